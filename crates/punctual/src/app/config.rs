@@ -112,6 +112,7 @@ pub struct Config {
     /// Whether `main` was generated, so that the report is what the user waits for.
     pub(crate) is_program: bool,
     pub(crate) metrics: Option<bool>,
+    pub(crate) rseq: Option<bool>,
     pub(crate) guard: Guard,
     pub(crate) profile: Option<PathBuf>,
     /// Where the model is written instead of running the app.
@@ -137,6 +138,7 @@ impl Config {
     /// * `PUNCTUAL_STRICT`: `1` or `0`.
     /// * `PUNCTUAL_TRACE`: `1` or `0`, or the path of a `trace_marker_raw` to [mark](Self::trace) jobs by.
     /// * `PUNCTUAL_METRICS`: `1` or `0`, see [`metrics`](Self::metrics). Always overrides the program.
+    /// * `PUNCTUAL_RSEQ`: `1` or `0`, see [`rseq`](Self::rseq). Always overrides the program.
     /// * `PUNCTUAL_GUARD`: `report`, `stop` or `off`, see [`Guard`].
     /// * `PUNCTUAL_REPORT`: `auto`, `always` (or `1`), `never` (or `0`), or the path of a file, with a `/` in it, see
     ///   [`report`](Self::report).
@@ -158,7 +160,7 @@ impl Config {
         };
         let (mut platform, mut cpus, mut strict) = (Platform::Linux, PerPartition::default(), None);
         let (mut wake_latency, mut trace, mut stacks) = (None, None, PerPartition::default());
-        let (mut metrics, mut guard) = (None, Guard::Off);
+        let (mut metrics, mut rseq, mut guard) = (None, None, Guard::Off);
         read("PUNCTUAL_PORT", "linux or virtual", &mut |value| {
             platform = match value {
                 "linux" => Platform::Linux,
@@ -183,7 +185,12 @@ impl Config {
             wake_latency = value.parse::<u32>().ok().map(|micros| Duration::from_micros(micros.into()));
             wake_latency.is_some()
         });
-        for (name, flag) in [("PUNCTUAL_STRICT", &mut strict), ("PUNCTUAL_METRICS", &mut metrics)] {
+        let flags = [
+            ("PUNCTUAL_STRICT", &mut strict),
+            ("PUNCTUAL_METRICS", &mut metrics),
+            ("PUNCTUAL_RSEQ", &mut rseq),
+        ];
+        for (name, flag) in flags {
             read(name, "1 or 0", &mut |value| {
                 *flag = match value {
                     "1" => Some(true),
@@ -235,7 +242,7 @@ impl Config {
                 path => *file = path.map(PathBuf::from),
             }
         }
-        Self { platform, cpus, stacks, wake_latency, strict, trace, metrics, guard, ..config }
+        Self { platform, cpus, stacks, wake_latency, strict, trace, metrics, rseq, guard, ..config }
     }
 
     /// Runs in virtual time: on the calling thread, with a clock that moves only when nothing is left to do at the
@@ -343,6 +350,18 @@ impl Config {
     /// the app runs without, with a note in its [report](crate::report::Settings::notes).
     pub fn metrics(mut self, metrics: bool) -> Self {
         self.metrics = Some(metrics);
+        self
+    }
+
+    /// Whether threads on the app's CPU may lock and spawn without locked instructions, by restartable sequences (`rseq(2)`). Default: `true`.
+    ///
+    /// That takes an app of one partition with a CPU, x86-64, Linux 5.10 and glibc 2.35; everything else goes as without it. In
+    /// return a spawn of a foreign thread interrupts the app's CPU for about a microsecond if the app has locked or spawned
+    /// some hundred times since the last one: the kernel tells the threads there (`membarrier(2)`). If the kernel has refused, the
+    /// [report](crate::report::Settings::notes) has a note. Where a seccomp filter refuses later what was granted at the start, the process
+    /// ends with a message.
+    pub fn rseq(mut self, rseq: bool) -> Self {
+        self.rseq = Some(rseq);
         self
     }
 

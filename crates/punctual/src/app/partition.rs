@@ -8,6 +8,7 @@ use crate::app::profile::{Recent, Used};
 use crate::app::runtime::Runtime;
 use crate::background::calls::Calls;
 use crate::port::linux::tsc::Tsc;
+use crate::port::linux::word;
 use crate::port::{AppPort, Kind};
 
 /// Which threads run the jobs of a partition.
@@ -124,6 +125,14 @@ impl PartitionState {
         std::ptr::eq(self, self.runtime.home)
     }
 
+    /// Whether threads on its CPU may change the word without locked instructions.
+    ///
+    /// Not in an app of several partitions: who changes a biased word from another CPU may have to wait in the kernel, and jobs of
+    /// other partitions do change it, to which that must not happen.
+    pub(crate) fn may_be_biased(&self) -> bool {
+        self.model == ThreadModel::Levels && self.runtime.partitions.len() == 1
+    }
+
     /// The calling thread as the worker below all levels.
     ///
     /// # Safety
@@ -153,6 +162,10 @@ impl PartitionState {
             ThreadModel::Levels | ThreadModel::Anywhere => Kind::Threads,
         };
         self.core.port().choose(kind);
+        if self.may_be_biased() && !virtual_time {
+            // SAFETY: no thread takes part in the partition or spawns into it, by this function's contract.
+            unsafe { word::allow(self.core.word_cell()) };
+        }
         self.executed.store(0, Ordering::Relaxed);
     }
 

@@ -88,7 +88,7 @@ impl AppPort {
 }
 
 impl Port for AppPort {
-    type Word = AtomicU64;
+    type Word = linux::word::PartitionWord;
 
     #[inline]
     fn now(&self) -> Instant {

@@ -33,6 +33,7 @@ use crate::app::{fault, forked};
 use crate::logging::{self, Logging};
 use crate::port::linux::cpu::{self, Allowed};
 use crate::port::linux::stderr;
+use crate::port::linux::word;
 use crate::port::linux::{self, counter, futex, idle_states, interference, memory, notice, settings};
 
 pub(super) fn run(
@@ -81,6 +82,7 @@ pub(super) fn run(
         idle.enter(linux::kernel_thread(), false);
         partition.core.hold_everything(idle);
     }
+    let unbiased = word::begin(home.core.word_cell(), plan.biased()).err();
     // SAFETY: as above; home does not poll.
     let me = unsafe { home.enter_idle() };
     // Until the end: the hook is a part of the app, with its clock.
@@ -92,6 +94,9 @@ pub(super) fn run(
     granted.notes.extend(by_clock.map(|why| {
         format!("jobs are timed by CLOCK_MONOTONIC, since {why}: a reading takes longer than one of the processor's counter")
     }));
+    granted
+        .notes
+        .extend(unbiased.map(|why| format!("locks and spawns take locked instructions, since {why}")));
     granted.notes.extend(supervised.notes().iter().cloned());
     granted.notes.extend(guarded.notes().iter().cloned());
     let missing = granted.all_missing();
@@ -129,6 +134,8 @@ pub(super) fn run(
             // Now, for `init` may have set the logger.
             writer = logging::Writer::start();
             placement.idle(runtime, &plan);
+            // Now that this thread, too, is on its CPU.
+            word::bias(home.core.word_cell());
             runtime.sources().for_each(|source| source.interrupt());
             let (polling, others) = starting_order(runtime);
             // For jobs that polling threads run at once; it is set anew for all others.

@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) marks: Marks,
     /// Whether the figures are shown to other processes.
     pub(super) metrics: bool,
+    /// Whether words may be biased.
+    rseq: bool,
     /// The CPUs this process may use.
     pub(super) allowed: Allowed,
     partitions: &'static [&'static PartitionState],
@@ -56,6 +58,7 @@ impl Plan {
         let marks = from_environment.trace.or(config.trace.clone());
         let marks = marks.unwrap_or(Marks::new(runtime.options.trace));
         let metrics = from_environment.metrics.or(config.metrics).unwrap_or(true);
+        let rseq = from_environment.rseq.or(config.rseq).unwrap_or(true);
         let (stacks, partitions) = (Stacks::new(runtime, config)?, runtime.partitions);
         Ok(Self {
             cpus,
@@ -64,6 +67,7 @@ impl Plan {
             strict,
             marks,
             metrics,
+            rseq,
             allowed,
             partitions,
             stacks,
@@ -78,6 +82,12 @@ impl Plan {
     /// The CPU of each partition of the app, in its order; `None` for any.
     pub(super) fn cpus(&self) -> &[Option<usize>] {
         &self.cpus
+    }
+
+    /// The CPU to which the word of the app's partition is to be biased.
+    pub(super) fn biased(&self) -> Option<usize> {
+        let sole = self.partitions.iter().find(|partition| partition.may_be_biased());
+        sole.filter(|_| self.rseq).and_then(|sole| self.cpu(sole))
     }
 
     /// The kernel priority of `worker`.

@@ -25,6 +25,16 @@ pub(crate) mod stderr;
 pub(crate) mod suspension;
 pub(crate) mod trace_marker;
 pub(crate) mod tsc;
+#[cfg(all(target_arch = "x86_64", target_env = "gnu", target_pointer_width = "64", not(thread_sanitizer)))]
+pub(crate) mod word;
+#[cfg(not(all(
+    target_arch = "x86_64",
+    target_env = "gnu",
+    target_pointer_width = "64",
+    not(thread_sanitizer)
+)))]
+#[path = "no_word.rs"]
+pub(crate) mod word;
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};

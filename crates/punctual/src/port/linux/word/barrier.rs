@@ -1,0 +1,68 @@
+//! What the kernel does for a [`BiasedWord`](super::BiasedWord): it records on which CPU each thread is, and aborts sequences.
+
+use std::io::Error;
+
+use punctual_sync::futex::selector::unwatched;
+
+use crate::port::linux::{self, stderr};
+
+/// `MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ` of the kernel, since Linux 5.10, and what registers for it.
+const ABORT: libc::c_int = 1 << 7;
+const REGISTER: libc::c_int = 1 << 8;
+/// `MEMBARRIER_CMD_FLAG_CPU`: only the sequences on one CPU.
+const ON_CPU: libc::c_int = 1;
+
+/// Prepares for words that are biased to `cpu`; otherwise says why there can be none.
+pub(super) fn prepare(cpu: usize) -> Result<u32, String> {
+    registered().ok_or("the C library has registered no restartable sequences with the kernel")?;
+    let cpu = u32::try_from(cpu).map_err(|error| error.to_string())?;
+    membarrier(REGISTER, 0, 0).and_then(|()| membarrier(ABORT, ON_CPU, cpu)).map_err(|error| {
+        format!("the kernel does not abort restartable sequences ({error} from membarrier)")
+    })?;
+    Ok(cpu)
+}
+
+/// Where the C library has the records that it has registered, relative to the thread pointer. It does so in every thread or, without support by the kernel or if told
+/// so (`GLIBC_TUNABLES=glibc.pthread.rseq=0`), in none; in a thread in which the kernel refuses, the record says so.
+pub(super) fn registered() -> Option<isize> {
+    // SAFETY: the names are C strings. glibc has had both variables since version 2.35, never changes them after its start, and nobody
+    // else defines them.
+    unsafe {
+        let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<libc::c_uint>();
+        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
+        (!size.is_null() && !offset.is_null() && *size != 0).then(|| *offset)
+    }
+}
+
+/// Aborts the sequence that is under way on `cpu`, if any. Everything that a thread of the process has done there before is seen by
+/// the calling thread, and everything that it does later sees what the calling thread did before.
+///
+/// Real-time safety: a system call, in which the thread may wait for others that make it.
+pub(super) fn abort_sequences(cpu: u32) {
+    // In the child of a fork, or restored from a checkpoint, the process may have to register anew.
+    let aborted = unwatched(|| {
+        membarrier(ABORT, ON_CPU, cpu)
+            .or_else(|_| membarrier(REGISTER, 0, 0).and_then(|()| membarrier(ABORT, ON_CPU, cpu)))
+    });
+    if let Err(error) = aborted {
+        refused(&error);
+    }
+}
+
+/// Ends the process: it can neither change the word soundly nor go on without.
+#[cold]
+fn refused(error: &Error) -> ! {
+    stderr::line(format_args!(
+        "the kernel refuses membarrier, which it granted when the app was started: {error}; if a seccomp filter does, have it allow \
+         the system call or start the app with PUNCTUAL_RSEQ=0; the process ends, since its threads cannot agree on what runs"
+    ));
+    linux::end_process(1)
+}
+
+fn membarrier(command: libc::c_int, flags: libc::c_int, cpu: u32) -> Result<(), Error> {
+    // SAFETY: the call takes no pointers.
+    match unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) } {
+        0 => Ok(()),
+        _ => Err(Error::last_os_error()),
+    }
+}

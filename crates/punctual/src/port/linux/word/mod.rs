@@ -1,0 +1,320 @@
+//! A partition's word that its own CPU changes without a locked instruction.
+//!
+//! Threads of a partition are on one CPU, and what one CPU does needs no bus lock: between two of its threads lies a context
+//! switch. What stands against a load, a comparison and a plain store is that the thread may be preempted or moved
+//! in between, and that threads on other CPUs change the word as well. The first is what *restartable sequences* are for
+//! ([`sequence`]): if the kernel preempts the thread, moves it or delivers a signal within one, the thread goes on at the
+//! sequence's abort handler, and nothing has been stored. For the second there is the *gate*.
+//!
+//! # The gate
+//!
+//! | gate | who changes the word, and how |
+//! |---|---|
+//! | 0 | The word is *biased*: only threads on the home CPU, by sequences that find there the CPU, this gate and the expected word, and end with a plain store. |
+//! | otherwise | Threads on the home CPU by a locked instruction that ends a sequence which has found the CPU. Others, which the gate counts, by a locked instruction once [`REVOKED`] is set. |
+//! | with [`PLAIN`] | Everybody, by locked instructions: the cell is an atomic, and stays one until it is reset. |
+//!
+//! A thread elsewhere *enters* (adds 1), and unless it finds `REVOKED` has the kernel abort all sequences on the home CPU
+//! ([`barrier`]) and then sets `REVOKED`. It changes the word and leaves (subtracts 1). When the threads at home have changed the word
+//! [`PATIENCE`] times since anybody entered, one of them biases it again: it swaps `REVOKED`, with nobody counted, for 0.
+//!
+//! # Why the word is linearizable
+//!
+//! Let a *store* be the end of a sequence that found the gate 0, and a *locked change* any other. A locked change is atomic and acts on the
+//! memory that all CPUs see. What has to be shown is that between the load and the end of a store's sequence nobody else changes
+//! the word, and that a locked change never misses a store that still lies in a store buffer.
+//!
+//! * *At home.* Stores happen on the home CPU alone, since their sequences find the CPU and are aborted when the thread is moved. Of
+//!   two threads there one has been switched out, which aborted its sequence. So stores, and locked changes from home, do not
+//!   interleave; and each sees those before it, through the CPU's store buffer or its cache, and a locked instruction
+//!   drains the buffer first.
+//! * *Elsewhere.* Let thread Y change the word while the gate counts it. The gate cannot become 0 meanwhile, since it is only swapped from
+//!   `REVOKED` alone. Y has seen `REVOKED` set after it entered, or found it when it did. Let B be the barrier after which that
+//!   `REVOKED` was set, by Y or by a thread Z that was counted since before B. Since then somebody has been counted or `REVOKED` has been
+//!   set, so the gate has not been 0 from Z's entering to Y's leaving. A sequence that ends with a store found the gate 0, and so
+//!   before Z entered, in the order in which the gate was changed. It ended before B returned: B aborts the sequence of whoever runs on
+//!   the home CPU, and whoever was switched out there was aborted by that. And its store has left the store buffer: B is a barrier on the home
+//!   CPU if a thread of the process runs there, and otherwise the switch was. So it lies before Y's change, and Y sees it.
+//! * *Biased again.* The swap of `REVOKED` for 0 is a locked instruction and finds nobody counted. So all changes from elsewhere have been made, and
+//!   whoever finds the gate 0 after it sees them: loads are not reordered with loads. Locked changes from home, which are not counted, are on the home
+//!   CPU as all stores are; that is why they end sequences, without which a thread could be moved just before.
+//!
+//! *Orderings.* x86-64 keeps loads before what follows, and stores behind what precedes; so a sequence acquires and releases. It is no
+//! barrier between a store and a later load, which no C++ or Rust atomic that is not followed by a fence promises either: the
+//! protocol has its fences where it needs them, and the models in `punctual-core`, in which changes are no more than what they say, show it.
+//!
+//! *Progress.* Nobody ever waits for another. A sequence may be aborted again and again, by a debugger that steps through it, say; after
+//! [`ATTEMPTS`] the thread enters the gate like any other.
+//!
+//! `tests/biased_word` explores a model of all this with store buffers, preemption and migration at every instruction, and
+//! finds a lost change as soon as one of these conditions is dropped.
+//!
+//! # Real-time safety
+//!
+//! Whoever enters may make a system call that interrupts the home CPU, for about a microsecond, if a thread of the process runs there;
+//! in the kernel it may wait for others that make the same call. That happens at most once in `PATIENCE` changes from home. So only an app
+//! of one partition has its word biased: there, whoever enters is a foreign thread, whose spawn enters the kernel
+//! in any case to wake a worker, or a thread of the app that an administrator has moved.
+
+mod barrier;
+mod sequence;
+
+use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicU64, Ordering};
+
+use punctual_core::WordCell;
+
+use sequence::{End, FAILED};
+
+/// The cell is an atomic.
+const PLAIN: u32 = 1 << 31;
+/// No sequence is under way that has found the gate 0.
+const REVOKED: u32 = 1 << 30;
+/// As long as no CPU is known. Not what a record of a thread says of its CPU.
+const NOWHERE: u32 = i32::MAX as u32;
+/// How many changes from the home CPU are made before it is biased again.
+const PATIENCE: u32 = 1024;
+/// How many sequences are begun before the thread does as threads elsewhere do.
+const ATTEMPTS: u32 = 16;
+
+/// Holds the word of a partition. See the module.
+#[derive(Debug)]
+#[repr(C)]
+pub struct BiasedWord {
+    word: AtomicU64,
+    gate: AtomicU32,
+    /// The CPU that may be biased to. Known before the word is biased for the first time, and constant from then on.
+    home: AtomicU32,
+    /// Where the kernel's record of each thread is, relative to the thread pointer. Constant while threads use the cell.
+    rseq: AtomicIsize,
+    /// How many changes from home are left to be made before the word is biased again. Only a hint.
+    left: AtomicU32,
+}
+
+// What `sequence` relies on.
+const _: () = {
+    assert!(std::mem::offset_of!(BiasedWord, word) == 0);
+    assert!(std::mem::offset_of!(BiasedWord, gate) == 8);
+    assert!(std::mem::offset_of!(BiasedWord, home) == 12);
+    assert!(std::mem::offset_of!(BiasedWord, rseq) == 16);
+};
+
+/// A change of the word.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    Swap(u64, u64),
+    And(u64),
+    Or(u64),
+    Sub(u64),
+}
+
+impl Change {
+    /// The word that follows on `word`, if any does.
+    fn of(self, word: u64) -> Option<u64> {
+        match self {
+            Self::Swap(from, to) => (word == from).then_some(to),
+            Self::And(bits) => Some(word & bits),
+            Self::Or(bits) => Some(word | bits),
+            Self::Sub(number) => Some(word.wrapping_sub(number)),
+        }
+    }
+
+    /// Makes it by a locked instruction; the word before, as an error if it was not the expected one.
+    fn make(self, word: &AtomicU64) -> Result<u64, u64> {
+        const ORDER: Ordering = Ordering::AcqRel;
+        match self {
+            Self::Swap(from, to) => word.compare_exchange(from, to, ORDER, Ordering::Relaxed),
+            Self::And(bits) => Ok(word.fetch_and(bits, ORDER)),
+            Self::Or(bits) => Ok(word.fetch_or(bits, ORDER)),
+            Self::Sub(number) => Ok(word.fetch_sub(number, ORDER)),
+        }
+    }
+}
+
+/// What holds the word of a partition on this target.
+pub(crate) type PartitionWord = BiasedWord;
+
+/// Lets the word be biased, once a CPU is [known](begin), until the cell is reset; if the C library has what that takes.
+///
+/// # Safety
+/// No other thread uses the cell.
+pub(crate) unsafe fn allow(cell: &PartitionWord) {
+    if let Some(rseq) = barrier::registered() {
+        // SAFETY: by this function's contract; the C library says that the records are there.
+        unsafe { cell.allow(rseq) };
+    }
+}
+
+/// The word is to be biased to `cpu`, or to none: called once after [`allow`].
+///
+/// # Errors
+/// Says why it cannot be. Then the cell is an atomic.
+pub(crate) fn begin(cell: &PartitionWord, cpu: Option<usize>) -> Result<(), String> {
+    let ready = cpu.map(barrier::prepare).transpose();
+    match (&ready, cell.gate.load(Ordering::Relaxed) & PLAIN) {
+        (&Ok(Some(cpu)), 0) => cell.home.store(cpu, Ordering::Relaxed),
+        // Whoever is counted goes on by locked instructions, as all do now, and nobody biases the word any more.
+        _ => drop(cell.gate.fetch_or(PLAIN, Ordering::Relaxed)),
+    }
+    ready.map(drop)
+}
+
+/// Biases the word if it may be and nobody is about to change it from elsewhere.
+pub(crate) fn bias(cell: &PartitionWord) {
+    cell.bias();
+}
+
+impl BiasedWord {
+    /// See [`allow`].
+    ///
+    /// # Safety
+    /// As there; the records of all threads are at `rseq`.
+    unsafe fn allow(&self, rseq: isize) {
+        self.home.store(NOWHERE, Ordering::Relaxed);
+        self.rseq.store(rseq, Ordering::Relaxed);
+        self.left.store(PATIENCE, Ordering::Relaxed);
+        // No sequence is under way, since nobody has begun one after the last reset.
+        self.gate.store(REVOKED, Ordering::Relaxed);
+    }
+
+    /// See [`bias`].
+    #[cold]
+    fn bias(&self) {
+        // It fails if the cell is plain, if it is biased, or if somebody is counted. Acquire: who finds the gate 0 finds what
+        // those have changed who were counted. Release: and what this thread knows of them.
+        let _ = self.gate.compare_exchange(REVOKED, 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Swaps as a sequence if the word is biased; returns the word before, or [`FAILED`].
+    #[inline(always)]
+    fn try_store(&self, from: u64, to: u64) -> u64 {
+        // SAFETY: the gate was 0, so `allow` was called, with the place of the records that the C library has registered.
+        unsafe { sequence::store(self, from, to) }
+    }
+
+    /// Makes `change` whatever the gate is; the word before, as an error if it was not the expected one.
+    #[cold]
+    #[inline(never)]
+    fn make(&self, change: Change) -> Result<u64, u64> {
+        for _ in 0..ATTEMPTS {
+            let word = self.word.load(Ordering::Relaxed);
+            let Some(to) = change.of(word) else { return Err(word) };
+            // SAFETY: the cell is not plain, so `allow` was called, see `try_store`.
+            match unsafe { sequence::locked(self, word, to) } {
+                End::Done => {
+                    self.count();
+                    return Ok(word);
+                }
+                End::Changed | End::Aborted => {}
+                End::Elsewhere => break,
+            }
+        }
+        self.enter();
+        let made = change.make(&self.word);
+        // Release: whoever biases the word sees the change.
+        self.gate.fetch_sub(1, Ordering::Release);
+        made
+    }
+
+    /// Counts a locked change from home, and biases the word if nobody from elsewhere has changed it for long.
+    fn count(&self) {
+        match self.left.load(Ordering::Relaxed) {
+            0 => self.bias(),
+            left => self.left.store(left - 1, Ordering::Relaxed),
+        }
+    }
+
+    /// Has this thread counted, and sees to it that nobody stores.
+    fn enter(&self) {
+        // Acquire, if it finds `REVOKED`: what was stored before that was set. And before the barrier, in the one order of all
+        // threads: a sequence that begins later finds it.
+        let before = self.gate.fetch_add(1, Ordering::SeqCst);
+        if before & REVOKED == 0 {
+            // The home of whoever biased the word last, which `before` follows on.
+            barrier::abort_sequences(self.home.load(Ordering::Relaxed));
+            // Release: whoever finds it sees what was stored before the barrier.
+            self.gate.fetch_or(REVOKED, Ordering::SeqCst);
+        }
+        self.left.store(PATIENCE, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: see "Why the word is linearizable".
+unsafe impl WordCell for BiasedWord {
+    const EMPTY: Self = Self {
+        word: AtomicU64::new(0),
+        gate: AtomicU32::new(PLAIN),
+        home: AtomicU32::new(0),
+        rseq: AtomicIsize::new(0),
+        left: AtomicU32::new(0),
+    };
+
+    #[inline(always)]
+    fn load(&self, order: Ordering) -> u64 {
+        self.word.load(order)
+    }
+
+    #[inline(always)]
+    fn swap(&self, from: u64, to: u64, order: Ordering) -> Result<(), u64> {
+        match self.gate.load(Ordering::Relaxed) {
+            0 => match self.try_store(from, to) {
+                word if word == from => return Ok(()),
+                FAILED => {}
+                word => return Err(word),
+            },
+            gate if gate & PLAIN != 0 => {
+                return self.word.compare_exchange_weak(from, to, order, Ordering::Relaxed).map(drop);
+            }
+            _ => {}
+        }
+        self.make(Change::Swap(from, to)).map(drop)
+    }
+
+    #[inline(always)]
+    fn fetch_and(&self, bits: u64, order: Ordering) -> u64 {
+        match self.gate.load(Ordering::Relaxed) {
+            0 => {
+                let word = self.word.load(Ordering::Relaxed);
+                if self.try_store(word, word & bits) == word {
+                    return word;
+                }
+            }
+            gate if gate & PLAIN != 0 => return self.word.fetch_and(bits, order),
+            _ => {}
+        }
+        let (Ok(word) | Err(word)) = self.make(Change::And(bits));
+        word
+    }
+
+    #[inline(always)]
+    fn fetch_or(&self, bits: u64, order: Ordering) -> u64 {
+        match self.gate.load(Ordering::Relaxed) {
+            0 => {
+                let word = self.word.load(Ordering::Relaxed);
+                if self.try_store(word, word | bits) == word {
+                    return word;
+                }
+            }
+            gate if gate & PLAIN != 0 => return self.word.fetch_or(bits, order),
+            _ => {}
+        }
+        let (Ok(word) | Err(word)) = self.make(Change::Or(bits));
+        word
+    }
+
+    #[inline]
+    fn fetch_sub(&self, number: u64, order: Ordering) -> u64 {
+        if self.gate.load(Ordering::Relaxed) & PLAIN != 0 {
+            return self.word.fetch_sub(number, order);
+        }
+        let (Ok(word) | Err(word)) = self.make(Change::Sub(number));
+        word
+    }
+
+    unsafe fn reset(&self) {
+        self.word.store(0, Ordering::Relaxed);
+        self.gate.store(PLAIN, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

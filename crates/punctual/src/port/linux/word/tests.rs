@@ -1,0 +1,339 @@
+use std::mem::MaybeUninit;
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::thread::{JoinHandle, yield_now};
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use super::*;
+use crate::port::linux::cpu::{Allowed, pin};
+
+const ORDER: Ordering = Ordering::AcqRel;
+
+/// A CPU that a word can be biased to, and another if there is one; `None` where words are atomics.
+fn cpus() -> Option<(usize, Option<usize>)> {
+    let allowed = Allowed::of_this_thread().unwrap();
+    let mut cpus = allowed.iter().collect::<Vec<_>>().into_iter().rev();
+    let home = cpus.next().unwrap();
+    match barrier::prepare(home) {
+        Ok(_) => Some((home, cpus.next())),
+        Err(why) => {
+            println!("not tried: {why}");
+            None
+        }
+    }
+}
+
+/// A word that can be biased to `cpu`, and is not yet.
+fn revoked(cpu: usize) -> BiasedWord {
+    let cell = BiasedWord::EMPTY;
+    // SAFETY: no other thread uses it so far.
+    unsafe { allow(&cell) };
+    begin(&cell, Some(cpu)).expect("it is possible");
+    cell
+}
+
+fn gate(cell: &BiasedWord) -> u32 {
+    cell.gate.load(Ordering::Relaxed)
+}
+
+/// What each operation does to 0b0110, and what it returns.
+fn operations(cell: &BiasedWord) {
+    let word = || cell.load(Ordering::Acquire);
+    let set = |to: u64| {
+        cell.fetch_and(0, ORDER);
+        cell.fetch_or(to, ORDER);
+    };
+    set(0b0110);
+    assert_eq!((cell.fetch_or(0b1010, ORDER), word()), (0b0110, 0b1110));
+    assert_eq!((cell.fetch_and(0b0101, ORDER), word()), (0b1110, 0b0100));
+    assert_eq!((cell.fetch_sub(1, ORDER), word()), (0b0100, 0b0011));
+    assert_eq!((cell.fetch_sub(1_u64.wrapping_neg(), ORDER), word()), (0b0011, 0b0100));
+    assert_eq!((cell.swap(0b0101, 7, ORDER), word()), (Err(0b0100), 0b0100));
+    // It may fail, as where the thread is preempted.
+    while cell.swap(0b0100, 1 << 63 | 7, ORDER).is_err() {}
+    assert_eq!(word(), 1 << 63 | 7);
+    // The value that also says that a sequence has failed.
+    set(u64::MAX);
+    assert_eq!((cell.fetch_or(1, ORDER), cell.fetch_and(u64::MAX, ORDER)), (u64::MAX, u64::MAX));
+    while cell.swap(u64::MAX, 5, ORDER).is_err() {}
+    assert_eq!(word(), 5);
+}
+
+/// Runs `f` on a thread of its own on `cpu`.
+fn on<R: Send>(cpu: usize, f: impl FnOnce() -> R + Send) -> R {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            pin(cpu).unwrap();
+            f()
+        });
+        thread.join().unwrap()
+    })
+}
+
+#[test]
+fn a_plain_cell_is_an_atomic() {
+    let cell = BiasedWord::EMPTY;
+    operations(&cell);
+    cell.bias();
+    assert_eq!(gate(&cell), PLAIN, "nobody has allowed it");
+}
+
+#[test]
+fn as_long_as_no_cpu_is_known_everybody_enters() {
+    let Some((home, _)) = cpus() else { return };
+    let cell = BiasedWord::EMPTY;
+    // SAFETY: no other thread uses it.
+    unsafe { allow(&cell) };
+    on(home, || operations(&cell));
+    assert_eq!((gate(&cell), cell.left.load(Ordering::Relaxed)), (REVOKED, PATIENCE));
+    // Somebody is counted.
+    cell.gate.fetch_add(1, ORDER);
+    assert_eq!(begin(&cell, None), Ok(()));
+    cell.gate.fetch_sub(1, ORDER);
+    cell.bias();
+    operations(&cell);
+    assert_eq!(gate(&cell), PLAIN | REVOKED, "it is not to be biased");
+}
+
+#[test]
+fn a_biased_word_is_changed_at_home() {
+    let Some((home, _)) = cpus() else { return };
+    let cell = revoked(home);
+    on(home, || {
+        operations(&cell);
+        assert_eq!(gate(&cell), REVOKED, "by locked instructions");
+        cell.bias();
+        assert_eq!(gate(&cell), 0);
+        operations(&cell);
+        assert_eq!(gate(&cell), 0, "nobody has entered");
+    });
+    // SAFETY: the thread has ended.
+    unsafe { cell.reset() };
+    assert_eq!((gate(&cell), cell.load(Ordering::Relaxed)), (PLAIN, 0));
+}
+
+#[test]
+fn whoever_is_elsewhere_revokes_the_bias() {
+    let Some((home, _)) = cpus() else { return };
+    // Nobody is on this one.
+    let cell = revoked(1_000_000);
+    cell.bias();
+    assert_eq!((gate(&cell), cell.fetch_or(4, ORDER), gate(&cell)), (0, 0, REVOKED));
+    operations(&cell);
+    assert_eq!(gate(&cell), REVOKED, "everybody has left");
+    // And on this one nobody but the thread there.
+    let cell = revoked(home);
+    cell.bias();
+    let Some(other) = cpus().and_then(|cpus| cpus.1) else { return };
+    on(home, || assert_eq!((cell.fetch_or(1, ORDER), gate(&cell)), (0, 0)));
+    on(other, || assert_eq!((cell.fetch_or(2, ORDER), gate(&cell)), (1, REVOKED)));
+    on(home, || assert_eq!((cell.fetch_or(4, ORDER), gate(&cell)), (3, REVOKED)));
+}
+
+#[test]
+fn a_word_is_biased_again_after_many_changes_from_home_alone() {
+    let Some((home, _)) = cpus() else { return };
+    let cell = revoked(home);
+    on(home, || {
+        for _ in 0..PATIENCE {
+            cell.fetch_or(1, ORDER);
+            assert_eq!(gate(&cell), REVOKED);
+        }
+        // Somebody is counted.
+        cell.gate.fetch_add(1, ORDER);
+        cell.fetch_or(1, ORDER);
+        assert_eq!(gate(&cell), REVOKED | 1);
+        cell.gate.fetch_sub(1, ORDER);
+        // One more than it takes, as that may be preempted.
+        for _ in 0..2 {
+            cell.fetch_or(1, ORDER);
+        }
+        assert_eq!(gate(&cell), 0);
+    });
+}
+
+#[test]
+fn entering_begins_patience_anew() {
+    let Some((home, _)) = cpus() else { return };
+    let cell = revoked(home);
+    cell.left.store(3, Ordering::Relaxed);
+    cell.enter();
+    assert_eq!((gate(&cell), cell.left.load(Ordering::Relaxed)), (REVOKED | 1, PATIENCE));
+}
+
+// ---- real threads ------------------------------------------------------------------------------------
+
+/// Threads that change one word.
+struct Load {
+    cell: BiasedWord,
+    ends: OnceLock<Instant>,
+    over: AtomicBool,
+    /// What the lowest bit of the word protects.
+    protected: std::cell::UnsafeCell<u64>,
+    /// How often the word was found biased and not.
+    found: [AtomicU64; 2],
+}
+
+// SAFETY: `protected` is used by whoever has set the lowest bit, one at a time; that is what is tested.
+unsafe impl Sync for Load {}
+
+const LOCK: u64 = 1;
+/// The bits of each thread.
+const FIELD: u32 = 7;
+
+impl Load {
+    /// Changes the word as thread `number`, `rounds` times or until the end; returns how often it had the lock.
+    fn run(&self, number: u32, rounds: u64, mut now_and_then: impl FnMut(u64)) -> u64 {
+        let mine = ((1 << FIELD) - 1) << (1 + number * FIELD);
+        let (mut held, mut locked) = (0, 0);
+        let mut random = u64::from(number) + 1;
+        let check = |before: u64, held: u64| {
+            assert_eq!(
+                before & mine,
+                held,
+                "a change of thread {number} was lost, or somebody else made one"
+            );
+        };
+        for round in 0.. {
+            let over = match self.ends.get() {
+                Some(end) => round % 64 == 0 && Instant::now() >= *end,
+                None => round >= rounds,
+            };
+            if over || self.over.load(Ordering::Relaxed) {
+                break;
+            }
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let bits = random & mine;
+            match random >> 61 {
+                0..3 => {
+                    check(self.cell.fetch_or(bits, ORDER), held);
+                    held |= bits;
+                }
+                3..6 => {
+                    check(self.cell.fetch_and(!bits, ORDER), held);
+                    held &= !bits;
+                }
+                6 => {
+                    check(self.cell.fetch_sub(held, ORDER), held);
+                    held = 0;
+                }
+                _ => {
+                    let word = self.cell.load(Ordering::Relaxed);
+                    if word & LOCK == 0 && self.cell.swap(word, word | LOCK, ORDER).is_ok() {
+                        check(word, held);
+                        // SAFETY: this thread has set the bit, see `Load`.
+                        unsafe { *self.protected.get() += 1 };
+                        locked += 1;
+                        let before = self.cell.fetch_and(!LOCK, ORDER);
+                        assert_eq!(before & LOCK, LOCK, "somebody else has unlocked");
+                        check(before, held);
+                    }
+                }
+            }
+            self.found[usize::from(gate(&self.cell) == 0)].fetch_add(1, Ordering::Relaxed);
+            now_and_then(round);
+        }
+        locked
+    }
+}
+
+/// Has all sequences aborted that the signal comes into.
+extern "C" fn ignore(_: libc::c_int) {}
+
+fn interrupt_by_signals(threads: &[&JoinHandle<u64>], over: impl Fn() -> bool) {
+    let signal = libc::SIGRTMAX() - 3;
+    // SAFETY: all-zero is a valid value; the handler does nothing; nobody else uses the signal.
+    unsafe {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
+        action.sa_sigaction = ignore as *const () as usize;
+        action.sa_flags = libc::SA_RESTART;
+        assert_eq!(libc::sigaction(signal, &action, std::ptr::null_mut()), 0);
+    }
+    while !over() {
+        for thread in threads {
+            // SAFETY: the thread has not been joined.
+            unsafe { libc::pthread_kill(thread.as_pthread_t(), signal) };
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// Two threads at home, one that moves all the time, and one elsewhere that comes now and then; all are interrupted by signals.
+/// It runs for a number of changes, or as long as `PUNCTUAL_STRESS_SECONDS` says.
+#[test]
+fn no_change_is_lost_however_threads_are_moved() {
+    let Some((home, other)) = cpus() else { return };
+    let other = other.unwrap_or(home);
+    let load: &'static Load = Box::leak(Box::new(Load {
+        cell: revoked(home),
+        ends: OnceLock::new(),
+        over: AtomicBool::new(false),
+        protected: std::cell::UnsafeCell::new(0),
+        found: [const { AtomicU64::new(0) }; 2],
+    }));
+    let rounds = match std::env::var("PUNCTUAL_STRESS_SECONDS") {
+        Ok(seconds) => {
+            let seconds = Duration::from_secs(seconds.parse().expect("a number of seconds"));
+            load.ends.set(Instant::now() + seconds).expect("it is set once");
+            u64::MAX
+        }
+        Err(_) => 300_000,
+    };
+    let start = move |number: u32, rounds: u64, cpu: usize, now_and_then: fn(u64, [usize; 2])| {
+        std::thread::spawn(move || {
+            // Also if it panics, or the others go on for ever.
+            struct Over(&'static Load);
+            impl Drop for Over {
+                fn drop(&mut self) {
+                    if std::thread::panicking() {
+                        self.0.over.store(true, Ordering::Relaxed);
+                    }
+                }
+            }
+            let _over = Over(load);
+            pin(cpu).unwrap();
+            load.run(number, rounds, |round| now_and_then(round, [home, other]))
+        })
+    };
+    let threads = [
+        start(0, rounds, home, |round, _| {
+            if round % 509 == 0 {
+                yield_now()
+            }
+        }),
+        start(1, rounds, home, |round, _| {
+            if round % 263 == 0 {
+                yield_now()
+            }
+        }),
+        start(2, rounds / 100, home, |round, [home, other]| match round % 200 {
+            0 => pin(other).unwrap(),
+            20 => pin(home).unwrap(),
+            40 => {
+                // Wherever the kernel likes.
+                let mut both = CpuSet::new();
+                [home, other].into_iter().for_each(|cpu| both.set(cpu));
+                sched_setaffinity(None, &both).unwrap();
+            }
+            50 => std::thread::sleep(Duration::from_micros(300)),
+            _ => {}
+        }),
+        start(3, rounds / 300, other, |round, _| {
+            if round % 5 == 0 {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }),
+    ];
+    interrupt_by_signals(&threads.each_ref(), || threads.iter().any(JoinHandle::is_finished));
+    let locked: u64 = threads.into_iter().map(|thread| thread.join().expect("it found no fault")).sum();
+    // SAFETY: all threads have ended.
+    assert_eq!(unsafe { *load.protected.get() }, locked, "two threads had the lock at once");
+    let [revoked, biased] = load.found.each_ref().map(|found| found.load(Ordering::Relaxed));
+    println!("found biased {biased} times, otherwise {revoked} times");
+    assert!(biased > 0 && revoked > 0, "both happen: {biased}, {revoked}");
+}

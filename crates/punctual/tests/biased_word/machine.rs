@@ -1,0 +1,437 @@
+//! Two CPUs with store buffers (x86-TSO: P. Sewell et al., CACM 53(7), 2010), a kernel that preempts, moves and aborts, and threads
+//! that change the word as `port/linux/word` does.
+
+/// The CPU to which the word is biased.
+const HOME: usize = 0;
+const CPUS: usize = 2;
+/// The bits in which a thread counts its changes.
+const FIELD: usize = 2;
+
+/// Where a thread runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Role {
+    Home,
+    Elsewhere,
+    Anywhere,
+}
+
+/// A condition of the proof that does not hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Dropped {
+    /// A store is made without another look at the gate.
+    GateWithinSequence,
+    /// A store is made without a look at the CPU.
+    CpuWithinSequence,
+    /// A store goes on after it was preempted.
+    StoreIsRestarted,
+    /// A locked change is made as at home without a look at the CPU.
+    CpuBeforeLocked,
+    /// A locked change goes on after it was preempted, although the thread may have been moved.
+    LockedIsRestarted,
+    /// A thread at home stores also while the gate is not 0.
+    LockedAtHome,
+    /// Who enters makes no barrier.
+    Barrier,
+    /// The barrier aborts no sequence, as that of `MEMBARRIER_CMD_PRIVATE_EXPEDITED`.
+    BarrierAborts,
+    /// The barrier empties no store buffer.
+    BarrierEmpties,
+    /// Who enters sets `REVOKED` before it makes the barrier.
+    RevokedAfterBarrier,
+    /// Who enters makes the barrier before it is counted.
+    CountedBeforeBarrier,
+    /// Who finds `REVOKED` is not counted.
+    Counted,
+    /// Who enters leaves before it changes the word.
+    LeavesAfterChange,
+    /// The word is biased again while somebody is counted.
+    NobodyCounted,
+}
+
+impl Dropped {
+    pub(crate) const ALL: [Self; 14] = [
+        Self::GateWithinSequence,
+        Self::CpuWithinSequence,
+        Self::StoreIsRestarted,
+        Self::CpuBeforeLocked,
+        Self::LockedIsRestarted,
+        Self::LockedAtHome,
+        Self::Barrier,
+        Self::BarrierAborts,
+        Self::BarrierEmpties,
+        Self::RevokedAfterBarrier,
+        Self::CountedBeforeBarrier,
+        Self::Counted,
+        Self::LeavesAfterChange,
+        Self::NobodyCounted,
+    ];
+}
+
+/// The next instruction of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum At {
+    /// Look at the gate.
+    Begin,
+    /// Load the word that is expected.
+    Expect,
+    StoreCpu,
+    StoreGate,
+    StoreWord,
+    Store,
+    /// Load the word that is expected of a locked change.
+    ExpectLocked,
+    LockedCpu,
+    Locked,
+    /// Bias the word, or not yet.
+    MayBias,
+    Enter,
+    /// See who runs at home.
+    BarrierLooks,
+    /// Interrupt who does.
+    BarrierInterrupts,
+    Revoke,
+    ChangeElsewhere,
+    Leave,
+    Over,
+}
+
+impl At {
+    /// Whether it is within the sequence that ends with a store, or with a locked change.
+    fn sequence(self) -> Option<bool> {
+        match self {
+            Self::StoreCpu | Self::StoreGate | Self::StoreWord | Self::Store => Some(true),
+            Self::LockedCpu | Self::Locked => Some(false),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Thread {
+    role: Role,
+    at: At,
+    /// Changes that it has yet to make.
+    left: u8,
+    expected: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Gate {
+    counted: u8,
+    revoked: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+struct Cpu {
+    running: Option<usize>,
+    /// Words that have been stored and have not reached the memory, oldest first. Nothing but words is stored plainly.
+    buffer: Vec<u8>,
+}
+
+/// A state of everything.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Machine {
+    dropped: Option<Dropped>,
+    cpus: [Cpu; CPUS],
+    threads: Vec<Thread>,
+    /// The memory.
+    word: u8,
+    gate: Gate,
+    /// The word as the last change has left it.
+    truth: u8,
+}
+
+/// What has happened somewhere in an exploration.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) stored: bool,
+    pub(crate) locked_elsewhere: bool,
+    pub(crate) aborted: bool,
+    pub(crate) biased_again: bool,
+    pub(crate) barrier: bool,
+}
+
+/// Who did what, and what became of it.
+pub(crate) type Step = (String, Result<Machine, String>);
+
+impl Machine {
+    pub(crate) fn new(dropped: Option<Dropped>, roles: &[(Role, u8)]) -> Self {
+        assert!(
+            roles.len() * FIELD <= 8 && roles.iter().all(|(_, left)| *left < 1 << FIELD),
+            "a word has eight bits"
+        );
+        let thread = |&(role, left)| Thread { role, at: At::Begin, left, expected: 0 };
+        Self {
+            dropped,
+            cpus: Default::default(),
+            threads: roles.iter().map(thread).collect(),
+            word: 0,
+            gate: Gate::default(),
+            truth: 0,
+        }
+    }
+
+    /// Whether all have made their changes, and these are in memory.
+    pub(crate) fn is_over(&self) -> bool {
+        self.threads.iter().all(|thread| thread.at == At::Over)
+            && self.cpus.iter().all(|cpu| cpu.buffer.is_empty())
+    }
+
+    /// Everything that may happen next.
+    pub(crate) fn steps(&self, seen: &mut Seen) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for cpu in 0..CPUS {
+            if !self.cpus[cpu].buffer.is_empty() {
+                let mut next = self.clone();
+                next.word = next.cpus[cpu].buffer.remove(0);
+                steps.push((format!("CPU {cpu}: a store reaches the memory"), next.checked()));
+            }
+            match self.cpus[cpu].running {
+                Some(thread) => {
+                    self.run(cpu, thread, seen, &mut steps);
+                    self.switch_out(cpu, thread, seen, &mut steps);
+                }
+                None => self.switch_in(cpu, &mut steps),
+            }
+        }
+        steps
+    }
+
+    /// When all is over, all changes have to be in the word.
+    fn checked(self) -> Result<Self, String> {
+        match self.is_over() && self.word != self.truth {
+            true => Err(format!("the word is {:#b} and should be {:#b}", self.word, self.truth)),
+            false => Ok(self),
+        }
+    }
+
+    fn switch_in(&self, cpu: usize, steps: &mut Vec<Step>) {
+        for (number, thread) in self.threads.iter().enumerate() {
+            let may = match thread.role {
+                Role::Home => cpu == HOME,
+                Role::Elsewhere => cpu != HOME,
+                Role::Anywhere => true,
+            };
+            let runs = self.cpus.iter().any(|cpu| cpu.running == Some(number));
+            if may && !runs && thread.at != At::Over {
+                let mut next = self.clone();
+                next.cpus[cpu].running = Some(number);
+                steps.push((format!("CPU {cpu}: thread {number} is switched in"), Ok(next)));
+            }
+        }
+    }
+
+    /// Preempts a thread: what it has stored reaches the memory, and a sequence is aborted.
+    fn switch_out(&self, cpu: usize, thread: usize, seen: &mut Seen, steps: &mut Vec<Step>) {
+        let mut next = self.clone();
+        next.empty(cpu);
+        next.cpus[cpu].running = None;
+        for next in next.aborted(thread, seen) {
+            steps.push((format!("CPU {cpu}: thread {thread} is switched out"), next.checked()));
+        }
+    }
+
+    /// What follows if the sequence of a thread, if it is in one, is aborted: it begins another, or does as threads elsewhere.
+    fn aborted(self, thread: usize, seen: &mut Seen) -> Vec<Self> {
+        let restarts = match self.threads[thread].at.sequence() {
+            Some(true) => self.dropped != Some(Dropped::StoreIsRestarted),
+            Some(false) => self.dropped != Some(Dropped::LockedIsRestarted),
+            None => false,
+        };
+        if !restarts {
+            return vec![self];
+        }
+        seen.aborted = true;
+        let go_on = |at| {
+            let mut next = self.clone();
+            next.threads[thread].at = at;
+            next
+        };
+        vec![go_on(At::ExpectLocked), go_on(At::Enter)]
+    }
+
+    fn empty(&mut self, cpu: usize) {
+        if let Some(last) = self.cpus[cpu].buffer.pop() {
+            self.word = last;
+            self.cpus[cpu].buffer.clear();
+        }
+    }
+
+    /// The word as a load on `cpu` sees it.
+    fn load(&self, cpu: usize) -> u8 {
+        self.cpus[cpu].buffer.last().copied().unwrap_or(self.word)
+    }
+
+    /// Notes a change that follows on `before`, and which word it makes.
+    fn change(&mut self, thread: usize, before: u8) -> Result<u8, String> {
+        if before != self.truth {
+            return Err(format!("thread {thread} changes {before:#b} where the word is {:#b}", self.truth));
+        }
+        self.threads[thread].left -= 1;
+        self.truth += 1 << (thread * FIELD);
+        Ok(self.truth)
+    }
+
+    /// Where a thread goes that has made a change.
+    fn next_change(&self, thread: usize) -> At {
+        if self.threads[thread].left == 0 { At::Over } else { At::Begin }
+    }
+
+    fn run(&self, cpu: usize, thread: usize, seen: &mut Seen, steps: &mut Vec<Step>) {
+        let at = self.threads[thread].at;
+        let name = || format!("CPU {cpu}: thread {thread}: {at:?}");
+        let mut next = self.clone();
+        let to = match next.step(cpu, thread, seen) {
+            Err(what) => return steps.push((name(), Err(what))),
+            Ok(to) => to,
+        };
+        for to in to {
+            let mut next = next.clone();
+            next.threads[thread].at = to;
+            // Who has nothing left to do leaves the CPU.
+            if to == At::Over {
+                next.empty(cpu);
+                next.cpus[cpu].running = None;
+            }
+            steps.push((name(), next.checked()));
+        }
+        // The barrier may abort the sequence of the thread that it interrupts.
+        if at == At::BarrierInterrupts
+            && self.dropped != Some(Dropped::BarrierAborts)
+            && let Some(interrupted) = self.cpus[HOME].running
+            && interrupted != thread
+            && self.threads[interrupted].at.sequence().is_some()
+        {
+            steps.pop();
+            next.threads[thread].at = next.after_barrier();
+            steps.extend(next.aborted(interrupted, seen).into_iter().map(|next| (name(), Ok(next))));
+        }
+    }
+
+    fn after_barrier(&self) -> At {
+        match self.dropped {
+            Some(Dropped::RevokedAfterBarrier) => At::ChangeElsewhere,
+            _ => At::Revoke,
+        }
+    }
+
+    /// Carries out the next instruction of a thread; where it may go on.
+    fn step(&mut self, cpu: usize, thread: usize, seen: &mut Seen) -> Result<Vec<At>, String> {
+        let dropped = self.dropped;
+        let without = |condition| dropped == Some(condition);
+        let biased = self.gate == Gate::default();
+        let to = match self.threads[thread].at {
+            At::Begin if biased => At::Expect,
+            At::Begin => At::ExpectLocked,
+            At::Expect => {
+                self.threads[thread].expected = self.load(cpu);
+                At::StoreCpu
+            }
+            At::StoreCpu if cpu == HOME || without(Dropped::CpuWithinSequence) => At::StoreGate,
+            At::StoreGate if biased || without(Dropped::GateWithinSequence) => At::StoreWord,
+            At::StoreCpu | At::StoreGate => At::ExpectLocked,
+            At::StoreWord if self.load(cpu) == self.threads[thread].expected => At::Store,
+            At::StoreWord => At::Begin,
+            At::Store => {
+                seen.stored = true;
+                let word = self.change(thread, self.threads[thread].expected)?;
+                self.cpus[cpu].buffer.push(word);
+                self.next_change(thread)
+            }
+            At::ExpectLocked => {
+                self.threads[thread].expected = self.load(cpu);
+                At::LockedCpu
+            }
+            At::LockedCpu if cpu == HOME || without(Dropped::CpuBeforeLocked) => At::Locked,
+            At::LockedCpu => At::Enter,
+            At::Locked => {
+                let locked = !without(Dropped::LockedAtHome);
+                if locked {
+                    self.empty(cpu);
+                }
+                if self.load(cpu) != self.threads[thread].expected {
+                    At::ExpectLocked
+                } else {
+                    let word = self.change(thread, self.threads[thread].expected)?;
+                    if locked {
+                        self.word = word;
+                    } else {
+                        self.cpus[cpu].buffer.push(word);
+                    }
+                    return Ok(vec![At::MayBias, self.next_change(thread)]);
+                }
+            }
+            At::MayBias => {
+                self.empty(cpu);
+                if self.gate.revoked
+                    && (self.gate.counted == 0 || self.dropped == Some(Dropped::NobodyCounted))
+                {
+                    seen.biased_again = true;
+                    self.gate = Gate::default();
+                }
+                self.next_change(thread)
+            }
+            At::Enter => {
+                self.empty(cpu);
+                let late = match self.gate.revoked {
+                    true => Dropped::Counted,
+                    false => Dropped::CountedBeforeBarrier,
+                };
+                self.gate.counted += u8::from(!without(late));
+                match self.gate.revoked {
+                    true => At::ChangeElsewhere,
+                    false if self.dropped == Some(Dropped::Barrier) => At::Revoke,
+                    false if self.dropped == Some(Dropped::RevokedAfterBarrier) => At::Revoke,
+                    false => At::BarrierLooks,
+                }
+            }
+            At::BarrierLooks => {
+                seen.barrier = true;
+                self.empty(cpu);
+                match self.cpus[HOME].running {
+                    Some(_) => At::BarrierInterrupts,
+                    None => self.after_barrier(),
+                }
+            }
+            At::BarrierInterrupts => {
+                if !without(Dropped::BarrierEmpties) {
+                    self.empty(HOME);
+                }
+                self.after_barrier()
+            }
+            At::Revoke => {
+                self.empty(cpu);
+                self.gate.counted += u8::from(self.dropped == Some(Dropped::CountedBeforeBarrier));
+                self.gate.revoked = true;
+                match self.dropped {
+                    Some(Dropped::RevokedAfterBarrier) => At::BarrierLooks,
+                    _ => At::ChangeElsewhere,
+                }
+            }
+            At::ChangeElsewhere if without(Dropped::LeavesAfterChange) && self.gate.counted > 0 => {
+                // It leaves first; that it has, only this says.
+                self.gate.counted -= 1;
+                self.threads[thread].expected = u8::MAX;
+                At::Leave
+            }
+            At::ChangeElsewhere => {
+                seen.locked_elsewhere = true;
+                self.empty(cpu);
+                self.word = self.change(thread, self.word)?;
+                At::Leave
+            }
+            At::Leave if without(Dropped::LeavesAfterChange) => {
+                self.empty(cpu);
+                self.word = self.change(thread, self.word)?;
+                self.next_change(thread)
+            }
+            At::Leave => {
+                self.empty(cpu);
+                self.gate.counted = self.gate.counted.saturating_sub(1);
+                self.next_change(thread)
+            }
+            At::Over => unreachable!("it is on no CPU"),
+        };
+        Ok(vec![to])
+    }
+}

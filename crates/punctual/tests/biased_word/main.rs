@@ -1,0 +1,55 @@
+//! A model of the partition's word that its CPU changes without locked instructions (`port/linux/word`), explored exhaustively.
+//!
+//! Threads change one word, each its own part of it. A step is one instruction of a thread, or what the hardware or the kernel may do at any time:
+//! empty a store buffer, preempt a thread, put another onto a CPU, wherever it is, or answer a barrier. All orders of all
+//! steps are explored. In every state, a change has to be made of the word that the change before has left; at the end, all have
+//! to be in the word. Each of the conditions that the proof in `port/linux/word` uses is then dropped, and the model has to find
+//! a lost change.
+
+mod explore;
+mod machine;
+
+use explore::{Verdict, explore};
+use machine::{Dropped, Machine, Role};
+
+use Role::{Anywhere, Elsewhere, Home};
+
+/// What is explored: the more threads, the fewer changes of each.
+const LOADS: [&[(Role, u8)]; 4] = [
+    &[(Home, 2), (Home, 1), (Elsewhere, 1)],
+    &[(Anywhere, 2), (Home, 2)],
+    &[(Home, 3), (Elsewhere, 1), (Elsewhere, 1)],
+    &[(Anywhere, 2), (Elsewhere, 2)],
+];
+
+#[test]
+fn no_change_is_lost() {
+    let mut states = 0;
+    for load in LOADS {
+        let (explored, seen) = match explore(Machine::new(None, load)) {
+            Verdict::Sound { explored, seen } => (explored, seen),
+            Verdict::Wrong { what, trace } => panic!("{load:?}: {what}\n{trace}"),
+        };
+        // What it is for happens in it.
+        assert!(seen.stored, "{load:?}: nobody stores");
+        assert!(seen.locked_elsewhere, "{load:?}: nobody changes the word from elsewhere");
+        assert!(seen.aborted, "{load:?}: no sequence is aborted");
+        assert!(seen.biased_again, "{load:?}: the word is never biased again");
+        assert!(seen.barrier, "{load:?}: nobody makes a barrier");
+        states += explored;
+    }
+    println!("{states} states");
+    assert!(states > 100_000, "it has looked at next to nothing: {states}");
+}
+
+#[test]
+fn every_condition_is_needed() {
+    for dropped in Dropped::ALL {
+        let wrong = LOADS.iter().find_map(|load| match explore(Machine::new(Some(dropped), load)) {
+            Verdict::Wrong { what, .. } => Some(what),
+            Verdict::Sound { .. } => None,
+        });
+        let what = wrong.unwrap_or_else(|| panic!("without {dropped:?} nothing goes wrong"));
+        println!("{dropped:?}: {what}");
+    }
+}

@@ -5,6 +5,7 @@ mod support;
 
 use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
 use punctual_trace::event::{Event, Kind, Noise, Section, Task};
+use punctual_trace::explain;
 use punctual_trace::export::json;
 use punctual_trace::jobs::{
     Actor, Bounds, Cause, Config, Decomposer, DisabledSection, Flaw, FutexWaits, JobKind, ReleasedBy, Select,
@@ -295,4 +296,36 @@ fn blames_next_thread_after_interrupt_amid_switch() {
     let jobs = s.jobs(Config::default());
     let causes: Vec<_> = of(&jobs, 9)[0].jitter_causes.iter().map(|cause| (cause.actor, cause.ns)).collect();
     assert!(causes.contains(&(Actor::Thread(8), 390)), "{causes:?}");
+}
+
+/// The wake-up tells a CPU of which there is no event yet, and the thread comes to another one at once.
+#[test]
+fn blames_nobody_where_no_event_has_been_seen() {
+    let mut s = Script::new();
+    s.switch(50, 0, Sleeping, LOW);
+    s.waking(100, 0, HIGH, 1).at(104, 0, Kind::Migrate { task: HIGH, from: 1, to: 0 });
+    s.switch(130, 0, Runnable, HIGH).switch(200, 0, Sleeping, IDLE);
+    let jobs = s.jobs(Config::default());
+    let cause = |actor, ns| Cause { actor, ns, times: 1 };
+    assert_eq!(of(&jobs, 7)[0].jitter_causes, [cause(Actor::Unseen, 4), cause(Actor::Thread(9), 26)]);
+}
+
+/// Handlers spin. Of several waits the longest is told.
+#[test]
+fn names_the_lock_that_a_handler_waited_for() {
+    let mut s = Script::new();
+    s.at(100, 0, Kind::VectorEntry { vector: 236 });
+    for (begin, end, lock) in [(110, 115, 0x10), (120, 140, 0x20), (141, 150, 0x10)] {
+        s.at(begin, 0, Kind::ContentionBegin { lock, flags: 1 }).at(end, 0, Kind::ContentionEnd { lock });
+    }
+    s.at(200, 0, Kind::VectorExit { vector: 236 });
+    s.at(300, 0, Kind::VectorEntry { vector: 236 }).at(310, 0, Kind::VectorExit { vector: 236 });
+    let jobs = s.jobs(Config { handlers: true, ..Config::default() });
+    let said =
+        |job| explain::job(job, &Names::new()).into_iter().find(|text| text.starts_with("B: ")).unwrap();
+    assert_eq!((jobs[0].blocking, jobs[0].blockings_left_out), (Bounds::Exact(34), 2));
+    let longest =
+        "B: 34 ns of 100 ns W: blocked 3 times, the longest for 20 ns: spinning on kernel lock 0x20.";
+    assert_eq!(said(&jobs[0]), longest);
+    assert_eq!(said(&jobs[1]), "B: 0 ns of 10 ns W: it waited for no lock.");
 }

@@ -90,6 +90,21 @@ pub struct Blocking {
 }
 
 impl Blocking {
+    /// A wait of which nothing more is known yet.
+    pub(crate) fn new(target: WaitTarget, start: u64, end: u64) -> Self {
+        Self {
+            start,
+            end,
+            target,
+            role: None,
+            slept: false,
+            owners: Vec::new(),
+            woken: None,
+            waker: None,
+            shares: Vec::new(),
+        }
+    }
+
     /// How long it took.
     #[must_use]
     pub fn ns(&self) -> u64 {

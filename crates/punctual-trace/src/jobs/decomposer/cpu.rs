@@ -19,6 +19,10 @@ pub(super) struct HandlerFrame {
     pub(super) blocked: u64,
     /// The lock it waits for now, and since when.
     pub(super) waits: Option<(u64, u64)>,
+    /// How often it has waited.
+    pub(super) waited: u32,
+    /// For which lock it waited longest, from when until when.
+    pub(super) longest_wait: (u64, u64, u64),
     /// Earliest and latest instant at which a timer it serves was due.
     pub(super) due: Option<(u64, u64)>,
     /// When it was displaced together with its thread.
@@ -27,7 +31,29 @@ pub(super) struct HandlerFrame {
 
 impl HandlerFrame {
     fn new(actor: Actor, entry: u64) -> Self {
-        Self { actor, entry, displaced: 0, blocked: 0, waits: None, due: None, parked: 0 }
+        Self {
+            actor,
+            entry,
+            displaced: 0,
+            blocked: 0,
+            waits: None,
+            waited: 0,
+            longest_wait: (0, 0, 0),
+            due: None,
+            parked: 0,
+        }
+    }
+
+    /// It has got the lock, if it is the one that it waits for.
+    pub(super) fn contention_ends(&mut self, lock: u64, time: u64) {
+        let Some((_, since)) = self.waits.take_if(|waits| waits.0 == lock) else { return };
+        let ns = time.saturating_sub(since);
+        self.blocked += ns;
+        let (_, start, end) = self.longest_wait;
+        if self.waited == 0 || ns > end - start {
+            self.longest_wait = (lock, since, since + ns);
+        }
+        self.waited = self.waited.saturating_add(1);
     }
 }
 

@@ -3,6 +3,7 @@
 use super::cpu::HandlerFrame;
 use super::{Decomposer, Sink};
 use crate::event::Event;
+use crate::jobs::blocking::{Blocking, WaitTarget};
 use crate::jobs::bounds::Bounds;
 use crate::jobs::cause::{Actor, blame};
 use crate::jobs::job::{Flaw, JobKind, ReleasedBy};
@@ -103,6 +104,14 @@ impl Decomposer {
         if !self.known.handlers() {
             job.interference = Bounds::at_least(frame.displaced);
         }
+        job.blockings.clear();
+        if frame.waited > 0 {
+            let (address, start, end) = frame.longest_wait;
+            // Handlers cannot sleep.
+            let lock = WaitTarget::Lock { address, flags: 0 };
+            job.blockings.push(Blocking::new(lock, start, end));
+        }
+        job.blockings_left_out = frame.waited.saturating_sub(1);
         job.interference_causes.clear();
         if frame.displaced > 0 {
             let causes = &mut job.interference_causes;

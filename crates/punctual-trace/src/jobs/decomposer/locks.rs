@@ -69,9 +69,7 @@ impl Decomposer {
     pub(super) fn contention_end(&mut self, event: &Event, lock: u64) {
         let cpu = self.cpu(event.cpu);
         if let Some(frame) = cpu.frames.last_mut() {
-            if let Some((_, since)) = frame.waits.take_if(|waits| waits.0 == lock) {
-                frame.blocked += event.time.saturating_sub(since);
-            }
+            frame.contention_ends(lock, event.time);
             return;
         }
         let Some(slot) = self.running(event) else { return };

@@ -54,8 +54,9 @@ impl Decomposer {
         let thread = self.threads.at(slot);
         let (waiter, cpu, ready) = (thread.tid, thread.cpu, thread.state == State::Ready);
         let Some(mut open) = thread.open.clone() else { return };
-        if let (true, Some(Some(cpu))) = (ready, self.cpus.get(usize::from(cpu))) {
-            open.blame_occupants(now, &cpu.occupants);
+        if ready {
+            let cpu = self.cpus.get(usize::from(cpu)).and_then(Option::as_ref);
+            open.blame_occupants(now, cpu.map(|cpu| &cpu.occupants));
         }
         if let Some(wait) = open.ending_wait(now).filter(|wait| wait.slept) {
             self.explain_wait(wait, waiter);

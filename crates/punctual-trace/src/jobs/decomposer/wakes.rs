@@ -99,9 +99,9 @@ impl Decomposer {
             return;
         }
         let thread = self.threads.at(slot);
-        if let (Some(open), Some(Some(cpu))) = (thread.open.as_mut(), self.cpus.get(usize::from(thread.cpu)))
-        {
-            open.blame_occupants(time, &cpu.occupants);
+        if let Some(open) = thread.open.as_mut() {
+            let cpu = self.cpus.get(usize::from(thread.cpu)).and_then(Option::as_ref);
+            open.blame_occupants(time, cpu.map(|cpu| &cpu.occupants));
         }
     }
 

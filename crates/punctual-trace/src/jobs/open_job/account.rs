@@ -294,8 +294,8 @@ impl OpenJob {
         }
     }
 
-    /// Blames whoever ran on its CPU since it became ready.
-    pub(in crate::jobs) fn blame_occupants(&mut self, time: u64, occupants: &Occupants) {
+    /// Blames whoever ran on its CPU since it became ready; nobody in particular if no event of that CPU has been seen yet.
+    pub(in crate::jobs) fn blame_occupants(&mut self, time: u64, occupants: Option<&Occupants>) {
         let from = std::mem::replace(&mut self.ready_since, time);
         if self.wait.is_some() {
             return;
@@ -307,12 +307,17 @@ impl OpenJob {
         };
         let futex = self.futex.as_mut().map(|call| &mut call.causes);
         let mut undo = futex.filter(|_| self.stage == Stage::Active);
-        occupants.walk(from, time, |actor, a, b| {
+        let mut each = |actor: Option<Actor>, a, b| {
             let actor = actor.unwrap_or(Actor::Unseen);
             blame(causes, actor, b - a);
             if let Some(undo) = undo.as_mut() {
                 blame(undo, actor, b - a);
             }
-        });
+        };
+        match occupants {
+            Some(occupants) => occupants.walk(from, time, each),
+            None if from < time => each(None, from, time),
+            None => {}
+        }
     }
 }

@@ -91,17 +91,7 @@ impl OpenJob {
         if self.side == SchedulerSide::Out && self.stage == Stage::Active && !target.may_spin() {
             self.sums.execution += std::mem::take(&mut self.window);
         }
-        self.wait.insert(Blocking {
-            start: time,
-            end: time,
-            target,
-            role: None,
-            slept: false,
-            owners: Vec::new(),
-            woken: None,
-            waker: None,
-            shares: Vec::new(),
-        })
+        self.wait.insert(Blocking::new(target, time, time))
     }
 
     /// The futex call goes to sleep: everything since its entry becomes part of the wait.

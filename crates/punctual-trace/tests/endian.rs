@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use punctual_trace::event::{Event, Kind, SwitchOut, Task};
+use punctual_trace::machines::{Relation, merge};
 use punctual_trace::read::format::PageLayout;
 use punctual_trace::read::{Order, ReadError, Trace};
 use punctual_trace::write::encode::Encoder;
@@ -178,4 +179,22 @@ fn converts_counts_by_recorded_scale_or_refuses_them() {
         let message = error.to_string();
         assert!(message.contains(why) && message.contains("with the clock `mono`"), "{message}");
     }
+}
+
+/// Records are put together from several files by their times.
+#[test]
+fn merges_counts_by_recorded_scale() {
+    let scale = Some([1 << 30, 31, 1_000]);
+    let open = || {
+        let bytes = file_of(Order::Little, 8, &events(), "local [x86-tsc]", scale);
+        Trace::from_bytes("made.dat", Arc::new(bytes)).unwrap()
+    };
+    let file = std::env::temp_dir().join(format!("punctual-merged-counts-{}.dat", std::process::id()));
+    merge(&[open(), open()], Relation::Shared(0), &file).unwrap();
+    let merged = Trace::open(&file).unwrap().events().unwrap().map(|event| event.unwrap().time);
+    let found: Vec<_> = merged.collect();
+    std::fs::remove_file(&file).unwrap();
+    let mut expected: Vec<_> = events().iter().flat_map(|event| [event.time / 2 + 1_000; 2]).collect();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::exchange::Message;
 use super::records::{Machine, text};
 use super::{ClockError, Clocks, MAX_MACHINES};
+use crate::read::clock::counted;
 use crate::read::format::PageLayout;
 use crate::read::raw::{PROCESS, RESERVATION};
 use crate::read::records::Item;
@@ -380,7 +381,12 @@ fn names(traces: &[Trace], machines: &[Machine]) -> String {
 /// The clock that they have, if it is the same: only of that of the first machine is anything known.
 fn clock_of(traces: &[Trace]) -> &str {
     let first = traces.first().map_or("", |trace| trace.clock());
-    if traces.iter().all(|trace| trace.clock() == first) { first } else { "merged" }
+    match traces.iter().all(|trace| trace.clock() == first) {
+        // Cycles have been made ns, and `trace-cmd` calls that so.
+        true if counted(first).is_some() => "tsc2nsec",
+        true => first,
+        false => "merged",
+    }
 }
 
 /// All systems, each with how far its times may be off.

@@ -132,8 +132,73 @@ fn says_how_to_make_a_readable_file() {
     assert!(why(piped).contains("perf inject"));
     let mut without = small::perf_data(false);
     without[72..80].fill(0);
+    assert!(why(without.clone()).contains("perf sched record"));
+    // A record that is called formats and has none.
+    let first = number(&without, 40);
+    without[first..first + 4].copy_from_slice(&66u32.to_le_bytes());
     assert!(why(without).contains("perf sched record"));
     let mut cut = recorded();
     cut.truncate(200_000);
     assert!(matches!(open(cut).err(), Some(ReadError::Truncated { .. })), "the formats are at its end");
+}
+
+fn number(file: &[u8], at: usize) -> usize {
+    u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize
+}
+
+/// The same with the formats in a record before all others, as Android's simpleperf has them.
+fn formats_among_records(file: &[u8]) -> Vec<u8> {
+    let index = file.len() - 16;
+    let formats = &file[number(file, index)..][..number(file, index + 8)];
+    let data = &file[number(file, 40)..][..number(file, 48)];
+    let mut out = file[..index].to_vec();
+    out[72..80].fill(0);
+    out.extend(66u32.to_le_bytes());
+    out.extend([0, 0]);
+    out.extend((12 + formats.len() as u16).to_le_bytes());
+    out.extend((formats.len() as u32).to_le_bytes());
+    out.extend([formats, data].concat());
+    out[40..48].copy_from_slice(&(index as u64).to_le_bytes());
+    out[48..56].copy_from_slice(&((12 + formats.len() + data.len()) as u64).to_le_bytes());
+    out
+}
+
+#[test]
+fn finds_formats_among_the_records() {
+    let file = small::perf_data(false);
+    let moved = formats_among_records(&file);
+    assert_eq!(events(moved.clone()), events(file));
+    // It ends in the formats.
+    let mut cut = moved;
+    let at = number(&cut, 40);
+    cut[at + 6..at + 8].copy_from_slice(&100u16.to_le_bytes());
+    cut[48..56].copy_from_slice(&100u64.to_le_bytes());
+    assert!(matches!(open(cut).err(), Some(ReadError::Truncated { .. })));
+}
+
+/// Files that others have published, with what a reading by hand of their records finds: events by name, and samples that are no
+/// tracepoint's. `perf script` prints the third, and refuses those of Android.
+#[test]
+#[ignore = "needs recordings; `cargo xtask traces` fetches them"]
+fn reads_files_of_others() {
+    let place = std::path::PathBuf::from(
+        std::env::var_os("PUNCTUAL_TRACES").expect("PUNCTUAL_TRACES has recordings"),
+    );
+    let expected = [
+        ("bb64546ac7d4", 31, vec![], 14),
+        ("0587765669c8", 0, vec![("sched:sched_stat_runtime".to_owned(), 2_430)], 0),
+        ("7d56e639ea83", 0, vec![("probe_untitled1:main".to_owned(), 1)], 0),
+    ];
+    for (name, switches, skipped, left_out) in expected {
+        let trace = Trace::open(&place.join("perf").join(name).with_extension("data")).unwrap();
+        let damage = format!("{left_out} samples are left out, which are no tracepoint's or not whole");
+        assert_eq!(trace.damage(), if left_out > 0 { vec![damage] } else { Vec::new() }, "{name}");
+        let mut events = trace.events().unwrap();
+        let found: Vec<Event> = events.by_ref().map(Result::unwrap).collect();
+        assert!(found.iter().all(|event| matches!(event.kind, Kind::Switch { .. })), "{name}");
+        assert_eq!((found.len(), events.skipped_names(trace.formats())), (switches, skipped), "{name}");
+        let missing = trace.recorded().unwrap().missing();
+        let told = |what| missing.iter().any(|missing| missing.what == what);
+        assert_eq!((told("context switches"), told("wake-ups")), (switches == 0, true), "{name}");
+    }
 }

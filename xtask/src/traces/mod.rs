@@ -1,11 +1,12 @@
 //! `cargo xtask traces`: reads recordings that other people made, and compares how many events there are of each kind with what
-//! `trace-cmd report` prints, each event of traces of LTTng with what `babeltrace2` prints, and each job, table and figure with what a
-//! script makes of the text of `trace-cmd`.
+//! `trace-cmd report` prints, each event of traces of LTTng with what `babeltrace2` prints, files of perf with what is known to be in
+//! them, and each job, table and figure with what a script makes of the text of `trace-cmd`.
 //!
 //! The recordings stay where they were published; each is fetched once, and is what its hash says. If one cannot be had, the others
 //! are read all the same, and the chore fails in the end and names it.
 
 mod recompute;
+mod seeds;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,9 @@ const RECORDINGS: &str = include_str!("recordings.txt");
 /// The same for the files of traces of LTTng, each of which is a directory.
 const LTTNG: &str = include_str!("lttng.txt");
 
+/// The same for files of perf.
+const PERF: &str = include_str!("perf.txt");
+
 /// Tells the test where the recordings are.
 const PLACE: &str = "PUNCTUAL_TRACES";
 
@@ -30,9 +34,20 @@ pub(crate) struct Options {
     /// Read the recordings in this directory instead of fetching any
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
+
+    /// Instead, put bugs into the code one by one, and check that a test catches each; as root, or nothing is recorded
+    #[arg(long)]
+    seeds: bool,
+
+    /// Bug to catch; may be repeated [default: all]
+    #[arg(long = "seed", value_name = "NAME")]
+    seed: Vec<String>,
 }
 
-pub(crate) fn run(Options { directory }: &Options) -> Result {
+pub(crate) fn run(Options { directory, seeds, seed }: &Options) -> Result {
+    if *seeds || !seed.is_empty() {
+        return seeds::run(seed);
+    }
     for program in ["trace-cmd", "babeltrace2", "python3"] {
         if Command::new(program).arg("--version").output().is_err() {
             return Err(format!("{program} is not installed; on Debian, `apt-get install {program}`").into());
@@ -54,6 +69,8 @@ pub(crate) fn run(Options { directory }: &Options) -> Result {
         "corpus",
         "--test",
         "ctf",
+        "--test",
+        "perf",
         "--",
         "--include-ignored",
         "--nocapture",
@@ -73,7 +90,12 @@ fn fetch_all(place: &Path) -> Result<(PathBuf, Vec<String>)> {
     let (mut missing, mut incomplete) = (Vec::new(), Vec::new());
     for line in lines(RECORDINGS) {
         let recording = Recording::parse(line)?;
-        let file = place.join(format!("{}.dat", &recording.hash[..12.min(recording.hash.len())]));
+        missing.extend(recording.fetch(&recording.file(place, "dat")).err().map(|error| error.to_string()));
+    }
+    fs::create_dir_all(place.join("perf"))?;
+    for line in lines(PERF) {
+        let recording = Recording::parse(line)?;
+        let file = recording.file(&place.join("perf"), "data");
         missing.extend(recording.fetch(&file).err().map(|error| error.to_string()));
     }
     for line in lines(LTTNG) {
@@ -115,6 +137,11 @@ impl<'a> Recording<'a> {
             }
             _ => Err(format!("`{line}` is not hash, repository, commit and path").into()),
         }
+    }
+
+    /// Where it is to be.
+    fn file(&self, place: &Path, extension: &str) -> PathBuf {
+        place.join(&self.hash[..12.min(self.hash.len())]).with_extension(extension)
     }
 
     /// Fetches it, unless it is there.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
-use super::sample::{Fields, IDENTIFIER, Sample};
+use super::sample::{Fields, Sample};
 use crate::read::error::ReadError;
 use crate::read::{Bytes, Order, Range};
 
@@ -183,10 +183,12 @@ impl Attributes {
     /// Parses a sample, if it is a tracepoint's.
     pub(super) fn sample<'a>(&self, order: Order, body: &'a [u8]) -> Option<Sample<'a>> {
         let first = self.events.first()?;
-        // Either all samples begin with the ID of their event, or all have the same fields.
-        let event = match first.fields.sample_type & IDENTIFIER {
-            0 => first,
-            _ => self.events.get(*self.by_id.get(&order.u64(body, 0)?)?)?,
+        // All samples have the ID of their event in the same place, or all have the same fields.
+        let event = match first.fields.id_at() {
+            Some(at) if self.events.len() > 1 || at == 0 => {
+                self.events.get(*self.by_id.get(&order.u64(body, at)?)?)?
+            }
+            _ => first,
         };
         event.fields.sample(order, body).filter(|_| event.is_tracepoint)
     }
@@ -221,6 +223,8 @@ pub(super) enum Record<'a> {
         thread: u32,
         name: String,
     },
+    /// The formats of events are between these offsets, where the header does not say so.
+    Formats(u64, u64),
     /// Everything from here on is newer than everything before the previous one of these.
     Round,
     /// It contains other records.
@@ -281,6 +285,7 @@ impl Records {
         if !self.fill(name, usize::from(size) - 8)? {
             return Ok(None);
         }
+        let content = self.at + 8;
         self.at += u64::from(size);
         let (order, body) = (self.order, &self.body[..]);
         Ok(Some(match kind {
@@ -296,6 +301,11 @@ impl Records {
                 let text =
                     body.get(8..).unwrap_or_default().split(|&byte| byte == 0).next().unwrap_or_default();
                 Record::Name { thread, name: String::from_utf8_lossy(text).into_owned() }
+            }
+            // Only simpleperf, Android's recorder, puts the formats here.
+            66 => {
+                let length = u64::from(order.u32(body, 0).unwrap_or_default());
+                Record::Formats(content + 4, (content + 4).saturating_add(length).min(self.at))
             }
             68 => Record::Round,
             81 | 83 => Record::Packed,

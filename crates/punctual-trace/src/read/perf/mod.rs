@@ -47,7 +47,7 @@ pub(super) fn open(name: Arc<str>, bytes: Arc<dyn Bytes>) -> Result<Trace, ReadE
     let clock = attributes.clock();
     let failed = |error| ReadError::Io { file: name.clone(), offset: length, error };
     let cpus = pages.finish(&name).map_err(failed)?;
-    let (start, end) = header.tracing_data.unwrap_or((length, length));
+    let (start, end) = header.tracing_data.or(found.formats).unwrap_or((length, length));
     let buffer = Buffer { name: String::new(), clock: clock.to_owned(), page_size: None, cpus };
     let mut trace = dat::embedded(name, bytes, (start, end), (layout, buffer))?;
     trace.clock = clock.to_owned();
@@ -69,6 +69,8 @@ struct Found {
     /// Lost events of unknown position.
     lost: u64,
     cut: Option<u64>,
+    /// Where the formats of events are, if among the records.
+    formats: Option<(u64, u64)>,
 }
 
 /// How many names are kept.
@@ -126,6 +128,7 @@ fn read(
                 found.names.insert(thread, name.replace('\n', " "));
             }
             Record::Name { .. } => {}
+            Record::Formats(start, end) => found.formats = Some((start, end)),
             Record::Round => {
                 found.disordered += pages.flush(safe).map_err(failed)?;
                 (safe, waiting) = (newest, 0);

@@ -14,7 +14,7 @@ const CPU: u64 = 1 << 7;
 const PERIOD: u64 = 1 << 8;
 const STREAM_ID: u64 = 1 << 9;
 const RAW: u64 = 1 << 10;
-pub(super) const IDENTIFIER: u64 = 1 << 16;
+const IDENTIFIER: u64 = 1 << 16;
 
 /// The bits of `read_format`.
 const TIME_ENABLED: u64 = 1;
@@ -39,6 +39,16 @@ pub(super) struct Sample<'a> {
 }
 
 impl Fields {
+    /// Where in a sample the ID of its event is.
+    pub(super) fn id_at(&self) -> Option<usize> {
+        let has = |&bit: &u64| self.sample_type & bit != 0;
+        match (has(&IDENTIFIER), has(&ID)) {
+            (true, _) => Some(0),
+            (false, true) => Some(8 * [IP, TID, TIME, ADDR].iter().filter(|bit| has(bit)).count()),
+            (false, false) => None,
+        }
+    }
+
     /// Parses a sample; `None` if it lacks a time, CPU or record, or is shorter than it claims.
     pub(super) fn sample<'a>(&self, order: Order, body: &'a [u8]) -> Option<Sample<'a>> {
         let Self { sample_type, .. } = *self;
@@ -81,5 +91,19 @@ impl Fields {
             has(TIME).then(|| order.u64(body, from_end(after(&[TIME, ID, STREAM_ID, CPU, IDENTIFIER]))?));
         let cpu = has(CPU).then(|| order.u32(body, from_end(after(&[CPU, IDENTIFIER]))?));
         (time.flatten().unwrap_or(0), cpu.flatten())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_where_samples_have_the_id_of_their_event() {
+        let id_at = |sample_type| Fields { sample_type, read_format: 0 }.id_at();
+        assert_eq!(id_at(IDENTIFIER | IP | TID | TIME | ID), Some(0));
+        assert_eq!(id_at(IP | TID | TIME | ID | CPU | PERIOD | RAW), Some(24));
+        assert_eq!(id_at(TID | TIME | ADDR | ID | STREAM_ID), Some(24));
+        assert_eq!(id_at(IP | TID | TIME | CPU | RAW), None);
     }
 }

@@ -297,6 +297,27 @@ fn says_which_format_cannot_be_read() {
     }
 }
 
+/// However long it were: without switches nobody has jobs.
+#[test]
+fn says_that_there_are_no_switches() {
+    let scratch = Scratch::new("no-switches");
+    let mut synthetic = Synthetic::create(&scratch.file("raw")).unwrap();
+    synthetic.recorded(["irq:irq_handler_entry", "irq:irq_handler_exit"]).unwrap();
+    let mut script = Script::new();
+    script.at(1_000, 0, Kind::IrqEntry { irq: 3 }).at(2_000, 0, Kind::IrqExit { irq: 3 });
+    script.events.iter().for_each(|event| synthetic.push(event).unwrap());
+    synthetic.finish().unwrap();
+    for arguments in [&["raw"][..], &["raw", "--all"]] {
+        let (out, err, code) = report(&scratch.0, arguments);
+        assert_eq!(code, 1, "{out}{err}");
+        assert!(out.contains("context switches: there are no jobs of threads"), "{out}");
+        assert!(
+            err.contains("record again with at least sched_switch") && !err.contains("for longer"),
+            "{err}"
+        );
+    }
+}
+
 /// Anybody may call a thread anything.
 #[test]
 fn prints_no_terminal_escapes_and_no_line_breaks_of_names() {

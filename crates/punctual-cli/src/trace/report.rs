@@ -10,6 +10,7 @@ use punctual_trace::buffer_stats;
 use punctual_trace::export::html::About;
 use punctual_trace::jobs::{Counters, Select};
 use punctual_trace::read::Trace;
+use punctual_trace::recorded::{Recorded, Source};
 
 use super::analysis::Analyzer;
 use super::args::Report;
@@ -92,7 +93,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     if is_printed && !missing.is_empty() {
         say!("{}", missing.trim_end());
     }
-    match warn_of_missing(&analyzer, arguments, is_readable) {
+    match warn_of_missing(&analyzer, &recorded, arguments, is_readable) {
         true => Ok(FAILED),
         false => Ok(if is_whole { 0 } else { FAILED }),
     }
@@ -143,7 +144,7 @@ fn analyse(
 
 /// Prints what the command line asks for and the trace lacks; returns whether anything is missing. What is missing may be in
 /// events that are not `readable`.
-fn warn_of_missing(analyzer: &Analyzer, arguments: &Report, readable: bool) -> bool {
+fn warn_of_missing(analyzer: &Analyzer, recorded: &Recorded, arguments: &Report, readable: bool) -> bool {
     let trace = arguments.trace.display();
     let unknown = analyzer.unknown();
     for name in &unknown {
@@ -152,6 +153,10 @@ fn warn_of_missing(analyzer: &Analyzer, arguments: &Report, readable: bool) -> b
     let nothing = unknown.is_empty() && analyzer.tasks().is_empty();
     if nothing {
         let (whose, fix) = match arguments.analysis.all {
+            _ if readable && !recorded.has(Source::Switches) => (
+                "",
+                "there are no context switches in it, so record again with at least sched_switch and sched_waking",
+            ),
             true if !readable => (
                 "",
                 "some of its events cannot be read, as the warnings say; record it again, or with another kernel",

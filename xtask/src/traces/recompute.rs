@@ -1,4 +1,4 @@
-//! Computes every job and every table of a recording once more from the text of `trace-cmd report -t`, by a script that shares no
+//! Computes every job, table and sentence of a recording once more from the text of `trace-cmd report -t`, by a script that shares no
 //! code with the project, and decodes what is written for Perfetto by Perfetto's own schema.
 
 use std::ffi::OsStr;
@@ -20,6 +20,9 @@ const LOAD: [&str; 3] = ["bench", "--quick", "behaviour"];
 /// scheduler's turns, and loses most of them.
 const OWN: [(&str, [&str; 2]); 2] =
     [("own", ["--events", "sched,irq,irq_vectors,softirq,timer,lock,futex"]), ("losses", ["--buffer", "64"])];
+
+/// So many jobs of each task are explained in sentences.
+const WORST: [&str; 2] = ["--worst", "2"];
 
 /// What Perfetto's schema is in, and what reads it.
 const SCHEMA: &str = "from perfetto.protos.perfetto.trace import perfetto_trace_pb2";
@@ -102,9 +105,10 @@ fn agrees(punctual: &Path, recording: &Path, scratch: &Path, python: Option<&Pat
     let file = |name: &str| scratch.join(name);
     let (jobs, json, perfetto) = (file("jobs.csv"), file("jobs.json"), file("jobs.pftrace"));
     let (tables, text, options) = (file("tables.txt"), file("report.txt"), file("options.txt"));
+    let page = file("page.html");
     let mut command = Command::new(punctual);
-    command.args(["trace", "report", "--all", "--worst", "0", "--csv"]).arg(&jobs).arg("--json").arg(&json);
-    command.arg("--perfetto").arg(&perfetto).arg(recording);
+    command.args(["trace", "report", "--all", "--handlers"]).args(WORST).arg("--csv").arg(&jobs);
+    command.arg("--json").arg(&json).arg("--perfetto").arg(&perfetto).arg("--html").arg(&page).arg(recording);
     let output = command.stdin(Stdio::null()).stdout(File::create(&tables)?).output()?;
     let said = String::from_utf8_lossy(&output.stderr);
     if NO_JOBS.iter().any(|none| said.contains(none)) {
@@ -122,7 +126,9 @@ fn agrees(punctual: &Path, recording: &Path, scratch: &Path, python: Option<&Pat
     }
     let scripts = cargo::root().join("xtask/src/traces");
     let mut script = Command::new("python3");
-    script.arg(scripts.join("recompute")).args([&jobs, &json, &tables, &text, &options]);
+    script.arg(scripts.join("recompute")).args([&jobs, &json, &tables, &page, &text, &options]);
+    // What prints the tables of tasks that have no room in the first report.
+    script.arg(punctual).args(["trace", "report"]).args(WORST).arg(recording);
     let mut agrees = script.status()?.success();
     if let Some(python) = python {
         let mut script = Command::new(python);

@@ -1,17 +1,22 @@
 """Recomputes what `punctual trace report` says of each job and of each task from the text of `trace-cmd report -t -N` alone.
 
-usage: recompute JOBS.csv JOBS.json TABLES.txt REPORT.txt OPTIONS.txt [-v]
+usage: recompute JOBS.csv JOBS.json TABLES.txt PAGE.html REPORT.txt OPTIONS.txt [-v] [COMMAND..]
 
-OPTIONS is the text of `trace-cmd dump --options`; with `-N`, events are printed as their kernel has it. It knows nothing of the program but the definitions in docs/tracing.md. What it
-cannot recompute it counts, and says.
+OPTIONS is the text of `trace-cmd dump --options`; with `-N`, events are printed as their kernel has it. It knows nothing of the program
+but the definitions in docs/tracing.md. A report has room for 128 tasks; COMMAND prints the tables of others if their numbers follow it.
+What it cannot recompute it counts, and says.
 """
 
 import csv
+import json
 import re
+import subprocess
 import sys
 from collections import Counter, defaultdict
 
 import figures
+import handlers
+import printed
 import summary
 from text import Recorded, Trace, names
 from walk import UNKNOWN, Bounds, Mistake, Thread, Walk, plus
@@ -31,8 +36,6 @@ def options(path):
 
 def left_out(job):
     """Why a job is not recomputed."""
-    if job["sort"] not in ("thread", "irq-thread"):
-        return "handlers"
     if job["task"]:
         return "marked"
     if job["runtime_ns"] or job["released_by"] == "period" or job["priority"] == "100":
@@ -98,9 +101,31 @@ def recompute(trace, job, carried):
     return columns, terms, (delayed, displaced)
 
 
+# A report has room for so many.
+MOST_TASKS = 128
+
+
+def batches(tasks, most):
+    return [tasks[at : at + most] for at in range(0, len(tasks), most)]
+
+
+def only(text, tasks):
+    """The tables of these tasks, with what follows them."""
+    paragraphs, wanted = [], False
+    for paragraph in text.split("\n\n"):
+        lines = paragraph.splitlines()
+        heads = [at for at, line in enumerate(lines) if line.startswith("  term ")]
+        if heads:
+            wanted = summary.task_in(" ".join(line.strip() for line in lines[: heads[0]])) in tasks
+        if wanted:
+            paragraphs.append(paragraph)
+    return "\n\n".join(paragraphs)
+
+
 def main():
-    jobs_file, objects_file, tables_file, report_file, options_file = sys.argv[1:6]
-    verbose = "-v" in sys.argv[6:]
+    jobs_file, objects_file, tables_file, page_file, report_file, options_file, *command = sys.argv[1:]
+    verbose = command[:1] == ["-v"]
+    command = command[verbose:]
     clock, declared, x86 = options(options_file)
     with open(report_file, encoding="utf-8", errors="replace") as lines:
         recorded = Recorded(names(lines), declared, x86)
@@ -126,7 +151,11 @@ def main():
         label = f"{job['name']}/{job['id']} at {job['start_ns']}"
         thread = carried[job["id"]]
         try:
-            columns, terms, causes = recompute(trace, job, thread)
+            if job["sort"] in ("thread", "irq-thread"):
+                columns, terms, causes = recompute(trace, job, thread)
+            else:
+                columns, terms = handlers.recompute(trace, job)
+                causes = ()
         except Mistake as mistake:
             if not job["flaw"]:
                 differs("jobs", f"{mistake}: {label}")
@@ -152,10 +181,56 @@ def main():
         return Bounds(*(int(job[f"{term}_{end}_ns"]) if job[f"{term}_{end}_ns"] else None for end in ("min", "max")))
 
     with open(tables_file, encoding="utf-8") as file:
-        cells, same, unmatched = summary.check(jobs, file.read(), bounds_of)
+        tables = file.read()
+    # Tasks have room in the order of their first jobs.
+    listed = list(dict.fromkeys(summary.task_of(job) for job in jobs))
+    of_handlers = {summary.task_of(job) for job in jobs if job["sort"] not in ("thread", "irq-thread")}
+    # Of a task that an app names less is known when it is chosen: its threads are followed only from their first marks on.
+    others = [task for task in listed[MOST_TASKS:] if isinstance(task[0], int) or task in of_handlers]
+    for some in batches(others, MOST_TASKS // 4) if command else ():
+        chosen = sorted({str(task[0]) for task in some if task not in of_handlers})
+        choice = [word for task in chosen for word in ("--task", task)]
+        if of_handlers & set(some):
+            choice += ["--handlers"]
+        more = subprocess.run(command + choice, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        tables += "\n\n" + only(more.stdout.decode(), set(some))
+    cells, same, unmatched = summary.check(jobs, tables, bounds_of)
     equal["cells of tables"] = same
     for cell in cells:
         differs("cells of tables", cell)
+    with open(objects_file, encoding="utf-8", errors="replace") as lines:
+        objects = [json.loads(line) for line in lines]
+    rows = {int(job["number"]): job for job in jobs}
+    objects_of = defaultdict(list)
+    for job in objects:
+        if job["flaw"] is None:
+            objects_of[summary.task_of(rows[job["number"]])].append(job)
+
+    def cpu_of_waker(job):
+        wake = trace.wakes.get((job["id"], job["start_ns"])) if not rows[job["number"]]["task"] else None
+        return wake and wake.cpu
+
+    names_of = printed.Names(trace.comms)
+    sentences, same = printed.check_terminal(tables, objects_of, summary.task_in, names_of, cpu_of_waker)
+    equal["sentences"] = same
+    for sentence in sentences:
+        differs("sentences", sentence)
+    with open(page_file, encoding="utf-8") as file:
+        page = file.read()
+
+    def task_of(job):
+        return summary.task_of(rows[job["number"]])
+
+    def cells_of(task):
+        members = [rows[job["number"]] for job in objects_of[task]]
+        return {term: summary.table([bounds_of(row, term) for row in members]) for term in summary.TERMS}
+
+    room = set(listed[:MOST_TASKS])
+    head = summary.key_figures([job for job in jobs if summary.task_of(job) in room], bounds_of)
+    marks, same = printed.check_page(page, objects, objects_of, task_of, cells_of, head, names_of, cpu_of_waker)
+    equal["figures of the page"] = same
+    for mark in marks:
+        differs("figures of the page", mark)
     members, same = figures.check(jobs, objects_file, causes_of)
     equal["figures of JSON"] = same
     for member in members:

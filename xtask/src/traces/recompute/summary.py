@@ -24,6 +24,23 @@ def count(number):
     return f"{number:,}".replace(",", " ")
 
 
+def text_of_part(ns):
+    """A time with its unit, as sentences have it."""
+    if ns < 1_000:
+        return f"{ns} ns"
+    if ns < 9_950:
+        return f"{(ns + 50) // 1_000}.{(ns + 50) % 1_000 // 100} µs"
+    unit, size = ("µs", 10**3) if ns < 9_999_500 else ("ms", 10**6) if ns < 9_999_500_000 else ("s", 10**9)
+    return f"{count(ns // size + (ns % size >= size // 2))} {unit}"
+
+
+def nanos(ns):
+    """The same with three significant digits."""
+    chosen = ns / 0.9995
+    unit, size = ("ns", 1) if chosen < 1e3 else ("µs", 1e3) if chosen < 1e6 else ("ms", 1e6) if chosen < 1e9 else ("s", 1e9)
+    return f"{significant(ns / size)} {unit}"
+
+
 def quantile(values, parts_per_thousand):
     """What so many of a thousand are not above, as far as a histogram with buckets of at most 1 % tells."""
     at = max(1, -(-len(values) * parts_per_thousand // 1000))
@@ -108,3 +125,33 @@ def check(rows, text, bounds_of):
                 else:
                     wrong.append(f"{members[0]['name']}/{name[0]}: {term.upper()}, column {at + 1}: {ours}, recomputed {theirs}")
     return wrong, equal, unmatched
+
+
+def key_figures(rows, bounds_of):
+    """What the head of the page says of these jobs: value and detail of each figure, or no detail where it is not compared."""
+    found, flawed = {}, sum(1 for row in rows if row["flaw"])
+    jobs = [row for row in rows if not row["flaw"]]
+    tasks = defaultdict(list)
+    for row in jobs:
+        tasks[task_of(row)].append(row)
+    for what, term in (("response", "r"), ("jitter", "j"), ("blocking", "b"), ("interference", "i")):
+        bounds = {task: [bounds_of(row, term) for row in members] for task, members in tasks.items()}
+        unknown = sum(least is None for members in bounds.values() for least, _ in members)
+        of_rest = f"unknown of {count(unknown)} job{'' if unknown == 1 else 's'}" if unknown else ""
+        greatest = {}
+        for task, members in bounds.items():
+            known = [least if most is None else most for least, most in members if least is not None]
+            if known:
+                greatest[task] = max(known)
+        most = max(greatest.values(), default=None)
+        if most is None:
+            value = ("unknown", "of every job") if unknown else ("none", "of no task")
+        elif most:
+            best = [task for task, value in greatest.items() if value == most]
+            sign = re.match(r"[≤≥≈] |", table(bounds[best[0]])[0])[0]
+            value = (sign + nanos(most), None)
+        else:
+            value = ("none seen", of_rest) if unknown else ("none", "of no task")
+        found[f"Longest {what}"] = value
+    found["Flawed jobs"] = (count(flawed), f"of {count(len(rows))}, left out")
+    return found

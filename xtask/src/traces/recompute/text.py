@@ -12,7 +12,7 @@ TARGET = re.compile(r"(?:target|dest)_cpu=(\d+)")
 TIMER = re.compile(r"hrtimer=(\S+)")
 EXPIRES = re.compile(r"(?:^|\s)(?:expires|now)=(\d+)")
 LOCK = re.compile(r"^(?:lock_addr=)?(\S+)")
-FLAGS = re.compile(r"flags=(\S+)")
+FLAGS = re.compile(r"flags=([^\s)]+)")
 WHICH = re.compile(r"(?:irq|vec|vector)=(\d+)")
 FUTEX = re.compile(r"uaddr: (?:0x)?([0-9a-f]+),? op: (?:0x)?([0-9a-f]+),? val: (?:0x)?([0-9a-f]+)")
 
@@ -38,7 +38,9 @@ SAME_CLOCK = 10**9
 
 Run = namedtuple("Run", "start end cpu state")
 Mark = namedtuple("Mark", "time kind what", defaults=[None])
-Wake = namedtuple("Wake", "time by due late by_thread ready", defaults=[None])
+Wake = namedtuple("Wake", "time by due late by_thread cpu ready", defaults=[None])
+# What a handler came to: when it ended, how long others displaced it, its waits, and when the first timer in it was due.
+Handled = namedtuple("Handled", "end displaced waits due clean")
 
 
 def names(lines):
@@ -85,6 +87,9 @@ class Trace:
         self.wakes = {}  # by thread and the beginning of a run: the wake-up that led to it
         self.has_calls = {}  # by thread: since when its system calls are known to be recorded
         self.comm = {}
+        self.comms = defaultdict(set)  # by thread: all names that it had
+        self.handled = {}  # by sort, number, CPU and beginning of a handler
+        self.parked = {}  # by thread: the softirq that was displaced with it
         self.doubtful = []  # when a thread was found running that nobody had switched to
         self.moves = defaultdict(list)  # by thread: when it came to which CPU, to wait for it or to run
         self.occupied = defaultdict(list)  # by CPU: since when which thread has it, or no thread but a handler
@@ -102,6 +107,7 @@ class Trace:
 
     def event(self, thread, number, time, event, rest):
         cpu, recorded = self.cpu[number], self.recorded
+        cpu.number = number
         if not (UNDERSTOOD.match(event) or VECTORS.match(event)):
             return
         cpu.before, cpu.last = cpu.last, time
@@ -141,7 +147,9 @@ class Trace:
             marks.append(Mark(time, event))
         elif event in ("contention_begin", "contention_end"):
             # What a handler waits for, its thread does not; nor what the next thread does before it is called so.
-            if recorded.contention and not cpu.frames and cpu.running in (None, thread):
+            if recorded.contention and cpu.frames:
+                cpu.frames[-1].contends(LOCK.match(rest)[1], time, event.endswith("begin"))
+            elif recorded.contention and cpu.running in (None, thread):
                 flags = FLAGS.search(rest)
                 marks.append(Mark(time, event, (LOCK.match(rest)[1], flags and spins(flags[1]))))
         elif event.startswith("sys_"):
@@ -152,7 +160,8 @@ class Trace:
                 marks.append(Mark(time, "call"))
         elif self.is_handler(event):
             actor = VECTORS.match(event)[1] if VECTORS.match(event) else (event.rsplit("_", 1)[0], WHICH.search(rest)[1])
-            cpu.handler(actor, event.endswith("_entry"))
+            if ended := cpu.handler(actor, event.endswith("_entry")):
+                self.handled[sort_and_number(event, actor, rest) + (number, ended.entry)] = ended.came_to(time)
             # Between the event of a switch and the switch itself, the CPU is the next thread's already.
             after = cpu.running if thread == cpu.left else thread
             self.occupied[number].append((time, None if cpu.frames else after))
@@ -169,6 +178,11 @@ class Trace:
         out = SWITCH.match(rest)
         before, after, state = int(out[2]), int(out[5]), left_as(out[3])
         self.comm[before], self.comm[after] = out[1], out[4]
+        self.comms[before].add(out[1])
+        self.comms[after].add(out[4])
+        if len(cpu.frames) == 1 and cpu.frames[0].actor[0] == "softirq":
+            # As under PREEMPT_RT: it goes where its thread goes.
+            self.parked[before] = (cpu.frames[0], time)
         if cpu.running == before and before in self.awake:
             self.runs[before].append(Run(cpu.since, time, number, state))
         self.awake.discard(before)
@@ -177,6 +191,10 @@ class Trace:
             self.early.pop(before, None)
         cpu.left = before
         cpu.running, cpu.since, cpu.frames, cpu.firing = after, time, [], None
+        if after in self.parked:
+            frame, since = self.parked.pop(after)
+            frame.displaced += time - since
+            cpu.frames.append(frame)
         self.awake.add(after)
         self.occupied[number].append((time, after))
         if wake := self.pending.pop(after, None):
@@ -202,7 +220,7 @@ class Trace:
             may_be_timer = not recorded.handlers or bool(SOFTIRQ_THREAD.match(self.comm.get(thread, "")))
         timer = cpu.firing or (not recorded.timers and may_be_timer)
         late = by != "new" and (not recorded.wakings or bool(timer))
-        return Wake(time, by, due, late and not due, by != "new" and not cpu.frames and thread != 0)
+        return Wake(time, by, due, late and not due, by != "new" and not cpu.frames and thread != 0, cpu.number)
 
     def occupants(self, thread, start, end, number):
         """How long other threads had the CPU for which a thread waited: this one at first, or the one that it was woken for."""
@@ -261,21 +279,29 @@ class Trace:
 class Cpu:
     def __init__(self):
         self.running = self.left = self.firing = self.clock = None
-        self.since = self.before = self.last = 0
+        self.since = self.before = self.last = self.number = 0
         self.frames = []  # handlers that run, with their beginnings
 
     def lost(self):
         self.running, self.frames, self.firing = None, [], None
 
     def handler(self, actor, enters):
+        """Enters or leaves a handler; returns the one that has ended."""
         if enters:
-            self.frames.append((actor, self.last))
-        else:
-            found = [at for at, frame in enumerate(self.frames) if frame[0] == actor]
-            if found:
-                del self.frames[found[-1] :]
-                if not self.frames:
-                    self.firing = None
+            self.frames.append(Frame(actor, self.last))
+            return None
+        found = [at for at, frame in enumerate(self.frames) if frame.actor == actor]
+        if not found:
+            return None
+        ended = self.frames[found[-1]]
+        ended.clean = found[-1] + 1 == len(self.frames)
+        del self.frames[found[-1] :]
+        if not self.frames:
+            self.firing = None
+        elif self.frames[-1].waits is None:
+            # One that waits for a lock anyway is not displaced.
+            self.frames[-1].displaced += self.last - ended.entry
+        return ended
 
     def fires(self, timer, now, time, timers, monotonic):
         if not self.clock or self.clock[0] != now:
@@ -287,10 +313,41 @@ class Cpu:
                 # One that may be late by the slack of its thread can expire before it is due at the latest.
                 due = (min(expires, now),) * 2
             else:
-                earliest = self.frames[-1][1] if self.frames else self.clock[1]
+                earliest = self.frames[-1].entry if self.frames else self.clock[1]
                 late = max(now - expires, 0)
                 due = (max(earliest - late, 0), max(time - late, 0))
         self.firing = (timer, due)
+        if self.frames and due:
+            frame = self.frames[-1]
+            frame.due = frame.due if frame.due and frame.due[0] <= due[0] else due
+
+
+class Frame:
+    """A handler that runs."""
+
+    def __init__(self, actor, entry):
+        self.actor, self.entry = actor, entry
+        self.displaced, self.waited = 0, []
+        self.waits = self.due = None
+        self.clean = True
+
+    def contends(self, lock, time, begins):
+        if begins:
+            self.waits = self.waits or (lock, time)
+        elif self.waits and self.waits[0] == lock:
+            self.waited.append(time - self.waits[1])
+            self.waits = None
+
+    def came_to(self, time):
+        return Handled(time, self.displaced, self.waited, self.due, self.clean)
+
+
+def sort_and_number(event, actor, rest):
+    """As in the CSV."""
+    if isinstance(actor, tuple):
+        return {"irq_handler": "irq", "softirq": "softirq"}[actor[0]], int(actor[1])
+    found = WHICH.search(rest)
+    return "vector", int(found[1]) if found else actor
 
 
 def left_as(state):

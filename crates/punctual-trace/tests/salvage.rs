@@ -63,6 +63,29 @@ fn salvages_data_of_file_whose_index_is_cut_off() {
     }
 }
 
+/// As `trace-cmd` writes files where it can compress: the data of each CPU in chunks, and what says where they are behind.
+#[test]
+fn salvages_compressed_data_whose_index_is_cut_off() {
+    const INDEX: usize = 8_310;
+    let bytes = fs::read(corpus("zstd")).unwrap();
+    let whole = events_of(&Trace::from_bytes("whole", Arc::new(bytes.clone())).unwrap());
+    for length in [INDEX, INDEX + 7, INDEX + 60] {
+        let trace = Trace::from_bytes("cut", Arc::new(bytes[..length].to_vec())).unwrap();
+        assert_eq!(events_of(&trace), whole, "{length}");
+        assert!(trace.damage()[0].contains("is guessed"), "{:?}", trace.damage());
+    }
+    // It ends in the chunks of the second CPU, and in those of the first.
+    let found = |length: usize| {
+        let trace = Trace::from_bytes("cut", Arc::new(bytes[..length].to_vec())).ok()?;
+        let results: Vec<_> = trace.events().unwrap().collect();
+        assert!(results.iter().any(|result| matches!(result, Err(ReadError::Truncated { .. }))), "{length}");
+        Some(results.into_iter().flatten().collect::<Vec<_>>())
+    };
+    let first: Vec<_> = whole.iter().filter(|event| event.cpu == 0).copied().collect();
+    assert_eq!(found(INDEX - 10).unwrap(), first);
+    assert!(found(4_096 + 20).is_none_or(|events| events.len() < first.len()));
+}
+
 #[test]
 fn reads_cut_off_file_as_far_as_it_goes() {
     let place = Place::new("cut-off");

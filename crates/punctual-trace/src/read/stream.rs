@@ -111,7 +111,8 @@ impl CpuStream {
     #[cold]
     fn truncated(&self, at: usize) -> ReadError {
         let place = self.place(at - self.page);
-        let what = format!("the data of CPU {}", self.input.cpu);
+        let kind = if place.compressed { "decompressed data" } else { "data" };
+        let what = format!("the {kind} of CPU {}", self.input.cpu);
         ReadError::Truncated { file: place.file, offset: place.offset, what }
     }
 
@@ -129,6 +130,11 @@ impl CpuStream {
                 Ok(0) => break,
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // It ends in a compressed block.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    self.cut = Some(self.truncated(self.filled));
+                    return Ok(self.filled > 0);
+                }
                 Err(error) => {
                     let Place { file, offset, .. } = self.place(self.filled);
                     return Err(ReadError::Io { file, offset, error });

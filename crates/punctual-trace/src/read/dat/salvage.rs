@@ -4,6 +4,7 @@
 //! did not come to its end. But sections follow each other and say what they are and how long, and pages say their times:
 //! where they go back, the pages of the next CPU begin.
 
+use super::compressed::BLOCK_LIMIT;
 use super::id;
 use super::metadata::Metadata;
 use super::reader::Reader;
@@ -50,15 +51,13 @@ pub(super) fn read(container: &Container, metadata: &mut Metadata, mut at: u64) 
     }
     let Some(layout) = metadata.layout else { return Ok(()) };
     for (start, length, compressed) in buffers {
-        if compressed {
-            let what =
-                "data is compressed in it, and the part that says which CPU's it is is missing".to_owned();
-            return Err(ReadError::Unsupported { file: metadata.file.clone(), offset: start, what });
-        }
         let end =
             if length == 0 { metadata.length } else { metadata.length.min(start.saturating_add(length)) };
         let first = start.next_multiple_of(ALIGNMENT.max(layout.size as u64));
-        let cpus = lanes(metadata, &layout, first, end)?;
+        let cpus = match compressed {
+            true => packed_lanes(container, metadata, (first, end))?,
+            false => lanes(metadata, &layout, first, end)?,
+        };
         let clock = metadata.clock.clone();
         let name = if metadata.buffers.is_empty() {
             String::new()
@@ -76,6 +75,45 @@ fn head(container: &Container, metadata: &Metadata, at: u64) -> Result<(u16, u16
     let (section, flags) = (reader.u16()?, reader.u16()?);
     let (_description, length) = (reader.u32()?, reader.u64()?);
     Ok((section, flags, length))
+}
+
+/// The chunks from `at` to `end`, by CPU: each has their number before them, and begins where a page would.
+fn packed_lanes(
+    container: &Container,
+    metadata: &Metadata,
+    (mut at, end): (u64, u64),
+) -> Result<Vec<CpuData>, ReadError> {
+    let packed = Some((container.algorithm(metadata, at)?, container.order));
+    let mut cpus = Vec::new();
+    while at < end && cpus.len() < CPUS_LIMIT {
+        let start = at;
+        // In the last one the file may end, which is reported when its pages are read.
+        let Some(after) = past_chunks(container, metadata, at) else { break };
+        let (cpu, file, bytes) = (cpus.len() as u16, metadata.file.clone(), metadata.bytes.clone());
+        cpus.push(CpuData { cpu, file, bytes, start, length: metadata.length - start, packed });
+        at = after.next_multiple_of(ALIGNMENT);
+    }
+    Ok(cpus)
+}
+
+/// Where the chunks end that begin at `at`, or beyond the end of the file; none if there are no chunks.
+fn past_chunks(container: &Container, metadata: &Metadata, mut at: u64) -> Option<u64> {
+    let number = |at: u64| {
+        let mut reader = Reader::new(metadata.file.clone(), metadata.bytes.clone(), at, metadata.length);
+        reader.order = container.order;
+        reader.u32()
+    };
+    let count = number(at).ok().filter(|&count| count > 0)?;
+    at += 4;
+    for _ in 0..count {
+        // Its length, its length decompressed, and itself.
+        let Ok(length) = number(at) else { return Some(metadata.length) };
+        if length > BLOCK_LIMIT {
+            return None;
+        }
+        at = at.saturating_add(8).saturating_add(length.into());
+    }
+    Some(at)
 }
 
 /// The pages from `at` to `end`, by CPU.

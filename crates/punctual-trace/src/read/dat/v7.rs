@@ -169,7 +169,8 @@ impl Container {
         Ok((reader, flags, length))
     }
 
-    fn algorithm(&self, metadata: &Metadata, offset: u64) -> Result<Algorithm, ReadError> {
+    /// How its content is compressed.
+    pub(super) fn algorithm(&self, metadata: &Metadata, offset: u64) -> Result<Algorithm, ReadError> {
         Algorithm::by_name(&self.algorithm).ok_or_else(|| {
             let what = format!(
                 "this is compressed with `{}`, and zstd and zlib can be read; convert the file with `trace-cmd convert \

@@ -30,7 +30,7 @@ static SLOTS: [ThreadSlot<Board>; THREADS] = [const { ThreadSlot::new() }; THREA
 static INTERRUPT_SLOTS: [InterruptSlot<Board>; INTERRUPTS] = [const { InterruptSlot::new() }; INTERRUPTS];
 static KERNEL: Kernel<Board> = Kernel::new(&SLOTS, &INTERRUPT_SLOTS);
 
-static HANDLER: Handler = Handler { interrupt: handle, after };
+static HANDLER: Handler = Handler { timer, interrupt: handle, after };
 
 /// Makes the kernel the one that gets all interrupts. Before `Kernel::run`.
 pub fn init() {
@@ -38,13 +38,15 @@ pub fn init() {
     time::enable_alarm();
 }
 
+fn timer() {
+    time::disarm();
+    // SAFETY: the vectors have masked interrupts, and `after` follows.
+    unsafe { KERNEL.timer_interrupt() };
+}
+
 fn handle(number: u32) {
-    if number == interrupt::TIMER {
-        time::disarm();
-        // SAFETY: the vectors have masked interrupts, and `after` follows.
-        unsafe { KERNEL.timer_interrupt() };
     // SAFETY: as above.
-    } else if !unsafe { KERNEL.interrupt(number) } {
+    if !unsafe { KERNEL.interrupt(number) } {
         // Nobody would lower its line.
         interrupt::disable(number);
     }

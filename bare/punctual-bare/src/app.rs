@@ -1,49 +1,31 @@
 //! What `punctual` asks of a board, by the names that it gives these functions.
 
 use core::alloc::Layout;
-use core::cell::Cell;
+use core::cell::UnsafeCell;
 use core::fmt::Write;
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 use crate::console::Console;
-use crate::interrupt::{self, Handler, TIMER};
+use crate::interrupt::{self, Handler};
 use crate::{arch, end, memory, time};
 
 /// What an app has called on interrupts.
-#[derive(Clone, Copy)]
-struct Callbacks {
-    timer: fn(),
-    interrupt: fn(u32),
-    after: fn(),
-}
+struct Callbacks(UnsafeCell<MaybeUninit<Handler>>);
 
-/// Written with interrupts masked, on the one core that is interrupted. Zero at first, so that it takes no place in an image.
-struct Shared(Cell<Option<Callbacks>>);
+// SAFETY: written with interrupts masked, on the one core that has a handler, and otherwise only read, by that handler.
+unsafe impl Sync for Callbacks {}
 
-// SAFETY: one core uses it, and a write is not interrupted by a read.
-unsafe impl Sync for Shared {}
-
-static CALLBACKS: Shared = Shared(Cell::new(None));
-
-/// Handles interrupts once there are callbacks.
-static HANDLER: Handler = Handler {
-    interrupt: |number| match (CALLBACKS.0.get(), number) {
-        (Some(callbacks), TIMER) => (callbacks.timer)(),
-        (Some(callbacks), number) => (callbacks.interrupt)(number),
-        (None, number) => interrupt::disable(number),
-    },
-    after: || {
-        if let Some(callbacks) = CALLBACKS.0.get() {
-            (callbacks.after)();
-        }
-    },
-};
+static CALLBACKS: Callbacks = Callbacks(UnsafeCell::new(MaybeUninit::uninit()));
 
 #[unsafe(no_mangle)]
 fn __punctual_board_handle(timer: fn(), interrupt: fn(u32), after: fn()) {
     arch::mask_interrupts();
-    CALLBACKS.0.set(Some(Callbacks { timer, interrupt, after }));
-    interrupt::handle(&HANDLER);
+    // SAFETY: interrupts are masked, and the caller is no handler, by the contract of this name, so nothing reads it. The
+    // reference lasts until the next call.
+    let handler: &'static Handler =
+        unsafe { (*CALLBACKS.0.get()).write(Handler { timer, interrupt, after }) };
+    interrupt::handle(handler);
     time::enable_alarm();
 }
 

@@ -53,8 +53,8 @@ impl CurrentWorker {
     /// * What this thread does with it, and what other threads do with one of the same worker, never overlaps: one of the
     ///   two ends, and happens before the other begins. A call lasts until it returns, with all the jobs and critical
     ///   sections in it, and a [`Preemption`](crate::Preemption) until it is finished or dropped. An interrupt handler
-    ///   counts as a thread, except that it may [tick](crate::Partition::tick) and [serve](crate::Partition::serve) as the
-    ///   thread that it interrupts, if that is the only one of its partition and leaves it to the handler to release what is
+    ///   counts as a thread, except that it may [tick](crate::Partition::tick), [serve](crate::Partition::serve) and
+    ///   [preempt](crate::Partition::preempt_by_interrupt) as the thread that it interrupts, if that is the only one of its partition and leaves it to the handler to release what is
     ///   due; see the module `interrupt`.
     /// * It is given to the one partition that has the worker among its [`workers`](crate::Partition::workers), and to
     ///   the levels of that partition.

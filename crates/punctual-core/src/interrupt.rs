@@ -2,7 +2,8 @@
 //!
 //! There a handler releases jobs as a foreign thread does, by [`Partition::spawn_from_outside`], and by the clock, by
 //! [`Partition::tick`]. When it is done it [serves](Partition::serve) what is ready above the partition's level, as the
-//! interrupted thread: on its stack, with its worker, and with interrupts unmasked, so that this nests.
+//! interrupted thread: on its stack, with its worker, and with interrupts unmasked, so that this nests. A job that would be the first to
+//! be served need not be queued for that: [`Partition::preempt_by_interrupt`].
 //!
 //! # Why a handler may serve in the midst of anything that its thread does
 //!
@@ -24,11 +25,39 @@ use crate::Instant;
 use crate::atomic::{Ordering, fence};
 use crate::current::CurrentWorker;
 use crate::level::Level;
-use crate::partition::Partition;
+use crate::partition::{Partition, Preemption};
 use crate::port::Port;
 use crate::timers::NEVER;
+use crate::word::bit;
+use crate::word_cell::WordCell;
 
 impl<P: Port> Partition<P> {
+    /// Occupies `level` for a job that the handler of an interrupt runs right now, as the thread `me` that it has interrupted.
+    ///
+    /// `None` if the job has to be queued: the level is not above the partition's, or what is ready there or above goes first. The
+    /// interrupted thread may be about to serve that, so unlike in [`preempt`](Self::preempt) it is looked for.
+    ///
+    /// # Safety
+    /// * `level` is one of this partition's.
+    /// * `me` is the one thread of the partition, which the caller has interrupted, and goes on when the preemption is finished.
+    #[inline]
+    pub unsafe fn preempt_by_interrupt(
+        &'static self,
+        me: CurrentWorker,
+        level: &'static Level,
+    ) -> Option<Preemption<P>> {
+        let number = level.number();
+        let word = self.snapshot();
+        if !word.is_below(number) || word.is_ready_from(number) {
+            return None;
+        }
+        // Nobody else occupies levels: the one thread does not run. What other CPUs mark ready meanwhile they have this one look at.
+        // Acquire: as in `start`.
+        self.word_cell().fetch_or(bit(number).into(), Ordering::Acquire);
+        me.set_held(me.held() | bit(number));
+        Some(Preemption::enter(self, me, level))
+    }
+
     /// Releases at every level what is due at `now`, and returns the next time at which something is. For the handler of
     /// the timer of a CPU whose one thread, `me`, runs every level; it serves afterwards.
     ///
@@ -118,6 +147,16 @@ mod tests {
         assert!(PARTITION.snapshot().is_ready(1) && PARTITION.snapshot().must_serve());
         PARTITION.serve(me, None);
         assert_eq!(me.level(), 0);
+        // SAFETY: this thread stands for the handler and for what that interrupts.
+        let preempt = || unsafe { PARTITION.preempt_by_interrupt(me, &LEVEL) };
+        let preemption = preempt().expect("nothing waits");
+        assert_eq!((PARTITION.snapshot().level(), me.running()), (1, 1));
+        assert!(preempt().is_none(), "it is not above itself");
+        preemption.finish(None);
+        // SAFETY: the level is the partition's, and its job has run.
+        unsafe { PARTITION.spawn_from_outside(&LEVEL, 0) };
+        assert!(preempt().is_none(), "what waits at the level goes first");
+        PARTITION.serve(me, None);
         PARTITION.stop();
         assert_eq!(PARTITION.tick(me, at(1000)), None, "nothing is released any more");
         assert!(!PARTITION.snapshot().is_ready(1));

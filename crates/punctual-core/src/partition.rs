@@ -557,6 +557,12 @@ pub struct Preemption<P: Port + 'static> {
 }
 
 impl<P: Port> Preemption<P> {
+    /// Of a level that the calling thread has just occupied.
+    #[inline]
+    pub(crate) fn enter(partition: &'static Partition<P>, me: CurrentWorker, level: &'static Level) -> Self {
+        Self { running: Running::enter(partition, me, level.number()), level }
+    }
+
     /// Runs all waiting jobs of the level, vacates it, and serves what may start then.
     #[inline]
     pub fn finish(self, end: Stamp) {

@@ -96,6 +96,12 @@ impl Word {
         self.ready() & bit(level) != 0
     }
 
+    /// Whether `level` or one above is marked ready.
+    #[inline]
+    pub(crate) const fn is_ready_from(self, level: u8) -> bool {
+        self.ready() >= bit(level)
+    }
+
     /// This word with `level` occupied.
     #[inline]
     #[must_use]
@@ -182,6 +188,12 @@ mod tests {
         assert!(!Word::EMPTY.occupy(3).mark_ready(3).may_need_care());
         assert!(same.mark_ready(4).must_serve());
         assert_eq!(same.mark_ready(4).start(4), same.occupy(4));
+    }
+
+    #[test]
+    fn what_goes_first_is_ready_there_or_above() {
+        let word = Word::EMPTY.occupy(7).mark_ready(3);
+        assert_eq!([2, 3, 4, 7].map(|level| word.is_ready_from(level)), [true, true, false, false]);
     }
 
     #[test]

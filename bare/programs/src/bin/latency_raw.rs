@@ -22,7 +22,7 @@ use interrupt::GPIO0 as EDGE;
 /// The handler's, once it may be called.
 static PINS: AtomicPtr<RefCell<(Stimulus, Response)>> = AtomicPtr::new(ptr::null_mut());
 
-static HANDLER: Handler = Handler { interrupt: edge, after: || () };
+static HANDLER: Handler = Handler { timer: || (), interrupt: edge, after: || () };
 
 fn edge(_: u32) {
     #[cfg(not(feature = "raspberry-pi"))]

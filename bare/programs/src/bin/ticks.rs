@@ -20,13 +20,14 @@ static EARLY: AtomicU32 = AtomicU32::new(0);
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static INSIDE: AtomicBool = AtomicBool::new(false);
 
-static HANDLER: Handler = Handler { interrupt: tick, after };
+static HANDLER: Handler = Handler { timer: tick, interrupt: unexpected, after };
 
-fn tick(number: u32) {
-    if number != interrupt::TIMER {
-        UNEXPECTED.fetch_add(1, Ordering::Relaxed);
-        return interrupt::disable(number);
-    }
+fn unexpected(number: u32) {
+    UNEXPECTED.fetch_add(1, Ordering::Relaxed);
+    interrupt::disable(number);
+}
+
+fn tick() {
     let next = NEXT.load(Ordering::Relaxed);
     EARLY.fetch_add(u32::from(time::now() < next), Ordering::Relaxed);
     let ticked = TICKED.fetch_add(1, Ordering::Relaxed) + 1;

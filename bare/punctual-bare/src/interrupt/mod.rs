@@ -1,7 +1,8 @@
 //! Interrupts: the board's by name, who handles them, and masking all of them.
 //!
-//! One [`Handler`] gets all interrupts. It is called on the stack of what is interrupted, with interrupts masked, once for
-//! each interrupt that is pending, and once more afterwards, when it may unmask interrupts for a while.
+//! One [`Handler`] gets all interrupts. It is called on the stack of what is interrupted, with interrupts masked, once for the
+//! interrupt and once more afterwards, and may unmask interrupts for a while. If another interrupt is pending then, it comes when they
+//! are unmasked.
 //!
 //! The numbers are those of the board's interrupt controller: a GICv2, or on the Raspberry Pi 2 and 3 that of the BCM2836.
 //! Neither is given priorities: which job goes before which is decided by levels.
@@ -26,29 +27,42 @@ pub(crate) use gic::virt as gic_of_virt;
 /// What a program does on interrupts.
 #[derive(Debug)]
 pub struct Handler {
-    /// Called with the number of an interrupt that is pending, with interrupts masked.
+    /// Called for the interrupt of the [alarm](crate::time::alarm), with interrupts masked.
+    pub timer: fn(),
+    /// Called with the number of any other interrupt, with interrupts masked; may [unmask] them, and has to mask them before it
+    /// returns.
     ///
-    /// If its line stays raised, or it is disabled, it comes again or does not.
+    /// The interrupt controller takes it for dealt with already: if its line stays raised it comes again, unless it is
+    /// [disabled](disable).
     pub interrupt: fn(u32),
-    /// Called when no interrupt is pending any more, with interrupts masked; may [unmask](unmask) them, and has to mask them
-    /// before it returns.
+    /// Called when that is done, and also if there was no interrupt after all; may unmask interrupts in the same way.
     pub after: fn(),
 }
 
+/// Set by [`init`], before any interrupt.
 static HANDLER: AtomicPtr<Handler> = AtomicPtr::new(ptr::null_mut());
 
-/// Makes `handler` the one that gets all interrupts.
+/// What there is before the program says otherwise.
+static NOBODY: Handler = Handler { timer: unhandled, interrupt: |_| unhandled(), after: unhandled };
+
+fn unhandled() {
+    panic!("an interrupt, but the program handles none: it may not unmask them");
+}
+
+/// Makes `handler` the one that gets all interrupts, which come to the core that calls.
 pub fn handle(handler: &'static Handler) {
-    // Release: whoever is called sees what was done before.
-    HANDLER.store(ptr::from_ref(handler).cast_mut(), Ordering::Release);
+    // Relaxed: it is called on this core.
+    HANDLER.store(ptr::from_ref(handler).cast_mut(), Ordering::Relaxed);
 }
 
 /// Has the interrupt controller pass an interrupt on.
+#[inline]
 pub fn enable(number: u32) {
     controller::enable(number);
 }
 
 /// Has the interrupt controller hold an interrupt back.
+#[inline]
 pub fn disable(number: u32) {
     controller::disable(number);
 }
@@ -88,6 +102,7 @@ pub fn wait() {
 /// # Safety
 /// Called once, with interrupts masked.
 pub(crate) unsafe fn init() {
+    handle(&NOBODY);
     // SAFETY: this is the only call, with interrupts masked, by this function's contract.
     unsafe { controller::init() };
 }
@@ -95,15 +110,17 @@ pub(crate) unsafe fn init() {
 /// What the vectors call, with interrupts masked; masked they are when it returns.
 #[unsafe(no_mangle)]
 extern "C" fn __punctual_bare_interrupt() {
-    // Acquire: see `handle`.
-    let handler = HANDLER.load(Ordering::Acquire);
-    // SAFETY: null, or from a reference that lasts.
-    let Some(handler) = (unsafe { handler.as_ref() }) else {
-        panic!("an interrupt, but the program handles none: it may not unmask them");
-    };
-    while let Some(number) = controller::acknowledge() {
-        (handler.interrupt)(number);
+    // SAFETY: from a reference that lasts, since `init`, without which no interrupt gets here. Relaxed: this core has stored it.
+    let handler = unsafe { &*HANDLER.load(Ordering::Relaxed) };
+    // One at a time: to ask whether another is pending costs each interrupt what a second one saves.
+    if let Some(number) = controller::acknowledge() {
+        // Before it is dealt with, which may take long and then lets others interrupt.
         controller::end(number);
+        if number == TIMER {
+            (handler.timer)();
+        } else {
+            (handler.interrupt)(number);
+        }
     }
     (handler.after)();
 }

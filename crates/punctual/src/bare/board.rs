@@ -10,9 +10,9 @@ unsafe extern "Rust" {
     /// Has the timer's interrupt pending from this time on, in nanoseconds; never if it is `u64::MAX`.
     pub(crate) safe fn __punctual_board_alarm(time: u64);
 
-    /// Has `timer` called for the timer's interrupt, `interrupt` for any other with its number, and `after` when none is
-    /// pending any more; all of them with interrupts masked, on the stack of what is interrupted. `after` may unmask them
-    /// for a while. What is interrupted finds all registers as they were.
+    /// Has `timer` called for the timer's interrupt, `interrupt` for any other with its number, and then `after`; all of them with
+    /// interrupts masked, on the stack of what is interrupted. The latter two may unmask them for a while, in which the same
+    /// interrupt comes again unless it is held back. What is interrupted finds all registers as they were. Not for handlers.
     pub(crate) safe fn __punctual_board_handle(timer: fn(), interrupt: fn(u32), after: fn());
 
     /// Passes an interrupt on.

@@ -3,13 +3,17 @@
 //! Like an interrupt line, a source is level-triggered: from the release to the end of the job its interrupt is disabled, and
 //! a job that leaves the line raised is released again at once.
 
-use punctual_core::{CurrentWorker, Level, Stamp, Worker};
+use punctual_core::{CurrentWorker, Level, Preemption, Stamp, Worker};
 
 use super::board;
+use super::current;
+use super::interrupt::INTERRUPTS;
+use super::job::execute;
+use super::port::AppPort;
 use super::report::TaskReport;
 use super::runtime::{Registered, TaskInfo};
 use crate::model::OnEarly;
-use crate::task::body::Body;
+use crate::task::body::{AT_ITS_START, Body};
 use crate::task::interval::Interval;
 use crate::task::message::Task;
 
@@ -35,8 +39,27 @@ pub trait Source: Sync {
     /// Its number.
     fn number(&self) -> u32;
 
-    /// Releases a job.
-    fn release(&'static self);
+    /// What is done about it.
+    fn reaction(&'static self) -> Reaction;
+}
+
+/// What is done about an interrupt. Not by way of [`Source`], which takes the handler an instruction more.
+#[derive(Clone, Copy)]
+pub struct Reaction {
+    task: *const (),
+    react: unsafe fn(*const ()),
+}
+
+impl Reaction {
+    /// Releases a job, and runs it if nothing goes before it.
+    ///
+    /// # Safety
+    /// Called by the handler of the interrupt, with interrupts masked and this one disabled, while the app runs.
+    #[inline(always)]
+    pub(crate) unsafe fn take_place(self) {
+        // SAFETY: the task is what the function takes, as `reaction` says; the rest is this function's contract.
+        unsafe { (self.react)(self.task) }
+    }
 }
 
 /// A task released by an interrupt.
@@ -50,6 +73,7 @@ impl<B: Bound> BoundTask<B> {
     /// # Safety
     /// As for [`Task::new`].
     pub const unsafe fn new(level: &'static Level, base: u32, _: &'static Worker, _: OnIdle) -> Self {
+        const { assert!((B::INTERRUPT as usize) < INTERRUPTS, "the number of an interrupt is below 192") };
         // SAFETY: the node is used by this task alone and the level is the partition's, by this function's contract.
         Self { task: unsafe { Task::new(level, base) } }
     }
@@ -71,6 +95,53 @@ impl<B: Bound> BoundTask<B> {
         self.release_as(B::interval().map(Interval::on_early));
     }
 
+    /// # Safety
+    /// `this` is a static task of this type; and as for [`Reaction::take_place`].
+    unsafe fn interrupted(this: *const ()) {
+        // SAFETY: it is one, by this function's contract.
+        let this = unsafe { &*this.cast::<Self>() };
+        let on_early = B::interval().map(Interval::on_early);
+        let at_once = !matches!(on_early, Some(OnEarly::Delay | OnEarly::Reject));
+        if at_once && let Some((me, preemption)) = this.preempt() {
+            // SAFETY: as in the module `interrupt`; this interrupt is disabled until the job has ended.
+            unsafe { board::unmask() };
+            // Not earlier: as for a spawn.
+            let end = match B::partition().core.is_stopping() {
+                true => None,
+                // SAFETY: `preempt` made this thread occupy the level to run this job.
+                false => unsafe { execute::<B>(&this.task.monitor, me, (), AT_ITS_START, None) },
+            };
+            preemption.finish(end);
+            return board::mask();
+        }
+        this.queue(on_early);
+    }
+
+    /// The right to run a job at once, without slot and queue: nothing that goes before it waits.
+    #[inline]
+    fn preempt(&'static self) -> Option<(CurrentWorker, Preemption<AppPort>)> {
+        let partition = B::partition();
+        // SAFETY: this is the handler of an interrupt, which is passed on while the app runs, by the one thread of the partition. The
+        // level is the partition's, by `new`'s contract, and the job is over before the handler returns.
+        let (me, preemption) = unsafe {
+            let me = partition.enter_idle();
+            (me, partition.core().preempt_by_interrupt(me, self.task.level())?)
+        };
+        Some((me, preemption))
+    }
+
+    /// Releases a job from the handler, to be run when what goes before it has.
+    #[inline(never)]
+    fn queue(&'static self, on_early: Option<OnEarly>) {
+        current::set_in_handler(true);
+        // An interrupt cannot be refused: its line stays raised. It stays disabled until the job that waits has ended.
+        self.release_as(match on_early {
+            Some(OnEarly::Reject) => Some(OnEarly::Delay),
+            on_early => on_early,
+        });
+        current::set_in_handler(false);
+    }
+
     fn release_as(&'static self, on_early: Option<OnEarly>) {
         let _ = self.task.release((), on_early, |()| Ok(()));
     }
@@ -90,12 +161,8 @@ impl<B: Bound> Source for BoundTask<B> {
         B::INTERRUPT
     }
 
-    fn release(&'static self) {
-        // An interrupt cannot be refused: its line stays raised. It stays disabled until the job that waits has ended.
-        self.release_as(B::interval().map(|interval| match interval.on_early() {
-            OnEarly::Reject => OnEarly::Delay,
-            on_early => on_early,
-        }));
+    fn reaction(&'static self) -> Reaction {
+        Reaction { task: core::ptr::from_ref(self).cast(), react: Self::interrupted }
     }
 }
 

@@ -8,12 +8,14 @@
 //! switches in the handler, which saves the rest, and the handler returns when the thread goes on.
 //!
 //! User mode, in which threads could not touch the kernel, is not used.
+//! The page below a stack cannot be accessed, so an overflow ends the program there, with the registers and the way to it.
 #![no_std]
 
 use core::arch::asm;
+use core::cell::UnsafeCell;
 
 use punctual_bare::interrupt::{self, Handler};
-use punctual_bare::time;
+use punctual_bare::{memory, time};
 use punctual_kernel::{InterruptSlot, Kernel, Port, ThreadSlot};
 
 /// Threads that the kernel has room for.
@@ -25,6 +27,13 @@ pub const INTERRUPTS: usize = 192;
 /// The port: core 0 of the board.
 #[derive(Debug)]
 pub struct Board;
+
+/// The page below a stack.
+#[repr(C, align(4096))]
+pub struct Guard(UnsafeCell<[u8; 4096]>);
+
+// SAFETY: nobody accesses what is in it.
+unsafe impl Sync for Guard {}
 
 static SLOTS: [ThreadSlot<Board>; THREADS] = [const { ThreadSlot::new() }; THREADS];
 static INTERRUPT_SLOTS: [InterruptSlot<Board>; INTERRUPTS] = [const { InterruptSlot::new() }; INTERRUPTS];
@@ -66,6 +75,15 @@ unsafe impl Port for Board {
     type Mask = usize;
     // What an interrupt saves, and what its handler needs.
     const MIN_STACK: usize = if cfg!(target_arch = "arm") { 1024 } else { 2048 };
+
+    type Guard = Guard;
+    const GUARD: Guard = Guard(UnsafeCell::new([0; 4096]));
+    const GUARDED: bool = true;
+
+    fn guard(guard: &'static Guard) {
+        // SAFETY: nobody has a reference to what is in it, or uses it otherwise, and core 0 is the one that runs.
+        unsafe { memory::forbid(guard.0.get().cast()) };
+    }
 
     #[inline(always)]
     unsafe fn enter((): &()) -> &'static Kernel<Self> {

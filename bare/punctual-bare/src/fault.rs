@@ -34,6 +34,9 @@ pub(crate) fn fault(registers: &arch::Registers) -> ! {
             let size = layout::stack_size() / 1024;
             println!("punctual: the stack of core {core} ({size} KiB) has overflowed");
         }
+        _ if registers.fault_address().is_some_and(is_guard_of_thread) => {
+            println!("punctual: the stack of a thread has overflowed");
+        }
         _ => println!("punctual: {cause}"),
     }
     if let Some(address) = registers.fault_address() {
@@ -44,6 +47,11 @@ pub(crate) fn fault(registers: &arch::Registers) -> ! {
     println!("    {:#010x}", registers.program_counter());
     print_frames(registers.frame_pointer());
     exit(PANICKED)
+}
+
+/// Whether an address is in a page that the program has [forbidden](crate::memory::forbid).
+fn is_guard_of_thread(address: usize) -> bool {
+    address >= layout::stacks_end() && arch::mmu::is_forbidden(address)
 }
 
 /// Masks interrupts, and ends the program at once if it is ending already.
@@ -57,12 +65,13 @@ fn begin_to_end() {
 
 /// Prints the return addresses from a frame on outwards, as long as they can be such; the same one in a row only once.
 fn print_frames(mut frame: usize) {
-    let stacks = layout::stacks();
+    // Those of threads are statics, which lie behind.
+    let stacks = layout::stacks_start()..layout::program_end();
     let (mut last, mut repeated) = (0, 0);
     for _ in 0..MAX_FRAMES {
         let record = frame..frame.saturating_add(2 * size_of::<usize>());
         let readable = stacks.start <= record.start && record.end <= stacks.end;
-        if !readable || !frame.is_multiple_of(align_of::<usize>()) || layout::guard(frame).is_some() {
+        if !readable || !frame.is_multiple_of(align_of::<usize>()) || arch::mmu::is_forbidden(frame) {
             break;
         }
         // SAFETY: it is an aligned place in a stack, not in a guard page; what is there is only looked at.

@@ -52,6 +52,11 @@ pub(crate) fn paged() -> usize {
     image_start() & !0x1F_FFFF
 }
 
+/// Whether an address is in what is mapped by pages.
+pub(crate) fn is_paged(address: usize) -> bool {
+    (paged()..paged() + PAGED).contains(&address)
+}
+
 /// What the page at this address holds.
 pub(crate) fn page(address: usize) -> Page {
     if address == 0 {

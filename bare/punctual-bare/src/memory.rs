@@ -4,8 +4,9 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::arch;
 use crate::board::RAM;
-use crate::layout;
+use crate::layout::{self, PAGE};
 
 /// How much has been taken, in bytes.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
@@ -25,4 +26,22 @@ pub fn take(layout: Layout) -> Option<NonNull<u8>> {
             Err(now) => taken = now,
         }
     }
+}
+
+/// Has every access to a page of 4 KiB end the program from now on. It is the guard of a stack that lies above.
+///
+/// # Panics
+/// If it is no page, or not in the few megabytes from the program on that are mapped by pages: see `link.ld`.
+///
+/// # Safety
+/// It is the caller's, and nobody relies on it. No other core runs that might.
+pub unsafe fn forbid(page: *mut u8) {
+    let address = page.addr();
+    assert!(address.is_multiple_of(PAGE), "{address:#x} is no page");
+    assert!(
+        layout::is_paged(address) && address >= layout::stacks_start(),
+        "{address:#x} is not mapped by pages: large statics have to lie behind the stacks"
+    );
+    // SAFETY: it is mapped by pages, and nobody relies on it, by this function's contract.
+    unsafe { arch::mmu::forbid(address) };
 }

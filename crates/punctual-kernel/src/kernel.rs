@@ -24,6 +24,8 @@ pub struct Kernel<P: Port> {
     outside: Cell<*mut u8>,
     is_running: Cell<bool>,
     stopping: Cell<bool>,
+    /// Whether it is stopping or time is sliced: what a switch has to look at seldom, in one look.
+    is_special: Cell<bool>,
     /// How many slots have ever been used, from the first on.
     used: Cell<usize>,
     /// The slots of threads that have ended, the longest ended first.
@@ -52,6 +54,12 @@ impl<P: Port> Section<P> {
         Self { kernel, mask: P::mask() }
     }
 
+    /// Whether interrupts were masked before.
+    #[inline]
+    pub(crate) fn is_nested(&self) -> bool {
+        P::was_masked(self.mask)
+    }
+
     /// The thread that calls, if it may block.
     #[inline]
     pub(crate) fn blocker(&self) -> Option<&'static ThreadSlot<P>> {
@@ -62,12 +70,12 @@ impl<P: Port> Section<P> {
     /// handler or a masked section that is made good for at its end.
     #[inline]
     pub(crate) fn preempt(&self, by: &'static ThreadSlot<P>) {
-        if let Some(me) = self.blocker()
+        if self.kernel.is_special.get() {
+            self.reschedule();
+        } else if let Some(me) = self.blocker()
             && by.priority.get() > me.priority.get()
         {
-            self.kernel.switch(Some(me), Some(by));
-        } else if self.kernel.slice.get() != 0 {
-            self.reschedule();
+            self.kernel.switch_unsliced(me, by);
         }
     }
 
@@ -102,6 +110,7 @@ impl<P: Port> Kernel<P> {
             outside: Cell::new(ptr::null_mut()),
             is_running: Cell::new(false),
             stopping: Cell::new(false),
+            is_special: Cell::new(false),
             used: Cell::new(0),
             free: (Cell::new(None), Cell::new(None)),
             alive: Cell::new(0),
@@ -121,7 +130,7 @@ impl<P: Port> Kernel<P> {
         let kernel = unsafe { P::enter(&P::HOME) };
         let mask = P::mask();
         assert!(!kernel.is_running.replace(true), "the kernel runs already");
-        while !kernel.stopping.take() && kernel.alive.get() > 0 {
+        while !kernel.has_stopped() && kernel.alive.get() > 0 {
             match kernel.ready.highest() {
                 Some(first) => kernel.switch(None, Some(first)),
                 // SAFETY: this is the idle loop, and interrupts are masked.
@@ -137,6 +146,7 @@ impl<P: Port> Kernel<P> {
     pub fn stop() {
         let section = Section::<P>::enter(&P::HOME);
         section.kernel.stopping.set(true);
+        section.kernel.is_special.set(true);
         section.reschedule();
     }
 
@@ -157,7 +167,15 @@ impl<P: Port> Kernel<P> {
     /// Lets a thread run for so many nanoseconds at most before the others of its priority; without a limit if it is 0, as it
     /// is at first. It applies from the next switch on.
     pub fn set_time_slice(nanoseconds: u64) {
-        Section::<P>::enter(&P::HOME).kernel.slice.set(nanoseconds);
+        let section = Section::<P>::enter(&P::HOME);
+        section.kernel.slice.set(nanoseconds);
+        section.kernel.is_special.set(nanoseconds != 0 || section.kernel.stopping.get());
+    }
+
+    /// Whether it is to stop, which is dealt with then.
+    fn has_stopped(&self) -> bool {
+        self.is_special.set(self.slice.get() != 0);
+        self.stopping.take()
     }
 
     /// What the port calls for the timer's interrupt.
@@ -196,9 +214,23 @@ impl<P: Port> Kernel<P> {
         self.current.get()
     }
 
-    #[inline]
+    #[inline(always)]
     fn reschedule(&'static self) {
         let Some(me) = self.current.get() else { return };
+        if self.is_special.get() {
+            return self.reschedule_specially(me);
+        }
+        // The caller is ready, so somebody is.
+        if let Some(first) = self.ready.highest()
+            && !first.is(me)
+        {
+            self.switch_unsliced(me, first);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reschedule_specially(&'static self, me: &'static ThreadSlot<P>) {
         if self.stopping.get() {
             return self.switch(Some(me), None);
         }
@@ -208,6 +240,15 @@ impl<P: Port> Kernel<P> {
         } else if self.slice.get() != 0 {
             self.extend_slice(me);
         }
+    }
+
+    /// [`switch`](Self::switch) between threads, without slices.
+    #[inline]
+    pub(crate) fn switch_unsliced(&'static self, from: &'static ThreadSlot<P>, to: &'static ThreadSlot<P>) {
+        self.check_stack(from);
+        self.current.set(Some(to));
+        // SAFETY: as in `switch`.
+        unsafe { P::switch(from.context.as_ptr(), to.context.get()) };
     }
 
     /// Continues `to`, or the caller of `run`, and returns when somebody continues `from`, which is who calls.
@@ -229,9 +270,8 @@ impl<P: Port> Kernel<P> {
             None => self.outside.get(),
         };
         self.current.set(to);
-        if self.slice.get() != 0 {
-            self.keep_slice(from);
-            self.begin_slice(to);
+        if self.is_special.get() {
+            self.exchange_slices(from, to);
         }
         // SAFETY: interrupts are masked, as in all of this module. A context is saved when its thread is switched from and
         // continued once, when `current` becomes it again; the one of a new thread is prepared.
@@ -240,6 +280,9 @@ impl<P: Port> Kernel<P> {
 
     #[inline]
     fn check_stack(&self, thread: &ThreadSlot<P>) {
+        if P::GUARDED {
+            return;
+        }
         // SAFETY: the lowest word of a stack, which is there for good.
         if unsafe { thread.canary.get().read_volatile() } != CANARY {
             self.overflowed(thread);
@@ -328,8 +371,15 @@ impl<P: Port> Kernel<P> {
         self.free.1.set(Some(slot));
     }
 
-    /// A thread that is preempted goes on with what is left of its slice; any other has a new one next time.
     #[cold]
+    fn exchange_slices(&self, from: Option<&'static ThreadSlot<P>>, to: Option<&'static ThreadSlot<P>>) {
+        if self.slice.get() != 0 {
+            self.keep_slice(from);
+            self.begin_slice(to);
+        }
+    }
+
+    /// A thread that is preempted goes on with what is left of its slice; any other has a new one next time.
     fn keep_slice(&self, thread: Option<&'static ThreadSlot<P>>) {
         if let Some(thread) = thread {
             let end = self.timers.slice_end.get();

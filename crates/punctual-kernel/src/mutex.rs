@@ -8,6 +8,7 @@ use core::ptr;
 
 use crate::kernel::{Kernel, Section};
 use crate::ordered::Place;
+use crate::ready::Ready;
 use crate::slot::{State, ThreadSlot, Wake};
 use crate::wait_queue::WaitQueue;
 use crate::{LockError, Port, UnlockError};
@@ -171,11 +172,27 @@ impl<P: Port> RawMutex<P> {
         self.waiters.remove_first(to);
         to.waiting_for.set(None);
         self.give(to);
-        kernel.wake(to, Wake::Granted);
         if me.priority.get() == me.base.get() {
-            section.preempt(to);
+            kernel.wake(to, Wake::Granted);
+            return section.preempt(to);
+        }
+        let priority = me.inherited();
+        if priority < me.priority.get()
+            && me.priority.get() == to.priority.get()
+            && Ready::is_alone(me)
+            && !section.is_nested()
+        {
+            // As a rule: who has waited takes the place of the caller, which has its priority from there and is alone with it, and so
+            // goes first now. It has waited for no time, as nobody who waits for a mutex does.
+            to.wake.set(Wake::Granted);
+            to.state.set(State::Ready);
+            kernel.ready.replace(me, to);
+            me.priority.set(priority);
+            kernel.ready.push_first(me);
+            kernel.switch(Some(me), Some(to));
         } else {
-            kernel.set_priority(me, me.inherited());
+            kernel.wake(to, Wake::Granted);
+            kernel.set_priority(me, priority);
             section.reschedule();
         }
     }

@@ -25,6 +25,13 @@ pub unsafe trait Port: Sized + 'static {
     /// The least number of bytes a [`Stack`](crate::Stack) has to have.
     const MIN_STACK: usize;
 
+    /// What lies below every stack: nothing, or a page that [`guard`](Self::guard) takes away.
+    type Guard: Sync + 'static;
+    /// One that is still there.
+    const GUARD: Self::Guard;
+    /// Whether an overflow of a stack ends in what is below it. Otherwise the kernel looks for it at each switch.
+    const GUARDED: bool;
+
     /// The kernel that the caller runs on.
     ///
     /// # Safety
@@ -33,6 +40,9 @@ pub unsafe trait Port: Sized + 'static {
     /// # Panics
     /// If it runs on none, or if the object with this home belongs to another.
     unsafe fn enter(home: &Self::Home) -> &'static Kernel<Self>;
+
+    /// Keeps everybody from what is below a stack, for good. Called before the first thread runs on that.
+    fn guard(guard: &'static Self::Guard);
 
     /// Masks interrupts, and says whether they were masked before.
     fn mask() -> Self::Mask;

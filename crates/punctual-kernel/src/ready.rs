@@ -29,12 +29,8 @@ impl<P: Port> Ready<P> {
     /// Who has to run.
     #[inline]
     pub(crate) fn highest(&self) -> Option<&'static ThreadSlot<P>> {
-        let bits = self.bits.get();
-        if bits == 0 {
-            return None;
-        }
-        // The mask shows to the compiler that it is an index.
-        self.first[(31 - bits.leading_zeros()) as usize & (PRIORITIES - 1)].get()
+        // Without any bit this is the ring of the highest priority, which has no first then.
+        self.first[31_u32.wrapping_sub(self.bits.get().leading_zeros()) as usize & (PRIORITIES - 1)].get()
     }
 
     #[inline]
@@ -80,12 +76,25 @@ impl<P: Port> Ready<P> {
         }
     }
 
+    /// Puts a thread into the place of another of its priority, which is alone in its ring.
+    #[inline]
+    pub(crate) fn replace(&self, thread: &ThreadSlot<P>, by: &'static ThreadSlot<P>) {
+        alone(by);
+        self.first[index(thread.priority.get())].set(Some(by));
+    }
+
     /// Has the ring begin with the thread after its first; returns that.
     #[inline]
     pub(crate) fn rotate(&self, first: &'static ThreadSlot<P>) -> &'static ThreadSlot<P> {
         let next = neighbour(&first.next, first);
         self.first[index(first.priority.get())].set(Some(next));
         next
+    }
+
+    /// Whether a ready thread is the only one of its priority that is.
+    #[inline]
+    pub(crate) fn is_alone(thread: &'static ThreadSlot<P>) -> bool {
+        thread.next.get().is_some_and(|next| next.is(thread))
     }
 
     /// Whether others of the same priority are ready.

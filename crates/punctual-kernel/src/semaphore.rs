@@ -3,7 +3,7 @@
 use core::cell::Cell;
 
 use crate::kernel::Section;
-use crate::slot::{State, Wake};
+use crate::slot::{State, ThreadSlot, Wake};
 use crate::wait_queue::WaitQueue;
 use crate::{Port, SignalError, WaitError};
 
@@ -98,10 +98,15 @@ impl<P: Port> Semaphore<P> {
             self.units.set(units + 1);
             return Ok(());
         };
-        self.waiters.remove_first(first);
-        section.kernel.wake(first, Wake::Granted);
-        section.preempt(first);
+        self.grant(&section, first);
         Ok(())
+    }
+
+    #[inline(never)]
+    fn grant(&self, section: &Section<P>, to: &'static ThreadSlot<P>) {
+        self.waiters.remove_first(to);
+        section.kernel.wake(to, Wake::Granted);
+        section.preempt(to);
     }
 
     /// V by `n`: gives `n` units at once, to the first `n` threads that wait, and keeps what is left.

@@ -8,25 +8,30 @@ use crate::{Port, SpawnError};
 
 /// A stack of `SIZE` bytes, for one thread after the other.
 ///
-/// Its lowest word keeps a value that is looked at whenever the thread is switched from. If it has changed, the port's
-/// [`fault`](Port::fault) is called. That is no protection, since by then something may be overwritten that lies below.
+/// Where the port has [guards](Port::GUARDED), a page lies below that nobody can access. Elsewhere the lowest word keeps a value that is
+/// looked at whenever the thread is switched from, and if it has changed, the port's [`fault`](Port::fault) is called. That is no
+/// protection, since by then something may be overwritten that lies below.
 #[repr(C, align(16))]
 pub struct Stack<P: Port, const SIZE: usize> {
+    /// Next to the bytes, since its size is a multiple of 16.
+    guard: P::Guard,
     bytes: UnsafeCell<[MaybeUninit<u8>; SIZE]>,
     in_use: Cell<bool>,
     is_painted: Cell<bool>,
     pub(crate) home: P::Home,
 }
 
-// SAFETY: the flags are accessed with interrupts masked, on the one core or thread that the port lets in; the bytes by the
+// SAFETY: the guard is given to the port alone; the flags are accessed with interrupts masked, on the one core or thread that the port lets in; the bytes by the
 // thread that runs on them, and by others once that has ended or, to look for what it has left untouched, as raw memory.
 unsafe impl<P: Port, const SIZE: usize> Sync for Stack<P, SIZE> {}
 
 impl<P: Port, const SIZE: usize> Stack<P, SIZE> {
     /// A stack that nobody uses.
     pub const fn new() -> Self {
+        const { assert!(size_of::<P::Guard>().is_multiple_of(16), "there is no gap above a guard") };
         assert!(SIZE.is_multiple_of(16) && SIZE >= 64, "the size of a stack is a multiple of 16");
         Self {
+            guard: P::GUARD,
             bytes: UnsafeCell::new([MaybeUninit::uninit(); SIZE]),
             in_use: Cell::new(false),
             is_painted: Cell::new(false),
@@ -47,6 +52,7 @@ impl<P: Port, const SIZE: usize> Stack<P, SIZE> {
         }
         // SAFETY: all of the bytes, which are nobody's: `in_use` keeps everybody else off.
         unsafe { self.bytes.get().cast::<u8>().write_bytes(PATTERN, SIZE) };
+        P::guard(&self.guard);
         let _section = Section::<P>::enter(&self.home);
         self.is_painted.set(true);
         self.in_use.set(false);

@@ -53,6 +53,9 @@ impl<P: Port> WaitQueue<P> {
     #[inline]
     pub(crate) fn remove_first(&self, first: &'static ThreadSlot<P>) {
         first.queue.set(None);
+        if first.lower.get().is_none() && first.next.get().is_some_and(|next| next.is(first)) {
+            return self.highest.set(None);
+        }
         let below = first.lower.take();
         let next = unlink(first);
         if let Some(next) = next {

@@ -32,7 +32,7 @@ struct Tables {
 
 struct Shared(UnsafeCell<Tables>);
 
-// SAFETY: written by `enable` alone, before another core runs.
+// SAFETY: written by `enable` and `forbid` alone, while no other core runs.
 unsafe impl Sync for Shared {}
 
 static TABLES: Shared = {
@@ -59,6 +59,31 @@ mod attributes {
     pub(super) const CODE: u64 = TABLE | ACCESSED | INNER_SHAREABLE | READ_ONLY | 1 << 54;
     pub(super) const CONSTANTS: u64 = TABLE | MEMORY | READ_ONLY;
     pub(super) const DATA: u64 = TABLE | MEMORY;
+}
+
+fn entry(address: usize) -> *mut u64 {
+    let page = (address - layout::paged()) / PAGE;
+    // SAFETY: within the tables. They are in one array, of words.
+    unsafe { (&raw mut (*TABLES.0.get()).pages) }.cast::<u64>().wrapping_add(page)
+}
+
+/// Takes a page away.
+///
+/// # Safety
+/// It is in what is mapped by pages, the MMU is on, and nobody relies on the page. No other core runs.
+pub(crate) unsafe fn forbid(address: usize) {
+    // SAFETY: the entry exists, by this function's contract, and a write of a word is seen as a whole. What the page had in the cache
+    // may go to memory at any time, which nobody looks at.
+    unsafe {
+        entry(address).write_volatile(0);
+        asm!("dsb ishst", "tlbi vaae1, {}", "dsb ish", "isb", in(reg) address >> 12, options(nostack));
+    }
+}
+
+/// Whether a page in what is mapped by pages cannot be accessed.
+pub(crate) fn is_forbidden(address: usize) -> bool {
+    // SAFETY: the entry exists if the address is mapped by pages.
+    layout::is_paged(address) && unsafe { entry(address).read_volatile() } == 0
 }
 
 /// Maps memory and devices one to one, and turns MMU and caches on.

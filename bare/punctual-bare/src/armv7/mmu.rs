@@ -20,7 +20,7 @@ struct PageTable([u32; SECTION / PAGE]);
 #[repr(C)]
 struct Pages(UnsafeCell<[PageTable; PAGE_TABLES]>);
 
-// SAFETY: written by `enable` alone, before another core runs.
+// SAFETY: written by `enable` and `forbid` alone, while no other core runs.
 unsafe impl Sync for Sections {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}
@@ -55,6 +55,31 @@ mod page {
     pub(super) const CONSTANTS: u32 = SMALL_PAGE | NEVER_EXECUTE | READ_ONLY | CACHED;
     pub(super) const DATA: u32 = SMALL_PAGE | NEVER_EXECUTE | READ_WRITE | CACHED;
     pub(super) const NONE: u32 = 0;
+}
+
+fn entry(address: usize) -> *mut u32 {
+    let page = (address - layout::paged()) / PAGE;
+    // In the one array of all of them.
+    PAGES.0.get().cast::<u32>().wrapping_add(page)
+}
+
+/// Takes a page away.
+///
+/// # Safety
+/// It is in what is mapped by pages, the MMU is on, and nobody relies on the page. No other core runs.
+pub(crate) unsafe fn forbid(address: usize) {
+    // SAFETY: the entry exists, by this function's contract, and a write of a word is seen as a whole. What the page had in the cache
+    // may go to memory at any time, which nobody looks at.
+    unsafe {
+        entry(address).write_volatile(page::NONE);
+        asm!("dsb", "mcr p15, 0, {}, c8, c7, 1", "dsb", "isb", in(reg) address, options(nostack)); // TLBIMVA
+    }
+}
+
+/// Whether a page in what is mapped by pages cannot be accessed.
+pub(crate) fn is_forbidden(address: usize) -> bool {
+    // SAFETY: the entry exists if the address is mapped by pages.
+    layout::is_paged(address) && unsafe { entry(address).read_volatile() } == page::NONE
 }
 
 /// Maps memory and devices one to one, and turns MMU and caches on.

@@ -228,6 +228,12 @@ unsafe impl Port for Linux {
     // Two frames of signals, and what a handler of an interrupt needs: see `signal::handle`.
     const MIN_STACK: usize = 32 * 1024;
 
+    type Guard = ();
+    const GUARD: () = ();
+    const GUARDED: bool = false;
+
+    fn guard((): &()) {}
+
     #[inline]
     unsafe fn enter((): &()) -> &'static Kernel<Self> {
         assert!(

@@ -226,6 +226,12 @@ unsafe impl Port for Sim {
     // What the standard library needs to panic.
     const MIN_STACK: usize = 32 * 1024;
 
+    type Guard = ();
+    const GUARD: () = ();
+    const GUARDED: bool = false;
+
+    fn guard((): &()) {}
+
     unsafe fn enter(home: &Home) -> &'static Kernel<Self> {
         let world = world();
         // Relaxed: an object whose first user is another simulation is used no further.

@@ -1,4 +1,5 @@
-//! `cargo xtask schedules`: random programs on the simulated kernel, compared with the model, more than a test run affords.
+//! `cargo xtask schedules`: random programs on the simulated kernel, compared with the model, more than a test run affords; and
+//! threads inside a process, preempted by signals for longer.
 
 use clap::Args;
 
@@ -13,6 +14,10 @@ pub(crate) struct Options {
     /// The number of the first
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+
+    /// Then preempt threads inside a process by so many signals, which come at 20 kHz: 1200000 take a minute or more
+    #[arg(long, value_name = "N", default_value_t = 1_200_000)]
+    signals: u32,
 }
 
 pub(crate) fn run(options: &Options) -> Result {
@@ -21,5 +26,10 @@ pub(crate) fn run(options: &Options) -> Result {
             .args(["test", "--release", "-p", "punctual-kernel", "--test", "schedules", "--", "--nocapture"])
             .env("PUNCTUAL_KERNEL_SCHEDULES", options.count.to_string())
             .env("PUNCTUAL_KERNEL_SEED", options.seed.to_string()),
+    )?;
+    process::succeed(
+        cargo::command()
+            .args(["test", "--release", "-p", "punctual-kernel", "--features", "linux", "--test", "linux"])
+            .env("PUNCTUAL_KERNEL_PREEMPTIONS", options.signals.to_string()),
     )
 }

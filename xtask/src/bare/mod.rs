@@ -7,6 +7,7 @@ mod emulator;
 mod image;
 mod load;
 mod programs;
+mod template;
 mod test;
 mod toolchain;
 

@@ -11,6 +11,7 @@ use super::elf::Elf;
 use super::emulator::Machine;
 use super::load;
 use super::programs::{Place, Program, comparable, with_measured};
+use super::template;
 use super::toolchain;
 use crate::Result;
 use crate::golden::diff;
@@ -43,11 +44,9 @@ pub(super) struct Options {
 
 pub(super) fn run(options: &Options) -> Result {
     let mut programs = Program::all()?;
-    if let Some(name) = options
-        .names
-        .iter()
-        .find(|&name| name != LOADER && programs.iter().all(|program| program.name != *name))
-    {
+    if let Some(name) = options.names.iter().find(|&name| {
+        name != LOADER && name != template::NAME && programs.iter().all(|program| program.name != *name)
+    }) {
         return Err(format!("no program is named `{name}`").into());
     }
     programs.retain(|program| options.names.is_empty() || options.names.contains(&program.name));
@@ -83,6 +82,22 @@ pub(super) fn run(options: &Options) -> Result {
                 runs += 1;
                 print!("{board:9} {LOADER:16} ");
                 match load_and_run(board) {
+                    Ok(()) => println!("ok"),
+                    Err(error) => {
+                        failures += 1;
+                        println!("FAILED: {error}");
+                    }
+                }
+            }
+        }
+    }
+    if options.names.is_empty() || options.names.iter().any(|name| name == template::NAME) {
+        for &board in boards {
+            // One of each instruction set.
+            if (board.loads() || options.thorough) && Machine::exists(board)? {
+                runs += 1;
+                print!("{board:9} {:16} ", template::NAME);
+                match template::check(board) {
                     Ok(()) => println!("ok"),
                     Err(error) => {
                         failures += 1;

@@ -64,6 +64,16 @@ pub(super) fn build_loader(board: Board) -> Result<PathBuf> {
     Ok(artifact.ok_or("cargo built no punctual-boot")?.path.clone())
 }
 
+/// Builds a package outside of the workspace for a board, whose program has its name; returns the executable.
+pub(super) fn build_package(board: Board, directory: &Path, name: &str) -> Result<PathBuf> {
+    let mut command = command(board)?;
+    // Its lock file is that of the workspace, in which the package itself is not.
+    command.current_dir(directory).args(["build", "--offline", "--release", "--features", "semihosting"]);
+    let artifacts = cargo::build(&mut command)?;
+    let artifact = artifacts.iter().find(|artifact| artifact.target == name);
+    Ok(artifact.ok_or_else(|| format!("cargo built no {name}"))?.path.clone())
+}
+
 /// Runs the unit tests of what also compiles for this machine: registers and their drivers, for each kind of chip.
 pub(super) fn test_drivers() -> Result {
     for chip in ["bcm2836", "bcm2711"] {

@@ -1,5 +1,8 @@
 //! `cargo xtask schedules`: random programs on the simulated kernel, compared with the model, more than a test run affords; and
-//! threads inside a process, preempted by signals for longer.
+//! threads inside a process, preempted by signals for longer, also on an emulated aarch64.
+
+use std::path::Path;
+use std::process::Command;
 
 use clap::Args;
 
@@ -27,9 +30,33 @@ pub(crate) fn run(options: &Options) -> Result {
             .env("PUNCTUAL_KERNEL_SCHEDULES", options.count.to_string())
             .env("PUNCTUAL_KERNEL_SEED", options.seed.to_string()),
     )?;
-    process::succeed(
-        cargo::command()
-            .args(["test", "--release", "-p", "punctual-kernel", "--features", "linux", "--test", "linux"])
-            .env("PUNCTUAL_KERNEL_PREEMPTIONS", options.signals.to_string()),
-    )
+    process::succeed(&mut signals(options.signals))?;
+    if Path::new(LINKER).exists() && Path::new(EMULATOR).exists() {
+        let variable = |name| format!("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_{name}");
+        return process::succeed(
+            // On an emulated processor each takes many times as long.
+            signals(options.signals / 20)
+                .args(["--target", "aarch64-unknown-linux-gnu"])
+                .env(variable("LINKER"), LINKER)
+                .env(variable("RUNNER"), format!("{EMULATOR} -L /usr/aarch64-linux-gnu")),
+        );
+    }
+    println!(
+        "\n*** aarch64: SKIPPED; Debian's packages qemu-user-static and gcc-aarch64-linux-gnu are needed for it, and \
+         `rustup target add aarch64-unknown-linux-gnu`. ***\n"
+    );
+    Ok(())
+}
+
+/// Where Debian's packages put what builds and runs programs for the other processor.
+const LINKER: &str = "/usr/bin/aarch64-linux-gnu-gcc";
+const EMULATOR: &str = "/usr/bin/qemu-aarch64-static";
+
+/// The test of threads inside a process, with so many signals.
+fn signals(count: u32) -> Command {
+    let mut command = cargo::command();
+    command
+        .args(["test", "--release", "-p", "punctual-kernel", "--features", "linux", "--test", "linux"])
+        .env("PUNCTUAL_KERNEL_PREEMPTIONS", count.to_string());
+    command
 }

@@ -1,7 +1,7 @@
 //! The port inside a process, under signals: the order of what runs, no lost wake, registers and FPU intact.
 //!
 //! There is one kernel in a process, so there is one test here.
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 use std::arch::asm;
 use std::env;
@@ -74,6 +74,40 @@ fn registers_survive(value: u64, until: Option<&AtomicU32>) -> bool {
     let (counter, before) = until.map_or((&differs, 0), |counter| (counter, before));
     let wrong: u64;
     // SAFETY: changes only the registers that it names, and reads the counter, which is there.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!(
+            ".irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31",
+            "dup v\\n\\().2d, {v}",
+            ".endr",
+            ".irp n, 6,7,8,9,10,11,12,13,14,15,16,17,20,21,22,23,24,25,26,27,28",
+            "mov x\\n, {v}",
+            ".endr",
+            "2:", "ldr w5, [{c}]", "cmp w5, {b:w}", "b.eq 2b",
+            "mov x5, #0",
+            ".irp n, 6,7,8,9,10,11,12,13,14,15,16,17,20,21,22,23,24,25,26,27,28",
+            "eor x\\n, x\\n, {v}", "orr x5, x5, x\\n",
+            ".endr",
+            ".irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31",
+            "umov x6, v\\n\\().d[0]", "eor x6, x6, {v}", "orr x5, x5, x6",
+            "umov x6, v\\n\\().d[1]", "eor x6, x6, {v}", "orr x5, x5, x6",
+            ".endr",
+            v = in(reg) value,
+            c = in(reg) counter.as_ptr(),
+            b = in(reg) before,
+            out("x5") wrong, out("x6") _, out("x7") _, out("x8") _, out("x9") _, out("x10") _,
+            out("x11") _, out("x12") _, out("x13") _, out("x14") _, out("x15") _, out("x16") _, out("x17") _,
+            out("x20") _, out("x21") _, out("x22") _, out("x23") _, out("x24") _, out("x25") _, out("x26") _,
+            out("x27") _, out("x28") _,
+            out("v0") _, out("v1") _, out("v2") _, out("v3") _, out("v4") _, out("v5") _, out("v6") _, out("v7") _,
+            out("v8") _, out("v9") _, out("v10") _, out("v11") _, out("v12") _, out("v13") _, out("v14") _, out("v15") _,
+            out("v16") _, out("v17") _, out("v18") _, out("v19") _, out("v20") _, out("v21") _, out("v22") _, out("v23") _,
+            out("v24") _, out("v25") _, out("v26") _, out("v27") _, out("v28") _, out("v29") _, out("v30") _, out("v31") _,
+            options(nostack),
+        );
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "x86_64")]
     unsafe {
         asm!(
             "movq xmm0, {v}", "movq xmm1, {v}", "movq xmm2, {v}", "movq xmm3, {v}",

@@ -22,6 +22,7 @@ mod seeds;
 mod slowdowns;
 mod stress;
 mod traces;
+mod transports;
 mod unprivileged;
 mod variants;
 mod working_copy;
@@ -59,6 +60,8 @@ enum Chore {
     Rta(rta::Options),
     /// With trace-cmd: fetch recordings of other people, and compare how many events are read of each
     Traces(traces::Options),
+    /// Lint and test what is off by default because of its many dependencies: ROS 1 and ROS 2, with real peers
+    Transports,
     /// Stress each kind of executor on real threads, in a release build
     Stress(stress::Options),
     /// Run random programs on the simulated kernel of punctual-kernel, and compare with the model
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Rta(options) => rta::run(&options),
         Chore::Traces(options) => traces::run(&options),
+        Chore::Transports => transports::run(),
         Chore::Stress(options) => stress::run(&options),
         Chore::Schedules(options) => schedules::run(&options),
         // Its status may be that of the program it has run.

@@ -215,6 +215,24 @@ struct Output {
 }
 
 impl Output {
+    /// Has the sink take a message.
+    fn write(&mut self, channel: &Channel, sample: &Sample<'_>) {
+        let mut has_room = true;
+        let went_well = self.call(|sink| match sink.write(channel, sample) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                has_room = false;
+                Ok(())
+            }
+            result => result,
+        });
+        let count = match (went_well, has_room) {
+            (true, true) => &mut self.report.written,
+            (true, false) => &mut self.report.dropped,
+            (false, _) => &mut self.report.missed,
+        };
+        *count += 1;
+    }
+
     /// Calls the sink, unless it has failed before; whether it went well.
     fn call(&mut self, f: impl FnOnce(&mut dyn Sink) -> io::Result<()>) -> bool {
         if self.report.error.is_some() {
@@ -269,10 +287,7 @@ impl Helper {
                 *taken += 1;
                 let sample = Sample { channel: index, time_ns, sequence, payload };
                 for output in sinks.iter_mut().filter(|output| output.takes[index]) {
-                    match output.call(|sink| sink.write(channel, &sample)) {
-                        true => output.report.written += 1,
-                        false => output.report.missed += 1,
-                    }
+                    output.write(channel, &sample);
                 }
             });
         }

@@ -85,14 +85,16 @@
 //! | `mcap` | [`Recording`] |
 //! | `parameters` | [`parameters`]: what can be changed while the app runs |
 //! | `ros1` | [`Ros1`]: a node of ROS 1, to publish and to subscribe; 122 crates more |
+//! | `ros2` | [`Ros2`]: a node of ROS 2, to publish and to subscribe; some 90 crates more |
 //!
 //! # What is not here
 //!
-//! There is no transport of ROS 2 or Zenoh. A program that has one of its own puts it behind a [`Sink`] and in front of a
+//! There is no transport of Zenoh. A program that has one of its own puts it behind a [`Sink`] and in front of a
 //! [`Subscription`]. Parameters are set by `punctual set` and by the program itself, not as parameters of ROS 2. Messages are the bytes that ROS 2 has for them (CDR), so they can be passed on as they are.
 //!
 //! [`Recording`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Recording.html
 //! [`Ros1`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Ros1.html
+//! [`Ros2`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Ros2.html
 //! [`parameters`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/parameters/
 
 mod bridge;
@@ -100,6 +102,8 @@ mod contained;
 mod csv;
 mod datagrams;
 mod incoming;
+#[cfg(any(feature = "ros1", feature = "ros2"))]
+mod limit;
 pub mod message;
 pub mod messages;
 #[cfg(feature = "parameters")]
@@ -109,6 +113,8 @@ mod recording;
 mod report;
 #[cfg(feature = "ros1")]
 mod ros1;
+#[cfg(feature = "ros2")]
+mod ros2;
 mod sink;
 mod topic;
 
@@ -130,6 +136,8 @@ pub use recording::Recording;
 pub use report::{Report, SinkReport, TopicReport};
 #[cfg(feature = "ros1")]
 pub use ros1::{Ros1, Ros1Error};
+#[cfg(feature = "ros2")]
+pub use ros2::{Ros2, Ros2Error};
 pub use sink::{Channel, Clock, Sample, Sink};
 pub use topic::{Outgoing, Publisher, Topic};
 

@@ -32,6 +32,8 @@ pub struct SinkReport {
     pub name: String,
     /// How many messages it took.
     pub written: u64,
+    /// How many messages it had no room for at the time, because peers stood still.
+    pub dropped: u64,
     /// How many messages there were after it had failed, and the one with which it failed.
     pub missed: u64,
     /// How it failed, if it did.
@@ -40,14 +42,15 @@ pub struct SinkReport {
 
 impl SinkReport {
     pub(crate) const fn new(name: String) -> Self {
-        Self { name, written: 0, missed: 0, error: None }
+        Self { name, written: 0, dropped: 0, missed: 0, error: None }
     }
 }
 
 impl Report {
     /// Whether every message came to every sink.
     pub fn is_complete(&self) -> bool {
-        self.topics.iter().all(|topic| topic.lost == 0) && self.sinks.iter().all(|sink| sink.error.is_none())
+        let is_whole = |sink: &SinkReport| sink.dropped == 0 && sink.error.is_none();
+        self.topics.iter().all(|topic| topic.lost == 0) && self.sinks.iter().all(is_whole)
     }
 
     /// What a topic of this name came to.
@@ -61,8 +64,11 @@ impl fmt::Display for Report {
         for TopicReport { name, taken, lost } in &self.topics {
             writeln!(f, "{name}: {taken} messages, {lost} lost")?;
         }
-        for SinkReport { name, written, missed, error } in &self.sinks {
+        for SinkReport { name, written, dropped, missed, error } in &self.sinks {
             write!(f, "{name}: {written} written")?;
+            if *dropped > 0 {
+                write!(f, ", {dropped} dropped, as peers stood still")?;
+            }
             if let Some(error) = error {
                 write!(f, ", {missed} missed: {error}")?;
             }

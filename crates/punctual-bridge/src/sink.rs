@@ -10,7 +10,9 @@ use crate::message::Description;
 /// Takes messages, on the helper thread of a [`Bridge`](crate::Bridge): it may allocate and block. While it does, messages wait
 /// in their topics.
 ///
-/// After an error, or a panic, it is given no more messages; what it misses is counted.
+/// After an error, or a panic, it is given no more messages; what it misses is counted. Only an error of
+/// [`ErrorKind::WouldBlock`](io::ErrorKind::WouldBlock) from [`write`](Self::write) says that there was no room for this one message: it is
+/// counted as dropped, and the next is given.
 pub trait Sink: Send {
     /// What reports call it.
     fn name(&self) -> String;

@@ -130,6 +130,40 @@ fn goes_on_without_a_sink_that_fails() {
 }
 
 #[test]
+fn goes_on_with_a_sink_that_has_no_room() {
+    static NUMBERS: Topic<Number, 8> = Topic::new("/numbers");
+    let (reached, is_reached) = channel();
+    let (goes_on, may_go_on) = channel::<()>();
+    let (seen, sequences) = channel();
+    // Peers take the first, stand still, and then take every fourth.
+    let moody = move |sequence: u32| {
+        if sequence == 0 {
+            reached.send(()).map_err(io::Error::other)?;
+            may_go_on.recv().map_err(io::Error::other)?;
+        }
+        match sequence % 4 {
+            0 => seen.send(sequence).map_err(io::Error::other),
+            _ => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    };
+    let bridge = Bridge::new().topic(&NUMBERS).sink(Told("moody", moody)).start().unwrap();
+    let mut numbers = NUMBERS.publisher().unwrap();
+    numbers.publish(at(0), Number { number: 0 });
+    is_reached.recv().unwrap();
+    (1..20).for_each(|number| numbers.publish(at(number), Number { number }));
+    goes_on.send(()).unwrap();
+    let report = bridge.finish();
+    assert_eq!(sequences.iter().collect::<Vec<_>>(), [0, 4, 8]);
+    // Of 20 that were published, each is delivered or counted.
+    let (topic, sink) = (&report.topics[0], &report.sinks[0]);
+    assert_eq!((topic.taken + topic.lost, topic.lost), (20, 11));
+    assert_eq!((sink.written, sink.dropped, sink.missed), (3, 6, 0));
+    let said = "/numbers: 9 messages, 11 lost\nmoody: 3 written, 6 dropped, as peers stood still\n";
+    assert_eq!(report.to_string(), said);
+    assert!(!report.is_complete());
+}
+
+#[test]
 fn refuses_what_cannot_work() {
     static NUMBERS: Topic<Number, 4> = Topic::new("/numbers");
     static SAME: Topic<Number, 4> = Topic::new("/numbers");

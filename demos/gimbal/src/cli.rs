@@ -9,7 +9,7 @@ pub const MAX_SECONDS: f64 = 3600.0;
 
 /// Control a simulated two-axis camera gimbal in real time and report how well it follows its setpoints
 #[derive(Debug, Clone, PartialEq, Parser)]
-#[command(version, group = ArgGroup::new("source").args(["setpoints", "stdin", "udp", "ros1"]))]
+#[command(version, group = ArgGroup::new("source").args(["setpoints", "stdin", "udp", "ros1", "ros2"]))]
 pub struct Args {
     /// Length of the run in seconds, up to 3600
     #[arg(long, value_name = "SECONDS", default_value = "10")]
@@ -48,6 +48,10 @@ pub struct Args {
     /// Be the node `gimbal` of ROS 1: takes /setpoint, publishes /angles, /target and /currents (needs the feature ros1)
     #[arg(long, conflicts_with = "virtual_time")]
     pub ros1: bool,
+
+    /// Be the node `gimbal` of ROS 2: takes /setpoint, publishes /angles, /target and /currents (needs the feature ros2)
+    #[arg(long, conflicts_with = "virtual_time")]
+    pub ros2: bool,
 
     /// Let the gains be changed by `punctual set gimbal`, beginning with those of a file in TOML if one is given
     #[arg(long, value_name = "FILE.toml", num_args = 0..=1, require_equals = true)]
@@ -96,7 +100,7 @@ mod tests {
         assert_eq!(args.seconds, 10.0);
         assert!(!args.virtual_time && !args.stdin);
         assert_eq!((args.report, args.json, args.mcap, args.setpoints), (None, None, None, None));
-        assert_eq!((args.udp, args.ros1, args.tune), (None, false, None));
+        assert_eq!((args.udp, args.ros1, args.ros2, args.tune), (None, false, false, None));
     }
 
     #[test]

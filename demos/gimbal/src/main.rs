@@ -79,10 +79,14 @@ impl From<StartError> for Failure {
 
 fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (timeline, setpoints) = setpoints(args)?;
-    let by_hand = (args.stdin && !args.virtual_time) || args.udp.is_some() || args.ros1;
+    let by_hand = (args.stdin && !args.virtual_time) || args.udp.is_some() || args.ros1 || args.ros2;
     if args.ros1 && cfg!(not(feature = "ros1")) {
         let advice = "cargo run --release -p gimbal --features ros1 -- --ros1";
         return Err(Failure::input(format!("--ros1: this gimbal was built without ROS 1: {advice}")));
+    }
+    if args.ros2 && cfg!(not(feature = "ros2")) {
+        let advice = "cargo run --release -p gimbal --features ros2 -- --ros2";
+        return Err(Failure::input(format!("--ros2: this gimbal was built without ROS 2: {advice}")));
     }
     if let Some(Some(file)) = &args.tune {
         tuning::check(file).map_err(Failure::input)?;
@@ -90,8 +94,8 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
     // Before anything moves, as a run that cannot be recorded is not the one that was asked for.
     let recording = args.mcap.as_ref().map(Recording::create).transpose().map_err(Failure::other)?;
     let datagrams = args.udp.map(bind).transpose()?;
-    let (ros1, tune, virtual_time) = (args.ros1, args.tune.clone(), args.virtual_time);
-    let links = Links { recording, datagrams, ros1, tune, virtual_time };
+    let Args { ros1, ros2, virtual_time, .. } = *args;
+    let links = Links { recording, datagrams, ros1, ros2, tune: args.tune.clone(), virtual_time };
     let mut links = links.is_any().then_some(links);
     // What the gimbal would do if every task ran exactly when it should; by hand, that is known only later.
     let virtual_run = |seconds, timeline, links| {
@@ -136,6 +140,9 @@ fn setpoints(args: &Args) -> Result<(Timeline, String), Failure> {
     }
     if args.ros1 {
         return Ok((Timeline::new(), "ROS 1, /setpoint".into()));
+    }
+    if args.ros2 {
+        return Ok((Timeline::new(), "ROS 2, /setpoint".into()));
     }
     match (args.stdin, args.virtual_time) {
         (false, _) => Ok((Timeline::built_in(args.seconds), "built-in step sequence".into())),

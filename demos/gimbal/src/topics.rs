@@ -12,6 +12,8 @@ use std::path::PathBuf;
 use punctual::Instant;
 #[cfg(feature = "ros1")]
 use punctual_bridge::Ros1;
+#[cfg(feature = "ros2")]
+use punctual_bridge::Ros2;
 use punctual_bridge::messages::Vector3;
 use punctual_bridge::parameters::TuningReport;
 use punctual_bridge::{
@@ -77,6 +79,8 @@ pub struct Links {
     pub datagrams: Option<UdpSocket>,
     /// Whether there is a node of ROS 1, for what goes out and what comes in.
     pub ros1: bool,
+    /// Whether there is a node of ROS 2, likewise.
+    pub ros2: bool,
     /// Whether the gains can be changed, and a file with those at the start.
     pub tune: Option<Option<PathBuf>>,
     /// Whether the app runs in virtual time.
@@ -86,7 +90,17 @@ pub struct Links {
 impl Links {
     /// Whether there is any.
     pub const fn is_any(&self) -> bool {
-        self.recording.is_some() || self.datagrams.is_some() || self.ros1 || self.tune.is_some()
+        self.has_sinks() || self.is_steered() || self.tune.is_some()
+    }
+
+    /// Whether anything takes what goes out.
+    const fn has_sinks(&self) -> bool {
+        self.recording.is_some() || self.ros1 || self.ros2
+    }
+
+    /// Whether setpoints come from somewhere.
+    const fn is_steered(&self) -> bool {
+        self.datagrams.is_some() || self.ros1 || self.ros2
     }
 }
 
@@ -103,6 +117,10 @@ pub enum LinkError {
     #[cfg(feature = "ros1")]
     #[error(transparent)]
     Ros1(#[from] punctual_bridge::Ros1Error),
+    /// There is no node of ROS 2.
+    #[cfg(feature = "ros2")]
+    #[error(transparent)]
+    Ros2(#[from] punctual_bridge::Ros2Error),
     /// The gains cannot be changed.
     #[error(transparent)]
     Tune(#[from] TuneError),
@@ -121,9 +139,8 @@ pub(crate) struct Topics {
 impl Topics {
     /// Starts the threads that carry them. The place for it is `init`.
     pub(crate) fn start(links: Links) -> Result<Self, LinkError> {
-        let is_steered = links.ros1 || links.datagrams.is_some();
+        let (is_steered, has_sinks) = (links.is_steered(), links.has_sinks());
         let datagrams = links.datagrams.map(|socket| Datagrams::on(socket, subscription())).transpose()?;
-        let has_sinks = links.recording.is_some() || links.ros1;
         let mut bridge = Bridge::new().topic(&ANGLES).topic(&TARGET).topic(&CURRENTS);
         if links.tune.is_some() {
             bridge = bridge.topic(&tuning::CHANGES);
@@ -134,6 +151,10 @@ impl Topics {
         #[cfg(feature = "ros1")]
         if links.ros1 {
             bridge = bridge.sink(Ros1::connect("gimbal")?.subscribe(subscription())?);
+        }
+        #[cfg(feature = "ros2")]
+        if links.ros2 {
+            bridge = bridge.sink(Ros2::connect("gimbal")?.subscribe(subscription())?);
         }
         let bridge = has_sinks.then(|| bridge.virtual_time(links.virtual_time).start()).transpose()?;
         let tuning = links.tune.map(|file| tuning::start(file.as_deref(), has_sinks)).transpose()?;

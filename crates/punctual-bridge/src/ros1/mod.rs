@@ -1,7 +1,6 @@
 //! ROS 1: a node whose topics are those of a bridge, by rosrust.
 
 mod description;
-mod limit;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,11 +12,13 @@ use std::time::Duration;
 use rosrust::api::Ros;
 use rosrust::{RawMessage, RawMessageDescription, RosMsg};
 
-use self::limit::within;
+use crate::limit::within;
 use crate::message::Layout;
 use crate::message::cdr::pack;
 use crate::{Channel, Clock, Message, Sample, Sink, Subscription};
 
+/// Whose settings the threads of rosrust inherit.
+const THREAD: &str = "punctual-ros1";
 /// How long the master may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How many messages of a topic may wait for peers.
@@ -115,7 +116,7 @@ fn ask<R: Send + 'static>(
     f: impl FnOnce() -> rosrust::error::Result<R> + Send + 'static,
 ) -> Result<R, Ros1Error> {
     let master = rosrust::api::resolve::master();
-    match within(PATIENCE, f)? {
+    match within(THREAD, PATIENCE, f)? {
         Some(Ok(result)) => Ok(result),
         Some(Err(error)) => {
             let reasons: Vec<String> = error.iter().map(ToString::to_string).collect();
@@ -161,7 +162,7 @@ impl Sink for Ros1 {
     fn end(&mut self, _: &[(&'static str, u64)]) -> io::Result<()> {
         // They tell the master when they are dropped.
         let ends = (std::mem::take(&mut self.publishers), std::mem::take(&mut self.subscribers));
-        match within(PATIENCE, move || drop(ends))? {
+        match within(THREAD, PATIENCE, move || drop(ends))? {
             Some(()) => Ok(()),
             None => {
                 Err(io::Error::new(io::ErrorKind::TimedOut, "the master does not take leave of the node"))

@@ -7,7 +7,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use model::{Machine, Random, Style, Truth};
-use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
+use punctual_trace::event::SwitchOut::{Gone, Runnable, Sleeping};
 use punctual_trace::event::{Event, Kind, Task};
 use punctual_trace::explain;
 use punctual_trace::export::json;
@@ -231,6 +231,19 @@ fn does_not_take_unrecorded_futexes_for_no_wait() {
         assert_ne!(object["terms"]["R"]["precision"], "exact");
         assert_eq!(object["terms"]["B"]["precision"], "unknown");
     }
+}
+
+/// Its thread is gone after a wait for a lock that was not recorded: how it ends is certain, and not how it began.
+#[test]
+fn does_not_take_the_rest_of_a_job_for_a_whole_one() {
+    let mut s = Script::new();
+    s.waking(100, 0, HIGH, 0).switch(110, 0, Runnable, HIGH).switch(300, 0, Sleeping, LOW);
+    s.waking(500, 0, HIGH, 0).switch(510, 0, Runnable, HIGH).switch(900, 0, Gone, LOW);
+    let recorded = Recorded::all().without(Source::Futexes);
+    let jobs = s.jobs(Config { recorded, ..Config::default() });
+    let rest = of(&jobs, 7)[1];
+    assert_eq!((rest.response, rest.jitter), (Bounds::Unknown, Bounds::Unknown));
+    assert_eq!((rest.window, rest.execution), (Bounds::AtLeast(390), Bounds::Unknown));
 }
 
 #[test]

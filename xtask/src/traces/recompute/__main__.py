@@ -75,8 +75,9 @@ def recompute(trace, job, carried):
     if walk.end != end:
         raise Mistake("it does not end there")
     known_calls = trace.knows_calls(thread, job["name"], end)
-    jitter, columns = released(trace, job, trace.wakes.get((thread, start)), known_calls)
-    terms, likely = walk.terms(trace, jitter, known_calls)
+    wake = trace.wakes.get((thread, start))
+    jitter, columns = released(trace, job, wake, known_calls)
+    terms, likely = walk.terms(trace, jitter, known_calls, wake is not None and wake.by_thread)
     for term, bounds in terms.items():
         columns[f"{term}_min_ns"], columns[f"{term}_max_ns"] = bounds
     if walk.unsure:
@@ -88,7 +89,6 @@ def recompute(trace, job, carried):
     if all(len(seen) == 8 for seen in carried.seen.values()) or not carried.unsure:
         columns["ss_likely_ns"] = likely
     delayed, displaced = Counter(), Counter()
-    wake = trace.wakes.get((thread, start))
     if wake:
         ready = wake.ready or wake.time
         delayed = trace.occupants(thread, ready, start, None) or Counter()

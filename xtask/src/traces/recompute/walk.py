@@ -204,11 +204,11 @@ class Walk:
         sums.maybe_exit += window if leaving else 0
         sums.maybe += window
 
-    def terms(self, trace, released, known_calls):
-        """All terms, and what goes with them."""
+    def terms(self, trace, released, known_calls, by_thread):
+        """All terms, and what goes with them. What another thread woke may be the rest of a job, after a wait for a lock."""
         recorded, sums = trace.recorded, self.sums
         length = self.end - self.own[0].start
-        ended = known_calls or not self.slept
+        ended = known_calls or not (self.slept or by_thread)
         locks = known_calls and recorded.contention and not self.spun
         handlers, wakeups = recorded.handlers, True
         every = locks and handlers

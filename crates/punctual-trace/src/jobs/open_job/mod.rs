@@ -467,7 +467,8 @@ impl OpenJob {
         let window = job.end - job.start;
         let calls = self.known.futexes && (self.calls || !self.known.calls_of_some);
         let certain = Certain {
-            end: (calls || !self.slept) && !self.unsure.0,
+            // What another thread woke may be the rest of a job, after a wait for a lock, and so has no certain beginning.
+            end: (calls || !(self.slept || self.by_thread)) && !self.unsure.0,
             locks: calls && self.known.contention && !self.spun,
             handlers: self.known.handlers(),
             wakeups: self.known.wakeups || sums.suspended == 0,

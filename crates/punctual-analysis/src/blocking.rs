@@ -99,12 +99,13 @@ fn idle_sections(system: &System) -> impl Iterator<Item = (usize, &Section)> {
     partitions.flat_map(|(at, partition)| partition.idle_sections.iter().map(move |section| (at, section)))
 }
 
-/// The longest blocking of a job before its start.
+/// The longest blocking of a job before its start. With `callers`, only they can have locked anything when it is spawned.
 pub(crate) fn longest(
     system: &System,
     spinning: &Spinning,
     at: usize,
     releases: &[Result<Vec<Release>, NoBound>],
+    callers: Option<&[usize]>,
 ) -> Option<Blocking> {
     let (partition, level) = (system.tasks[at].partition, system.tasks[at].level);
     let Overheads { lock, dispatch, .. } = system.partitions[partition].overheads;
@@ -127,10 +128,13 @@ pub(crate) fn longest(
             consider(by, Some(section.resource), time, spin);
         }
     };
-    system.partitions[partition].idle_sections.iter().for_each(|of_idle| section(None, of_idle));
+    if callers.is_none() {
+        system.partitions[partition].idle_sections.iter().for_each(|of_idle| section(None, of_idle));
+    }
     let lower = |&at: &usize| {
         let task = &system.tasks[at];
-        task.partition == partition && task.level < level && releases[at].is_ok()
+        let is_there = callers.is_none_or(|callers| callers.contains(&at));
+        task.partition == partition && task.level < level && releases[at].is_ok() && is_there
     };
     let lower = (0..system.tasks.len()).filter(lower);
     if system.partitions[partition].executor == Executor::Polling {

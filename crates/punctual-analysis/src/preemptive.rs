@@ -40,6 +40,8 @@ pub(crate) struct Contest<'a> {
     /// Whose jobs run in the order of their release, the task's own among them.
     pub(crate) level: &'a [Source],
     pub(crate) above: Sources<'a>,
+    /// How much later than its caller became ready it is spawned at least, if that is all that counts here of its release.
+    pub(crate) spawned_after: Nanos,
     /// Whether a job that has started runs to its end.
     pub(crate) runs_to_end: bool,
 }
@@ -196,6 +198,7 @@ impl Contest<'_> {
                     Some(source) if jobs > late => source.own.distance(jobs).ok_or(NoBound::TooLong)?,
                     _ => ready,
                 };
+                let released = released.checked_add(self.spawned_after).ok_or(NoBound::TooLong)?;
                 // A job that ends after this responds too late; one that runs to its end may end before the window does.
                 let most = limit
                     .filter(|_| !self.runs_to_end)

@@ -15,11 +15,14 @@
 //! only: the one that spawns at its start, or holds a resource there. It is the one that spawns the most, whoever that is. This is
 //! not said of a level if a job at it or above it waits in the middle, nor of partitions that poll.
 //!
+//! Such a job need not be in the window of the task that it goes back to, its root. If it ends before the root's next job can become ready,
+//! no job of the root meets it: what it spawns and what keeps it from running is over when it ends, and with that the window is.
+//!
 //! It is assumed that jobs spawn while they run, not through a timer. Sufficient.
 
 use crate::arrival::Stream;
 use crate::bound::{Bound, NoBound};
-use crate::system::{Executor, System, Task};
+use crate::system::{Executor, Spawn, System, Task};
 use crate::time::Nanos;
 
 /// Releases of a task that go back to one task with releases of its own, the root.
@@ -40,6 +43,8 @@ struct Step {
     task: usize,
     /// How many jobs of the next step it spawns.
     most: u64,
+    /// How long its job has executed when it spawns the first, at least.
+    earliest: Nanos,
     /// The latest end of the job after the nominal release of the root.
     end: Nanos,
 }
@@ -57,7 +62,7 @@ impl Release {
         &self,
         system: &System,
         spawner: usize,
-        most: u64,
+        Spawn { most, earliest, .. }: Spawn,
         response: Nanos,
         since_root: Option<Nanos>,
     ) -> Self {
@@ -66,7 +71,7 @@ impl Release {
             Some(&last) => end(system, last, spawner, response, since_root),
         };
         let mut path = self.path.clone();
-        path.push(Step { task: spawner, most, end });
+        path.push(Step { task: spawner, most, earliest, end });
         Self { stream: self.stream.clone().times(most), path, ..*self }
     }
 
@@ -101,6 +106,28 @@ impl Release {
         (caller.partition == partition && caller.level < level).then_some(path)
     }
 
+    /// How long after the instant that counts as its release, in a busy window of a task of this level, a job is spawned at least: jobs
+    /// that have to be in the window run first, as far as their spawns.
+    pub(crate) fn spawned_after(&self, system: &System, partition: usize, level: u32) -> Nanos {
+        let first = self.outside(system, partition, level).map_or(0, |last| last + 1);
+        self.path[first..].iter().map(|step| step.earliest).fold(0, Nanos::saturating_add)
+    }
+
+    /// The task whose jobs spawn it from below this level of a partition, or begin what leads to it, if they do.
+    pub(crate) fn caller_from_below(&self, system: &System, partition: usize, level: u32) -> Option<usize> {
+        self.path_from_below(system, partition, level).map(|path| path[0].task)
+    }
+
+    /// Whether a job that `path` begins with, which is the end of its own path, has ended before a later job of the root is ready, and
+    /// that root is the task `at`.
+    fn ends_before_next_of(&self, system: &System, at: usize, path: &[Step]) -> bool {
+        let Some(own) = system.tasks[at].arrivals.as_ref().filter(|_| self.path[0].task == at) else {
+            return false;
+        };
+        let next = own.distance(2).map(|next| next.saturating_add(system.tasks[at].delay));
+        next.is_some_and(|next| path[0].end <= next)
+    }
+
     /// Whether jobs of the task `at` run on the stack of those that spawn them, so that no thread is switched to.
     pub(crate) fn is_called(&self, system: &System, at: usize) -> bool {
         let (callee, caller) = (&system.tasks[at], self.path.last().map(|last| &system.tasks[last.task]));
@@ -115,13 +142,9 @@ impl Release {
     }
 }
 
-/// Releases of a task, one by one, in a busy window of this level of a partition; `None` for what is not spawned.
-pub(crate) fn in_window(
-    system: &System,
-    releases: &[Release],
-    partition: usize,
-    level: u32,
-) -> Vec<Option<Stream>> {
+/// Releases of a task, one by one, in a busy window in which the task `own` has jobs; `None` for what is not spawned.
+pub(crate) fn in_window(system: &System, releases: &[Release], own: usize) -> Vec<Option<Stream>> {
+    let Task { partition, level, .. } = system.tasks[own];
     let waits = |task: &Task| task.partition == partition && task.level >= level && task.suspension.is_some();
     let is_left_alone =
         system.partitions[partition].executor == Executor::Preemptive && !system.tasks.iter().any(waits);
@@ -132,6 +155,9 @@ pub(crate) fn in_window(
     let mut first_from_below = None;
     for (at, path) in below.iter().enumerate() {
         let Some(path) = path else { continue };
+        if releases[at].ends_before_next_of(system, own, path) {
+            continue;
+        }
         first_from_below.get_or_insert(at);
         // One job of a caller takes each way once, whatever its root is.
         let path: Vec<_> = path.iter().map(|step| (step.task, step.most)).collect();
@@ -201,7 +227,7 @@ fn inherited(
                 return Some(Err(NoBound::DependsOn(spawner)));
             };
             let Ok(response) = responses[spawner] else { return Some(Err(NoBound::DependsOn(spawner))) };
-            let spawned = |it: &Release| it.spawned(system, spawner, spawn.most, response, ends[spawner]);
+            let spawned = |it: &Release| it.spawned(system, spawner, *spawn, response, ends[spawner]);
             inherited.extend(releases.iter().map(spawned));
         }
     }
@@ -211,11 +237,12 @@ fn inherited(
 /// The latest end of the last job of a spawned chain, after the nominal release of its first task.
 pub(crate) fn end_of_chain(system: &System, tasks: &[usize], bounds: &[&Bound]) -> Nanos {
     let Some((&first, rest)) = tasks.split_first() else { return 0 };
-    let mut last = Step { task: first, most: 1, end: bounds[0].response };
+    let mut last = Step { task: first, most: 1, earliest: 0, end: bounds[0].response };
     let is_root = system.tasks[first].arrivals.is_some();
     for (&at, bound) in rest.iter().zip(&bounds[1..]) {
         let since_root = bound.since_root.filter(|_| is_root);
-        last = Step { task: at, most: 1, end: end(system, last, at, bound.response, since_root) };
+        last =
+            Step { task: at, most: 1, earliest: 0, end: end(system, last, at, bound.response, since_root) };
     }
     last.end
 }
@@ -262,6 +289,37 @@ mod tests {
         assert_eq!((control.own.jobs, control.response), (2, 6_000));
         // At its own level, jobs of `sample` come together if they are late, and each calls two. One may come from `filter`.
         assert_eq!(bounds[1].interference[0].work.jobs, 2 * 3 + 1);
+    }
+
+    /// `sample` leaves work to `filter`, which calls `control`, before the next `sample` or not.
+    #[test]
+    fn what_has_ended_before_the_next_job_of_its_root_does_not_meet_it() {
+        let calls = |jitter: &str| {
+            let text =
+                TASKS.replace("jitter = \"250us\"", jitter).replace("{ task = \"control\", most = 2 }, ", "");
+            let interference = &bounds(&text)[1].interference;
+            interference.iter().map(|it| it.work.jobs).sum::<u64>()
+        };
+        assert_eq!(calls(""), 0);
+        // `filter` ends within 15 µs of the release of `sample`.
+        assert_eq!(calls("jitter = \"85us\""), 0);
+        assert_eq!(calls("jitter = \"86us\""), 1);
+    }
+
+    #[test]
+    fn only_callers_have_locked_what_keeps_called_tasks_waiting() {
+        let section = "sections = [{ resource = \"r\", hold = \"1us\" }]";
+        let held = |by: &str, text: &str| {
+            let (before, after) = text.split_once(&format!("name = \"{by}\"\n")).unwrap();
+            format!("{before}name = \"{by}\"\n{section}\n{after}")
+        };
+        let low = "[[task]]\nname = \"low\"\nlevel = 1\nexecution = \"2us\"\nperiod = \"900us\"\n";
+        let text = held("low", &held("control", &format!("{}{low}", TASKS.replace(section, ""))));
+        let found = bounds(&text);
+        // `sample` would not run if `low` had locked it.
+        assert!(found[0].blocking.is_none() && found[1].blocking.is_some());
+        let by_caller = bounds(&held("filter", &text));
+        assert_eq!(by_caller[0].blocking.map(|it| it.time), Some(1_000));
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl Rivals {
             let of = order.iter().filter(|&&other| system.tasks[other].partition == own.partition);
             let windows = of.flat_map(|&other| {
                 let of = releases[other].as_deref().unwrap_or_default();
-                in_window(system, of, own.partition, own.level).into_iter().map(move |it| (other, it))
+                in_window(system, of, at).into_iter().map(move |it| (other, it))
             });
             for (source, (other, in_window)) in sources.iter_mut().zip(windows) {
                 let is_spawned = in_window.is_some();
@@ -255,7 +255,9 @@ impl<'a> Round<'a> {
             (&tasks[from..to], [above_all.as_slice(), &tasks[..from], &[]])
         };
         let times = task.suspension.map_or(0, |suspension| suspension.times);
-        let mut blocking = blocking::longest(self.system, spinning, at, &self.rivals.releases);
+        let callers = self.callers_from_below(at);
+        let mut blocking =
+            blocking::longest(self.system, spinning, at, &self.rivals.releases, callers.as_deref());
         if let Some(Blocking { time, times: total, .. }) = &mut blocking {
             *total = times.saturating_add(1);
             *time = time.checked_mul(*total).ok_or(NoBound::TooLong)?;
@@ -269,8 +271,34 @@ impl<'a> Round<'a> {
             blocking,
             level,
             above,
+            spawned_after: self.spawned_after(at, level),
             runs_to_end: polling::runs_to_end(self.system, at),
         })
+    }
+
+    /// Who spawns a task, if that are jobs of lower levels of its partition only.
+    ///
+    /// Such a job runs when it spawns, so nobody else has locked what keeps the task waiting (Baker 1991). Not said where somebody
+    /// waits in the middle of a job.
+    fn callers_from_below(self, at: usize) -> Option<Vec<usize>> {
+        let Task { partition, level, .. } = self.system.tasks[at];
+        let waits = |task: &Task| task.partition == partition && task.suspension.is_some();
+        if self.partition(at).executor != Executor::Preemptive || self.system.tasks.iter().any(waits) {
+            return None;
+        }
+        let releases = self.rivals.releases[at].as_ref().ok()?;
+        releases.iter().map(|it| it.caller_from_below(self.system, partition, level)).collect()
+    }
+
+    /// How long a caller that is in the busy window runs before it spawns the task, if nobody of its level can pass meanwhile.
+    fn spawned_after(self, at: usize, level: &[Source]) -> Nanos {
+        match (self.rivals.releases[at].as_deref(), level) {
+            (Ok([release]), [_]) if self.partition(at).executor == Executor::Preemptive => {
+                let task = &self.system.tasks[at];
+                release.spawned_after(self.system, task.partition, task.level)
+            }
+            _ => 0,
+        }
     }
 
     /// Whether everything that this task's bound depends on has one.

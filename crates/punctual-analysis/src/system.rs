@@ -94,6 +94,8 @@ pub struct Task {
     pub execution: Nanos,
     /// When jobs are released, if that is known of the task itself. Otherwise by its spawns.
     pub arrivals: Option<Stream>,
+    /// Whether each of these releases is a spawn by a job of another task of the system, so that those of its callers bound them, too.
+    pub is_only_spawned: bool,
     /// Whether the clock releases it, so that its period is the longest time between releases, too.
     pub is_periodic: bool,
     /// J: how late a job may become ready after its nominal release, which its response is measured from.
@@ -132,6 +134,8 @@ pub struct Spawn {
     pub task: usize,
     /// How many at most per job.
     pub most: u64,
+    /// How long a job has executed at least before the first; 0 if that is not known.
+    pub earliest: Nanos,
 }
 
 /// How a job gives up the CPU although it has not ended.
@@ -265,6 +269,9 @@ impl System {
         for task in &mut self.tasks {
             task.execution = factor.of(task.execution);
             scale(&mut task.sections);
+            task.spawns
+                .iter_mut()
+                .for_each(|spawn| spawn.earliest = spawn.earliest.min(factor.of(spawn.earliest)));
         }
         for partition in &mut self.partitions {
             scale(&mut partition.idle_sections);

@@ -175,3 +175,42 @@ fn what_all_jobs_are_late_by_brings_none_nearer() {
     assert_eq!(bound(r#""lateness_min_ns": 5000,"#), [60_000, 85_000]);
     assert_eq!(bound(r#""lateness_min_ns": 4999,"#), [60_000, 125_000]);
 }
+
+/// A caller's releases bound those of a task that nobody else spawns, and what the caller does first is not in its response.
+#[test]
+fn what_jobs_alone_spawn_comes_when_they_do() {
+    let model = CALLS.replace(
+        r#""name": "log", "kind": "periodic", "partition": "main", "level": 1, "period_ns": 200000, "offset_ns": 0,
+      "deadline_ns": 200000, "min_interval_ns": null, "burst": null"#,
+        r#""name": "log", "kind": "message", "partition": "main", "level": 1, "period_ns": null, "offset_ns": null,
+      "deadline_ns": 200000, "min_interval_ns": 200000, "burst": 1"#,
+    );
+    assert_ne!(model, CALLS);
+    let of = |no_job: &str, earliest: &str| {
+        let task = |name: &str, c: u64, spawns: &str| {
+            format!(
+                r#"{{ "name": "{name}", "jobs": 9, "execution_max_ns": {c}, "response_max_ns": 20000, "lateness_max_ns": 0,
+                  "spawns": [{spawns}], "spawned_by_no_job": {no_job}, "suspension_max_ns": 0,
+                  "holds": [{{ "resource": "r", "longest_ns": 1000, "most_per_job": 1 }}] }}"#
+            )
+        };
+        let spawn = format!(r#"{{ "task": "log", "most_per_job": 1, "earliest_ns": {earliest} }}"#);
+        let tasks = [task("act", 3_000, ""), task("sample", 7_000, &spawn), task("log", 9_000, "")];
+        let text = format!(
+            r#"{{ "schema": "punctual-profile/3", "app": "arm", "tasks": [{}], "partitions": [{{ "name": "main",
+              "release_ns": 1000, "dispatch_ns": 500, "lock_ns": 0, "preemption_ns": 0, "profiling_lock_ns": 300 }}] }}"#,
+            tasks.join(", ")
+        );
+        let without = ["act".to_owned()];
+        let model = Source { file: "model.json", text: &model };
+        let system = read(model, Source { file: "profile.json", text: &text }, None, &without).unwrap();
+        analyse(&system).tasks[1].as_ref().unwrap().response
+    };
+    // C of both with their dispatch, and the kernel's part in the releases of both, or of the caller alone.
+    let with_own_releases = 7_500 + 9_500 + 2 * 1_000;
+    assert_eq!(of("1", "4300"), with_own_releases);
+    assert_eq!(of("null", "4300"), with_own_releases);
+    // 300 ns of what comes before the spawn may have been the profile's.
+    assert_eq!(of("0", "null"), with_own_releases - 1_000);
+    assert_eq!(of("0", "4300"), with_own_releases - 1_000 - 4_000);
+}

@@ -201,6 +201,7 @@ impl Combination {
         self.outside[partition] = self.outside[partition].max(measured.outside());
         let execution = measured.execution().unwrap_or(0).min(MAX_TIME);
         let arrivals = self.arrivals(&task, &measured, &path)?;
+        let is_only_spawned = arrivals.is_some() && self.is_only_spawned(&task, &measured);
         let sections = self.sections(&task.name, &task.uses, measured.holds(), execution, &path)?;
         let spawns = self.spawns(&measured, place)?;
         let total = measured.suspension_max_ns.unwrap_or(0).min(MAX_TIME);
@@ -224,6 +225,7 @@ impl Combination {
             level: task.level,
             execution,
             arrivals,
+            is_only_spawned,
             is_periodic: task.period_ns.is_some(),
             jitter: jitter.min(MAX_TIME),
             delay: measured.lateness_min_ns.unwrap_or(0).min(jitter).min(MAX_TIME),
@@ -279,11 +281,8 @@ impl Combination {
             }
             return Ok(Some(declared));
         }
-        let spawned = |it: &ProfileTask| it.spawns().iter().any(|spawn| spawn.task == task.name);
-        let by_earlier = self.system.tasks.iter().any(|other| {
-            other.spawns.iter().any(|spawn| self.names.tasks.get(spawn.task) == Some(&task.name))
-        });
-        if by_earlier || spawned(measured) || self.profile.tasks.iter().any(spawned) {
+        // What others than jobs spawn comes when it has been seen to come.
+        if self.is_spawned(&task.name, measured) && measured.spawned_by_no_job.unwrap_or(0) == 0 {
             return Ok(None);
         }
         let Some(stream) = observed_stream(&measured.inter_arrival) else {
@@ -297,6 +296,30 @@ impl Combination {
             task.name
         ));
         Ok(Some(stream))
+    }
+
+    /// Whether jobs of the app were seen to spawn the task.
+    fn is_spawned(&self, name: &str, measured: &ProfileTask) -> bool {
+        let spawned = |it: &ProfileTask| it.spawns().iter().any(|spawn| spawn.task == name);
+        // What was measured of earlier tasks is in the system by now.
+        let by_earlier = self.system.tasks.iter().any(|other| {
+            other.spawns.iter().any(|spawn| self.names.tasks.get(spawn.task).is_some_and(|it| it == name))
+        });
+        by_earlier || spawned(measured) || self.profile.tasks.iter().any(spawned)
+    }
+
+    /// Whether jobs of the app are all that was seen to spawn a task with releases of its own.
+    fn is_only_spawned(&mut self, task: &ModelTask, measured: &ProfileTask) -> bool {
+        let is = task.period_ns.is_none()
+            && measured.spawned_by_no_job == Some(0)
+            && self.is_spawned(&task.name, measured);
+        if is {
+            self.assume(format!(
+                "`{}` was spawned by jobs only, and by no other thread: it is taken to be so always.",
+                task.name
+            ));
+        }
+        is
     }
 
     fn sections(
@@ -345,13 +368,18 @@ impl Combination {
 
     fn spawns(&self, measured: &ProfileTask, place: Option<usize>) -> Result<Vec<Spawn>> {
         let mut spawns = Vec::new();
+        // An app without a profile comes to its spawns earlier by what that takes of critical sections, all of which may come before.
+        let places = self.profile.partitions.iter().map(|it| it.profiling().lock);
+        let holds = measured.holds().iter().map(|hold| hold.most_per_job.unwrap_or(0));
+        let profiled = holds.fold(0, Nanos::saturating_add).saturating_mul(places.max().unwrap_or(0));
         for spawn in measured.spawns().iter().filter(|spawn| spawn.most_per_job > 0) {
             let Some(task) = self.names.tasks.iter().position(|name| *name == spawn.task) else {
                 let path = [Step::Key("tasks"), Step::At(place.unwrap_or(0)), Step::Key("spawns")];
                 let what = format!("it spawns `{}`, which the model does not have", spawn.task);
                 return in_profile(&path, what, "profile the app that the model is of");
             };
-            spawns.push(Spawn { task, most: spawn.most_per_job });
+            let earliest = spawn.earliest_ns.unwrap_or(0).saturating_sub(profiled).min(MAX_TIME);
+            spawns.push(Spawn { task, most: spawn.most_per_job, earliest });
         }
         Ok(spawns)
     }

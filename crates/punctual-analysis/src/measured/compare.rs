@@ -142,7 +142,7 @@ impl Comparison {
                 self.add(what, move |it| {
                     let spawns = &mut it.tasks[at].spawns;
                     spawns.retain(|it| it.task != callee);
-                    spawns.push(Spawn { task: callee, most });
+                    spawns.push(Spawn { task: callee, most, earliest: 0 });
                 });
             }
         }

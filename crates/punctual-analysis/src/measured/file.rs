@@ -6,8 +6,8 @@ use crate::system::Profiling;
 use crate::time::{MAX_TIME, Nanos};
 
 pub(super) const MODEL: &str = "punctual-model/1";
-/// The versions that are read, the newest first. The second adds what profiling takes.
-pub(super) const PROFILES: [&str; 2] = ["punctual-profile/2", "punctual-profile/1"];
+/// The versions that are read, the newest first. The second adds what profiling takes, the third who else spawns a task than jobs.
+pub(super) const PROFILES: [&str; 3] = ["punctual-profile/3", "punctual-profile/2", "punctual-profile/1"];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -153,6 +153,8 @@ pub(super) struct ProfileTask {
     pub(super) inter_arrival: Vec<Distance>,
     /// Not measured unless the app says `profile`.
     pub(super) spawns: Option<Vec<ProfileSpawn>>,
+    /// How often a thread, `init`, `idle` or the clock spawned it.
+    pub(super) spawned_by_no_job: Option<u64>,
     pub(super) holds: Option<Vec<Hold>>,
     /// The longest execution without what the rest of the machine took from the job, and the most that it took from one.
     pub(super) cpu_max_ns: Option<Nanos>,
@@ -199,6 +201,8 @@ pub(super) struct Distance {
 pub(super) struct ProfileSpawn {
     pub(super) task: String,
     pub(super) most_per_job: u64,
+    /// The least execution of a job before the spawn.
+    pub(super) earliest_ns: Option<Nanos>,
 }
 
 #[derive(Debug, Deserialize)]

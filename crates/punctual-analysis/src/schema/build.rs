@@ -280,7 +280,8 @@ impl Names {
                     "take the entry out, or write how many a job spawns",
                 ));
             }
-            Ok(Spawn { task: find("task", &self.tasks, &spawn.task, path)?, most: spawn.most })
+            let task = find("task", &self.tasks, &spawn.task, path)?;
+            Ok(Spawn { task, most: spawn.most, earliest: 0 })
         });
         let spawns = spawns.collect::<Result<Vec<_>>>()?;
         // What is released again after some time is to have ended by then, unless it says otherwise.
@@ -291,6 +292,7 @@ impl Names {
             level: entry.level,
             execution: entry.execution.0,
             arrivals,
+            is_only_spawned: false,
             is_periodic: entry.period.is_some(),
             jitter: entry.jitter.0,
             delay: 0,

@@ -84,7 +84,9 @@ fn random_system(random: &mut Random, kind: Kind) -> System {
             task.arrivals = None;
             task.deadline = None;
             task.execution = random.within(1, 6) * UNIT;
-            tasks[spawner].spawns = vec![Spawn { task: spawned, most: 1 }];
+            let held: u64 = tasks[spawner].sections.iter().map(|section| section.hold).sum();
+            let earliest = random.within(0, (tasks[spawner].execution - held) / UNIT) * UNIT;
+            tasks[spawner].spawns = vec![Spawn { task: spawned, most: 1, earliest }];
         } else {
             // It is there, but is never released.
             task.arrivals = Some(punctual_analysis::arrival::Stream::sporadic(HORIZON));
@@ -114,8 +116,9 @@ fn random_system(random: &mut Random, kind: Kind) -> System {
     system
 }
 
-/// A job that holds its resource after `before`.
+/// A job that holds its resource after `before`, or later if it spawns later.
 fn work(task: &Task, nominal: u64, before: u64) -> Work {
+    let before = task.spawns.iter().fold(before, |before, spawn| before.max(spawn.earliest));
     match task.sections.first() {
         None => Work { nominal, before, after: task.execution - before, ..Work::default() },
         Some(section) => {

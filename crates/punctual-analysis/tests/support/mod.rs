@@ -15,6 +15,7 @@ pub(crate) fn task(name: &str, level: u32, period: u64, execution: u64) -> Task 
         level,
         execution,
         arrivals: Some(Stream::sporadic(period)),
+        is_only_spawned: false,
         is_periodic: true,
         jitter: 0,
         delay: 0,

@@ -154,6 +154,7 @@ fn bound(cpu: u16, terms: &Terms, handlers: &[Handler], length: u64) -> Option<u
         level: 1,
         execution: terms.without_interrupts()?,
         arrivals: Some(Stream::sporadic(MAX_TIME)),
+        is_only_spawned: false,
         is_periodic: false,
         jitter: 0,
         delay: 0,

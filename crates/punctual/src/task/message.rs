@@ -76,6 +76,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         on_early: Option<OnEarly>,
         stopped: impl FnOnce(B::Args) -> Result<(), SpawnError<B::Args>>,
     ) -> Result<(), SpawnError<B::Args>> {
+        let when = if B::PROFILE { profile::before_spawn(&self.monitor.profile) } else { None };
         let released = match (B::interval(), on_early) {
             (Some(interval), Some(on_early @ (OnEarly::Delay | OnEarly::Reject))) => {
                 self.release_in_time(interval, on_early, args, stopped)
@@ -83,7 +84,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
             _ => self.release_now(args, stopped),
         };
         if B::PROFILE && released.is_ok() {
-            profile::spawned(&self.monitor.profile);
+            profile::spawned(&self.monitor.profile, when);
         }
         released
     }
@@ -191,6 +192,9 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
             return not_released(B::runtime(), args).map(|()| SpawnHandle { task: self, armed: None });
         };
         let armed = self.slots.arm(args, time).map_err(SpawnError::Full)?;
+        if B::PROFILE {
+            profile::spawned_in_time(&self.monitor.profile);
+        }
         core.armed(self.slots.level(), time);
         Ok(SpawnHandle { task: self, armed: Some(armed) })
     }

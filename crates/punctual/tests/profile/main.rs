@@ -7,6 +7,7 @@ mod bounds;
 mod ends;
 mod nested;
 mod parallel;
+mod spawns;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -63,7 +63,10 @@ mod partitions {
         let file = File::new("partitions");
         app::run(Config::new().virtual_time().profile(file.path())).unwrap();
         assert_has(&file.task("first"), &FIRST);
-        assert_has(&file.task("first"), &["\"spawns\": [{ \"task\": \"remote\", \"most_per_job\": 1 }]"]);
+        assert_has(
+            &file.task("first"),
+            &["\"spawns\": [{ \"task\": \"remote\", \"most_per_job\": 1, \"earliest_ns\": 0 }]"],
+        );
         assert_has(&file.task("second"), &SECOND);
         assert_has(&file.task("remote"), &["\"jobs\": 1, \"execution_max_ns\": 1000000"]);
         assert_has(

@@ -29,6 +29,8 @@ thread_local! {
     static CALLED: Cell<u64> = const { Cell::new(0) };
     /// How long the running job has waited for locks held on other CPUs, in ns.
     static WAITED: Cell<u64> = const { Cell::new(0) };
+    /// When the running job started.
+    static STARTED: Cell<Option<Reading>> = const { Cell::new(None) };
 }
 
 /// Time, and the time that profiled jobs of the partition had used by then, in ns.
@@ -71,6 +73,7 @@ pub(crate) struct ProfiledJob {
     outer: Option<&'static TaskProfile>,
     outer_called: u64,
     outer_waited: u64,
+    outer_started: Option<Reading>,
 }
 
 impl ProfiledJob {
@@ -85,8 +88,20 @@ impl ProfiledJob {
         let (outer, outer_called) = (RUNNING.replace(Some(task)), CALLED.replace(0));
         let outer_waited = WAITED.replace(0);
         let start = Reading::now(partition);
-        let end = start;
-        Self { task, release, lateness, entered, start, end, thread_time, outer, outer_called, outer_waited }
+        let (end, outer_started) = (start, STARTED.replace(Some(start)));
+        Self {
+            task,
+            release,
+            lateness,
+            entered,
+            start,
+            end,
+            thread_time,
+            outer,
+            outer_called,
+            outer_waited,
+            outer_started,
+        }
     }
 
     /// Reads the clock at the end of the job.
@@ -111,6 +126,7 @@ impl ProfiledJob {
             outer,
             outer_called,
             outer_waited,
+            outer_started,
         } = self;
         let partition = task.partition;
         let (gross, others) = end.since(start);
@@ -119,6 +135,7 @@ impl ProfiledJob {
         CALLED.set(outer_called + thread_time.unwrap_or(0));
         RUNNING.set(outer);
         let wall = gross.saturating_sub(others).saturating_sub(WAITED.replace(outer_waited));
+        STARTED.set(outer_started);
         let (execution, suspension, outside) = match own {
             // Under the global executor, a job is preempted by threads that are not in its account.
             Some(own) if partition.model == ThreadModel::Anywhere => (own.min(wall), 0, None),
@@ -162,6 +179,12 @@ pub(crate) type Used = AtomicU64;
 #[inline]
 pub(crate) fn running() -> Option<&'static TaskProfile> {
     RUNNING.get()
+}
+
+/// How long the running job of `task` has executed: the time since its start without other jobs of its partition.
+pub(super) fn since_start(task: &TaskProfile) -> Option<u64> {
+    let (elapsed, others) = Reading::now(task.partition).since(STARTED.get()?);
+    Some(elapsed.saturating_sub(others))
 }
 
 /// Adds `time`, in ns, that the running job has waited for a lock held on another CPU.

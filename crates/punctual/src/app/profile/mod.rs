@@ -155,12 +155,35 @@ pub(crate) unsafe fn tried<R>(
     result
 }
 
-/// Counts a spawn of the task with this slot by the current job of this thread, if there is one and both are profiled.
+/// When in the current job of this thread it is about to spawn the task with this slot: in ns of its own
+/// execution, if both are profiled and the task is left to run after it on the same CPU.
 #[inline]
-pub(crate) fn spawned(slot: &ProfileSlot) {
-    if let (Some(running), Some(target)) = (job::running(), slot.get()) {
-        // SAFETY: it is what runs on this thread.
-        unsafe { running.spawned(target) };
+pub(crate) fn before_spawn(slot: &ProfileSlot) -> Option<u64> {
+    let (running, target) = (job::running()?, slot.get()?);
+    running.goes_before(target).then(|| job::since_start(running))?
+}
+
+/// Counts a spawn of the task with this slot, if that is profiled: by the current job of this thread, or by none. `when` is what
+/// [`before_spawn`] said.
+#[inline]
+pub(crate) fn spawned(slot: &ProfileSlot, when: Option<u64>) {
+    let Some(target) = slot.get() else { return };
+    match job::running() {
+        Some(running) => {
+            if running.is_idle() {
+                target.spawned_by_no_job();
+            }
+            // SAFETY: it is what runs on this thread.
+            unsafe { running.spawned(target, when.unwrap_or(0)) };
+        }
+        None => target.spawned_by_no_job(),
+    }
+}
+
+/// Counts a spawn that the clock will carry out.
+pub(crate) fn spawned_in_time(slot: &ProfileSlot) {
+    if let Some(target) = slot.get() {
+        target.spawned_by_no_job();
     }
 }
 

@@ -1,13 +1,13 @@
 //! The figures of a task in a profile.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use punctual_core::Instant;
 
 use super::job::{ProfiledJob, Reading};
 use super::recent::Done;
-use crate::app::partition::PartitionState;
+use crate::app::partition::{PartitionState, ThreadModel};
 use crate::model::Protocol;
 
 /// How many releases back the least distances are kept.
@@ -22,6 +22,8 @@ pub(crate) struct TaskProfile {
     pub(super) level: u8,
     pub(super) partition: &'static PartitionState,
     figures: UnsafeCell<Figures>,
+    /// Spawns by none of the app's jobs: by other threads, `init`, `idle`, or the clock. By any thread.
+    by_no_job: AtomicU64,
 }
 
 // SAFETY: the figures are used by the thread that occupies the task's level, handed over with the level, or for `idle` by its
@@ -50,7 +52,8 @@ pub(super) struct Figures {
     /// By `n`: the least time from a release to the one `n + 1` before it.
     pub(super) least: [u64; DISTANCES],
     /// By task.
-    pub(super) spawns: Box<[PerJob]>,
+    pub(super) spawns: Box<[Spawns]>,
+    pub(super) spawned_by_no_job: u64,
     /// By resource.
     pub(super) holds: Box<[Holds]>,
 }
@@ -60,6 +63,18 @@ pub(super) struct Figures {
 pub(super) struct PerJob {
     now: u32,
     pub(super) most: u32,
+}
+
+/// The spawns of another task by a task.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spawns {
+    pub(super) jobs: PerJob,
+    /// The least execution of a job before a spawn, in ns.
+    pub(super) earliest: u64,
+}
+
+impl Spawns {
+    const NONE: Self = Self { jobs: PerJob { now: 0, most: 0 }, earliest: u64::MAX };
 }
 
 impl PerJob {
@@ -98,7 +113,7 @@ impl Figures {
             execution_min: u64::MAX,
             lateness_min: u64::MAX,
             least: [u64::MAX; DISTANCES],
-            spawns: vec![PerJob::default(); tasks].into(),
+            spawns: vec![Spawns::NONE; tasks].into(),
             holds: vec![Holds::default(); resources].into(),
             ..Self::default()
         }
@@ -119,7 +134,7 @@ impl Figures {
         self.cpu_max = self.cpu_max.max(job.execution - job.outside.unwrap_or(0));
         self.outside_max = self.outside_max.max(job.outside);
         self.released(job.release);
-        self.spawns.iter_mut().for_each(|spawns| spawns.now = 0);
+        self.spawns.iter_mut().for_each(|spawns| spawns.jobs.now = 0);
         self.holds.iter_mut().for_each(|holds| holds.locks.now = 0);
     }
 
@@ -142,7 +157,17 @@ impl TaskProfile {
         tasks: usize,
         resources: usize,
     ) -> Self {
-        Self { index, level, partition, figures: UnsafeCell::new(Figures::new(tasks, resources)) }
+        let figures = UnsafeCell::new(Figures::new(tasks, resources));
+        Self { index, level, partition, figures, by_no_job: AtomicU64::new(0) }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.level == 0
+    }
+
+    /// Counts a spawn of this task by none of the app's jobs.
+    pub(super) fn spawned_by_no_job(&self) {
+        self.by_no_job.fetch_add(1, Ordering::Relaxed);
     }
 
     /// # Safety
@@ -152,15 +177,22 @@ impl TaskProfile {
         unsafe { (*self.figures.get()).record(&job) }
     }
 
-    /// Counts a spawn of `target` by the job that runs on this thread, which is one of this task's.
+    /// Whether a job of `target` that a job of this task spawns runs after it on the same CPU.
+    pub(super) fn goes_before(&self, target: &TaskProfile) -> bool {
+        let is_here = std::ptr::eq(self.partition, target.partition);
+        is_here && self.partition.model != ThreadModel::Anywhere && self.level >= target.level
+    }
+
+    /// Counts a spawn of `target` by the job that runs on this thread, which is one of this task's, so many ns after its start.
     ///
     /// # Safety
     /// It is the [`running`](super::running) one of this thread.
-    pub(super) unsafe fn spawned(&self, target: &TaskProfile) {
+    pub(super) unsafe fn spawned(&self, target: &TaskProfile, when: u64) {
         // SAFETY: the thread runs a job of this task, so it occupies its level; or it is the one of `idle`.
         let spawns = unsafe { &mut (*self.figures.get()).spawns };
         if let Some(spawns) = spawns.get_mut(target.index) {
-            spawns.count();
+            spawns.jobs.count();
+            spawns.earliest = spawns.earliest.min(when);
         }
     }
 
@@ -199,7 +231,8 @@ impl TaskProfile {
     /// No job of the task can run.
     pub(super) unsafe fn figures(&self) -> Figures {
         // SAFETY: nobody changes the figures, by this function's contract.
-        unsafe { (*self.figures.get()).clone() }
+        let figures = unsafe { (*self.figures.get()).clone() };
+        Figures { spawned_by_no_job: self.by_no_job.load(Ordering::Relaxed), ..figures }
     }
 }
 

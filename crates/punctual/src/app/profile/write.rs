@@ -1,4 +1,4 @@
-//! The profile as a file, in the format `punctual-profile/2`.
+//! The profile as a file, in the format `punctual-profile/3`.
 
 use super::costs::Costs;
 use super::task::Figures;
@@ -39,7 +39,7 @@ pub(super) fn json(
         }
     };
     Json::Object(vec![
-        ("schema", "punctual-profile/2".into()),
+        ("schema", "punctual-profile/3".into()),
         ("app", runtime.name.into()),
         ("duration_ns", (report.elapsed.as_nanos() as u64).into()),
         ("clock", clock(runtime, report).into()),
@@ -61,13 +61,17 @@ fn task(runtime: &'static Runtime, names: &[&str], it: TaskInfo, figures: &Figur
     let distances = distances.map(|(back, &least)| {
         Json::Object(vec![("releases", (back as u64 + 2).into()), ("least_ns", least.into())])
     });
-    let spawns = names.iter().zip(&figures.spawns).filter(|(_, spawns)| spawns.most > 0);
+    let spawns = names.iter().zip(&figures.spawns).filter(|(_, spawns)| spawns.jobs.most > 0);
     let spawns = spawns.map(|(&name, spawns)| {
-        Json::Object(vec![("task", name.into()), ("most_per_job", u64::from(spawns.most).into())])
+        Json::Object(vec![
+            ("task", name.into()),
+            ("most_per_job", u64::from(spawns.jobs.most).into()),
+            ("earliest_ns", spawns.earliest.into()),
+        ])
     });
-    let (spawns, holds) = match runtime.options.profile {
-        true => (spawns.collect(), holds(runtime, figures)),
-        false => (Json::Null, Json::Null),
+    let (spawns, by_no_job, holds) = match runtime.options.profile {
+        true => (spawns.collect(), figures.spawned_by_no_job.into(), holds(runtime, figures)),
+        false => (Json::Null, Json::Null, Json::Null),
     };
     Json::Object(vec![
         ("name", name.into()),
@@ -82,6 +86,7 @@ fn task(runtime: &'static Runtime, names: &[&str], it: TaskInfo, figures: &Figur
         ("overruns", report.task(name).map_or(0, |task| task.overruns).into()),
         ("inter_arrival", distances.collect()),
         ("spawns", spawns),
+        ("spawned_by_no_job", by_no_job),
         ("holds", holds),
         ("cpu_max_ns", outside.map(|_| figures.cpu_max).into()),
         ("outside_max_ns", outside.into()),

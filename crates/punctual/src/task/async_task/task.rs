@@ -234,8 +234,11 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// Polls now or queues the poll; the activation is marked as queued.
     #[inline]
     fn release(&'static self, time: Option<u64>) {
-        if B::PROFILE && time.is_none() {
-            profile::spawned(&self.monitor.profile);
+        if B::PROFILE {
+            match time {
+                None => profile::spawned(&self.monitor.profile, None),
+                Some(_) => profile::spawned_in_time(&self.monitor.profile),
+            }
         }
         let me = current::worker_of(B::partition());
         let (core, level) = (B::partition().core(), self.activation.level());

@@ -9,8 +9,11 @@ use xtask_support::Result;
 use xtask_support::cargo::{Artifact, Purpose};
 use xtask_support::process::{End, Outcome};
 
-use super::{Case, Setup, demand, find};
+use serde_json::Value;
+
+use super::{Case, PROGRAMS, Setup, demand, find};
 use crate::driver::stage::in_guest;
+use crate::kernels::debs::RT_TESTS;
 
 /// The package of the tracer.
 const PACKAGE: &str = "punctual-trace";
@@ -29,6 +32,7 @@ pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case
         workloads(test("workloads")?),
         marked(test("marked_app")?),
         command(find(built, Purpose::Test, "punctual-cli", "trace")?, punctual),
+        latency(punctual, find(built, Purpose::Example, PROGRAMS, "rta_calls")?),
     ])
 }
 
@@ -155,10 +159,96 @@ fn command(program: &Path, punctual: &Path) -> Case {
     tests("tracing: the command", &[Setup::Counted], &before, program).with(punctual)
 }
 
+/// The bound on the kernel's latency is not below what cyclictest and an app of ours saw in the recording that it is of. Both are the most
+/// urgent of their time, so neither has anything in its figure that the bound has not but its own first steps.
+fn latency(punctual: &Path, app: &Path) -> Case {
+    let cyclictest = RT_TESTS.program("cyclictest");
+    let (punctual_in_guest, cyclictest_in_guest, app_in_guest) =
+        (in_guest(punctual), in_guest(&cyclictest), in_guest(app));
+    let script = format!(
+        "export PUNCTUAL_PROFILE=profile.json
+        {punctual_in_guest} trace record --events usual,preemptirq --buffer 16384 -o latency.dat -- \\
+            sh -c '{cyclictest_in_guest} -m -q -p 90 -t 1 -a 0 -i 1000 -l 1000 && {app_in_guest} 1 >&2' || exit
+        {punctual_in_guest} trace latency latency.dat || exit
+        tr -d '\\n' <profile.json"
+    );
+    let judge = |outcome: &Outcome| {
+        demand(outcome, outcome.end == End::Exited(0), "there is no bound, or it was exceeded")?;
+        let Latencies { bound, traced, cyclictest, app } = Latencies::of(&outcome.stdout)?;
+        let seen = [traced, cyclictest, app];
+        demand(outcome, seen.iter().all(|&seen| seen > 0.0), "nobody was late, which cannot be")?;
+        demand(outcome, seen.iter().all(|&seen| seen <= bound), "somebody was later than the bound")
+    };
+    let figure = |outcome: &Outcome| {
+        let Latencies { bound, traced, cyclictest, app } = Latencies::of(&outcome.stdout)?;
+        Ok(format!("bound {bound} us; trace {traced}, cyclictest {cyclictest}, app {app}"))
+    };
+    Case::new(
+        "tracing: the kernel's latency beside cyclictest",
+        &[Setup::ProbeCounted],
+        script,
+        Some(punctual),
+        Box::new(judge),
+    )
+    .with(&cyclictest)
+    .with(app)
+    .saying(figure)
+}
+
+/// Latencies in us: the bound of CPU 0, and the longest by the trace, by cyclictest, and by the app's most urgent periodic task.
+struct Latencies {
+    bound: f64,
+    traced: f64,
+    cyclictest: f64,
+    app: f64,
+}
+
+impl Latencies {
+    fn of(text: &str) -> Result<Self> {
+        let cyclictest = text.lines().find(|line| line.starts_with("T: 0 "));
+        let cyclictest = cyclictest.and_then(|line| line.rsplit_once("Max:")?.1.trim().parse().ok());
+        let mut rows = text.lines().skip_while(|line| !line.starts_with("CPU  POID"));
+        let row: Vec<String> = rows.nth(1).map_or_else(Vec::new, |row| {
+            row.split("  ").filter(|cell| !cell.is_empty()).map(|cell| cell.replace(' ', "")).collect()
+        });
+        let cell = |from_end: usize| row.iter().rev().nth(from_end)?.parse().ok();
+        let profile = text.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok());
+        let app = profile.and_then(|profile| {
+            let mut tasks = profile["tasks"].as_array()?.iter();
+            Some(tasks.find(|task| task["name"] == "sample")?["jitter_max_ns"].as_f64()? / 1e3)
+        });
+        let known = (cell(1), cell(0), cyclictest, app);
+        let (Some(bound), Some(traced), Some(cyclictest), Some(app)) = known else {
+            return Err(format!("a latency is missing: {known:?}\n{text}").into());
+        };
+        Ok(Self { bound, traced, cyclictest, app })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::outcome;
     use super::*;
+
+    #[test]
+    fn refuses_latency_above_the_bound() {
+        let judge = latency(Path::new("/x"), Path::new("/y")).judge;
+        let said = |cyclictest: u32, bound: &str, app: u32| {
+            let text = format!(
+                "T: 0 (   62) P:90 I:1000 C:   1000 Min:     32 Act:   36 Avg:   35 Max:      {cyclictest}\n\
+                 CPU  POID    ST  PAIE   PSD   IRQ  L bound  L seen\n  0  25.3  14.3  11.4  26.9  35.4  {bound}    41.2\n\
+                 Times in µs.\n{{ \"tasks\": [{{ \"name\": \"sample\", \"jitter_max_ns\": {app} }}] }}\n"
+            );
+            judge(&outcome(&text, ""))
+        };
+        said(54, "   99.0", 70_400).unwrap();
+        said(1_054, "  1 099", 70_400).unwrap();
+        for late in [said(100, "   99.0", 70_400), said(54, "   99.0", 99_100), said(54, "   41.0", 9_000)] {
+            assert!(late.is_err());
+        }
+        assert!(said(54, "   none", 70_400).is_err() && said(0, "   99.0", 70_400).is_err());
+        assert!(judge(&outcome("", "")).is_err());
+    }
 
     const PASSED: &str = "test result: ok. 6 passed; 0 failed; 0 ignored\n";
 

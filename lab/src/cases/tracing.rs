@@ -9,8 +9,6 @@ use xtask_support::Result;
 use xtask_support::cargo::{Artifact, Purpose};
 use xtask_support::process::{End, Outcome};
 
-use serde_json::Value;
-
 use super::{Case, PROGRAMS, Setup, demand, find};
 use crate::driver::stage::in_guest;
 use crate::kernels::debs::RT_TESTS;
@@ -166,11 +164,10 @@ fn latency(punctual: &Path, app: &Path) -> Case {
     let (punctual_in_guest, cyclictest_in_guest, app_in_guest) =
         (in_guest(punctual), in_guest(&cyclictest), in_guest(app));
     let script = format!(
-        "export PUNCTUAL_PROFILE=profile.json
+        "export PUNCTUAL_REPORT=1
         {punctual_in_guest} trace record --events usual,preemptirq --buffer 16384 -o latency.dat -- \\
-            sh -c '{cyclictest_in_guest} -m -q -p 90 -t 1 -a 0 -i 1000 -l 1000 && {app_in_guest} 1 >&2' || exit
-        {punctual_in_guest} trace latency latency.dat || exit
-        tr -d '\\n' <profile.json"
+            sh -c '{cyclictest_in_guest} -m -q -p 90 -t 1 -a 0 -i 1000 -l 1000 && {app_in_guest} 1 2>&1' || exit
+        exec {punctual_in_guest} trace latency latency.dat"
     );
     let judge = |outcome: &Outcome| {
         demand(outcome, outcome.end == End::Exited(0), "there is no bound, or it was exceeded")?;
@@ -212,10 +209,9 @@ impl Latencies {
             row.split("  ").filter(|cell| !cell.is_empty()).map(|cell| cell.replace(' ', "")).collect()
         });
         let cell = |from_end: usize| row.iter().rev().nth(from_end)?.parse().ok();
-        let profile = text.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok());
-        let app = profile.and_then(|profile| {
-            let mut tasks = profile["tasks"].as_array()?.iter();
-            Some(tasks.find(|task| task["name"] == "sample")?["jitter_max_ns"].as_f64()? / 1e3)
+        let app = text.lines().find(|line| line.starts_with("sample  ")).and_then(|line| {
+            let late = line.split("  ").filter(|cell| !cell.is_empty()).nth(3)?;
+            late.trim().strip_suffix(" µs")?.parse().ok()
         });
         let known = (cell(1), cell(0), cyclictest, app);
         let (Some(bound), Some(traced), Some(cyclictest), Some(app)) = known else {
@@ -233,20 +229,23 @@ mod tests {
     #[test]
     fn refuses_latency_above_the_bound() {
         let judge = latency(Path::new("/x"), Path::new("/y")).judge;
-        let said = |cyclictest: u32, bound: &str, app: u32| {
+        let said = |cyclictest: u32, bound: &str, app: &str| {
             let text = format!(
                 "T: 0 (   62) P:90 I:1000 C:   1000 Min:     32 Act:   36 Avg:   35 Max:      {cyclictest}\n\
+                 sample      2  1001  {app}  69.6 µs  56.1 µs   315 µs   311 µs   301 µs   171 µs         0       0\n\
                  CPU  POID    ST  PAIE   PSD   IRQ  L bound  L seen\n  0  25.3  14.3  11.4  26.9  35.4  {bound}    41.2\n\
-                 Times in µs.\n{{ \"tasks\": [{{ \"name\": \"sample\", \"jitter_max_ns\": {app} }}] }}\n"
+                 Times in µs.\n"
             );
             judge(&outcome(&text, ""))
         };
-        said(54, "   99.0", 70_400).unwrap();
-        said(1_054, "  1 099", 70_400).unwrap();
-        for late in [said(100, "   99.0", 70_400), said(54, "   99.0", 99_100), said(54, "   41.0", 9_000)] {
+        said(54, "   99.0", "70.4 µs").unwrap();
+        said(1_054, "  1 099", "70.4 µs").unwrap();
+        for late in
+            [said(100, "   99.0", "70.4 µs"), said(54, "   99.0", " 101 µs"), said(54, "   41.0", "9.00 µs")]
+        {
             assert!(late.is_err());
         }
-        assert!(said(54, "   none", 70_400).is_err() && said(0, "   99.0", 70_400).is_err());
+        assert!(said(54, "   none", "70.4 µs").is_err() && said(0, "   99.0", "70.4 µs").is_err());
         assert!(judge(&outcome("", "")).is_err());
     }
 

@@ -165,7 +165,7 @@ impl<P: Port> Partition<P> {
     }
 
     /// Vacates a level; returns the resulting word.
-    #[inline]
+    #[inline(always)]
     fn vacate(&self, me: CurrentWorker, level: u8) -> Word {
         // Before the word: a bit in `held` means that the level has yet to be vacated (see `pi_wait`).
         me.set_held(me.held() & !bit(level));
@@ -201,7 +201,7 @@ impl<P: Port> Partition<P> {
     /// Occupies `level` to run its jobs, if it is above the partition's level.
     ///
     /// With `unless_ready`, also fails if jobs of the level are waiting, so that none is overtaken.
-    #[inline]
+    #[inline(always)]
     fn start(&self, me: CurrentWorker, level: u8, unless_ready: bool) -> bool {
         let mut word = self.load(Ordering::Relaxed);
         loop {
@@ -235,7 +235,7 @@ impl<P: Port> Partition<P> {
     /// # Safety
     /// * `level` is one of this partition's.
     /// * This thread finishes or drops its preemptions in reverse order.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn preempt(&'static self, me: CurrentWorker, level: &'static Level) -> Option<Preemption<P>> {
         let number = level.number();
         // Jobs in the inbox of a polled level are waiting, although the level is not marked ready.
@@ -530,7 +530,7 @@ impl<P: Port> Running<P> {
     }
 
     /// Vacates the level without serving; returns the resulting word.
-    #[inline]
+    #[inline(always)]
     fn leave(self) -> Word {
         self.me.set_running(self.outer);
         let word = self.partition.vacate(self.me, self.level);
@@ -564,7 +564,7 @@ impl<P: Port> Preemption<P> {
     }
 
     /// Runs all waiting jobs of the level, vacates it, and serves what may start then.
-    #[inline]
+    #[inline(always)]
     pub fn finish(self, end: Stamp) {
         let Self { running, level } = self;
         let (partition, me) = (running.partition, running.me);

@@ -191,9 +191,31 @@ impl BiasedWord {
         unsafe { sequence::store(self, from, to) }
     }
 
-    /// Makes `change` whatever the gate is; the word before, as an error if it was not the expected one.
+    // Each a function of its own that takes and returns words in registers, so that who calls them keeps nothing in memory.
+
     #[cold]
     #[inline(never)]
+    fn swap_slowly(&self, from: u64, to: u64) -> u64 {
+        let (Ok(word) | Err(word)) = self.make(Change::Swap(from, to));
+        word
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn and_slowly(&self, bits: u64) -> u64 {
+        let (Ok(word) | Err(word)) = self.make(Change::And(bits));
+        word
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn or_slowly(&self, bits: u64) -> u64 {
+        let (Ok(word) | Err(word)) = self.make(Change::Or(bits));
+        word
+    }
+
+    /// Makes `change` whatever the gate is; the word before, as an error if it was not the expected one.
+    #[cold]
     fn make(&self, change: Change) -> Result<u64, u64> {
         for _ in 0..ATTEMPTS {
             let word = self.word.load(Ordering::Relaxed);
@@ -266,7 +288,10 @@ unsafe impl WordCell for BiasedWord {
             }
             _ => {}
         }
-        self.make(Change::Swap(from, to)).map(drop)
+        match self.swap_slowly(from, to) {
+            word if word == from => Ok(()),
+            word => Err(word),
+        }
     }
 
     #[inline(always)]
@@ -281,8 +306,7 @@ unsafe impl WordCell for BiasedWord {
             gate if gate & PLAIN != 0 => return self.word.fetch_and(bits, order),
             _ => {}
         }
-        let (Ok(word) | Err(word)) = self.make(Change::And(bits));
-        word
+        self.and_slowly(bits)
     }
 
     #[inline(always)]
@@ -297,8 +321,7 @@ unsafe impl WordCell for BiasedWord {
             gate if gate & PLAIN != 0 => return self.word.fetch_or(bits, order),
             _ => {}
         }
-        let (Ok(word) | Err(word)) = self.make(Change::Or(bits));
-        word
+        self.or_slowly(bits)
     }
 
     #[inline]

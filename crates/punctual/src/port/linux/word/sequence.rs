@@ -86,6 +86,7 @@ pub(super) unsafe fn store(cell: &BiasedWord, from: u64, to: u64) -> u64 {
 ///
 /// # Safety
 /// As for [`store`].
+#[inline(never)]
 pub(super) unsafe fn locked(cell: &BiasedWord, from: u64, to: u64) -> End {
     let (changed, end): (u8, u64);
     let rseq = cell.rseq.load(super::Ordering::Relaxed);

@@ -4,6 +4,7 @@
 //!   `/sys`, or from a recording of them ([`tree`]).
 //! * [`doctor`] says what stands between a real-time thread and its deadline, and how to remove it.
 //! * [`isolate`] takes CPUs from the rest of the system, and gives them back.
+//! * [`offline`] runs a program without Linux on a CPU that Linux gave up.
 //! * [`change`] changes settings so that they can be changed back, whatever happens to the process that changed them.
 //!
 //! ```
@@ -23,6 +24,7 @@ pub mod cpus;
 pub mod doctor;
 pub mod facts;
 pub mod isolate;
+pub mod offline;
 pub mod tree;
 
 #[cfg(doctest)]

@@ -1,0 +1,169 @@
+//! Whether a machine can run a program on a CPU that Linux gave up.
+
+use crate::cpus::Cpus;
+use crate::tree::{Lack, Tree};
+
+use super::layout::VERSION;
+
+/// Why it cannot. Nothing has been changed then.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Another processor.
+    #[error(
+        "this machine is {0}: only on 64-bit ARM can a CPU that Linux gave up be started; take it from other threads instead: \
+         punctual isolate run --cpus {1}, with an app that polls"
+    )]
+    Processor(String, usize),
+    /// There is none of that number.
+    #[error("there is no CPU {0}; there are {1}")]
+    Absent(usize, Cpus),
+    /// It is the first one.
+    #[error("CPU 0 stays with Linux, whose clock and firmware may rely on it; take another one")]
+    First,
+    /// It is the last one.
+    #[error(
+        "CPU {0} is the only one online; Linux needs one, so bring another online first, or boot with more"
+    )]
+    Only(usize),
+    /// The kernel cannot take it offline.
+    #[error(
+        "the kernel cannot take CPU {0} offline: there is no /sys/devices/system/cpu/cpu{0}/online; use a kernel with \
+         CONFIG_HOTPLUG_CPU, on a machine whose firmware can turn the CPU off"
+    )]
+    NoHotplug(usize),
+    /// The firmware keeps CPUs in a loop.
+    #[error(
+        "the firmware starts CPUs by a spin table, as that of a Raspberry Pi 4 does, and cannot take one back; have it load \
+         TF-A as `armstub`, which brings PSCI (docs/amp.md)"
+    )]
+    SpinTable,
+    /// Nothing in the firmware starts a CPU.
+    #[error(
+        "the firmware has no PSCI in the device tree, which starts a CPU; a machine that boots by ACPI alone is not \
+         supported"
+    )]
+    NoPsci,
+    /// The module is not loaded.
+    #[error(
+        "the module punctual_cpu is not loaded: modprobe punctual_cpu, which docs/amp.md says how to build{0}"
+    )]
+    NoModule(&'static str),
+    /// The module is of another release.
+    #[error(
+        "the module punctual_cpu is of version {0}, and this is version {VERSION}: build it of the sources of this release, \
+         rmmod punctual_cpu, and load it"
+    )]
+    Module(String),
+}
+
+const CPUS: &str = "/sys/devices/system/cpu";
+const FIRMWARE: &str = "/sys/firmware/devicetree/base";
+
+/// Says whether a program can run on a CPU that Linux gives up.
+///
+/// # Errors
+/// It cannot.
+pub fn check(tree: &Tree, cpu: usize) -> Result<(), Refusal> {
+    let arch = tree.text("/proc/sys/kernel/arch").unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+    if arch != "aarch64" {
+        return Err(Refusal::Processor(arch, cpu));
+    }
+    let list = |name: &str| tree.text(&format!("{CPUS}/{name}")).map(|list| Cpus::of_list(&list));
+    let (present, online) = (list("present").unwrap_or_default(), list("online").unwrap_or_default());
+    if !present.has(cpu) {
+        return Err(Refusal::Absent(cpu, present));
+    }
+    if cpu == 0 {
+        return Err(Refusal::First);
+    }
+    if online.has(cpu) && online.len() == 1 {
+        return Err(Refusal::Only(cpu));
+    }
+    // A text of the device tree ends with a zero.
+    let firmware = |name: &str| {
+        tree.text(&format!("{FIRMWARE}/{name}")).map(|text| text.trim_end_matches('\0').to_owned())
+    };
+    let nodes = tree.list(&format!("{FIRMWARE}/cpus"));
+    let starts = |way: &str| {
+        nodes.iter().any(|node| firmware(&format!("cpus/{node}/enable-method")).as_deref() == Some(way))
+    };
+    if starts("spin-table") {
+        return Err(Refusal::SpinTable);
+    }
+    if firmware("psci/method").is_none() {
+        return Err(Refusal::NoPsci);
+    }
+    if matches!(tree.read(&format!("{CPUS}/cpu{cpu}/online")), Err(Lack::Absent)) {
+        return Err(Refusal::NoHotplug(cpu));
+    }
+    match tree.text("/sys/module/punctual_cpu/version") {
+        Some(version) if version == VERSION.to_string() => Ok(()),
+        Some(version) => Err(Refusal::Module(version)),
+        None => {
+            let lockdown = tree.text("/sys/kernel/security/lockdown").unwrap_or_default();
+            let is_locked = lockdown.contains("[integrity]") || lockdown.contains("[confidentiality]");
+            Err(Refusal::NoModule(if is_locked {
+                "; the kernel is locked down, so it has to be signed by a key that the kernel knows (mokutil), or Secure Boot \
+                 be off"
+            } else {
+                ""
+            }))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine on which it can be done.
+    const GOOD: &str = "==> /proc/sys/kernel/arch <==\naarch64
+==> /sys/devices/system/cpu/present <==\n0-3
+==> /sys/devices/system/cpu/online <==\n0-3
+==> /sys/devices/system/cpu/cpu3/online <==\n1
+==> /sys/firmware/devicetree/base/cpus/cpu@0/enable-method <==\npsci
+==> /sys/firmware/devicetree/base/psci/method <==\nsmc
+==> /sys/module/punctual_cpu/version <==\n1
+";
+
+    fn refused(change: impl Fn(String) -> String, cpu: usize) -> Refusal {
+        check(&Tree::parse(&change(GOOD.to_owned())), cpu).unwrap_err()
+    }
+
+    #[test]
+    fn accepts_a_machine_that_has_all_it_takes() {
+        assert_eq!(check(&Tree::parse(GOOD), 3), Ok(()));
+        // Somebody took it offline before.
+        assert_eq!(check(&Tree::parse(&GOOD.replace("online <==\n0-3", "online <==\n0-2")), 3), Ok(()));
+    }
+
+    #[test]
+    fn says_what_is_missing_and_what_to_do() {
+        let replaced = |from: &'static str, to: &'static str| {
+            move |tree: String| {
+                assert!(tree.contains(from), "{from}");
+                tree.replace(from, to)
+            }
+        };
+        let same = |tree| tree;
+        assert_eq!(refused(replaced("aarch64", "x86_64"), 3), Refusal::Processor("x86_64".into(), 3));
+        assert_eq!(refused(same, 4), Refusal::Absent(4, Cpus::of_list("0-3")));
+        assert_eq!(refused(same, 0), Refusal::First);
+        assert_eq!(refused(replaced("online <==\n0-3", "online <==\n3"), 3), Refusal::Only(3));
+        assert_eq!(refused(replaced("cpu3/online", "cpu2/online"), 3), Refusal::NoHotplug(3));
+        assert_eq!(refused(replaced("method <==\npsci", "method <==\nspin-table\0"), 3), Refusal::SpinTable);
+        assert_eq!(refused(replaced("base/psci/", "base/other/"), 3), Refusal::NoPsci);
+        assert_eq!(refused(replaced("version <==\n1", "version <==\n7"), 3), Refusal::Module("7".into()));
+        let without = replaced("/sys/module/punctual_cpu/", "/sys/module/other/");
+        assert_eq!(refused(without, 3), Refusal::NoModule(""));
+        let locked = |tree| {
+            without(tree) + "==> /sys/kernel/security/lockdown <==\nnone [integrity] confidentiality\n"
+        };
+        assert!(refused(locked, 3).to_string().contains("signed"));
+        for cause in [Refusal::SpinTable, Refusal::NoModule(""), Refusal::Processor("x86_64".into(), 3)] {
+            let text = cause.to_string();
+            assert!(["TF-A", "modprobe", "polls"].iter().any(|advice| text.contains(advice)), "{text}");
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The device of the kernel module.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use super::image::{Image, ImageError, Place};
+use super::layout::{
+    ABOUT, About, IS_ON, PLACE, RING, SHARED, START, STOP, Shared, Start, TEXT, TEXT_SIZE, USER, VERSION,
+};
+
+const PATH: &str = "/dev/punctual-cpu";
+
+/// Why a program does not run on a CPU without Linux.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// The device is not there, or not for us.
+    #[error(
+        "{PATH}: {0}; load the module punctual_cpu, and run as root or in the group that a udev rule names"
+    )]
+    Open(io::Error),
+    /// Somebody has it.
+    #[error(
+        "a program runs on a CPU without Linux already, or its CPU is lost; one at a time: end that first"
+    )]
+    Taken,
+    /// The module is of another release.
+    #[error(
+        "the module has version {0} of the layout, and this is version {VERSION}: build and load that of this release"
+    )]
+    Version(u32),
+    /// The program cannot run there.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// Linux still has the CPU.
+    #[error("CPU {0} is online: somebody has given it back to Linux; take it offline first")]
+    Online(u32),
+    /// The firmware or the interrupt controller does not know the CPU.
+    #[error("neither the firmware nor the interrupt controller knows CPU {0}; the kernel's log may say more")]
+    Unknown(u32),
+    /// The firmware refuses.
+    #[error("the firmware does not start CPU {0}; the kernel's log has its answer")]
+    Firmware(u32),
+    /// It goes on.
+    #[error(
+        "the program does not end: it runs with interrupts masked; CPU {0} is lost until the machine boots again, and Linux goes \
+         on without it"
+    )]
+    Lost(u32),
+    /// Nothing runs.
+    #[error("no program runs there")]
+    Idle,
+    /// Anything else.
+    #[error("{0}: {1}")]
+    Io(&'static str, io::Error),
+}
+
+/// How a program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// How long it goes on without a sign of life of Linux; for ever if it is zero.
+    pub patience: Duration,
+    /// How long it has to end by itself when it is asked to.
+    pub grace: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { patience: Duration::from_secs(1), grace: Duration::from_secs(1) }
+    }
+}
+
+/// What a program says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum State {
+    /// It has not come to its first instructions.
+    Loaded,
+    /// It runs.
+    Runs,
+    /// It has ended with this code.
+    Ended(i32),
+    /// It has panicked, hit a fault, or did not end in time. Its text says which.
+    Faulted(i32),
+}
+
+/// The device, which one process at a time has. Dropped, it ends what runs.
+#[derive(Debug)]
+pub struct Device {
+    file: File,
+    /// The shared part of the block.
+    mapped: NonNull<u8>,
+    door: OwnedFd,
+    about: About,
+    /// How much of the text was read.
+    read: u64,
+    started: Option<(u32, Options)>,
+}
+
+// SAFETY: the mapping is of the process, not of a thread.
+unsafe impl Send for Device {}
+
+fn millis(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
+}
+
+impl Device {
+    /// Opens the device.
+    ///
+    /// # Errors
+    /// It is not there, of another version, or somebody has it.
+    pub fn open() -> Result<Self, DeviceError> {
+        let file = OpenOptions::new().read(true).write(true).open(PATH).map_err(|error| {
+            if error.raw_os_error() == Some(libc::EBUSY) {
+                DeviceError::Taken
+            } else {
+                DeviceError::Open(error)
+            }
+        })?;
+        let mut about = About::default();
+        call(&file, ABOUT, (&raw mut about).cast())
+            .map_err(|error| DeviceError::Io("asking the module", error))?;
+        if about.version != VERSION {
+            return Err(DeviceError::Version(about.version));
+        }
+        // SAFETY: it makes a descriptor, which nobody else has.
+        let door = unsafe {
+            let door = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
+            (door >= 0).then(|| OwnedFd::from_raw_fd(door))
+        };
+        let door = door.ok_or_else(|| DeviceError::Io("making an eventfd", io::Error::last_os_error()))?;
+        // SAFETY: a new mapping where the kernel likes, of a length that the module allows.
+        let mapped = unsafe {
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            libc::mmap(ptr::null_mut(), SHARED, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
+        };
+        let mapped = NonNull::new(mapped.cast()).filter(|_| mapped != libc::MAP_FAILED);
+        let mapped =
+            mapped.ok_or_else(|| DeviceError::Io("mapping the memory", io::Error::last_os_error()))?;
+        Ok(Self { file, mapped, door, about, read: 0, started: None })
+    }
+
+    fn shared(&self) -> &Shared {
+        // SAFETY: the mapping begins with it and lasts as long as this; what others write meanwhile is atomic or not read
+        // here, and any value is one of these fields.
+        unsafe { self.mapped.cast().as_ref() }
+    }
+
+    /// Loads a program and starts it on a CPU that is offline.
+    ///
+    /// # Errors
+    /// The CPU is not offline, the program cannot run there, or the firmware refuses. Nothing runs then.
+    pub fn start(&mut self, image: &Image, cpu: usize, options: Options) -> Result<(), DeviceError> {
+        let number = u32::try_from(cpu).unwrap_or(u32::MAX);
+        let failed = |error: io::Error| match error.raw_os_error() {
+            Some(libc::EADDRINUSE) => DeviceError::Online(number),
+            Some(libc::ENODEV) => DeviceError::Unknown(number),
+            Some(libc::EIO) => DeviceError::Firmware(number),
+            Some(libc::EBUSY) => DeviceError::Taken,
+            _ => DeviceError::Io("starting the program", error),
+        };
+        let mut start = Start {
+            cpu: number,
+            patience_ms: millis(options.patience),
+            grace_ms: millis(options.grace),
+            eventfd: self.door.as_raw_fd(),
+            interface: 0,
+        };
+        call(&self.file, PLACE, (&raw mut start).cast()).map_err(failed)?;
+        // The CPU's part of the controller: two pages of version 2, two frames of version 3.
+        let interface = (start.interface, if self.about.gic == 2 { 0x2000 } else { 0x2_0000 });
+        let place = Place { base: self.about.base, devices: [(self.about.distributor, 0x1000), interface] };
+        let bytes = image.placed(&place)?;
+        self.file.write_all_at(&bytes, SHARED as u64).map_err(failed)?;
+        self.read = 0;
+        call(&self.file, START, (&raw mut start).cast()).map_err(failed)?;
+        self.started = Some((number, options));
+        Ok(())
+    }
+
+    /// Whether the CPU runs a program.
+    ///
+    /// # Errors
+    /// The module does not say.
+    pub fn is_on(&self) -> Result<bool, DeviceError> {
+        let on = call(&self.file, IS_ON, ptr::null_mut());
+        Ok(on.map_err(|error| DeviceError::Io("asking the module", error))? == 1)
+    }
+
+    /// Asks the program to end, and waits until the CPU is off, a little longer than the program's grace at most.
+    ///
+    /// # Errors
+    /// It does not end.
+    pub fn stop(&self) -> Result<(), DeviceError> {
+        let Some((cpu, options)) = self.started else { return Err(DeviceError::Idle) };
+        let mut patience = millis(options.grace).saturating_mul(2).saturating_add(1000);
+        match call(&self.file, STOP, (&raw mut patience).cast()) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(match error.raw_os_error() {
+                Some(libc::ETIMEDOUT) => DeviceError::Lost(cpu),
+                Some(libc::ESRCH) => DeviceError::Idle,
+                _ => DeviceError::Io("ending the program", error),
+            }),
+        }
+    }
+
+    /// Interrupts the program: its interrupt `BELL`.
+    ///
+    /// # Errors
+    /// Nothing runs, or it is about to end.
+    pub fn ring(&self) -> Result<(), DeviceError> {
+        call(&self.file, RING, ptr::null_mut()).map_err(|error| match error.raw_os_error() {
+            Some(libc::ESRCH) => DeviceError::Idle,
+            _ => DeviceError::Io("ringing", error),
+        })?;
+        Ok(())
+    }
+
+    /// Waits until the program rings, at most so long; says whether it did. A signal ends the wait.
+    pub fn wait(&self, most: Duration) -> bool {
+        let mut wanted = libc::pollfd { fd: self.door.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let most = i32::try_from(most.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: one descriptor that is open, as the count says.
+        let come = unsafe { libc::poll(&mut wanted, 1, most) };
+        let mut count = [0; 8];
+        come > 0 && rustix::io::read(&self.door, &mut count).is_ok()
+    }
+
+    /// What the program says of itself.
+    #[must_use]
+    pub fn state(&self) -> State {
+        let shared = self.shared();
+        // Acquire: who sees the state sees the code.
+        match shared.state.load(Ordering::Acquire) {
+            0 => State::Loaded,
+            1 => State::Runs,
+            2 => State::Ended(shared.code.load(Ordering::Relaxed)),
+            _ => State::Faulted(shared.code.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// A count that grows a hundred times a second while the program can be interrupted.
+    #[must_use]
+    pub fn beat(&self) -> u64 {
+        self.shared().beat.load(Ordering::Acquire)
+    }
+
+    /// Adds what the program has printed since the last call; returns how many bytes were missed, because nobody read them in
+    /// time.
+    pub fn read(&mut self, text: &mut Vec<u8>) -> u64 {
+        let byte = |at: u64| {
+            // SAFETY: it is within the ring, which is mapped and which both sides access atomically.
+            let place = unsafe {
+                &*self.mapped.as_ptr().add(TEXT + (at % TEXT_SIZE as u64) as usize).cast::<AtomicU8>()
+            };
+            place.load(Ordering::Relaxed)
+        };
+        let written = self.shared().written.load(Ordering::Acquire);
+        let begin = self.read.max(written.saturating_sub(TEXT_SIZE as u64));
+        let kept = text.len();
+        text.extend((begin..written).map(byte));
+        // What was overwritten meanwhile is somebody else's text.
+        let now = self.shared().written.load(Ordering::Acquire);
+        let valid = begin.max(now.saturating_sub(TEXT_SIZE as u64)).min(written);
+        text.drain(kept..kept + usize::try_from(valid - begin).unwrap_or(0));
+        let missed = valid - self.read.min(valid);
+        self.read = written;
+        missed
+    }
+
+    /// The memory that programs share, as `punctual_bare::amp::memory` has it there. Only atomic accesses are sound, and only
+    /// as long as this is not dropped.
+    #[must_use]
+    pub fn memory(&self) -> *mut [u8] {
+        // SAFETY: it is within the mapping.
+        let begin = unsafe { self.mapped.as_ptr().add(USER) };
+        ptr::slice_from_raw_parts_mut(begin, SHARED - USER)
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped so, and nothing refers to it any more. The file is closed afterwards, which ends what runs.
+        unsafe { libc::munmap(self.mapped.as_ptr().cast(), SHARED) };
+    }
+}
+
+/// An ioctl of the module.
+fn call(file: &File, request: u64, argument: *mut libc::c_void) -> io::Result<i32> {
+    // SAFETY: the argument is of the type that goes with the request, or null where it takes none.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), request as _, argument) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

@@ -1,0 +1,156 @@
+//! What Linux and the image share, as `module/punctual_cpu.h` says it.
+
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+
+/// The version of everything here. Module, image and this crate have to have the same.
+pub const VERSION: u32 = 1;
+
+/// How an image begins.
+pub(super) const MAGIC: u64 = 0x3155_5043_5443_4e50;
+/// The block of memory.
+pub(super) const BLOCK: usize = 0x20_0000;
+/// The part of it that is mapped here; the image lies behind.
+pub(super) const SHARED: usize = 0x8_0000;
+/// The ring of text.
+pub(super) const TEXT: usize = 0x1000;
+pub(super) const TEXT_SIZE: usize = 0xF000;
+/// What programs share.
+pub(super) const USER: usize = 0x1_0000;
+
+/// At the beginning of the block.
+#[repr(C)]
+pub(super) struct Shared {
+    base: u64,
+    distributor: u64,
+    interface: u64,
+    version: u32,
+    cpu: u32,
+    gic: u32,
+    smc: u32,
+    door: u32,
+    bell: u32,
+    patience_ms: u32,
+    grace_ms: u32,
+    reserved0: u64,
+    stop: AtomicU32,
+    ringing: AtomicU32,
+    linux_beat: AtomicU64,
+    reserved1: [u64; 6],
+    pub(super) state: AtomicU32,
+    pub(super) code: AtomicI32,
+    pub(super) beat: AtomicU64,
+    pub(super) written: AtomicU64,
+    rings: AtomicU64,
+    reserved2: [u64; 4],
+}
+
+const _: () = assert!(size_of::<Shared>() == 192);
+
+/// What the module says of itself.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct About {
+    pub(super) version: u32,
+    pub(super) gic: u32,
+    pub(super) base: u64,
+    pub(super) distributor: u64,
+}
+
+/// What it is told at a start.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Start {
+    pub(super) cpu: u32,
+    pub(super) patience_ms: u32,
+    pub(super) grace_ms: u32,
+    pub(super) eventfd: i32,
+    pub(super) interface: u64,
+}
+
+pub(super) const ABOUT: u64 = request(2, 0xA0, size_of::<About>());
+pub(super) const PLACE: u64 = request(3, 0xA1, size_of::<Start>());
+pub(super) const START: u64 = request(3, 0xA2, size_of::<Start>());
+pub(super) const STOP: u64 = request(1, 0xA3, size_of::<u32>());
+pub(super) const RING: u64 = request(0, 0xA4, 0);
+pub(super) const IS_ON: u64 = request(0, 0xA5, 0);
+
+/// The number of an ioctl, as `_IOC` makes it on all processors that matter here.
+const fn request(direction: u64, number: u64, size: usize) -> u64 {
+    direction << 30 | (size as u64) << 16 | (b'p' as u64) << 8 | number
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    const HEADER: &str = include_str!("../../module/punctual_cpu.h");
+
+    /// The fields of a structure, with the size of each; reserved ones are there to fill lines.
+    fn fields(text: &str, name: &str) -> Vec<(String, usize)> {
+        let begin = text.find(&format!("struct {name} {{")).unwrap_or_else(|| panic!("no struct {name}"));
+        let body = &text[begin..begin + text[begin..].find("\n}").unwrap()];
+        let mut fields = Vec::new();
+        for line in body.lines().skip(1).map(str::trim) {
+            let line = line.split("/*").next().unwrap().split("//").next().unwrap().trim();
+            let Some(line) = line.strip_suffix([';', ',']) else { continue };
+            let line = line.trim_start_matches("pub(super) ");
+            let (kind, name) = match line.split_once(": ") {
+                Some((name, kind)) => (kind, name.to_owned()),
+                None => line.split_once(' ').map(|(kind, name)| (kind, name.to_owned())).unwrap(),
+            };
+            let one = if kind.contains("64") { 8 } else { 4 };
+            let count = |text: &str, open, close| {
+                let inner = text.split_once(open)?.1.split_once(close)?.0;
+                inner.rsplit("; ").next()?.parse::<usize>().ok()
+            };
+            let times = count(&name, '[', ']').or(count(kind, '[', ']')).unwrap_or(1);
+            fields.push((name.split('[').next().unwrap().to_owned(), one * times));
+        }
+        fields
+    }
+
+    #[test]
+    fn is_what_the_module_and_the_image_have() {
+        let own = fields(include_str!("layout.rs"), "Shared");
+        assert_eq!(own.iter().map(|(_, size)| size).sum::<usize>(), size_of::<Shared>());
+        assert_eq!(fields(HEADER, "punctual_cpu_shared"), own);
+        assert_eq!(fields(HEADER, "punctual_cpu_start"), fields(include_str!("layout.rs"), "Start"));
+        assert_eq!(fields(HEADER, "punctual_cpu_about"), fields(include_str!("layout.rs"), "About"));
+        let bare = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bare/punctual-bare");
+        // Not in a published package.
+        if bare.exists() {
+            let image = fs::read_to_string(bare.join("src/amp/shared.rs")).unwrap();
+            assert_eq!(fields(&image, "Shared"), own);
+            let script = fs::read_to_string(bare.join("amp.ld")).unwrap();
+            let head = format!("QUAD({MAGIC:#x})\n        LONG({VERSION})\n");
+            assert!(script.contains(&head) && script.contains(&format!(". = {SHARED:#x};")), "{script}");
+        }
+    }
+
+    #[test]
+    fn has_the_numbers_of_the_module() {
+        let defined = |name: &str| {
+            let line =
+                HEADER.lines().find_map(|line| line.strip_prefix(&format!("#define PUNCTUAL_CPU_{name} ")));
+            let text = line.unwrap_or_else(|| panic!("{name}")).trim_end_matches("ULL");
+            match text.strip_prefix("0x") {
+                Some(hex) => u64::from_str_radix(hex, 16).unwrap(),
+                None => text.parse().unwrap(),
+            }
+        };
+        assert_eq!(defined("VERSION"), u64::from(VERSION));
+        assert_eq!(defined("MAGIC"), MAGIC);
+        assert_eq!(defined("BLOCK"), BLOCK as u64);
+        assert_eq!(defined("SHARED"), SHARED as u64);
+        assert_eq!(defined("TEXT"), TEXT as u64);
+        assert_eq!(defined("TEXT_SIZE"), TEXT_SIZE as u64);
+        assert_eq!(defined("USER"), USER as u64);
+        let module = include_str!("../../module/punctual_cpu.c");
+        assert!(module.contains(&format!("MODULE_VERSION(\"{VERSION}\")")));
+        assert_eq!([ABOUT, PLACE, START], [0x8018_70A0, 0xC018_70A1, 0xC018_70A2]);
+        assert_eq!([STOP, RING, IS_ON], [0x4004_70A3, 0x70A4, 0x70A5]);
+    }
+}

@@ -1,0 +1,34 @@
+//! A program without Linux on a CPU that Linux gave up: 64-bit ARM with PSCI, by the kernel module in `module/`.
+//!
+//! [`check`] says whether that can be done here, [`Image`] reads the program, [`give_up`] takes the CPU from Linux, with a
+//! journal as for any isolation, and [`Device`] starts the program, listens to it and ends it. [`docs/amp.md`] says what the
+//! program may do, and what a machine has to have.
+//!
+//! [`docs/amp.md`]: https://github.com/punctual-rs/punctual/blob/main/docs/amp.md
+
+mod check;
+mod device;
+mod image;
+mod layout;
+
+pub use self::check::{Refusal, check};
+pub use self::device::{Device, DeviceError, Options, State};
+pub use self::image::{Image, ImageError};
+pub use self::layout::VERSION;
+
+use crate::change::{Change, JournalError, Settings, Store};
+use crate::isolate::JOURNAL;
+
+/// Takes a CPU offline, noted in the journal of isolations: undoing that brings it online again.
+///
+/// # Errors
+/// Somebody has CPUs already, or the kernel refuses.
+pub fn give_up(cpu: usize, store: &Store, settings: &mut dyn Settings) -> Result<(), JournalError> {
+    let mut journal = store.begin(JOURNAL, &format!("CPU {cpu} without Linux"), false, settings)?;
+    let change = Change::file(&format!("/sys/devices/system/cpu/cpu{cpu}/online"), "0");
+    if let Err(error) = journal.apply(&change, settings) {
+        store.undo(JOURNAL, settings)?;
+        return Err(error);
+    }
+    Ok(())
+}

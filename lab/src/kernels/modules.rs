@@ -1,5 +1,5 @@
-//! Modules of our own for the guest's kernel, from `lab/modules`: built when first asked for, and kept beside the
-//! kernel.
+//! Modules of our own for the guest's kernel, from `lab/modules`, and for 64-bit ARM that of `punctual-isolate`: built when
+//! first asked for, and kept beside the kernel.
 //!
 //! They are kept under the hash of their sources, so that a change makes others.
 
@@ -27,7 +27,7 @@ impl Module {
     /// Reads `NAME [PARAMETER=VALUE]...`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (name, parameters) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
-        let names = names(&sources()).map_err(|error| error.to_string())?;
+        let names = names(&sources(Arch::Arm64)).map_err(|error| error.to_string())?;
         if !names.iter().any(|known| known == name) {
             return Err(format!("there is no module `{name}`; it is one of {}", names.join(", ")));
         }
@@ -56,23 +56,24 @@ pub(crate) fn get(kernel: &Kernel, interrupt: &Interrupt) -> Result<Vec<(String,
         )
         .into());
     }
-    let sources = sources();
-    let files = files(&sources)?;
-    let parts: Vec<Vec<u8>> = files
-        .iter()
-        .map(|file| {
-            let text = fs::read(file).map_err(at(file))?;
-            Ok([name(file).as_bytes(), b"\0", text.as_slice()].concat())
-        })
-        .collect::<Result<_>>()?;
+    let sources = sources(kernel.arch);
+    let mut parts: Vec<Vec<u8>> = Vec::new();
+    for directory in &sources {
+        for file in files(directory)? {
+            let text = fs::read(&file).map_err(at(&file))?;
+            parts.push([name(&file).as_bytes(), b"\0", text.as_slice()].concat());
+        }
+    }
     let kept = kernel.directory().join(format!("modules-{}", key(parts.iter().map(Vec::as_slice))));
     if !kept.is_dir() {
         tools::require_modules()?;
-        eprintln!("lab: building the modules in {} for {}", sources.display(), kernel.package);
         let work = Workdir::new()?;
         let ready = work.path().join("ready");
-        compile(&tree, &files, work.path(), &ready, interrupt)
-            .map_err(|error| about("cannot build the modules", error))?;
+        for directory in &sources {
+            eprintln!("lab: building the modules in {} for {}", directory.display(), kernel.package);
+            compile(&tree, kernel.arch, &files(directory)?, work.path(), &ready, interrupt)
+                .map_err(|error| about("cannot build the modules", error))?;
+        }
         if let Err(error) = fs::rename(&ready, &kept)
             && !kept.is_dir()
         {
@@ -83,15 +84,25 @@ pub(crate) fn get(kernel: &Kernel, interrupt: &Interrupt) -> Result<Vec<(String,
 }
 
 /// Builds the modules of `files` with the kernel's build tree, and moves them to the directory `ready`.
-fn compile(tree: &Path, files: &[PathBuf], work: &Path, ready: &Path, interrupt: &Interrupt) -> Result {
+fn compile(
+    tree: &Path,
+    arch: Arch,
+    files: &[PathBuf],
+    work: &Path,
+    ready: &Path,
+    interrupt: &Interrupt,
+) -> Result {
     let place = work.join("modules");
+    if place.exists() {
+        fs::remove_dir_all(&place).map_err(at(&place))?;
+    }
     for directory in [&place, ready] {
         fs::create_dir_all(directory).map_err(at(directory))?;
     }
     for file in files {
         fs::copy(file, place.join(name(file))).map_err(at(file))?;
     }
-    let mut make = make(tree)?;
+    let mut make = make(tree, arch)?;
     // A warning in code this small is a mistake.
     make.arg(format!("M={}", place.display())).args(["KCFLAGS=-Werror", "modules"]);
     build::run(&mut make, &work.join("log"), interrupt, &mut |_| {})?;
@@ -104,8 +115,13 @@ fn compile(tree: &Path, files: &[PathBuf], work: &Path, ready: &Path, interrupt:
     Ok(())
 }
 
-fn sources() -> PathBuf {
-    cargo::root().join("lab/modules")
+/// The directories of modules for a processor, each with a `Kbuild`.
+fn sources(arch: Arch) -> Vec<PathBuf> {
+    let own = cargo::root().join("lab/modules");
+    match arch {
+        Arch::Amd64 => vec![own],
+        Arch::Arm64 => vec![own, cargo::root().join("crates/punctual-isolate/module")],
+    }
 }
 
 /// What the modules are built of, in a fixed order.
@@ -120,9 +136,13 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// The names of the modules: one for each source.
-fn names(directory: &Path) -> Result<Vec<String>> {
+fn names(directories: &[PathBuf]) -> Result<Vec<String>> {
     let stem = |file: &PathBuf| Some(file.file_name()?.to_str()?.strip_suffix(".c")?.to_owned());
-    Ok(files(directory)?.iter().filter_map(stem).collect())
+    let mut names = Vec::new();
+    for directory in directories {
+        names.extend(files(directory)?.iter().filter_map(stem));
+    }
+    Ok(names)
 }
 
 fn name(path: &Path) -> String {
@@ -136,20 +156,31 @@ pub(super) const BUILD_TREE: &str = "build";
 const DEBIAN: &str = "usr/src";
 
 /// Downloads Debian's `packages` and unpacks them to the build tree of the kernel in `ready`.
-pub(super) fn fetch_headers(packages: &[String], work: &Path, ready: &Path, interrupt: &Interrupt) -> Result {
-    let (place, tree) = (work.join("headers"), ready.join(BUILD_TREE));
-    for directory in [&place, &tree] {
-        fs::create_dir_all(directory).map_err(at(directory))?;
-    }
-    let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
-    for deb in apt::fetch(&packages, Arch::Amd64, &place, interrupt)? {
-        debs::unpack(&deb, &tree, interrupt)?;
+pub(super) fn fetch_headers(
+    packages: &[(Arch, String)],
+    work: &Path,
+    ready: &Path,
+    interrupt: &Interrupt,
+) -> Result {
+    let tree = ready.join(BUILD_TREE);
+    fs::create_dir_all(&tree).map_err(at(&tree))?;
+    for arch in [Arch::Amd64, Arch::Arm64] {
+        let names: Vec<&str> =
+            packages.iter().filter(|(of, _)| *of == arch).map(|(_, name)| name.as_str()).collect();
+        if names.is_empty() {
+            continue;
+        }
+        let place = work.join("headers").join(arch.debian());
+        fs::create_dir_all(&place).map_err(at(&place))?;
+        for deb in apt::fetch(&names, arch, &place, interrupt)? {
+            debs::unpack(&deb, &tree, interrupt)?;
+        }
     }
     Ok(())
 }
 
-/// The make that builds modules with the build tree at `tree`.
-fn make(tree: &Path) -> Result<Command> {
+/// The make that builds modules for a processor with the build tree at `tree`.
+fn make(tree: &Path, arch: Arch) -> Result<Command> {
     let debian = tree.join(DEBIAN);
     if !debian.is_dir() {
         return build::make(tree);
@@ -161,7 +192,13 @@ fn make(tree: &Path) -> Result<Command> {
     })?;
     let mut make = build::make(&debian.join(own))?;
     // The makefile of a package names the other one by the place where it would be installed, and the compiler by a version.
-    make.arg("-f").arg(Path::new("..").join(common).join("Makefile")).arg("CC=gcc");
+    make.arg("-f").arg(Path::new("..").join(common).join("Makefile"));
+    match arch {
+        Arch::Amd64 => make.arg("CC=gcc"),
+        Arch::Arm64 => {
+            make.args(["ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-", "CC=aarch64-linux-gnu-gcc"])
+        }
+    };
     // Nobody asks our modules for their types, which would take a further tool.
     make.arg("CONFIG_DEBUG_INFO_BTF_MODULES=");
     Ok(make)
@@ -197,9 +234,11 @@ mod tests {
 
     #[test]
     fn builds_every_source() {
-        let kbuild = fs::read_to_string(sources().join("Kbuild")).unwrap();
-        for name in names(&sources()).unwrap() {
-            assert!(kbuild.contains(&format!("{name}.o")), "{name}");
+        for directory in sources(Arch::Arm64) {
+            let kbuild = fs::read_to_string(directory.join("Kbuild")).unwrap();
+            for name in names(&[directory]).unwrap() {
+                assert!(kbuild.contains(&format!("{name}.o")), "{name}");
+            }
         }
     }
 
@@ -217,7 +256,7 @@ mod tests {
     fn says_so_if_headers_are_missing() {
         let scratch = Scratch::new("headers").unwrap();
         fs::create_dir_all(scratch.path().join(DEBIAN)).unwrap();
-        let error = make(scratch.path()).unwrap_err().to_string();
+        let error = make(scratch.path(), Arch::Amd64).unwrap_err().to_string();
         assert!(error.contains("is not complete"), "{error}");
     }
 }

@@ -73,6 +73,11 @@ impl Flavour {
         self.suffix().is_none()
     }
 
+    /// Whether the suite boots it only if it is there already, or is named.
+    pub(crate) fn is_extra(self) -> bool {
+        self.is_built() || self.arch() != Arch::Amd64
+    }
+
     /// The space that making it takes, in MB.
     pub(crate) fn space(self) -> u32 {
         if self.is_built() { 4000 } else { 300 }
@@ -90,20 +95,20 @@ impl Flavour {
     }
 
     /// The packages of headers that modules for the kernel in `package` are built with, if this system can build them: the
-    /// kernel's own, those of all its variants, and the programs of its build.
-    pub(crate) fn headers(self, package: &str) -> Option<[String; 3]> {
+    /// kernel's own, those of all its variants, and the programs of its build, which run here; each for a processor.
+    pub(crate) fn headers(self, package: &str) -> Option<[(Arch, String); 3]> {
         let common = match self {
-            Self::Rt => "common-rt",
+            Self::Rt | Self::RtArm64 => "common-rt",
             Self::Stock => "common",
-            Self::RtArm64 | Self::RtProbe | Self::RtLockstat => return None,
+            Self::RtProbe | Self::RtLockstat => return None,
         };
         let suffix = self.suffix()?;
         let version = package.strip_prefix("linux-image-")?.strip_suffix(suffix)?;
         let own = suffix.strip_suffix("-unsigned")?;
         Some([
-            format!("linux-headers-{version}{own}"),
-            format!("linux-headers-{version}-{common}"),
-            format!("linux-kbuild-{version}"),
+            (self.arch(), format!("linux-headers-{version}{own}")),
+            (Arch::Amd64, format!("linux-headers-{version}-{common}")),
+            (Arch::Amd64, format!("linux-kbuild-{version}")),
         ])
     }
 
@@ -173,7 +178,8 @@ linux-source-6.120 - no such thing yet
 
     #[test]
     fn takes_headers_of_the_version_of_the_image() {
-        let headers = |flavour: Flavour| flavour.headers(&flavour.packages(FOUND)[0]).unwrap();
+        let headers =
+            |flavour: Flavour| flavour.headers(&flavour.packages(FOUND)[0]).unwrap().map(|(_, name)| name);
         assert_eq!(
             headers(Flavour::Rt),
             [
@@ -187,6 +193,13 @@ linux-source-6.120 - no such thing yet
             ["linux-headers-6.12.117+deb12-amd64", "linux-headers-6.12.117+deb12-common"]
         );
         assert_eq!(Flavour::RtProbe.headers("linux-source-6.12"), None);
+    }
+
+    #[test]
+    fn takes_headers_for_the_processor_and_programs_for_this_one() {
+        let headers = Flavour::RtArm64.headers("linux-image-6.12.117+deb12-rt-arm64-unsigned").unwrap();
+        assert_eq!(headers[0], (Arch::Arm64, "linux-headers-6.12.117+deb12-rt-arm64".to_owned()));
+        assert_eq!(headers[2], (Arch::Amd64, "linux-kbuild-6.12.117+deb12".to_owned()));
     }
 
     #[test]

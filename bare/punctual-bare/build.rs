@@ -17,12 +17,17 @@ const ORIGINS: [(&str, &str); 5] = [
 
 fn main() {
     println!("cargo:rerun-if-changed=link.ld");
+    println!("cargo:rerun-if-changed=amp.ld");
     let chosen = |(board, _): &&(&str, &str)| env::var_os(format!("CARGO_FEATURE_{board}")).is_some();
     // With any other number the crate says what is wrong.
-    let Some((_, origin)) = ORIGINS.iter().find(chosen) else { return };
+    let read = |script: &str| fs::read_to_string(script).expect("it is part of the package");
+    let script = match ORIGINS.iter().find(chosen) {
+        Some((_, origin)) => read("link.ld").replace("@ORIGIN@", origin),
+        // Whoever loads it says where.
+        None if env::var_os("CARGO_FEATURE_AMP").is_some() => read("amp.ld"),
+        None => return,
+    };
     let directory = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    let script =
-        fs::read_to_string("link.ld").expect("it is part of the package").replace("@ORIGIN@", origin);
     fs::write(directory.join("punctual-bare.ld"), script).expect("cargo's directory can be written to");
     println!("cargo:rustc-link-search={}", directory.display());
 }

@@ -1,5 +1,6 @@
 //! What the board has, and where.
 
+#[cfg(not(feature = "amp"))]
 use core::ops::Range;
 
 macro_rules! boards {
@@ -32,8 +33,9 @@ macro_rules! boards {
             pub(crate) use {$module::{DEVICES, RAM, UART, interrupts}, crate::interrupt::$controller as controller};
         )*
 
-        const CHOSEN: usize = 0 $(+ cfg!(feature = $feature) as usize)*;
-        const _: () = assert!(CHOSEN == 1, concat!("punctual-bare: choose one board by a feature:" $(, " ", $feature)*));
+        const CHOSEN: usize = cfg!(feature = "amp") as usize $(+ cfg!(feature = $feature) as usize)*;
+        const _: () =
+            assert!(CHOSEN == 1, concat!("punctual-bare: choose one board by a feature:" $(, " ", $feature)*, " amp"));
     };
 }
 
@@ -63,13 +65,42 @@ boards! {
         interrupts by gic_of_virt: UART0 = 32 + 1, RTC = 32 + 2, GPIO = 32 + 7;
 }
 
+/// The CPU beside Linux: whoever loads the image says where its memory is.
+#[cfg(feature = "amp")]
+mod amp {
+    #[cfg(not(target_arch = "aarch64"))]
+    compile_error!("the board `amp` has another instruction set: build for aarch64");
+
+    /// The board's name.
+    pub const NAME: &str = "a CPU beside Linux";
+
+    pub(crate) mod interrupts {
+        /// Linux rings: `Offline::ring` of `punctual-isolate`.
+        pub const BELL: u32 = 8;
+    }
+}
+#[cfg(feature = "amp")]
+pub use amp::NAME;
+#[cfg(feature = "amp")]
+pub(crate) use {crate::amp::gic as controller, amp::interrupts};
+
+/// Where the memory of the program ends.
+pub(crate) fn memory_end() -> usize {
+    #[cfg(feature = "amp")]
+    return crate::layout::block() + crate::layout::BLOCK;
+    #[cfg(not(feature = "amp"))]
+    RAM.end
+}
+
 /// What is at a block of the address space of `size` bytes.
+#[cfg(not(feature = "amp"))]
 pub(crate) fn kind(address: usize, size: usize) -> Option<Kind> {
     let overlaps = |range: &Range<usize>| range.start < address + size && address < range.end;
     if overlaps(&RAM) { Some(Kind::Memory) } else { overlaps(&DEVICES).then_some(Kind::Device) }
 }
 
 /// What can be at an address.
+#[cfg(not(feature = "amp"))]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Memory, which is cached.

@@ -23,6 +23,7 @@
 //! | `raspi4b` | Raspberry Pi 4B with a BCM2711, Cortex-A72 | `aarch64-unknown-none` |
 //! | `virt-a7` | QEMU's `virt` with a Cortex-A7 | `armv7a-none-eabihf` |
 //! | `virt-a72` | QEMU's `virt` with a Cortex-A72 | `aarch64-unknown-none` |
+//! | `amp` | a CPU beside Linux, see `docs/amp.md` | `aarch64-unknown-none` |
 //!
 //! # What is so when `main` begins
 //!
@@ -45,18 +46,31 @@ mod arch;
 #[path = "armv7/mod.rs"]
 mod arch;
 
+#[cfg(feature = "amp")]
+pub mod amp;
 mod app;
 pub mod board;
+#[cfg(not(feature = "amp"))]
+pub mod console;
+#[cfg(feature = "amp")]
+#[path = "amp/console.rs"]
 pub mod console;
 mod end;
 mod fault;
 pub mod interrupt;
+#[cfg(feature = "amp")]
+use amp::layout;
+#[cfg(not(feature = "amp"))]
 mod layout;
+#[cfg(not(feature = "amp"))]
 mod leave;
 pub mod memory;
+#[doc(hidden)]
+pub mod printing;
 pub mod time;
 
 pub use end::exit;
+#[cfg(not(feature = "amp"))]
 pub use leave::enter;
 
 /// Names the function that the program begins with, a `fn() -> !`.
@@ -85,13 +99,24 @@ unsafe extern "C" {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __punctual_bare_start() -> ! {
     // SAFETY: the MMU is off, and no other core runs.
-    unsafe { arch::mmu::enable() };
+    #[cfg(not(feature = "amp"))]
+    unsafe {
+        arch::mmu::enable();
+    }
     // SAFETY: called once, and nothing has used the UART so far.
-    unsafe { console::init() };
+    #[cfg(not(feature = "amp"))]
+    unsafe {
+        console::init();
+    }
     // SAFETY: called once, and interrupts are masked.
     unsafe {
         time::init();
         interrupt::init();
+    }
+    // SAFETY: called once, with interrupts masked.
+    #[cfg(feature = "amp")]
+    unsafe {
+        amp::init();
     }
     __punctual_bare_main()
 }

@@ -4,9 +4,11 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+#[cfg(not(feature = "amp"))]
 use crate::arch;
-use crate::board::RAM;
-use crate::layout::{self, PAGE};
+#[cfg(not(feature = "amp"))]
+use crate::layout::PAGE;
+use crate::{board, layout};
 
 /// How much has been taken, in bytes.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
@@ -18,7 +20,7 @@ pub fn take(layout: Layout) -> Option<NonNull<u8>> {
     loop {
         let begin = start.checked_add(taken)?.checked_next_multiple_of(layout.align())?;
         let end = begin.checked_add(layout.size())?;
-        if end > RAM.end {
+        if end > board::memory_end() {
             return None;
         }
         match TAKEN.compare_exchange(taken, end - start, Ordering::Relaxed, Ordering::Relaxed) {
@@ -35,6 +37,7 @@ pub fn take(layout: Layout) -> Option<NonNull<u8>> {
 ///
 /// # Safety
 /// It is the caller's, and nobody relies on it. No other core runs that might.
+#[cfg(not(feature = "amp"))]
 pub unsafe fn forbid(page: *mut u8) {
     let address = page.addr();
     assert!(address.is_multiple_of(PAGE), "{address:#x} is no page");

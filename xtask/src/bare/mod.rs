@@ -67,6 +67,8 @@ enum Chore {
         /// Its name in programs/src/bin
         program: String,
     },
+    /// Build the programs for a CPU beside Linux, which `cargo xtask lab test --kernel rt-arm64` runs
+    Amp,
     /// Run the benchmark of the kernel in QEMU, and write what `punctual bench --json` would
     Bench {
         #[arg(long)]
@@ -98,6 +100,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
             let line = load::load(serial, &elf::Elf::read(&elf)?.image)?;
             line.show().map(|()| ExitCode::SUCCESS)
         }
+        Chore::Amp => toolchain::build_beside_linux().map(|()| ExitCode::SUCCESS),
         Chore::Bench { board, json } => benchmark::run(*board, json).map(|()| ExitCode::SUCCESS),
         Chore::Test(options) => test::run(options).map(|()| ExitCode::SUCCESS),
     }

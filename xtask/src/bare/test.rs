@@ -54,6 +54,7 @@ pub(super) fn run(options: &Options) -> Result {
 
     if options.names.is_empty() {
         toolchain::test_drivers()?;
+        toolchain::build_beside_linux()?;
     }
     let (mut runs, mut failures) = (0, 0);
     for &board in boards {

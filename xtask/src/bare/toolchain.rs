@@ -74,6 +74,16 @@ pub(super) fn build_package(board: Board, directory: &Path, name: &str) -> Resul
     Ok(artifact.ok_or_else(|| format!("cargo built no {name}"))?.path.clone())
 }
 
+/// Builds the programs for a CPU beside Linux, which the lab runs; QEMU alone cannot.
+pub(super) fn build_beside_linux() -> Result {
+    // The target is the same, and its flags are those of their own directory.
+    let mut command = command(Board::VirtA72)?;
+    command.current_dir(workspace().join("amp-programs")).env("CARGO_TARGET_DIR", target_dir().join("amp"));
+    command.args(["build", "--locked", "--release", "--target", Board::VirtA72.target()]);
+    cargo::build(&mut command)?;
+    Ok(())
+}
+
 /// Runs the unit tests of what also compiles for this machine: registers and their drivers, for each kind of chip.
 pub(super) fn test_drivers() -> Result {
     for chip in ["bcm2836", "bcm2711"] {

@@ -5,11 +5,19 @@ use core::fmt;
 
 use aarch64_cpu::registers::{ESR_EL1, FAR_EL1, Readable};
 
+#[cfg(not(feature = "amp"))]
+pub(crate) mod mmu;
+#[cfg(feature = "amp")]
+#[path = "../amp/mmu.rs"]
 pub(crate) mod mmu;
 pub(crate) mod timer;
 
+#[cfg(not(feature = "amp"))]
 global_asm!(include_str!("leave.s"), options(raw));
+#[cfg(not(feature = "amp"))]
 global_asm!(include_str!("start.s"), options(raw));
+#[cfg(feature = "amp")]
+global_asm!(include_str!("../amp/start.s"), options(raw));
 global_asm!(include_str!("vectors.s"), options(raw));
 
 /// The registers as a fault has left them. Filled in by `vectors.s`.
@@ -96,6 +104,22 @@ pub(crate) fn mask_interrupts() {
     unsafe { asm!("msr daifset, #3", options(nostack)) };
 }
 
+/// Masks interrupts; returns what was masked before.
+#[cfg(feature = "amp")]
+pub(crate) fn mask_interrupts_for_a_while() -> u64 {
+    let before;
+    // SAFETY: nothing relies on being interrupted.
+    unsafe { asm!("mrs {}, daif", "msr daifset, #3", out(reg) before, options(nostack)) };
+    before
+}
+
+/// Masks what was masked [before](mask_interrupts_for_a_while).
+#[cfg(feature = "amp")]
+pub(crate) fn restore_interrupts(before: u64) {
+    // SAFETY: what was not masked then could be interrupted.
+    unsafe { asm!("msr daif, {}", in(reg) before, options(nostack)) };
+}
+
 #[inline]
 pub(crate) fn unmask_interrupts() {
     // SAFETY: the vectors preserve all that the interrupted code uses. No `nomem`: memory may change.
@@ -109,7 +133,7 @@ pub(crate) fn wait_for_interrupt() {
 }
 
 /// Sleeps for good.
-#[cfg(not(feature = "semihosting"))]
+#[cfg(not(any(feature = "semihosting", feature = "amp")))]
 pub(crate) fn halt() -> ! {
     mask_interrupts();
     loop {

@@ -3,6 +3,9 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
+/// What a board says in place of an interrupt's number if whoever runs it wants the app to shut down.
+pub(crate) const STOP: u32 = u32::MAX;
+
 unsafe extern "Rust" {
     /// Nanoseconds since some time before the start. Never goes backwards.
     pub(crate) safe fn __punctual_board_now() -> u64;

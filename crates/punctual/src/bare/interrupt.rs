@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use punctual_core::Port;
 
 use super::bound::Reaction;
-use super::{board, current, run};
+use super::{board, current, run, services};
 
 /// How many interrupts there can be. Their numbers are below.
 pub(crate) const INTERRUPTS: usize = 192;
@@ -62,6 +62,9 @@ pub(crate) fn tick() {
 }
 
 fn interrupt(number: u32) {
+    if number == board::STOP {
+        return services::shutdown();
+    }
     // Enabled again when the job has ended; without a job there is nothing that could clear it.
     board::disable(number);
     match SOURCES.0.get(number as usize).and_then(Cell::get) {

@@ -1,0 +1,76 @@
+//! The board `amp`: a CPU of a machine whose other CPUs run Linux, which has given this one up.
+//!
+//! A module of Linux's, in `punctual-isolate`, loads the image into a block of memory and has the firmware start the CPU. The
+//! image uses nothing else than that block, the CPU, its timers and its part of the interrupt controller.
+
+pub(crate) mod gic;
+pub(crate) mod layout;
+mod shared;
+mod watch;
+
+use core::arch::asm;
+use core::fmt;
+
+pub use gic::ring;
+pub use shared::memory;
+
+use shared::shared;
+
+/// PSCI, *Arm Power State Coordination Interface*, DEN 0022, 5.5.
+const CPU_OFF: u64 = 0x8400_0002;
+
+/// The number that this CPU has in Linux.
+#[must_use]
+pub fn cpu() -> u32 {
+    shared().cpu
+}
+
+/// Says that the image runs.
+///
+/// # Safety
+/// Called once, with interrupts masked.
+pub(crate) unsafe fn init() {
+    shared().state.store(shared::RUNS, core::sync::atomic::Ordering::Release);
+    watch::begin();
+}
+
+/// The end of the program: tells Linux, and turns the CPU off.
+pub(crate) fn end(code: i32) -> ! {
+    off(if code == crate::end::PANICKED { shared::FAULTED } else { shared::ENDED }, code)
+}
+
+fn off(state: u32, code: i32) -> ! {
+    crate::arch::mask_interrupts();
+    crate::time::disarm();
+    watch::end();
+    shared::end(state, code);
+    gic::ring();
+    gic::leave();
+    for line in (layout::block()..layout::block() + layout::BLOCK).step_by(16) {
+        // SAFETY: cleans and invalidates what is in the cache of a mapped address; memory keeps its value.
+        unsafe { asm!("dc civac, {}", in(reg) line, options(nostack)) };
+    }
+    // SAFETY: as above; nothing of the program goes on. The firmware does not come back from the call.
+    unsafe {
+        asm!("dsb sy", "isb", options(nostack));
+        if shared().smc != 0 {
+            asm!("smc #0", inout("x0") CPU_OFF => _, out("x1") _, out("x2") _, out("x3") _, options(nostack));
+        } else {
+            asm!("hvc #0", inout("x0") CPU_OFF => _, out("x1") _, out("x2") _, out("x3") _, options(nostack));
+        }
+    }
+    loop {
+        crate::arch::wait_for_interrupt();
+    }
+}
+
+/// The console: a ring of text that Linux reads.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Console;
+
+impl fmt::Write for Console {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        shared::write(text.as_bytes());
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! What Linux and the image share. The layout is that of `punctual_cpu.h` in `punctual-isolate`, whose tests compare them.
+
+use core::ptr;
+use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+
+use super::layout;
+
+/// At the beginning of the block.
+#[repr(C)]
+pub(super) struct Shared {
+    // The module, before the start.
+    pub(super) base: u64,
+    pub(super) distributor: u64,
+    pub(super) interface: u64,
+    pub(super) version: u32,
+    pub(super) cpu: u32,
+    pub(super) gic: u32,
+    pub(super) smc: u32,
+    pub(super) door: u32,
+    pub(super) bell: u32,
+    pub(super) patience_ms: u32,
+    pub(super) grace_ms: u32,
+    reserved0: u64,
+    // The module, while it runs.
+    pub(super) stop: AtomicU32,
+    pub(super) ringing: AtomicU32,
+    pub(super) linux_beat: AtomicU64,
+    reserved1: [u64; 6],
+    // The image.
+    pub(super) state: AtomicU32,
+    pub(super) code: AtomicI32,
+    pub(super) beat: AtomicU64,
+    pub(super) written: AtomicU64,
+    pub(super) rings: AtomicU64,
+    reserved2: [u64; 4],
+}
+
+const _: () = assert!(size_of::<Shared>() == 192);
+
+/// What [`Shared::state`] says.
+pub(super) const RUNS: u32 = 1;
+pub(super) const ENDED: u32 = 2;
+pub(super) const FAULTED: u32 = 3;
+
+/// Where the ring of text is, and its size.
+const TEXT: usize = 0x1000;
+const TEXT_SIZE: u64 = 0xF000;
+
+/// Where memory for programs is, and where it ends.
+const USER: usize = 0x1_0000;
+const USER_END: usize = 0x8_0000;
+
+/// The one there is.
+pub(super) fn shared() -> &'static Shared {
+    // SAFETY: the block begins with it, is mapped as long as the image runs, and was filled in before the start. What the other
+    // side writes meanwhile is atomic here, and zero is a value of everything.
+    unsafe { &*(layout::block() as *const Shared) }
+}
+
+/// Adds text to the ring. Nobody is waited for: what Linux has not read in time it misses, and knows that by the count.
+pub(super) fn write(text: &[u8]) {
+    let written = &shared().written;
+    // So that no job that interrupts this writes to the same place.
+    let masked = crate::arch::mask_interrupts_for_a_while();
+    let mut at = written.load(Ordering::Relaxed);
+    for &byte in text {
+        let place = (layout::block() + TEXT + (at % TEXT_SIZE) as usize) as *const AtomicU8;
+        // SAFETY: it is within the ring, which is mapped and which both sides access atomically.
+        unsafe { (*place).store(byte, Ordering::Relaxed) };
+        at += 1;
+    }
+    // Release: who reads the count finds the bytes.
+    written.store(at, Ordering::Release);
+    crate::arch::restore_interrupts(masked);
+}
+
+/// Ends the run for Linux: it rings no more, and what it has rung for has arrived.
+pub(super) fn end(state: u32, code: i32) {
+    let shared = shared();
+    shared.code.store(code, Ordering::Relaxed);
+    shared.state.store(state, Ordering::Release);
+    // Pairs with the barrier in the module's `ring`: either it sees that this ends, or this sees it ring.
+    fence(Ordering::SeqCst);
+    while shared.ringing.load(Ordering::Acquire) != 0 {
+        core::hint::spin_loop();
+    }
+}
+
+/// Memory that Linux maps as well, for what a program shares: at the same distance from the beginning of the mapping there.
+///
+/// It is zero at the start of the first program that uses the device while it is open, and whoever has the device may write
+/// there at any time, so only atomic accesses are sound.
+#[must_use]
+pub fn memory() -> *mut [u8] {
+    ptr::slice_from_raw_parts_mut((layout::block() + USER) as *mut u8, USER_END - USER)
+}

@@ -17,6 +17,8 @@ Examples:
   punctual isolate plan --cpus 3                  show every write without making it
   sudo punctual isolate run --cpus 3 -- ./my-app  take CPU 3, run the app there, give it back
   sudo punctual isolate start --cpus 2-3          take CPUs 2 and 3, for services; `stop` gives them back
+  sudo punctual isolate run --offline --cpu 3 -- my-app.bare
+                                                  run a program there without Linux (docs/amp.md)
   punctual isolate boot --cpus 3                  show boot parameters, and what they add to that")]
 pub(crate) struct Isolate {
     #[command(subcommand)]
@@ -42,6 +44,19 @@ pub(super) enum What {
         #[command(flatten)]
         which: Which,
 
+        /// Run a program without Linux on one CPU, which Linux gives up meanwhile: 64-bit ARM, with the module punctual_cpu
+        #[arg(long, conflicts_with = "park")]
+        offline: bool,
+
+        /// With --offline: ms without a sign of life of Linux after which the program goes to its safe state; 0 is never
+        #[arg(long, value_name = "MS", default_value_t = 1000, requires = "offline")]
+        heartbeat: u32,
+
+        /// With --offline: ms that the program has to end when it is asked to
+        #[arg(long, value_name = "MS", default_value_t = 1000, requires = "offline",
+            value_parser = clap::value_parser!(u32).range(10..=20_000))]
+        grace: u32,
+
         /// Command to run there
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
@@ -62,7 +77,7 @@ pub(super) enum What {
 #[derive(Debug, Args)]
 pub(super) struct Which {
     /// CPUs to take, such as 3 or 2-3
-    #[arg(long, value_name = "LIST", value_parser = Cpus::checked)]
+    #[arg(long, visible_alias = "cpu", value_name = "LIST", value_parser = Cpus::checked)]
     pub(super) cpus: Cpus,
 
     /// Take the other hardware threads of the same cores offline

@@ -1,11 +1,13 @@
 //! `punctual isolate`: takes CPUs from the rest of the system, and gives them back.
 
 pub(crate) mod args;
+mod offline;
 pub(crate) mod run;
 mod verify;
 
 use std::io;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use punctual_isolate::change::{Live, Store, Undone};
 use punctual_isolate::cpus::Cpus;
@@ -158,7 +160,14 @@ fn isolate(arguments: &Isolate) -> Result<u8, String> {
             }
             Ok(0)
         }
-        What::Run { which, command } => {
+        What::Run { which, offline: true, heartbeat, grace, command } => {
+            let options = punctual_isolate::offline::Options {
+                patience: Duration::from_millis((*heartbeat).into()),
+                grace: Duration::from_millis((*grace).into()),
+            };
+            offline::run(&(place.tree)(arguments), &which.cpus, options, command, &mut place)
+        }
+        What::Run { which, command, .. } => {
             let plan = plan(&look(&place), which)?;
             run::run(&plan, command, &mut place)
         }

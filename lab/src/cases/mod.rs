@@ -6,6 +6,7 @@ mod figures;
 mod isolation;
 mod load;
 mod locks;
+pub(crate) mod offline;
 mod peers;
 mod responders;
 mod tracing;
@@ -49,10 +50,12 @@ pub(crate) enum Setup {
     ProbeTwo,
     /// The same with the kernel that has statistics of its locks.
     LockstatTwo,
+    /// Three CPUs in the host's time, for 64-bit ARM, of which one can be given up.
+    ArmThree,
 }
 
 impl Setup {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Counted,
         Self::CountedTwo,
         Self::CountedFour,
@@ -64,12 +67,14 @@ impl Setup {
         Self::ProbeCountedTwo,
         Self::ProbeTwo,
         Self::LockstatTwo,
+        Self::ArmThree,
     ];
 
     pub(crate) fn flavour(self) -> Flavour {
         match self {
             Self::ProbeCounted | Self::ProbeCountedTwo | Self::ProbeTwo => Flavour::RtProbe,
             Self::LockstatTwo => Flavour::RtLockstat,
+            Self::ArmThree => Flavour::RtArm64,
             _ => Flavour::Rt,
         }
     }
@@ -91,6 +96,7 @@ impl Setup {
             | Self::ProbeCountedTwo
             | Self::ProbeTwo
             | Self::LockstatTwo => 2,
+            Self::ArmThree => 3,
             Self::CountedFour | Self::Four => 4,
         }
     }
@@ -108,6 +114,7 @@ impl Setup {
             Self::ProbeCountedTwo => "probe, 2 counted",
             Self::ProbeTwo => "probe, 2 CPUs",
             Self::LockstatTwo => "lockstat, 2 CPUs",
+            Self::ArmThree => "arm64, 3 CPUs",
         }
     }
 
@@ -217,11 +224,19 @@ pub(crate) fn all(built: &[Artifact], bench: Option<&Path>, bless: bool) -> Resu
     cases.extend(devices::cases(built)?);
     cases.extend(responders::cases(built)?);
     cases.extend(tracing::cases(built, bench)?);
+    cases.extend(offline::cases());
     // What belongs to quick runs only has no other machines.
     let of_probe =
         |case: &Case| !case.on.is_empty() && case.on.iter().all(|on| on.flavour() == Flavour::RtProbe);
     let mark = |case: Case| if of_probe(&case) { case.of_probe() } else { case };
     Ok(cases.into_iter().map(mark).collect())
+}
+
+/// The cases for machines with another processor.
+pub(crate) fn foreign() -> Vec<Case> {
+    let mut cases = vec![kernel()];
+    cases.extend(offline::cases());
+    cases
 }
 
 /// Where the program that counts is, once it is built.

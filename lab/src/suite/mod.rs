@@ -58,11 +58,16 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
         other => other?,
     };
     let fetched = begun.elapsed();
-    // Everything at once: a selection of targets could be built with other features, and once more.
-    let built = cargo::build(cargo::command().args(["test", "--workspace", "--no-run"]))?;
     let bench = cargo::target_dir().join("release/punctual");
-    // Nothing of a quick run measures, so it is spared the build for release.
-    let cases = cases::all(&built, (!quick).then_some(bench.as_path()), selection.bless)?;
+    let cases = if selection.flavour.is_some_and(|flavour| flavour.arch() != Arch::Amd64) {
+        // Nothing of the workspace as it is built here runs there.
+        cases::foreign()
+    } else {
+        // Everything at once: a selection of targets could be built with other features, and once more.
+        let built = cargo::build(cargo::command().args(["test", "--workspace", "--no-run"]))?;
+        // Nothing of a quick run measures, so it is spared the build for release.
+        cases::all(&built, (!quick).then_some(bench.as_path()), selection.bless)?
+    };
     let chosen = |case: &Case| selection.has(case) && selection.machines().any(|on| case.runs_on(on, quick));
     let programs: Vec<&PathBuf> =
         cases.iter().filter(|case| chosen(case)).flat_map(|case| &case.programs).collect();
@@ -74,6 +79,9 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
     }
     if programs.iter().any(|program| RT_TESTS.has(program)) {
         RT_TESTS.get(&interrupt)?;
+    }
+    if programs.iter().any(|program| cases::offline::is_one(program)) {
+        cases::offline::build()?;
     }
     let built = begun.elapsed() - fetched;
 
@@ -92,7 +100,7 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
 
     for flavour in without {
         let name = flavour.name();
-        println!("\n*** SKIPPED: THE CASES FOR `{name}`. `cargo xtask lab kernel {name}` BUILDS IT ***\n");
+        println!("\n*** SKIPPED: THE CASES FOR `{name}`. `cargo xtask lab kernel {name}` GETS IT ***\n");
     }
     let used: Vec<&str> = kernels.iter().map(|(_, kernel)| kernel.package.as_str()).collect();
     println!(
@@ -118,7 +126,7 @@ fn without_lab(error: Box<dyn Error>, is_required: bool) -> Result<i32> {
 
 type Kernels = Vec<(Flavour, Kernel)>;
 
-/// The kernels that the chosen machines boot, and those that are not there and take minutes to build.
+/// The kernels that the chosen machines boot, and those that are not there and that nobody asks for by name.
 fn kernels(selection: &Selection, interrupt: &Interrupt) -> Result<(Kernels, Vec<Flavour>)> {
     let (mut kernels, mut without) = (Kernels::new(), Vec::new());
     for on in selection.machines() {
@@ -126,10 +134,14 @@ fn kernels(selection: &Selection, interrupt: &Interrupt) -> Result<(Kernels, Vec
         if without.contains(&flavour) || kernels.iter().any(|(had, _)| *had == flavour) {
             continue;
         }
-        if flavour.is_built() && selection.flavour.is_none() && Kernel::cached(flavour).is_none() {
+        if flavour.is_extra() && selection.flavour.is_none() && Kernel::cached(flavour).is_none() {
             without.push(flavour);
         } else {
-            kernels.push((flavour, Kernel::get(flavour, interrupt)?));
+            let kernel = Kernel::get(flavour, interrupt)?;
+            if let Some(userland) = kernel.arch.userland() {
+                userland.get(interrupt)?;
+            }
+            kernels.push((flavour, kernel));
         }
     }
     Ok((kernels, without))

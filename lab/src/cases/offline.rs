@@ -1,0 +1,217 @@
+//! A program on a CPU that Linux gave up, beside Linux, on 64-bit ARM: what `punctual isolate run --offline` promises.
+
+use std::path::{Path, PathBuf};
+
+use xtask_support::process::{self, Outcome};
+use xtask_support::{Result, cargo};
+
+use super::{Case, Setup, demand};
+use crate::arch::Arch;
+use crate::driver::board::cross_cargo;
+use crate::driver::stage::in_guest;
+use crate::kernels::modules;
+
+const ON: &[Setup] = &[Setup::ArmThree];
+
+/// What a board lacks for it.
+const LACKING: &str = "the module punctual_cpu, and a CPU that nobody else needs";
+
+/// How often a CPU is taken and given back; on a busy host a time takes a quarter of a second.
+const CYCLES: usize = 250;
+
+/// How many round trips there are in each of three turns.
+const ROUNDS: usize = 20_000;
+
+/// A program of Linux's for the guest.
+fn program(name: &str) -> PathBuf {
+    cargo::target_dir().join("aarch64-unknown-linux-gnu/debug").join(name)
+}
+
+/// A program for a CPU without Linux.
+fn image(name: &str) -> PathBuf {
+    cargo::target_dir().join("bare/amp/aarch64-unknown-none/release").join(name)
+}
+
+/// Whether it is one of these, which [`build`] builds.
+pub(crate) fn is_one(path: &Path) -> bool {
+    let target = cargo::target_dir();
+    path.starts_with(target.join("aarch64-unknown-linux-gnu")) || path.starts_with(target.join("bare/amp"))
+}
+
+/// Builds all of them.
+pub(crate) fn build() -> Result {
+    let cross = || cross_cargo(Arch::Arm64.uname());
+    cargo::build(cross()?.args(["build", "-p", "punctual-cli"]))?;
+    // What is measured is compiled as the image is, and nothing else of it has to be.
+    let optimized = ["--config", "profile.dev.package.punctual-lab.opt-level=3"];
+    cargo::build(cross()?.args(["build", "-p", "punctual-lab", "--example", "amp"]).args(optimized))?;
+    // By whichever compiler there is for it.
+    let mut bare = cargo::command();
+    bare.args(["run", "--quiet", "--package", "xtask", "--", "bare", "amp"]);
+    process::succeed(bare.env("CARGO_TARGET_DIR", cargo::target_dir()))?;
+    Ok(())
+}
+
+/// The cases of this file.
+pub(super) fn cases() -> Vec<Case> {
+    vec![command(), cycles(), exchange()]
+}
+
+/// A case with the module, after which the kernel's log has no complaint and Linux has all its CPUs.
+fn case(
+    name: &str,
+    script: &str,
+    programs: &[PathBuf],
+    judge: impl Fn(&Outcome) -> Result + 'static,
+) -> Case {
+    let script = format!(
+        "[ -d /sys/module/punctual_cpu ] || insmod {module} || exit 9
+        dmesg -c >/tmp/kernel
+        {script}
+        echo \"online $(cat /sys/devices/system/cpu/online)\"
+        dmesg >/tmp/kernel; grep -iE '{COMPLAINTS}' /tmp/kernel && echo complaints
+        true",
+        module = modules::in_guest("punctual_cpu")
+    );
+    let judge = move |outcome: &Outcome| {
+        judge(outcome)?;
+        demand(outcome, outcome.stdout.lines().any(|line| line == "online 0-2"), "Linux lacks a CPU")?;
+        demand(outcome, !outcome.stdout.ends_with("complaints\n"), "the kernel complains")
+    };
+    let mut case = Case::new(name, ON, script, None, Box::new(judge)).lacking(LACKING);
+    for program in programs {
+        case = case.with(program);
+    }
+    case
+}
+
+/// What kernels say when something is wrong.
+const COMPLAINTS: &str = "warning|bug:|oops|stall|lockup|unexpected|call trace|error|failed|hung";
+
+/// `punctual isolate run --offline` as a user calls it: an app runs until it is asked to end, a fault and a job without an end give
+/// the CPU back, Linux cannot have it meanwhile, and whoever kills `punctual` ends the program.
+fn command() -> Case {
+    let (punctual, periodic, fault, stuck) =
+        (program("punctual"), image("periodic"), image("fault"), image("stuck"));
+    let script = format!(
+        "cd /tmp
+        run=\"{punctual} isolate run --offline --heartbeat 30000 --cpu 2 --\"
+        until_said() {{ until grep -q \"$1\" out || ! kill -0 $!; do usleep 20000; done; }}
+        $run {periodic} >out 2>&1 &
+        until_said 'on CPU 2'
+        echo \"meanwhile $(cat /sys/devices/system/cpu/online)\"
+        echo 1 2>/dev/null >/sys/devices/system/cpu/cpu2/online || echo 'kept away'
+        $run {periodic} 2>second; echo \"second $?\"
+        kill -INT $!; wait $!; echo \"ended $?\"; grep -E 'safe after|^tick' out
+        $run {fault} >out 2>&1; echo \"fault $?\"; grep 'data abort' out
+        $run {stuck} >out 2>&1 &
+        until_said begins
+        kill -TERM $!; wait $!; echo \"stuck $?\"; grep 'did not within' out
+        $run {periodic} >out 2>&1 &
+        until_said 'on CPU 2'
+        kill -KILL $!; wait $! 2>/dev/null
+        {punctual} isolate status
+        for cpu in 0 7; do
+            {punctual} isolate run --offline --cpu $cpu -- {periodic} 2>&1; echo \"refused $?\"
+        done
+        $run {punctual} 2>&1; echo \"refused $?\"
+        rmmod punctual_cpu; $run {periodic} 2>&1; echo \"refused $?\"; insmod {module}",
+        punctual = in_guest(&punctual),
+        periodic = in_guest(&periodic),
+        fault = in_guest(&fault),
+        stuck = in_guest(&stuck),
+        module = modules::in_guest("punctual_cpu"),
+    );
+    case("a CPU is given up for a program and comes back", &script, &[punctual, periodic, fault, stuck], ran)
+}
+
+/// What [`command`] printed.
+fn ran(outcome: &Outcome) -> Result {
+    let said = |text: &str| outcome.stdout.lines().filter(|line| line.contains(text)).count();
+    demand(outcome, said("meanwhile 0-1") == 1, "Linux had the CPU")?;
+    demand(outcome, said("kept away") == 1, "Linux took it back while the program ran")?;
+    demand(outcome, said("second 2") == 1, "a second program was not refused")?;
+    demand(outcome, said("ended 0") == 1 && said("safe after") == 1, "it did not shut down")?;
+    let ticks = outcome
+        .stdout
+        .lines()
+        .find_map(|line| line.split_once("safe after ")?.1.split(' ').next()?.parse().ok());
+    demand(outcome, ticks.is_some_and(|ticks: u32| ticks > 0), "its task did not run")?;
+    demand(outcome, said("fault 101") == 1 && said("data abort") == 1, "a fault was not said")?;
+    demand(outcome, said("stuck 101") == 1 && said("did not within") == 1, "a job without an end went on")?;
+    demand(outcome, said("nothing is taken") == 1, "after a kill something is left")?;
+    demand(outcome, said("refused 2") == 4, "something was not refused")?;
+    demand(outcome, said("CPU 0 stays with Linux") == 1, "CPU 0 was not refused as such")?;
+    demand(outcome, said("there is no CPU 7") == 1, "a CPU that is not there was not refused as such")?;
+    demand(outcome, said("modprobe punctual_cpu") == 1, "a missing module was not named")
+}
+
+/// A CPU is taken and given back many times.
+fn cycles() -> Case {
+    let (amp, periodic) = (program("examples/amp"), image("periodic"));
+    let script = format!("{} cycles {} 2 {CYCLES}", in_guest(&amp), in_guest(&periodic));
+    let judge = |outcome: &Outcome| {
+        let whole = outcome.stdout.starts_with(&format!("{CYCLES} cycles\n"));
+        demand(outcome, whole, "a cycle failed")
+    };
+    case("a CPU is given up and taken back 250 times", &script, &[amp, periodic], judge).saying(|outcome| {
+        let line =
+            |name: &str| outcome.stdout.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        Ok(format!("{}; {}", line("start:"), line("giving back:")))
+    })
+}
+
+/// The round trip through memory, with the answer of each round.
+fn exchange() -> Case {
+    let (amp, echo) = (program("examples/amp"), image("echo"));
+    let script = format!("{} exchange {} 2 {ROUNDS}", in_guest(&amp), in_guest(&echo));
+    let judge = |outcome: &Outcome| {
+        let lines = outcome.stdout.lines().filter(|line| line.contains("p50")).count();
+        demand(outcome, lines == 2, "an answer was wrong or missing")
+    };
+    case("a program beside Linux answers it", &script, &[amp, echo], judge).saying(|outcome| {
+        Ok(outcome.stdout.lines().filter(|line| line.contains("p50")).collect::<Vec<_>>().join("; "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outcome;
+    use super::*;
+
+    const GOOD: &str = "meanwhile 0-1\nkept away\nsecond 2\nended 0\nperiodic: safe after 900 ticks\nfault 101\n\
+        punctual: data abort\nstuck 101\npunctual: it was asked to end, and did not within 1000 ms\nnothing is taken or \
+        changed\nerror: CPU 0 stays with Linux\nrefused 2\nerror: there is no CPU 7\nrefused 2\nerror: no program\nrefused 2\n\
+        error: modprobe punctual_cpu\nrefused 2\n";
+
+    #[test]
+    fn demands_that_the_cpu_comes_back_each_time() {
+        let judge = command().judge;
+        judge(&outcome(&format!("{GOOD}online 0-2\n"), "")).unwrap();
+        assert!(judge(&outcome(&format!("{GOOD}online 0-1\n"), "")).is_err());
+        assert!(judge(&outcome(&format!("{GOOD}online 0-2\n[1] WARNING: x\ncomplaints\n"), "")).is_err());
+        for (text, other) in [
+            ("meanwhile 0-1", "meanwhile 0-2"),
+            ("kept away\n", ""),
+            ("second 2", "second 0"),
+            ("ended 0", "ended 101"),
+            ("after 900", "after 0"),
+            ("fault 101", "fault 0"),
+            ("stuck 101", "stuck 137"),
+            ("nothing is taken", "CPU 2 is taken"),
+            ("refused 2", "refused 0"),
+        ] {
+            let said = format!("{}online 0-2\n", GOOD.replacen(text, other, 1));
+            assert!(judge(&outcome(&said, "")).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn demands_every_cycle_and_every_answer() {
+        let said = |case: Case, text: &str| (case.judge)(&outcome(text, ""));
+        said(cycles(), "250 cycles\nstart: p50 1\nonline 0-2\n").unwrap();
+        assert!(said(cycles(), "online 0-2\n").is_err());
+        said(exchange(), "two: p50 1\nLinux: p50 1\nonline 0-2\n").unwrap();
+        assert!(said(exchange(), "two: p50 1\nonline 0-2\n").is_err());
+    }
+}

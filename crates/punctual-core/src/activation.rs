@@ -14,6 +14,8 @@
 //! | `QUEUED` | a spawner or waker, who then queues the node | the level's runner, before it polls |
 //! | `RETIRED` | the one thread that runs a local level, at its end | [`reset`](Activation::reset) |
 //!
+//! A waker that occupies the level polls an instance that [waits](Activation::waits) there and then, and sets no bit.
+//!
 //! Invariants: the node is queued, or about to be, if and only if `QUEUED` is set; the future is touched only by
 //! the claimant before `ALIVE` and by the level's runner after it. If the instance completes while its node is
 //! queued, the poll finds none, or the next instance. A retired instance is not polled any more; its storage
@@ -94,6 +96,23 @@ impl Activation {
         false
     }
 
+    /// Whether there is an instance that is not queued. For a waker on a thread that occupies the level, which may then poll it
+    /// at once, without [`wake`](Self::wake) and [`poll`](Self::poll).
+    ///
+    /// Nobody else polls it or ends it meanwhile. It has been polled before, since a spawn queues it; so that the future is there
+    /// was seen with the level. Who wakes it from now on queues it, and it is polled once more.
+    #[inline]
+    pub fn waits(&self) -> bool {
+        // Relaxed: see above.
+        self.state.load(Ordering::Relaxed) & (ALIVE | QUEUED | RETIRED) == ALIVE
+    }
+
+    /// Whether it is `node` of `level`.
+    #[inline]
+    pub fn is_at(&self, level: &'static Level, node: u32) -> bool {
+        core::ptr::eq(self.level, level) && self.node == node
+    }
+
     /// Begins a poll, after the node was taken off the queue or instead of queuing it: the next wake queues it again.
     /// Returns whether there is a future to poll.
     #[inline]
@@ -143,14 +162,14 @@ impl Activation {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::level::RunJob;
-    use crate::{Node, Worker};
+    use crate::{Jobs, Node, Queue, Worker};
 
     fn with_activation(test: impl FnOnce(&Activation)) {
         static WORKER: Worker = Worker::new(1);
         static NODES: [Node; 1] = [Node::new()];
-        static RUN: &RunJob = &|_, _, _| None;
-        static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[], RUN);
+        static QUEUE: Queue = Queue::new();
+        const JOBS: Jobs = Jobs::of(&|_, _, _| None);
+        static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[], JOBS);
         test(&Activation::new(&LEVEL, 0));
     }
 
@@ -182,8 +201,8 @@ mod tests {
             assert!(task.claim() && task.spawned());
             assert!(!task.wake(), "it is queued");
             assert!(task.poll());
-            assert!(task.wake());
-            assert!(!task.wake());
+            assert!(task.waits() && task.wake());
+            assert!(!task.waits() && !task.wake());
         });
     }
 
@@ -192,7 +211,7 @@ mod tests {
         with_activation(|task| {
             assert!(!task.wake());
             assert!(task.claim());
-            assert!(!task.wake(), "there is no future yet");
+            assert!(!task.wake() && !task.waits(), "there is no future yet");
         });
     }
 
@@ -205,7 +224,7 @@ mod tests {
             assert_eq!(unsafe { task.reset() }, None);
             assert!(task.claim() && task.spawned() && task.poll());
             assert!(task.retire(), "it is the caller's to drop");
-            assert!(!task.wake() && !task.claim());
+            assert!(!task.wake() && !task.waits() && !task.claim());
             // SAFETY: a single thread.
             assert_eq!(unsafe { task.reset() }, Some(false), "it did not wait to be polled");
             assert!(!task.is_retired() && task.claim() && task.spawned());

@@ -15,10 +15,13 @@ use crate::timer::Node;
 #[derive(Debug)]
 struct Ends {
     head: u32,
+    /// Of no meaning while there is no head.
     tail: u32,
 }
 
 /// A multi-producer queue of node indices, consumed by the holder of a level.
+///
+/// All its functions are given the same nodes, those of its level.
 ///
 /// On a cache line of its own: a thread that polls reads what is beside it all the time.
 #[derive(Debug)]
@@ -40,11 +43,15 @@ impl Fifo {
     }
 
     /// Adds `node` at the back; any thread. The caller must mark the level ready afterwards.
+    ///
+    /// # Safety
+    /// `node` is one of `nodes`, which are those of every other call.
     #[inline]
-    pub(crate) fn push(&self, nodes: &[Node], node: u32) {
+    pub(crate) unsafe fn push(&self, nodes: &[Node], node: u32) {
         let mut first = self.inbox.load(Ordering::Relaxed);
         loop {
-            let next = &nodes[node as usize].next;
+            // SAFETY: the node is one of these, by this function's contract.
+            let next = unsafe { link(nodes, node) };
             // Not written if it is there already: the line of the node need not come from the CPU that ran it last.
             if next.load(Ordering::Relaxed) != first {
                 next.store(first, Ordering::Relaxed);
@@ -60,15 +67,24 @@ impl Fifo {
     /// Adds `node` at the back, behind everything in the inbox, without an atomic instruction.
     ///
     /// # Safety
-    /// The calling thread must occupy the level.
+    /// As for [`push`](Self::push); and the calling thread must occupy the level.
     #[inline]
     pub(crate) unsafe fn push_own(&self, nodes: &[Node], node: u32) {
-        // SAFETY: the caller occupies the level.
-        unsafe { self.empty_inbox(nodes) };
-        self.ends.with_mut(|ends| {
-            // SAFETY: the caller occupies the level, so no other reference to `ends` exists.
-            append(unsafe { &mut *ends }, nodes, node);
-        });
+        // SAFETY: the caller occupies the level, so no other reference to `ends` exists; the node is one of these.
+        unsafe {
+            self.empty_inbox(nodes);
+            self.ends.with_mut(|ends| append(&mut *ends, nodes, node));
+        }
+    }
+
+    /// [`push_own`](Self::push_own) without a look at the inbox, for who has just seen that it is empty.
+    ///
+    /// # Safety
+    /// As for [`push_own`](Self::push_own).
+    #[inline]
+    pub(crate) unsafe fn append(&self, nodes: &[Node], node: u32) {
+        // SAFETY: the caller occupies the level, so no other reference to `ends` exists; the node is one of these.
+        self.ends.with_mut(|ends| unsafe { append(&mut *ends, nodes, node) });
     }
 
     /// Inserts `node` before the first job that was released later than it was.
@@ -97,7 +113,8 @@ impl Fifo {
                 at = nodes[at as usize - 1].next.load(Ordering::Relaxed);
             }
             if at == 0 {
-                return append(ends, nodes, node);
+                // SAFETY: indexing has found the node among these.
+                return unsafe { append(ends, nodes, node) };
             }
             nodes[node as usize].next.store(at, Ordering::Relaxed);
             match before {
@@ -119,40 +136,49 @@ impl Fifo {
     /// The calling thread must occupy the level.
     #[inline]
     pub(crate) unsafe fn has_jobs(&self) -> bool {
-        // SAFETY: the caller occupies the level, so `ends` is not written meanwhile.
-        self.has_inbox() || self.ends.with(|ends| unsafe { (*ends).head != 0 })
+        // SAFETY: the caller occupies the level, so `ends` is not written meanwhile. In one comparison: mostly neither has any.
+        self.inbox.load(Ordering::Relaxed) | self.ends.with(|ends| unsafe { (*ends).head }) != 0
     }
 
     /// Takes the job at the front.
     ///
     /// # Safety
-    /// The calling thread must occupy the level.
+    /// The calling thread must occupy the level, and `nodes` are those of every other call.
     #[inline]
     pub(crate) unsafe fn pop(&self, nodes: &[Node]) -> Option<u32> {
-        // SAFETY: the caller occupies the level.
-        unsafe { self.empty_inbox(nodes) };
-        self.ends.with_mut(|ends| {
-            // SAFETY: the caller occupies the level, so no other reference to `ends` exists.
-            let ends = unsafe { &mut *ends };
-            let node = ends.head.checked_sub(1)?;
-            ends.head = nodes[node as usize].next.load(Ordering::Relaxed);
-            if ends.head == 0 {
-                ends.tail = 0;
+        // Whatever is added to the queue comes behind what was in the inbox, so what is in the inbox is younger.
+        // SAFETY: the caller occupies the level, so no other reference to `ends` exists; these are its nodes.
+        unsafe {
+            if self.ends.with(|ends| (*ends).head) == 0 {
+                self.empty_inbox(nodes);
             }
-            Some(node)
-        })
+            self.ends.with_mut(|ends| {
+                let ends = &mut *ends;
+                let node = ends.head.checked_sub(1)?;
+                // What is in the queue was pushed, and so is one of the nodes.
+                ends.head = link(nodes, node).load(Ordering::Relaxed);
+                Some(node)
+            })
+        }
     }
 
     /// Moves the inbox behind the queue, in order of arrival.
     ///
     /// # Safety
-    /// The calling thread must occupy the level.
+    /// The calling thread must occupy the level, and `nodes` are those of every other call.
     #[inline]
     unsafe fn empty_inbox(&self, nodes: &[Node]) {
         // A push that this load misses marks the level ready after it, which the holder cannot miss.
-        if self.inbox.load(Ordering::Relaxed) == 0 {
-            return;
+        if self.inbox.load(Ordering::Relaxed) != 0 {
+            // SAFETY: by this function's contract.
+            unsafe { self.take_inbox(nodes) };
         }
+    }
+
+    /// # Safety
+    /// As for [`empty_inbox`](Self::empty_inbox).
+    #[inline(never)]
+    unsafe fn take_inbox(&self, nodes: &[Node]) {
         let mut last_in = self.inbox.swap(0, Ordering::Acquire);
         let mut chain = 0;
         while last_in != 0 {
@@ -166,19 +192,35 @@ impl Fifo {
             let ends = unsafe { &mut *ends };
             while chain != 0 {
                 let next = nodes[chain as usize - 1].next.load(Ordering::Relaxed);
-                append(ends, nodes, chain - 1);
+                // SAFETY: what was in the inbox was pushed, and so is one of the nodes.
+                unsafe { append(ends, nodes, chain - 1) };
                 chain = next;
             }
         });
     }
 }
 
+/// The link of `node`.
+///
+/// # Safety
+/// It is one of `nodes`.
 #[inline]
-fn append(ends: &mut Ends, nodes: &[Node], node: u32) {
-    nodes[node as usize].next.store(0, Ordering::Relaxed);
-    match ends.tail {
-        0 => ends.head = node + 1,
-        tail => nodes[tail as usize - 1].next.store(node + 1, Ordering::Relaxed),
+unsafe fn link(nodes: &[Node], node: u32) -> &AtomicU32 {
+    // SAFETY: it is one of them, by this function's contract.
+    unsafe { &nodes.get_unchecked(node as usize).next }
+}
+
+/// # Safety
+/// `node` is one of `nodes`, and so is what is in the queue.
+#[inline]
+unsafe fn append(ends: &mut Ends, nodes: &[Node], node: u32) {
+    // SAFETY: all of them are among the nodes, by this function's contract; with a head, `tail` is the last one in the queue.
+    unsafe {
+        link(nodes, node).store(0, Ordering::Relaxed);
+        match ends.head {
+            0 => ends.head = node + 1,
+            _ => link(nodes, ends.tail - 1).store(node + 1, Ordering::Relaxed),
+        }
     }
     ends.tail = node + 1;
 }
@@ -196,15 +238,19 @@ mod tests {
     fn arrival_order_across_inbox_and_queue() {
         let nodes: [Node; 6] = Default::default();
         let fifo = Fifo::new();
-        fifo.push(&nodes, 3);
-        fifo.push(&nodes, 1);
+        // SAFETY: they are of no other queue.
+        unsafe { fifo.push(&nodes, 3) };
+        // SAFETY: they are of no other queue.
+        unsafe { fifo.push(&nodes, 1) };
         // SAFETY: a single thread.
         unsafe { fifo.push_own(&nodes, 5) };
-        fifo.push(&nodes, 0);
+        // SAFETY: they are of no other queue.
+        unsafe { fifo.push(&nodes, 0) };
         // SAFETY: a single thread.
         unsafe { fifo.push_own(&nodes, 2) };
         assert_eq!(drain(&fifo, &nodes), [3, 1, 5, 0, 2]);
-        fifo.push(&nodes, 4);
+        // SAFETY: they are of no other queue.
+        unsafe { fifo.push(&nodes, 4) };
         assert_eq!(drain(&fifo, &nodes), [4]);
     }
 
@@ -242,7 +288,8 @@ mod tests {
     fn a_node_leaves_its_link_behind() {
         let nodes: [Node; 3] = Default::default();
         let fifo = Fifo::new();
-        (0..3).for_each(|node| fifo.push(&nodes, node));
+        // SAFETY: they are of no other queue.
+        (0..3).for_each(|node| unsafe { fifo.push(&nodes, node) });
         assert_eq!(drain(&fifo, &nodes), [0, 1, 2]);
         // SAFETY: a single thread.
         unsafe { fifo.push_own(&nodes, 0) };
@@ -250,7 +297,8 @@ mod tests {
         nodes[1].set_time(5);
         // SAFETY: a single thread.
         unsafe { fifo.insert_by_time(&nodes, 1, None) };
-        fifo.push(&nodes, 2);
+        // SAFETY: they are of no other queue.
+        unsafe { fifo.push(&nodes, 2) };
         assert!(fifo.has_inbox());
         assert_eq!(drain(&fifo, &nodes), [1, 2]);
         assert!(!fifo.has_inbox());

@@ -103,6 +103,7 @@ mod tests {
     use crate::{
         CurrentWorker, Duration, Instant, Level, Node, OverrunPolicy, Partition, Periodic, Port, Worker,
     };
+    use crate::{Jobs, Queue};
 
     struct Still;
 
@@ -124,10 +125,11 @@ mod tests {
 
     static GRID: Periodic =
         Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+    static QUEUE: Queue = Queue::new();
     static NODES: [Node; 1] = [const { Node::new() }; 1];
     static WORKER: Worker = Worker::new(1);
     static IDLE: Worker = Worker::new(0);
-    static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[&GRID], &|_, _, _| None);
+    static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[&GRID], Jobs::of(&|_, _, _| None));
     // SAFETY: nothing else uses the level or the workers.
     static PARTITION: Partition<Still> = unsafe { Partition::new(Still, &[&LEVEL], &[&IDLE, &WORKER]) };
 

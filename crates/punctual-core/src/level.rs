@@ -4,11 +4,15 @@
 //! only the level's worker (or the only thread of a partition that polls or runs in virtual time) *keeps its time*: releases
 //! what is due.
 //! That thread is also the only one to run the jobs of a *local* level, so those may share data that is not `Send`.
+//!
+//! What changes of a level is in its [`Queue`] and its nodes; the [`Level`] itself never changes. So code that names the
+//! static of a level has all that it says as constants.
 
 use crate::Instant;
 use crate::atomic::const_new;
 use crate::current::CurrentWorker;
 use crate::fifo::Fifo;
+use crate::jobs::Jobs;
 use crate::periodic::{Due, Periodic};
 use crate::timer::{First, Node};
 use crate::timers::{NEVER, Timers};
@@ -18,23 +22,38 @@ use crate::worker::{ALONE, MAY, Worker};
 /// A recent clock reading, or [stamp](crate::Port::stamp), passed on to save another.
 pub type Stamp = Option<Instant>;
 
-/// Runs the job of a node. Takes the job's start, if known, and returns its end, if it has read the clock.
-///
-/// The executor calls it on a thread that occupies the level, once each time a node was queued by a spawn, a timer or a
-/// periodic task.
-pub type RunJob = dyn Fn(CurrentWorker, u32, Stamp) -> Stamp + Sync;
+/// What changes of a level: the order of its waiting jobs, and its timers.
+#[derive(Debug)]
+pub struct Queue {
+    fifo: Fifo,
+    timers: Timers,
+}
+
+impl Queue {
+    const_new! {
+        /// No job waits and no timer is armed.
+        pub fn new() -> Self {
+            Self { fifo: Fifo::new(), timers: Timers::new() }
+        }
+    }
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 /// A level of a partition.
 pub struct Level {
     level: u8,
     worker: &'static Worker,
+    queue: &'static Queue,
     nodes: &'static [Node],
     periodic: &'static [&'static Periodic],
-    run: &'static RunJob,
+    jobs: Jobs,
     /// The least value of a worker's `calls` with which a spawn on its thread runs a job of this level as a call.
     callers: u8,
-    fifo: Fifo,
-    timers: Timers,
 }
 
 impl core::fmt::Debug for Level {
@@ -43,31 +62,51 @@ impl core::fmt::Debug for Level {
     }
 }
 
+/// The waiting jobs of a level, and what runs them.
+pub(crate) struct Waiting {
+    fifo: &'static Fifo,
+    nodes: &'static [Node],
+    jobs: Jobs,
+}
+
+impl Waiting {
+    /// Takes the job at the front.
+    ///
+    /// # Safety
+    /// The calling thread occupies the level.
+    #[inline]
+    pub(crate) unsafe fn pop(&self) -> Option<u32> {
+        // SAFETY: this thread occupies the level, by this function's contract; see `Level::push`.
+        unsafe { self.fifo.pop(self.nodes) }
+    }
+
+    /// Runs the job of `node`.
+    ///
+    /// # Safety
+    /// The calling thread occupies the level, and has [popped](Self::pop) the node.
+    #[inline]
+    pub(crate) unsafe fn run(&self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
+        // SAFETY: what was popped is one of the level's nodes, for which there are functions, as `Level::new` has checked.
+        unsafe { self.jobs.run(me, node, now) }
+    }
+}
+
 impl Level {
-    const_new! {
-        /// A level whose jobs wait in `nodes` and are run by `run`, normally on `worker`.
-        ///
-        /// # Panics
-        /// If `level` is not in 1..=[`MAX_LEVEL`].
-        pub fn new(
-            level: u8,
-            worker: &'static Worker,
-            nodes: &'static [Node],
-            periodic: &'static [&'static Periodic],
-            run: &'static RunJob,
-        ) -> Self {
-            assert!(level >= 1 && level <= MAX_LEVEL, "levels are numbered from 1 to 28");
-            Self {
-                level,
-                worker,
-                nodes,
-                periodic,
-                run,
-                callers: MAY,
-                fifo: Fifo::new(),
-                timers: Timers::new(),
-            }
-        }
+    /// A level whose jobs wait in `nodes`, in the order of `queue`, and are run by `jobs`, normally on `worker`.
+    ///
+    /// # Panics
+    /// If `level` is not in 1..=[`MAX_LEVEL`], or if `jobs` are not of as many nodes.
+    pub const fn new(
+        level: u8,
+        worker: &'static Worker,
+        queue: &'static Queue,
+        nodes: &'static [Node],
+        periodic: &'static [&'static Periodic],
+        jobs: Jobs,
+    ) -> Self {
+        assert!(level >= 1 && level <= MAX_LEVEL, "levels are numbered from 1 to 28");
+        assert!(jobs.are_of(nodes.len()), "there is a function for the jobs of each node");
+        Self { level, worker, queue, nodes, periodic, jobs, callers: MAY }
     }
 
     /// Makes it a local level: a single thread runs its jobs, see [`keeps_to`](Self::keeps_to).
@@ -125,19 +164,19 @@ impl Level {
     /// Whether the clock releases anything at this level at present.
     #[inline]
     pub(crate) fn is_timed(&self) -> bool {
-        self.timers.next() != NEVER || self.timers.has_changes()
+        self.queue.timers.next() != NEVER || self.queue.timers.has_changes()
     }
 
     /// Whether something may be due at `now`, for all that is known without looking.
     #[inline]
     pub(crate) fn may_be_due(&self, now: u64) -> bool {
-        now >= self.timers.next() || self.timers.has_changes()
+        now >= self.queue.timers.next() || self.queue.timers.has_changes()
     }
 
     /// Whether timers have been armed, cancelled or moved, or grids laid, since the last look at them.
     #[inline]
     pub(crate) fn has_changes(&self) -> bool {
-        self.timers.has_changes()
+        self.queue.timers.has_changes()
     }
 
     /// The next time at which something is due, in ns; [`NEVER`] if there is none.
@@ -146,11 +185,11 @@ impl Level {
     /// The calling thread keeps the level's time.
     #[inline]
     pub(crate) unsafe fn next(&self) -> u64 {
-        if self.timers.has_changes() {
+        if self.queue.timers.has_changes() {
             // SAFETY: this thread keeps the level's time, by this function's contract.
             unsafe { self.take_changes() };
         }
-        self.timers.next()
+        self.queue.timers.next()
     }
 
     /// # Safety
@@ -159,24 +198,32 @@ impl Level {
     unsafe fn take_changes(&self) {
         // SAFETY: this thread keeps the level's time, by this function's contract.
         let timer = unsafe {
-            self.timers.take_changes(self.nodes);
-            self.timers.earliest(self.nodes)
+            self.queue.timers.take_changes(self.nodes);
+            self.queue.timers.earliest(self.nodes)
         };
         let grid = self.periodic.iter().map(|p| p.next()).min().unwrap_or(NEVER);
-        self.timers.set_next(grid.min(timer.map_or(NEVER, |timer| timer.0)));
+        self.queue.timers.set_next(grid.min(timer.map_or(NEVER, |timer| timer.0)));
     }
 
     /// Starts the grids of the periodic tasks.
     pub fn start(&self, start: Instant) {
         if !self.periodic.is_empty() {
             self.periodic.iter().for_each(|p| p.start(start));
-            self.timers.note_grids();
+            self.queue.timers.note_grids();
         }
     }
 
     #[inline]
     pub(crate) fn node(&self, node: u32) -> &Node {
         &self.nodes[node as usize]
+    }
+
+    /// # Safety
+    /// `node` is one of the level's.
+    #[inline]
+    pub(crate) unsafe fn node_unchecked(&self, node: u32) -> &Node {
+        // SAFETY: it is one of these, by this function's contract.
+        unsafe { self.nodes.get_unchecked(node as usize) }
     }
 
     /// When the job of `node`, which is about to run, was released, in ns; 0 if that was not recorded.
@@ -186,25 +233,40 @@ impl Level {
     }
 
     /// Queues a node. The caller, on any thread, marks the level ready afterwards.
+    ///
+    /// # Safety
+    /// `node` is one of the level's.
     #[inline]
-    pub(crate) fn push(&self, node: u32) {
-        self.fifo.push(self.nodes, node);
+    pub(crate) unsafe fn push(&self, node: u32) {
+        // SAFETY: the node is one of these, by this function's contract, and the queue is of no other level's nodes: the
+        // levels of all partitions have queues of their own.
+        unsafe { self.queue.fifo.push(self.nodes, node) }
     }
 
     /// Queues a node without an atomic instruction.
     ///
     /// # Safety
-    /// The calling thread occupies this level by running a job of it.
+    /// `node` is one of the level's, and the calling thread occupies this level by running a job of it.
     #[inline]
     pub(crate) unsafe fn push_own(&self, node: u32) {
-        // SAFETY: this thread occupies the level, by this function's contract.
-        unsafe { self.fifo.push_own(self.nodes, node) }
+        // SAFETY: this thread occupies the level and the node is one of these, by this function's contract; see `push`.
+        unsafe { self.queue.fifo.push_own(self.nodes, node) }
+    }
+
+    /// Queues a node as [`push_own`](Self::push_own) does, if the inbox has just been empty.
+    ///
+    /// # Safety
+    /// As for [`push_own`](Self::push_own).
+    #[inline]
+    pub(crate) unsafe fn append(&self, node: u32) {
+        // SAFETY: this thread occupies the level and the node is one of these, by this function's contract; see `push`.
+        unsafe { self.queue.fifo.append(self.nodes, node) }
     }
 
     /// Whether the inbox has jobs. For the thread that occupies the level or may do so at any time.
     #[inline]
-    pub(crate) fn has_inbox(&self) -> bool {
-        self.fifo.has_inbox()
+    pub fn has_inbox(&self) -> bool {
+        self.queue.fifo.has_inbox()
     }
 
     /// Whether jobs wait.
@@ -214,18 +276,13 @@ impl Level {
     #[inline]
     pub(crate) unsafe fn has_jobs(&self) -> bool {
         // SAFETY: this thread occupies the level, by this function's contract.
-        unsafe { self.fifo.has_jobs() }
+        unsafe { self.queue.fifo.has_jobs() }
     }
 
-    /// Runs the job at the front; `None` if there is none.
-    ///
-    /// # Safety
-    /// The calling thread occupies this level.
+    /// The waiting jobs.
     #[inline]
-    pub(crate) unsafe fn run_next(&self, me: CurrentWorker, now: Stamp) -> Option<Stamp> {
-        // SAFETY: this thread occupies the level, by this function's contract.
-        let node = unsafe { self.fifo.pop(self.nodes) }?;
-        Some((self.run)(me, node, now))
+    pub(crate) fn waiting(&self) -> Waiting {
+        Waiting { fifo: &self.queue.fifo, nodes: self.nodes, jobs: self.jobs }
     }
 
     /// Queues all jobs that are due at `now` in the inbox; returns whether there were any.
@@ -234,6 +291,7 @@ impl Level {
     /// The calling thread keeps the level's time.
     pub(crate) unsafe fn release_due(&self, now: Instant) -> bool {
         // SAFETY: this thread keeps the level's time, by this function's contract.
+        // What is due are nodes of the level.
         unsafe { self.each_due(now, |node| self.push(node)) }
     }
 
@@ -245,7 +303,7 @@ impl Level {
         let mut last = None;
         // SAFETY: this thread keeps the level's time and occupies it, by this function's contract; so what was inserted stays.
         unsafe {
-            self.each_due(now, |node| self.fifo.insert_by_time(self.nodes, node, last.replace(node)));
+            self.each_due(now, |node| self.queue.fifo.insert_by_time(self.nodes, node, last.replace(node)));
         }
     }
 
@@ -263,7 +321,7 @@ impl Level {
             let task = self.periodic.iter().min_by_key(|p| p.next());
             let grid = task.map_or(NEVER, |p| p.next());
             // SAFETY: this thread keeps the level's time, by this function's contract.
-            let timer = unsafe { self.timers.earliest(self.nodes) };
+            let timer = unsafe { self.queue.timers.earliest(self.nodes) };
             match (task, timer) {
                 (Some(task), _) if grid != NEVER && grid <= timer.map_or(NEVER, |t| t.0) && grid <= now => {
                     if let Due::Release(node, time) = task.release() {
@@ -275,13 +333,13 @@ impl Level {
                 (_, Some((time, node))) if time <= now => {
                     // If a concurrent cancel or move wins, the job is not released now.
                     // SAFETY: this thread keeps the level's time, by this function's contract.
-                    if unsafe { self.timers.expire(self.nodes, node) } {
+                    if unsafe { self.queue.timers.expire(self.nodes, node) } {
                         queue(node);
                         any = true;
                     }
                 }
                 _ => {
-                    self.timers.set_next(grid.min(timer.map_or(NEVER, |timer| timer.0)));
+                    self.queue.timers.set_next(grid.min(timer.map_or(NEVER, |timer| timer.0)));
                     return any;
                 }
             }
@@ -289,7 +347,7 @@ impl Level {
     }
 
     pub(crate) fn arm(&self, node: u32, time: Instant) -> u32 {
-        let (key, first) = self.node(node).arm(time.as_ticks(), self.timers.order());
+        let (key, first) = self.node(node).arm(time.as_ticks(), self.queue.timers.order());
         self.note(node, Some(first));
         key
     }
@@ -300,14 +358,14 @@ impl Level {
     }
 
     pub(crate) fn rearm(&self, node: u32, key: u32, time: Instant) -> bool {
-        let first = self.node(node).rearm(key, time.as_ticks(), self.timers.order());
+        let first = self.node(node).rearm(key, time.as_ticks(), self.queue.timers.order());
         self.note(node, first)
     }
 
     /// Notes that `node` has changed, if it has and is not among the changed ones; returns whether it has.
     fn note(&self, node: u32, first: Option<First>) -> bool {
         if first == Some(true) {
-            self.timers.note(self.nodes, node);
+            self.queue.timers.note(self.nodes, node);
         }
         first.is_some()
     }
@@ -318,10 +376,10 @@ impl Level {
     /// No other thread uses the level.
     pub(crate) unsafe fn reset(&self) {
         // SAFETY: no other thread uses the level, by this function's contract.
-        while unsafe { self.fifo.pop(self.nodes) }.is_some() {}
+        while unsafe { self.queue.fifo.pop(self.nodes) }.is_some() {}
         self.periodic.iter().for_each(|p| p.reset());
         // SAFETY: no other thread uses the level, by this function's contract.
-        unsafe { self.timers.reset(self.nodes) };
+        unsafe { self.queue.timers.reset(self.nodes) };
     }
 }
 
@@ -334,7 +392,8 @@ mod tests {
     fn grids_and_timers_end_with_the_clock() {
         static WORKER: Worker = Worker::new(1);
         static NODES: [Node; 2] = [const { Node::new() }; 2];
-        static RUN: &RunJob = &|_, _, _| None;
+        static QUEUE: Queue = Queue::new();
+        const JOBS: Jobs = Jobs::of(&|_, _, _| None);
         // Where an endless grid ends.
         const OVERRUN: fn() = || panic!("released for ever");
         static GRID: Periodic = Periodic::new(
@@ -345,7 +404,7 @@ mod tests {
             OverrunPolicy::Hook,
             Some(OVERRUN),
         );
-        static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[&GRID], RUN);
+        static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[&GRID], JOBS);
         let end = Instant::from_ticks(u64::MAX);
         let released = || {
             let mut released = Vec::new();
@@ -367,7 +426,8 @@ mod tests {
     fn a_grid_goes_before_a_timer_of_the_same_time() {
         static WORKER: Worker = Worker::new(1);
         static NODES: [Node; 2] = [const { Node::new() }; 2];
-        static RUN: &RunJob = &|_, _, _| None;
+        static QUEUE: Queue = Queue::new();
+        const JOBS: Jobs = Jobs::of(&|_, _, _| None);
         static GRID: Periodic = Periodic::new(
             1,
             1,
@@ -376,7 +436,7 @@ mod tests {
             OverrunPolicy::Skip,
             None,
         );
-        static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[&GRID], RUN);
+        static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[&GRID], JOBS);
         let at = Instant::from_ticks;
         LEVEL.arm(0, at(50));
         LEVEL.start(at(50));
@@ -393,8 +453,9 @@ mod tests {
     fn a_level_is_timed_while_something_is_armed() {
         static WORKER: Worker = Worker::new(1);
         static NODES: [Node; 2] = [const { Node::new() }; 2];
-        static RUN: &RunJob = &|_, _, _| None;
-        static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[], RUN);
+        static QUEUE: Queue = Queue::new();
+        const JOBS: Jobs = Jobs::of(&|_, _, _| None);
+        static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[], JOBS);
         let at = Instant::from_ticks;
         // SAFETY: only this test uses the level.
         let next = || unsafe { LEVEL.next() };
@@ -425,9 +486,11 @@ mod tests {
         static WORKER: Worker = Worker::new(1);
         static OTHER: Worker = Worker::new(0);
         static NODES: [Node; 0] = [];
-        static RUN: &RunJob = &|_, _, _| None;
-        static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[], RUN).local();
-        static ORDINARY: Level = Level::new(2, &WORKER, &NODES, &[], RUN);
+        static QUEUE: Queue = Queue::new();
+        const JOBS: Jobs = Jobs::of(&|_, _, _| None);
+        static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[], JOBS).local();
+        static OTHERS: Queue = Queue::new();
+        static ORDINARY: Level = Level::new(2, &WORKER, &OTHERS, &NODES, &[], JOBS);
         // SAFETY: only this test uses the workers.
         let (worker, other) = unsafe { (CurrentWorker::new(&WORKER), CurrentWorker::new(&OTHER)) };
         assert!(LEVEL.keeps_to(worker) && !LEVEL.keeps_to(other) && !ORDINARY.keeps_to(worker));

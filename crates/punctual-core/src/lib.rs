@@ -62,6 +62,7 @@ mod current;
 mod fifo;
 pub mod heartbeat;
 mod interrupt;
+mod jobs;
 mod level;
 mod lifecycle;
 mod lock;
@@ -83,7 +84,8 @@ mod worker;
 
 pub use activation::Activation;
 pub use current::CurrentWorker;
-pub use level::{Level, RunJob, Stamp};
+pub use jobs::{Jobs, Run};
+pub use level::{Level, Queue, Stamp};
 pub use lock::{Locked, Mutex, Resource, several};
 pub use partition::{Partition, Preemption};
 pub use periodic::{OverrunPolicy, Periodic};

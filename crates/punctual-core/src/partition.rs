@@ -43,6 +43,7 @@ use crate::port::Port;
 use crate::timers::NEVER;
 use crate::word::{Word, bit, highest};
 use crate::word_cell::WordCell;
+use crate::worker::POLLS;
 use crate::{Instant, Worker};
 
 /// The word, on cache lines of its own.
@@ -68,8 +69,8 @@ impl<P: Port> Partition<P> {
         /// A partition of these levels (in any order) and all threads that take part in it.
         ///
         /// # Safety
-        /// * No other partition has any of these levels or workers, and none of them is named twice. No two levels have a node in
-        ///   common.
+        /// * No other partition has any of these levels or workers, and none of them is named twice. No two levels have a node or
+        ///   a queue in common.
         /// * The worker of each level is among the workers.
         ///
         /// # Panics
@@ -198,6 +199,15 @@ impl<P: Port> Partition<P> {
         }
     }
 
+    /// [`unwind`](Self::unwind) out of the job of a level; `outer` was running below it.
+    #[cold]
+    fn unwind_job(&'static self, me: CurrentWorker, level: u8, outer: u8) {
+        // The level may have jobs that were queued without a mark. Relaxed: no thread starts the level before it is vacated.
+        self.word.0.fetch_or(Word::ready_bit(level), Ordering::Relaxed);
+        me.set_running(outer);
+        self.unwind(me, level);
+    }
+
     /// Occupies `level` to run its jobs, if it is above the partition's level.
     ///
     /// With `unless_ready`, also fails if jobs of the level are waiting, so that none is overtaken.
@@ -221,12 +231,6 @@ impl<P: Port> Partition<P> {
 
     // ---- the dispatch rules -------------------------------------------------------------------------
 
-    /// Whether a spawn at `level` from `me` may run as a call at all (rules 1, 3, 6 and 7).
-    #[inline]
-    fn may_call(me: CurrentWorker, level: &Level) -> bool {
-        me.is_below(level.number()) && level.number() >= me.base() && me.may_call(level)
-    }
-
     /// Rule 1: occupies `level` for a job that the calling thread runs right now, on the spawner's stack.
     ///
     /// `None` if `level` is not above the partition's level, if jobs of it are waiting, or if this thread
@@ -235,15 +239,35 @@ impl<P: Port> Partition<P> {
     /// # Safety
     /// * `level` is one of this partition's.
     /// * This thread finishes or drops its preemptions in reverse order.
+    // Always: of a level that is constant little is left, which inlining by size does not see.
     #[inline(always)]
     pub unsafe fn preempt(&'static self, me: CurrentWorker, level: &'static Level) -> Option<Preemption<P>> {
         let number = level.number();
+        // Whether a spawn may be a call at all: rules 1, 3, 6 and 7.
+        let calls = me.calls();
+        if !me.is_below(number) || number < me.base() || calls < level.callers() {
+            return None;
+        }
         // Jobs in the inbox of a polled level are waiting, although the level is not marked ready.
-        let overtakes = me.polls() && level.has_inbox();
-        if !Self::may_call(me, level) || overtakes || !self.start(me, number, true) {
+        let overtakes = calls == POLLS && level.has_inbox();
+        if overtakes || !self.start(me, number, true) {
             return None;
         }
         Some(Preemption { running: Running::enter(self, me, number), level })
+    }
+
+    /// The preemption that was [suspended](Preemption::suspend).
+    ///
+    /// # Safety
+    /// It was one of this thread, of `level`, and `outer` is what `suspend` returned; it is resumed once.
+    #[inline]
+    pub unsafe fn resume(
+        &'static self,
+        me: CurrentWorker,
+        level: &'static Level,
+        outer: u8,
+    ) -> Preemption<P> {
+        Preemption { running: Running { partition: self, me, level: level.number(), outer }, level }
     }
 
     /// Runs `job`, which returns its end, as a [`preempt`](Self::preempt)ion.
@@ -277,13 +301,35 @@ impl<P: Port> Partition<P> {
     #[inline]
     pub unsafe fn spawn(&'static self, me: CurrentWorker, level: &'static Level, node: u32) {
         if me.running() == level.number() {
-            // SAFETY: this thread runs a job of the level, so it occupies it; and having occupied it, it
-            // looks at the queue once more before it vacates it, so no ready mark is needed.
-            return unsafe { level.push_own(node) };
+            // SAFETY: this thread runs a job of the level; the rest is this function's contract.
+            return unsafe { self.spawn_own(level, node) };
         }
-        level.push(node);
+        // SAFETY: the node is one of the level's, by this function's contract.
+        unsafe { level.push(node) };
         self.mark_ready(level);
         self.serve(me, None);
+    }
+
+    /// [`spawn`](Self::spawn) from a job of the level itself.
+    ///
+    /// # Safety
+    /// As for [`spawn`](Self::spawn), and the calling thread's innermost job is of `level`.
+    #[inline]
+    pub unsafe fn spawn_own(&'static self, level: &'static Level, node: u32) {
+        // SAFETY: this thread runs a job of the level, so it occupies it; and having occupied it, it
+        // looks at the queue once more before it vacates it, so no ready mark is needed. The node is one of the level's.
+        unsafe { level.push_own(node) };
+    }
+
+    /// [`spawn_own`](Self::spawn_own) if the level's [inbox](Level::has_inbox) has just been empty. Otherwise `node` may overtake
+    /// what is there.
+    ///
+    /// # Safety
+    /// As for [`spawn_own`](Self::spawn_own).
+    #[inline]
+    pub unsafe fn append_own(&'static self, level: &'static Level, node: u32) {
+        // SAFETY: as in `spawn_own`.
+        unsafe { level.append(node) };
     }
 
     /// Queues `node`, whose slot is filled, from a foreign thread; wakes the level's worker if necessary.
@@ -291,7 +337,8 @@ impl<P: Port> Partition<P> {
     /// # Safety
     /// As for [`spawn`](Self::spawn).
     pub unsafe fn spawn_from_outside(&self, level: &'static Level, node: u32) {
-        level.push(node);
+        // SAFETY: the node is one of the level's, by this function's contract.
+        unsafe { level.push(node) };
         if self.polled.load(Ordering::Relaxed) {
             // The polling thread finds the job in the inbox; the word stays in the cache of its CPU.
             return self.port.pushed();
@@ -344,26 +391,58 @@ impl<P: Port> Partition<P> {
 
     /// Runs all jobs of a level that this thread occupies; returns when the last one ended.
     fn drain(&'static self, me: CurrentWorker, level: &'static Level, mut now: Stamp) -> Stamp {
+        let keeps_time = me.polls() || me.is(level.worker());
+        // Looked up once, since the level does not change.
+        let waiting = level.waiting();
         loop {
-            if me.polls() {
-                now = self.look_up(me, level, now);
-            } else if me.is(level.worker()) && level.is_timed() && !self.is_stopping() {
-                let about = now.unwrap_or_else(|| self.port.stamp());
-                now = Some(about);
-                if level.may_be_due(about.as_ticks().saturating_add(P::STAMP_ERROR.as_ticks())) {
-                    // What is due the clock decides, so that nothing is released early.
-                    let time = self.port.now();
-                    // SAFETY: this is the level's worker, and occupies the level.
-                    unsafe { level.release_due_in_place(time) };
-                    now = Some(time);
-                }
+            if keeps_time {
+                now = self.release_between_jobs(me, level, now);
             }
             // SAFETY: this thread occupies the level.
-            match unsafe { level.run_next(me, now) } {
-                Some(end) => now = end,
-                None => return now,
-            }
+            let Some(node) = (unsafe { waiting.pop() }) else { return now };
+            // SAFETY: this thread occupies the level, and has just popped the node.
+            now = unsafe { waiting.run(me, node, now) };
         }
+    }
+
+    /// The end of a preemption of `level`, whose number and outer level these are, if there may be more to do there.
+    // By its parts, so that the preemption needs no place in memory.
+    #[cold]
+    fn drain_and_lower(
+        &'static self,
+        me: CurrentWorker,
+        level: &'static Level,
+        number: u8,
+        outer: u8,
+        end: Stamp,
+    ) {
+        let running = Running { partition: self, me, level: number, outer };
+        let end = self.drain(me, level, end);
+        let word = running.leave();
+        if word.may_need_care() {
+            self.after_lowering(me, word, end);
+        }
+    }
+
+    /// Releases what is due before the next job of a level that this thread occupies and whose time it keeps; returns the
+    /// time, if that is known.
+    #[inline]
+    fn release_between_jobs(&'static self, me: CurrentWorker, level: &'static Level, now: Stamp) -> Stamp {
+        if me.polls() {
+            return self.look_up(me, level, now);
+        }
+        if !level.is_timed() || self.is_stopping() {
+            return now;
+        }
+        let about = now.unwrap_or_else(|| self.port.stamp());
+        if !level.may_be_due(about.as_ticks().saturating_add(P::STAMP_ERROR.as_ticks())) {
+            return Some(about);
+        }
+        // What is due the clock decides, so that nothing is released early.
+        let time = self.port.now();
+        // SAFETY: this is the level's worker, and occupies the level.
+        unsafe { level.release_due_in_place(time) };
+        Some(time)
     }
 
     pub(crate) fn level(&self, number: u8) -> &'static Level {
@@ -540,12 +619,9 @@ impl<P: Port> Running<P> {
 }
 
 impl<P: Port> Drop for Running<P> {
+    #[inline]
     fn drop(&mut self) {
-        // Only on unwinding: the level may have jobs that were queued without a mark. Relaxed: no thread
-        // starts the level before it is vacated.
-        self.partition.word.0.fetch_or(Word::ready_bit(self.level), Ordering::Relaxed);
-        self.me.set_running(self.outer);
-        self.partition.unwind(self.me, self.level);
+        self.partition.unwind_job(self.me, self.level, self.outer);
     }
 }
 
@@ -563,16 +639,28 @@ impl<P: Port> Preemption<P> {
         Self { running: Running::enter(partition, me, level.number()), level }
     }
 
+    /// Takes it apart, so that it can be handed on in a register: it has to be [resumed](Partition::resume). Until then a panic
+    /// leaves the level occupied.
+    #[inline]
+    pub fn suspend(self) -> u8 {
+        let outer = self.running.outer;
+        core::mem::forget(self);
+        outer
+    }
+
     /// Runs all waiting jobs of the level, vacates it, and serves what may start then.
+    // Always: see `preempt`.
     #[inline(always)]
     pub fn finish(self, end: Stamp) {
         let Self { running, level } = self;
         let (partition, me) = (running.partition, running.me);
-        let keeps_time = me.is(level.worker()) && level.is_timed();
         // SAFETY: this thread occupies the level.
-        let more = me.polls() || keeps_time || unsafe { level.has_jobs() };
-        // Mostly there is nothing more, and then `drain` would return `end`.
-        let end = if more { partition.drain(me, level, end) } else { end };
+        if me.polls() || me.is(level.worker()) || unsafe { level.has_jobs() } {
+            let (number, outer) = (running.level, running.outer);
+            core::mem::forget(running);
+            return partition.drain_and_lower(me, level, number, outer, end);
+        }
+        // Mostly there is nothing more.
         let word = running.leave();
         if word.may_need_care() {
             partition.after_lowering(me, word, end);

@@ -210,9 +210,9 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU64};
 
     use super::*;
-    use crate::level::RunJob;
     use crate::word::bit;
     use crate::{Instant, Level, Node, Preemption};
+    use crate::{Jobs, Queue, Stamp};
 
     /// Records the calls.
     #[derive(Debug, Default)]
@@ -269,10 +269,11 @@ mod tests {
     fn with_holder(
         test: impl FnOnce(&'static Partition<Kernel>, CurrentWorker, CurrentWorker, Preemption<Kernel>),
     ) {
-        let run: &RunJob = &|_, _, _| None;
+        let jobs = Jobs::of(&|_, _, _| None);
         let leak = |base| &*Box::leak(Box::new(Worker::new(base)));
         let workers: &'static [&'static Worker] = vec![leak(1), leak(2)].leak();
-        let level = &*Box::leak(Box::new(Level::new(1, workers[0], &[], &[], run)));
+        let queue = Box::leak(Box::new(Queue::new()));
+        let level = &*Box::leak(Box::new(Level::new(1, workers[0], queue, &[], &[], jobs)));
         // SAFETY: they are new, and so in no other partition.
         let partition = unsafe { Partition::new(Kernel::default(), vec![level].leak(), workers) };
         let partition = &*Box::leak(Box::new(partition));
@@ -368,10 +369,11 @@ mod tests {
 
     #[test]
     fn wakes_the_worker_of_a_level_that_waits_for_an_ordinary_thread() {
-        let run: &RunJob = &|_, _, _| None;
+        let jobs = Jobs::of(&|_, _, _| None);
         let workers: &'static [&'static Worker] =
             [0, 1, 2].map(|base| &*Box::leak(Box::new(Worker::new(base)))).to_vec().leak();
-        let level = &*Box::leak(Box::new(Level::new(1, workers[1], &[], &[], run)));
+        let queue = Box::leak(Box::new(Queue::new()));
+        let level = &*Box::leak(Box::new(Level::new(1, workers[1], queue, &[], &[], jobs)));
         // SAFETY: they are new, and so in no other partition.
         let partition = unsafe { Partition::new(Kernel::default(), vec![level].leak(), workers) };
         let partition: &'static Partition<Kernel> = Box::leak(Box::new(partition));
@@ -409,14 +411,15 @@ mod tests {
     #[test]
     fn reads_the_clock_again_after_waking_waiters() {
         static STAMPS: Mutex<Vec<Option<u64>>> = Mutex::new(Vec::new());
-        let run: &RunJob = &|_, _, now| {
+        let jobs = Jobs::of(&|_, _, now: Stamp| {
             STAMPS.lock().unwrap().push(now.map(|now| now.as_ticks()));
             Some(Instant::from_ticks(5))
-        };
+        });
+        let queue = || &*Box::leak(Box::new(Queue::new()));
         let nodes = || &*vec![Node::new()].leak();
         let worker = &*Box::leak(Box::new(Worker::new(1)));
-        let [one, two, three] =
-            [1, 2, 3].map(|number| &*Box::leak(Box::new(Level::new(number, worker, nodes(), &[], run))));
+        let [one, two, three] = [1, 2, 3]
+            .map(|number| &*Box::leak(Box::new(Level::new(number, worker, queue(), nodes(), &[], jobs))));
         // SAFETY: they are new, and so in no other partition.
         let partition =
             unsafe { Partition::new(Kernel::default(), vec![one, two, three].leak(), vec![worker].leak()) };

@@ -11,6 +11,7 @@ use core::mem::MaybeUninit;
 use crate::Instant;
 use crate::atomic::{AtomicU64, Ordering, UnsafeCell};
 use crate::level::Level;
+use crate::timer::Node;
 
 /// The `N` job slots of one task, with `W = N.div_ceil(64)` words of free bits.
 ///
@@ -21,7 +22,8 @@ pub struct Slots<A, const N: usize, const W: usize> {
     level: &'static Level,
     /// The node of slot 0; the nodes of a task are adjacent.
     base: u32,
-    used: [AtomicU64; W],
+    /// A bit for each slot that is free.
+    free: [AtomicU64; W],
     args: [UnsafeCell<MaybeUninit<A>>; N],
 }
 
@@ -52,7 +54,14 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         Self {
             level,
             base,
-            used: [const { AtomicU64::new(0) }; W],
+            free: {
+                let (mut free, mut word) = ([const { AtomicU64::new(u64::MAX) }; W], N / 64);
+                while word < W {
+                    free[word] = AtomicU64::new((1 << (N % 64)) - 1);
+                    word += 1;
+                }
+                free
+            },
             args: [const { UnsafeCell::new(MaybeUninit::uninit()) }; N],
         }
     }
@@ -67,7 +76,9 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         Self {
             level,
             base,
-            used: core::array::from_fn(|_| AtomicU64::new(0)),
+            free: core::array::from_fn(|word| {
+                AtomicU64::new(if N - word * 64 >= 64 { u64::MAX } else { (1 << (N % 64)) - 1 })
+            }),
             args: core::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())),
         }
     }
@@ -78,16 +89,41 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         self.level
     }
 
+    /// Whether these are the slots whose nodes start at `base` in `level`.
+    #[inline]
+    pub fn are_at(&self, level: &'static Level, base: u32) -> bool {
+        core::ptr::eq(self.level, level) && self.base == base
+    }
+
     /// Stores the arguments of a job released at `release` (ns, 0 if nobody looked at the clock); returns its node.
     ///
     /// # Errors
     /// Gives the arguments back if every slot is taken.
     #[inline]
     pub fn put(&self, args: A, release: u64) -> Result<u32, A> {
+        self.place(args, |node| node.set_time(release))
+    }
+
+    /// [`put`](Self::put) on the CPU of the level, in whose cache the node is or will be.
+    ///
+    /// # Errors
+    /// Gives the arguments back if every slot is taken.
+    #[inline]
+    pub fn put_here(&self, args: A, release: u64) -> Result<u32, A> {
+        self.place(args, |node| node.write_time(release))
+    }
+
+    #[inline]
+    fn place(&self, args: A, note: impl FnOnce(&Node)) -> Result<u32, A> {
+        // Before the slot is claimed, so that they may be constants.
+        let (level, base) = (self.level, self.base);
         let Some(slot) = self.claim() else { return Err(args) };
-        self.write(slot, args);
-        self.level.node(self.base + slot).set_time(release);
-        Ok(self.base + slot)
+        // SAFETY: this thread has just claimed the slot. The level has a node for each slot, as `new` has checked.
+        unsafe {
+            self.write(slot, args);
+            note(level.node_unchecked(base + slot));
+        }
+        Ok(base + slot)
     }
 
     /// Stores the arguments of a job to be released at `time`.
@@ -98,7 +134,8 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// Gives the arguments back if every slot is taken.
     pub fn arm(&self, args: A, time: Instant) -> Result<Armed, A> {
         let Some(slot) = self.claim() else { return Err(args) };
-        self.write(slot, args);
+        // SAFETY: this thread has just claimed the slot.
+        unsafe { self.write(slot, args) };
         Ok(Armed { slot, key: self.level.arm(self.base + slot, time) })
     }
 
@@ -122,12 +159,18 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// Takes the job of `node` out of its slot: its arguments and its release time (ns, 0 if nobody looked at the clock).
     ///
     /// # Safety
-    /// The level's [`RunJob`](crate::RunJob) was called with `node`, which is one of this task's, and takes it once.
+    /// The level's [`Run`](crate::Run) was called with `node`, which is one of this task's, and takes it once.
     #[inline]
     pub unsafe fn take(&self, node: u32) -> (A, u64) {
-        let release = self.level.node(node).time();
-        // SAFETY: popping a node hands its slot over to the thread that popped it.
-        (unsafe { self.read(node - self.base) }, release)
+        // Before the slot is free, so that the level may be a constant.
+        let level = self.level;
+        // SAFETY: the node is one of this task's, by this function's contract, and popping it hands its slot over to the
+        // thread that popped it.
+        unsafe {
+            // Before the slot is free: its next owner writes the time.
+            let release = level.node_unchecked(node).time();
+            (self.read(node - self.base), release)
+        }
     }
 
     /// Whether `node` is one of this task's.
@@ -143,7 +186,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     pub unsafe fn clear(&self, mut each: impl FnMut(A)) -> u32 {
         let mut cleared = 0;
         for slot in 0..N as u32 {
-            if self.used[slot as usize / 64].load(Ordering::Relaxed) & (1 << (slot % 64)) != 0 {
+            if self.free[slot as usize / 64].load(Ordering::Relaxed) & (1 << (slot % 64)) == 0 {
                 // SAFETY: with no spawn in progress a taken slot holds arguments.
                 each(unsafe { self.read(slot) });
                 cleared += 1;
@@ -154,38 +197,44 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
 
     #[inline]
     fn claim(&self) -> Option<u32> {
-        for (w, word) in self.used.iter().enumerate() {
-            let beyond = if N - w * 64 >= 64 { 0 } else { u64::MAX << (N - w * 64) };
-            let mut used = word.load(Ordering::Relaxed);
-            while used | beyond != u64::MAX {
-                let free = (used | beyond).trailing_ones();
+        for (w, word) in self.free.iter().enumerate() {
+            let mut free = word.load(Ordering::Relaxed);
+            while free != 0 {
                 // Acquire: the previous owner has finished reading the slot.
-                match word.compare_exchange_weak(used, used | 1 << free, Ordering::Acquire, Ordering::Relaxed)
-                {
-                    Ok(_) => return Some(w as u32 * 64 + free),
-                    Err(now) => used = now,
+                match word.compare_exchange_weak(
+                    free,
+                    free & (free - 1),
+                    Ordering::Acquire,
+                    Ordering::Relaxed,
+                ) {
+                    Ok(_) => return Some(w as u32 * 64 + free.trailing_zeros()),
+                    Err(now) => free = now,
                 }
             }
         }
         None
     }
 
+    /// # Safety
+    /// The calling thread has claimed the slot.
     #[inline]
-    fn write(&self, slot: u32, args: A) {
-        self.args[slot as usize].with_mut(|cell| {
-            // SAFETY: the slot was just claimed, so this thread is its only user.
-            unsafe { (*cell).write(args) };
-        });
+    unsafe fn write(&self, slot: u32, args: A) {
+        // SAFETY: what was claimed is one of the slots, and this thread is its only user.
+        unsafe { self.args.get_unchecked(slot as usize).with_mut(|cell| _ = (*cell).write(args)) };
     }
 
     /// # Safety
     /// The calling thread owns the slot and the slot holds arguments.
     #[inline]
     unsafe fn read(&self, slot: u32) -> A {
-        // SAFETY: this thread owns the slot, which holds arguments, by this function's contract.
-        let args = self.args[slot as usize].with(|cell| unsafe { (*cell).assume_init_read() });
+        // SAFETY: this thread owns the slot, which is one of these and holds arguments, by this function's contract; so there
+        // is a word with its bit.
+        let (args, free) = unsafe {
+            let args = self.args.get_unchecked(slot as usize).with(|cell| (*cell).assume_init_read());
+            (args, self.free.get_unchecked(slot as usize / 64))
+        };
         // Release: the next owner writes the slot after this read.
-        self.used[slot as usize / 64].fetch_and(!(1 << (slot % 64)), Ordering::Release);
+        free.fetch_or(1 << (slot % 64), Ordering::Release);
         args
     }
 }
@@ -195,18 +244,22 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::level::RunJob;
-    use crate::{Node, Worker};
+    use crate::{Jobs, Node, Queue, Worker};
 
     static WORKER: Worker = Worker::new(1);
-    static RUN: &RunJob = &|_, _, _| None;
+    const JOBS: Jobs = Jobs::of(&|_, _, _| None);
+
+    /// A level of no other test.
+    fn level(nodes: &'static [Node]) -> &'static Level {
+        let queue = Box::leak(Box::new(Queue::new()));
+        Box::leak(Box::new(Level::new(1, &WORKER, queue, nodes, &[], JOBS)))
+    }
 
     /// Slots whose nodes come after one of another task.
     fn slots<A, const N: usize, const W: usize>() -> Slots<A, N, W> {
         let nodes: &'static [Node] = (0..=N).map(|_| Node::new()).collect::<Vec<_>>().leak();
-        let level = Box::leak(Box::new(Level::new(1, &WORKER, nodes, &[], RUN)));
         // SAFETY: nothing else uses the level.
-        unsafe { Slots::new(level, 1) }
+        unsafe { Slots::new(level(nodes), 1) }
     }
 
     fn every_slot_is_used<const N: usize, const W: usize>() {
@@ -264,8 +317,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a node for each slot")]
     fn slots_without_nodes_are_refused() {
-        let level = Box::leak(Box::new(Level::new(1, &WORKER, &[], &[], RUN)));
         // SAFETY: nothing else uses the level.
-        unsafe { Slots::<(), 1, 1>::new(level, 0) };
+        unsafe { Slots::<(), 1, 1>::new(level(&[]), 0) };
     }
 }

@@ -64,8 +64,13 @@ impl Node {
     pub(crate) fn set_time(&self, time: u64) {
         // Not written if it is there already, as where nobody measures: see `Fifo::push`.
         if self.time() != time {
-            self.time.store(time, Ordering::Relaxed);
+            self.write_time(time);
         }
+    }
+
+    #[inline]
+    pub(crate) fn write_time(&self, time: u64) {
+        self.time.store(time, Ordering::Relaxed);
     }
 
     /// Arms an idle node that the caller owns; returns the key that cancels this arming and no later one.

@@ -136,7 +136,8 @@ impl Word {
     /// misses a case: if the highest ready level is above the highest occupied one, then so is the number.
     #[inline]
     pub(crate) const fn may_need_care(self) -> bool {
-        self.ready() > self.occupied() || self.waiters() != 0
+        // The number of waiters stands above the ready levels.
+        self.0 >> READY_SHIFT > self.occupied() as u64
     }
 
     pub(crate) const fn ready_bit(level: u8) -> u64 {

@@ -111,7 +111,13 @@ impl Worker {
     /// Whether a spawn on this thread may run a job of `level` as a call on its stack (rules 6 and 7).
     #[inline]
     pub fn may_call(&self, level: &Level) -> bool {
-        self.calls.load(Ordering::Relaxed) >= level.callers()
+        self.calls() >= level.callers()
+    }
+
+    /// [`NEVER`], [`MAY`], [`ALONE`] or [`POLLS`].
+    #[inline]
+    pub(crate) fn calls(&self) -> u8 {
+        self.calls.load(Ordering::Relaxed)
     }
 
     /// Allows or forbids spawns on this thread to run jobs as calls, except those of local levels. May be called on any

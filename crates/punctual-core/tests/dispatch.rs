@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use punctual_core::sync::{AtomicU32, AtomicU64, Ordering};
 use punctual_core::{
-    CurrentWorker, Duration, Instant, Level, Locked, MAX_LEVEL, Mutex as _, Node, OverrunPolicy, Partition,
-    Periodic, Port, Resource, Slots, Stamp, Word, Worker,
+    CurrentWorker, Duration, Instant, Jobs, Level, Locked, MAX_LEVEL, Mutex as _, Node, OverrunPolicy,
+    Partition, Periodic, Port, Queue, Resource, Slots, Stamp, Word, Worker,
 };
 
 fn at(time: u64) -> Instant {
@@ -87,7 +87,9 @@ fn rig_with(bases: &[u8], levels: &[(u8, u8, Job)], grids: &[&'static Periodic])
         };
         let worker = workers.iter().find(|worker| worker.base() == base).unwrap();
         let nodes: &'static [Node] = (0..4).map(|_| Node::new()).collect::<Vec<_>>().leak();
-        &*Box::leak(Box::new(Level::new(number, worker, nodes, grids, Box::leak(Box::new(run)))))
+        let queue = Box::leak(Box::new(Queue::new()));
+        let jobs = Jobs::of(Box::leak(Box::new(run)));
+        &*Box::leak(Box::new(Level::new(number, worker, queue, nodes, grids, jobs)))
     });
     let levels: &'static [&'static Level] = levels.collect::<Vec<_>>().leak();
     // SAFETY: all of them are new, and this is their only partition.
@@ -568,8 +570,9 @@ fn the_last_job_runs_at_its_level_and_what_it_releases_there_after_it() {
 fn a_level_of_another_partition_is_not_worked() {
     let rig = rig(&[1], &[(1, 1, NOTHING)]);
     let me = rig.worker(1);
-    let run: &'static punctual_core::RunJob = &|_, _, _| None;
-    rig.partition.work(me, Box::leak(Box::new(Level::new(1, me.worker(), &[], &[], run))));
+    let queue = Box::leak(Box::new(Queue::new()));
+    let jobs = Jobs::of(&|_, _, _| None);
+    rig.partition.work(me, Box::leak(Box::new(Level::new(1, me.worker(), queue, &[], &[], jobs))));
 }
 
 #[test]
@@ -589,8 +592,9 @@ fn a_partition_has_at_most_254_threads() {
 fn levels_are_numbered_from_1_to_28() {
     let level = |number| {
         static WORKER: Worker = Worker::new(1);
-        let run: &'static punctual_core::RunJob = &|_, _, _| None;
-        catch_unwind(AssertUnwindSafe(|| _ = Level::new(number, &WORKER, &[], &[], run))).is_ok()
+        static QUEUE: Queue = Queue::new();
+        let jobs = Jobs::of(&|_, _, _| None);
+        catch_unwind(AssertUnwindSafe(|| _ = Level::new(number, &WORKER, &QUEUE, &[], &[], jobs))).is_ok()
     };
     assert_eq!([0, 1, 28, 29].map(level), [false, true, true, false]);
 }

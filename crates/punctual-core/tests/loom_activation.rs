@@ -106,6 +106,47 @@ fn a_next_instance_under_a_stale_waker() {
     });
 }
 
+/// A task is spawned, and spawned anew, while a waker that occupies the level polls what waits: the storage has one user.
+#[test]
+fn a_waker_that_occupies_the_level_polls_what_waits() {
+    check(3, |arena| {
+        let storage = arena.put(Region::new());
+        let polled = arena.put(AtomicU32::new(0));
+        let poll = move |task: &Activation| {
+            storage.enter();
+            // The second poll completes the instance.
+            if polled.fetch_add(1, Ordering::Relaxed) == 1 {
+                task.end_polls();
+                storage.enter();
+                task.completed();
+            }
+        };
+        let (p, task) = task(arena, poll);
+        let spawner = start(9, move || {
+            for _ in 0..2 {
+                if task.claim() {
+                    storage.enter();
+                    queue(p, task, task.spawned());
+                }
+            }
+        });
+        let runner = start(1, move || {
+            serve(p, task);
+            let job = || {
+                if task.waits() {
+                    poll(task);
+                }
+                None
+            };
+            let _ = p.call(task.level().worker(), task.level(), job);
+        });
+        spawner.join().unwrap();
+        runner.join().unwrap();
+        serve(p, task);
+        assert!(polled.load(Ordering::Relaxed) >= 1, "what was spawned is polled");
+    });
+}
+
 /// A waker that is to queue the node does so after the runner has taken it off the queue: it writes the node's link.
 #[test]
 fn who_is_to_queue_it_comes_after_who_took_it_off_the_queue() {

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use loom::cell::UnsafeCell;
 use loom_support::{Arena, Model, ModelPort, Region, check, current, i_am, level, partition, start, worker};
-use punctual_core::{Activation, CurrentWorker, Level, Locked, Mutex, Node, Port, Resource, Worker};
+use punctual_core::{
+    Activation, CurrentWorker, Jobs, Level, Locked, Mutex, Node, Port, Queue, Resource, Worker,
+};
 
 /// What the jobs of a model need; the partition is known only after its levels.
 struct App {
@@ -62,7 +64,7 @@ fn local(arena: &Arena, app: &'static App, nodes: usize) -> (&'static Level, &'s
         None
     });
     let nodes = arena.put((0..nodes).map(|_| Node::new()).collect::<Vec<_>>());
-    (arena.put(Level::new(2, w2, nodes, &[], run).local()), w2)
+    (arena.put(Level::new(2, w2, arena.put(Queue::new()), nodes, &[], Jobs::of(run)).local()), w2)
 }
 
 /// As a spawn in an app: a call if that may be, or else through the queue.
@@ -162,7 +164,8 @@ fn an_instance_that_comes_while_its_level_ends() {
             None
         });
         let nodes = arena.put([Node::new()]);
-        let l1: &'static Level = arena.put(Level::new(1, w1, nodes, &[], run).local());
+        let l1: &'static Level =
+            arena.put(Level::new(1, w1, arena.put(Queue::new()), nodes, &[], Jobs::of(run)).local());
         let task: &'static Activation = arena.put(Activation::new(l1, 0));
         linked.set(task).unwrap();
         let p = partition(arena, ModelPort::new(1, false), &[l1], &[w1]);
@@ -199,8 +202,9 @@ fn what_comes_last_at_a_level_excludes_the_ceiling() {
     check(3, |arena| {
         let region = arena.put(Resource::with_value(Region::new()));
         let (idle, w1) = (worker(arena, 0, 1, false), worker(arena, 1, 2, true));
-        let run = arena.put(|_: CurrentWorker, _: u32, _| None);
-        let l1: &'static Level = arena.put(Level::new(1, w1, &[], &[], run).local());
+        let jobs = Jobs::of(&|_, _, _| None);
+        let l1: &'static Level =
+            arena.put(Level::new(1, w1, arena.put(Queue::new()), &[], &[], jobs).local());
         let p = partition(arena, ModelPort::new(2, false), &[l1], &[idle, w1]);
         i_am(1);
         let ends = start(2, move || {
@@ -220,8 +224,9 @@ fn what_comes_last_at_a_level_locks() {
     check(2, |arena| {
         let region = arena.put(Resource::with_value(Region::new()));
         let (w1, w2) = (worker(arena, 1, 1, true), worker(arena, 2, 2, true));
-        let run = arena.put(|_: CurrentWorker, _: u32, _| None);
-        let l1: &'static Level = arena.put(Level::new(1, w1, &[], &[], run).local());
+        let jobs = Jobs::of(&|_, _, _| None);
+        let l1: &'static Level =
+            arena.put(Level::new(1, w1, arena.put(Queue::new()), &[], &[], jobs).local());
         let l2 = level(arena, 2, w2, 1, move |_, _| {
             // SAFETY: the resource is filled, and its ceiling is this job's level.
             unsafe { region.get_mut() }.enter();

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use punctual_core::sync::AtomicU32 as Futex;
-use punctual_core::{CurrentWorker, Instant, Level, Node, Partition, Port, RunJob, Word, Worker};
+use punctual_core::{CurrentWorker, Instant, Jobs, Level, Node, Partition, Port, Queue, Word, Worker};
 
 /// One thread, which never waits.
 struct Alone;
@@ -35,14 +35,15 @@ impl Port for Alone {
 
 static WORKER: Worker = Worker::new(1);
 static NODES: [Node; 2] = [const { Node::new() }; 2];
-static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[], RUN);
+static QUEUE: Queue = Queue::new();
+static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[], JOBS);
 // SAFETY: the only partition, with the only level and its worker.
 static PARTITION: Partition<Alone> = unsafe { Partition::new(Alone, &[&LEVEL], &[&WORKER]) };
 static RAN: AtomicU32 = AtomicU32::new(0);
 static WOKEN: AtomicU32 = AtomicU32::new(0);
 static LEVEL_WHEN_TOLD: AtomicU32 = AtomicU32::new(0);
 
-static RUN: &RunJob = &|me, node, _| {
+const JOBS: Jobs = Jobs::of(&|me, node, _| {
     RAN.fetch_add(1, Ordering::Relaxed);
     if node == 0 {
         spawn(me, 1);
@@ -50,7 +51,7 @@ static RUN: &RunJob = &|me, node, _| {
         std::panic::resume_unwind(Box::new("the job fails"));
     }
     None
-};
+});
 
 fn spawn(me: CurrentWorker, node: u32) {
     // SAFETY: each of the level's two nodes is spawned once.

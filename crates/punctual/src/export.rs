@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 pub use punctual_core::several;
 pub use punctual_core::{
-    Armed, CurrentWorker, Duration, Instant, Level, Locked, Node, OverrunPolicy, Periodic, Resource, Stamp,
-    WaitSlot, Worker,
+    Armed, CurrentWorker, Duration, Instant, Jobs, Level, Locked, Node, OverrunPolicy, Periodic, Queue,
+    Resource, Run, Stamp, WaitSlot, Worker,
 };
 
 #[cfg(feature = "std")]
@@ -63,14 +63,11 @@ pub fn run<A: App>(
     crate::app::run::run(runtime, config, app, crate::task::costs::measure)
 }
 
-/// Runs the job of a node: see [`Task::run`] and its like.
-pub type Run = unsafe fn(CurrentWorker, u32, Stamp) -> Stamp;
-
 /// What is at the place of a node whose task is configured out, and so is never queued.
 ///
 /// # Safety
 /// As for what it stands for.
-pub unsafe fn of_no_task(_: CurrentWorker, _: u32, _: Stamp) -> Stamp {
+pub unsafe fn of_no_task(_: CurrentWorker, _: u32, _: Stamp, _: *const ()) -> Stamp {
     unreachable!("every node that is queued belongs to a task")
 }
 

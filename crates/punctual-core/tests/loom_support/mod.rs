@@ -15,7 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use awake::Ending;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, Ordering};
-use punctual_core::{CurrentWorker, Instant, Level, Node, Partition, Periodic, Slots, Stamp, Worker};
+use punctual_core::{
+    CurrentWorker, Instant, Jobs, Level, Node, Partition, Periodic, Queue, Slots, Stamp, Worker,
+};
 
 pub(crate) use arena::Arena;
 pub(crate) use port::ModelPort;
@@ -151,7 +153,8 @@ pub(crate) fn level_with(
         job(me.worker(), node);
         None
     });
-    arena.put(Level::new(number, worker, nodes, periodic, run))
+    let queue = arena.put(Queue::new());
+    arena.put(Level::new(number, worker, queue, nodes, periodic, Jobs::of(run)))
 }
 
 /// The job slots of the only task of `level`.

@@ -19,24 +19,31 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
 
 fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usize]) -> TokenStream {
     let quiet = quiet();
-    let [worker, nodes, statik, run] =
-        ["worker", "nodes", "level", "run"].map(|what| names::level(what, partition, level));
-    let [me, node, now, table, filled] = ["me", "node", "now", "table", "filled"].map(names::var);
+    let [worker, queue, nodes, statik, run] =
+        ["worker", "queue", "nodes", "level", "run"].map(|what| names::level(what, partition, level));
+    let [me, node, now, table_name, filled] = ["me", "node", "now", "table", "filled"].map(names::var);
     let own: usize = tasks.iter().map(|&task| nodes_of(&app.tasks[task])).sum();
     let each = || tasks.iter().map(|&task| &app.tasks[task]);
     let timers = timers_of(each());
     let count = own + timers;
+    let function = |body: TokenStream| {
+        quote! {
+            unsafe fn #run(
+                #me: ::punctual::export::CurrentWorker,
+                #node: ::core::primitive::u32,
+                #now: ::punctual::export::Stamp,
+                _: *const (),
+            ) -> ::punctual::export::Stamp {
+                #body
+            }
+        }
+    };
     let entry = |cfgs: &[syn::Attribute], base: usize, nodes: usize, body: TokenStream| {
+        let function = function(body);
         quote! {
             #(#cfgs)*
             {
-                unsafe fn #run(
-                    #me: ::punctual::export::CurrentWorker,
-                    #node: ::core::primitive::u32,
-                    #now: ::punctual::export::Stamp,
-                ) -> ::punctual::export::Stamp {
-                    #body
-                }
+                #function
                 #filled = ::punctual::export::fill(#filled, #base, #nodes, #run);
             }
         }
@@ -77,44 +84,52 @@ fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usi
         (task, base(app, analysis, index) as usize, body)
     });
     let of_tasks: Vec<_> = of_tasks.collect();
-    let dispatch = match &*of_tasks {
-        [(task, _, body)] if waking.is_none() && task.handler.cfgs.is_empty() => body.clone(),
+    let table = match &*of_tasks {
+        [(task, _, body)] if waking.is_none() && task.handler.cfgs.is_empty() => {
+            let function = function(body.clone());
+            quote! {
+                #quiet const #table_name: [::punctual::export::Run; 1] = {
+                    #function
+                    [#run]
+                };
+            }
+        }
         _ => {
             let entries = of_tasks
                 .iter()
                 .map(|(task, base, body)| entry(&task.handler.cfgs, *base, nodes_of(task), body.clone()));
             quote! {
                 // By node and not by task, so that it takes the same for each of many tasks.
-                const #table: [::punctual::export::Run; #count] = {
+                #quiet const #table_name: [::punctual::export::Run; #count] = {
                     let mut #filled = [::punctual::export::of_no_task as ::punctual::export::Run; #count];
                     #(#entries)*
                     #waking
                     #filled
                 };
-                // The executor has popped the node and occupies the level.
-                unsafe { #table[#node as ::core::primitive::usize](#me, #node, #now) }
             }
         }
     };
-    let mut level_value =
-        quote!(::punctual::export::Level::new(#level, &#worker, &#nodes, &[#(#periodic),*], &#run));
+    let mut level_value = quote! {
+        {
+            #table
+            ::punctual::export::Level::new(
+                #level, &#worker, &#queue, &#nodes, &[#(#periodic),*],
+                // Each function runs the jobs of the nodes at which it stands.
+                unsafe { ::punctual::export::Jobs::by_node(&#table_name) }
+            )
+        }
+    };
     if analysis.is_local(app, partition, level) {
         level_value = quote!(::punctual::export::Level::local(#level_value));
     }
     quote! {
         #timers
         #quiet static #worker: ::punctual::export::Worker = ::punctual::export::Worker::new(#level);
+        #quiet static #queue: ::punctual::export::Queue = ::punctual::export::Queue::new();
         #quiet static #nodes: [::punctual::export::Node; #count] =
             [const { ::punctual::export::Node::new() }; #count];
         #quiet static #statik: ::punctual::export::Level =
             #level_value;
-        #quiet fn #run(
-            #me: ::punctual::export::CurrentWorker,
-            #node: ::core::primitive::u32,
-            #now: ::punctual::export::Stamp,
-        ) -> ::punctual::export::Stamp {
-            #dispatch
-        }
     }
 }
 

@@ -59,7 +59,10 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
     let (handler, quiet) = (&task.handler, quiet());
     let (cfgs, ident, level) = (&handler.cfgs, &handler.ident, task.priority);
     let (body, runtime, name) = (names::body(ident), names::sole("runtime"), names::plain(ident));
-    let partition = names::partition("partition", analysis.partition_of_task[index]);
+    let partition_index = analysis.partition_of_task[index];
+    let partition = names::partition("partition", partition_index);
+    let (in_level, base) =
+        (names::level("level", partition_index, level), levels::base(app, analysis, index));
     let (args, call, more) = match task.kind {
         TaskKind::Async => (quote!(()), futures::call(task), futures::body(app, analysis, task)),
         _ => (args_type(handler), call(app, analysis, handler), bound(app, task)),
@@ -103,6 +106,11 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
             #[inline(always)]
             fn partition() -> &'static ::punctual::export::PartitionState {
                 &#partition
+            }
+
+            #[inline(always)]
+            fn place() -> (&'static ::punctual::export::Level, ::core::primitive::u32) {
+                (&#in_level, #base)
             }
 
             #[inline(always)]
@@ -294,7 +302,7 @@ fn release(task: &Task) -> TokenStream {
                 /// # Errors
                 /// `SpawnError` if the capacity is used up, if it is too early and such releases are refused, or, from a
                 /// thread that is not the app's, if the app is not running.
-                #(#cfgs)* #quiet #[inline]
+                #(#cfgs)* #quiet #[inline(always)]
                 pub fn #spawn(#params) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
                     ::punctual::export::Task::spawn(&#place, #value)
                 }

@@ -1,6 +1,7 @@
 //! The partition and the worker of the calling thread.
 
 use std::cell::Cell;
+use std::ptr;
 
 use punctual_core::{CurrentWorker, Worker};
 use punctual_sync::{PcpGroup, pcp};
@@ -11,9 +12,17 @@ use crate::app::runtime::Runtime;
 use crate::app::spawn_gate::GatePass;
 
 thread_local! {
-    static CURRENT: Cell<Option<(&'static PartitionState, CurrentWorker)>> = const { Cell::new(None) };
+    static CURRENT: Cell<Here> = const { Cell::new(Here { partition: ptr::null(), worker: None }) };
     static CEILING_MEMBER: Cell<Option<&'static pcp::Member<'static>>> = const { Cell::new(None) };
     static ENDING: Cell<Option<&'static Runtime>> = const { Cell::new(None) };
+}
+
+/// Where a thread is. A spawn compares the partition, and needs no further look if it is that.
+#[derive(Debug, Clone, Copy)]
+struct Here {
+    /// Null, or from a `&'static PartitionState`; then there is a worker.
+    partition: *const PartitionState,
+    worker: Option<CurrentWorker>,
 }
 
 /// The calling thread is the only one left of a run until this is dropped.
@@ -42,7 +51,7 @@ impl Drop for LastThread {
 /// Whether the calling thread is the only one left of a run of `runtime`; see [`LastThread::of`].
 #[cold]
 pub(crate) fn is_last_of(runtime: &'static Runtime) -> bool {
-    ENDING.get().is_some_and(|ending| std::ptr::eq(ending, runtime))
+    ENDING.get().is_some_and(|ending| ptr::eq(ending, runtime))
 }
 
 /// Makes the calling thread a thread of `partition` until dropped.
@@ -51,12 +60,12 @@ pub(crate) struct Member {
     _membership: Option<Membership>,
     _watched: Option<WatchedThread>,
     /// The thread's previous partition: an app may run another app.
-    before: Option<(&'static PartitionState, CurrentWorker)>,
+    before: Here,
 }
 
 impl Member {
     pub(crate) fn join(partition: &'static PartitionState, worker: CurrentWorker) -> Self {
-        let before = CURRENT.replace(Some((partition, worker)));
+        let before = CURRENT.replace(Here { partition, worker: Some(worker) });
         let ceilings = partition.runtime.ceilings.filter(|_| !partition.core.port().is_virtual());
         Self {
             _membership: ceilings.map(|ceilings| Membership::join(ceilings, &worker)),
@@ -110,13 +119,17 @@ pub(crate) fn ceiling_member() -> Option<&'static pcp::Member<'static>> {
 /// The partition of the calling thread and its worker, if it is a thread of an app.
 #[inline]
 pub(crate) fn get() -> Option<(&'static PartitionState, CurrentWorker)> {
-    CURRENT.get()
+    let Here { partition, worker } = CURRENT.get();
+    // SAFETY: null, or from a reference that lasts.
+    Some((unsafe { partition.as_ref() }?, worker?))
 }
 
 /// The worker of the calling thread, if it is a thread of `partition`.
 #[inline]
 pub(crate) fn worker_of(partition: &'static PartitionState) -> Option<CurrentWorker> {
-    CURRENT.get().filter(|(p, _)| std::ptr::eq(*p, partition)).map(|(_, worker)| worker)
+    let here = CURRENT.get();
+    // SAFETY: with a partition there is a worker.
+    ptr::eq(here.partition, partition).then(|| unsafe { here.worker.unwrap_unchecked() })
 }
 
 /// The right to release jobs in an app that is not stopping, while this lives.
@@ -140,5 +153,5 @@ pub(crate) fn enter(runtime: &'static Runtime) -> Option<Entry<'static>> {
 /// Whether the calling thread is one of `runtime`'s.
 #[inline]
 pub(crate) fn is_of(runtime: &'static Runtime) -> bool {
-    CURRENT.get().is_some_and(|(partition, _)| std::ptr::eq(partition.runtime, runtime))
+    get().is_some_and(|(partition, _)| ptr::eq(partition.runtime, runtime))
 }

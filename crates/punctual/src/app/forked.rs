@@ -6,7 +6,7 @@
 //! not exist. So it is ended there with a message.
 //!
 //! The real-time path pays nothing for this. In the child, before `fork` returns, every running app is stopped, which
-//! refuses spawns, and gets a flag that each job checks (see [`Runtime::has_job_flags`]). A thread that is about to
+//! refuses spawns, and gets a flag that each job checks (see [`Runtime::needs_care`]). A thread that is about to
 //! sleep or to end is checked here.
 
 use std::io;

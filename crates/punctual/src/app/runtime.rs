@@ -48,6 +48,8 @@ const SUPERVISED: u8 = 16;
 
 /// Jobs are watched by the guard.
 const GUARDED: u8 = 32;
+/// The app is stopping.
+const STOPS: u8 = 64;
 
 /// The settings in the `#[app]` attribute.
 #[derive(Debug, Clone, Copy)]
@@ -154,7 +156,8 @@ pub struct Runtime {
     /// [`FREE`], [`TAKEN`] or [`NOT_RESET`].
     state: AtomicU8,
     gate: SpawnGate,
-    /// [`ABORTS`], [`MARKS`], [`COPY`], [`PROFILES`], [`SUPERVISED`] and [`GUARDED`]: in one byte, so that a queued job checks all of them at once.
+    /// [`ABORTS`], [`MARKS`], [`COPY`], [`PROFILES`], [`SUPERVISED`], [`GUARDED`] and [`STOPS`]: in one byte, so that a spawn or a
+    /// job checks all of them at once.
     job_flags: AtomicU8,
     /// The number of jobs released and never run.
     dropped: AtomicU64,
@@ -316,6 +319,7 @@ impl Runtime {
     }
 
     fn begin_to_stop(&self) {
+        self.job_flags.fetch_or(STOPS, Ordering::Relaxed);
         self.partitions.iter().for_each(|partition| partition.core.stop());
         self.stop_requested.store(1, Ordering::Release);
         futex::wake_all(&self.stop_requested);
@@ -403,9 +407,9 @@ impl Runtime {
         self.stop_reason.get().map_or(Outcome::Shutdown, Outcome::from)
     }
 
-    /// Whether queued jobs have to be dropped, marked or checked.
+    /// Whether jobs have to be dropped, marked, watched or checked, or spawns be refused.
     #[inline]
-    pub(crate) fn has_job_flags(&self) -> bool {
+    pub(crate) fn needs_care(&self) -> bool {
         self.job_flags.load(Ordering::Relaxed) != 0
     }
 

@@ -49,6 +49,22 @@ pub(crate) unsafe fn execute<B: Body>(
     Some(end)
 }
 
+/// [`execute`] for a job of which nothing but measurements is wanted: the same, since here nothing else ever is.
+///
+/// # Safety
+/// As for [`Body::call`].
+#[inline]
+pub(crate) unsafe fn execute_plain<B: Body>(
+    monitor: &Monitor,
+    me: CurrentWorker,
+    args: B::Args,
+    release: u64,
+    now: Stamp,
+) -> Stamp {
+    // SAFETY: this thread runs this job at the task's level, by this function's contract.
+    unsafe { execute::<B>(monitor, me, args, release, now) }
+}
+
 /// [`execute`] for a queued job: the same, since here nothing makes an exception of it.
 ///
 /// # Safety

@@ -168,6 +168,12 @@ impl Runtime {
         self.home.core.is_stopping()
     }
 
+    /// Whether spawns are refused: nothing else makes an exception of a job here.
+    #[inline]
+    pub(crate) fn needs_care(&self) -> bool {
+        self.is_stopping()
+    }
+
     /// Begins to stop. Reports the first reason.
     pub(crate) fn stop(&self, reason: &'static StopReason) {
         self.stop_reason.record(reason);

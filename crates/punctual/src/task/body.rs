@@ -1,6 +1,6 @@
 //! What the generated code declares of a task, and what follows from it.
 
-use punctual_core::{CurrentWorker, Duration, Instant, Port, Stamp};
+use punctual_core::{CurrentWorker, Duration, Instant, Level, Port, Stamp};
 
 use crate::app::partition::PartitionState;
 use crate::app::runtime::Runtime;
@@ -36,6 +36,9 @@ pub trait Body: 'static {
 
     /// The task's partition.
     fn partition() -> &'static PartitionState;
+
+    /// The task's level and the first of its nodes there, where they are constants.
+    fn place() -> (&'static Level, u32);
 
     /// Runs the user's function.
     ///
@@ -80,7 +83,13 @@ pub(crate) fn counted<B: Body>() -> Option<&'static Interval> {
 /// The release of a job that is queued now, in ns; 0, without reading the clock, if nobody needs it.
 #[inline]
 pub(crate) fn stamp<B: Body>(monitor: &Monitor) -> u64 {
-    if measures::<B>() || B::interval().is_some() || monitor.mark.is_on() {
+    stamp_with_care::<B>(monitor, true)
+}
+
+/// [`stamp`]; `care` is what [`Runtime::needs_care`] says, without which no jobs are marked.
+#[inline]
+pub(crate) fn stamp_with_care<B: Body>(monitor: &Monitor, care: bool) -> u64 {
+    if measures::<B>() || B::interval().is_some() || care && monitor.mark.is_on() {
         B::partition().core.port().stamp().as_ticks()
     } else {
         0

@@ -9,7 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use punctual_core::{
-    CurrentWorker, Duration, Instant, Level, Locked, Mutex as _, Node, Port, Resource, Stamp, Worker,
+    CurrentWorker, Duration, Instant, Jobs, Level, Locked, Mutex as _, Node, Port, Queue, Resource, Stamp,
+    Worker,
 };
 
 use crate::app::current::Member;
@@ -64,7 +65,10 @@ static RUNTIME: Runtime = Runtime::new(&MODEL, Options::NONE, &[&PARTITION], &PA
 static IDLE: Worker = Worker::new(0);
 static WORKER: Worker = Worker::new(1);
 static NODES: [Node; 1] = [const { Node::new() }; 1];
-static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[], &run);
+static QUEUE: Queue = Queue::new();
+static LEVEL: Level =
+    // SAFETY: what `run` demands is what the executor promises.
+    Level::new(1, &WORKER, &QUEUE, &NODES, &[], unsafe { Jobs::by_node(&[run]) });
 static PARTITION: PartitionState = {
     let config = PartitionConfig { name: "costs", model: ThreadModel::Levels, cpu: None, stack: None };
     // SAFETY: the level and the workers are of no other partition, and each is named once.
@@ -77,7 +81,9 @@ static RESOURCE: Resource<u64> = Resource::new();
 static BEGINS: AtomicU64 = AtomicU64::new(0);
 static IS_ASKED: AtomicBool = AtomicBool::new(false);
 
-fn run(me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
+/// # Safety
+/// As for [`Run`](punctual_core::Run), and the level is [`LEVEL`].
+unsafe fn run(me: CurrentWorker, node: u32, now: Stamp, _: *const ()) -> Stamp {
     // SAFETY: the executor has popped the node, which is the task's only one, and occupies the level.
     unsafe { TASK.run(me, node, now) }
 }
@@ -100,6 +106,10 @@ impl Body for Nothing {
 
     fn partition() -> &'static PartitionState {
         &PARTITION
+    }
+
+    fn place() -> (&'static Level, u32) {
+        (&LEVEL, 0)
     }
 
     unsafe fn call(_: CurrentWorker, _: Instant, (): ()) {

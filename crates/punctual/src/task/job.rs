@@ -12,6 +12,22 @@ use crate::port::linux::suspension;
 use crate::task::body::{Body, counted, measures, released};
 use crate::task::monitor::{self, Monitor};
 
+/// Runs one job, of which nothing but measurements is wanted, as [`Runtime::needs_care`] has said.
+///
+/// # Safety
+/// As for [`Body::call`].
+#[inline]
+pub(crate) unsafe fn execute_plain<B: Body>(
+    monitor: &Monitor,
+    me: CurrentWorker,
+    args: B::Args,
+    release: u64,
+    now: Stamp,
+) -> Stamp {
+    // SAFETY: this thread runs this job at the task's level, by this function's contract.
+    unsafe { measured::<B, false>(monitor, me, args, release, now) }
+}
+
 /// Runs one job: measures it, marks it in the kernel's trace if requested, and turns a panic into a fault.
 ///
 /// # Safety
@@ -44,7 +60,7 @@ pub(crate) unsafe fn execute_queued<B: Body>(
     release: u64,
     now: Stamp,
 ) -> Stamp {
-    if B::runtime().has_job_flags() {
+    if B::runtime().needs_care() {
         // SAFETY: this thread runs this job at the task's level, by this function's contract.
         return unsafe { execute_flagged::<B>(monitor, me, args, release, now) };
     }
@@ -125,7 +141,7 @@ unsafe fn measured<B: Body, const PROFILED: bool>(
         }
         // As below. A closure for both makes a spawn a tenth slower.
         let result = body(Instant::from_ticks(release));
-        if result.is_err() || runtime.has_job_flags() {
+        if result.is_err() || runtime.needs_care() {
             fault::ended(runtime, Culprit::Handler(B::NAME), result);
         }
         if B::EXECUTION.as_ticks() > 0 && port.is_virtual() {
@@ -143,7 +159,7 @@ unsafe fn measured<B: Body, const PROFILED: bool>(
     let mut profiled = if PROFILED { monitor.profile.begin(release) } else { None };
     let executed = partition.executed();
     let result = body(release);
-    if result.is_err() || runtime.has_job_flags() {
+    if result.is_err() || runtime.needs_care() {
         fault::ended(runtime, Culprit::Handler(B::NAME), result);
     }
     if B::EXECUTION.as_ticks() > 0 && port.is_virtual() {

@@ -13,9 +13,9 @@ use crate::app::runtime::Counters;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::Culprit;
 use crate::model::OnEarly;
-use crate::task::body::{AT_ITS_START, Body, measures, stamp};
+use crate::task::body::{AT_ITS_START, Body, measures, stamp, stamp_with_care};
 use crate::task::interval::{Claim, Interval};
-use crate::task::job::{execute, execute_queued};
+use crate::task::job::{execute, execute_plain, execute_queued};
 use crate::task::monitor::Monitor;
 use crate::task::spawn_error::{SpawnError, TooLate, not_released};
 
@@ -29,7 +29,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// A task whose nodes start at `base` in `level`.
     ///
     /// # Safety
-    /// As for [`Slots::new`]; `level` is one of [`Body::partition`].
+    /// As for [`Slots::new`]; `level` and `base` are the [`Body::place`], and the level is one of [`Body::partition`].
     pub const unsafe fn new(level: &'static Level, base: u32) -> Self {
         assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
         // SAFETY: the nodes are used by these slots alone, by this function's contract.
@@ -54,22 +54,31 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     #[inline]
     pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
         // SAFETY: the node was popped by this thread and is one of these slots', by this function's contract.
-        let (args, release) = unsafe { self.slots.take(node) };
+        let (args, release) = unsafe { self.slots().take(node) };
         // SAFETY: this thread occupies the task's level, by this function's contract, and the arguments are those of this job.
         unsafe { execute_queued::<B>(&self.monitor, me, args, release, now) }
+    }
+
+    /// The slots, with what they say of their level as constants.
+    #[inline(always)]
+    fn slots(&self) -> &Slots<B::Args, N, W> {
+        let (level, base) = B::place();
+        // SAFETY: they are, by `new`'s contract.
+        unsafe { core::hint::assert_unchecked(self.slots.are_at(level, base)) };
+        &self.slots
     }
 
     /// Spawns a job. If the level is above the partition's, the job has run when this returns.
     ///
     /// # Errors
     /// See [`SpawnError`].
-    #[inline]
+    #[inline(always)]
     pub fn spawn(&'static self, args: B::Args) -> Result<(), SpawnError<B::Args>> {
         self.release(args, B::interval().map(Interval::on_early), |args| not_released(B::runtime(), args))
     }
 
     /// [`spawn`](Self::spawn), with the handling of early releases, and of the arguments if the app is stopping.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn release(
         &'static self,
         args: B::Args,
@@ -119,7 +128,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         released
     }
 
-    #[inline]
+    #[inline(always)]
     fn release_now(
         &'static self,
         args: B::Args,
@@ -127,36 +136,114 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     ) -> Result<(), SpawnError<B::Args>> {
         let partition = B::partition();
         let Some(me) = current::worker_of(partition) else { return self.release_from_outside(args, stopped) };
-        let core = partition.core();
-        // SAFETY: `new` has checked it. It makes a constant of what the level says.
-        unsafe { core::hint::assert_unchecked(self.slots.level().number() == B::LEVEL) };
-        let preemption = match me.running() {
-            // A job of its own level never is a call.
-            running if running == B::LEVEL => None,
-            // SAFETY: the level is the partition's, by `new`'s contract; the job is over when this preemption is finished.
-            _ => unsafe { core.preempt(me, self.slots.level()) },
-        };
-        if let Some(preemption) = preemption {
+        // A job of its own level never is a call.
+        if me.running() == B::LEVEL {
+            // SAFETY: the job that this thread runs is of this level.
+            return unsafe { self.release_own(args, stopped) };
+        }
+        self.release_beyond(me, args, stopped)
+    }
+
+    /// [`release_now`](Self::release_now) from a thread of the partition that does not run a job of the level.
+    #[inline]
+    fn release_beyond(
+        &'static self,
+        me: CurrentWorker,
+        args: B::Args,
+        stopped: impl FnOnce(B::Args) -> Result<(), SpawnError<B::Args>>,
+    ) -> Result<(), SpawnError<B::Args>> {
+        let (core, level) = (B::partition().core(), B::place().0);
+        // SAFETY: the level is the partition's, by `new`'s contract; the job is over when this preemption is finished.
+        if let Some(preemption) = unsafe { core.preempt(me, level) } {
             // Not earlier: only now is a fault seen that let this thread occupy the level.
-            if core.is_stopping() {
-                preemption.finish(None);
-                return stopped(args);
+            if B::runtime().needs_care() {
+                // SAFETY: `preempt` made this thread occupy the level to run this job.
+                return unsafe { self.call_with_care(me, args, preemption.suspend(), stopped) };
             }
-            // SAFETY: `preempt` made this thread occupy the level to run this job.
-            let end = unsafe { execute::<B>(&self.monitor, me, args, AT_ITS_START, None) };
+            // SAFETY: as above.
+            let end = unsafe { execute_plain::<B>(&self.monitor, me, args, AT_ITS_START, None) };
             preemption.finish(end);
             return Ok(());
         }
         if core.is_stopping() {
             return stopped(args);
         }
-        let node = self.slots.put(args, stamp::<B>(&self.monitor)).map_err(SpawnError::Full)?;
+        let node = self.slots().put(args, stamp::<B>(&self.monitor)).map_err(SpawnError::Full)?;
         // SAFETY: the level is the partition's, by `new`'s contract, and the node was just given out.
-        unsafe { core.spawn(me, self.slots.level(), node) };
+        unsafe { core.spawn(me, level, node) };
         #[cfg(feature = "std")]
         if me.running() == 0 {
-            boost_for_queued(partition);
+            boost_for_queued(B::partition());
         }
+        Ok(())
+    }
+
+    /// [`release_now`](Self::release_now) from a job of the task's level.
+    ///
+    /// # Safety
+    /// The calling thread's innermost job is of the level.
+    #[inline(always)]
+    unsafe fn release_own(
+        &'static self,
+        args: B::Args,
+        stopped: impl FnOnce(B::Args) -> Result<(), SpawnError<B::Args>>,
+    ) -> Result<(), SpawnError<B::Args>> {
+        let (core, level) = (B::partition().core(), B::place().0);
+        if B::runtime().needs_care() || level.has_inbox() {
+            // SAFETY: by this function's contract.
+            return unsafe { self.release_own_with_care(args, stopped) };
+        }
+        let release = stamp_with_care::<B>(&self.monitor, false);
+        let node = self.slots().put_here(args, release).map_err(SpawnError::Full)?;
+        // SAFETY: the level is the partition's, by `new`'s contract, the node was just given out, and this thread runs a job of
+        // the level, by this function's contract.
+        unsafe { core.append_own(level, node) };
+        Ok(())
+    }
+
+    /// [`release_own`](Self::release_own) in an app that is stopping, or whose jobs are marked, or behind jobs from elsewhere.
+    ///
+    /// # Safety
+    /// As for [`release_own`](Self::release_own).
+    #[inline(never)]
+    unsafe fn release_own_with_care(
+        &'static self,
+        args: B::Args,
+        stopped: impl FnOnce(B::Args) -> Result<(), SpawnError<B::Args>>,
+    ) -> Result<(), SpawnError<B::Args>> {
+        let (core, level) = (B::partition().core(), B::place().0);
+        if core.is_stopping() {
+            return stopped(args);
+        }
+        let node = self.slots().put_here(args, stamp::<B>(&self.monitor)).map_err(SpawnError::Full)?;
+        // SAFETY: as in `release_own`.
+        unsafe { core.spawn_own(level, node) };
+        Ok(())
+    }
+
+    /// Runs the job of a spawn as a call in an app that is stopping, or whose jobs are marked, watched or measured further.
+    ///
+    /// # Safety
+    /// A preemption made this thread occupy the level to run this job, and was suspended.
+    #[cold]
+    #[inline(never)]
+    unsafe fn call_with_care(
+        &'static self,
+        me: CurrentWorker,
+        args: B::Args,
+        outer: u8,
+        stopped: impl FnOnce(B::Args) -> Result<(), SpawnError<B::Args>>,
+    ) -> Result<(), SpawnError<B::Args>> {
+        let core = B::partition().core();
+        // SAFETY: by this function's contract.
+        let preemption = unsafe { core.resume(me, B::place().0, outer) };
+        if core.is_stopping() {
+            preemption.finish(None);
+            return stopped(args);
+        }
+        // SAFETY: this thread occupies the level to run this job, by this function's contract.
+        let end = unsafe { execute::<B>(&self.monitor, me, args, AT_ITS_START, None) };
+        preemption.finish(end);
         Ok(())
     }
 

@@ -45,6 +45,7 @@ names! {
     Instant
     Interval
     IntoDuration
+    Jobs
     Kept
     Kill
     Kind
@@ -124,6 +125,7 @@ names! {
     atomic
     bool
     budgeted
+    by_node
     call
     cell
     clippy
@@ -170,6 +172,7 @@ names! {
     pedantic
     pend
     periodic
+    place
     poll
     primitive
     priority_base

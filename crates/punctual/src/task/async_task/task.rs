@@ -1,7 +1,7 @@
 //! The static of an async task: its future, and how it comes to be polled.
 
 use std::cell::UnsafeCell;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 
@@ -16,7 +16,7 @@ use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::Culprit;
 use crate::task::body::Body;
 use crate::task::body::{AT_ITS_START, measures, stamp};
-use crate::task::job::execute;
+use crate::task::job::{execute, execute_plain};
 use crate::task::monitor::Monitor;
 use crate::task::spawn_error::{SpawnError, not_released};
 
@@ -154,7 +154,8 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// As for [`Body::call`]; there is an instance.
     #[inline]
     pub unsafe fn poll(&'static self) {
-        let waker = self.waker();
+        // There is nothing to drop.
+        let waker = ManuallyDrop::new(self.waker());
         let mut cx = Context::from_waker(&waker);
         let storage = self.storage();
         // SAFETY: this thread runs the level of the task, and so it alone looks at an instance.
@@ -225,6 +226,37 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
 
     /// An event that the future waits for has happened.
     fn wake(&'static self) {
+        if let Some(me) = current::worker_of(B::partition())
+            && !B::PROFILE
+            && !timers::is_due()
+            && self.poll_at_once(me)
+        {
+            return;
+        }
+        self.wake_anyhow();
+    }
+
+    /// Polls the future if it waits, its level may be occupied at once, and nothing but measurements is wanted.
+    #[inline]
+    fn poll_at_once(&'static self, me: CurrentWorker) -> bool {
+        // SAFETY: the level is the partition's, by `new`'s contract; the poll is over when this preemption is finished.
+        let Some(preemption) = (unsafe { B::partition().core().preempt(me, B::place().0) }) else {
+            return false;
+        };
+        // Not earlier: only now is a fault seen that let this thread occupy the level.
+        let polls = !B::runtime().needs_care() && self.activation.waits();
+        let mut end = None;
+        if polls {
+            // SAFETY: this thread occupies the level; there is a future, which `call` polls.
+            end = unsafe { execute_plain::<B>(&self.monitor, me, (), AT_ITS_START, None) };
+        }
+        preemption.finish(end);
+        polls
+    }
+
+    /// [`wake`](Self::wake) on any thread and in any state.
+    #[inline(never)]
+    fn wake_anyhow(&'static self) {
         let Some(_entry) = current::enter(B::runtime()) else { return };
         if self.activation.wake() {
             self.release(timers::take_due());

@@ -46,8 +46,14 @@ thread_local! {
 /// Runs `f`, in which futures find `timers`.
 #[inline]
 pub(super) fn with<R>(timers: &'static dyn AnyTimers, f: impl FnOnce() -> R) -> R {
-    let _outer = Restore(&CURRENT, CURRENT.replace(Some(timers)));
+    let _outer = Outer(CURRENT.replace(Some(timers)));
     f()
+}
+
+/// Whether the task that is being woken is woken by a timer.
+#[inline]
+pub(super) fn is_due() -> bool {
+    DUE.get().is_some()
 }
 
 /// The timers for the future being polled.
@@ -61,12 +67,22 @@ pub(super) fn take_due() -> Option<u64> {
     DUE.take()
 }
 
-/// Restores a thread's value on the way out, also of a panic.
-struct Restore<T: Copy + 'static>(&'static std::thread::LocalKey<Cell<T>>, T);
+/// Restores the thread's timers on the way out, also of a panic.
+struct Outer(Option<&'static dyn AnyTimers>);
 
-impl<T: Copy> Drop for Restore<T> {
+impl Drop for Outer {
+    #[inline]
     fn drop(&mut self) {
-        self.0.set(self.1);
+        CURRENT.set(self.0);
+    }
+}
+
+/// Restores when the timer that wakes on the thread was due, on the way out, also of a panic.
+struct OuterDue(Option<u64>);
+
+impl Drop for OuterDue {
+    fn drop(&mut self) {
+        DUE.set(self.0);
     }
 }
 
@@ -87,7 +103,7 @@ impl<const N: usize, const W: usize> Timers<N, W> {
     pub unsafe fn run(&'static self, node: u32) {
         // SAFETY: the node was popped by this thread and is one of these slots', by this function's contract.
         let (waker, due) = unsafe { self.slots.take(node) };
-        let _outer = Restore(&DUE, DUE.replace(Some(due)));
+        let _outer = OuterDue(DUE.replace(Some(due)));
         // The waker may be the user's.
         fault::contained(self.partition.runtime, Culprit::Waker, || waker.wake());
     }

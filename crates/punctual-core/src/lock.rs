@@ -3,7 +3,7 @@
 //! A [`Resource`] is a value that several tasks use. [`Locked`] is what a task's context holds for it: the
 //! right to lock it, at the task's level, up to the resource's ceiling, both known at compile time. Locking
 //! raises the partition to the ceiling at once, so a task that might want the resource cannot start until
-//! it is unlocked; it costs one compare-and-swap and one atomic AND, and nothing at all for the highest
+//! it is unlocked; it costs two atomic changes of the partition's word, and nothing at all for the highest
 //! task that uses the resource.
 //!
 //! ```

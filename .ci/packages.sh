@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the system packages that building and testing Punctual needs, where they are missing; with --bare those for
-# programs without an operating system.
+# programs without an operating system, with --valgrind that one.
 #
 # This is the one list of system packages; the Rust toolchain comes from rustup.
 set -euo pipefail
@@ -45,8 +45,12 @@ case "${1-}" in
     bare
     exit
     ;;
+--valgrind)
+    command -v valgrind >/dev/null || bash "$here/apt-install.sh" "count instructions" valgrind
+    exit
+    ;;
 *)
-    echo "usage: packages.sh [--bare]" >&2
+    echo "usage: packages.sh [--bare | --valgrind]" >&2
     exit 2
     ;;
 esac

@@ -10,6 +10,7 @@ mod ci;
 mod confined;
 mod examples;
 mod fuzz;
+mod instructions;
 mod loom;
 mod miri;
 mod mutants;
@@ -72,6 +73,8 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORDS")]
         words: Vec<OsString>,
     },
+    /// With valgrind: count what spawning and locking take in instructions, and compare with what is recorded
+    Instructions(instructions::Options),
     /// Put slow-downs into the runtime one by one, each of which the figures of the lab have to show
     Slowdowns(slowdowns::Options),
     /// Build and run programs without an operating system; in `bare/`, `cargo xtask` alone does
@@ -103,6 +106,7 @@ fn main() -> ExitCode {
         Chore::Schedules(options) => schedules::run(&options),
         // Its status may be that of the program it has run.
         Chore::Lab { words } => std::process::exit(lab::run(words)),
+        Chore::Instructions(options) => instructions::run(&options),
         Chore::Slowdowns(options) => slowdowns::run(&options),
         Chore::Bare(options) => match bare::run(&options) {
             // Its status may be that of the program it has run.

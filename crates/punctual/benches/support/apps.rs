@@ -30,7 +30,7 @@ pub(crate) enum Operation {
 }
 
 macro_rules! app {
-    ($name:ident, $monitor:literal, $trace:literal, $profile:literal) => {
+    ($name:ident, $monitor:literal, $trace:literal, $profile:literal $(, $more:ident)* $(,)?) => {
         /// The app.
         pub(crate) mod $name {
             use std::time::Duration;
@@ -180,6 +180,11 @@ macro_rules! app {
                     })
                     .await
                 }
+
+                $(
+                    #[task(priority = 1)]
+                    fn $more(_: $more::Context) {}
+                )*
 
                 #[task(priority = 2, local = [answer])]
                 fn done(cx: done::Context, took: std::time::Duration) {

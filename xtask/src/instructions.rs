@@ -1,0 +1,183 @@
+//! `cargo xtask instructions`: counts what spawning and locking take in instructions, and compares with what is recorded.
+//!
+//! By valgrind's callgrind, which executes the program as it is and counts every instruction: two runs of a row, one with more
+//! operations than the other, differ by the operations' own code. That calls nothing outside of this workspace, so no
+//! function of the C library chosen by the features of a processor is in it, and it is the same on every machine and under
+//! any load: what remains of what the kernel and the start of the program do differently in two runs is far less than one
+//! instruction an operation.
+//!
+//! It is exact, so the tolerance is 0; but only for the compiler that the file names. With another one nothing is compared, and a line
+//! says so.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::Args;
+
+use crate::{Result, cargo, process};
+
+const PACKAGE: &str = "punctual-instructions";
+const FIGURES: &str = "xtask/instructions/figures.txt";
+
+/// The operations in the two runs of a row.
+const FEW: u64 = 1_000;
+const MANY: u64 = 51_000;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Write the file; the difference belongs into the commit
+    #[arg(long)]
+    bless: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result {
+    let program = build()?;
+    let names = text(Command::new(&program))?;
+    let mut measured = Vec::new();
+    for (row, name) in names.lines().enumerate() {
+        let (few, many) = (count(&program, row, FEW)?, count(&program, row, MANY)?);
+        let each = per_operation(few, many);
+        println!("{each:6}  {name}");
+        measured.push((name.to_owned(), each));
+    }
+    let compiler = text(Command::new("rustc").arg("--version"))?.trim().to_owned();
+    let target = format!("{compiler}, {}", std::env::consts::ARCH);
+    let path = cargo::root().join(FIGURES);
+    if options.bless {
+        return Ok(fs::write(path, file(&target, &measured))?);
+    }
+    let recorded = fs::read_to_string(path)?;
+    match compare(&recorded, &target, &measured) {
+        Compared::Other(other) => {
+            println!("*** instructions: NOT COMPARED: {FIGURES} is of {other}, and this is {target} ***");
+            Ok(())
+        }
+        Compared::Same => Ok(()),
+        Compared::Moved(moved) => {
+            Err(format!("{FIGURES}, which `cargo xtask instructions --bless` writes:\n{}", moved.join("\n"))
+                .into())
+        }
+    }
+}
+
+/// Builds the program. rustix calls the vDSO in a way that valgrind does not get on with, unless it is told to use the C library.
+fn build() -> Result<PathBuf> {
+    let directory = cargo::target_dir().join("instructions");
+    let mut command = cargo::command();
+    command.args(["build", "--locked", "--release", "--package", PACKAGE]);
+    command.env("CARGO_TARGET_DIR", &directory).env("RUSTFLAGS", "--cfg=rustix_use_libc");
+    process::succeed(&mut command)?;
+    Ok(directory.join("release").join(PACKAGE))
+}
+
+/// The instructions of a whole run.
+fn count(program: &Path, row: usize, times: u64) -> Result<u64> {
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
+    command.args([row.to_string(), times.to_string()]);
+    let output = command.stdin(Stdio::null()).output();
+    let output =
+        output.map_err(|error| format!("valgrind, which .ci/packages.sh --valgrind installs: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let collected = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+    collected.filter(|_| output.status.success()).ok_or_else(|| format!("{command:?} failed:\n{said}").into())
+}
+
+/// The instructions of one operation.
+fn per_operation(few: u64, many: u64) -> u64 {
+    let operations = MANY - FEW;
+    (many.saturating_sub(few) + operations / 2) / operations
+}
+
+fn text(mut command: impl std::borrow::BorrowMut<Command>) -> Result<String> {
+    let command = command.borrow_mut();
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        return Err(format!("{} from {command:?}", output.status).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// What [`compare`] found.
+#[derive(Debug, PartialEq)]
+enum Compared {
+    Same,
+    /// What is recorded is of another compiler.
+    Other(String),
+    /// What has changed, in words.
+    Moved(Vec<String>),
+}
+
+fn file(target: &str, measured: &[(String, u64)]) -> String {
+    let rows: String = measured.iter().map(|(name, each)| format!("{each:6}  {name}\n")).collect();
+    format!(
+        "# Instructions of one operation with its loop, without the clock; xtask/src/instructions.rs says how they are counted.\n\
+         # Written by `cargo xtask instructions --bless`.\n{target}\n{rows}"
+    )
+}
+
+fn compare(recorded: &str, target: &str, measured: &[(String, u64)]) -> Compared {
+    let mut lines = recorded.lines().filter(|line| !line.starts_with('#'));
+    let of = lines.next().unwrap_or_default();
+    if of != target {
+        return Compared::Other(of.to_owned());
+    }
+    let row = |line: &str| {
+        let (each, name) = line.trim_start().split_once("  ")?;
+        Some((name.to_owned(), each.parse::<u64>().ok()?))
+    };
+    let mut before: BTreeMap<_, _> = lines.filter_map(row).collect();
+    let mut moved = Vec::new();
+    for (name, each) in measured {
+        match before.remove(name) {
+            Some(recorded) if recorded == *each => {}
+            Some(recorded) => moved.push(format!("{name}: {each}, and {recorded} is recorded")),
+            None => moved.push(format!("{name}: {each}, and nothing is recorded")),
+        }
+    }
+    moved.extend(before.into_keys().map(|name| format!("{name}: recorded and not measured")));
+    if moved.is_empty() { Compared::Same } else { Compared::Moved(moved) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(each: &[(&str, u64)]) -> Vec<(String, u64)> {
+        each.iter().map(|(name, each)| ((*name).to_owned(), *each)).collect()
+    }
+
+    #[test]
+    fn one_instruction_more_or_less_is_seen() {
+        let recorded = file("rustc 1, x", &rows(&[("spawn, same level", 90), ("lock", 7)]));
+        let compared = |each: &[(&str, u64)]| compare(&recorded, "rustc 1, x", &rows(each));
+        assert_eq!(compared(&[("spawn, same level", 90), ("lock", 7)]), Compared::Same);
+        for moved in [89, 91] {
+            let Compared::Moved(said) = compared(&[("spawn, same level", moved), ("lock", 7)]) else {
+                panic!()
+            };
+            assert_eq!(said, [format!("spawn, same level: {moved}, and 90 is recorded")]);
+        }
+        let Compared::Moved(said) = compared(&[("lock", 7), ("wake", 3)]) else { panic!() };
+        assert_eq!(
+            said,
+            ["wake: 3, and nothing is recorded", "spawn, same level: recorded and not measured"]
+        );
+    }
+
+    #[test]
+    fn another_compiler_is_not_compared() {
+        let recorded = file("rustc 1, x", &rows(&[("lock", 7)]));
+        let other = Compared::Other("rustc 1, x".to_owned());
+        assert_eq!(compare(&recorded, "rustc 2, x", &rows(&[("lock", 8)])), other);
+    }
+
+    #[test]
+    fn what_differs_between_two_runs_is_less_than_an_instruction() {
+        let operations = MANY - FEW;
+        assert_eq!(per_operation(1_000, 1_000 + 90 * operations + operations / 2 - 1), 90);
+        assert_eq!(per_operation(1_000 + operations / 2, 1_000 + 90 * operations), 90);
+    }
+}

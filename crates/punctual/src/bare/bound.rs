@@ -102,7 +102,7 @@ impl<B: Bound> BoundTask<B> {
         let this = unsafe { &*this.cast::<Self>() };
         let on_early = B::interval().map(Interval::on_early);
         let at_once = !matches!(on_early, Some(OnEarly::Delay | OnEarly::Reject));
-        if at_once && let Some((me, preemption)) = this.preempt() {
+        if at_once && let Some((me, preemption)) = Self::preempt() {
             // SAFETY: as in the module `interrupt`; this interrupt is disabled until the job has ended.
             unsafe { board::unmask() };
             // Not earlier: as for a spawn.
@@ -119,13 +119,13 @@ impl<B: Bound> BoundTask<B> {
 
     /// The right to run a job at once, without slot and queue: nothing that goes before it waits.
     #[inline]
-    fn preempt(&'static self) -> Option<(CurrentWorker, Preemption<AppPort>)> {
+    fn preempt() -> Option<(CurrentWorker, Preemption<AppPort>)> {
         let partition = B::partition();
         // SAFETY: this is the handler of an interrupt, which is passed on while the app runs, by the one thread of the partition. The
-        // level is the partition's, by `new`'s contract, and the job is over before the handler returns.
+        // level is the partition's, by the contract of `Task::new`, and the job is over before the handler returns.
         let (me, preemption) = unsafe {
             let me = partition.enter_idle();
-            (me, partition.core().preempt_by_interrupt(me, self.task.level())?)
+            (me, partition.core().preempt_by_interrupt(me, B::place().0)?)
         };
         Some((me, preemption))
     }

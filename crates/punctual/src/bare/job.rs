@@ -5,6 +5,9 @@ use punctual_core::{CurrentWorker, Instant, Port, Stamp};
 use super::monitor::{Job, Monitor};
 use crate::task::body::{Body, counted, measures, released};
 
+// Nothing else is ever wanted of a job here, and nothing makes an exception of one that was queued.
+pub(crate) use self::{execute as execute_plain, execute as execute_queued};
+
 /// Runs one job, measured.
 ///
 /// # Safety
@@ -47,36 +50,4 @@ pub(crate) unsafe fn execute<B: Body>(
     // SAFETY: this thread is still at the task's level, and `call` has returned.
     unsafe { B::after(Some(end)) };
     Some(end)
-}
-
-/// [`execute`] for a job of which nothing but measurements is wanted: the same, since here nothing else ever is.
-///
-/// # Safety
-/// As for [`Body::call`].
-#[inline]
-pub(crate) unsafe fn execute_plain<B: Body>(
-    monitor: &Monitor,
-    me: CurrentWorker,
-    args: B::Args,
-    release: u64,
-    now: Stamp,
-) -> Stamp {
-    // SAFETY: this thread runs this job at the task's level, by this function's contract.
-    unsafe { execute::<B>(monitor, me, args, release, now) }
-}
-
-/// [`execute`] for a queued job: the same, since here nothing makes an exception of it.
-///
-/// # Safety
-/// As for [`Body::call`].
-#[inline]
-pub(crate) unsafe fn execute_queued<B: Body>(
-    monitor: &Monitor,
-    me: CurrentWorker,
-    args: B::Args,
-    release: u64,
-    now: Stamp,
-) -> Stamp {
-    // SAFETY: this thread runs this job at the task's level, by this function's contract.
-    unsafe { execute::<B>(monitor, me, args, release, now) }
 }

@@ -36,16 +36,6 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         Self { slots: unsafe { Slots::new(level, base) }, monitor: Monitor::new() }
     }
 
-    /// The level of its jobs.
-    #[cfg(not(feature = "std"))]
-    #[inline]
-    pub(crate) fn level(&self) -> &'static Level {
-        let level = self.slots.level();
-        // SAFETY: `new` has checked it. It makes a constant of what the level says.
-        unsafe { core::hint::assert_unchecked(level.number() == B::LEVEL) };
-        level
-    }
-
     /// Runs the job of `node`.
     ///
     /// # Safety

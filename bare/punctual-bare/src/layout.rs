@@ -2,32 +2,13 @@
 
 use core::ops::Range;
 
-/// The size of a page.
-pub(crate) const PAGE: usize = 0x1000;
+pub(crate) use crate::linked::{PAGE, Stack, image_start, is_code, program_end, text_end};
 
 /// How many bytes are mapped by pages, from a multiple of 2 MiB on. The image and the stacks lie within.
 pub(crate) const PAGED: usize = 0x40_0000;
 
-macro_rules! symbols {
-    ($($symbol:ident as $name:ident;)*) => {
-        unsafe extern "C" {
-            $(static $symbol: u8;)*
-        }
-        $(
-            #[doc = concat!("`", stringify!($symbol), "` of `link.ld`.")]
-            pub(crate) fn $name() -> usize {
-                // No reference: it is the address that counts, and for absolute symbols there is nothing there.
-                (&raw const $symbol).addr()
-            }
-        )*
-    };
-}
-
 symbols! {
-    __image_start as image_start;
-    __text_end as text_end;
     __rodata_end as rodata_end;
-    __bss_end as program_end;
     __stacks_start as stacks_start;
     __stacks_end as stacks_end;
     __stack_size as stack_size;
@@ -70,20 +51,6 @@ pub(crate) fn page(address: usize) -> Page {
     } else {
         Page::Data
     }
-}
-
-/// Whether an address is one of the program's instructions.
-pub(crate) fn is_code(address: usize) -> bool {
-    (image_start()..text_end()).contains(&address)
-}
-
-/// A stack of a core.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stack {
-    /// That of `main`, interrupts and jobs.
-    Main,
-    /// That of the code that reports faults.
-    Fault,
 }
 
 /// The bytes of each core's stacks with their guard pages.

@@ -46,6 +46,9 @@ mod arch;
 #[path = "armv7/mod.rs"]
 mod arch;
 
+#[macro_use]
+mod linked;
+
 #[cfg(feature = "amp")]
 pub mod amp;
 mod app;

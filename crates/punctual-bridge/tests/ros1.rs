@@ -1,22 +1,24 @@
 //! ROS 1 against its own tools, where they are installed: `rosmaster` and `rostopic`.
 
+#[path = "support/node.rs"]
+mod node;
+
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use node::{SETPOINT, of_real_time};
 use punctual_bridge::messages::Vector3;
-use punctual_bridge::{Bridge, Incoming, Ros1, Ros1Error, Running, Topic};
+use punctual_bridge::{Bridge, Ros1, Ros1Error, Running, Topic};
 
 /// Longer than any machine takes.
 const PATIENCE: Duration = Duration::from_secs(1200);
-const ZERO: Vector3 = Vector3 { x: 0.0, y: 0.0, z: 0.0 };
 
 static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
-static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", ZERO);
 
 /// A process that ends with the test.
 struct Process(Child);
@@ -74,38 +76,13 @@ fn rostopic(port: u16, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("it is text")
 }
 
-/// Starts a node as a real-time thread of another library would, if that is granted: its bridge, and what comes in.
+/// A node on the bus, and what comes in.
 fn start() -> (Running, Receiver<Vector3>) {
-    let (seen, came) = channel();
-    let within = |wanted: &Vector3| match wanted.x.abs() <= 2.5 {
-        true => Ok(()),
-        false => Err(format!("x is {}", wanted.x)),
-    };
-    let subscription = SETPOINT.subscribe().unwrap().check(within);
-    let subscription = subscription.release(move |wanted| seen.send(wanted).is_ok());
-    let start = move || {
-        let parameter = libc::sched_param { sched_priority: 1 };
-        // SAFETY: the parameter lives through the call, which is about this thread.
-        if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) } != 0 {
-            eprintln!("*** SKIPPED: NO REAL-TIME PRIORITY THAT COULD BE PASSED ON ***");
-        }
+    node::start(|subscription| {
         let node = Ros1::connect("gimbal").expect("there is a master");
         let node = node.subscribe(subscription).expect("there is a master");
         Bridge::new().topic(&ANGLES).sink(node).start().expect("there is a master")
-    };
-    (thread::spawn(start).join().expect("it starts"), came)
-}
-
-/// The policies of the threads of this process.
-fn policies() -> Vec<(String, String)> {
-    let tasks = std::fs::read_dir("/proc/self/task").expect("it is there");
-    let stats = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
-    let policy = |stat: String| {
-        // Behind the name, which may have spaces: the policy is the 41st field of all.
-        let (name, behind) = stat.rsplit_once(')').expect("the name is in parentheses");
-        (name.to_owned(), behind.split_whitespace().nth(38).expect("there are more fields").to_owned())
-    };
-    stats.map(policy).collect()
+    })
 }
 
 /// Publishes like a controller until it is dropped.
@@ -149,8 +126,7 @@ fn exchanges_messages_with_rostopic() {
     set(variables(port));
     let (bridge, came) = start();
     let publishing = Publishing::start();
-    let of_real_time = policies().into_iter().filter(|(_, policy)| policy != "0");
-    assert_eq!(of_real_time.collect::<Vec<_>>(), [], "rosrust's threads are ordinary");
+    assert_eq!(of_real_time(), [], "rosrust's threads are ordinary");
 
     let echoed = rostopic(port, &["echo", "-p", "-n", "3", "/angles"]);
     let lines: Vec<&str> = echoed.lines().collect();

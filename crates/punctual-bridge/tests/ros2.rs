@@ -1,18 +1,21 @@
 //! A node of ROS 2 beside PyPI's cyclonedds, which knows nothing of it: on loopback, in a network namespace with nothing else.
 
+#[path = "support/node.rs"]
+mod node;
+
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
+use node::{SETPOINT, of_real_time};
 use punctual_bridge::message::Text;
 use punctual_bridge::messages::{JointState, Vector3};
-use punctual_bridge::{Bridge, Incoming, Ros2, Ros2Error, Running, Topic};
+use punctual_bridge::{Bridge, Ros2, Ros2Error, Running, Topic};
 
 static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
 static JOINTS: Topic<JointState<4>, 64> = Topic::new("/joint_states").hz(100);
-static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
 
 /// Longer than any machine takes.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -145,38 +148,13 @@ fn names_what_is_no_name() {
     assert!(matches!(&error, Ros2Error::Name { name, .. } if name == "two words"), "{error}");
 }
 
-/// Starts a node as a real-time thread of another library would, if that is granted: its bridge, and what comes in.
+/// A node on the bus, and what comes in.
 fn start() -> (Running, Receiver<Vector3>) {
-    let (seen, came) = channel();
-    let within = |wanted: &Vector3| match wanted.x.abs() <= 2.5 {
-        true => Ok(()),
-        false => Err(format!("x is {}", wanted.x)),
-    };
-    let subscription = SETPOINT.subscribe().unwrap().check(within);
-    let subscription = subscription.release(move |wanted| seen.send(wanted).is_ok());
-    let start = move || {
-        let parameter = libc::sched_param { sched_priority: 1 };
-        // SAFETY: the parameter lives through the call, which is about this thread.
-        if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) } != 0 {
-            eprintln!("*** SKIPPED: NO REAL-TIME PRIORITY THAT COULD BE PASSED ON ***");
-        }
+    node::start(|subscription| {
         let node = Ros2::connect("gimbal").expect("there is loopback");
         let node = node.subscribe(subscription).expect("there is loopback");
         Bridge::new().topic(&ANGLES).topic(&JOINTS).sink(node).start().expect("there is loopback")
-    };
-    (thread::spawn(start).join().expect("it starts"), came)
-}
-
-/// The threads of this process that are not ordinary: name and policy.
-fn of_real_time() -> Vec<(String, String)> {
-    let tasks = std::fs::read_dir("/proc/self/task").expect("it is there");
-    let stats = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
-    let policy = |stat: String| {
-        // Behind the name, which may have spaces: the policy is the 41st field of all.
-        let (name, behind) = stat.rsplit_once(')').expect("the name is in parentheses");
-        (name.to_owned(), behind.split_whitespace().nth(38).expect("there are more fields").to_owned())
-    };
-    stats.map(policy).filter(|(_, policy)| policy != "0").collect()
+    })
 }
 
 /// Publishes like a controller until `line` has come.

@@ -125,9 +125,9 @@ unsafe impl Port for Board {
     }
 
     #[inline(always)]
-    unsafe fn prepare(top: *mut u8, start: extern "C" fn(*mut u8) -> !, argument: *mut u8) -> *mut u8 {
+    unsafe fn prepare(top: *mut u8, entry: unsafe extern "C" fn()) -> *mut u8 {
         // SAFETY: nobody uses the stack below `top`, and it is long enough, by this function's contract.
-        unsafe { punctual_kernel::prepare(top, start, argument) }
+        unsafe { punctual_kernel::prepare(top, entry) }
     }
 
     #[inline(always)]

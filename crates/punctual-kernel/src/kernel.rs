@@ -4,6 +4,7 @@ use core::cell::Cell;
 use core::ptr;
 
 use crate::interrupt::InterruptSlot;
+use crate::rank::Rank;
 use crate::ready::Ready;
 use crate::slot::{Link, State, ThreadSlot, Wake};
 use crate::timer::{Owner, Timers};
@@ -13,25 +14,27 @@ use crate::{Fault, Port};
 /// and the objects that threads share.
 ///
 /// [`Thread`]: crate::Thread
+// In this order: see `Ready`.
+#[repr(C)]
 pub struct Kernel<P: Port> {
-    pub(crate) threads: &'static [ThreadSlot<P>],
-    pub(crate) interrupts: &'static [InterruptSlot<P>],
     pub(crate) ready: Ready<P>,
-    pub(crate) timers: Timers<P>,
+    /// The running thread, if nothing is special: what a switch has to look at, in one look. None as well where no thread runs, and
+    /// at times for no reason.
+    plain: Link<P>,
     /// The running thread. None is whoever has called `run`, or will.
     current: Link<P>,
+    /// The slots without a thread, those first whose threads have ended longest ago. At first there are none.
+    free: (Link<P>, Link<P>),
+    are_slots_linked: Cell<bool>,
+    /// Whether all threads may have ended.
+    has_thread_ended: Cell<bool>,
+    threads: &'static [ThreadSlot<P>],
+    pub(crate) interrupts: &'static [InterruptSlot<P>],
+    pub(crate) timers: Timers<P>,
     /// Where the registers of the caller of `run` are.
     outside: Cell<*mut u8>,
     is_running: Cell<bool>,
     stopping: Cell<bool>,
-    /// Whether it is stopping or time is sliced: what a switch has to look at seldom, in one look.
-    is_special: Cell<bool>,
-    /// How many slots have ever been used, from the first on.
-    used: Cell<usize>,
-    /// The slots of threads that have ended, the longest ended first.
-    free: (Link<P>, Link<P>),
-    /// How many threads have not ended.
-    alive: Cell<usize>,
     /// How long a thread runs before its peers, in nanoseconds; 0 if that is unlimited.
     slice: Cell<u64>,
 }
@@ -66,16 +69,17 @@ impl<P: Port> Section<P> {
         if P::was_masked(self.mask) { None } else { self.kernel.current.get() }
     }
 
-    /// Switches to a thread that has become ready, if it goes before the caller and the caller may be preempted. In an interrupt
+    /// Switches to a thread of this rank that has become ready, if it goes before the caller and the caller may be preempted. In an interrupt
     /// handler or a masked section that is made good for at its end.
     #[inline]
-    pub(crate) fn preempt(&self, by: &'static ThreadSlot<P>) {
-        if self.kernel.is_special.get() {
-            self.reschedule();
-        } else if let Some(me) = self.blocker()
-            && by.priority.get() > me.priority.get()
-        {
-            self.kernel.switch_unsliced(me, by);
+    pub(crate) fn preempt(&self, by: &'static ThreadSlot<P>, rank: Rank) {
+        if self.is_nested() {
+            return;
+        }
+        match self.kernel.plain.get() {
+            Some(me) if rank < me.rank.get() => self.kernel.switch_plainly(me, by),
+            Some(_) => {}
+            None => self.kernel.reschedule_specially(),
         }
     }
 
@@ -102,18 +106,18 @@ impl<P: Port> Kernel<P> {
     pub const fn new(threads: &'static [ThreadSlot<P>], interrupts: &'static [InterruptSlot<P>]) -> Self {
         assert!(threads.len() <= u16::MAX as usize, "a kernel has at most 65535 threads");
         Self {
+            ready: Ready::new(),
+            plain: Cell::new(None),
+            current: Cell::new(None),
+            free: (Cell::new(None), Cell::new(None)),
+            are_slots_linked: Cell::new(false),
+            has_thread_ended: Cell::new(true),
             threads,
             interrupts,
-            ready: Ready::new(),
             timers: Timers::new(),
-            current: Cell::new(None),
             outside: Cell::new(ptr::null_mut()),
             is_running: Cell::new(false),
             stopping: Cell::new(false),
-            is_special: Cell::new(false),
-            used: Cell::new(0),
-            free: (Cell::new(None), Cell::new(None)),
-            alive: Cell::new(0),
             slice: Cell::new(0),
         }
     }
@@ -130,9 +134,10 @@ impl<P: Port> Kernel<P> {
         let kernel = unsafe { P::enter(&P::HOME) };
         let mask = P::mask();
         assert!(!kernel.is_running.replace(true), "the kernel runs already");
-        while !kernel.has_stopped() && kernel.alive.get() > 0 {
+        while !kernel.has_stopped() {
             match kernel.ready.highest() {
                 Some(first) => kernel.switch(None, Some(first)),
+                None if kernel.have_all_ended() => break,
                 // SAFETY: this is the idle loop, and interrupts are masked.
                 None => unsafe { P::idle() },
             }
@@ -146,7 +151,7 @@ impl<P: Port> Kernel<P> {
     pub fn stop() {
         let section = Section::<P>::enter(&P::HOME);
         section.kernel.stopping.set(true);
-        section.kernel.is_special.set(true);
+        section.kernel.plain.set(None);
         section.reschedule();
     }
 
@@ -169,13 +174,20 @@ impl<P: Port> Kernel<P> {
     pub fn set_time_slice(nanoseconds: u64) {
         let section = Section::<P>::enter(&P::HOME);
         section.kernel.slice.set(nanoseconds);
-        section.kernel.is_special.set(nanoseconds != 0 || section.kernel.stopping.get());
+        section.kernel.plain.set(None);
     }
 
     /// Whether it is to stop, which is dealt with then.
     fn has_stopped(&self) -> bool {
-        self.is_special.set(self.slice.get() != 0);
         self.stopping.take()
+    }
+
+    /// Whether there is no thread. It takes a step for each slot, once after a thread has ended.
+    fn have_all_ended(&self) -> bool {
+        let all =
+            self.has_thread_ended.get() && self.threads.iter().all(|slot| slot.state.get() == State::Ended);
+        self.has_thread_ended.set(all);
+        all
     }
 
     /// What the port calls for the timer's interrupt.
@@ -216,21 +228,19 @@ impl<P: Port> Kernel<P> {
 
     #[inline(always)]
     fn reschedule(&'static self) {
-        let Some(me) = self.current.get() else { return };
-        if self.is_special.get() {
-            return self.reschedule_specially(me);
-        }
+        let Some(me) = self.plain.get() else { return self.reschedule_specially() };
         // The caller is ready, so somebody is.
         if let Some(first) = self.ready.highest()
             && !first.is(me)
         {
-            self.switch_unsliced(me, first);
+            self.switch_plainly(me, first);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn reschedule_specially(&'static self, me: &'static ThreadSlot<P>) {
+    fn reschedule_specially(&'static self) {
+        let Some(me) = self.current.get() else { return };
         if self.stopping.get() {
             return self.switch(Some(me), None);
         }
@@ -242,10 +252,17 @@ impl<P: Port> Kernel<P> {
         }
     }
 
-    /// [`switch`](Self::switch) between threads, without slices.
+    /// Whether a thread runs, time is not sliced, and nobody has called `stop`.
     #[inline]
-    pub(crate) fn switch_unsliced(&'static self, from: &'static ThreadSlot<P>, to: &'static ThreadSlot<P>) {
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain.get().is_some()
+    }
+
+    /// [`switch`](Self::switch) between threads where nothing is special.
+    #[inline]
+    pub(crate) fn switch_plainly(&'static self, from: &'static ThreadSlot<P>, to: &'static ThreadSlot<P>) {
         self.check_stack(from);
+        self.plain.set(Some(to));
         self.current.set(Some(to));
         // SAFETY: as in `switch`.
         unsafe { P::switch(from.context.as_ptr(), to.context.get()) };
@@ -270,8 +287,11 @@ impl<P: Port> Kernel<P> {
             None => self.outside.get(),
         };
         self.current.set(to);
-        if self.is_special.get() {
+        if self.slice.get() != 0 {
             self.exchange_slices(from, to);
+        } else {
+            // Who has called `stop` switches to none.
+            self.plain.set(to);
         }
         // SAFETY: interrupts are masked, as in all of this module. A context is saved when its thread is switched from and
         // continued once, when `current` becomes it again; the one of a new thread is prepared.
@@ -297,8 +317,17 @@ impl<P: Port> Kernel<P> {
     }
 
     /// The slot's number.
-    pub(crate) fn index(&self, thread: &ThreadSlot<P>) -> usize {
+    fn index(&self, thread: &ThreadSlot<P>) -> usize {
         (ptr::from_ref(thread).addr() - self.threads.as_ptr().addr()) / size_of::<ThreadSlot<P>>()
+    }
+
+    /// The slot with this address, if there is one.
+    pub(crate) fn slot_at(&self, address: usize) -> Option<&'static ThreadSlot<P>> {
+        let offset = address.wrapping_sub(self.threads.as_ptr().addr());
+        if !offset.is_multiple_of(size_of::<ThreadSlot<P>>()) {
+            return None;
+        }
+        self.threads.get(offset / size_of::<ThreadSlot<P>>())
     }
 
     /// Lets a thread run that has waited, or is new.
@@ -344,28 +373,29 @@ impl<P: Port> Kernel<P> {
         self.make_ready(thread);
     }
 
-    /// A slot without a thread.
+    /// A slot without a thread. None as well before `link_slots`.
     #[inline]
     pub(crate) fn take_slot(&self) -> Option<&'static ThreadSlot<P>> {
-        let used = self.used.get();
-        if let Some(slot) = self.threads.get(used) {
-            self.used.set(used + 1);
-            self.alive.set(self.alive.get() + 1);
-            return Some(slot);
-        }
         let slot = self.free.0.get()?;
-        self.free.0.set(slot.next.take());
-        self.alive.set(self.alive.get() + 1);
+        self.free.0.set(slot.lower.take());
         Some(slot)
+    }
+
+    /// Links all slots, if that has not been done. Says whether it was so.
+    pub(crate) fn link_slots(&self) -> bool {
+        let is_first = !self.are_slots_linked.replace(true);
+        if is_first {
+            self.threads.iter().for_each(|slot| self.give_slot(slot));
+        }
+        is_first
     }
 
     /// Gives back the slot of a thread that has ended. It is used again as late as possible, so that handles tell how the thread
     /// has ended for as long as possible.
     pub(crate) fn give_slot(&self, slot: &'static ThreadSlot<P>) {
-        self.alive.set(self.alive.get() - 1);
-        slot.next.set(None);
+        self.has_thread_ended.set(true);
         match self.free.0.get().and(self.free.1.get()) {
-            Some(last) => last.next.set(Some(slot)),
+            Some(last) => last.lower.set(Some(slot)),
             None => self.free.0.set(Some(slot)),
         }
         self.free.1.set(Some(slot));
@@ -373,10 +403,8 @@ impl<P: Port> Kernel<P> {
 
     #[cold]
     fn exchange_slices(&self, from: Option<&'static ThreadSlot<P>>, to: Option<&'static ThreadSlot<P>>) {
-        if self.slice.get() != 0 {
-            self.keep_slice(from);
-            self.begin_slice(to);
-        }
+        self.keep_slice(from);
+        self.begin_slice(to);
     }
 
     /// A thread that is preempted goes on with what is left of its slice; any other has a new one next time.
@@ -388,17 +416,33 @@ impl<P: Port> Kernel<P> {
         }
     }
 
-    /// The running thread has had its turn.
+    /// Lets the next thread of the running one's priority run, if there is one. Called by a thread that may be preempted.
     #[inline]
-    pub(crate) fn forget_slice(&self) {
-        if self.slice.get() != 0 {
-            self.timers.slice_end.set(u64::MAX);
+    pub(crate) fn pass_on(&'static self) {
+        let Some(me) = self.plain.get() else { return self.pass_on_specially() };
+        let next = self.ready.rotate(me);
+        if !next.is(me) {
+            self.switch_plainly(me, next);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pass_on_specially(&'static self) {
+        let Some(me) = self.current.get() else { return };
+        let next = self.ready.rotate(me);
+        if !next.is(me) {
+            // The running thread has had its turn.
+            if self.slice.get() != 0 {
+                self.timers.slice_end.set(u64::MAX);
+            }
+            self.switch(Some(me), Some(next));
         }
     }
 
     #[cold]
     fn begin_slice(&self, thread: Option<&'static ThreadSlot<P>>) {
-        let end = match thread.filter(|thread| Ready::has_peers(thread)) {
+        let end = match thread.filter(|thread| !Ready::is_alone(thread)) {
             Some(thread) => {
                 let left = thread.slice_left.take();
                 P::now().saturating_add(if left == 0 { self.slice.get() } else { left })
@@ -412,7 +456,7 @@ impl<P: Port> Kernel<P> {
     /// The running thread goes on: it may have to share from now on.
     #[cold]
     fn extend_slice(&self, me: &'static ThreadSlot<P>) {
-        if Ready::has_peers(me) && self.timers.slice_end.get() == u64::MAX {
+        if !Ready::is_alone(me) && self.timers.slice_end.get() == u64::MAX {
             self.begin_slice(Some(me));
         }
     }

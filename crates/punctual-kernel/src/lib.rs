@@ -72,6 +72,7 @@ pub mod linux;
 mod mutex;
 mod ordered;
 mod port;
+mod rank;
 mod ready;
 mod semaphore;
 #[cfg(feature = "sim")]

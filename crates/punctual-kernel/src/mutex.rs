@@ -8,6 +8,7 @@ use core::ptr;
 
 use crate::kernel::{Kernel, Section};
 use crate::ordered::Place;
+use crate::rank::Rank;
 use crate::ready::Ready;
 use crate::slot::{State, ThreadSlot, Wake};
 use crate::wait_queue::WaitQueue;
@@ -153,7 +154,7 @@ impl<P: Port> RawMutex<P> {
         kernel.ready.remove(me);
         me.waiting_for.set(Some(self));
         self.waiters.insert(me);
-        kernel.inherit(owner, me.priority.get());
+        kernel.inherit(owner, me.rank.get());
         match kernel.suspend(me, State::Locking, None) {
             Wake::OwnerEnded => Err(LockError::OwnerEnded(self.name)),
             Wake::Granted | Wake::TimedOut => Ok(()),
@@ -172,27 +173,26 @@ impl<P: Port> RawMutex<P> {
         self.waiters.remove_first(to);
         to.waiting_for.set(None);
         self.give(to);
-        if me.priority.get() == me.base.get() {
-            kernel.wake(to, Wake::Granted);
-            return section.preempt(to);
-        }
-        let priority = me.inherited();
-        if priority < me.priority.get()
-            && me.priority.get() == to.priority.get()
+        let base = me.base.get();
+        if !section.is_nested()
+            && kernel.is_plain()
+            && me.held.get().is_none()
+            && to.rank.get() < base
             && Ready::is_alone(me)
-            && !section.is_nested()
         {
-            // As a rule: who has waited takes the place of the caller, which has its priority from there and is alone with it, and so
-            // goes first now. It has waited for no time, as nobody who waits for a mutex does.
+            // As a rule: the caller holds nothing else, so the first that has waited here is of whom it has its priority. That
+            // takes the place of the caller, which is alone with it, and so goes first now. It has waited for no time, as nobody
+            // who waits for a mutex does.
+            debug_assert_eq!(me.rank.get(), to.rank.get());
             to.wake.set(Wake::Granted);
             to.state.set(State::Ready);
-            kernel.ready.replace(me, to);
-            me.priority.set(priority);
+            kernel.ready.replace(to.rank.get(), to);
+            me.rank.set(base);
             kernel.ready.push_first(me);
-            kernel.switch(Some(me), Some(to));
+            kernel.switch_plainly(me, to);
         } else {
             kernel.wake(to, Wake::Granted);
-            kernel.set_priority(me, priority);
+            kernel.set_rank(me, me.inherited());
             section.reschedule();
         }
     }
@@ -226,16 +226,16 @@ impl<P: Port> RawMutex<P> {
 
 impl<P: Port> ThreadSlot<P> {
     /// The highest of its own priority and those of the threads that wait for what it holds. It takes a step for each mutex held.
-    fn inherited(&self) -> u8 {
-        let mut priority = self.base.get();
+    fn inherited(&self) -> Rank {
+        let mut rank = self.base.get();
         let mut at = self.held.get();
         while let Some(mutex) = at {
             if let Some(first) = mutex.waiters.first() {
-                priority = priority.max(first.priority.get());
+                rank = rank.min(first.rank.get());
             }
             at = mutex.next_held.get();
         }
-        priority
+        rank
     }
 
     /// What it holds, the last locked first.
@@ -246,35 +246,35 @@ impl<P: Port> ThreadSlot<P> {
 
 impl<P: Port> Kernel<P> {
     /// Has a thread that is waited for, and whom it waits for itself, run with this priority at least.
-    fn inherit(&'static self, from: &'static ThreadSlot<P>, priority: u8) {
+    fn inherit(&'static self, from: &'static ThreadSlot<P>, rank: Rank) {
         let mut at = Some(from);
-        while let Some(thread) = at.filter(|thread| thread.priority.get() < priority) {
-            self.set_priority(thread, priority);
+        while let Some(thread) = at.filter(|thread| thread.rank.get() > rank) {
+            self.set_rank(thread, rank);
             at = thread.waiting_for.get().and_then(|mutex| mutex.owner.get());
         }
     }
 
     /// Changes a thread's priority, and its place wherever it is queued.
-    fn set_priority(&'static self, thread: &'static ThreadSlot<P>, priority: u8) {
-        let before = thread.priority.get();
-        if priority == before {
+    fn set_rank(&'static self, thread: &'static ThreadSlot<P>, rank: Rank) {
+        let before = thread.rank.get();
+        if rank == before {
             // It keeps its place.
             return;
         }
         if let Some(queue) = thread.queue.get() {
             queue.remove(thread);
-            thread.priority.set(priority);
+            thread.rank.set(rank);
             queue.insert(thread);
         } else if thread.state.get() == State::Ready {
             self.ready.remove(thread);
-            thread.priority.set(priority);
-            if priority < before {
+            thread.rank.set(rank);
+            if rank > before {
                 self.ready.push_first(thread);
             } else {
                 self.ready.push_last(thread);
             }
         } else {
-            thread.priority.set(priority);
+            thread.rank.set(rank);
         }
     }
 }

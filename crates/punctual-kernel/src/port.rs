@@ -62,12 +62,13 @@ pub unsafe trait Port: Sized + 'static {
     /// Interrupts are masked, and the caller is at the beginning of a thread.
     unsafe fn unmask();
 
-    /// Lays out a new thread below `top`, so that the first switch to what this returns calls `start(argument)` with interrupts
-    /// masked and a stack aligned as calls need it.
+    /// Lays out a new thread below `top`, so that the first switch to what this returns jumps to `entry` with interrupts masked
+    /// and the stack pointer at `top`.
     ///
     /// # Safety
-    /// `top` is the upper end of a stack that nobody uses, with at least half of [`MIN_STACK`](Self::MIN_STACK) below it.
-    unsafe fn prepare(top: *mut u8, start: extern "C" fn(*mut u8) -> !, argument: *mut u8) -> *mut u8;
+    /// `top` is the upper end of a stack that nobody uses, aligned to 16 bytes, with at least half of [`MIN_STACK`](Self::MIN_STACK)
+    /// below it.
+    unsafe fn prepare(top: *mut u8, entry: unsafe extern "C" fn()) -> *mut u8;
 
     /// Saves what a function has to preserve on the current stack and that stack's pointer in `from`, and continues where `to`
     /// has been saved or prepared.

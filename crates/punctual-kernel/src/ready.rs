@@ -3,74 +3,67 @@
 use core::cell::Cell;
 
 use crate::Port;
-use crate::slot::{Link, ThreadSlot, alone, append, neighbour, unlink};
-
-/// How many priorities there are, from 1.
-pub(crate) const PRIORITIES: usize = 32;
+use crate::rank::{RANKS, Rank};
+use crate::slot::{Link, ThreadSlot, append, neighbour, unlink};
 
 /// The threads that are ready, the running one among them. It is the first of its ring.
+// In this order, as in `Kernel`: what is reached by an index takes no instruction more where it is at the front.
+#[repr(C)]
 pub(crate) struct Ready<P: Port> {
-    /// Bit `p - 1` is set if a thread of priority `p` is ready.
+    /// Of each rank, and one more that no rank has: what `highest` finds where no bit is set.
+    first: [Link<P>; RANKS + 1],
+    /// The bits of those ranks of which a thread is ready.
     bits: Cell<u32>,
-    first: [Link<P>; PRIORITIES],
-}
-
-#[inline]
-fn index(priority: u8) -> usize {
-    // Priorities are 1 to 32; the mask shows it to the compiler.
-    usize::from(priority.wrapping_sub(1)) & (PRIORITIES - 1)
 }
 
 impl<P: Port> Ready<P> {
     pub(crate) const fn new() -> Self {
-        Self { bits: Cell::new(0), first: [const { Cell::new(None) }; PRIORITIES] }
+        Self { bits: Cell::new(0), first: [const { Cell::new(None) }; RANKS + 1] }
     }
 
     /// Who has to run.
     #[inline]
     pub(crate) fn highest(&self) -> Option<&'static ThreadSlot<P>> {
-        // Without any bit this is the ring of the highest priority, which has no first then.
-        self.first[31_u32.wrapping_sub(self.bits.get().leading_zeros()) as usize & (PRIORITIES - 1)].get()
+        self.first[self.bits.get().leading_zeros() as usize].get()
     }
 
     #[inline]
     pub(crate) fn push_last(&self, thread: &'static ThreadSlot<P>) {
-        let index = index(thread.priority.get());
-        match self.first[index].get() {
+        let rank = thread.rank.get();
+        match self.first[rank.index()].get() {
             Some(first) => append(first, thread),
-            None => self.begin(index, thread),
+            None => self.begin(rank, thread),
         }
     }
 
     #[inline]
     pub(crate) fn push_first(&self, thread: &'static ThreadSlot<P>) {
-        let index = index(thread.priority.get());
-        match self.first[index].get() {
+        let rank = thread.rank.get();
+        match self.first[rank.index()].get() {
             Some(first) => {
                 append(first, thread);
-                self.first[index].set(Some(thread));
+                self.first[rank.index()].set(Some(thread));
             }
-            None => self.begin(index, thread),
+            None => self.begin(rank, thread),
         }
     }
 
     #[inline]
-    fn begin(&self, index: usize, thread: &'static ThreadSlot<P>) {
-        alone(thread);
-        self.first[index].set(Some(thread));
-        self.bits.set(self.bits.get() | 1 << index);
+    fn begin(&self, rank: Rank, thread: &'static ThreadSlot<P>) {
+        self.first[rank.index()].set(Some(thread));
+        self.bits.set(self.bits.get() | rank.bit());
     }
 
     #[inline]
     pub(crate) fn remove(&self, thread: &'static ThreadSlot<P>) {
-        let index = index(thread.priority.get());
+        let rank = thread.rank.get();
         match unlink(thread) {
             None => {
-                self.first[index].set(None);
-                self.bits.set(self.bits.get() & !(1 << index));
+                self.first[rank.index()].set(None);
+                self.bits.set(self.bits.get() & !rank.bit());
             }
-            Some(next) if self.first[index].get().is_some_and(|first| first.is(thread)) => {
-                self.first[index].set(Some(next));
+            Some(next) if self.first[rank.index()].get().is_some_and(|first| first.is(thread)) => {
+                self.first[rank.index()].set(Some(next));
             }
             Some(_) => {}
         }
@@ -78,28 +71,21 @@ impl<P: Port> Ready<P> {
 
     /// Puts a thread into the place of another of its priority, which is alone in its ring.
     #[inline]
-    pub(crate) fn replace(&self, thread: &ThreadSlot<P>, by: &'static ThreadSlot<P>) {
-        alone(by);
-        self.first[index(thread.priority.get())].set(Some(by));
+    pub(crate) fn replace(&self, rank: Rank, by: &'static ThreadSlot<P>) {
+        self.first[rank.index()].set(Some(by));
     }
 
     /// Has the ring begin with the thread after its first; returns that.
     #[inline]
     pub(crate) fn rotate(&self, first: &'static ThreadSlot<P>) -> &'static ThreadSlot<P> {
         let next = neighbour(&first.next, first);
-        self.first[index(first.priority.get())].set(Some(next));
+        self.first[first.rank.get().index()].set(Some(next));
         next
     }
 
     /// Whether a ready thread is the only one of its priority that is.
     #[inline]
     pub(crate) fn is_alone(thread: &'static ThreadSlot<P>) -> bool {
-        thread.next.get().is_some_and(|next| next.is(thread))
-    }
-
-    /// Whether others of the same priority are ready.
-    #[inline]
-    pub(crate) fn has_peers(thread: &'static ThreadSlot<P>) -> bool {
-        !neighbour(&thread.next, thread).is(thread)
+        thread.next.get().is_none_or(|next| next.is(thread))
     }
 }

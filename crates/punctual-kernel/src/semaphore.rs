@@ -106,7 +106,7 @@ impl<P: Port> Semaphore<P> {
     fn grant(&self, section: &Section<P>, to: &'static ThreadSlot<P>) {
         self.waiters.remove_first(to);
         section.kernel.wake(to, Wake::Granted);
-        section.preempt(to);
+        section.preempt(to, to.rank.get());
     }
 
     /// V by `n`: gives `n` units at once, to the first `n` threads that wait, and keeps what is left.
@@ -129,7 +129,7 @@ impl<P: Port> Semaphore<P> {
         if let Some(highest) = highest
             && waiting > 0
         {
-            section.preempt(highest);
+            section.preempt(highest, highest.rank.get());
         }
         Ok(())
     }

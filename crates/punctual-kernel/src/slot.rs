@@ -3,6 +3,8 @@
 use core::cell::Cell;
 use core::ptr;
 
+use crate::rank::Rank;
+use crate::stack::Use;
 use crate::timer::Timer;
 use crate::wait_queue::WaitQueue;
 use crate::{JoinError, Port, RawMutex};
@@ -40,11 +42,12 @@ pub(crate) enum Wake {
 
 /// Room for one thread of a kernel. All of it is accessed with interrupts masked only.
 pub struct ThreadSlot<P: Port> {
-    /// The neighbours in the ring of threads of one priority, which are ready or wait at the same place. In a free slot, `next`
-    /// is the next free one.
+    /// The neighbours in the ring of threads of one priority, which are ready or wait at the same place. None, or the thread itself,
+    /// if there is no other: see [`neighbour`].
     pub(crate) next: Link<P>,
     pub(crate) previous: Link<P>,
-    /// The first of the next higher and lower priority that waits at the same place, if this is a first itself.
+    /// The first of the next higher and lower priority that waits at the same place, if this is a first itself. In a free slot, `lower`
+    /// is the next free one.
     pub(crate) higher: Link<P>,
     pub(crate) lower: Link<P>,
     /// Where its registers are, while it does not run.
@@ -52,11 +55,11 @@ pub struct ThreadSlot<P: Port> {
     /// The lowest word of its stack.
     pub(crate) canary: Cell<*const usize>,
     /// What its stack says of being in use.
-    pub(crate) stack_in_use: Cell<Option<&'static Cell<bool>>>,
+    pub(crate) stack: Cell<Option<&'static Cell<Use>>>,
     /// With what it has inherited.
-    pub(crate) priority: Cell<u8>,
+    pub(crate) rank: Cell<Rank>,
     /// What it was spawned with.
-    pub(crate) base: Cell<u8>,
+    pub(crate) base: Cell<Rank>,
     pub(crate) state: Cell<State>,
     pub(crate) wake: Cell<Wake>,
     /// What is left of its slice since it was preempted, in nanoseconds; 0 if the next is a new one.
@@ -88,9 +91,9 @@ impl<P: Port> ThreadSlot<P> {
             lower: Cell::new(None),
             context: Cell::new(ptr::null_mut()),
             canary: Cell::new(ptr::null()),
-            stack_in_use: Cell::new(None),
-            priority: Cell::new(0),
-            base: Cell::new(0),
+            stack: Cell::new(None),
+            rank: Cell::new(Rank::LOWEST),
+            base: Cell::new(Rank::LOWEST),
             state: Cell::new(State::Ended),
             wake: Cell::new(Wake::Granted),
             slice_left: Cell::new(0),
@@ -116,9 +119,8 @@ impl<P: Port> Default for ThreadSlot<P> {
     }
 }
 
-/// The neighbour of a thread that is in a ring.
-///
-/// Outside of a ring a thread has no neighbours, but nobody asks there; the fallback keeps that from being undefined.
+/// The neighbour of a thread: itself, if it is alone in its ring or in none. A thread that goes into a ring of its own has
+/// nothing to be written for that.
 #[inline]
 pub(crate) fn neighbour<P: Port>(link: &Link<P>, of: &'static ThreadSlot<P>) -> &'static ThreadSlot<P> {
     link.get().unwrap_or(of)
@@ -134,13 +136,6 @@ pub(crate) fn append<P: Port>(first: &'static ThreadSlot<P>, thread: &'static Th
     first.previous.set(Some(thread));
 }
 
-/// Makes a thread a ring of its own.
-#[inline]
-pub(crate) fn alone<P: Port>(thread: &'static ThreadSlot<P>) {
-    thread.next.set(Some(thread));
-    thread.previous.set(Some(thread));
-}
-
 /// Takes a thread out of its ring; returns the one after it, if it was not alone.
 #[inline]
 pub(crate) fn unlink<P: Port>(thread: &'static ThreadSlot<P>) -> Option<&'static ThreadSlot<P>> {
@@ -151,5 +146,7 @@ pub(crate) fn unlink<P: Port>(thread: &'static ThreadSlot<P>) -> Option<&'static
     let previous = neighbour(&thread.previous, thread);
     previous.next.set(Some(next));
     next.previous.set(Some(previous));
+    thread.next.set(None);
+    thread.previous.set(None);
     Some(next)
 }

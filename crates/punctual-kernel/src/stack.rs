@@ -6,6 +6,19 @@ use core::mem::MaybeUninit;
 use crate::kernel::{CANARY, PATTERN, Section};
 use crate::{Port, SpawnError};
 
+/// What a stack is used for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// For nothing, and it has no pattern yet.
+    Raw,
+    /// It is being filled with the pattern.
+    Filling,
+    /// For nothing.
+    Free,
+    /// By a thread that has not ended.
+    Taken,
+}
+
 /// A stack of `SIZE` bytes, for one thread after the other.
 ///
 /// Where the port has [guards](Port::GUARDED), a page lies below that nobody can access. Elsewhere the lowest word keeps a value that is
@@ -16,8 +29,7 @@ pub struct Stack<P: Port, const SIZE: usize> {
     /// Next to the bytes, since its size is a multiple of 16.
     guard: P::Guard,
     bytes: UnsafeCell<[MaybeUninit<u8>; SIZE]>,
-    in_use: Cell<bool>,
-    is_painted: Cell<bool>,
+    pub(crate) state: Cell<Use>,
     pub(crate) home: P::Home,
 }
 
@@ -33,8 +45,7 @@ impl<P: Port, const SIZE: usize> Stack<P, SIZE> {
         Self {
             guard: P::GUARD,
             bytes: UnsafeCell::new([MaybeUninit::uninit(); SIZE]),
-            in_use: Cell::new(false),
-            is_painted: Cell::new(false),
+            state: Cell::new(Use::Raw),
             home: P::HOME,
         }
     }
@@ -46,16 +57,16 @@ impl<P: Port, const SIZE: usize> Stack<P, SIZE> {
     pub fn prepare(&'static self) -> Result<(), SpawnError> {
         {
             let _section = Section::<P>::enter(&self.home);
-            if self.in_use.replace(true) {
+            if matches!(self.state.get(), Use::Filling | Use::Taken) {
                 return Err(SpawnError::StackInUse);
             }
+            self.state.set(Use::Filling);
         }
-        // SAFETY: all of the bytes, which are nobody's: `in_use` keeps everybody else off.
+        // SAFETY: all of the bytes, which are nobody's: the state keeps everybody else off.
         unsafe { self.bytes.get().cast::<u8>().write_bytes(PATTERN, SIZE) };
         P::guard(&self.guard);
         let _section = Section::<P>::enter(&self.home);
-        self.is_painted.set(true);
-        self.in_use.set(false);
+        self.state.set(Use::Free);
         Ok(())
     }
 
@@ -64,7 +75,7 @@ impl<P: Port, const SIZE: usize> Stack<P, SIZE> {
     pub fn high_water(&'static self) -> usize {
         {
             let _section = Section::<P>::enter(&self.home);
-            if !self.is_painted.get() {
+            if matches!(self.state.get(), Use::Raw | Use::Filling) {
                 return 0;
             }
         }
@@ -79,23 +90,17 @@ impl<P: Port, const SIZE: usize> Stack<P, SIZE> {
         self.bytes.get().cast()
     }
 
-    /// Claims the stack. Called with interrupts masked.
+    /// The lowest word, which keeps its value.
     #[inline]
-    pub(crate) fn claim(&'static self) -> bool {
-        !self.in_use.replace(true)
+    pub(crate) fn canary(&'static self) -> *const usize {
+        self.words()
     }
 
+    /// The upper end.
     #[inline]
-    pub(crate) fn is_painted(&self) -> bool {
-        self.is_painted.get()
-    }
-
-    /// The flag to be cleared when the thread has ended, the lowest word and the upper end.
-    #[inline]
-    pub(crate) fn parts(&'static self) -> (&'static Cell<bool>, *const usize, *mut u8) {
+    pub(crate) fn top(&'static self) -> *mut u8 {
         // SAFETY: one past the last byte.
-        let top = unsafe { self.bytes.get().cast::<u8>().add(SIZE) };
-        (&self.in_use, self.words(), top)
+        unsafe { self.bytes.get().cast::<u8>().add(SIZE) }
     }
 }
 

@@ -11,22 +11,37 @@ compile_error!(
 
 use core::arch::naked_asm;
 
-/// Lays out a new thread: see [`Port::prepare`](crate::Port::prepare).
+use crate::Port;
+use crate::thread::begin;
+
+/// Lays out a new thread: see [`Port::prepare`].
 ///
 /// # Safety
 /// As for that.
 #[inline]
-pub unsafe fn prepare(top: *mut u8, start: extern "C" fn(*mut u8) -> !, argument: *mut u8) -> *mut u8 {
+pub unsafe fn prepare(top: *mut u8, entry: unsafe extern "C" fn()) -> *mut u8 {
     // SAFETY: there is that much below `top`, which is aligned to 16 bytes. The other registers may begin with anything.
     unsafe {
         let context = top.cast::<usize>().sub(FRAME);
         context.add(CONTROL.0).write(CONTROL.1);
-        context.add(ARGUMENT).write(argument.expose_provenance());
-        context.add(START).write(start as usize);
-        context.add(FRAME_POINTER).write(0);
-        context.add(RETURN).write(begin as *const () as usize);
+        context.add(RETURN).write(entry as usize);
         context.cast()
     }
+}
+
+/// Where a thread begins, with what is for [`begin`] at the stack pointer.
+///
+/// # Safety
+/// Reached by a switch to what [`prepare`] has laid out.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn enter<P: Port, A>() {
+    // A frame pointer of 0 ends a backtrace. The stack is aligned as it has to be at a call.
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!("mov rdi, rsp", "xor ebp, ebp", "call {}", "ud2", sym begin::<P, A>);
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!("mov x0, sp", "mov x29, #0", "bl {}", "brk #1", sym begin::<P, A>);
+    #[cfg(target_arch = "arm")]
+    naked_asm!("mov r0, sp", "mov r11, #0", "bl {}", "udf #1", sym begin::<P, A>);
 }
 
 /// Saves and continues: see [`Port::switch`](crate::Port::switch).
@@ -65,24 +80,11 @@ pub unsafe extern "C" fn switch(from: *mut *mut u8, to: *mut u8) {
 
 #[cfg(target_arch = "x86_64")]
 mod layout {
-    /// What `switch` takes from the stack, and two words more, so that the stack is aligned at the call in `begin`.
-    pub(super) const FRAME: usize = 10;
-    /// r12.
-    pub(super) const ARGUMENT: usize = 4;
-    /// rbx.
-    pub(super) const START: usize = 5;
+    /// What `switch` takes from the stack.
+    pub(super) const FRAME: usize = 8;
     pub(super) const RETURN: usize = 7;
-    /// rbp.
-    pub(super) const FRAME_POINTER: usize = 6;
     /// MXCSR and the x87 control word as a process begins with: every exception masked, to the nearest, extended precision.
     pub(super) const CONTROL: (usize, usize) = (0, 0x037F_0000_1F80);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[unsafe(naked)]
-unsafe extern "C" fn begin() {
-    // The frame pointer is 0, from the frame, which ends a backtrace.
-    naked_asm!("mov rdi, r12", "call rbx", "ud2")
 }
 
 /// Saves and continues: see [`Port::switch`](crate::Port::switch).
@@ -131,23 +133,10 @@ pub unsafe extern "C" fn switch(from: *mut *mut u8, to: *mut u8) {
 #[cfg(target_arch = "aarch64")]
 mod layout {
     pub(super) const FRAME: usize = 22;
-    /// x19.
-    pub(super) const ARGUMENT: usize = 0;
-    /// x20.
-    pub(super) const START: usize = 1;
-    /// x29.
-    pub(super) const FRAME_POINTER: usize = 10;
     /// FPCR: to the nearest, no exceptions.
     pub(super) const CONTROL: (usize, usize) = (20, 0);
     /// x30.
     pub(super) const RETURN: usize = 11;
-}
-
-#[cfg(target_arch = "aarch64")]
-#[unsafe(naked)]
-unsafe extern "C" fn begin() {
-    // The frame pointer is 0, from the frame, which ends a backtrace.
-    naked_asm!("mov x0, x19", "blr x20", "brk #1")
 }
 
 /// Saves and continues: see [`Port::switch`](crate::Port::switch).
@@ -158,44 +147,29 @@ unsafe extern "C" fn begin() {
 #[unsafe(naked)]
 pub unsafe extern "C" fn switch(from: *mut *mut u8, to: *mut u8) {
     // r0 = from, r1 = to. The procedure call standard has a function preserve r4 to r11, the stack pointer and d8 to d15; lr is
-    // where to go on, and FPSCR has the rounding mode. r3 keeps the frame a multiple of 8 bytes.
+    // where to go on, and FPSCR, in r3, has the rounding mode. The frame is a multiple of 8 bytes.
     naked_asm!(
         ".fpu vfpv3-d16",
-        "vmrs r2, fpscr",
-        "push {{r2-r11, lr}}",
-        "sub sp, sp, #4",
+        "vmrs r3, fpscr",
         "vpush {{d8-d15}}",
+        "push {{r3-r11, lr}}",
         "str sp, [r0]",
         "mov sp, r1",
+        "pop {{r3-r11, lr}}",
         "vpop {{d8-d15}}",
-        "add sp, sp, #4",
-        "pop {{r2-r11, lr}}",
-        "vmsr fpscr, r2",
+        "vmsr fpscr, r3",
         "bx lr",
     )
 }
 
 #[cfg(target_arch = "arm")]
 mod layout {
-    /// d8 to d15, a word for the alignment, r2 to r11, lr.
-    pub(super) const FRAME: usize = 16 + 1 + 11 + 4;
-    /// r4.
-    pub(super) const ARGUMENT: usize = 16 + 1 + 2;
-    /// r5.
-    pub(super) const START: usize = 16 + 1 + 3;
-    /// r11.
-    pub(super) const FRAME_POINTER: usize = 16 + 1 + 9;
-    /// r2, for FPSCR: to the nearest, no exceptions.
-    pub(super) const CONTROL: (usize, usize) = (16 + 1, 0);
+    /// r3 to r11, lr, d8 to d15.
+    pub(super) const FRAME: usize = 10 + 16;
+    /// r3, for FPSCR: to the nearest, no exceptions.
+    pub(super) const CONTROL: (usize, usize) = (0, 0);
     /// lr.
-    pub(super) const RETURN: usize = 16 + 1 + 10;
-}
-
-#[cfg(target_arch = "arm")]
-#[unsafe(naked)]
-unsafe extern "C" fn begin() {
-    // The frame pointer is 0, from the frame, which ends a backtrace.
-    naked_asm!("mov r0, r4", "blx r5", "udf #1")
+    pub(super) const RETURN: usize = 9;
 }
 
 use layout::*;

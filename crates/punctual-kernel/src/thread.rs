@@ -2,15 +2,19 @@
 
 use core::fmt;
 use core::marker::PhantomData;
+use core::ptr;
 
 use crate::kernel::Section;
+use crate::rank::Rank;
 use crate::slot::{State, ThreadSlot, Wake};
-use crate::{JoinError, Port, SpawnError, Stack, WaitError};
+use crate::stack::Use;
+use crate::{JoinError, Port, SpawnError, Stack, WaitError, switch};
 
 /// A handle of a thread. A copy does not keep the thread from ending, nor its slot from being used again: then the handle says
 /// so.
 pub struct Thread<P: Port> {
-    slot: u16,
+    /// The address of its slot.
+    slot: usize,
     generation: u32,
     _port: PhantomData<fn() -> P>,
 }
@@ -66,49 +70,69 @@ impl<P: Port> Thread<P> {
         if SIZE < needed {
             return Err(SpawnError::StackTooSmall(needed));
         }
-        if !matches!(priority, 1..=32) {
-            return Err(SpawnError::Priority(priority));
-        }
-        if !stack.is_painted() {
-            stack.prepare()?;
-        }
+        let rank = Rank::of(priority).ok_or(SpawnError::Priority(priority))?;
         let section = Section::<P>::enter(&stack.home);
         let kernel = section.kernel;
-        if !stack.claim() {
-            return Err(SpawnError::StackInUse);
+        if stack.state.get() != Use::Free {
+            drop(section);
+            return Self::prepare_and_spawn(priority, stack, entry, argument);
         }
-        let (in_use, canary, top) = stack.parts();
         let Some(slot) = kernel.take_slot() else {
-            in_use.set(false);
-            return Err(SpawnError::TooManyThreads);
+            drop(section);
+            return Self::prepare_and_spawn(priority, stack, entry, argument);
         };
+        stack.state.set(Use::Taken);
         // SAFETY: the stack is large enough, as looked at above, aligned to 16 bytes, and nobody else's: it is claimed.
         let context = unsafe {
-            let start = top.sub(size_of::<Start<A>>().next_multiple_of(16));
+            let start = stack.top().sub(size_of::<Start<A>>().next_multiple_of(16));
             start.cast::<Start<A>>().write(Start { entry, argument });
-            P::prepare(start, begin::<P, A>, start)
+            P::prepare(start, switch::enter::<P, A>)
         };
         slot.context.set(context);
-        slot.canary.set(canary);
-        slot.stack_in_use.set(Some(in_use));
-        slot.priority.set(priority);
-        slot.base.set(priority);
-        let this =
-            Self { slot: kernel.index(slot) as u16, generation: slot.generation.get(), _port: PhantomData };
+        if !P::GUARDED {
+            slot.canary.set(stack.canary());
+        }
+        slot.stack.set(Some(&stack.state));
+        slot.rank.set(rank);
+        slot.base.set(rank);
+        let this = Self::of(slot);
         kernel.make_ready(slot);
-        section.preempt(slot);
+        section.preempt(slot, rank);
         Ok(this)
+    }
+
+    /// Spawns the first thread on a stack, or the first of the kernel; or else says what is wrong.
+    #[cold]
+    #[inline(never)]
+    fn prepare_and_spawn<A: Send + 'static, const SIZE: usize>(
+        priority: u8,
+        stack: &'static Stack<P, SIZE>,
+        entry: fn(A),
+        argument: A,
+    ) -> Result<Self, SpawnError> {
+        let is_free = {
+            let section = Section::<P>::enter(&stack.home);
+            let is_free = stack.state.get() == Use::Free;
+            if is_free && !section.kernel.link_slots() {
+                return Err(SpawnError::TooManyThreads);
+            }
+            is_free
+        };
+        if !is_free {
+            stack.prepare()?;
+        }
+        Self::spawn(priority, stack, entry, argument)
     }
 
     /// The thread that calls; none if that is an interrupt handler in the midst of nothing, or not a thread of this kernel.
     pub fn current() -> Option<Self> {
         let section = Section::<P>::enter(&P::HOME);
-        let slot = section.kernel.current()?;
-        Some(Self {
-            slot: section.kernel.index(slot) as u16,
-            generation: slot.generation.get(),
-            _port: PhantomData,
-        })
+        section.kernel.current().map(Self::of)
+    }
+
+    #[inline]
+    fn of(slot: &'static ThreadSlot<P>) -> Self {
+        Self { slot: ptr::from_ref(slot).addr(), generation: slot.generation.get(), _port: PhantomData }
     }
 
     /// Lets the other threads of the caller's priority that are ready run first. Without any, and in an interrupt handler or
@@ -116,12 +140,8 @@ impl<P: Port> Thread<P> {
     #[inline]
     pub fn yield_now() {
         let section = Section::<P>::enter(&P::HOME);
-        if let Some(me) = section.blocker() {
-            let next = section.kernel.ready.rotate(me);
-            if !next.is(me) {
-                section.kernel.forget_slice();
-                section.kernel.switch(Some(me), Some(next));
-            }
+        if !section.is_nested() {
+            section.kernel.pass_on();
         }
     }
 
@@ -169,7 +189,7 @@ impl<P: Port> Thread<P> {
     pub fn priority(self) -> Option<u8> {
         let section = Section::<P>::enter(&P::HOME);
         let slot = self.slot_in(&section).ok()?;
-        (slot.generation.get() == self.generation).then(|| slot.priority.get())
+        (slot.generation.get() == self.generation).then(|| slot.rank.get().priority())
     }
 
     /// What it is doing.
@@ -182,12 +202,12 @@ impl<P: Port> Thread<P> {
     }
 
     fn slot_in(self, section: &Section<P>) -> Result<&'static ThreadSlot<P>, JoinError> {
-        section.kernel.threads.get(usize::from(self.slot)).ok_or(JoinError::Stale)
+        section.kernel.slot_at(self.slot).ok_or(JoinError::Stale)
     }
 }
 
-/// What every thread begins with, interrupts masked.
-extern "C" fn begin<P: Port, A>(start: *mut u8) -> ! {
+/// What every thread begins with, interrupts masked; `switch::enter` calls it.
+pub(crate) extern "C" fn begin<P: Port, A>(start: *mut u8) -> ! {
     // SAFETY: written there by `spawn`, and read once.
     let Start { entry, argument } = unsafe { start.cast::<Start<A>>().read() };
     // SAFETY: masked they are, and this is the beginning.
@@ -217,8 +237,8 @@ fn end<P: Port>() -> ! {
     me.generation.set(me.generation.get().wrapping_add(1));
     // The stack is free from here on, and still in use by this function. With interrupts masked nobody can spawn a thread on
     // it before the switch, and nothing comes back here after it.
-    if let Some(in_use) = me.stack_in_use.take() {
-        in_use.set(false);
+    if let Some(stack) = me.stack.take() {
+        stack.set(Use::Free);
     }
     kernel.give_slot(me);
     kernel.switch(Some(me), kernel.ready.highest());

@@ -6,7 +6,7 @@
 use core::cell::Cell;
 
 use crate::Port;
-use crate::slot::{Link, ThreadSlot, alone, append, unlink};
+use crate::slot::{Link, ThreadSlot, append, neighbour, unlink};
 
 pub(crate) struct WaitQueue<P: Port> {
     highest: Link<P>,
@@ -25,22 +25,21 @@ impl<P: Port> WaitQueue<P> {
 
     /// Lets a thread, which is in no ring, wait here.
     pub(crate) fn insert(&'static self, thread: &'static ThreadSlot<P>) {
-        let priority = thread.priority.get();
+        let rank = thread.rank.get();
         thread.queue.set(Some(self));
         let mut above = None;
         let mut at = self.highest.get();
         while let Some(first) = at {
-            if first.priority.get() == priority {
+            if first.rank.get() == rank {
                 append(first, thread);
                 return;
             }
-            if first.priority.get() < priority {
+            if first.rank.get() > rank {
                 break;
             }
             above = Some(first);
             at = first.lower.get();
         }
-        alone(thread);
         thread.higher.set(above);
         thread.lower.set(at);
         self.join(above, Some(thread));
@@ -53,7 +52,7 @@ impl<P: Port> WaitQueue<P> {
     #[inline]
     pub(crate) fn remove_first(&self, first: &'static ThreadSlot<P>) {
         first.queue.set(None);
-        if first.lower.get().is_none() && first.next.get().is_some_and(|next| next.is(first)) {
+        if first.lower.get().is_none() && neighbour(&first.next, first).is(first) {
             return self.highest.set(None);
         }
         let below = first.lower.take();
@@ -111,7 +110,7 @@ impl<P: Port> WaitQueue<P> {
                     return count;
                 }
                 count += 1;
-                at = crate::slot::neighbour(&at.next, at);
+                at = neighbour(&at.next, at);
                 if at.is(first) {
                     break;
                 }

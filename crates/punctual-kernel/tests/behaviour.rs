@@ -237,30 +237,38 @@ fn runs_a_callback_on_an_interrupt_that_is_held_back_meanwhile() {
     assert_eq!(ran, "edge raised edge raised edge raised edge end");
 }
 
+/// Time passes at each call of the kernel, and each `sim::point`.
+struct Ticks {
+    /// It is asked again until it says nothing, so it says so by turns.
+    is_again: bool,
+}
+
+impl sim::Environment for Ticks {
+    fn next(&mut self, point: sim::Point) -> sim::Event {
+        self.is_again = !self.is_again;
+        if self.is_again && point == sim::Point::Before {
+            sim::Event::Advance(10)
+        } else {
+            sim::Event::Nothing
+        }
+    }
+}
+
+fn computes(who: &'static str) {
+    for _ in 0..6 {
+        log(who);
+        sim::point();
+    }
+}
+
+fn changes(order: &[String]) -> usize {
+    order.windows(2).filter(|pair| pair[0] != pair[1]).count()
+}
+
 #[test]
 fn takes_turns_where_time_is_sliced() {
     static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
-    struct Ticks;
-    impl sim::Environment for Ticks {
-        fn next(&mut self, point: sim::Point) -> sim::Event {
-            if point == sim::Point::Before { sim::Event::Advance(10) } else { sim::Event::Nothing }
-        }
-    }
-    // Asked again until it says nothing, so it says so by turns.
-    struct Once(Ticks, bool);
-    impl sim::Environment for Once {
-        fn next(&mut self, point: sim::Point) -> sim::Event {
-            self.1 = !self.1;
-            if self.1 { self.0.next(point) } else { sim::Event::Nothing }
-        }
-    }
-    fn computes(who: &'static str) {
-        for _ in 0..6 {
-            log(who);
-            sim::point();
-        }
-    }
-    sim::run_in(Once(Ticks, false), || {
+    sim::run_in(Ticks { is_again: false }, || {
         Kernel::set_time_slice(30);
         Thread::spawn(3, &STACKS[0], computes, "a").unwrap();
         Thread::spawn(3, &STACKS[1], computes, "b").unwrap();
@@ -268,11 +276,38 @@ fn takes_turns_where_time_is_sliced() {
         Kernel::run();
     });
     let order = LOG.take();
-    let (low, shared): (Vec<_>, Vec<_>) = order.iter().partition(|who| *who == "c");
-    assert_eq!(low.len(), 6);
     assert_eq!(order[12..], ["c"; 6], "only those of one priority take turns");
-    let turns = shared.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    assert!(turns >= 3, "{order:?}");
+    assert!(changes(&order[..12]) >= 3, "{order:?}");
+}
+
+#[test]
+fn takes_turns_from_when_a_thread_asks_for_it() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    sim::run_in(Ticks { is_again: false }, || {
+        let asks = |()| {
+            Kernel::set_time_slice(30);
+            Thread::spawn(3, &STACKS[1], computes, "b").unwrap();
+            computes("a");
+        };
+        Thread::spawn(3, &STACKS[0], asks, ()).unwrap();
+        Kernel::run();
+    });
+    let order = LOG.take();
+    assert!(changes(&order) >= 3, "{order:?}");
+}
+
+#[test]
+fn returns_when_all_threads_have_ended() {
+    static STACK: Stack = Stack::new();
+    sim::run(|| {
+        Kernel::run();
+        for _ in 0..2 {
+            Thread::spawn(3, &STACK, |()| Thread::sleep_until(Kernel::now() + 7).unwrap(), ()).unwrap();
+            Kernel::run();
+            Kernel::run();
+        }
+        assert_eq!(Kernel::now(), 14);
+    });
 }
 
 #[test]

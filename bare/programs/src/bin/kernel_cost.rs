@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use programs::cycles;
 use punctual_bare::println;
 use punctual_kernel::{LockError, SignalError, UnlockError, WaitError};
-use punctual_kernel_bare::Board;
+use punctual_kernel_bare::{Board, THREADS};
 
 type Kernel = punctual_kernel::Kernel<Board>;
 type Thread = punctual_kernel::Thread<Board>;
@@ -122,6 +122,15 @@ fn measures(_: ()) {
     begin();
     let created = Thread::spawn(4, &STACKS[1], |()| (), ());
     report("thread creation, lower", end());
+    created.unwrap().join().unwrap();
+
+    // Until every slot has been used.
+    for _ in 0..THREADS {
+        Thread::spawn(6, &STACKS[1], |()| (), ()).unwrap();
+    }
+    begin();
+    let created = Thread::spawn(4, &STACKS[1], |()| (), ());
+    report("thread creation, lower, in a slot used before", end());
     created.unwrap().join().unwrap();
 
     Kernel::subscribe_irq(SPARE, |_| _ = SEMAPHORE.v()).unwrap();

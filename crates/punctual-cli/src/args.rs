@@ -1,11 +1,8 @@
 //! The command line.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use clap::{Parser, Subcommand};
 
-use clap::{Args, Parser, Subcommand};
-use punctual_bench::{GpioLines, LoadKind, Options, SuiteName};
-
+use crate::bench::args::Bench;
 use crate::doctor::args::Doctor;
 use crate::isolate::args::Isolate;
 use crate::new::args::New;
@@ -40,157 +37,13 @@ pub(crate) enum Command {
     Man(Man),
 }
 
-/// Benchmark this machine and kernel for real-time work
-///
-/// Runs every suite unless one is named, and compares Punctual with POSIX primitives and predecessor crates. Run it as
-/// root or with CAP_SYS_NICE: rows measured without real-time priorities are marked as such. All changes to the system are
-/// undone at the end.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  punctual bench --quick                             all suites, in less than a minute
-  punctual bench latency --html latency.html         one suite, with an HTML page
-  punctual bench latency --only eventfd              selected steps of a suite
-  punctual bench --json new.json --compare old.json  what changed since an earlier run")]
-pub(crate) struct Bench {
-    /// Suites to run [default: all]:
-    /// rtos: cost of creating, switching, locking and signalling;
-    /// behaviour: whether scheduling and locking rules hold;
-    /// latency: events, timers and delays, idle and under load;
-    /// hourglass: what preempts a loop that only reads the clock;
-    /// interference: what another CPU does to a loop by caches and memory;
-    /// policies: finishing order of FIFO, round-robin and ordinary threads, pinned and unpinned
-    #[arg(value_name = "SUITE")]
-    suites: Vec<SuiteName>,
-
-    /// Take fewer samples: all suites finish within a minute
-    #[arg(long)]
-    quick: bool,
-
-    /// Run only steps whose names contain this text; may be repeated
-    #[arg(long, value_name = "TEXT")]
-    only: Vec<String>,
-
-    /// Samples per row [default: 4096; 256 with --quick]
-    #[arg(long, value_name = "N")]
-    samples: Option<u32>,
-
-    /// Seconds per hourglass run [default: 10; 2 with --quick]
-    #[arg(long, value_name = "S", value_parser = seconds)]
-    seconds: Option<Duration>,
-
-    /// CPU to measure [default: an isolated one, otherwise the highest]
-    #[arg(long, value_name = "N")]
-    cpu: Option<usize>,
-
-    /// Background load for steps that need one: own, hackbench or stress-ng
-    #[arg(long, value_name = "KIND", default_value = "own")]
-    load: LoadKind,
-
-    /// Two connected GPIO lines to write and read [default: gpio-sim, if the kernel has it]
-    #[arg(long, value_name = "CHIP:OUT:IN")]
-    gpio: Option<GpioLines>,
-
-    /// Write the results as JSON (format: docs/bench-schema.md)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-
-    /// Write the results as an HTML page with charts
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
-
-    /// Compare with an earlier run saved by --json
-    #[arg(long, value_name = "OLD.json")]
-    pub(crate) compare: Option<PathBuf>,
-
-    /// Exit with 1 if the comparison finds a regression
-    #[arg(long, requires = "compare")]
-    pub(crate) fail_on_regression: bool,
-}
-
-impl Bench {
-    /// Whether results go to standard output only.
-    pub(crate) fn is_only_printed(&self) -> bool {
-        self.json.is_none() && self.html.is_none()
-    }
-
-    /// The requested options.
-    pub(crate) fn options(&self) -> Options {
-        Options {
-            suites: self.suites.clone(),
-            only: self.only.clone(),
-            quick: self.quick,
-            samples: self.samples,
-            hourglass: self.seconds,
-            load: self.load,
-            gpio: self.gpio.clone(),
-            cpu: self.cpu,
-        }
-    }
-}
-
-/// Parses a time in seconds.
-pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn options(line: &str) -> Result<Options, clap::Error> {
-        match Punctual::try_parse_from(line.split(' '))?.command {
-            Command::Bench(bench) => Ok(bench.options()),
-            _ => panic!("{line}"),
-        }
-    }
 
     #[test]
     fn passes_clap_debug_assert() {
         use clap::CommandFactory;
         Punctual::command().debug_assert();
-    }
-
-    #[test]
-    fn accepts_options_before_and_after_suite() {
-        for line in ["punctual bench rtos --quick --cpu 1", "punctual bench --quick --cpu 1 rtos"] {
-            let options = options(line).unwrap();
-            assert_eq!((options.suites, options.quick, options.cpu), (vec![SuiteName::Rtos], true, Some(1)));
-        }
-        assert!(options("punctual bench").unwrap().suites.is_empty());
-        let several = options("punctual bench latency --quick rtos").unwrap();
-        assert_eq!(several.suites, [SuiteName::Latency, SuiteName::Rtos]);
-    }
-
-    #[test]
-    fn counts_regressions_only_of_a_comparison() {
-        assert!(options("punctual bench --compare old.json --fail-on-regression").is_ok());
-        let error = options("punctual bench --fail-on-regression").unwrap_err();
-        assert!(error.to_string().contains("--compare"), "{error}");
-    }
-
-    #[test]
-    fn selects_steps_by_parts_of_their_names() {
-        let options = options("punctual bench latency --only eventfd --only timerfd").unwrap();
-        assert_eq!(options.only, ["eventfd", "timerfd"]);
-    }
-
-    #[test]
-    fn names_flag_of_bad_value_and_exits_with_2() {
-        for (line, flag) in [
-            ("punctual bench --samples -1", "-1"),
-            ("punctual bench --samples many", "--samples"),
-            ("punctual bench --cpu x", "--cpu"),
-            ("punctual bench --seconds -3s", "-3"),
-            ("punctual bench --seconds nan", "--seconds"),
-            ("punctual bench --load heavy", "--load"),
-            ("punctual bench --gpio gpiochip0:1", "--gpio"),
-            ("punctual bench rtoss", "rtoss"),
-        ] {
-            let error = options(line).unwrap_err();
-            assert_eq!(error.exit_code(), 2, "{line}");
-            assert!(error.to_string().contains(flag), "{line}: {error}");
-        }
     }
 }

@@ -18,6 +18,7 @@ mod isolate;
 mod new;
 mod output;
 mod parameters;
+mod parse;
 mod rta;
 mod shell;
 mod supervise;
@@ -27,7 +28,7 @@ mod trace;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use self::args::{Command, Punctual};
 
@@ -49,8 +50,8 @@ fn main() -> ExitCode {
         Command::Supervise(arguments) => supervise::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
-        Command::Completions(arguments) => shell::completions(&arguments),
-        Command::Man(arguments) => shell::man(&arguments),
+        Command::Completions(arguments) => shell::completions(&arguments, &mut Punctual::command()),
+        Command::Man(arguments) => shell::man(&arguments, Punctual::command()),
     })
 }
 

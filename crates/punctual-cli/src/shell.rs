@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::args::Punctual;
 use crate::output::{print, say};
 
 /// Print what a shell needs to complete the command line
@@ -29,16 +28,16 @@ pub(crate) struct Man {
     directory: PathBuf,
 }
 
-pub(crate) fn completions(arguments: &Completions) -> ExitCode {
+pub(crate) fn completions(arguments: &Completions, command: &mut Command) -> ExitCode {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Punctual::command(), "punctual", &mut script);
+    clap_complete::generate(arguments.shell, command, "punctual", &mut script);
     print(&String::from_utf8_lossy(&script));
     ExitCode::SUCCESS
 }
 
-pub(crate) fn man(arguments: &Man) -> ExitCode {
+pub(crate) fn man(arguments: &Man, command: Command) -> ExitCode {
     let directory: &Path = &arguments.directory;
-    match clap_mangen::generate_to(Punctual::command(), directory) {
+    match clap_mangen::generate_to(command, directory) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             say!(

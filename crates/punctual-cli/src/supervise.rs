@@ -12,10 +12,10 @@ use punctual_isolate::cpus::Cpus;
 use punctual_supervise::{Restart, Settings};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::args::seconds;
 use crate::isolate::Taken;
 use crate::isolate::run::code_of;
 use crate::output::say;
+use crate::parse::seconds;
 
 /// The command line or the request is invalid.
 const BAD_INPUT: u8 = 2;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use punctual_analysis::time::Ratio;
 
-use crate::args::seconds;
+use crate::parse::seconds;
 use crate::trace::parse::Deadline;
 
 /// Bound the response time of every task, and show the margin to each deadline

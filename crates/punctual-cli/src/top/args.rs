@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::args::seconds;
+use crate::parse::seconds;
 
 /// Watch running apps: jobs, jitter, response and execution times, misses
 ///

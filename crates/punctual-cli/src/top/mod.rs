@@ -8,6 +8,7 @@ mod json;
 mod memory;
 mod prometheus;
 mod screen;
+mod terminal;
 mod text;
 mod view;
 
@@ -27,7 +28,7 @@ pub(crate) fn run(arguments: &Top) -> ExitCode {
     let ended = match arguments.prometheus {
         Some(address) => prometheus::serve(address, arguments.app.as_deref()),
         None if arguments.json || arguments.plain || !io::stdout().is_terminal() => lines(arguments),
-        None => screen::run(arguments),
+        None => terminal::run(arguments),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,7 @@
 //! Tests of the live view, drawn into memory.
 
+use std::time::Instant;
+
 use clap::Parser;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -8,6 +10,7 @@ use super::*;
 use crate::args::{Command, Punctual};
 use crate::top::figures::Since;
 use crate::top::figures::tests::{about, look};
+use crate::top::view;
 
 fn screen() -> Screen {
     let Ok(Punctual { command: Command::Top(arguments) }) = Punctual::try_parse_from(["punctual", "top"])

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::parse::{ChainOf, Cpus, Deadline, Events, Priorities, microseconds};
 use super::window::Moment;
-use crate::args::seconds;
+use crate::parse::seconds;
 
 /// Show where every microsecond of every job went
 ///

@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let damage: Vec<_> =
         trace.damage().iter().map(|what| format!("{}: {what}", arguments.trace.display())).collect();
     damage.iter().for_each(|what| say!("warning: {what}"));
-    let window = Window::of(arguments, &trace)?;
+    let window = Window::of(arguments.from, arguments.to, arguments.last, &trace)?;
     let mut outputs = Outputs::open(arguments)?;
     let select = Select { marked: true, ..Select::real_time() };
     let monotonic = trace.clock() == "mono";

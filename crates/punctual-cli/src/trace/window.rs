@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use punctual_trace::read::{ReadError, Trace};
 
-use super::args::Report;
-use crate::args::seconds;
+use crate::parse::seconds;
 
 /// A moment of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +46,12 @@ pub(crate) struct Window {
 
 impl Window {
     /// The part that the command line asks for, if it asks for one.
-    pub(crate) fn of(arguments: &Report, trace: &Trace) -> Result<Option<Self>, ReadError> {
-        let Report { from, to, last, .. } = arguments;
+    pub(crate) fn of(
+        from: Option<Moment>,
+        to: Option<Moment>,
+        last: Option<Duration>,
+        trace: &Trace,
+    ) -> Result<Option<Self>, ReadError> {
         if from.is_none() && to.is_none() && last.is_none() {
             return Ok(None);
         }
@@ -56,7 +59,7 @@ impl Window {
         let (first, end) = span(trace, last.is_some())?;
         let to = to.map_or(u64::MAX, |to| to.ns(first));
         let from = match last {
-            Some(last) => end.saturating_sub(Moment::At(*last).ns(0)),
+            Some(last) => end.saturating_sub(Moment::At(last).ns(0)),
             None => from.map_or(0, |from| from.ns(first)),
         };
         Ok(Some(Self { from, to }))

@@ -1,5 +1,7 @@
 //! `punctual bench`: validates the options, measures, and writes the results.
 
+pub(crate) mod args;
+
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,7 +11,7 @@ use punctual_bench::model::Run;
 use punctual_bench::{BadOptions, Stop, html, text};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::args::Bench;
+use self::args::Bench;
 use crate::display::Display;
 use crate::output::{self, print, say};
 

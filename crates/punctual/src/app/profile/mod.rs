@@ -150,7 +150,10 @@ pub(crate) unsafe fn tried<R>(
     let profile = PROFILE.get_or_init(|| TaskProfile::new(0, 1, partition, 1, resources));
     // SAFETY: it lives for ever, and no job of the task can run but on this thread, by this function's contract.
     unsafe { slot.set(profile) };
+    // As in a profiled run: jobs and spawns look at the app's flag before they look at their task's.
+    partition.runtime.set_profiles(true);
     let result = job::run_as(Some(profile), f);
+    partition.runtime.set_profiles(false);
     slot.clear();
     result
 }

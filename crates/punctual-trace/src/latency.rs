@@ -10,8 +10,20 @@
 //! since no event tells: that is on the safe side.
 //!
 //! While the idle thread runs, preemption is off and delays nobody: there PSD is from the wake-up to the switch.
+//!
+//! No event tells that a thread has raised its own priority, and one that lowers it again before it is switched from never shows it. What
+//! the kernel does tells: it switches to a more urgent thread as soon as both are enabled. So a thread that goes on then is not less urgent.
 
-use crate::event::{Event, Kind, Section, Task};
+use std::collections::HashMap;
+
+use crate::event::{Event, Kind, Section, Task, Tid};
+
+/// So many times both are enabled again while a more urgent thread is ready, and there is no switch: then it is not more urgent. Once would
+/// do, but for an interrupt that comes in between.
+const CHANCES: u32 = 3;
+
+/// More threads than these are forgotten all at once.
+const MAX_RAISED: usize = 4_096;
 
 /// The longest of something, and when it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,6 +90,12 @@ struct Cpu {
     enabled: Option<Mark>,
     /// The most urgent thread that waits for this CPU, and since when.
     pending: Option<(i32, Mark)>,
+    /// How often there could have been a switch to it; not counted if it was woken on another CPU, which has to tell this one first.
+    chances: Option<u32>,
+    /// The longest of PAIE since it waits.
+    enabled_longest: Longest,
+    /// When the current thread was switched to.
+    current_since: u64,
     depth: u32,
     entered: u64,
     handled: u64,
@@ -105,18 +123,19 @@ impl Cpu {
         if was_on && !self.is_idle() {
             if let Some(from) = self.enabled.take() {
                 let ns = self.since(from, time);
-                self.terms.paie.see(ns, time);
+                self.enabled_longest.see(ns, time);
             }
             (self.section, self.switched) = (Some(self.mark(time)), None);
         }
     }
 
-    fn enable(&mut self, time: u64, section: Section) {
+    /// Gives the current thread if it turns out to be as urgent as the one that waits.
+    fn enable(&mut self, time: u64, section: Section) -> Option<Tid> {
         self.off[section as usize] = false;
         if self.off != [false; 2] {
-            return;
+            return None;
         }
-        let Some(from) = self.section.take() else { return };
+        let from = self.section.take()?;
         self.terms.sections += 1;
         match self.switched.take() {
             Some(switched) => {
@@ -129,15 +148,28 @@ impl Cpu {
             }
         }
         self.enabled = self.pending.map(|_| self.mark(time));
+        let chances = self.chances.as_mut().filter(|_| self.pending.is_some())?;
+        *chances += 1;
+        if *chances < CHANCES || self.is_idle() {
+            return None;
+        }
+        self.forget_pending();
+        self.current.map(|current| current.id)
     }
 
-    fn waking(&mut self, time: u64, task: Task) {
+    fn forget_pending(&mut self) {
+        (self.pending, self.enabled, self.chances) = (None, None, None);
+        self.enabled_longest = Longest::default();
+    }
+
+    fn waking(&mut self, time: u64, task: Task, is_here: bool) {
         let is_above = |other: i32| task.priority < other;
         if self.current.is_some_and(|current| is_above(current.priority))
             && self.pending.is_none_or(|(other, _)| is_above(other))
         {
             let since = self.pending.map_or(self.mark(time), |(_, since)| since);
             self.pending = Some((task.priority, since));
+            self.chances = is_here.then_some(0);
             if self.off == [false; 2] && self.enabled.is_none() && !self.is_idle() {
                 self.enabled = Some(self.mark(time));
             }
@@ -157,8 +189,11 @@ impl Cpu {
             None => {}
         }
         let now = self.mark(time);
-        self.current = Some(to);
-        (self.pending, self.enabled) = (None, None);
+        if self.enabled_longest.end > 0 {
+            self.terms.paie.see(self.enabled_longest.ns, self.enabled_longest.end);
+        }
+        (self.current, self.current_since) = (Some(to), time);
+        self.forget_pending();
         if to.id == 0 {
             (self.section, self.switched) = (None, None);
         } else {
@@ -176,6 +211,8 @@ impl Cpu {
 #[derive(Debug, Default)]
 pub struct Latency {
     cpus: Vec<Cpu>,
+    /// Since when a thread ran that was more urgent than events have said, the last time that it did.
+    raised: HashMap<Tid, u64>,
 }
 
 impl Latency {
@@ -183,10 +220,19 @@ impl Latency {
     pub fn feed(&mut self, event: &Event) {
         let time = event.time;
         match event.kind {
-            Kind::Waking { task, cpu } => self.cpu(cpu).waking(time, task),
+            Kind::Waking { task, cpu } => self.cpu(cpu).waking(time, task, cpu == event.cpu),
             Kind::Switch { to, .. } => self.cpu(event.cpu).switch(time, to),
             Kind::Disable { section, .. } => self.cpu(event.cpu).disable(time, section),
-            Kind::Enable { section, .. } => self.cpu(event.cpu).enable(time, section),
+            Kind::Enable { section, .. } => {
+                let cpu = self.cpu(event.cpu);
+                let since = cpu.current_since;
+                if let Some(thread) = cpu.enable(time, section) {
+                    if self.raised.len() >= MAX_RAISED {
+                        self.raised.clear();
+                    }
+                    self.raised.insert(thread, since);
+                }
+            }
             Kind::IrqEntry { .. } | Kind::VectorEntry { .. } => {
                 let cpu = self.cpu(event.cpu);
                 if cpu.depth == 0 {
@@ -207,6 +253,12 @@ impl Latency {
             }
             _ => {}
         }
+    }
+
+    /// Since when a thread ran, the last time that it turned out to be more urgent than events have said; none if it never did.
+    #[must_use]
+    pub fn raised(&self, thread: Tid) -> Option<u64> {
+        self.raised.get(&thread).copied()
     }
 
     /// What was seen of each CPU.
@@ -294,6 +346,48 @@ mod tests {
             (900_100, on(Preemption)),
         ]);
         assert_eq!((found.poid.ns, found.psd.ns, found.st.ns), (0, 40, 10));
+    }
+
+    /// LOW gives itself a higher priority, which no event tells, and HIGH is woken. It runs for three ticks more.
+    fn raised(ticks: u64, cpu: u16) -> Latency {
+        let mut events = vec![
+            (10, off(Preemption)),
+            (20, switch(IDLE, LOW)),
+            (30, on(Preemption)),
+            (100, off(Preemption)),
+            (110, Kind::Waking { task: HIGH, cpu: 0 }),
+            (120, on(Preemption)),
+        ];
+        for tick in 1..=ticks {
+            events.extend([(1_000 * tick, off(Interrupts)), (1_000 * tick + 40, on(Interrupts))]);
+        }
+        let end = 1_000 * (ticks + 1);
+        events.extend([(end, off(Preemption)), (end + 50, switch(LOW, HIGH)), (end + 60, on(Preemption))]);
+        let mut latency = Latency::default();
+        let by = |at: u64| if at == 110 { cpu } else { 0 };
+        events.iter().for_each(|&(time, kind)| latency.feed(&Event { time, cpu: by(time), by: 0, kind }));
+        latency
+    }
+
+    #[test]
+    fn whoever_goes_on_where_the_kernel_could_switch_is_not_less_urgent() {
+        let latency = raised(5, 0);
+        assert_eq!((latency.raised(LOW.id), latency.raised(HIGH.id)), (Some(20), None));
+        let terms = latency.terms().next().unwrap().1;
+        // Between two ticks both were enabled, but nobody waited who should have run.
+        assert_eq!((terms.paie.ns, terms.poid.ns, terms.psd.ns), (0, 40, 50));
+    }
+
+    #[test]
+    fn an_interrupt_in_between_is_no_sign_of_a_priority() {
+        let latency = raised(1, 0);
+        assert_eq!(latency.raised(LOW.id), None);
+        assert_eq!(latency.terms().next().unwrap().1.paie, Longest { ns: 960, end: 2_000 });
+    }
+
+    #[test]
+    fn who_is_woken_elsewhere_may_not_have_arrived_yet() {
+        assert_eq!(raised(5, 1).raised(LOW.id), None);
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &LatencyArgs) -> Result<u8, Failure> {
                     latency.feed(event);
                     observer.event(event);
                     decomposer.feed(event, &mut |job| {
-                        if let Some((cpu, it)) = waited(job, &observer)
+                        if let Some((cpu, it)) = waited(job, &observer, &latency)
                             && seen.get(&cpu).is_none_or(|other| it.ns > other.ns)
                         {
                             seen.insert(cpu, it);
@@ -117,7 +117,7 @@ pub(crate) fn run(arguments: &LatencyArgs) -> Result<u8, Failure> {
 }
 
 /// How long a job waited for its CPU, if that is a scheduling latency.
-fn waited(job: &Job, observer: &Observer) -> Option<(u16, Seen)> {
+fn waited(job: &Job, observer: &Observer, latency: &Latency) -> Option<(u16, Seen)> {
     let Actor::Thread(thread) = job.actor else { return None };
     let is_thread = matches!(job.kind, JobKind::Thread | JobKind::IrqThread);
     let (woken, waker) = (job.woken?, job.waker?);
@@ -127,7 +127,9 @@ fn waited(job: &Job, observer: &Observer) -> Option<(u16, Seen)> {
     }
     let is_displaced = job.jitter_causes.iter().any(|cause| match cause.actor {
         Actor::Thread(other) => {
-            other != 0 && observer.priorities.own(other).is_none_or(|own| own <= job.priority)
+            let has_raised = || latency.raised(other).is_some_and(|since| since <= job.start);
+            let is_above = || observer.priorities.own(other).is_none_or(|own| own <= job.priority);
+            other != 0 && (is_above() || has_raised())
         }
         Actor::Irq(_) | Actor::Vector(_) | Actor::Softirq(_) => false,
         _ => true,
@@ -155,6 +157,8 @@ fn bound(cpu: u16, terms: &Terms, handlers: &[Handler], length: u64) -> Option<u
         execution: terms.without_interrupts()?,
         arrivals: Some(Stream::sporadic(MAX_TIME)),
         is_only_spawned: false,
+        grid: None,
+        most_spawns: None,
         is_periodic: false,
         jitter: 0,
         delay: 0,

@@ -16,6 +16,8 @@ pub struct Stream {
     /// So many jobs are released at once by each.
     each: u64,
     jitter: Nanos,
+    /// So many fewer than that.
+    fewer: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +51,7 @@ impl Stream {
             (burst - 1).checked_mul(separation).is_some_and(|span| span <= window),
             "a burst is too long"
         );
-        Self { pattern: Pattern::Bursts { burst, separation, window }, each: 1, jitter: 0 }
+        Self { pattern: Pattern::Bursts { burst, separation, window }, each: 1, jitter: 0, fewer: 0 }
     }
 
     /// Releases of which the shortest intervals with 2, 3, … of them are known. More are as far apart as these allow.
@@ -60,12 +62,12 @@ impl Stream {
     pub fn distances(distances: Vec<Nanos>) -> Self {
         assert!(distances.is_sorted(), "more releases cannot be closer to each other");
         assert!(distances.last().is_some_and(|&last| last > 0), "a stream needs a distance");
-        Self { pattern: Pattern::Distances(distances), each: 1, jitter: 0 }
+        Self { pattern: Pattern::Distances(distances), each: 1, jitter: 0, fewer: 0 }
     }
 
     /// So many releases in all, at any time; perhaps none.
     pub(crate) fn in_all(releases: u64) -> Self {
-        Self { pattern: Pattern::InAll(releases), each: 1, jitter: 0 }
+        Self { pattern: Pattern::InAll(releases), each: 1, jitter: 0, fewer: 0 }
     }
 
     /// How many releases there are, if they are limited.
@@ -88,6 +90,12 @@ impl Stream {
         Self { jitter: 0, ..self.clone() }
     }
 
+    /// With one release fewer in any interval.
+    pub(crate) fn one_fewer(mut self) -> Self {
+        self.fewer = self.fewer.saturating_add(1);
+        self
+    }
+
     /// With so many jobs for each.
     ///
     /// # Panics
@@ -97,6 +105,20 @@ impl Stream {
         assert!(each > 0, "a stream without releases is no stream");
         self.each = self.each.saturating_mul(each);
         self
+    }
+
+    /// With `taken` of every `of` jobs that are released at once.
+    pub(crate) fn share(mut self, taken: u64, of: u64) -> Self {
+        match taken {
+            0 => Self::in_all(0),
+            _ => {
+                // Rounded up: a product that was too large to be expressed is no multiple.
+                self.each = (self.each / of.max(1) + u64::from(!self.each.is_multiple_of(of.max(1))))
+                    .saturating_mul(taken)
+                    .min(self.each);
+                self
+            }
+        }
     }
 
     /// How late a release may be.
@@ -130,7 +152,7 @@ impl Stream {
             }
             &Pattern::InAll(releases) => releases,
         };
-        arrivals.checked_mul(self.each)
+        Some(arrivals.checked_mul(self.each)?.saturating_sub(self.fewer))
     }
 
     /// The most releases in an interval of this length with its end.
@@ -154,6 +176,7 @@ impl Stream {
     #[inline]
     #[must_use]
     pub fn distance(&self, releases: u64) -> Option<Nanos> {
+        let releases = releases.checked_add(self.fewer)?;
         let gaps = match self.each {
             1 => releases.saturating_sub(1),
             each => releases.saturating_sub(1) / each,
@@ -215,7 +238,7 @@ impl Stream {
     /// Whether any two releases are at least the [window](Self::window) apart but for the jitter.
     #[must_use]
     pub fn is_sporadic(&self) -> bool {
-        self.each == 1 && matches!(&self.pattern, Pattern::Bursts { burst: 1, .. })
+        self.each == 1 && self.fewer == 0 && matches!(&self.pattern, Pattern::Bursts { burst: 1, .. })
     }
 
     /// The time between releases but for the jitter, and how many jobs come at once, if that is all there is to it.
@@ -246,7 +269,7 @@ impl Stream {
             }
             &Pattern::InAll(releases) => Pattern::InAll(releases),
         };
-        Self { pattern, each: self.each, jitter: self.jitter }
+        Self { pattern, ..*self }
     }
 }
 

@@ -6,6 +6,7 @@ pub mod bound;
 pub mod chain;
 pub mod explain;
 pub mod fraction;
+mod grid;
 pub mod infer;
 pub mod json;
 pub mod margin;
@@ -18,6 +19,7 @@ pub mod time;
 
 mod analyse;
 mod blocking;
+mod branches;
 mod demand;
 mod global;
 mod offsets;

@@ -156,6 +156,7 @@ impl Search<'_> {
                 it.arrivals = Some(arrivals.compressed(1_000, rate));
                 // With another period it keeps no distance.
                 it.offset = task.offset.filter(|_| rate == 1_000);
+                it.grid = task.grid.filter(|_| rate == 1_000);
             };
             let (rate, first) = self.largest(at, 1_000..MAX_FACTOR * 1_000, |rate| rate / 1_000, faster);
             let until = arrivals.compressed(1_000, rate).window();

@@ -42,6 +42,8 @@ pub(crate) struct Contest<'a> {
     pub(crate) above: Sources<'a>,
     /// How much later than its caller became ready it is spawned at least, if that is all that counts here of its release.
     pub(crate) spawned_after: Nanos,
+    /// Sources among those above all of whose jobs in the window are over when the task is spawned.
+    pub(crate) over: &'a [Source],
     /// Whether a job that has started runs to its end.
     pub(crate) runs_to_end: bool,
 }
@@ -201,7 +203,7 @@ impl Contest<'_> {
                 let released = released.checked_add(self.spawned_after).ok_or(NoBound::TooLong)?;
                 // A job that ends after this responds too late; one that runs to its end may end before the window does.
                 let most = limit
-                    .filter(|_| !self.runs_to_end)
+                    .filter(|_| !self.runs_to_end && self.over.is_empty())
                     .map_or(Nanos::MAX, |limit| limit.saturating_add(released).saturating_sub(self.jitter));
                 let from = least.map_or(end, |(more, left)| end.max(((base as f64 + more) / left) as Nanos));
                 end = demand::finish(self.supply, base, self.above, from, most, &mut steps)?;
@@ -243,7 +245,13 @@ impl Contest<'_> {
 
     /// The response of a job of the window.
     fn after(&self, job: Candidate) -> Nanos {
-        job.finish.saturating_add(self.jitter).saturating_sub(job.released)
+        job.finish.saturating_add(self.jitter).saturating_sub(job.released).saturating_sub(self.before(job))
+    }
+
+    /// What was over when the job was spawned, of the time since the start of the window.
+    fn before(&self, job: Candidate) -> Nanos {
+        let jobs = |source: &Source| source.all.before(job.finish).unwrap_or(0).saturating_mul(source.cost());
+        self.over.iter().map(jobs).fold(0, Nanos::saturating_add)
     }
 
     fn terms(&self, worst: Candidate) -> Bound {
@@ -274,7 +282,7 @@ impl Contest<'_> {
             response: self.after(worst),
             jitter: self.jitter,
             window: finish,
-            released,
+            released: released.saturating_add(self.before(worst)),
             blocking: self.blocking,
             own,
             spinning: self.spinning.saturating_mul(own.jobs),

@@ -47,6 +47,8 @@ struct Step {
     earliest: Nanos,
     /// The latest end of the job after the nominal release of the root.
     end: Nanos,
+    /// Whether it may hold a resource when it spawns.
+    in_section: bool,
 }
 
 impl Release {
@@ -62,7 +64,7 @@ impl Release {
         &self,
         system: &System,
         spawner: usize,
-        Spawn { most, earliest, .. }: Spawn,
+        Spawn { most, earliest, in_section, .. }: Spawn,
         response: Nanos,
         since_root: Option<Nanos>,
     ) -> Self {
@@ -71,7 +73,7 @@ impl Release {
             Some(&last) => end(system, last, spawner, response, since_root),
         };
         let mut path = self.path.clone();
-        path.push(Step { task: spawner, most, earliest, end });
+        path.push(Step { task: spawner, most, earliest, end, in_section });
         Self { stream: self.stream.clone().times(most), path, ..*self }
     }
 
@@ -113,9 +115,77 @@ impl Release {
         self.path[first..].iter().map(|step| step.earliest).fold(0, Nanos::saturating_add)
     }
 
-    /// The task whose jobs spawn it from below this level of a partition, or begin what leads to it, if they do.
-    pub(crate) fn caller_from_below(&self, system: &System, partition: usize, level: u32) -> Option<usize> {
-        self.path_from_below(system, partition, level).map(|path| path[0].task)
+    /// The task whose jobs spawn it from below this level of a partition, or begin what leads to it, if they do; and whether they may hold
+    /// a resource then.
+    pub(crate) fn caller_from_below(
+        &self,
+        system: &System,
+        partition: usize,
+        level: u32,
+    ) -> Option<(usize, bool)> {
+        self.path_from_below(system, partition, level).map(|path| (path[0].task, path[0].in_section))
+    }
+
+    /// Who spawns whom until it is released: the root first.
+    pub(crate) fn callers(&self) -> impl Iterator<Item = usize> {
+        self.path.iter().map(|step| step.task)
+    }
+
+    /// Whether its path is that of the other as far as this place and the task there.
+    pub(crate) fn comes_like(&self, other: &Self, place: usize) -> bool {
+        self.path[..place] == other.path[..place] && self.path[place].task == other.path[place].task
+    }
+
+    /// How many jobs the last one leads to for each of this place in the path.
+    pub(crate) fn jobs_after(&self, place: usize) -> u64 {
+        self.path.iter().skip(place).fold(1, |jobs: u64, step| jobs.saturating_mul(step.most))
+    }
+
+    /// Whether all jobs of its path from this place on have to be in the busy window in which the job is.
+    pub(crate) fn is_in_window_from(
+        &self,
+        system: &System,
+        partition: usize,
+        level: u32,
+        place: usize,
+    ) -> bool {
+        self.outside(system, partition, level).is_none_or(|outside| outside < place)
+    }
+
+    /// Whether the root and all that it leads to have to be in the window in which the job is.
+    pub(crate) fn is_kept_from_root(&self, system: &System, partition: usize, level: u32) -> bool {
+        self.is_spawned() && self.outside(system, partition, level).is_none()
+    }
+
+    /// The task that the path begins with, if there is one.
+    pub(crate) fn root(&self) -> Option<usize> {
+        self.path.first().map(|step| step.task)
+    }
+
+    /// The latest end, after the release of the root, of the job that spawns it or begins what leads to it, if that is below this level.
+    pub(crate) fn end_of_caller_from_below(
+        &self,
+        system: &System,
+        partition: usize,
+        level: u32,
+    ) -> Option<Nanos> {
+        self.path_from_below(system, partition, level).map(|path| path[0].end)
+    }
+
+    /// Whether it and the other are spawned by the same job, which is in the window in which this one is, and spawns no more than the
+    /// other's jobs in all: then that job spawns one fewer of them.
+    fn is_in_place_of(&self, system: &System, own: usize, other: &Self) -> bool {
+        let Task { partition, level, .. } = system.tasks[own];
+        let (Some((last, callers)), Some((of_other, its))) =
+            (self.path.split_last(), other.path.split_last())
+        else {
+            return false;
+        };
+        let is_kept = self.outside(system, partition, level).is_none_or(|outside| outside < callers.len());
+        let most = system.tasks[last.task].most_spawns;
+        is_kept
+            && (last.task, callers) == (of_other.task, its)
+            && most.is_some_and(|most| most <= of_other.most)
     }
 
     /// Whether a job that `path` begins with, which is the end of its own path, has ended before a later job of the root is ready, and
@@ -143,7 +213,14 @@ impl Release {
 }
 
 /// Releases of a task, one by one, in a busy window in which the task `own` has jobs; `None` for what is not spawned.
-pub(crate) fn in_window(system: &System, releases: &[Release], own: usize) -> Vec<Option<Stream>> {
+///
+/// `own_release`: that of `own`, if it is spawned in one way only and is not this task.
+pub(crate) fn in_window(
+    system: &System,
+    releases: &[Release],
+    own: usize,
+    own_release: Option<&Release>,
+) -> Vec<Option<Stream>> {
     let Task { partition, level, .. } = system.tasks[own];
     let waits = |task: &Task| task.partition == partition && task.level >= level && task.suspension.is_some();
     let is_left_alone =
@@ -174,7 +251,14 @@ pub(crate) fn in_window(system: &System, releases: &[Release], own: usize) -> Ve
     let in_window = |(at, release): (usize, &Release)| match below[at] {
         _ if !release.is_spawned() => None,
         Some(_) => Some(Stream::in_all(if first_from_below == Some(at) { most } else { 0 })),
-        None => Some(release.in_window(system, partition, level)),
+        None => {
+            let stream = release.in_window(system, partition, level);
+            let is_in_place = own_release.is_some_and(|own_release| {
+                system.partitions[partition].executor == Executor::Preemptive
+                    && own_release.is_in_place_of(system, own, release)
+            });
+            Some(if is_in_place { stream.one_fewer() } else { stream })
+        }
     };
     releases.iter().enumerate().map(in_window).collect()
 }
@@ -237,12 +321,12 @@ fn inherited(
 /// The latest end of the last job of a spawned chain, after the nominal release of its first task.
 pub(crate) fn end_of_chain(system: &System, tasks: &[usize], bounds: &[&Bound]) -> Nanos {
     let Some((&first, rest)) = tasks.split_first() else { return 0 };
-    let mut last = Step { task: first, most: 1, earliest: 0, end: bounds[0].response };
+    let step = |task, end| Step { task, most: 1, earliest: 0, end, in_section: true };
+    let mut last = step(first, bounds[0].response);
     let is_root = system.tasks[first].arrivals.is_some();
     for (&at, bound) in rest.iter().zip(&bounds[1..]) {
         let since_root = bound.since_root.filter(|_| is_root);
-        last =
-            Step { task: at, most: 1, earliest: 0, end: end(system, last, at, bound.response, since_root) };
+        last = step(at, end(system, last, at, bound.response, since_root));
     }
     last.end
 }

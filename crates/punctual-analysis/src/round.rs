@@ -11,7 +11,7 @@ use crate::release::{Release, in_window, releases};
 use crate::supply::Supply;
 use crate::system::{Executor, Overheads, Partition, Protocol, Section, Spawn, System, Task};
 use crate::time::Nanos;
-use crate::{global, offsets, polling, suspension};
+use crate::{branches, global, grid, offsets, polling, suspension};
 
 /// What competes with whom, as far as responses are known.
 #[derive(Debug)]
@@ -22,8 +22,18 @@ pub(crate) struct Rivals {
     pub(crate) partitions: Vec<Rivalry>,
     /// By task: what it competes with, if that is not the same for all; empty if it is.
     special: Vec<Option<Vec<Source>>>,
+    /// By task: what of the sources above all levels it may meet, if that is not all of them; empty if it is.
+    met: Vec<Option<Met>>,
     /// Whether the releases of all tasks are known, and the responses that others depend on.
     are_known: bool,
+}
+
+/// Sources above all levels, as a spawned task may meet them.
+#[derive(Debug)]
+struct Met {
+    above_all: Vec<Source>,
+    /// What of them is over in any window when the task is spawned.
+    over: Vec<Source>,
 }
 
 /// Sources of a partition.
@@ -64,7 +74,11 @@ impl Rivals {
             let of = order.iter().filter(|&&other| system.tasks[other].partition == own.partition);
             let windows = of.flat_map(|&other| {
                 let of = releases[other].as_deref().unwrap_or_default();
-                in_window(system, of, at).into_iter().map(move |it| (other, it))
+                let own_release = match releases[at].as_deref() {
+                    Ok([own]) if other != at => Some(own),
+                    _ => None,
+                };
+                in_window(system, of, at, own_release).into_iter().map(move |it| (other, it))
             });
             for (source, (other, in_window)) in sources.iter_mut().zip(windows) {
                 let is_spawned = in_window.is_some();
@@ -83,6 +97,10 @@ impl Rivals {
                     (source.rate, source.offset) = (0.0, None);
                 }
             }
+            let of = order.iter().filter(|&&other| system.tasks[other].partition == own.partition);
+            let of: Vec<_> =
+                of.flat_map(|&other| releases[other].iter().flatten().map(move |it| (other, it))).collect();
+            branches::limit_all(system, at, &of, &mut sources);
             // One of a task stands for all that come from below, so it takes as much as any of them.
             for of_task in sources.chunk_by_mut(|a, b| a.who == b.who) {
                 let preempting = of_task.iter().map(|it| it.preempting).max().unwrap_or(0);
@@ -99,7 +117,11 @@ impl Rivals {
             false => Vec::new(),
         };
         let are_known = tasks.clone().all(|at| is_known(system, &releases, responses, at));
-        Self { releases, spinning, partitions, special, are_known }
+        let met = match is_any_spawned && system.tasks.iter().any(|task| task.grid.is_some()) {
+            true => tasks.map(|at| met(system, &releases, ends, &partitions, at)).collect(),
+            false => Vec::new(),
+        };
+        Self { releases, spinning, partitions, special, met, are_known }
     }
 
     /// Takes over a new C, T or J of a task that has releases of its own, in a system where no response depends on another and
@@ -116,6 +138,39 @@ impl Rivals {
             *source = of_release(system, at, &own);
         }
         self.releases[at] = Ok(vec![own]);
+    }
+}
+
+/// What a task meets of the sources above all levels, if it is spawned and does not meet some of them.
+///
+/// What is spawned from below has windows that are no longer than the job of its caller. In any other window, releases at the instant
+/// of the root's are over when the root starts: they have taken as much of the time before the spawn.
+fn met(
+    system: &System,
+    releases: &[Result<Vec<Release>, NoBound>],
+    ends: &[Option<Nanos>],
+    partitions: &[Rivalry],
+    at: usize,
+) -> Option<Met> {
+    let Task { partition, level, .. } = system.tasks[at];
+    let own = releases[at].as_deref().ok()?;
+    let of_callers: Vec<_> =
+        own.iter().map(|it| it.end_of_caller_from_below(system, partition, level)).collect();
+    let is_from_below = of_callers.iter().all(Option::is_some);
+    let ends = match own {
+        [one] if !is_from_below && one.is_kept_from_root(system, partition, level) => vec![ends[at]],
+        _ => of_callers,
+    };
+    let is_over = |source: &Source| match source.who {
+        Who::Release(other) => grid::never_meets(system, at, own, &ends, other),
+        _ => false,
+    };
+    let (over, above_all): (Vec<_>, Vec<_>) =
+        partitions[partition].above_all.iter().cloned().partition(is_over);
+    match (over.is_empty(), is_from_below) {
+        (true, _) => None,
+        (_, true) => Some(Met { above_all, over: Vec::new() }),
+        (_, false) => Some(Met { above_all: [above_all, over.clone()].concat(), over }),
     }
 }
 
@@ -243,6 +298,8 @@ impl<'a> Round<'a> {
         let spinning = self.rivals.spinning.as_ref().map_err(Clone::clone)?;
         let Rivalry { above_all, tasks, levels } = &self.rivals.partitions[task.partition];
         let tasks = self.rivals.special.get(at).and_then(Option::as_ref).unwrap_or(tasks);
+        let met = self.rivals.met.get(at).and_then(Option::as_ref);
+        let above_all = met.map_or(above_all.as_slice(), |met| &met.above_all);
         let from = levels.partition_point(|&(_, level)| level > task.level);
         let to = levels.partition_point(|&(_, level)| level >= task.level);
         let waits = suspension::waits(self.system, task);
@@ -250,9 +307,9 @@ impl<'a> Round<'a> {
             // A job that waits lets its peers pass, and they let it pass.
             let first = levels.iter().position(|&(other, _)| other == at).unwrap_or(from);
             let last = first + levels[first..].iter().take_while(|&&(other, _)| other == at).count();
-            (&tasks[first..last], [above_all.as_slice(), &tasks[..first], &tasks[last..to]])
+            (&tasks[first..last], [above_all, &tasks[..first], &tasks[last..to]])
         } else {
-            (&tasks[from..to], [above_all.as_slice(), &tasks[..from], &[]])
+            (&tasks[from..to], [above_all, &tasks[..from], &[]])
         };
         let times = task.suspension.map_or(0, |suspension| suspension.times);
         let callers = self.callers_from_below(at);
@@ -262,6 +319,8 @@ impl<'a> Round<'a> {
             *total = times.saturating_add(1);
             *time = time.checked_mul(*total).ok_or(NoBound::TooLong)?;
         }
+        // Only a task that is alone at its level knows what comes before it is spawned.
+        let over = met.filter(|_| level.len() == 1).map_or(&[][..], |met| &met.over);
         Ok(Contest {
             supply: partition.supply,
             task: at,
@@ -272,14 +331,15 @@ impl<'a> Round<'a> {
             level,
             above,
             spawned_after: self.spawned_after(at, level),
+            over,
             runs_to_end: polling::runs_to_end(self.system, at),
         })
     }
 
-    /// Who spawns a task, if that are jobs of lower levels of its partition only.
+    /// Who spawns a task within a section, if only jobs of lower levels of its partition spawn it.
     ///
-    /// Such a job runs when it spawns, so nobody else has locked what keeps the task waiting (Baker 1991). Not said where somebody
-    /// waits in the middle of a job.
+    /// Such a job runs when it spawns, so nobody else has locked what keeps the task waiting (Baker 1991), and it has neither if it holds
+    /// nothing then. Not said where somebody waits in the middle of a job.
     fn callers_from_below(self, at: usize) -> Option<Vec<usize>> {
         let Task { partition, level, .. } = self.system.tasks[at];
         let waits = |task: &Task| task.partition == partition && task.suspension.is_some();
@@ -287,7 +347,9 @@ impl<'a> Round<'a> {
             return None;
         }
         let releases = self.rivals.releases[at].as_ref().ok()?;
-        releases.iter().map(|it| it.caller_from_below(self.system, partition, level)).collect()
+        let callers = releases.iter().map(|it| it.caller_from_below(self.system, partition, level));
+        let callers: Vec<_> = callers.collect::<Option<_>>()?;
+        Some(callers.into_iter().filter(|&(_, in_section)| in_section).map(|(caller, _)| caller).collect())
     }
 
     /// How long a caller that is in the busy window runs before it spawns the task, if nobody of its level can pass meanwhile.

@@ -106,10 +106,14 @@ pub struct Task {
     pub deadline: Option<Nanos>,
     /// When the first release is, if the task is periodic and this is known.
     pub offset: Option<Nanos>,
+    /// The same, if one clock releases all tasks that have it, and does by one interrupt what is due at one instant on a CPU.
+    pub grid: Option<Nanos>,
     /// When it holds what.
     pub sections: Vec<Section>,
     /// What a job spawns.
     pub spawns: Vec<Spawn>,
+    /// How many jobs one job spawns at most in all; `None` is as many as `spawns` allow.
+    pub most_spawns: Option<u64>,
     /// How it waits in the middle of a job.
     pub suspension: Option<Suspension>,
     /// What has been seen of it.
@@ -136,6 +140,8 @@ pub struct Spawn {
     pub most: u64,
     /// How long a job has executed at least before the first; 0 if that is not known.
     pub earliest: Nanos,
+    /// Whether it may hold a resource then.
+    pub in_section: bool,
 }
 
 /// How a job gives up the CPU although it has not ended.

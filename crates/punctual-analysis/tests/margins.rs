@@ -33,7 +33,7 @@ fn random_system(random: &mut Random, count: usize, total: f64) -> System {
 #[test]
 fn jitter_of_a_chain_is_tried_up_to_its_deadline() {
     let mut tasks = vec![task("sample", 2, 1_000, 200), task("act", 1, 1_000, 300)];
-    tasks[0].spawns.push(Spawn { task: 1, most: 1, earliest: 0 });
+    tasks[0].spawns.push(Spawn { task: 1, most: 1, earliest: 0, in_section: true });
     tasks[1].arrivals = None;
     (tasks[0].deadline, tasks[1].deadline) = (Some(1_000), Some(900));
     let jitter = margins(&system(tasks)).tasks[0].jitter;

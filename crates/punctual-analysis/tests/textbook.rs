@@ -161,7 +161,10 @@ fn palencia_gonzalez_harbour_two_chains() {
         arrivals: (period > 0).then(|| Stream::sporadic(period)),
         deadline: None,
         is_periodic: period > 0,
-        spawns: spawns.into_iter().map(|task| Spawn { task, most: 1, earliest: 0 }).collect(),
+        spawns: spawns
+            .into_iter()
+            .map(|task| Spawn { task, most: 1, earliest: 0, in_section: true })
+            .collect(),
         ..task(name, level, 1, execution)
     };
     let tasks = vec![
@@ -206,7 +209,7 @@ fn offsets_keep_tasks_apart() {
 fn called_task_competes_with_its_caller_only_once() {
     let mut tasks = vec![task("called", 3, 20, 4), task("caller", 2, 20, 5), task("low", 1, 40, 4)];
     (tasks[0].arrivals, tasks[0].deadline) = (None, None);
-    tasks[1].spawns = vec![Spawn { task: 0, most: 1, earliest: 0 }];
+    tasks[1].spawns = vec![Spawn { task: 0, most: 1, earliest: 0, in_section: true }];
     assert_eq!(responses(&system(tasks)), [4, 9, 13]);
 }
 
@@ -215,7 +218,7 @@ fn called_task_competes_with_its_caller_only_once() {
 #[test]
 fn spawned_task_is_as_late_as_its_caller_on_another_cpu_may_end() {
     let mut tasks = vec![task("caller", 1, 20, 15), task("spawned", 2, 20, 4), task("low", 1, 40, 6)];
-    tasks[0].spawns = vec![Spawn { task: 1, most: 1, earliest: 0 }];
+    tasks[0].spawns = vec![Spawn { task: 1, most: 1, earliest: 0, in_section: true }];
     (tasks[1].arrivals, tasks[1].deadline) = (None, None);
     tasks[1..].iter_mut().for_each(|task| task.partition = 1);
     let mut system = System { partitions: vec![Partition::default(); 2], ..system(tasks) };
@@ -258,8 +261,11 @@ fn overload_is_named_where_tasks_spawn_each_other() {
     let mut tasks =
         vec![task("sample", 2, 100, 60), task("position", 1, 100, 50), task("current", 3, 100, 1)];
     (tasks[1].arrivals, tasks[2].arrivals) = (None, None);
-    tasks[0].spawns = vec![Spawn { task: 1, most: 1, earliest: 0 }, Spawn { task: 2, most: 1, earliest: 0 }];
-    tasks[1].spawns = vec![Spawn { task: 2, most: 1, earliest: 0 }];
+    tasks[0].spawns = vec![
+        Spawn { task: 1, most: 1, earliest: 0, in_section: true },
+        Spawn { task: 2, most: 1, earliest: 0, in_section: true },
+    ];
+    tasks[1].spawns = vec![Spawn { task: 2, most: 1, earliest: 0, in_section: true }];
     let analysis = punctual_analysis::analyse(&system(tasks));
     assert!(matches!(analysis.tasks[1], Err(NoBound::Overload { .. })), "{analysis:?}");
     assert!(matches!(analysis.tasks[2], Err(NoBound::DependsOn(1))), "{analysis:?}");
@@ -270,7 +276,7 @@ fn overload_is_named_where_tasks_spawn_each_other() {
 fn call_costs_no_preemption() {
     let mut tasks = vec![task("called", 3, 40, 4), task("caller", 2, 40, 5), task("low", 1, 40, 3)];
     (tasks[0].arrivals, tasks[0].deadline) = (None, None);
-    tasks[1].spawns = vec![Spawn { task: 0, most: 1, earliest: 0 }];
+    tasks[1].spawns = vec![Spawn { task: 0, most: 1, earliest: 0, in_section: true }];
     let mut system = system(tasks);
     system.partitions[0].overheads = overheads(0, 0, 0, 2);
     assert_eq!(responses(&system), [4, 5 + 4, 3 + (5 + 2) + 4]);

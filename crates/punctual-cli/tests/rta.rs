@@ -221,7 +221,7 @@ fn says_what_a_profile_lacks() {
         ),
         (PROFILE.replace("\"arm\"", "\"leg\""), 1, "profile of `leg`"),
         (PROFILE.replace("\"jitter_max_ns\"", "\"jitter\""), 5, "unknown field `jitter`"),
-        (PROFILE.replace("profile/1", "profile/4"), 1, "punctual-profile/3"),
+        (PROFILE.replace("profile/1", "profile/5"), 1, "punctual-profile/4"),
     ] {
         let output = combined("lacks", MODEL, &profile);
         let errors = text(&output.stderr);

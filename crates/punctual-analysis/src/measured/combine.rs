@@ -1,5 +1,7 @@
 //! From the declared model and the profile to a system.
 
+use punctual_report::format::format_part;
+
 use super::Place;
 use super::file::{
     Access, Distance, Hold, Model, ModelExecutor, ModelIdle, ModelProtocol, ModelTask, ModelUse, Profile,
@@ -82,6 +84,7 @@ pub(super) fn combine(
     if !is_virtual && combination.profile.partitions.iter().any(|it| it.profiling_ns.is_none()) {
         combination.assume(super::PROFILING_UNKNOWN.into());
     }
+    combination.stolen();
     combination.idle(idle)?;
     combination.interrupts()?;
     let mut system = combination.system;
@@ -231,8 +234,10 @@ impl Combination {
             delay: measured.lateness_min_ns.unwrap_or(0).min(jitter).min(MAX_TIME),
             deadline: task.deadline_ns,
             offset: task.offset_ns,
+            grid: task.offset_ns.filter(|_| task.period_ns.is_some()),
             sections,
             spawns,
+            most_spawns: measured.spawns_most_per_job,
             suspension,
             observed,
         })
@@ -379,9 +384,30 @@ impl Combination {
                 return in_profile(&path, what, "profile the app that the model is of");
             };
             let earliest = spawn.earliest_ns.unwrap_or(0).saturating_sub(profiled).min(MAX_TIME);
-            spawns.push(Spawn { task, most: spawn.most_per_job, earliest });
+            let in_section = spawn.in_section.unwrap_or(true);
+            spawns.push(Spawn { task, most: spawn.most_per_job, earliest, in_section });
         }
         Ok(spawns)
+    }
+
+    /// Says what the host of a virtual machine took, which is in C, in J and in what took the CPU from jobs, and in no model of its own.
+    fn stolen(&mut self) {
+        let run = self.profile.duration_ns.unwrap_or(0);
+        let partitions = self.profile.partitions.iter();
+        let taken = partitions.filter_map(|it| Some((it, it.stolen_ns.filter(|&stolen| stolen > 0)?)));
+        let sentences = taken.map(|(it, stolen)| {
+            let cpu = it.cpu.map_or(String::new(), |cpu| format!(", CPU {cpu}"));
+            format!(
+                "This is a virtual machine, whose host took {} of the {} of the run from `{}`{cpu} (steal time, as the kernel counts it, in steps of \
+                 a tick). It is in the C, the J and the responses of the jobs that it came to. A host may take as much again at any time, or \
+                 more: no bound holds for that.",
+                format_part(stolen),
+                format_part(run),
+                it.name
+            )
+        });
+        let sentences: Vec<String> = sentences.collect();
+        sentences.into_iter().for_each(|sentence| self.assume(sentence));
     }
 
     /// No task is released by nothing but itself.

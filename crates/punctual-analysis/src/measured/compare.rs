@@ -142,7 +142,7 @@ impl Comparison {
                 self.add(what, move |it| {
                     let spawns = &mut it.tasks[at].spawns;
                     spawns.retain(|it| it.task != callee);
-                    spawns.push(Spawn { task: callee, most, earliest: 0 });
+                    spawns.push(Spawn { task: callee, most, earliest: 0, in_section: true });
                 });
             }
         }

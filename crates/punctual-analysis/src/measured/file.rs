@@ -6,8 +6,10 @@ use crate::system::Profiling;
 use crate::time::{MAX_TIME, Nanos};
 
 pub(super) const MODEL: &str = "punctual-model/1";
-/// The versions that are read, the newest first. The second adds what profiling takes, the third who else spawns a task than jobs.
-pub(super) const PROFILES: [&str; 3] = ["punctual-profile/3", "punctual-profile/2", "punctual-profile/1"];
+/// The versions that are read, the newest first. The second adds what profiling takes, the third who else spawns a task than jobs, the
+/// fourth whether jobs spawn while they hold something, how many they spawn in all, and what a host took.
+pub(super) const PROFILES: [&str; 4] =
+    ["punctual-profile/4", "punctual-profile/3", "punctual-profile/2", "punctual-profile/1"];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -155,6 +157,8 @@ pub(super) struct ProfileTask {
     pub(super) spawns: Option<Vec<ProfileSpawn>>,
     /// How often a thread, `init`, `idle` or the clock spawned it.
     pub(super) spawned_by_no_job: Option<u64>,
+    /// How many jobs one job has spawned.
+    pub(super) spawns_most_per_job: Option<u64>,
     pub(super) holds: Option<Vec<Hold>>,
     /// The longest execution without what the rest of the machine took from the job, and the most that it took from one.
     pub(super) cpu_max_ns: Option<Nanos>,
@@ -203,6 +207,8 @@ pub(super) struct ProfileSpawn {
     pub(super) most_per_job: u64,
     /// The least execution of a job before the spawn.
     pub(super) earliest_ns: Option<Nanos>,
+    /// Whether a job held a resource then.
+    pub(super) in_section: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -226,6 +232,8 @@ pub(super) struct ProfilePartition {
     pub(super) profiling_ns: Option<Nanos>,
     pub(super) profiling_before_ns: Option<Nanos>,
     pub(super) profiling_lock_ns: Option<Nanos>,
+    /// What the host of a virtual machine took of the CPU in the run.
+    pub(super) stolen_ns: Option<Nanos>,
 }
 
 impl ProfilePartition {

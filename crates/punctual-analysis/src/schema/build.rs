@@ -281,7 +281,7 @@ impl Names {
                 ));
             }
             let task = find("task", &self.tasks, &spawn.task, path)?;
-            Ok(Spawn { task, most: spawn.most, earliest: 0 })
+            Ok(Spawn { task, most: spawn.most, earliest: 0, in_section: true })
         });
         let spawns = spawns.collect::<Result<Vec<_>>>()?;
         // What is released again after some time is to have ended by then, unless it says otherwise.
@@ -293,6 +293,8 @@ impl Names {
             execution: entry.execution.0,
             arrivals,
             is_only_spawned: false,
+            grid: None,
+            most_spawns: None,
             is_periodic: entry.period.is_some(),
             jitter: entry.jitter.0,
             delay: 0,

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual::Duration;
 
-/// The tasks of every app, and their levels. `called` is released by jobs of `caller` only, and `later` by those of `top`.
+/// The tasks of every app, and their levels. `called` is released by jobs of `caller` and `top` only, and `later` by those of
+/// `top`.
 pub(crate) const TASKS: [(&str, u32); 8] = [
     ("top", 7),
     ("called", 6),
@@ -27,8 +28,8 @@ pub(crate) struct Work {
     /// How long it holds its resource: `one`, `two` or `three`.
     pub(crate) hold: Option<(usize, u64)>,
     pub(crate) after: u64,
-    /// The execution of the job that it spawns before `after`.
-    pub(crate) spawns: Option<u64>,
+    /// The task and the execution of the job that it spawns before `after`.
+    pub(crate) spawns: Option<(usize, u64)>,
 }
 
 /// A job to come.
@@ -82,14 +83,17 @@ fn perform(
     seen: &Seen,
     work: Work,
     lock: impl FnOnce(usize, &mut dyn FnMut()),
-    spawn: impl FnOnce(Work),
+    spawn: impl FnOnce(usize, Work),
 ) {
     spend(work.before);
     if let Some((resource, hold)) = work.hold {
         lock(resource, &mut || spend(hold));
     }
-    if let Some(execution) = work.spawns {
-        spawn(Work { nominal: now(), root: Some(work.nominal), before: execution, ..Work::default() });
+    if let Some((spawned, execution)) = work.spawns {
+        spawn(
+            spawned,
+            Work { nominal: now(), root: Some(work.nominal), before: execution, ..Work::default() },
+        );
     }
     spend(work.after);
     seen.note(task, work);
@@ -140,7 +144,10 @@ macro_rules! app {
                 #[task(core = $here, priority = 7, capacity = 512, shared = [&seen, two])]
                 fn top(mut cx: top::Context, work: Work) {
                     let lock = |_, hold: &mut dyn FnMut()| cx.shared.two.lock(|_| hold());
-                    let spawn = |work| assert!(later::spawn(work).is_ok());
+                    let spawn = |task, work| match task {
+                        1 => assert!(called::spawn(work).is_ok()),
+                        _ => assert!(later::spawn(work).is_ok()),
+                    };
                     perform(0, cx.shared.seen, work, lock, spawn);
                 }
 
@@ -168,7 +175,7 @@ macro_rules! app {
 
                 #[task(core = $there, priority = 3, capacity = 512, shared = [&seen])]
                 fn caller(cx: caller::Context, work: Work) {
-                    let spawn = |work| assert!(called::spawn(work).is_ok());
+                    let spawn = |_, work| assert!(called::spawn(work).is_ok());
                     perform(5, cx.shared.seen, work, no_lock, spawn);
                 }
 
@@ -198,7 +205,7 @@ fn no_lock(_: usize, _: &mut dyn FnMut()) {
     unreachable!("the task has no resource");
 }
 
-fn no_spawn(_: Work) {
+fn no_spawn(_: usize, _: Work) {
     unreachable!("the task spawns nothing");
 }
 

@@ -86,12 +86,21 @@ fn random_system(random: &mut Random, kind: Kind) -> System {
             task.execution = random.within(1, 6) * UNIT;
             let held: u64 = tasks[spawner].sections.iter().map(|section| section.hold).sum();
             let earliest = random.within(0, (tasks[spawner].execution - held) / UNIT) * UNIT;
-            tasks[spawner].spawns = vec![Spawn { task: spawned, most: 1, earliest }];
+            tasks[spawner].spawns = vec![Spawn { task: spawned, most: 1, earliest, in_section: false }];
         } else {
             // It is there, but is never released.
             task.arrivals = Some(punctual_analysis::arrival::Stream::sporadic(HORIZON));
             task.execution = 0;
         }
+    }
+    if let Some(&spawn) = tasks[TOP].spawns.first().filter(|_| random.one_in(2)) {
+        let called = &mut tasks[CALLED];
+        if called.arrivals.take().is_some() {
+            (called.deadline, called.execution) = (None, random.within(1, 6) * UNIT);
+        }
+        // One or the other.
+        tasks[TOP].spawns.push(Spawn { task: CALLED, ..spawn });
+        tasks[TOP].most_spawns = Some(1);
     }
     let executor = if kind == Kind::Polling { Executor::Polling } else { Executor::Preemptive };
     let partition = Partition { executor, ..Partition::default() };
@@ -138,9 +147,11 @@ fn is_planned(at: usize) -> bool {
     SPAWNS.iter().all(|&(_, spawned)| spawned != at)
 }
 
-fn planned(system: &System, at: usize, (nominal, ready): (u64, u64), before: u64) -> Planned {
+/// `which` of its spawns it does.
+fn planned(system: &System, at: usize, (nominal, ready): (u64, u64), before: u64, which: usize) -> Planned {
     let mut work = work(&system.tasks[at], nominal, before);
-    work.spawns = system.tasks[at].spawns.first().map(|spawn| system.tasks[spawn.task].execution);
+    let spawn = system.tasks[at].spawns.iter().cycle().nth(which);
+    work.spawns = spawn.map(|spawn| (spawn.task, system.tasks[spawn.task].execution));
     Planned { task: at, ready, work }
 }
 
@@ -153,7 +164,8 @@ fn random_plan(random: &mut Random, system: &System) -> Plan {
             let late = if random.one_in(2) { task.jitter } else { random.within(0, task.jitter) };
             last = last.max(nominal + late);
             let before = random.within(0, task.execution / UNIT) * UNIT;
-            let mut job = planned(system, at, (nominal, last), before);
+            let which = random.within(0, 1) as usize;
+            let mut job = planned(system, at, (nominal, last), before, which);
             // In virtual time what is released at the instant at which a job ends displaces it; so all end a little earlier.
             let Work { before, hold, after, .. } = &mut job.work;
             let spare = match hold {
@@ -181,14 +193,14 @@ fn critical_instant(kind: Kind, system: &System, victim: usize, bound: &Bound) -
         }
         let mut nominal = START - task.jitter;
         while nominal < START + HORIZON {
-            plan.push(planned(system, at, (nominal, nominal.max(START)), 0));
+            plan.push(planned(system, at, (nominal, nominal.max(START)), 0, 0));
             // Others come a little after the instant at which a job may end, or they would displace it. Without preemption they
             // may come at the instant at which it could start.
             nominal += period(task) + u64::from(at != victim && kind != Kind::Polling);
         }
     }
     if let Some(by) = bound.blocking.and_then(|blocking| blocking.by) {
-        plan.push(planned(system, by, (START - 1, START - 1), 0));
+        plan.push(planned(system, by, (START - 1, START - 1), 0, 0));
     }
     plan
 }
@@ -202,7 +214,8 @@ fn check(kind: Kind, seed: u64) -> (usize, usize) {
     let seen = apps::run(kind, plan, until);
     let (mut bounded, mut attained) = (0, 0);
     for (spawner, spawned) in SPAWNS {
-        if system.tasks[spawner].spawns.is_empty() {
+        let is_only_caller = spawned != CALLED || system.tasks[TOP].spawns.len() < 2;
+        if system.tasks[spawner].spawns.is_empty() || !is_only_caller {
             continue;
         }
         let tasks = vec![spawner, spawned];

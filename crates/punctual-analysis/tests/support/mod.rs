@@ -16,6 +16,8 @@ pub(crate) fn task(name: &str, level: u32, period: u64, execution: u64) -> Task 
         execution,
         arrivals: Some(Stream::sporadic(period)),
         is_only_spawned: false,
+        grid: None,
+        most_spawns: None,
         is_periodic: true,
         jitter: 0,
         delay: 0,

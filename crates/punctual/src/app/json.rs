@@ -10,6 +10,7 @@ const LINE: usize = 110;
 pub(crate) enum Json {
     Null,
     Number(u64),
+    Bool(bool),
     Text(String),
     List(Vec<Json>),
     /// Fields in the order in which they are written.
@@ -19,6 +20,12 @@ pub(crate) enum Json {
 impl From<u64> for Json {
     fn from(number: u64) -> Self {
         Self::Number(number)
+    }
+}
+
+impl From<bool> for Json {
+    fn from(is: bool) -> Self {
+        Self::Bool(is)
     }
 }
 
@@ -83,6 +90,7 @@ impl Json {
     fn line(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),
+            Self::Bool(is) => is.to_string(),
             Self::Number(number) => number.to_string(),
             Self::Text(text) => quoted(text),
             Self::List(items) => {

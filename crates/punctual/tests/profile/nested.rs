@@ -126,7 +126,7 @@ mod asynchronous {
         let caller = [
             "\"execution_max_ns\": 10000000",
             "\"response_max_ns\": 16000000",
-            "\"spawns\": [{ \"task\": \"waits\", \"most_per_job\": 1, \"earliest_ns\": 0 }]",
+            "\"spawns\": [{ \"task\": \"waits\", \"most_per_job\": 1, \"earliest_ns\": 0, \"in_section\": false }]",
         ];
         assert_has(&file.task("starts"), &caller);
     }
@@ -173,7 +173,7 @@ mod without_the_key {
         app::run(config).unwrap();
         let low = [
             "\"jobs\": 2, \"execution_max_ns\": 1000000, \"execution_min_ns\": 1000000, \"response_max_ns\": 3000000",
-            "\"spawns\": null, \"spawned_by_no_job\": null, \"holds\": null",
+            "\"spawns\": null, \"spawned_by_no_job\": null, \"spawns_most_per_job\": null, \"holds\": null",
         ];
         assert_has(&file.task("low"), &low);
         assert_has(&file.task("high"), &["\"jobs\": 2, \"execution_max_ns\": 2000000"]);

@@ -65,7 +65,9 @@ mod partitions {
         assert_has(&file.task("first"), &FIRST);
         assert_has(
             &file.task("first"),
-            &["\"spawns\": [{ \"task\": \"remote\", \"most_per_job\": 1, \"earliest_ns\": 0 }]"],
+            &[
+                "\"spawns\": [{ \"task\": \"remote\", \"most_per_job\": 1, \"earliest_ns\": 0, \"in_section\": false }]",
+            ],
         );
         assert_has(&file.task("second"), &SECOND);
         assert_has(&file.task("remote"), &["\"jobs\": 1, \"execution_max_ns\": 1000000"]);

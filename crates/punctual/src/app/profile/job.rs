@@ -29,6 +29,8 @@ thread_local! {
     static CALLED: Cell<u64> = const { Cell::new(0) };
     /// How long the running job has waited for locks held on other CPUs, in ns.
     static WAITED: Cell<u64> = const { Cell::new(0) };
+    /// How many resources the running job holds.
+    static HELD: Cell<u32> = const { Cell::new(0) };
     /// When the running job started.
     static STARTED: Cell<Option<Reading>> = const { Cell::new(None) };
 }
@@ -73,6 +75,7 @@ pub(crate) struct ProfiledJob {
     outer: Option<&'static TaskProfile>,
     outer_called: u64,
     outer_waited: u64,
+    outer_held: u32,
     outer_started: Option<Reading>,
 }
 
@@ -86,7 +89,7 @@ impl ProfiledJob {
         let lateness = start.saturating_sub(release).saturating_sub(waited);
         let thread_time = partition.core.port().may_sleep().then(clock::thread_cpu_time);
         let (outer, outer_called) = (RUNNING.replace(Some(task)), CALLED.replace(0));
-        let outer_waited = WAITED.replace(0);
+        let (outer_waited, outer_held) = (WAITED.replace(0), HELD.replace(0));
         let start = Reading::now(partition);
         let (end, outer_started) = (start, STARTED.replace(Some(start)));
         Self {
@@ -100,6 +103,7 @@ impl ProfiledJob {
             outer,
             outer_called,
             outer_waited,
+            outer_held,
             outer_started,
         }
     }
@@ -126,6 +130,7 @@ impl ProfiledJob {
             outer,
             outer_called,
             outer_waited,
+            outer_held,
             outer_started,
         } = self;
         let partition = task.partition;
@@ -136,6 +141,8 @@ impl ProfiledJob {
         RUNNING.set(outer);
         let wall = gross.saturating_sub(others).saturating_sub(WAITED.replace(outer_waited));
         STARTED.set(outer_started);
+        // Not what it counted itself: a section that ends by a panic counts nothing at its end.
+        HELD.set(outer_held);
         let (execution, suspension, outside) = match own {
             // Under the global executor, a job is preempted by threads that are not in its account.
             Some(own) if partition.model == ThreadModel::Anywhere => (own.min(wall), 0, None),
@@ -192,14 +199,30 @@ pub(super) fn waited(time: u64) {
     WAITED.set(WAITED.get() + time);
 }
 
+/// Notes that the running job has got a resource.
+pub(super) fn has_got_one() {
+    HELD.set(HELD.get() + 1);
+}
+
+/// Notes that the running job gives up a resource.
+pub(super) fn gives_up_one() {
+    HELD.set(HELD.get().saturating_sub(1));
+}
+
+/// Whether the running job holds a resource.
+pub(super) fn holds_any() -> bool {
+    HELD.get() > 0
+}
+
 /// Accounts to `task`, the profile of `idle`, what runs on this thread during `f`.
 pub(super) fn run_as<R>(task: Option<&'static TaskProfile>, f: impl FnOnce() -> R) -> R {
-    struct Restore(Option<&'static TaskProfile>);
+    struct Restore(Option<&'static TaskProfile>, u32);
     impl Drop for Restore {
         fn drop(&mut self) {
             RUNNING.set(self.0);
+            HELD.set(self.1);
         }
     }
-    let _restore = Restore(RUNNING.replace(task));
+    let _restore = Restore(RUNNING.replace(task), HELD.replace(0));
     f()
 }

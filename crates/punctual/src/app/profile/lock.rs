@@ -2,7 +2,7 @@
 
 use punctual_core::Mutex;
 
-use super::job::{Reading, running, waited};
+use super::job::{Reading, gives_up_one, has_got_one, running, waited};
 use super::task::TaskProfile;
 use crate::model::Protocol;
 
@@ -72,6 +72,7 @@ impl Wanted {
             let (gross, others) = since.since(before);
             waited(gross.saturating_sub(others));
         }
+        has_got_one();
         Held { job, resource, since }
     }
 }
@@ -79,6 +80,7 @@ impl Wanted {
 impl Held {
     #[cold]
     fn gives_up(self) {
+        gives_up_one();
         // SAFETY: it is what runs on this thread, as it was before: the jobs that were called meanwhile have ended.
         unsafe { self.job.held(self.resource, self.since) };
     }

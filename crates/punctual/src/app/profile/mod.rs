@@ -45,7 +45,7 @@ use crate::app::partition::PartitionState;
 use crate::app::report::{Outcome, Report};
 use crate::app::runtime::{Runtime, TaskInfo};
 use crate::app::start_error::StartError;
-use crate::port::linux::stderr;
+use crate::port::linux::{stderr, steal};
 
 /// The CPU of a partition, and its costs there.
 pub(crate) type PlaceOf<'a> = &'a dyn Fn(&PartitionState) -> (Option<usize>, Costs);
@@ -59,6 +59,8 @@ pub(crate) struct Profile {
     tasks: Vec<TaskProfile>,
     /// The CPU of each partition, and its costs.
     places: Vec<(Option<usize>, Costs)>,
+    /// What the host had taken of each of these CPUs when the run began, in ns.
+    stolen: Vec<Option<u64>>,
 }
 
 impl Profile {
@@ -84,7 +86,8 @@ impl Profile {
             partition.used.store(0, Ordering::Relaxed);
             partition.recent.clear(costs.preemption.unwrap_or(0));
         }
-        let profile = Self { runtime, path: path.to_owned(), tasks: profiles.collect(), places };
+        let stolen = stolen(&places);
+        let profile = Self { runtime, path: path.to_owned(), tasks: profiles.collect(), places, stolen };
         for (slot, task) in slots(runtime).zip(&profile.tasks) {
             // SAFETY: it is cleared when `profile` is dropped or ended, which is when no job can run.
             unsafe { slot.set(task) };
@@ -101,7 +104,9 @@ impl Profile {
     pub(crate) unsafe fn end(self, report: &Report) {
         // SAFETY: no job can run, by this function's contract.
         let figures: Vec<_> = self.tasks.iter().map(|task| unsafe { task.figures() }).collect();
-        let text = write::json(self.runtime, &figures, report, &self.places).to_string();
+        let stolen = stolen(&self.places).into_iter().zip(&self.stolen);
+        let stolen: Vec<_> = stolen.map(|(after, before)| after?.checked_sub((*before)?)).collect();
+        let text = write::json(self.runtime, &figures, report, &self.places, &stolen).to_string();
         let path = self.path.display();
         match std::fs::write(&self.path, text + "\n") {
             Ok(()) => stderr::line(format_args!("the profile is in {path}")),
@@ -129,6 +134,11 @@ impl Drop for Profile {
         tasks(self.runtime).for_each(|task| task.mark.set_profiled(false));
         self.runtime.set_profiles(false);
     }
+}
+
+/// What the host of a virtual machine has taken of these CPUs since boot, in ns.
+fn stolen(places: &[(Option<usize>, Costs)]) -> Vec<Option<u64>> {
+    places.iter().map(|&(cpu, _)| cpu.and_then(steal::stolen)).collect()
 }
 
 /// Runs `f`, which is `idle`.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use punctual_core::Instant;
 
-use super::job::{ProfiledJob, Reading};
+use super::job::{ProfiledJob, Reading, holds_any};
 use super::recent::Done;
 use crate::app::partition::{PartitionState, ThreadModel};
 use crate::model::Protocol;
@@ -53,6 +53,8 @@ pub(super) struct Figures {
     pub(super) least: [u64; DISTANCES],
     /// By task.
     pub(super) spawns: Box<[Spawns]>,
+    /// Of all tasks together.
+    pub(super) spawned: PerJob,
     pub(super) spawned_by_no_job: u64,
     /// By resource.
     pub(super) holds: Box<[Holds]>,
@@ -71,10 +73,12 @@ pub(super) struct Spawns {
     pub(super) jobs: PerJob,
     /// The least execution of a job before a spawn, in ns.
     pub(super) earliest: u64,
+    /// Whether a job held a resource then.
+    pub(super) in_section: bool,
 }
 
 impl Spawns {
-    const NONE: Self = Self { jobs: PerJob { now: 0, most: 0 }, earliest: u64::MAX };
+    const NONE: Self = Self { jobs: PerJob { now: 0, most: 0 }, earliest: u64::MAX, in_section: false };
 }
 
 impl PerJob {
@@ -135,6 +139,7 @@ impl Figures {
         self.outside_max = self.outside_max.max(job.outside);
         self.released(job.release);
         self.spawns.iter_mut().for_each(|spawns| spawns.jobs.now = 0);
+        self.spawned.now = 0;
         self.holds.iter_mut().for_each(|holds| holds.locks.now = 0);
     }
 
@@ -189,10 +194,12 @@ impl TaskProfile {
     /// It is the [`running`](super::running) one of this thread.
     pub(super) unsafe fn spawned(&self, target: &TaskProfile, when: u64) {
         // SAFETY: the thread runs a job of this task, so it occupies its level; or it is the one of `idle`.
-        let spawns = unsafe { &mut (*self.figures.get()).spawns };
-        if let Some(spawns) = spawns.get_mut(target.index) {
+        let figures = unsafe { &mut *self.figures.get() };
+        figures.spawned.count();
+        if let Some(spawns) = figures.spawns.get_mut(target.index) {
             spawns.jobs.count();
             spawns.earliest = spawns.earliest.min(when);
+            spawns.in_section |= holds_any();
         }
     }
 

@@ -1,4 +1,4 @@
-//! The profile as a file, in the format `punctual-profile/3`.
+//! The profile as a file, in the format `punctual-profile/4`.
 
 use super::costs::Costs;
 use super::task::Figures;
@@ -11,12 +11,13 @@ use crate::app::runtime::{Runtime, TaskInfo};
 use crate::port::linux;
 use crate::port::linux::tsc::Tsc;
 
-/// `figures` are those of the tasks, and last of `idle`.
+/// `figures` are those of the tasks, and last of `idle`; `stolen` is what the host took of each place in the run, in ns.
 pub(super) fn json(
     runtime: &'static Runtime,
     figures: &[Figures],
     report: &Report,
     places: &[(Option<usize>, Costs)],
+    stolen: &[Option<u64>],
 ) -> Json {
     let names: Vec<&str> = tasks(runtime).map(|task| task.name).collect();
     let all = tasks(runtime).zip(figures).map(|(it, figures)| task(runtime, &names, it, figures, report));
@@ -30,16 +31,16 @@ pub(super) fn json(
     let is_global = |partition: &model::Partition| partition.executor == model::Executor::Global;
     let partitions = match runtime.model.partitions {
         [one] if is_global(one) => {
-            places.first().into_iter().map(|place| partition(one.name, place)).collect()
+            places.first().into_iter().map(|place| partition(one.name, place, None)).collect()
         }
         _ => {
-            let placed = runtime.partitions.iter().zip(places);
-            let placed = placed.filter(|(partition, _)| partition.model != ThreadModel::Anywhere);
-            placed.map(|(of, place)| partition(of.name, place)).collect()
+            let placed = runtime.partitions.iter().zip(places).zip(stolen);
+            let placed = placed.filter(|((partition, _), _)| partition.model != ThreadModel::Anywhere);
+            placed.map(|((of, place), &stolen)| partition(of.name, place, stolen)).collect()
         }
     };
     Json::Object(vec![
-        ("schema", "punctual-profile/3".into()),
+        ("schema", "punctual-profile/4".into()),
         ("app", runtime.name.into()),
         ("duration_ns", (report.elapsed.as_nanos() as u64).into()),
         ("clock", clock(runtime, report).into()),
@@ -67,11 +68,13 @@ fn task(runtime: &'static Runtime, names: &[&str], it: TaskInfo, figures: &Figur
             ("task", name.into()),
             ("most_per_job", u64::from(spawns.jobs.most).into()),
             ("earliest_ns", spawns.earliest.into()),
+            ("in_section", spawns.in_section.into()),
         ])
     });
-    let (spawns, by_no_job, holds) = match runtime.options.profile {
-        true => (spawns.collect(), figures.spawned_by_no_job.into(), holds(runtime, figures)),
-        false => (Json::Null, Json::Null, Json::Null),
+    let in_all = u64::from(figures.spawned.most);
+    let (spawns, by_no_job, in_all, holds) = match runtime.options.profile {
+        true => (spawns.collect(), figures.spawned_by_no_job.into(), in_all.into(), holds(runtime, figures)),
+        false => (Json::Null, Json::Null, Json::Null, Json::Null),
     };
     Json::Object(vec![
         ("name", name.into()),
@@ -87,6 +90,7 @@ fn task(runtime: &'static Runtime, names: &[&str], it: TaskInfo, figures: &Figur
         ("inter_arrival", distances.collect()),
         ("spawns", spawns),
         ("spawned_by_no_job", by_no_job),
+        ("spawns_most_per_job", in_all),
         ("holds", holds),
         ("cpu_max_ns", outside.map(|_| figures.cpu_max).into()),
         ("outside_max_ns", outside.into()),
@@ -107,7 +111,7 @@ fn holds(runtime: &Runtime, figures: &Figures) -> Json {
     hold.collect()
 }
 
-fn partition(name: &str, (cpu, costs): &(Option<usize>, Costs)) -> Json {
+fn partition(name: &str, (cpu, costs): &(Option<usize>, Costs), stolen: Option<u64>) -> Json {
     Json::Object(vec![
         ("name", name.into()),
         ("cpu", cpu.map(|cpu| cpu as u64).into()),
@@ -118,6 +122,7 @@ fn partition(name: &str, (cpu, costs): &(Option<usize>, Costs)) -> Json {
         ("profiling_ns", costs.profiling.into()),
         ("profiling_before_ns", costs.profiling_before.into()),
         ("profiling_lock_ns", costs.profiling_lock.into()),
+        ("stolen_ns", stolen.into()),
     ])
 }
 

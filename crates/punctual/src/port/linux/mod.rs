@@ -22,6 +22,7 @@ pub(crate) mod settings;
 pub(crate) mod stack;
 pub(crate) mod starvation;
 pub(crate) mod stderr;
+pub(crate) mod steal;
 pub(crate) mod suspension;
 pub(crate) mod trace_marker;
 pub(crate) mod tsc;

@@ -1,0 +1,127 @@
+//! What is known of spawned tasks beyond who spawns them: what a job spawns instead of something else, whether it holds something then, and
+//! which releases by the clock cannot come in between.
+#![allow(missing_docs)]
+
+#[allow(unused)]
+mod support;
+
+use punctual_analysis::system::{Spawn, Suspension, System, Task};
+use support::{overheads, resource, responses, section, system, task};
+
+const CALLED: usize = 0;
+const CALLER: usize = 1;
+const LEFT: usize = 2;
+const LAST: usize = 3;
+
+/// `caller` calls `called`, or leaves something to `left`; `last` waits for all of them.
+fn branches(most: Option<u64>) -> System {
+    let mut tasks = vec![
+        task("called", 4, 100, 5),
+        task("caller", 3, 100, 2),
+        task("left", 2, 100, 3),
+        task("last", 1, 100, 1),
+    ];
+    for at in [CALLED, LEFT] {
+        tasks[at].arrivals = None;
+        tasks[CALLER].spawns.push(Spawn { task: at, most: 1, earliest: 0, in_section: true });
+    }
+    tasks[CALLER].most_spawns = most;
+    system(tasks)
+}
+
+#[test]
+fn a_job_takes_the_longest_of_its_branches() {
+    assert_eq!(responses(&branches(None))[LAST], 1 + 2 + 5 + 3);
+    assert_eq!(responses(&branches(Some(2)))[LAST], 1 + 2 + 5 + 3);
+    assert_eq!(responses(&branches(Some(1)))[LAST], 1 + 2 + 5);
+    // What a branch leads to is part of it.
+    let mut system = branches(Some(1));
+    system.tasks[LEFT].spawns.push(Spawn { task: CALLED, most: 1, earliest: 0, in_section: true });
+    assert_eq!(responses(&system)[LAST], 1 + 2 + 3 + 5);
+    system.tasks[CALLER].most_spawns = None;
+    assert_eq!(responses(&system)[LAST], 1 + 2 + 5 + 3 + 5);
+}
+
+#[test]
+fn a_job_that_spawned_one_thing_did_not_spawn_another() {
+    assert_eq!(responses(&branches(None))[LEFT], 2 + 5 + 3);
+    assert_eq!(responses(&branches(Some(2)))[LEFT], 2 + 5 + 3);
+    assert_eq!(responses(&branches(Some(1)))[LEFT], 2 + 3);
+    // A second job of `caller` may call.
+    let mut system = branches(Some(1));
+    system.tasks[CALLER].jitter = 96;
+    assert_eq!(responses(&system)[LEFT], (2 + 3) + (2 + 5));
+}
+
+#[test]
+fn branches_of_the_level_itself_are_all_counted() {
+    let mut system = branches(Some(1));
+    system.tasks[LEFT].level = 1;
+    // A later job of `caller` may call, when a peer does not come in between any more.
+    assert_eq!(responses(&system)[LAST], 1 + 2 + 5 + 3);
+}
+
+#[test]
+fn who_holds_nothing_when_it_spawns_keeps_nobody_waiting() {
+    let mut system = branches(None);
+    system.resources.push(resource("r"));
+    system.tasks[CALLED].sections.push(section(0, 1));
+    system.tasks[CALLER].sections.push(section(0, 2));
+    system.tasks[LAST].sections.push(section(0, 1));
+    system.update_ceilings();
+    assert_eq!(responses(&system)[CALLED], 2 + 5);
+    system.tasks[CALLER].spawns[0].in_section = false;
+    assert_eq!(responses(&system)[CALLED], 5);
+}
+
+/// The same with `last` released by the same clock as `caller`, and 1 for each release.
+fn on_a_grid(period: u64, offset: u64, jitter: u64) -> System {
+    let mut system = branches(Some(1));
+    system.partitions[0].overheads = overheads(1, 0, 0, 0);
+    system.tasks[LAST] = Task { grid: Some(offset), jitter, ..task("last", 1, period, 1) };
+    system.tasks[CALLER].grid = Some(0);
+    system
+}
+
+#[test]
+fn releases_at_the_instant_of_the_root_are_over_when_it_starts() {
+    // `called` runs within its caller, and `left` after it, both before anything is released again.
+    let found = responses(&on_a_grid(200, 0, 0));
+    assert_eq!((found[CALLED], found[LEFT]), (5, 2 + 3));
+    // Without a common clock the two releases may come at any time.
+    let mut system = on_a_grid(200, 0, 0);
+    system.tasks[LAST].grid = None;
+    let found = responses(&system);
+    assert_eq!((found[CALLED], found[LEFT]), (5 + 1, 2 + 3 + 1));
+    system.tasks[CALLER].grid = None;
+    let found = responses(&system);
+    assert_eq!((found[CALLED], found[LEFT]), (5 + 2, 2 + 3 + 2));
+}
+
+#[test]
+fn releases_that_may_come_before_the_end_are_counted() {
+    // `caller` ends at most 2 + 5 + 3 after its release, with what it calls and three releases.
+    for (period, offset, jitter, met) in [
+        (200, 50, 0, 0),
+        (200, 50, 50, 0),
+        // It may be as late as the next release of `caller`.
+        (200, 50, 51, 1),
+        (200, 5, 0, 1),
+        (200, 95, 5, 0),
+        (200, 95, 6, 1),
+        // Of the distances to releases of `caller` 10 is the least.
+        (90, 0, 0, 0),
+        (95, 0, 0, 1),
+        (90, 5, 0, 1),
+    ] {
+        let found = responses(&on_a_grid(period, offset, jitter));
+        assert_eq!(found[CALLED], 5 + met, "{period} {offset} {jitter}");
+    }
+}
+
+#[test]
+fn releases_are_counted_where_somebody_waits() {
+    let mut system = on_a_grid(200, 0, 0);
+    system.tasks[LAST].suspension = Some(Suspension { total: 1, times: 1 });
+    assert!(responses(&system)[CALLED] > 5);
+}

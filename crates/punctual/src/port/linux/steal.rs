@@ -1,0 +1,34 @@
+//! Time that the host of a virtual machine takes.
+
+/// How long the host has had this CPU since boot although it was wanted here, in ns, as the kernel counts it: in steps of a tick, which is
+/// 10 ms as a rule. `None` if the kernel does not say.
+pub(crate) fn stolen(cpu: usize) -> Option<u64> {
+    // SAFETY: it takes a number, and writes to no memory of ours.
+    let ticks = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok().filter(|&ticks| ticks > 0)?;
+    let statistics = std::fs::read_to_string("/proc/stat").ok()?;
+    ticks_in(&statistics, cpu)?.checked_mul(1_000_000_000 / ticks)
+}
+
+/// The eighth figure of a CPU: user nice system idle iowait irq softirq steal.
+fn ticks_in(statistics: &str, cpu: usize) -> Option<u64> {
+    let line = statistics.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;
+    line.split_whitespace().nth(7)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_figure_of_a_cpu() {
+        let statistics = "cpu  1 2 3 4 5 6 7 88 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu10 1 2 3\nintr 5\n";
+        assert_eq!(ticks_in(statistics, 0), Some(8));
+        assert_eq!(ticks_in(statistics, 1), None);
+        assert_eq!(ticks_in(statistics, 10), None);
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_has_lost_nothing() {
+        assert_eq!(stolen(usize::MAX), None);
+    }
+}

@@ -12,11 +12,13 @@
 //! Sufficient for MSRP: that every request meets the longest section of every partition is assumed. Exact for SRP where the
 //! lower task may have begun just before.
 
+use std::cmp::Reverse;
+
 use crate::bound::{Blocking, NoBound};
 use crate::demand::{self, Source, Steps};
 use crate::polling;
 use crate::release::Release;
-use crate::system::{Executor, Overheads, Protocol, Section, System};
+use crate::system::{Executor, Protocol, Section, System};
 use crate::time::Nanos;
 
 /// What a request for a resource of a group spins for at most, by partition and group.
@@ -94,61 +96,95 @@ impl Spinning {
     }
 }
 
+/// A critical section, as others see it that it keeps waiting.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Held {
+    by: Option<usize>,
+    resource: usize,
+    /// It keeps all above this level waiting, up to its ceiling.
+    level: u32,
+    ceiling: u32,
+    time: Nanos,
+    spin: Nanos,
+}
+
+/// The sections of a partition that keep somebody waiting, the longest first: those of `idle`, and of tasks whose releases are known.
+pub(crate) fn held(
+    system: &System,
+    spinning: &Spinning,
+    partition: usize,
+    releases: &[Result<Vec<Release>, NoBound>],
+) -> Vec<Held> {
+    let lock = system.partitions[partition].overheads.lock;
+    let held = |by: Option<usize>, level: u32, section: &Section| {
+        let resource = &system.resources[section.resource];
+        let ceiling = match resource.protocol {
+            Protocol::Srp => resource.ceilings[partition],
+            Protocol::Msrp { .. } => u32::MAX,
+            Protocol::Pcp | Protocol::Unlocked => return None,
+        };
+        let spin = spinning.of_request(system, partition, section);
+        let time = spin.saturating_add(section.hold).saturating_add(lock);
+        let is_one = section.times > 0 && time > 0 && ceiling > level;
+        is_one.then_some(Held { by, resource: section.resource, level, ceiling, time, spin })
+    };
+    let idle = system.partitions[partition].idle_sections.iter().filter_map(|it| held(None, 0, it));
+    let mut all: Vec<Held> = idle.collect();
+    for (at, task) in system.tasks.iter().enumerate() {
+        if task.partition == partition && releases[at].is_ok() {
+            all.extend(task.sections.iter().filter_map(|it| held(Some(at), task.level, it)));
+        }
+    }
+    all.sort_by_key(|it| Reverse(it.time));
+    all
+}
+
 fn idle_sections(system: &System) -> impl Iterator<Item = (usize, &Section)> {
     let partitions = system.partitions.iter().enumerate();
     partitions.flat_map(|(at, partition)| partition.idle_sections.iter().map(move |section| (at, section)))
 }
 
-/// The longest blocking of a job before its start. With `callers`, only they can have locked anything when it is spawned.
+/// The longest blocking of a job before its start. With `callers`, only they can have locked anything when it is spawned. `held` are the
+/// sections of its partition.
 pub(crate) fn longest(
     system: &System,
     spinning: &Spinning,
+    held: &[Held],
     at: usize,
     releases: &[Result<Vec<Release>, NoBound>],
     callers: Option<&[usize]>,
 ) -> Option<Blocking> {
     let (partition, level) = (system.tasks[at].partition, system.tasks[at].level);
-    let Overheads { lock, dispatch, .. } = system.partitions[partition].overheads;
-    let mut longest: Option<Blocking> = None;
-    let mut consider = |by: Option<usize>, resource: Option<usize>, time: Nanos, spin: Nanos| {
-        if time > longest.map_or(0, |longest| longest.time) {
-            longest = Some(Blocking { time, times: 1, by, resource, spinning: spin });
-        }
-    };
-    let mut section = |by: Option<usize>, section: &Section| {
-        let resource = &system.resources[section.resource];
-        let blocks = match resource.protocol {
-            Protocol::Srp => resource.ceilings[partition] >= level,
-            Protocol::Msrp { .. } => true,
-            Protocol::Pcp | Protocol::Unlocked => false,
-        };
-        if blocks && section.times > 0 {
-            let spin = spinning.of_request(system, partition, section);
-            let time = spin.saturating_add(section.hold).saturating_add(lock);
-            consider(by, Some(section.resource), time, spin);
-        }
-    };
-    if callers.is_none() {
-        system.partitions[partition].idle_sections.iter().for_each(|of_idle| section(None, of_idle));
+    let is_there = |by: usize| callers.is_none_or(|callers| callers.contains(&by));
+    if system.partitions[partition].executor != Executor::Polling {
+        let is_by = |by: Option<usize>| by.map_or(callers.is_none(), is_there);
+        let blocks = |it: &&Held| it.level < level && level <= it.ceiling && is_by(it.by);
+        let &Held { by, resource, time, spin, .. } = held.iter().find(blocks)?;
+        return Some(Blocking { time, times: 1, by, resource: Some(resource), spinning: spin });
     }
-    let lower = |&at: &usize| {
-        let task = &system.tasks[at];
-        let is_there = callers.is_none_or(|callers| callers.contains(&at));
-        task.partition == partition && task.level < level && releases[at].is_ok() && is_there
+    let of_idle = held.iter().find(|it| it.by.is_none() && level <= it.ceiling && callers.is_none());
+    let mut longest = of_idle.map(|&Held { by, resource, time, spin, .. }| Blocking {
+        time,
+        times: 1,
+        by,
+        resource: Some(resource),
+        spinning: spin,
+    });
+    // A job is not preempted: all of it may have just begun.
+    let dispatch = system.partitions[partition].overheads.dispatch;
+    let cost = |at: usize| {
+        let spin = spinning.of_job(system, at);
+        spin.saturating_add(system.tasks[at].execution).saturating_add(dispatch)
     };
-    let lower = (0..system.tasks.len()).filter(lower);
-    if system.partitions[partition].executor == Executor::Polling {
-        // A job is not preempted: all of it may have just begun.
-        let cost = |at: usize| {
-            let spin = spinning.of_job(system, at);
-            spin.saturating_add(system.tasks[at].execution).saturating_add(dispatch)
-        };
-        for at in lower {
-            consider(Some(at), None, polling::block(system, at, level, &cost), spinning.of_job(system, at));
+    for (other, task) in system.tasks.iter().enumerate() {
+        let is_lower = task.partition == partition && task.level < level;
+        if !is_lower || releases[other].is_err() || !is_there(other) {
+            continue;
         }
-    } else {
-        for at in lower {
-            system.tasks[at].sections.iter().for_each(|of_task| section(Some(at), of_task));
+        let time = polling::block(system, other, level, &cost);
+        if time > longest.map_or(0, |longest| longest.time) {
+            let spinning = spinning.of_job(system, other);
+            longest = Some(Blocking { time, times: 1, by: Some(other), resource: None, spinning });
         }
     }
     longest

@@ -72,6 +72,50 @@ impl Source {
     }
 }
 
+/// About what sources take of a CPU.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Share {
+    /// Of all.
+    pub(crate) all: f64,
+    /// Of those that are sporadic, and what their J makes of it at once.
+    pub(crate) sporadic: f64,
+    pub(crate) at_once: f64,
+}
+
+impl Share {
+    fn of(source: &Source) -> Self {
+        let all = source.rate * source.cost() as f64;
+        match source.all.is_sporadic() {
+            true => Self { all, sporadic: all, at_once: all * source.all.jitter() as f64 },
+            false => Self { all, ..Self::default() },
+        }
+    }
+
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            all: self.all + other.all,
+            sporadic: self.sporadic + other.sporadic,
+            at_once: self.at_once + other.at_once,
+        }
+    }
+
+    pub(crate) fn of_all(sources: &[Source]) -> Self {
+        sources.iter().map(Self::of).fold(Self::default(), Self::plus)
+    }
+
+    /// Of the first 0, 1, … of these sources.
+    pub(crate) fn of_first(sources: &[Source]) -> Vec<Self> {
+        let mut shares = Vec::with_capacity(sources.len() + 1);
+        shares.push(Self::default());
+        let mut sum = Self::default();
+        for source in sources {
+            sum = sum.plus(Self::of(source));
+            shares.push(sum);
+        }
+        shares
+    }
+}
+
 /// Sources in several lists, so that none has to be copied.
 pub(crate) type Sources<'a> = [&'a [Source]; 3];
 

@@ -22,7 +22,7 @@
 //! Fixed-Priority Scheduling with Arbitrary Deadlines", IEEE Transactions on Computers 58(2), 2009*, a little coarser here.
 
 use crate::bound::{Blocking, Bound, Exactness, Interference, NoBound, Who, Work};
-use crate::demand::{self, Source, Sources, Steps};
+use crate::demand::{self, Share, Source, Sources, Steps};
 use crate::supply::Supply;
 use crate::time::Nanos;
 
@@ -40,6 +40,8 @@ pub(crate) struct Contest<'a> {
     /// Whose jobs run in the order of their release, the task's own among them.
     pub(crate) level: &'a [Source],
     pub(crate) above: Sources<'a>,
+    /// What `above` takes.
+    pub(crate) share: Share,
     /// How much later than its caller became ready it is spawned at least, if that is all that counts here of its release.
     pub(crate) spawned_after: Nanos,
     /// Sources among those above all of whose jobs in the window are over when the task is spawned.
@@ -103,12 +105,9 @@ impl Contest<'_> {
     /// About the share of a CPU that all jobs need which run before or as the task's.
     pub(crate) fn load_estimate(&self) -> f64 {
         let share = |source: &Source, cost: Nanos| source.rate * cost as f64;
-        let mut above = 0.0;
-        for list in self.above {
-            above += list.iter().map(|source| share(source, source.cost())).sum::<f64>();
-        }
         let level = self.level.iter();
-        above + level.map(|it| share(it, it.peer_cost().saturating_add(self.suspension))).sum::<f64>()
+        self.share.all
+            + level.map(|it| share(it, it.peer_cost().saturating_add(self.suspension))).sum::<f64>()
     }
 
     /// Whether every job surely responds within `limit`: a bound of what the task is displaced by that is linear in time.
@@ -140,15 +139,7 @@ impl Contest<'_> {
         if self.supply != Supply::Full {
             return None;
         }
-        let (mut more, mut share) = (0.0, 0.0);
-        for list in self.above {
-            for source in list.iter().filter(|source| source.all.is_sporadic()) {
-                let own = source.rate * source.cost() as f64;
-                more += own * source.all.jitter() as f64;
-                share += own;
-            }
-        }
-        let left = 1.0 - share;
+        let (more, left) = (self.share.at_once, 1.0 - self.share.sporadic);
         // With little left, roundings matter; otherwise they are far smaller than this.
         (left > 1e-3).then_some((more - 1.0, left * (1.0 + 1e-9)))
     }
@@ -179,6 +170,14 @@ impl Contest<'_> {
 
     /// The job with the longest response. With a `limit`, any with a longer one may be returned as soon as it is seen.
     fn worst(&self, limit: Option<Nanos>) -> Result<Candidate, NoBound> {
+        if let [own] = self.level
+            && own.all.is_sporadic()
+            && own.all.jitter() == 0
+            && own.own.jitter() == 0
+            && !self.runs_to_end
+        {
+            return self.worst_alone(own, limit);
+        }
         let own = || self.level.iter().filter(|source| self.is_own(source));
         let cost = own().next().map_or(0, Source::peer_cost).saturating_add(self.suspension);
         let single = if own().nth(1).is_none() { own().next() } else { None };
@@ -235,6 +234,38 @@ impl Contest<'_> {
             }
             ready = late;
         }
+    }
+
+    /// [`worst`](Self::worst) of a task alone at its level, whose jobs come one by one and on time: job `q` of the window is ready at
+    /// `(q − 1) T`, and no other of the level matters.
+    fn worst_alone(&self, own: &Source, limit: Option<Nanos>) -> Result<Candidate, NoBound> {
+        let (cost, period) = (own.peer_cost().saturating_add(self.suspension), own.all.window());
+        let mut base = self.blocking.map_or(0, |blocking| blocking.time);
+        let least = self.least_estimate();
+        let mut steps = Steps::new();
+        let (mut ready, mut end) = (0_u64, 0);
+        let mut worst: Option<Candidate> = None;
+        for jobs in 1.. {
+            base = base.checked_add(cost).ok_or(NoBound::TooLong)?;
+            let released = ready.checked_add(self.spawned_after).ok_or(NoBound::TooLong)?;
+            let most = limit
+                .filter(|_| self.over.is_empty())
+                .map_or(Nanos::MAX, |limit| limit.saturating_add(released).saturating_sub(self.jitter));
+            let from = least.map_or(end, |(more, left)| end.max(((base as f64 + more) / left) as Nanos));
+            end = demand::finish(self.supply, base, self.above, from, most, &mut steps)?;
+            let candidate = Candidate { ready, jobs, released, finish: end, started: None };
+            if worst.is_none_or(|worst| self.after(candidate) > self.after(worst)) {
+                worst = Some(candidate);
+                if limit.is_some_and(|limit| self.after(candidate) > limit) {
+                    break;
+                }
+            }
+            ready = ready.checked_add(period).ok_or(NoBound::TooLong)?;
+            if end <= ready {
+                break;
+            }
+        }
+        worst.ok_or(NoBound::TooLong)
     }
 
     /// Whether a job that is released at the instant of a start is in time for it. With blocking it is not: the window then

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 
 use crate::arrival::Stream;
-use crate::blocking::{self, Spinning};
+use crate::blocking::{self, Held, Spinning};
 use crate::bound::{Blocking, Bound, Exactness, NoBound, Outcome, Who};
-use crate::demand::{self, Source};
+use crate::demand::{self, Share, Source};
 use crate::preemptive::Contest;
 use crate::release::{Release, in_window, releases};
 use crate::supply::Supply;
@@ -45,6 +45,16 @@ pub(crate) struct Rivalry {
     pub(crate) tasks: Vec<Source>,
     /// The task and level of each of `tasks`.
     levels: Vec<(usize, u32)>,
+    /// What `above_all` takes, and the first of `tasks`.
+    shares: (Share, Vec<Share>),
+    /// The sections that keep somebody waiting, the longest first.
+    held: Vec<Held>,
+}
+
+impl Rivalry {
+    fn update_shares(&mut self) {
+        self.shares = (Share::of_all(&self.above_all), Share::of_first(&self.tasks));
+    }
 }
 
 impl Rivals {
@@ -54,7 +64,13 @@ impl Rivals {
         let above: Vec<Vec<Source>> =
             (0..system.partitions.len()).map(|at| above_all(system, at, &releases)).collect();
         let spinning = Spinning::new(system, &above);
-        let sources = |above_all| Rivalry { above_all, tasks: Vec::new(), levels: Vec::new() };
+        let sources = |above_all| Rivalry {
+            above_all,
+            tasks: Vec::new(),
+            levels: Vec::new(),
+            shares: Default::default(),
+            held: Vec::new(),
+        };
         let mut partitions: Vec<Rivalry> = above.into_iter().map(sources).collect();
         let mut order: Vec<usize> = (0..system.tasks.len()).collect();
         order.sort_by_key(|&at| Reverse(system.tasks[at].level));
@@ -65,6 +81,12 @@ impl Rivals {
             for release in releases[at].iter().flatten() {
                 tasks.push(of_task(system, at, release, spin, &responses[at]));
                 levels.push((at, task.level));
+            }
+        }
+        for (at, rivalry) in partitions.iter_mut().enumerate() {
+            rivalry.update_shares();
+            if let Ok(spinning) = &spinning {
+                rivalry.held = blocking::held(system, spinning, at, &releases);
             }
         }
         let is_spawned = |at: usize| releases[at].iter().flatten().any(Release::is_spawned);
@@ -130,14 +152,19 @@ impl Rivals {
         let task = &system.tasks[at];
         let Some(own) = &task.arrivals else { return };
         let own = Release::of_root(system, at, own);
-        let Rivalry { above_all, tasks, levels } = &mut self.partitions[task.partition];
+        let rivalry = &mut self.partitions[task.partition];
+        let Rivalry { above_all, tasks, levels, .. } = rivalry;
         for (source, _) in tasks.iter_mut().zip(levels).filter(|(_, (of, _))| *of == at) {
             *source = of_task(system, at, &own, 0, &Ok(0));
         }
         for source in above_all.iter_mut().filter(|source| source.who == Who::Release(at)) {
             *source = of_release(system, at, &own);
         }
+        rivalry.update_shares();
         self.releases[at] = Ok(vec![own]);
+        if let Ok(spinning) = &self.spinning {
+            rivalry.held = blocking::held(system, spinning, task.partition, &self.releases);
+        }
     }
 }
 
@@ -296,8 +323,9 @@ impl<'a> Round<'a> {
         self.check(at)?;
         let (task, partition) = (&self.system.tasks[at], self.partition(at));
         let spinning = self.rivals.spinning.as_ref().map_err(Clone::clone)?;
-        let Rivalry { above_all, tasks, levels } = &self.rivals.partitions[task.partition];
-        let tasks = self.rivals.special.get(at).and_then(Option::as_ref).unwrap_or(tasks);
+        let Rivalry { above_all, tasks, levels, shares, held } = &self.rivals.partitions[task.partition];
+        let special = self.rivals.special.get(at).and_then(Option::as_ref);
+        let tasks = special.unwrap_or(tasks);
         let met = self.rivals.met.get(at).and_then(Option::as_ref);
         let above_all = met.map_or(above_all.as_slice(), |met| &met.above_all);
         let from = levels.partition_point(|&(_, level)| level > task.level);
@@ -314,11 +342,15 @@ impl<'a> Round<'a> {
         let times = task.suspension.map_or(0, |suspension| suspension.times);
         let callers = self.callers_from_below(at);
         let mut blocking =
-            blocking::longest(self.system, spinning, at, &self.rivals.releases, callers.as_deref());
+            blocking::longest(self.system, spinning, held, at, &self.rivals.releases, callers.as_deref());
         if let Some(Blocking { time, times: total, .. }) = &mut blocking {
             *total = times.saturating_add(1);
             *time = time.checked_mul(*total).ok_or(NoBound::TooLong)?;
         }
+        let share = match special.is_some() || met.is_some() || waits {
+            true => above.iter().map(|it| Share::of_all(it)).fold(Share::default(), Share::plus),
+            false => shares.0.plus(shares.1[from]),
+        };
         // Only a task that is alone at its level knows what comes before it is spawned.
         let over = met.filter(|_| level.len() == 1).map_or(&[][..], |met| &met.over);
         Ok(Contest {
@@ -330,6 +362,7 @@ impl<'a> Round<'a> {
             blocking,
             level,
             above,
+            share,
             spawned_after: self.spawned_after(at, level),
             over,
             runs_to_end: polling::runs_to_end(self.system, at),

@@ -128,7 +128,7 @@ fn refuses_unknown_versions_and_names() {
     let period = "period = \"1ms\"\n";
     refused(&format!("{HEAD}{TASK}{period}spawns = [{{ task = \"z\" }}]\n"), 7, "`z`", "one of a");
     refused(&format!("{HEAD}{TASK}{period}partition = \"p\"\n"), 7, "`p`", "[[partition]]");
-    refused(&format!("{HEAD}{TASK}{period}{TASK}{period}"), 8, "two of kind task", "rename");
+    refused(&format!("{HEAD}{TASK}{period}{TASK}{period}"), 8, "two tasks are named", "rename");
     assert!(read("file", TASK).unwrap_err().what.contains("which schema"));
 }
 

@@ -64,11 +64,7 @@ fn unique<'a>(kind: &'static str, names: impl Iterator<Item = &'a str> + Clone) 
             return Err(Problem::new(&path, format!("a {kind} has an empty name"), "give it a name"));
         }
         if names.clone().take(at).any(|other| other == name) {
-            return Err(Problem::new(
-                &path,
-                format!("two of kind {kind} are named `{name}`"),
-                "rename one of them",
-            ));
+            return Err(Problem::new(&path, format!("two {kind}s are named `{name}`"), "rename one of them"));
         }
     }
     Ok(())
@@ -393,7 +389,7 @@ pub(super) fn cycle(system: &System) -> Option<(usize, String)> {
     (0..system.tasks.len()).find_map(|at| {
         let cycle = cycle_from(system, at, &mut done)?;
         let names: Vec<&str> = cycle.iter().map(|&at| system.tasks[at].name.as_str()).collect();
-        Some((at, names.join(" → ")))
+        Some((*cycle.first()?, names.join(" → ")))
     })
 }
 

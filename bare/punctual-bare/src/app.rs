@@ -30,6 +30,11 @@ fn __punctual_board_handle(timer: fn(), interrupt: fn(u32), after: fn()) {
 }
 
 #[unsafe(no_mangle)]
+fn __punctual_board_core() -> u32 {
+    arch::core()
+}
+
+#[unsafe(no_mangle)]
 fn __punctual_board_now() -> u64 {
     time::now()
 }

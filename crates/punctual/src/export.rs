@@ -31,8 +31,10 @@ pub use crate::app::{
 };
 #[cfg(feature = "std")]
 pub use crate::background::calls::Calls;
+#[cfg(any(feature = "std", feature = "async"))]
+pub use crate::lock::AsyncLocked;
 #[cfg(feature = "std")]
-pub use crate::lock::{AsyncLocked, CeilingLocked, CeilingMutex, Ceilings, Group, GroupLocked};
+pub use crate::lock::{CeilingLocked, CeilingMutex, Ceilings, Group, GroupLocked};
 #[cfg(feature = "std")]
 pub use crate::logging::Site;
 #[cfg(feature = "std")]

@@ -104,7 +104,7 @@
 //! | `guard` | no [`Config::guard`], which finds jobs that allocate or block. Saves `backtrace` |
 //! | `signals` | SIGINT and SIGTERM do what they do without an app: they end the process, unless the program handles them. Saves `signal-hook` |
 //! | `async` | no `async fn` tasks, and nothing that they wait for |
-//! | `std` | no process: the crate is `no_std`, and the app is a program for a bare board, whose crate (`punctual-bare`) starts it. `async`, `guard` and `signals` need `std` |
+//! | `std` | no process: the crate is `no_std`, and the app is a program for a bare board, whose crate (`punctual-bare`) starts it. `guard` and `signals` need `std`, and so do descriptors in async tasks |
 //!
 //! # Modules
 //!
@@ -122,7 +122,7 @@ mod app;
 #[cfg(not(feature = "std"))]
 #[path = "bare/mod.rs"]
 mod app;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", feature = "async"))]
 mod lock;
 #[cfg(feature = "std")]
 mod logging;
@@ -146,7 +146,7 @@ pub use punctual_macros::app;
 pub use punctual_sync as sync;
 #[cfg(feature = "async")]
 pub use task::async_task::{Delay, Timeout, TimeoutError, delay, delay_until, timeout_after, timeout_at};
-#[cfg(feature = "async")]
+#[cfg(all(feature = "async", feature = "std"))]
 pub use task::async_task::{Readiness, readable, writable};
 pub use task::message::SpawnHandle;
 pub use task::spawn_error::{SpawnError, TooLate};

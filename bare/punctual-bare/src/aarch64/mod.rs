@@ -3,7 +3,7 @@
 use core::arch::{asm, global_asm};
 use core::fmt;
 
-use aarch64_cpu::registers::{ESR_EL1, FAR_EL1, Readable};
+use aarch64_cpu::registers::{ESR_EL1, FAR_EL1, MPIDR_EL1, Readable};
 
 #[cfg(not(feature = "amp"))]
 pub(crate) mod mmu;
@@ -96,6 +96,12 @@ pub(crate) fn frame_pointer() -> usize {
     // SAFETY: copies a register.
     unsafe { asm!("mov {}, x29", out(reg) frame, options(nomem, nostack, preserves_flags)) };
     frame
+}
+
+/// The number of this core.
+#[inline]
+pub(crate) fn core() -> u32 {
+    (MPIDR_EL1.get() & 3) as u32
 }
 
 #[inline]

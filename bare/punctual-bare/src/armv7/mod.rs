@@ -82,6 +82,17 @@ pub(crate) fn frame_pointer() -> usize {
     frame
 }
 
+/// The number of this core.
+#[inline]
+pub(crate) fn core() -> u32 {
+    let affinity: u32;
+    // SAFETY: reading MPIDR changes nothing.
+    unsafe {
+        asm!("mrc p15, 0, {}, c0, c0, 5", out(reg) affinity, options(pure, nomem, nostack, preserves_flags))
+    };
+    affinity & 3
+}
+
 #[inline]
 pub(crate) fn mask_interrupts() {
     // SAFETY: nothing relies on being interrupted.

@@ -8,9 +8,14 @@ use crate::model::App;
 
 use super::{levels, names, quiet};
 
-/// The statics, if there are async tasks that may enter the kernel.
+/// The partition and the level of its thread, if there are async tasks that may enter the kernel, and a kernel.
+pub(super) fn place(app: &App, analysis: &Analysis) -> Option<(usize, u8)> {
+    if cfg!(feature = "std") { analysis.reactor(app) } else { None }
+}
+
+/// The statics, if there is one.
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
-    let Some((partition, level)) = analysis.reactor(app) else { return TokenStream::new() };
+    let Some((partition, level)) = place(app, analysis) else { return TokenStream::new() };
     let (quiet, worker, reactor) = (quiet(), worker(), name());
     let (partition, slots) = (names::partition("partition", partition), names::sole("slots"));
     // One more: see `Reactor`.

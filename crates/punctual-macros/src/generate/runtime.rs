@@ -28,7 +28,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         timed.map(move |(&level, _)| names::level("timers", index, level))
     });
     let all = names::sole("tasks");
-    let reactor = option(analysis.reactor(app).map(|_| {
+    let reactor = option(reactor::place(app, analysis).map(|_| {
         let reactor = reactor::name();
         quote!(&#reactor)
     }));
@@ -77,7 +77,7 @@ fn partition(app: &App, analysis: &Analysis, index: usize, partition: &Partition
         let (cfgs, listener) = (&task.handler.cfgs, names::listener(&task.handler.ident));
         quote!(#(#cfgs)* &#listener)
     });
-    let waiter = analysis.reactor(app).filter(|&(partition, _)| partition == index).map(|_| {
+    let waiter = reactor::place(app, analysis).filter(|&(partition, _)| partition == index).map(|_| {
         let worker = reactor::worker();
         quote!(&#worker)
     });

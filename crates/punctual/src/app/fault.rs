@@ -79,6 +79,11 @@ pub(crate) fn ended(runtime: &'static Runtime, culprit: Culprit, result: std::th
     forked::check(runtime);
 }
 
+/// Runs user code that takes the place of a job, and is [`ended`] as one.
+pub(crate) fn ended_by(runtime: &'static Runtime, culprit: Culprit, f: impl FnOnce()) {
+    ended(runtime, culprit, catch_unwind(AssertUnwindSafe(f)));
+}
+
 /// Unwinds out of `idle` because the app stops.
 pub(crate) fn leave_idle() -> ! {
     LEAVING_IDLE.set(true);

@@ -7,6 +7,9 @@ use core::ptr::NonNull;
 pub(crate) const STOP: u32 = u32::MAX;
 
 unsafe extern "Rust" {
+    /// The number of this core, from 0 on.
+    pub(crate) safe fn __punctual_board_core() -> u32;
+
     /// Nanoseconds since some time before the start. Never goes backwards.
     pub(crate) safe fn __punctual_board_now() -> u64;
 
@@ -44,8 +47,8 @@ unsafe extern "Rust" {
 }
 
 pub(crate) use {
-    __punctual_board_alarm as alarm, __punctual_board_disable as disable, __punctual_board_enable as enable,
-    __punctual_board_exit as exit, __punctual_board_handle as handle, __punctual_board_mask as mask,
-    __punctual_board_memory as memory, __punctual_board_now as now, __punctual_board_print as print,
-    __punctual_board_unmask as unmask, __punctual_board_wait as wait,
+    __punctual_board_alarm as alarm, __punctual_board_core as core, __punctual_board_disable as disable,
+    __punctual_board_enable as enable, __punctual_board_exit as exit, __punctual_board_handle as handle,
+    __punctual_board_mask as mask, __punctual_board_memory as memory, __punctual_board_now as now,
+    __punctual_board_print as print, __punctual_board_unmask as unmask, __punctual_board_wait as wait,
 };

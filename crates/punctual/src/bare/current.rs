@@ -64,6 +64,13 @@ pub(crate) fn enter(runtime: &'static Runtime) -> Option<Entry> {
     (is_of(runtime) && !runtime.is_stopping()).then_some(Entry)
 }
 
+/// Whether this is the only code left of a run of `runtime`.
+#[cfg(feature = "async")]
+#[cold]
+pub(crate) fn is_last_of(runtime: &'static Runtime) -> bool {
+    is_of(runtime) && runtime.is_ending()
+}
+
 /// Whether it is `runtime` that runs on the core.
 #[inline]
 pub(crate) fn is_of(runtime: &'static Runtime) -> bool {

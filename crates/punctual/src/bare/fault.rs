@@ -3,6 +3,12 @@
 use super::runtime::Runtime;
 use super::stop::Culprit;
 
+/// Runs code of the user's that takes the place of a job.
+#[cfg(feature = "async")]
+pub(crate) fn ended_by(_: &'static Runtime, _: Culprit, f: impl FnOnce()) {
+    f();
+}
+
 /// Runs code of the user's that is not a job.
 pub(crate) fn contained<R>(_: &'static Runtime, _: Culprit, f: impl FnOnce() -> R) -> Option<R> {
     Some(f())

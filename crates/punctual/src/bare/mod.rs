@@ -20,6 +20,8 @@ pub(crate) mod interrupt;
 pub(crate) mod job;
 pub(crate) mod monitor;
 pub(crate) mod partition;
+#[cfg(feature = "async")]
+pub(crate) mod per_core;
 pub(crate) mod port;
 pub(crate) mod profile;
 pub(crate) mod run;

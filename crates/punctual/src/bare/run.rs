@@ -174,7 +174,12 @@ pub(crate) fn end_of_handler(partition: &'static PartitionState) {
 fn finish<A: App>(runtime: &'static Runtime) -> Report {
     let elapsed = Duration::from_ticks(runtime.elapsed());
     let unbound_interrupts = interrupt::end();
-    // SAFETY: the last job has run, and the app is stopping.
+    runtime.set_ending();
+    for level in runtime.home.core.levels().iter().filter(|level| level.is_local()) {
+        // SAFETY: the last job has run, and the app is stopping.
+        runtime.tasks.iter().for_each(|task| unsafe { task.retire(level) });
+    }
+    // SAFETY: as above.
     let waiting = runtime.tasks.iter().map(|task| u64::from(unsafe { task.end() }.1)).sum::<u64>();
     // SAFETY: the resources are filled; no job can run, and an `idle` that has not ended does not go on.
     unsafe { A::shutdown() };

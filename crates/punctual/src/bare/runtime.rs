@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use punctual_core::{Instant, Port};
+use punctual_core::{Instant, Level, Port};
 
 use super::bound::Source;
 use super::model::Model;
@@ -52,6 +52,14 @@ pub trait Registered: Sync {
     /// No job of the task can run and none can be spawned.
     unsafe fn end(&self) -> (Option<TaskReport>, u32);
 
+    /// Drops what the task has of the local level `level`, if that is its level.
+    ///
+    /// # Safety
+    /// No job of the level can run any more.
+    unsafe fn retire(&self, level: &'static Level) {
+        let _ = level;
+    }
+
     /// The measurements alone, when the run has ended.
     ///
     /// # Safety
@@ -87,6 +95,8 @@ pub struct Runtime {
     pub(crate) home: &'static PartitionState,
     pub(crate) tasks: &'static [&'static dyn Registered],
     runs: AtomicBool,
+    /// Whether no job can run any more.
+    ending: AtomicBool,
     /// The number of jobs released and never run.
     dropped: AtomicU64,
     started: AtomicU64,
@@ -120,6 +130,7 @@ impl Runtime {
             home,
             tasks,
             runs: AtomicBool::new(false),
+            ending: AtomicBool::new(false),
             dropped: AtomicU64::new(0),
             started: AtomicU64::new(0),
             stop_reason: FirstStopReason::none(),
@@ -136,6 +147,7 @@ impl Runtime {
             self.home.reset();
             self.tasks.iter().for_each(|task| task.begin());
         }
+        self.ending.store(false, Ordering::Relaxed);
         self.dropped.store(0, Ordering::Relaxed);
         self.started.store(0, Ordering::Relaxed);
         self.stop_reason.reset();
@@ -172,6 +184,23 @@ impl Runtime {
     #[inline]
     pub(crate) fn needs_care(&self) -> bool {
         self.is_stopping()
+    }
+
+    /// Whether jobs are dropped instead of run, because one has panicked: then the program has ended.
+    #[cfg(feature = "async")]
+    pub(crate) const fn aborts(&self) -> bool {
+        false
+    }
+
+    /// Notes that no job can run any more.
+    pub(crate) fn set_ending(&self) {
+        self.ending.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether no job can run any more in this run.
+    #[cfg(feature = "async")]
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
     }
 
     /// Begins to stop. Reports the first reason.

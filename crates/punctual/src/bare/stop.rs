@@ -45,4 +45,10 @@ impl FirstStopReason {
 pub(crate) enum Culprit {
     /// The destructor of an argument for this task.
     Argument(#[expect(dead_code, reason = "a panic ends the program")] &'static str),
+    /// A task.
+    #[cfg(feature = "async")]
+    Handler(#[expect(dead_code, reason = "a panic ends the program")] &'static str),
+    /// A waker.
+    #[cfg(feature = "async")]
+    Waker,
 }

@@ -1,8 +1,8 @@
 //! Waiting for a time, and giving up on a future at a time.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
 
 use punctual_core::{Armed, Duration, Instant, IntoDuration, Port};
 
@@ -60,8 +60,8 @@ struct Timer {
     waker: Waker,
 }
 
-impl std::fmt::Debug for Timer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for Timer {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Timer").field("armed", &self.armed).finish_non_exhaustive()
     }
 }
@@ -104,13 +104,13 @@ impl Future for Delay {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeoutError;
 
-impl std::fmt::Display for TimeoutError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Display for TimeoutError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("the time was up before the future completed")
     }
 }
 
-impl std::error::Error for TimeoutError {}
+impl core::error::Error for TimeoutError {}
 
 /// Waits for `future`, but no longer than until `time`; then the future is dropped.
 ///

@@ -3,10 +3,10 @@
 //! The generated code has, per task, a function `(context, message) -> impl Future`. The type of what it returns is
 //! inferred from the function wherever it is needed.
 
-use std::future::Future;
-use std::marker::PhantomData;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use core::future::Future;
+use core::marker::PhantomData;
+use core::pin::Pin;
+use core::task::{Context, Poll};
 
 /// The strictest alignment that the storage of a future provides, in bytes.
 pub(super) const MAX_ALIGN: usize = 64;

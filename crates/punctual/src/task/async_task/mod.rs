@@ -8,13 +8,16 @@
 //! of its level ([`waits`](macro@crate::app#keys-of-task) of them), and waits for descriptors as many slots of the app.
 
 mod delay;
+mod due;
 mod future;
+#[cfg(feature = "std")]
 mod readiness;
 mod task;
 mod timers;
 
 pub use delay::{Delay, Timeout, TimeoutError, delay, delay_until, timeout_after, timeout_at};
 pub use future::{OfUnsent, Place, future_drop, future_place_local, future_poll, future_size};
+#[cfg(feature = "std")]
 pub use readiness::{Readiness, readable, writable};
 pub use task::{AsyncBody, AsyncTask, NonSend};
 pub use timers::Timers;

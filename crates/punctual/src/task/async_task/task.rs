@@ -1,12 +1,12 @@
 //! The static of an async task: its future, and how it comes to be polled.
 
-use std::cell::UnsafeCell;
-use std::mem::{ManuallyDrop, MaybeUninit};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::task::{Context, RawWaker, RawWakerVTable, Waker};
+use core::cell::UnsafeCell;
+use core::mem::{ManuallyDrop, MaybeUninit};
+use core::task::{Context, RawWaker, RawWakerVTable, Waker};
 
 use punctual_core::{Activation, CurrentWorker, Level, Stamp};
 
+use super::due;
 use super::timers::{self, AnyTimers};
 use crate::app::current;
 use crate::app::fault;
@@ -88,7 +88,7 @@ pub struct AsyncTask<B: AsyncBody, const SIZE: usize> {
     /// poll, for a spawn may come from `init`, when there are no resources yet that it could borrow.
     message: UnsafeCell<Option<B::Message>>,
     storage: Storage<SIZE>,
-    body: std::marker::PhantomData<fn(B)>,
+    body: core::marker::PhantomData<fn(B)>,
 }
 
 // SAFETY: message and storage are touched by the one thread that claimed the activation, then by the one that runs the
@@ -118,7 +118,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             monitor: Monitor::new(),
             message: UnsafeCell::new(None),
             storage: Storage(UnsafeCell::new(MaybeUninit::uninit())),
-            body: std::marker::PhantomData,
+            body: core::marker::PhantomData,
         }
     }
 
@@ -164,7 +164,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             let unmade = Unmade(&self.activation);
             // SAFETY: the last instance has left the storage, and the resources are filled, since jobs run.
             unsafe { B::make(storage, message) };
-            std::mem::forget(unmade);
+            core::mem::forget(unmade);
         }
         // SAFETY: there is a future, and this thread runs the level.
         let completed = timers::with(self.timers, || unsafe { B::poll(storage, &mut cx) });
@@ -228,7 +228,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     fn wake(&'static self) {
         if let Some(me) = current::worker_of(B::partition())
             && !B::PROFILE
-            && !timers::is_due()
+            && !due::is_set(me.running())
             && self.poll_at_once(me)
         {
             return;
@@ -259,7 +259,8 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     fn wake_anyhow(&'static self) {
         let Some(_entry) = current::enter(B::runtime()) else { return };
         if self.activation.wake() {
-            self.release(timers::take_due());
+            let level = current::worker_of(B::partition()).map_or(0, |me| me.running());
+            self.release(due::take(level));
         }
     }
 
@@ -291,6 +292,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             None => unsafe { core.spawn_from_outside(level, node) },
         }
         // A foreign thread or `idle`, which the job may wait for. The thread of the descriptors boosts by itself.
+        #[cfg(feature = "std")]
         if me.is_none_or(|me| me.running() == 0) {
             core.boost_for_queued();
         }
@@ -310,7 +312,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             None if future => unsafe { B::drop(storage) },
             None => {}
         };
-        fault::ended(B::runtime(), Culprit::Handler(B::NAME), catch_unwind(AssertUnwindSafe(drop)));
+        fault::ended_by(B::runtime(), Culprit::Handler(B::NAME), drop);
     }
 
     fn storage(&self) -> *mut u8 {
@@ -320,7 +322,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     fn waker(&'static self) -> Waker {
         // SAFETY: the functions of `VTABLE` uphold the contract: they are thread-safe, the data is a static of this
         // type, and there is nothing to count or to free.
-        unsafe { Waker::from_raw(RawWaker::new(std::ptr::from_ref(self).cast(), &Self::VTABLE)) }
+        unsafe { Waker::from_raw(RawWaker::new(core::ptr::from_ref(self).cast(), &Self::VTABLE)) }
     }
 
     const VTABLE: RawWakerVTable = RawWakerVTable::new(
@@ -333,8 +335,8 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     );
 }
 
-impl<B: AsyncBody, const SIZE: usize> std::fmt::Debug for AsyncTask<B, SIZE> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<B: AsyncBody, const SIZE: usize> core::fmt::Debug for AsyncTask<B, SIZE> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("AsyncTask").field("task", &B::NAME).finish_non_exhaustive()
     }
 }
@@ -352,7 +354,7 @@ impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
     }
 
     unsafe fn retire(&self, level: &'static Level) {
-        if B::NON_SEND.future() && std::ptr::eq(level, self.activation.level()) && self.activation.retire() {
+        if B::NON_SEND.future() && core::ptr::eq(level, self.activation.level()) && self.activation.retire() {
             // SAFETY: there is an instance, and this thread, the only one to poll it, will not do so any more.
             unsafe { self.abandon(true) };
         }
@@ -363,7 +365,7 @@ impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
         let instance = unsafe { self.activation.reset() };
         if B::NON_SEND == NonSend::Everything {
             // SAFETY: no other thread uses the task, by this function's contract.
-            std::mem::forget(unsafe { (*self.message.get()).take() });
+            core::mem::forget(unsafe { (*self.message.get()).take() });
         } else {
             // SAFETY: nobody polls it any more.
             unsafe { self.abandon(instance.is_some() && !B::NON_SEND.future()) };

@@ -4,13 +4,17 @@
 //! among timers, cancelling from any thread, and the race between the two are those of
 //! [`Slots`].
 
-use std::cell::Cell;
-use std::task::Waker;
+#[cfg(feature = "std")]
+use core::cell::Cell;
+use core::task::Waker;
 
 use punctual_core::{Armed, Instant, Level, Slots};
 
+use super::due;
 use crate::app::fault;
 use crate::app::partition::PartitionState;
+#[cfg(not(feature = "std"))]
+use crate::app::per_core::PerCore;
 use crate::app::report::TaskReport;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::Culprit;
@@ -36,12 +40,13 @@ pub(crate) trait AnyTimers: Sync {
     fn cancel(&self, armed: Armed);
 }
 
+#[cfg(feature = "std")]
 thread_local! {
     /// The timers for futures that are being polled on this thread.
     static CURRENT: Cell<Option<&'static dyn AnyTimers>> = const { Cell::new(None) };
-    /// When the timer that wakes at this moment was due, in ns.
-    static DUE: Cell<Option<u64>> = const { Cell::new(None) };
 }
+#[cfg(not(feature = "std"))]
+static CURRENT: PerCore<Option<&'static dyn AnyTimers>> = PerCore::new(None);
 
 /// Runs `f`, in which futures find `timers`.
 #[inline]
@@ -50,21 +55,9 @@ pub(super) fn with<R>(timers: &'static dyn AnyTimers, f: impl FnOnce() -> R) -> 
     f()
 }
 
-/// Whether the task that is being woken is woken by a timer.
-#[inline]
-pub(super) fn is_due() -> bool {
-    DUE.get().is_some()
-}
-
 /// The timers for the future being polled.
 pub(super) fn current() -> Option<&'static dyn AnyTimers> {
     CURRENT.get()
-}
-
-/// When the task that a timer wakes right now was to be woken, in ns. What that task wakes is woken now.
-#[inline]
-pub(super) fn take_due() -> Option<u64> {
-    DUE.take()
 }
 
 /// Restores the thread's timers on the way out, also of a panic.
@@ -74,15 +67,6 @@ impl Drop for Outer {
     #[inline]
     fn drop(&mut self) {
         CURRENT.set(self.0);
-    }
-}
-
-/// Restores when the timer that wakes on the thread was due, on the way out, also of a panic.
-struct OuterDue(Option<u64>);
-
-impl Drop for OuterDue {
-    fn drop(&mut self) {
-        DUE.set(self.0);
     }
 }
 
@@ -102,10 +86,11 @@ impl<const N: usize, const W: usize> Timers<N, W> {
     /// `node` was popped from the level's queue by the calling thread, which occupies the level, and is one of these.
     pub unsafe fn run(&'static self, node: u32) {
         // SAFETY: the node was popped by this thread and is one of these slots', by this function's contract.
-        let (waker, due) = unsafe { self.slots.take(node) };
-        let _outer = OuterDue(DUE.replace(Some(due)));
-        // The waker may be the user's.
-        fault::contained(self.partition.runtime, Culprit::Waker, || waker.wake());
+        let (waker, time) = unsafe { self.slots.take(node) };
+        due::during(self.slots.level().number(), time, || {
+            // The waker may be the user's.
+            fault::contained(self.partition.runtime, Culprit::Waker, || waker.wake());
+        });
     }
 }
 

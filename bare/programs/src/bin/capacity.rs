@@ -1,0 +1,12 @@
+//! The example `capacity` of `punctual`, unchanged.
+//!
+//! golden: capacity
+//! thorough: raspi2b, raspi3b, raspi4b, virt-a72
+#![no_std]
+#![no_main]
+
+#[macro_use]
+extern crate punctual_bare;
+
+#[path = "../../../../crates/punctual/examples/capacity.rs"]
+mod example;

@@ -1,0 +1,12 @@
+//! The example `destructure` of `punctual`, unchanged.
+//!
+//! golden: destructure
+//! thorough: raspi2b, raspi3b, raspi4b, virt-a72
+#![no_std]
+#![no_main]
+
+#[macro_use]
+extern crate punctual_bare;
+
+#[path = "../../../../crates/punctual/examples/destructure.rs"]
+mod example;

@@ -1,0 +1,12 @@
+//! The example `spawn` of `punctual`, unchanged.
+//!
+//! golden: spawn
+//! thorough: raspi2b, raspi3b, raspi4b, virt-a72
+#![no_std]
+#![no_main]
+
+#[macro_use]
+extern crate punctual_bare;
+
+#[path = "../../../../crates/punctual/examples/spawn.rs"]
+mod example;

@@ -8,12 +8,12 @@ use core::ptr::NonNull;
 
 use crate::console::Console;
 use crate::interrupt::{self, Handler};
-use crate::{arch, end, memory, time};
+use crate::{arch, cores, end, memory, time};
 
 /// What an app has called on interrupts.
 struct Callbacks(UnsafeCell<MaybeUninit<Handler>>);
 
-// SAFETY: written with interrupts masked, on the one core that has a handler, and otherwise only read, by that handler.
+// SAFETY: written with interrupts masked, before another core has joined, and otherwise only read, by handlers.
 unsafe impl Sync for Callbacks {}
 
 static CALLBACKS: Callbacks = Callbacks(UnsafeCell::new(MaybeUninit::uninit()));
@@ -29,9 +29,50 @@ fn __punctual_board_handle(timer: fn(), interrupt: fn(u32), after: fn()) {
     time::enable_alarm();
 }
 
+/// Lets the timer interrupt another core than that which has called [`__punctual_board_handle`].
+#[unsafe(no_mangle)]
+fn __punctual_board_join() {
+    time::enable_alarm();
+}
+
 #[unsafe(no_mangle)]
 fn __punctual_board_core() -> u32 {
     arch::core()
+}
+
+#[unsafe(no_mangle)]
+fn __punctual_board_own() -> *const () {
+    arch::own()
+}
+
+#[unsafe(no_mangle)]
+fn __punctual_board_set_own(own: *const ()) {
+    arch::set_own(own);
+}
+
+#[unsafe(no_mangle)]
+fn __punctual_board_start(core: u32, work: fn()) -> bool {
+    cores::start(core, work)
+}
+
+#[unsafe(no_mangle)]
+fn __punctual_board_ring(core: u32) {
+    cores::ring(core);
+}
+
+#[unsafe(no_mangle)]
+fn __punctual_board_bell() -> u32 {
+    cores::BELL
+}
+
+#[unsafe(no_mangle)]
+fn __punctual_board_rung() {
+    cores::rung();
+}
+
+#[unsafe(no_mangle)]
+fn __punctual_board_route(number: u32, core: u32) -> bool {
+    cores::route(number, core)
 }
 
 #[unsafe(no_mangle)]

@@ -84,6 +84,10 @@ pub use amp::NAME;
 #[cfg(feature = "amp")]
 pub(crate) use {crate::amp::gic as controller, amp::interrupts};
 
+/// How many cores a board has at most. Those of a Raspberry Pi are four, those of `virt` as many as QEMU is told.
+#[cfg(not(feature = "amp"))]
+pub(crate) const CORES: usize = 4;
+
 /// Where the memory of the program ends.
 pub(crate) fn memory_end() -> usize {
     #[cfg(feature = "amp")]

@@ -1,7 +1,7 @@
 //! The first UART, a PL011 on every board, as the place where messages go.
 //!
 //! It sends, waits while the UART is busy, and has no state, so that it also works when everything else is broken.
-//! What two cores, or an interrupt and what it interrupts, print at the same time may be mixed up.
+//! What an interrupt and what it interrupts print at the same time may be mixed up, and what two cores do by other means than the macros.
 
 use core::fmt::{self, Write};
 

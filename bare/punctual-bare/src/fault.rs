@@ -61,6 +61,13 @@ fn begin_to_end() {
         println!("punctual: and another fault or panic while reporting that");
         exit(PANICKED);
     }
+    // The others do not go on without this one.
+    crate::cores::ring_all();
+}
+
+/// Whether the program ends by a panic or a fault.
+pub(crate) fn is_ending() -> bool {
+    ENDING.load(Ordering::Relaxed)
 }
 
 /// Prints the return addresses from a frame on outwards, as long as they can be such; the same one in a row only once.

@@ -27,7 +27,7 @@
 //!
 //! # What is so when `main` begins
 //!
-//! * Core 0 runs it, in SVC mode or at EL1, with interrupts masked. The other cores sleep.
+//! * Core 0 runs it, in SVC mode or at EL1, with interrupts masked. The other cores sleep until they are [started](cores).
 //! * Statics have their values. Addresses are physical ones. Code cannot be written, nothing but code can be executed, and
 //!   the first page cannot be accessed at all. Memory is cached, devices are not.
 //! * Each core has a stack with a guard page below it: what overflows it ends the program with a message.
@@ -58,6 +58,11 @@ pub mod console;
 #[cfg(feature = "amp")]
 #[path = "amp/console.rs"]
 pub mod console;
+#[cfg(not(feature = "amp"))]
+pub mod cores;
+#[cfg(feature = "amp")]
+#[path = "amp/cores.rs"]
+pub mod cores;
 mod end;
 mod fault;
 pub mod interrupt;
@@ -111,6 +116,7 @@ unsafe extern "C" fn __punctual_bare_start() -> ! {
     unsafe {
         console::init();
     }
+    arch::set_own(core::ptr::null());
     // SAFETY: called once, and interrupts are masked.
     unsafe {
         time::init();

@@ -34,7 +34,8 @@ pub use crate::background::calls::Calls;
 #[cfg(any(feature = "std", feature = "async"))]
 pub use crate::lock::AsyncLocked;
 #[cfg(feature = "std")]
-pub use crate::lock::{CeilingLocked, CeilingMutex, Ceilings, Group, GroupLocked};
+pub use crate::lock::{CeilingLocked, CeilingMutex, Ceilings};
+pub use crate::lock::{Group, GroupLocked};
 #[cfg(feature = "std")]
 pub use crate::logging::Site;
 #[cfg(feature = "std")]

@@ -122,7 +122,6 @@ mod app;
 #[cfg(not(feature = "std"))]
 #[path = "bare/mod.rs"]
 mod app;
-#[cfg(any(feature = "std", feature = "async"))]
 mod lock;
 #[cfg(feature = "std")]
 mod logging;

@@ -80,6 +80,23 @@ pub(crate) unsafe fn forbid(address: usize) {
     }
 }
 
+/// Lets `f` access the first page, which otherwise nobody can.
+///
+/// # Safety
+/// What `f` accesses there is nobody else's.
+#[cfg(any(feature = "raspi3b", feature = "raspi4b"))]
+pub(crate) unsafe fn with_first_page(f: impl FnOnce()) {
+    // SAFETY: on these boards the first page is mapped by pages, and a write of a word is seen as a whole. What was no entry is in no
+    // TLB.
+    unsafe {
+        entry(0).write_volatile(attributes::DATA);
+        asm!("dsb ishst", "isb", options(nostack));
+    }
+    f();
+    // SAFETY: as it was; nobody relies on it any more.
+    unsafe { forbid(0) };
+}
+
 /// Whether a page in what is mapped by pages cannot be accessed.
 pub(crate) fn is_forbidden(address: usize) -> bool {
     // SAFETY: the entry exists if the address is mapped by pages.
@@ -119,7 +136,15 @@ pub(crate) unsafe fn enable() {
     for (entry, table) in gibs.0.iter_mut().zip(&*blocks) {
         *entry = (&raw const *table).addr() as u64 | attributes::TABLE;
     }
+    // SAFETY: the MMU is off, by this function's contract, and the tables are there.
+    unsafe { turn_on() };
+}
 
+/// Turns MMU and caches of this core on.
+///
+/// # Safety
+/// They are off, and core 0 has [built](enable) the tables.
+pub(crate) unsafe fn turn_on() {
     MAIR_EL1.write(
         MAIR_EL1::Attr0_Normal_Outer::WriteBack_NonTransient_ReadWriteAlloc
             + MAIR_EL1::Attr0_Normal_Inner::WriteBack_NonTransient_ReadWriteAlloc

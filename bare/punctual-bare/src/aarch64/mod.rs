@@ -104,6 +104,73 @@ pub(crate) fn core() -> u32 {
     (MPIDR_EL1.get() & 3) as u32
 }
 
+/// What [`set_own`] was last called with on this core.
+#[inline(always)]
+pub(crate) fn own() -> *const () {
+    let own;
+    // SAFETY: reading TPIDR_EL1 changes nothing. It is read each time, since it differs between cores and changes.
+    unsafe { asm!("mrs {}, tpidr_el1", out(reg) own, options(nomem, nostack, preserves_flags)) };
+    own
+}
+
+/// Keeps a pointer for this core, in a register that has no other use.
+pub(crate) fn set_own(own: *const ()) {
+    // SAFETY: TPIDR_EL1 has no meaning to the core. Not `nomem`: what it points to is in memory.
+    unsafe { asm!("msr tpidr_el1, {}", in(reg) own, options(nostack, preserves_flags)) };
+}
+
+#[cfg(not(feature = "amp"))]
+/// Has what was written so far seen by devices and other cores before what follows.
+#[inline]
+pub(crate) fn data_barrier() {
+    // SAFETY: a barrier.
+    unsafe { asm!("dsb sy", options(nostack, preserves_flags)) };
+}
+
+#[cfg(not(feature = "amp"))]
+/// Writes what the cache has of an address to memory.
+pub(crate) fn clean(address: usize) {
+    // SAFETY: DC CVAC changes no value.
+    unsafe { asm!("dsb sy", "dc cvac, {}", "dsb sy", in(reg) address, options(nostack)) };
+}
+
+/// Has another core begin at `entry`.
+#[cfg(any(feature = "raspi3b", feature = "raspi4b"))]
+pub(crate) fn power_on(core: u32, entry: usize) -> bool {
+    /// Where the loop of the firmware looks, for each core. *Devicetree* of both boards, `cpu-release-addr`.
+    const RELEASE: usize = 0xD8;
+    let release = (RELEASE + 8 * core as usize) as *mut u64;
+    // SAFETY: the first page is memory, of which the firmware has left these words for that, and nobody else uses it; the core
+    // begins at the entry that is meant for it.
+    unsafe {
+        mmu::with_first_page(|| {
+            release.write_volatile(entry as u64);
+            clean(release.addr());
+        });
+        asm!("sev", options(nostack));
+    }
+    true
+}
+
+/// Has another core begin at `entry`: PSCI's CPU_ON. *Arm Power State Coordination Interface*, DEN 0022, 5.6.
+#[cfg(feature = "virt-a72")]
+pub(crate) fn power_on(core: u32, entry: usize) -> bool {
+    const CPU_ON: u64 = 0xC400_0003;
+    let result: i64;
+    // SAFETY: the firmware changes no other registers than these; the core begins at the entry that is meant for it.
+    unsafe {
+        asm!(
+            "hvc #0",
+            inout("x0") CPU_ON => result,
+            inout("x1") u64::from(core) => _,
+            inout("x2") entry => _,
+            inout("x3") 0_u64 => _,
+            options(nostack),
+        );
+    }
+    result == 0
+}
+
 #[inline]
 pub(crate) fn mask_interrupts() {
     // SAFETY: nothing relies on being interrupted.

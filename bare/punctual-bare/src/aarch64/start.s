@@ -1,7 +1,8 @@
 // The first instructions of an image on an ARMv8-A core in 64-bit state.
 //
 // A Raspberry Pi's firmware enters it at EL2 on core 0 and keeps the others in a loop of its own; QEMU's boards enter it
-// at EL1, EL2 or EL3, and some on every core. Caches and MMU are off.
+// at EL1, EL2 or EL3, and some on every core. Caches and MMU are off. The other cores come to `_start_other` when `cores.rs`
+// has them started: from the firmware's loop, or from `park`.
 
     .section .text.start, "ax"
     .global _start
@@ -10,7 +11,15 @@ _start:
     mrs     x4, mpidr_el1
     and     x4, x4, #0xff
     cbnz    x4, park
+    b       boot
 
+    .global _start_other
+_start_other:
+    msr     daifset, #0xf
+    mrs     x4, mpidr_el1
+    and     x4, x4, #0xff
+
+boot:
     mrs     x0, CurrentEL
     lsr     x0, x0, #2
     cmp     x0, #2
@@ -57,18 +66,25 @@ at_el1:
     msr     vbar_el1, x0
     isb
 
-    // The stacks of core 0; see link.ld. Faults are reported on EL1's own stack; everything else, interrupts included, uses
+    // The stacks of the core; see link.ld. Faults are reported on EL1's own stack; everything else, interrupts included, uses
     // the other stack pointer.
     ldr     x0, =__stacks_start
     ldr     x1, =__fault_stack_size
+    ldr     x2, =__stack_size
+    add     x3, x1, x2
+    add     x3, x3, #0x2000
+    madd    x0, x4, x3, x0
     add     x0, x0, #0x1000
     add     x0, x0, x1
     mov     sp, x0
-    ldr     x1, =__stack_size
     add     x0, x0, #0x1000
-    add     x0, x0, x1
+    add     x0, x0, x2
     msr     spsel, #0
     mov     sp, x0
+
+    mov     x29, #0                     // The outermost frame.
+    mov     x30, #0
+    cbnz    x4, 3f
 
     ldr     x0, =__bss_start
     ldr     x1, =__bss_end
@@ -77,11 +93,14 @@ at_el1:
     stp     xzr, xzr, [x0], #16
     b       1b
 
-2:  mov     x29, #0                     // The outermost frame.
-    mov     x30, #0
-    bl      __punctual_bare_start
+2:  bl      __punctual_bare_start
+3:  bl      __punctual_bare_start_other
 
+    // Until the bell rings and the core is wanted.
 park:
     wfi
-    b       park
+    ldr     x0, =__punctual_bare_wanted
+    ldr     w0, [x0, x4, lsl #2]
+    cbz     w0, park
+    b       _start_other
     .ltorg

@@ -116,9 +116,19 @@ pub(super) fn leave() {
     }
 }
 
+/// An interrupt by its number.
+#[derive(Clone, Copy)]
+pub(crate) struct Acknowledged(u32);
+
+impl Acknowledged {
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// The next interrupt that is pending, which is ended already: as interrupts are masked until it was handled, none can come in
 /// between, and of a doorbell version 2 wants back the number that it gave, with the CPU that rang.
-pub(crate) fn acknowledge() -> Option<u32> {
+pub(crate) fn acknowledge() -> Option<Acknowledged> {
     loop {
         let number = if is_v2() {
             let given = read(shared().interface as usize + 0x0C);
@@ -141,15 +151,15 @@ pub(crate) fn acknowledge() -> Option<u32> {
             SPURIOUS.. => return None,
             WATCH => {
                 if watch::tick() {
-                    return Some(STOP);
+                    return Some(Acknowledged(STOP));
                 }
             }
-            number => return Some(number),
+            number => return Some(Acknowledged(number)),
         }
     }
 }
 
-pub(crate) fn end(_: u32) {}
+pub(crate) fn end(_: Acknowledged) {}
 
 pub(crate) fn enable(number: u32) {
     if number < 32 {

@@ -110,6 +110,15 @@ pub(crate) unsafe fn enable() {
         }
         sections[base / SECTION] = (&raw const *table).addr() as u32 | section::TABLE;
     }
+    // SAFETY: the MMU is off, by this function's contract, and the tables are there.
+    unsafe { turn_on() };
+}
+
+/// Turns MMU and caches of this core on.
+///
+/// # Safety
+/// They are off, and core 0 has [built](enable) the tables.
+pub(crate) unsafe fn turn_on() {
     // The walks of the tables are cached like everything else.
     const WALKS: u32 = 1 << 6 | 0b01 << 3 | 1 << 1;
     let tables = SECTIONS.0.get().addr() as u32 | WALKS;

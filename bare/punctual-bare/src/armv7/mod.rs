@@ -93,6 +93,68 @@ pub(crate) fn core() -> u32 {
     affinity & 3
 }
 
+/// What [`set_own`] was last called with on this core.
+#[inline(always)]
+pub(crate) fn own() -> *const () {
+    let own;
+    // SAFETY: reading TPIDRPRW changes nothing. It is read each time, since it differs between cores and changes.
+    unsafe { asm!("mrc p15, 0, {}, c13, c0, 4", out(reg) own, options(nomem, nostack, preserves_flags)) };
+    own
+}
+
+/// Keeps a pointer for this core, in a register that has no other use.
+pub(crate) fn set_own(own: *const ()) {
+    // SAFETY: TPIDRPRW has no meaning to the core. Not `nomem`: what it points to is in memory.
+    unsafe { asm!("mcr p15, 0, {}, c13, c0, 4", in(reg) own, options(nostack, preserves_flags)) };
+}
+
+/// Has what was written so far seen by devices and other cores before what follows.
+#[inline]
+pub(crate) fn data_barrier() {
+    // SAFETY: a barrier.
+    unsafe { asm!("dsb", options(nostack, preserves_flags)) };
+}
+
+/// Writes what the cache has of an address to memory.
+pub(crate) fn clean(address: usize) {
+    // SAFETY: DCCMVAC changes no value.
+    unsafe { asm!("dsb", "mcr p15, 0, {}, c7, c10, 1", "dsb", in(reg) address, options(nostack)) };
+}
+
+/// Has another core begin at `entry`.
+#[cfg(feature = "raspi2b")]
+pub(crate) fn power_on(core: u32, entry: usize) -> bool {
+    /// Core 0: mailbox 3, which the loop of the firmware looks at. *ARM Quad A7 core*, 4.8.
+    const MAILBOX: usize = 0x4000_008C;
+    let mailbox = (MAILBOX + 0x10 * core as usize) as *mut u32;
+    // SAFETY: the register is there on this board; the core begins at the entry that is meant for it.
+    unsafe {
+        mailbox.write_volatile(entry as u32);
+        asm!("dsb", "sev", options(nostack));
+    }
+    true
+}
+
+/// Has another core begin at `entry`: PSCI's CPU_ON. *Arm Power State Coordination Interface*, DEN 0022, 5.6.
+#[cfg(feature = "virt-a7")]
+pub(crate) fn power_on(core: u32, entry: usize) -> bool {
+    const CPU_ON: u32 = 0x8400_0003;
+    let result: i32;
+    // SAFETY: the firmware changes no other registers than these; the core begins at the entry that is meant for it.
+    unsafe {
+        asm!(
+            ".arch_extension virt",
+            "hvc #0",
+            inout("r0") CPU_ON => result,
+            inout("r1") core => _,
+            inout("r2") entry => _,
+            inout("r3") 0 => _,
+            options(nostack),
+        );
+    }
+    result == 0
+}
+
 #[inline]
 pub(crate) fn mask_interrupts() {
     // SAFETY: nothing relies on being interrupted.

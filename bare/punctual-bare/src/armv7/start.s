@@ -1,7 +1,8 @@
 // The first instructions of an image on an ARMv7-A core with virtualization extensions and a VFP, as a Cortex-A7.
 //
 // A Raspberry Pi's firmware enters it in HYP mode on core 0 and keeps the others in a loop of its own; QEMU's boards enter
-// it in SVC or HYP mode, and some on every core. Caches and MMU are off.
+// it in SVC or HYP mode, and some on every core. Caches and MMU are off. The other cores come to `_start_other` when `cores.rs`
+// has them started: from the firmware's loop, or from `park`.
 
     .syntax unified
     .arch armv7-a
@@ -16,7 +17,15 @@ _start:
     mrc     p15, 0, r4, c0, c0, 5       // MPIDR
     ands    r4, r4, #3
     bne     park
+    b       boot
 
+    .global _start_other
+_start_other:
+    cpsid   aif
+    mrc     p15, 0, r4, c0, c0, 5
+    and     r4, r4, #3
+
+boot:
     mrs     r0, cpsr
     and     r1, r0, #0x1f
     cmp     r1, #0x1a
@@ -61,9 +70,13 @@ in_svc_mode:
     mov     r0, #(1 << 30)
     vmsr    fpexc, r0
 
-    // The stacks of core 0; see link.ld. Faults use the lower one, whatever mode they are taken in.
+    // The stacks of the core; see link.ld. Faults use the lower one, whatever mode they are taken in.
     ldr     r0, =__stacks_start
     ldr     r1, =__fault_stack_size
+    ldr     r2, =__stack_size
+    add     r3, r1, r2
+    add     r3, r3, #0x2000
+    mla     r0, r4, r3, r0
     add     r0, r0, #0x1000
     add     r0, r0, r1
     cps     #0x17                       // ABT
@@ -79,6 +92,10 @@ in_svc_mode:
     add     r0, r0, #0x1000
     add     sp, r0, r1
 
+    mov     r11, #0                     // The outermost frame.
+    cmp     r4, #0
+    bne     2f
+
     ldr     r0, =__bss_start
     ldr     r1, =__bss_end
     mov     r2, #0
@@ -86,10 +103,15 @@ in_svc_mode:
     strlo   r2, [r0], #4
     blo     1b
 
-    mov     r11, #0                     // The outermost frame.
     bl      __punctual_bare_start
+2:  bl      __punctual_bare_start_other
 
+    // Until the bell rings and the core is wanted.
 park:
     wfi
-    b       park
+    ldr     r0, =__punctual_bare_wanted
+    ldr     r0, [r0, r4, lsl #2]
+    cmp     r0, #0
+    beq     park
+    b       _start_other
     .ltorg

@@ -8,10 +8,13 @@
 macro_rules! controller {
     ($name:ident, $distributor:expr, $interface:expr) => {
         pub(crate) mod $name {
-            use super::{Gic, SPURIOUS};
+            use super::{Acknowledged, Gic, SPURIOUS};
 
             /// The interrupt of the virtual timer of each core.
             pub const TIMER: u32 = 27;
+
+            /// The interrupt by which one core calls another.
+            pub const BELL: u32 = super::BELL;
 
             const GIC: Gic = Gic { distributor: $distributor, interface: $interface };
 
@@ -19,15 +22,31 @@ macro_rules! controller {
             /// As for [`init`](crate::interrupt::init).
             pub(crate) unsafe fn init() {
                 GIC.init();
+                GIC.init_core();
             }
 
-            pub(crate) fn acknowledge() -> Option<u32> {
-                let number = GIC.acknowledge();
-                (number < SPURIOUS).then_some(number)
+            /// # Safety
+            /// As for [`init`](crate::interrupt::init), for a core besides the first.
+            pub(crate) unsafe fn init_core() {
+                GIC.init_core();
             }
 
-            pub(crate) fn end(number: u32) {
-                GIC.end(number);
+            pub(crate) fn acknowledge() -> Option<Acknowledged> {
+                let acknowledged = GIC.acknowledge();
+                (acknowledged.number() < SPURIOUS).then_some(acknowledged)
+            }
+
+            pub(crate) fn end(acknowledged: Acknowledged) {
+                GIC.end(acknowledged);
+            }
+
+            pub(crate) fn ring(core: u32) {
+                GIC.ring(core);
+            }
+
+            pub(crate) fn route(number: u32, core: u32) -> bool {
+                GIC.route(number, core);
+                true
             }
 
             pub(crate) fn enable(number: u32) {
@@ -54,6 +73,9 @@ controller!(virt, 0x0800_0000, 0x0801_0000);
 /// What is acknowledged from here on is no interrupt: 1022 and 1023.
 const SPURIOUS: u32 = 1020;
 
+/// The first of those that software raises.
+const BELL: u32 = 0;
+
 /// The priority of all interrupts, in the middle.
 const PRIORITY: u8 = 0x80;
 
@@ -65,12 +87,24 @@ const CLEAR_ENABLE: usize = 0x180;
 const SET_PENDING: usize = 0x200;
 const PRIORITIES: usize = 0x400;
 const TARGETS: usize = 0x800;
+const SOFTWARE: usize = 0xF00;
 
 /// Registers of the CPU interface.
 const INTERFACE_CONTROL: usize = 0x00;
 const PRIORITY_MASK: usize = 0x04;
 const ACKNOWLEDGE: usize = 0x0C;
 const END: usize = 0x10;
+
+/// An interrupt as the controller tells it: its number, and if another core has raised it, which.
+#[derive(Clone, Copy)]
+pub(crate) struct Acknowledged(u32);
+
+impl Acknowledged {
+    #[inline(always)]
+    pub(crate) fn number(self) -> u32 {
+        self.0 & 0x3FF
+    }
+}
 
 #[derive(Clone, Copy)]
 struct Gic {
@@ -85,24 +119,41 @@ impl Gic {
         for word in 0..words {
             self.write(self.distributor + CLEAR_ENABLE + 4 * word, u32::MAX);
         }
-        for number in 0..32 * words {
+        // Of the first 32 each core has its own.
+        for number in 32..32 * words {
             self.write_byte(self.distributor + PRIORITIES + number, PRIORITY);
-            // Of the first 32 each core has its own.
-            if number >= 32 {
-                self.write_byte(self.distributor + TARGETS + number, 1);
-            }
+            self.write_byte(self.distributor + TARGETS + number, 1);
         }
         self.write(self.distributor + CONTROL, 1);
+    }
+
+    fn init_core(self) {
+        self.write(self.distributor + CLEAR_ENABLE, u32::MAX);
+        for number in 0..32 {
+            self.write_byte(self.distributor + PRIORITIES + number, PRIORITY);
+        }
+        self.enable(BELL);
         self.write(self.interface + PRIORITY_MASK, 0xFF);
         self.write(self.interface + INTERFACE_CONTROL, 1);
     }
 
-    fn acknowledge(self) -> u32 {
-        self.read(self.interface + ACKNOWLEDGE) & 0x3FF
+    fn acknowledge(self) -> Acknowledged {
+        Acknowledged(self.read(self.interface + ACKNOWLEDGE))
     }
 
-    fn end(self, number: u32) {
-        self.write(self.interface + END, number);
+    fn end(self, acknowledged: Acknowledged) {
+        self.write(self.interface + END, acknowledged.0);
+    }
+
+    fn ring(self, core: u32) {
+        self.write(self.distributor + SOFTWARE, 1 << (16 + core) | BELL);
+    }
+
+    fn route(self, number: u32, core: u32) {
+        // Of the first 32 each core has its own.
+        if number >= 32 {
+            self.write_byte(self.distributor + TARGETS + number as usize, 1 << core);
+        }
     }
 
     fn enable(self, number: u32) {

@@ -5,7 +5,8 @@
 //! are unmasked.
 //!
 //! The numbers are those of the board's interrupt controller: a GICv2, or on the Raspberry Pi 2 and 3 that of the BCM2836.
-//! Neither is given priorities: which job goes before which is decided by levels.
+//! Each core has a part of the controller of its own; what the first core [enables](enable) comes to that one, unless it is
+//! [routed](crate::cores::route) elsewhere. Neither is given priorities: which job goes before which is decided by levels.
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -49,10 +50,10 @@ fn unhandled() {
     panic!("an interrupt, but the program handles none: it may not unmask them");
 }
 
-/// Makes `handler` the one that gets all interrupts, which come to the core that calls.
+/// Makes `handler` the one that gets all interrupts, on every core.
 pub fn handle(handler: &'static Handler) {
-    // Relaxed: it is called on this core.
-    HANDLER.store(ptr::from_ref(handler).cast_mut(), Ordering::Relaxed);
+    // Release: on another core its content is read.
+    HANDLER.store(ptr::from_ref(handler).cast_mut(), Ordering::Release);
 }
 
 /// Has the interrupt controller pass an interrupt on.
@@ -113,9 +114,10 @@ extern "C" fn __punctual_bare_interrupt() {
     // SAFETY: from a reference that lasts, since `init`, without which no interrupt gets here. Relaxed: this core has stored it.
     let handler = unsafe { &*HANDLER.load(Ordering::Relaxed) };
     // One at a time: to ask whether another is pending costs each interrupt what a second one saves.
-    if let Some(number) = controller::acknowledge() {
+    if let Some(acknowledged) = controller::acknowledge() {
         // Before it is dealt with, which may take long and then lets others interrupt.
-        controller::end(number);
+        controller::end(acknowledged);
+        let number = acknowledged.number();
         if number == TIMER {
             (handler.timer)();
         } else {

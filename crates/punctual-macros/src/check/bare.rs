@@ -5,6 +5,9 @@ use crate::model::{App, TaskKind};
 
 const WITHOUT_STD: &str = "`punctual` is built for a bare board, without its feature `std`";
 
+/// The most that a board has.
+const CORES: usize = 4;
+
 pub(super) fn check(app: &App, errors: &mut Errors) {
     if let Some(global) = &app.args.global {
         errors.at(
@@ -14,11 +17,30 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
             ),
         );
     }
-    for partition in &app.args.partitions {
-        errors.at(
-            &partition.ident,
-            format_args!("an app on a bare board has one partition, on the first core: remove `partitions` ({WITHOUT_STD})"),
-        );
+    for (index, partition) in app.args.partitions.iter().enumerate() {
+        let name = &partition.ident;
+        if index >= CORES {
+            errors.at(
+                name,
+                format_args!(
+                    "`{name}` is one partition too many: a bare board has {CORES} cores at most, one for each ({WITHOUT_STD})"
+                ),
+            );
+        }
+        if let Some(cpu) = &partition.cpu {
+            errors.at(
+                cpu,
+                format_args!("on a bare board the partitions are on the cores from the first on: remove `cpu` ({WITHOUT_STD})"),
+            );
+        }
+        if partition.poll {
+            errors.at(
+                name,
+                format_args!(
+                    "a core of a bare board has no kernel to stay out of: remove `poll` ({WITHOUT_STD})"
+                ),
+            );
+        }
     }
     if let Some(cpu) = &app.args.cpu {
         errors.at(
@@ -57,7 +79,7 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
 #[cfg(test)]
 mod tests {
     use proc_macro2::TokenStream;
-    use quote::quote;
+    use quote::{format_ident, quote};
 
     use super::check;
     use crate::errors::Errors;
@@ -85,7 +107,24 @@ mod tests {
             quote! { #[shared] struct Shared {} #[task(budget = 1.millis())] fn t(cx: t::Context) {} };
         let budget = said(TokenStream::new(), budget);
         assert!(budget.len() == 1 && budget[0].contains("remove `budget`"), "{budget:?}");
-        let partitions = said(quote!(partitions = [only]), items());
-        assert!(partitions.len() == 1 && partitions[0].contains("remove `partitions`"), "{partitions:?}");
+    }
+
+    #[test]
+    fn has_a_core_for_each_partition() {
+        let tasks = |partitions: &[&str]| {
+            let tasks = partitions.iter().map(|core| {
+                let name = format_ident!("in_{core}");
+                quote! { #[task(core = #core)] fn #name(cx: #name::Context) {} }
+            });
+            quote! { #[shared] struct Shared {} #(#tasks)* }
+        };
+        let four = ["a", "b", "c", "d"];
+        assert_eq!(said(quote!(partitions = [a, b, c, d]), tasks(&four)), [""; 0]);
+        let fifth = said(quote!(partitions = [a, b, c, d, e]), tasks(&["a", "b", "c", "d", "e"]));
+        assert!(fifth.len() == 1 && fifth[0].contains("`e` is one partition too many"), "{fifth:?}");
+        let cpu = said(quote!(partitions = [a, b(cpu = 2)]), tasks(&four[..2]));
+        assert!(cpu.len() == 1 && cpu[0].contains("remove `cpu`"), "{cpu:?}");
+        let polls = said(quote!(partitions = [a, b(poll)]), tasks(&four[..2]));
+        assert!(polls.len() == 1 && polls[0].contains("remove `poll`"), "{polls:?}");
     }
 }

@@ -6,9 +6,9 @@
 use punctual_core::{CurrentWorker, Level, Preemption, Stamp, Worker};
 
 use super::board;
-use super::current;
 use super::interrupt::INTERRUPTS;
 use super::job::execute;
+use super::partition::PartitionState;
 use super::port::AppPort;
 use super::report::TaskReport;
 use super::runtime::{Registered, TaskInfo};
@@ -39,6 +39,9 @@ pub trait Source: Sync {
     /// Its number.
     fn number(&self) -> u32;
 
+    /// The partition of its task.
+    fn partition(&self) -> &'static PartitionState;
+
     /// What is done about it.
     fn reaction(&'static self) -> Reaction;
 }
@@ -51,6 +54,11 @@ pub struct Reaction {
 }
 
 impl Reaction {
+    /// Calls `react`, for what is no task.
+    pub(crate) const fn of(react: unsafe fn(*const ())) -> Self {
+        Self { task: core::ptr::null(), react }
+    }
+
     /// Releases a job, and runs it if nothing goes before it.
     ///
     /// # Safety
@@ -133,13 +141,13 @@ impl<B: Bound> BoundTask<B> {
     /// Releases a job from the handler, to be run when what goes before it has.
     #[inline(never)]
     fn queue(&'static self, on_early: Option<OnEarly>) {
-        current::set_in_handler(true);
+        B::partition().set_in_handler(true);
         // An interrupt cannot be refused: its line stays raised. It stays disabled until the job that waits has ended.
         self.release_as(match on_early {
             Some(OnEarly::Reject) => Some(OnEarly::Delay),
             on_early => on_early,
         });
-        current::set_in_handler(false);
+        B::partition().set_in_handler(false);
     }
 
     fn release_as(&'static self, on_early: Option<OnEarly>) {
@@ -159,6 +167,10 @@ impl<B: Bound> BoundTask<B> {
 impl<B: Bound> Source for BoundTask<B> {
     fn number(&self) -> u32 {
         B::INTERRUPT
+    }
+
+    fn partition(&self) -> &'static PartitionState {
+        B::partition()
     }
 
     fn reaction(&'static self) -> Reaction {

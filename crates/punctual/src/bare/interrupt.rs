@@ -6,7 +6,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::Port;
 
-use super::bound::Reaction;
+use super::bound::{Reaction, Source};
+use super::partition::PartitionState;
+use super::runtime::Runtime;
 use super::{board, current, run, services};
 
 /// How many interrupts there can be. Their numbers are below.
@@ -15,7 +17,7 @@ pub(crate) const INTERRUPTS: usize = 192;
 /// What the bound tasks of the app that runs do, by the numbers of their interrupts.
 struct Sources([Cell<Option<Reaction>>; INTERRUPTS]);
 
-// SAFETY: written with interrupts masked, and otherwise only read, by the handler on the same core.
+// SAFETY: written on the first core while no other takes part in the run, and with interrupts masked there; otherwise only read.
 unsafe impl Sync for Sources {}
 
 static SOURCES: Sources = Sources([const { Cell::new(None) }; INTERRUPTS]);
@@ -23,42 +25,73 @@ static SOURCES: Sources = Sources([const { Cell::new(None) }; INTERRUPTS]);
 /// Interrupts that came and that no task binds, in the current run.
 static UNBOUND: AtomicU64 = AtomicU64::new(0);
 
-/// Lets the core be interrupted from now on, and the bound interrupts through.
-pub(crate) fn begin() {
+/// Says what is done on interrupts in a run, on every core. On the first, before [`begin`] on any.
+///
+/// # Errors
+/// The partition and the interrupt of a task that cannot come to its core.
+pub(crate) fn prepare(runtime: &'static Runtime) -> Result<(), (&'static PartitionState, u32)> {
     UNBOUND.store(0, Ordering::Relaxed);
     board::handle(tick, interrupt, after);
-    if let Some(partition) = current::partition() {
-        for source in partition.runtime.sources() {
-            SOURCES.0[source.number() as usize].set(Some(source.reaction()));
-            board::enable(source.number());
+    for source in runtime.sources() {
+        let (partition, number) = (source.partition(), source.number());
+        if !board::route(number, partition.number()) {
+            return Err((partition, number));
         }
+        SOURCES.0[number as usize].set(Some(source.reaction()));
+    }
+    if let Some(bell) = SOURCES.0.get(board::bell() as usize) {
+        bell.set(Some(Reaction::of(rung)));
+    }
+    Ok(())
+}
+
+/// Lets the core be interrupted from now on, and the interrupts through that its partition binds.
+pub(crate) fn begin(partition: &'static PartitionState) {
+    for source in of(partition) {
+        board::enable(source.number());
     }
     // SAFETY: what a handler does leaves whatever it interrupts as it was: it preserves the registers, and jobs run only at
     // levels that are above the interrupted one's.
     unsafe { board::unmask() };
 }
 
-/// Ends that; returns how many interrupts came that no task binds.
-pub(crate) fn end() -> u64 {
+/// Ends that.
+pub(crate) fn end(partition: &'static PartitionState) {
     board::mask();
     board::alarm(u64::MAX);
-    if let Some(partition) = current::partition() {
-        for source in partition.runtime.sources() {
-            board::disable(source.number());
-            SOURCES.0[source.number() as usize].set(None);
-        }
+    for source in of(partition) {
+        board::disable(source.number());
+    }
+}
+
+/// Forgets what [`prepare`] has said, on the first core when [`end`] has been called on every one; returns how many interrupts came
+/// that no task binds.
+pub(crate) fn forget(runtime: &'static Runtime) -> u64 {
+    for source in runtime.sources() {
+        SOURCES.0[source.number() as usize].set(None);
     }
     UNBOUND.load(Ordering::Relaxed)
+}
+
+fn of(partition: &'static PartitionState) -> impl Iterator<Item = &'static dyn Source> {
+    partition.runtime.sources().filter(move |source| core::ptr::eq(source.partition(), partition))
+}
+
+/// Another core has released something here, or armed it.
+unsafe fn rung(_: *const ()) {
+    board::rung();
+    board::enable(board::bell());
+    tick();
 }
 
 /// Releases what is due and sets the timer for what is next. With interrupts masked.
 pub(crate) fn tick() {
     let Some((partition, me)) = current::get() else { return board::alarm(u64::MAX) };
     // While the timer keeps time, what it releases by calls of the user's is released from outside.
-    current::set_in_handler(true);
+    partition.set_in_handler(true);
     let next = partition.core.tick(me, partition.core.port().now());
     board::alarm(next.map_or(u64::MAX, |time| time.as_ticks()));
-    current::set_in_handler(false);
+    partition.set_in_handler(false);
 }
 
 fn interrupt(number: u32) {

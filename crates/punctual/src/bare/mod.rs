@@ -1,6 +1,6 @@
 //! The app on a bare board: what [`crate`] is without the feature `std`.
 //!
-//! One core runs one partition, and a single thread, which begins as `main`, runs every level of it. Jobs preempt it from
+//! One core runs one partition, and a single thread, which on the first core begins as `main`, runs every level of it. Jobs preempt it from
 //! interrupts: a handler releases what its interrupt is bound to, or what is due by the clock, and if a level is ready above
 //! the partition's then, it runs it on the stack of what it has interrupted, with interrupts unmasked. So neither the
 //! interrupt controller nor a critical section needs to know of priorities, and nothing masks interrupts for long.
@@ -14,6 +14,7 @@ pub mod report;
 
 pub(crate) mod board;
 pub(crate) mod bound;
+pub(crate) mod cores;
 pub(crate) mod current;
 pub(crate) mod fault;
 pub(crate) mod interrupt;

@@ -1,7 +1,7 @@
 //! The state of a partition in an app: that of the executor, and how long its jobs have run.
 
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::{CurrentWorker, Level, Partition, Worker};
 
@@ -40,6 +40,9 @@ pub struct PartitionState {
     pub(crate) runtime: &'static Runtime,
     /// Total execution time of all jobs that have ended, in ns; see [`executed`](Self::executed).
     executed: AtomicU64,
+    /// Whether a handler runs on the core that has not come to serving jobs.
+    in_handler: AtomicBool,
+    name: &'static str,
 }
 
 impl fmt::Debug for PartitionState {
@@ -54,7 +57,7 @@ impl PartitionState {
     /// # Safety
     /// As for [`Partition::new`]; `idle` is among the workers.
     pub const unsafe fn new(
-        _: PartitionConfig,
+        config: PartitionConfig,
         runtime: &'static Runtime,
         levels: &'static [&'static Level],
         workers: &'static [&'static Worker],
@@ -63,12 +66,36 @@ impl PartitionState {
     ) -> Self {
         // SAFETY: the levels and workers belong to this partition alone, by this function's contract.
         let core = unsafe { Partition::new(AppPort::new(), levels, workers) };
-        Self { core, idle, runtime, executed: AtomicU64::new(0) }
+        let (executed, in_handler) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { core, idle, runtime, executed, in_handler, name: config.name }
     }
 
-    /// The name for users, if the app has several named partitions, which it has not.
+    /// The name.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The name for users, if the app has several named partitions.
     pub(crate) fn public_name(&self) -> Option<&'static str> {
-        None
+        (self.runtime.partitions.len() > 1).then_some(self.name)
+    }
+
+    /// The core that it runs on, by its place among the app's.
+    pub(crate) fn number(&'static self) -> u32 {
+        let mut partitions = self.runtime.partitions.iter();
+        partitions.position(|partition| core::ptr::eq(*partition, self)).unwrap_or(0) as u32
+    }
+
+    /// Whether a handler runs on the core that has not come to serving jobs. For the core's own code.
+    #[inline]
+    pub(crate) fn is_in_handler(&self) -> bool {
+        self.in_handler.load(Ordering::Relaxed)
+    }
+
+    /// Says whether one does.
+    #[inline]
+    pub(crate) fn set_in_handler(&self, is: bool) {
+        self.in_handler.store(is, Ordering::Relaxed);
     }
 
     /// The core as the worker that runs everything.
@@ -91,9 +118,10 @@ impl PartitionState {
     ///
     /// # Safety
     /// As for [`Partition::reset`].
-    pub(crate) unsafe fn reset(&self) {
+    pub(crate) unsafe fn reset(&'static self) {
         // SAFETY: no thread takes part in the partition or spawns into it, by this function's contract.
         unsafe { self.core.reset() };
+        self.core.port().set_core(self.number());
         self.executed.store(0, Ordering::Relaxed);
     }
 

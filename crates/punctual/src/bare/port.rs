@@ -8,11 +8,18 @@ use super::{board, current};
 
 /// A core of a board.
 #[derive(Debug)]
-pub struct AppPort(());
+pub struct AppPort {
+    core: AtomicU32,
+}
 
 impl AppPort {
     pub(crate) const fn new() -> Self {
-        Self(())
+        Self { core: AtomicU32::new(0) }
+    }
+
+    /// Says which core it is, before a run.
+    pub(crate) fn set_core(&self, core: u32) {
+        self.core.store(core, Ordering::Relaxed);
     }
 }
 
@@ -25,10 +32,15 @@ impl Port for AppPort {
     }
 
     /// Something has been armed for earlier than the timer is: it fires now, and then looks what is next. In a handler there is
-    /// no need, since the core looks once more when that is done.
+    /// no need, since the core looks once more when that is done. The handler of another core's bell looks there.
     fn wake(&self, _: &Worker) {
-        if !current::in_handler() {
-            board::alarm(0);
+        match current::partition() {
+            Some(partition) if core::ptr::eq(partition.core.port(), self) => {
+                if !partition.is_in_handler() {
+                    board::alarm(0);
+                }
+            }
+            _ => board::ring(self.core.load(Ordering::Relaxed)),
         }
     }
 

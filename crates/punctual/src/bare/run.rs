@@ -12,7 +12,7 @@ use super::partition::PartitionState;
 use super::report::Report;
 use super::runtime::Runtime;
 use super::start_error::StartError;
-use super::{board, current, interrupt};
+use super::{board, cores, current, interrupt};
 
 /// The user's functions, as the generated code provides them. A value of it holds `init`'s arguments.
 pub trait App: Sized {
@@ -65,19 +65,20 @@ impl Drops {
 pub fn run<A: App>(runtime: &'static Runtime, _: Config, app: A) -> Result<Report, StartError> {
     runtime.take()?;
     let home = runtime.home;
-    // SAFETY: the app is taken, and interrupts are masked until `begin`; from then on `interrupt` in the core says why.
-    let me = unsafe { home.enter_idle() };
-    me.enter(0, true);
-    // SAFETY: there is one core, which runs everything.
-    unsafe { me.set_alone() };
-    home.core.hold_everything(me);
+    if let Err(error) = prepare(runtime) {
+        runtime.give_back();
+        return Err(error);
+    }
+    // SAFETY: the app is taken, and this is the first core, which runs the partition.
+    let me = unsafe { hold(home) };
     current::set(Some(home));
     // SAFETY: everything is held, and a taken app has no resources filled.
     let mut kept = unsafe { app.init(me) };
 
     let start = home.core.port().now();
     runtime.set_started(start);
-    interrupt::begin();
+    cores::go(runtime);
+    interrupt::begin(home);
     // SAFETY: this thread holds everything, and `init` is over.
     unsafe { begin(home, me, start) };
     if A::HAS_IDLE && !runtime.is_stopping() {
@@ -90,6 +91,9 @@ pub fn run<A: App>(runtime: &'static Runtime, _: Config, app: A) -> Result<Repor
         wait(home);
     }
     home.core().serve(me, None);
+    cores::wait_until_ended(runtime);
+    // What the others have still released here.
+    home.core().serve(me, None);
     let report = finish::<A>(runtime);
     // SAFETY: the resources are filled, no job can run, and nothing uses them afterwards.
     unsafe { A::drop_resources(kept, &Drops(())) };
@@ -98,18 +102,43 @@ pub fn run<A: App>(runtime: &'static Runtime, _: Config, app: A) -> Result<Repor
     Ok(report)
 }
 
-/// Lays the grids and lets jobs run: first what is due at the start, so that what `init` has spawned does not go before it.
+/// Has every interrupt handled, and the other partitions held by their cores.
+fn prepare(runtime: &'static Runtime) -> Result<(), StartError> {
+    interrupt::prepare(runtime).map_err(|(partition, interrupt)| StartError::NotRouted {
+        app: runtime.name,
+        partition: partition.name(),
+        interrupt,
+    })?;
+    cores::start(runtime)
+}
+
+/// Holds everything of a partition back; returns its worker.
+///
+/// # Safety
+/// The app is taken, and this is the core of the partition, with interrupts masked until [`interrupt::begin`]; from then on
+/// `interrupt` in the core says why.
+pub(crate) unsafe fn hold(partition: &'static PartitionState) -> CurrentWorker {
+    // SAFETY: nothing else uses the worker, by this function's contract.
+    let me = unsafe { partition.enter_idle() };
+    me.enter(0, true);
+    // SAFETY: one core runs everything of the partition.
+    unsafe { me.set_alone() };
+    partition.core.hold_everything(me);
+    me
+}
+
+/// Lays the grids of a partition and lets its jobs run: first what is due at the start, so that what `init` has spawned does not go before it.
 ///
 /// # Safety
 /// As for [`Partition::go`](punctual_core::Partition::go).
-unsafe fn begin(home: &'static PartitionState, me: CurrentWorker, start: Instant) {
+pub(crate) unsafe fn begin(partition: &'static PartitionState, me: CurrentWorker, start: Instant) {
     board::mask();
-    home.core.levels().iter().for_each(|level| level.start(start));
+    partition.core.levels().iter().for_each(|level| level.start(start));
     interrupt::tick();
     // SAFETY: interrupts were unmasked before.
     unsafe { board::unmask() };
     // SAFETY: this thread holds everything, by this function's contract.
-    unsafe { home.core().abandon(me) };
+    unsafe { partition.core().abandon(me) };
 }
 
 /// Sleeps until the next interrupt, unless the app is stopping. What it releases has run when this returns.
@@ -162,6 +191,7 @@ pub(crate) fn leave_idle(partition: &'static PartitionState) {
 pub(crate) fn end_of_handler(partition: &'static PartitionState) {
     let word = partition.core.snapshot();
     if partition.core.is_stopping()
+        && core::ptr::eq(partition, partition.runtime.home)
         && word.level() == 0
         && !word.must_serve()
         && let Some(idle) = Idle::current().filter(|idle| idle.anywhere)
@@ -173,7 +203,9 @@ pub(crate) fn end_of_handler(partition: &'static PartitionState) {
 /// Ends the interrupts, runs the hook, and reports.
 fn finish<A: App>(runtime: &'static Runtime) -> Report {
     let elapsed = Duration::from_ticks(runtime.elapsed());
-    let unbound_interrupts = interrupt::end();
+    interrupt::end(runtime.home);
+    cores::wait_until_ended(runtime);
+    let unbound_interrupts = interrupt::forget(runtime);
     runtime.set_ending();
     for level in runtime.home.core.levels().iter().filter(|level| level.is_local()) {
         // SAFETY: the last job has run, and the app is stopping.

@@ -91,7 +91,9 @@ pub struct TaskInfo {
 pub struct Runtime {
     pub(crate) name: &'static str,
     pub(crate) options: Options,
-    /// The only partition.
+    /// Each on the core of its place here.
+    pub(crate) partitions: &'static [&'static PartitionState],
+    /// The first, which is that of `idle`.
     pub(crate) home: &'static PartitionState,
     pub(crate) tasks: &'static [&'static dyn Registered],
     runs: AtomicBool,
@@ -123,10 +125,10 @@ impl Runtime {
         _: Option<&'static Reactor>,
         _: Option<&'static Ceilings>,
     ) -> Self {
-        assert!(partitions.len() == 1, "an app on a bare board has one partition");
         Self {
             name: model.app,
             options,
+            partitions,
             home,
             tasks,
             runs: AtomicBool::new(false),
@@ -144,7 +146,7 @@ impl Runtime {
         }
         // SAFETY: the last run, if there was one, has ended with all of its jobs.
         unsafe {
-            self.home.reset();
+            self.partitions.iter().for_each(|partition| partition.reset());
             self.tasks.iter().for_each(|task| task.begin());
         }
         self.ending.store(false, Ordering::Relaxed);
@@ -180,6 +182,12 @@ impl Runtime {
         self.home.core.is_stopping()
     }
 
+    /// The partitions besides the first.
+    pub(crate) fn others(&self) -> impl Iterator<Item = &'static PartitionState> + use<> {
+        let home = self.home;
+        self.partitions.iter().copied().filter(move |partition| !core::ptr::eq(*partition, home))
+    }
+
     /// Whether spawns are refused: nothing else makes an exception of a job here.
     #[inline]
     pub(crate) fn needs_care(&self) -> bool {
@@ -198,7 +206,6 @@ impl Runtime {
     }
 
     /// Whether no job can run any more in this run.
-    #[cfg(feature = "async")]
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)
     }
@@ -206,7 +213,7 @@ impl Runtime {
     /// Begins to stop. Reports the first reason.
     pub(crate) fn stop(&self, reason: &'static StopReason) {
         self.stop_reason.record(reason);
-        self.home.core.stop();
+        self.partitions.iter().for_each(|partition| partition.core.stop());
     }
 
     pub(crate) fn stop_reason(&self) -> &FirstStopReason {

@@ -8,6 +8,24 @@ use core::fmt;
 pub enum StartError {
     /// An app runs already on this core: this one, or the one that calls it.
     AlreadyRunning(&'static str),
+    /// There is no core for a partition, or it does not start.
+    NoCore {
+        /// The app.
+        app: &'static str,
+        /// The partition.
+        partition: &'static str,
+        /// The number of the core.
+        core: u32,
+    },
+    /// The interrupt of a task cannot come to the core of the task's partition.
+    NotRouted {
+        /// The app.
+        app: &'static str,
+        /// The partition.
+        partition: &'static str,
+        /// The number of the interrupt.
+        interrupt: u32,
+    },
 }
 
 impl fmt::Display for StartError {
@@ -19,6 +37,16 @@ impl fmt::Display for StartError {
                     "punctual: the app `{app}` cannot start: an app is running on this core; wait for its end"
                 )
             }
+            Self::NoCore { app, partition, core } => write!(
+                f,
+                "punctual: the app `{app}` cannot start: its partition `{partition}` needs core {core}, which the board does not \
+                 have or which does not start; have fewer partitions, or give QEMU more cores by -smp"
+            ),
+            Self::NotRouted { app, partition, interrupt } => write!(
+                f,
+                "punctual: the app `{app}` cannot start: a task of its partition `{partition}` binds interrupt {interrupt}, which \
+                 comes to the first core only on this board; move the task to the first partition"
+            ),
         }
     }
 }

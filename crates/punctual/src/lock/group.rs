@@ -19,12 +19,11 @@ use std::cell::OnceCell;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
-use punctual_core::{CurrentWorker, Mutex, Resource, Worker};
+use punctual_core::{CurrentWorker, Worker};
 use punctual_sync::futex::selector;
 use punctual_sync::shared::TicketLock;
 use punctual_sync::{MsrpLock, MsrpThread};
 
-use super::{critical, user};
 use crate::app::partition::{PartitionState, ThreadModel};
 use crate::app::virtual_time;
 use crate::port::linux::suspension;
@@ -65,7 +64,7 @@ impl Group {
 
     /// Runs `f` while nobody else is in a critical section of the group. The partition is at its top.
     #[inline]
-    fn with<R>(
+    pub(super) fn with<R>(
         &'static self,
         partition: &'static PartitionState,
         me: CurrentWorker,
@@ -129,55 +128,5 @@ impl Drop for Mark<'_> {
     #[inline]
     fn drop(&mut self) {
         self.0.store(std::ptr::null_mut(), Ordering::Relaxed);
-    }
-}
-
-/// The right of a job at `LEVEL` of a partition to lock a resource that other partitions use too.
-pub struct GroupLocked<'a, T, const LEVEL: u8> {
-    resource: &'a Resource<T>,
-    partition: &'static PartitionState,
-    group: &'static Group,
-}
-
-impl<'a, T, const LEVEL: u8> GroupLocked<'a, T, LEVEL> {
-    /// The lock right of one job.
-    ///
-    /// # Safety
-    /// * `resource` is filled for as long as the app's threads run, and used by others only through locks of `group`.
-    /// * The task makes one such value per resource.
-    #[inline(always)]
-    pub unsafe fn new(
-        resource: &'a Resource<T>,
-        partition: &'static PartitionState,
-        group: &'static Group,
-    ) -> Self {
-        Self { resource, partition, group }
-    }
-}
-
-impl<T, const LEVEL: u8> Mutex for GroupLocked<'_, T, LEVEL> {
-    type T = T;
-
-    /// # Panics
-    /// If called outside the task, for example on a thread that it has started.
-    #[inline]
-    fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
-        let resource = self.resource;
-        let Some(me) = user(self.partition, LEVEL) else {
-            // SAFETY: the resource is filled while there are futures, and no other thread uses it; on this one, the value of
-            // `new` is the only one of a task that is being dropped, and is borrowed.
-            return f(unsafe { resource.get_mut() });
-        };
-        self.partition.core().at_top_level(me, || {
-            // SAFETY: the group lets one thread at a time in here. Of that thread only the job at hand is in a critical
-            // section, since its partition is at the top; it has one right to lock this resource, which is borrowed.
-            self.group.with(self.partition, me, || critical(self.partition, unsafe { resource.get_mut() }, f))
-        })
-    }
-}
-
-impl<T, const LEVEL: u8> std::fmt::Debug for GroupLocked<'_, T, LEVEL> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("GroupLocked").field("level", &LEVEL).finish_non_exhaustive()
     }
 }

@@ -8,40 +8,43 @@
 //!
 //! The macro decides which one a resource has; a task's code is the same with either.
 
+#[cfg(any(feature = "std", feature = "async"))]
 mod asynchronous;
 #[cfg(feature = "std")]
 mod ceiling;
 #[cfg(feature = "std")]
-mod group;
+#[path = "group.rs"]
+mod group_lock;
+#[cfg(not(feature = "std"))]
+#[path = "group_of_cores.rs"]
+mod group_lock;
+mod group_locked;
 
+#[cfg(any(feature = "std", feature = "async"))]
 pub use asynchronous::AsyncLocked;
 #[cfg(feature = "std")]
 pub use ceiling::{CeilingLocked, CeilingMutex, Ceilings};
-#[cfg(feature = "std")]
-pub use group::{Group, GroupLocked};
+pub use group_lock::Group;
+pub use group_locked::GroupLocked;
 
 use punctual_core::CurrentWorker;
-#[cfg(feature = "std")]
 use punctual_core::Port;
 
 use crate::app::current;
 use crate::app::partition::PartitionState;
 
 /// Runs `f` with the value of a resource. If a panic unwinds out of it, the app is stopped before another job can enter.
-#[cfg(feature = "std")]
 #[inline]
 fn critical<T, R>(partition: &'static PartitionState, value: &mut T, f: impl FnOnce(&mut T) -> R) -> R {
     let section = Section(partition);
     let result = f(value);
-    std::mem::forget(section);
+    core::mem::forget(section);
     result
 }
 
 /// A critical section; dropped only by unwinding.
-#[cfg(feature = "std")]
 struct Section(&'static PartitionState);
 
-#[cfg(feature = "std")]
 impl Drop for Section {
     #[cold]
     fn drop(&mut self) {

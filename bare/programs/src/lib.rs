@@ -10,6 +10,7 @@ pub mod pins;
 
 pub mod bench;
 pub mod cycles;
+pub mod float;
 pub mod kernel_bench;
 #[cfg(not(feature = "raspberry-pi"))]
 pub mod latency;

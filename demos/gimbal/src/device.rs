@@ -5,6 +5,9 @@
 
 use crate::axes::Axes;
 use crate::encoder;
+// On a bare board there is no `std` that has these functions: `bare/programs` brings them.
+#[cfg(target_os = "none")]
+use crate::float::Float as _;
 use crate::frame::{self, FRAME_LEN, Feedback, Frame, Status};
 use crate::plant::{AngleRange, AxisParameters, AxisState, Plant};
 use embedded_hal::spi::{self, ErrorKind, ErrorType, Operation, SpiDevice};

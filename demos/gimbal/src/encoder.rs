@@ -1,5 +1,8 @@
 //! The 13-bit absolute encoder on each axis: what an angle looks like after quantisation.
 
+// On a bare board there is no `std` that has these functions: `bare/programs` brings them.
+#[cfg(target_os = "none")]
+use crate::float::Float as _;
 use std::f64::consts::TAU;
 
 /// Counts in a full turn.

@@ -126,9 +126,13 @@ pub(crate) fn clean(address: usize) {
 pub(crate) fn power_on(core: u32, entry: usize) -> bool {
     /// Core 0: mailbox 3, which the loop of the firmware looks at. *ARM Quad A7 core*, 4.8.
     const MAILBOX: usize = 0x4000_008C;
+    /// Core 0: that mailbox 0 interrupts it, so that the bell wakes a core that sleeps in `park`. *The same*, 4.7.
+    const MAILBOX_CONTROL: usize = 0x4000_0050;
     let mailbox = (MAILBOX + 0x10 * core as usize) as *mut u32;
-    // SAFETY: the register is there on this board; the core begins at the entry that is meant for it.
+    let control = (MAILBOX_CONTROL + 4 * core as usize) as *mut u32;
+    // SAFETY: the registers are there on this board; the core begins at the entry that is meant for it.
     unsafe {
+        control.write_volatile(1);
         mailbox.write_volatile(entry as u32);
         asm!("dsb", "sev", options(nostack));
     }

@@ -79,7 +79,9 @@ fn leave(runtime: &'static Runtime, stage: u8, count: u32) {
 fn work() {
     // SAFETY: `start` has stored it, from a reference that lasts.
     let runtime: &'static Runtime = unsafe { &*APP.load(Ordering::Relaxed) };
-    let Some(partition) = runtime.others().find(|partition| partition.number() == board::core()) else { return };
+    let Some(partition) = runtime.others().find(|partition| partition.number() == board::core()) else {
+        return;
+    };
     // SAFETY: the app is taken, and this is the core that runs the partition.
     let me = unsafe { run::hold(partition) };
     current::set(Some(partition));

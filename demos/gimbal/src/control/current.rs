@@ -18,6 +18,9 @@
 //! margin at 90° − 1.5·T·ωc = 68.5°.
 
 use super::Integral;
+// On a bare board there is no `std` that has these functions: `bare/programs` brings them.
+#[cfg(target_os = "none")]
+use crate::float::Float as _;
 use crate::plant::MotorParameters;
 
 /// Period of the current controller: 100 µs, that is 10 kHz.

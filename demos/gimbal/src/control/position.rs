@@ -23,6 +23,9 @@
 //! 90 mA at first.
 
 use super::Integral;
+// On a bare board there is no `std` that has these functions: `bare/programs` brings them.
+#[cfg(target_os = "none")]
+use crate::float::Float as _;
 use crate::plant::AxisParameters;
 use std::f64::consts::TAU;
 

@@ -1,6 +1,9 @@
 //! The equations of motion of one axis, one fixed step at a time.
 
 use super::{AxisParameters, STEP_NS};
+// On a bare board there is no `std` that has these functions: `bare/programs` brings them.
+#[cfg(target_os = "none")]
+use crate::float::Float as _;
 
 /// Length of a step in seconds.
 const STEP_S: f64 = STEP_NS as f64 * 1e-9;

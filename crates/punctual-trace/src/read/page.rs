@@ -218,7 +218,7 @@ impl Cursor {
                 let length = kind as usize * 4;
                 (self.at + 4, length, 4 + length)
             } else {
-                match self.unusual(order, page, kind, delta)? {
+                match self.rare(order, page, kind, delta)? {
                     Some(found) => found,
                     None => continue,
                 }
@@ -235,7 +235,7 @@ impl Cursor {
 
     /// A record that says its length in a word of its own: where its content begins, how long that is, and the record. Or
     /// something that is none, which is passed over.
-    fn unusual(
+    fn rare(
         &mut self,
         order: Order,
         page: &[u8],

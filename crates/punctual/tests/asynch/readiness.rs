@@ -152,7 +152,7 @@ mod kinds {
     }
 }
 
-mod outside {
+mod foreign {
     use std::io::{Read, Write};
 
     use super::*;

@@ -137,7 +137,7 @@ mod levels {
     }
 }
 
-mod outside {
+mod foreign {
     use super::*;
 
     #[punctual::app(main = false)]

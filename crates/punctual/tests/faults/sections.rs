@@ -246,7 +246,7 @@ fn what_is_caught_in_the_section_is_no_fault() {
 }
 
 /// A resource of two partitions, whose lock is another.
-mod across {
+mod partitions {
     use super::*;
 
     #[punctual::app(main = false, partitions = [here, there])]

@@ -5,8 +5,8 @@
 
 mod cpus;
 mod ends;
+mod foreign;
 mod locks;
-mod outside;
 mod overlap;
 #[path = "../support/privileges.rs"]
 mod privileges;

@@ -3,13 +3,13 @@
 //! Reactions to a clock or an event are measured on an idle and on a loaded machine, in windows that alternate between
 //! Punctual and its peers, so that whatever the machine does meanwhile affects both.
 
-mod across;
 mod cyclictest;
 mod delays;
 mod edges;
 mod events;
 mod inversion;
 mod locking;
+mod partitions;
 mod pulses;
 mod switching;
 mod timers;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual::sync::TimedQueue;
 
-use super::{Contender, across, alternate, row};
+use super::{Contender, alternate, partitions, row};
 use crate::model::Quantity;
 use crate::peers::Semaphore;
 use crate::published::{self, Rtic};
@@ -241,8 +241,8 @@ fn two_cpus(session: &mut Session<'_>) {
         }
     };
     let contenders = vec![
-        Contender::new(own, Unit::Ticks, with_line(across::sleeping)),
-        Contender::new(polled, Unit::Ticks, with_line(across::polling)),
+        Contender::new(own, Unit::Ticks, with_line(partitions::sleeping)),
+        Contender::new(polled, Unit::Ticks, with_line(partitions::polling)),
         Contender::new(sync, Unit::Ticks, with_line(|r, until, cpus, stop| Ok(queues(r, until, cpus, stop)))),
         Contender::new(
             posix,

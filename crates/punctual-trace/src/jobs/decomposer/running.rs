@@ -156,7 +156,7 @@ impl Decomposer {
         let recorded = &self.config.recorded;
         let calls = parent.is_some_and(|parent| parent.calls || recorded.has_calls_of(parent.tid));
         // Whoever had the TID before is gone.
-        let life = self.threads.born(slot);
+        let life = self.threads.created(slot);
         let thread = self.threads.at(slot);
         (thread.descends, thread.marks, thread.calls) = (descends, false, calls);
         thread.open.take_if(|open| open.is_idle());

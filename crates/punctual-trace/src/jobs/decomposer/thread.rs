@@ -268,7 +268,7 @@ impl Threads {
     }
 
     /// A thread has been created in this slot; returns how many with jobs had its number before.
-    pub(super) fn born(&mut self, slot: u32) -> u32 {
+    pub(super) fn created(&mut self, slot: u32) -> u32 {
         let thread = self.at(slot);
         let (tid, unended) = (thread.tid, thread.open.is_some());
         if self.ended.remove(&tid) || unended {

@@ -1,0 +1,325 @@
+//! The dispatch in the epilogue of an interrupt: a handler that comes before or after any access of the interrupted thread to the
+//! partition's word, as that thread and on its stack, while another CPU spawns.
+//!
+//! loom knows no interrupts. So the word is one that looks for a raised line around each of its operations, and if there is one
+//! calls the handler there. What raises it is another thread, so loom tries every place. The handler does what the bare port of `punctual`
+//! does.
+#![cfg(loom)]
+
+mod loom_support;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use loom_support::{Arena, check, current, level};
+use punctual_core::{CurrentWorker, Instant, Level, Partition, Port, WordCell, Worker};
+
+loom::thread_local! {
+    /// What interrupts the calling thread, if anything can.
+    static LINE: Cell<Option<&'static Line>> = Cell::new(None);
+}
+
+/// An interrupt of the one CPU of a partition.
+struct Line {
+    raised: AtomicBool,
+    handler: Box<dyn Fn()>,
+}
+
+// SAFETY: all threads of an execution are one of the operating system's, and the handler is called by one of them alone.
+unsafe impl Sync for Line {}
+
+impl Line {
+    /// Not by a store, which loom may order before what a swap has read already.
+    fn raise(&self) {
+        self.raised.swap(true, Ordering::AcqRel);
+    }
+}
+
+/// Where an interrupt can come.
+fn point() {
+    let line = LINE.with(Cell::get);
+    if let Some(line) = line
+        && line.raised.swap(false, Ordering::AcqRel)
+    {
+        masked(|| (line.handler)());
+    }
+}
+
+/// Runs `f` with interrupts masked.
+fn masked(f: impl FnOnce()) {
+    let line = LINE.with(Cell::take);
+    f();
+    LINE.with(|mine| mine.set(line));
+}
+
+/// Runs `f` with the interrupts of `line` unmasked, in the handler.
+fn unmasked(line: &'static Line, f: impl FnOnce()) {
+    LINE.with(|mine| mine.set(Some(line)));
+    f();
+    LINE.with(|mine| mine.set(None));
+}
+
+#[derive(Debug)]
+struct Word(AtomicU64);
+
+fn between<R>(operation: impl FnOnce() -> R) -> R {
+    point();
+    let result = operation();
+    point();
+    result
+}
+
+// SAFETY: it is an atomic, around which other operations on it may take place.
+unsafe impl WordCell for Word {
+    fn empty() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    fn load(&self, order: Ordering) -> u64 {
+        between(|| self.0.load(order))
+    }
+
+    fn swap(&self, from: u64, to: u64, order: Ordering) -> Result<(), u64> {
+        between(|| self.0.compare_exchange(from, to, order, Ordering::Relaxed).map(drop))
+    }
+
+    fn fetch_and(&self, bits: u64, order: Ordering) -> u64 {
+        between(|| self.0.fetch_and(bits, order))
+    }
+
+    fn fetch_or(&self, bits: u64, order: Ordering) -> u64 {
+        between(|| self.0.fetch_or(bits, order))
+    }
+
+    fn fetch_sub(&self, number: u64, order: Ordering) -> u64 {
+        between(|| self.0.fetch_sub(number, order))
+    }
+
+    unsafe fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// The CPU of the partition. Whoever wakes from elsewhere raises the interrupt; its own thread has no need to.
+#[derive(Default)]
+struct Cpu {
+    line: std::sync::OnceLock<&'static Line>,
+}
+
+loom::thread_local! {
+    static IS_HOME: Cell<bool> = Cell::new(false);
+}
+
+impl Port for Cpu {
+    type Word = Word;
+
+    fn now(&self) -> Instant {
+        Instant::from_ticks(0)
+    }
+
+    fn wake(&self, _: &Worker) {
+        if !IS_HOME.with(Cell::get) {
+            self.line.get().expect("it is connected").raise();
+        }
+    }
+
+    fn wait(&self, _: &Worker, _: Option<Instant>) {}
+
+    fn wait_while(&self, _: &punctual_core::sync::AtomicU32, _: u32) {
+        panic!("who runs jobs never waits for its turn");
+    }
+
+    fn wake_all(&self, _: &punctual_core::sync::AtomicU32) {}
+
+    fn boost(&self, _: &punctual_core::sync::AtomicU32) -> bool {
+        false
+    }
+
+    fn unboost(&self, _: &punctual_core::sync::AtomicU32) {}
+}
+
+/// What the jobs of a level share, in which an interrupt may come, too.
+struct Inside {
+    jobs: UnsafeCell<Vec<u32>>,
+    /// The jobs that have begun.
+    begun: AtomicU32,
+}
+
+// SAFETY: loom checks every access.
+unsafe impl Sync for Inside {}
+
+impl Inside {
+    fn new() -> Self {
+        Self { jobs: UnsafeCell::new(Vec::new()), begun: AtomicU32::new(0) }
+    }
+
+    fn enter(&self, node: u32) {
+        self.jobs.with_mut(|jobs| {
+            point();
+            self.begun.fetch_add(1, Ordering::Relaxed);
+            // SAFETY: `with_mut` panics if there is another access.
+            unsafe { (*jobs).push(node) };
+        });
+    }
+
+    fn jobs(&self) -> Vec<u32> {
+        // SAFETY: as above.
+        self.jobs.with(|jobs| unsafe { (*jobs).clone() })
+    }
+}
+
+type Part = Partition<Cpu>;
+
+/// A partition of levels 1 and 2 with one thread, what the jobs of level 2 are in, and the interrupt, whose handler runs or queues node
+/// 0 of level 2 if it is the device's.
+struct Model {
+    partition: &'static Part,
+    me: CurrentWorker,
+    levels: [&'static Level; 2],
+    inside: [&'static Inside; 2],
+    device: &'static AtomicBool,
+    line: &'static Line,
+}
+
+impl Model {
+    fn new(arena: &Arena) -> Self {
+        let worker: &'static Worker = arena.put(Worker::new(0));
+        let me = current(worker);
+        me.enter(1, true);
+        // SAFETY: no other thread runs jobs.
+        unsafe { me.set_alone() };
+        let place: &'static std::sync::OnceLock<&'static Part> = arena.put(std::sync::OnceLock::new());
+        let inside: [&'static Inside; 2] = [0, 1].map(|_| arena.put(Inside::new()));
+        let workers: [&'static Worker; 2] = [1, 2].map(|base| arena.put(Worker::new(base)));
+        let levels = [1, 2].map(|number: u8| {
+            let inside = inside[number as usize - 1];
+            level(arena, number, workers[number as usize - 1], 2, move |me, node| {
+                inside.enter(node);
+                // A job may raise its level, for which it has to hold what it runs at.
+                place.get().expect("it is there").at_top_level(current(me), || {});
+            })
+        });
+        let list: &'static Vec<&'static Level> = arena.put(levels.to_vec());
+        let all: &'static Vec<&'static Worker> = arena.put(vec![worker, workers[0], workers[1]]);
+        // SAFETY: there is one partition, with these workers and levels.
+        let partition: &'static Part = arena.put(unsafe { Partition::new(Cpu::default(), list, all) });
+        place.set(partition).ok().expect("it is set once");
+        let device: &'static AtomicBool = arena.put(AtomicBool::new(false));
+        let connected: &'static std::sync::OnceLock<&'static Line> = arena.put(std::sync::OnceLock::new());
+        let handler = move || {
+            handle(
+                connected.get().expect("it is set"),
+                partition,
+                current(worker),
+                levels[1],
+                inside[1],
+                device,
+            )
+        };
+        let line = arena.put(Line { raised: AtomicBool::new(false), handler: Box::new(handler) });
+        connected.set(line).ok().expect("it is set once");
+        partition.port().line.set(line).ok().expect("it is set once");
+        IS_HOME.with(|is| is.set(true));
+        LINE.with(|mine| mine.set(Some(line)));
+        Self { partition, me, levels, inside, device, line }
+    }
+
+    /// What a job of level `number` does that spawns `node` of the other level, as a call.
+    fn spawn(&self, number: u8, node: u32) {
+        let level = self.levels[number as usize - 1];
+        let (partition, me, inside) = (self.partition, self.me, self.inside[number as usize - 1]);
+        // SAFETY: the level is the partition's, and the preemption is finished after those that come in it.
+        match unsafe { partition.preempt(me, level) } {
+            Some(preemption) => {
+                inside.enter(node);
+                partition.at_top_level(me, || {});
+                preemption.finish(None);
+            }
+            // SAFETY: the level is the partition's, and the node is this thread's.
+            None => unsafe { partition.spawn(me, level, node) },
+        }
+    }
+
+    /// The end: whatever is still raised comes, and then nothing is left.
+    fn ended(&self, jobs: [&[u32]; 2]) {
+        point();
+        LINE.with(Cell::take);
+        let word = self.partition.snapshot();
+        assert!(!word.must_serve(), "a level is ready and free, and was not served: {word:?}");
+        assert_eq!(
+            (word.level(), self.me.level(), self.me.running()),
+            (0, 0, 0),
+            "what was occupied is vacated"
+        );
+        for (inside, wanted) in self.inside.iter().zip(jobs) {
+            let mut ran = inside.jobs();
+            ran.sort_unstable();
+            assert_eq!(ran, wanted, "each job runs once");
+        }
+    }
+}
+
+/// What the handler of the bare port does: see `bare/bound.rs` and `bare/interrupt.rs` there.
+fn handle(
+    line: &'static Line,
+    partition: &'static Part,
+    me: CurrentWorker,
+    high: &'static Level,
+    inside: &'static Inside,
+    device: &'static AtomicBool,
+) {
+    if device.swap(false, Ordering::AcqRel) {
+        // SAFETY: the caller stands for the handler, and what it has interrupted goes on when this returns.
+        match unsafe { partition.preempt_by_interrupt(me, high) } {
+            Some(preemption) => unmasked(line, || {
+                inside.enter(0);
+                partition.at_top_level(me, || {});
+                preemption.finish(None);
+            }),
+            // SAFETY: the level is the partition's, and the node is the device's.
+            None => unsafe { partition.spawn_from_outside(high, 0) },
+        }
+    }
+    if partition.snapshot().must_serve() {
+        unmasked(line, || partition.serve(me, None));
+    }
+}
+
+/// A device that interrupts once.
+fn device(model: &Rc<Model>) -> loom::thread::JoinHandle<()> {
+    let (device, line) = (model.device, model.line);
+    loom::thread::spawn(move || {
+        device.swap(true, Ordering::AcqRel);
+        line.raise();
+    })
+}
+
+#[test]
+fn a_handler_comes_in_the_midst_of_spawns_and_locks() {
+    check(3, |arena| {
+        let model = Rc::new(Model::new(arena));
+        let device = device(&model);
+        // A job of the lower level, in which one of the higher is spawned in a critical section, so that it waits.
+        model.spawn(1, 0);
+        model.partition.at_top_level(model.me, || model.spawn(2, 1));
+        device.join().unwrap();
+        model.ended([&[0], &[0, 1]]);
+    });
+}
+
+#[test]
+fn another_cpu_spawns_while_a_handler_dispatches() {
+    check(2, |arena| {
+        let model = Rc::new(Model::new(arena));
+        let device = device(&model);
+        let (partition, level) = (model.partition, model.levels[1]);
+        // SAFETY: the level is the partition's, and the node is the other CPU's.
+        let other = loom::thread::spawn(move || unsafe { partition.spawn_from_outside(level, 1) });
+        model.spawn(1, 0);
+        device.join().unwrap();
+        other.join().unwrap();
+        model.ended([&[0], &[0, 1]]);
+    });
+}

@@ -128,8 +128,10 @@ fn waited(job: &Job, observer: &Observer, latency: &Latency) -> Option<(u16, See
     let is_displaced = job.jitter_causes.iter().any(|cause| match cause.actor {
         Actor::Thread(other) => {
             let has_raised = || latency.raised(other).is_some_and(|since| since <= job.start);
-            let is_above = || observer.priorities.own(other).is_none_or(|own| own <= job.priority);
-            other != 0 && (is_above() || has_raised())
+            let priorities = &observer.priorities;
+            let is_above = || priorities.own(other).is_none_or(|own| own <= job.priority);
+            let was_above = || priorities.was_not_below(other, job.priority, woken);
+            other != 0 && (is_above() || was_above() || has_raised())
         }
         Actor::Irq(_) | Actor::Vector(_) | Actor::Softirq(_) => false,
         _ => true,

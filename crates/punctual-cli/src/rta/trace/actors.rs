@@ -15,9 +15,16 @@ struct Priority {
     inherited: Option<i32>,
 }
 
+/// Of how many real-time priorities of a thread it is known when it ran with them last.
+const RAN: usize = 8;
+
 /// Priorities of threads.
 #[derive(Debug, Default)]
-pub(crate) struct Priorities(HashMap<Tid, Priority>);
+pub(crate) struct Priorities {
+    threads: HashMap<Tid, Priority>,
+    /// Until when a thread last ran with a priority of its own, if that is real time.
+    ran: HashMap<Tid, Vec<(i32, u64)>>,
+}
 
 /// What a stretch in which a job did not run counts as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,11 +41,15 @@ impl Priorities {
         match event.kind {
             Kind::Waking { task, .. } | Kind::Wakeup { task, .. } => self.shows(task),
             Kind::Switch { from, to, .. } => {
+                // It may have changed its priority since it was switched to.
+                self.has_run(from.id, event.time);
                 self.shows(from);
+                self.has_run(from.id, event.time);
                 self.shows(to);
             }
             Kind::Inherit { task, old, new } => {
-                let known = self.0.entry(task).or_insert(Priority { own: old.max(new), inherited: None });
+                let known =
+                    self.threads.entry(task).or_insert(Priority { own: old.max(new), inherited: None });
                 known.inherited = (new < known.own).then_some(new);
             }
             _ => {}
@@ -46,10 +57,11 @@ impl Priorities {
     }
 
     fn shows(&mut self, Task { id, priority }: Task) {
-        if self.0.len() >= MAX_THREADS && !self.0.contains_key(&id) {
-            self.0.clear();
+        if self.threads.len() >= MAX_THREADS && !self.threads.contains_key(&id) {
+            self.threads.clear();
+            self.ran.clear();
         }
-        let known = self.0.entry(id).or_insert(Priority { own: priority, inherited: None });
+        let known = self.threads.entry(id).or_insert(Priority { own: priority, inherited: None });
         if known.inherited != Some(priority) {
             *known = Priority { own: priority, inherited: None };
         }
@@ -57,7 +69,28 @@ impl Priorities {
 
     /// The thread's own priority, without what it has inherited.
     pub(crate) fn own(&self, thread: Tid) -> Option<i32> {
-        self.0.get(&thread).map(|known| known.own)
+        self.threads.get(&thread).map(|known| known.own)
+    }
+
+    fn has_run(&mut self, thread: Tid, until: u64) {
+        let Some(own) = self.own(thread).filter(|&own| own < 100 && thread != 0) else { return };
+        let ran = self.ran.entry(thread).or_default();
+        match ran.iter_mut().find(|(priority, _)| *priority == own) {
+            Some(known) => known.1 = until,
+            None => {
+                if ran.len() >= RAN {
+                    ran.sort_unstable_by_key(|&(_, until)| until);
+                    ran.remove(0);
+                }
+                ran.push((own, until));
+            }
+        }
+    }
+
+    /// Whether a thread has run with a priority of its own that is not below this one, and not only before `since`.
+    pub(crate) fn was_not_below(&self, thread: Tid, priority: i32, since: u64) -> bool {
+        let mut ran = self.ran.get(&thread).into_iter().flatten();
+        ran.any(|&(own, until)| own <= priority && until >= since)
     }
 
     /// Sorts those who kept a thread of this priority from running.
@@ -84,10 +117,29 @@ impl Priorities {
 
 #[cfg(test)]
 mod tests {
+    use punctual_trace::event::SwitchOut;
+
     use super::*;
 
     fn event(kind: Kind) -> Event {
         Event { time: 0, cpu: 0, by: 0, kind }
+    }
+
+    #[test]
+    fn remembers_with_which_priority_a_thread_ran() {
+        let mut priorities = Priorities::default();
+        let thread = |id, priority| Task { id, priority };
+        let mut switch = |time, from, to| {
+            let kind = Kind::Switch { from, reason: SwitchOut::Runnable, to };
+            priorities.see(&Event { time, ..event(kind) });
+        };
+        switch(100, thread(0, 120), thread(7, 59));
+        // It has given its priority back in the meantime.
+        switch(200, thread(7, 120), thread(8, 98));
+        assert_eq!(priorities.own(7), Some(120));
+        assert!(priorities.was_not_below(7, 98, 200) && priorities.was_not_below(7, 59, 150));
+        assert!(!priorities.was_not_below(7, 98, 201) && !priorities.was_not_below(7, 58, 150));
+        assert!(!priorities.was_not_below(8, 98, 0), "it has not been switched from yet");
     }
 
     #[test]
@@ -98,7 +150,7 @@ mod tests {
         priorities.see(&event(Kind::Inherit { task: 7, old: 60, new: 50 }));
         priorities.see(&event(Kind::Switch {
             from: task(50),
-            reason: punctual_trace::event::SwitchOut::Runnable,
+            reason: SwitchOut::Runnable,
             to: Task { id: 0, priority: 120 },
         }));
         assert_eq!(priorities.own(7), Some(60));

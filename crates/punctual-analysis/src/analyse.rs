@@ -49,9 +49,12 @@ fn with_releases_of_callers(system: &System) -> Option<System> {
     let is =
         |at: usize| system.tasks[at].is_only_spawned && system.tasks[at].arrivals.is_some() && spawned(at);
     let tasks: Vec<usize> = (0..system.tasks.len()).filter(|&at| is(at)).collect();
+    if tasks.is_empty() {
+        return None;
+    }
     let mut system = system.clone();
     tasks.iter().for_each(|&at| system.tasks[at].arrivals = None);
-    (!tasks.is_empty()).then_some(system)
+    Some(system)
 }
 
 /// Bounds every task by its own releases, or those of its callers if it has none.

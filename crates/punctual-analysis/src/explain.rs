@@ -151,8 +151,11 @@ pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
         NoBound::Overload { tasks, utilisation, supply } => {
             let names: Vec<String> = tasks.iter().map(of).collect();
             let (need, there) = (utilisation.as_f64() * 100.0, supply.as_f64() * 100.0);
+            let verb = if names.len() == 1 { "needs" } else { "need" };
             let names = listed(&names);
-            format!("`{name}` has no bound: {names} need {need:.1} % of the CPU, and there are {there:.1} %.")
+            format!(
+                "`{name}` has no bound: {names} {verb} {need:.1} % of the CPU, and there are {there:.1} %."
+            )
         }
         NoBound::DependsOn(other) => format!("`{name}` has no bound, since {} has none.", of(other)),
         NoBound::NoArrivals => {

@@ -287,6 +287,9 @@ pub(crate) fn releases(
         system.tasks.iter().enumerate().map(own).collect();
     // Each pass resolves at least the tasks whose spawners are resolved; who spawns itself never is.
     for _ in 0..system.tasks.len() {
+        if known.iter().all(Option::is_some) {
+            break;
+        }
         for at in 0..system.tasks.len() {
             if known[at].is_none() {
                 known[at] = inherited(system, responses, ends, &known, at);

@@ -375,6 +375,9 @@ impl<'a> Round<'a> {
     /// nothing then. Not said where somebody waits in the middle of a job.
     fn callers_from_below(self, at: usize) -> Option<Vec<usize>> {
         let Task { partition, level, .. } = self.system.tasks[at];
+        if !self.rivals.releases[at].iter().flatten().any(Release::is_spawned) {
+            return None;
+        }
         let waits = |task: &Task| task.partition == partition && task.suspension.is_some();
         if self.partition(at).executor != Executor::Preemptive || self.system.tasks.iter().any(waits) {
             return None;

@@ -22,5 +22,5 @@ pub(crate) fn lateness(task: &Task, response: &Result<Nanos, NoBound>) -> Nanos 
 /// Whether a job of this task, or of a peer, waits.
 pub(crate) fn waits(system: &System, task: &Task) -> bool {
     let is_peer = |other: &&Task| other.partition == task.partition && other.level == task.level;
-    system.tasks.iter().filter(is_peer).any(|peer| peer.suspension.is_some())
+    system.tasks.iter().any(|peer| peer.suspension.is_some() && is_peer(&peer))
 }

@@ -17,6 +17,8 @@ use punctual_report::svg::{Anchor, Mark, fitted};
 use super::text;
 
 const STYLE: &str = "\
+figure { overflow-x: auto; }
+figure svg { min-width: 44rem; }
 svg .own { fill: var(--bar); }
 svg .above { fill: var(--muted); opacity: 0.55; }
 svg .blocking { fill: var(--fault); opacity: 0.7; }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crate::chart::{Plot, Size};
-use crate::format::{format_count, format_nanos};
+use crate::format::{format_counted, format_nanos};
 use crate::scale::{Log, decade_of_counts, decade_of_time, decades};
 use crate::svg::Mark;
 
@@ -72,7 +72,7 @@ impl Histogram {
         plot.y_axis("jobs", counts.map(|exponent| (y.at(at(exponent)), decade_of_counts(exponent))));
         let mut bar = |from: f64, to: f64, count: u64, what: &str| {
             let (at, size) = ((from + 0.5, y.at(count as f64)), (to - from - 1.0).max(1.0));
-            let mark = Mark::titled(format!("{} jobs: {what}", format_count(count))).data("n", count);
+            let mark = Mark::titled(format!("{}: {what}", format_counted(count, "job"))).data("n", count);
             plot.svg.rect(class, at, (size, bottom - at.1), &mark);
         };
         if zeros > 0 {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use punctual_report::format::{format_clock, format_count};
+use punctual_report::format::{format_clock, format_count, format_counted};
 use punctual_report::text::wrapped;
 use punctual_trace::chains::{Chain, Finder};
 use punctual_trace::explain;
@@ -138,7 +138,7 @@ pub(crate) fn text(chains: &Chains, names: &Names) -> String {
     for (tasks, chain) in chains.iter() {
         let stages = stage_names(tasks, chain, names);
         let mut head =
-            format!("\nchain {}, {} crossings", stages.join(" → "), format_count(chain.latency().count));
+            format!("\nchain {}, {}", stages.join(" → "), format_counted(chain.latency().count, "crossing"));
         for (count, what) in [
             (chain.flawed(), "with flawed jobs left out"),
             (chain.unmatched(), "jobs of the last task not woken along it"),

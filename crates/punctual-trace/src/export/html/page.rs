@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use punctual_report::format::format_count;
+use punctual_report::format::format_counted;
 use punctual_report::page::note;
 use punctual_report::svg::fitted;
 use punctual_report::table::{Cell, Column, Table};
@@ -99,8 +99,9 @@ fn overview(report: &Report<'_>, shown: &[&TaskStats], others: &[&TaskStats], ou
         );
     }
     if report.left_out > 0 {
-        let jobs = format_count(report.left_out);
-        *out += &note(&format!("{jobs} jobs of further tasks are in no figure: there were too many tasks."));
+        let (jobs, are) =
+            (format_counted(report.left_out, "job"), if report.left_out == 1 { "is" } else { "are" });
+        *out += &note(&format!("{jobs} of further tasks {are} in no figure: there were too many tasks."));
     }
     *out += "</section>\n";
 }

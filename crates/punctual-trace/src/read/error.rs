@@ -54,9 +54,9 @@ pub enum ReadError {
     Truncated {
         /// The file.
         file: Arc<str>,
-        /// The offset of its end, in bytes.
+        /// The offset from which on something is missing, in bytes; beyond its end if that is missing as a whole.
         offset: u64,
-        /// The part that is cut off.
+        /// The part that is cut off or missing.
         what: String,
     },
     /// The file contradicts itself.
@@ -166,7 +166,7 @@ impl fmt::Display for ReadError {
             Self::Unsupported { file, offset, what } => write!(f, "{file}: byte {offset}: {what}"),
             Self::Truncated { file, offset, what } => write!(
                 f,
-                "{file}: the file ends at byte {offset}, in {what}; copy it again, or use what there is: all events \
+                "{file}: the file is cut off: at byte {offset} it lacks {what}; copy it again, or use what there is: all events \
                  before are in order"
             ),
             Self::Corrupt { file, offset, problem } => {

@@ -60,6 +60,7 @@ pub(crate) fn run(Options { directory, seeds, seed }: &Options) -> Result {
     for what in &missing {
         eprintln!("MISSING: {what}");
     }
+    let own = recompute::Own::record()?;
     let mut test = cargo::command();
     test.args([
         "test",
@@ -76,7 +77,7 @@ pub(crate) fn run(Options { directory, seeds, seed }: &Options) -> Result {
         "--nocapture",
     ]);
     succeed(test.env(PLACE, &place))?;
-    recompute::run(&place)?;
+    recompute::run(&place, own)?;
     match missing.len() {
         0 => Ok(()),
         // What was checked is right, but it is not what was asked for.

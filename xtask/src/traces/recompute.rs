@@ -27,37 +27,56 @@ const WORST: [&str; 2] = ["--worst", "2"];
 /// What Perfetto's schema is in, and what reads it.
 const SCHEMA: &str = "from perfetto.protos.perfetto.trace import perfetto_trace_pb2";
 
-/// Computes the jobs of all recordings in the directory once more, and those of some that are made now, where that can be done.
-pub(super) fn run(place: &Path) -> Result {
-    let punctual = build()?;
+/// Our command, and what it has recorded here, if that can be done.
+pub(super) struct Own {
+    punctual: PathBuf,
+    recordings: Vec<PathBuf>,
+}
+
+impl Own {
+    /// Records. The tests take the first recording from this place, too.
+    pub(super) fn record() -> Result<Self> {
+        let punctual = build()?;
+        let scratch = scratch()?;
+        let mut recordings = Vec::new();
+        for (name, options) in OWN {
+            let own = scratch.join(name).with_extension("dat");
+            // One of another time would be taken for that of this run.
+            if own.exists() {
+                fs::remove_file(&own)?;
+            }
+            let mut record = Command::new(&punctual);
+            record.args(["trace", "record"]).args(options).arg("-o").arg(&own);
+            record.arg("--").arg(&punctual).args(LOAD);
+            match record.stdin(Stdio::null()).stdout(Stdio::null()).status()?.success() {
+                true => recordings.push(own),
+                false => eprintln!(
+                    "SKIPPED: nothing is recorded here, so only recordings of others are computed once more"
+                ),
+            }
+        }
+        Ok(Self { punctual, recordings })
+    }
+}
+
+fn scratch() -> Result<PathBuf> {
     let scratch = cargo::target_dir().join("traces/recompute");
     fs::create_dir_all(&scratch)?;
+    Ok(scratch)
+}
+
+/// Computes the jobs of all recordings in the directory once more, and those of our own.
+pub(super) fn run(place: &Path, own: Own) -> Result {
+    let scratch = scratch()?;
     let mut recordings: Vec<PathBuf> =
         fs::read_dir(place)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
     recordings.retain(|path| path.extension() == Some(OsStr::new("dat")));
     recordings.sort();
-    for (name, options) in OWN {
-        let own = scratch.join(name).with_extension("dat");
-        let mut record = Command::new(&punctual);
-        record
-            .args(["trace", "record"])
-            .args(options)
-            .arg("-o")
-            .arg(&own)
-            .arg("--")
-            .arg(&punctual)
-            .args(LOAD);
-        match record.stdin(Stdio::null()).stdout(Stdio::null()).status()?.success() {
-            true => recordings.push(own),
-            false => eprintln!(
-                "SKIPPED: nothing is recorded here, so only recordings of others are computed once more"
-            ),
-        }
-    }
+    recordings.extend(own.recordings);
     let python = python();
     let mut wrong = Vec::new();
     for recording in &recordings {
-        if !agrees(&punctual, recording, &scratch, python.as_deref())? {
+        if !agrees(&own.punctual, recording, &scratch, python.as_deref())? {
             wrong.push(recording.display().to_string());
         }
     }

@@ -239,6 +239,14 @@ impl Recorded {
         self
     }
 
+    /// The same if no thread waits for a lock by a futex call, so that calls that are not recorded hide nothing: see
+    /// [`FutexWaits::Suspend`](crate::jobs::FutexWaits::Suspend).
+    #[must_use]
+    pub fn without_futex_locks(mut self) -> Self {
+        self.calls = Calls::All;
+        self.with(Source::Futexes)
+    }
+
     /// What both have, where those of `other` have numbers of threads higher by that.
     pub(crate) fn and(mut self, other: &Self, higher: Tid) -> Self {
         self.kinds &= other.kinds;
@@ -301,12 +309,14 @@ impl Recorded {
         }
         if !self.has(Source::Futexes) {
             let meaning = "a wait for a lock of the program looks like the end of a job, so R, W and I are at least what \
-                           is shown, B too, and SS and C are unknown";
+                           is shown, B too, SS and C are unknown, and R and J too where a thread or a timer woke it; \
+                           --futex suspend says that there are no such waits";
             add("futex calls", meaning);
         } else if self.calls_of_some() {
             add(
                 "system calls of threads that were not traced",
-                "their R, W, B and I are at least what is shown, and their SS and C unknown",
+                "their R, W, B and I are at least what is shown, their SS and C unknown, and R and J too where a thread or a \
+                 timer woke them; --futex suspend says that they wait for no locks that way",
             );
         }
         if !self.has(Source::Contention) {

@@ -11,7 +11,7 @@ use punctual_trace::event::SwitchOut::{Gone, Runnable, Sleeping};
 use punctual_trace::event::{Event, Kind, Task};
 use punctual_trace::explain;
 use punctual_trace::export::json;
-use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, Job};
+use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, FutexWaits, Job};
 use punctual_trace::names::Names;
 use punctual_trace::recorded::{Recorded, Source};
 use support::{IDLE, Script, jobs, of, task};
@@ -246,6 +246,39 @@ fn does_not_take_the_rest_of_a_job_for_a_whole_one() {
     assert_eq!((rest.window, rest.execution), (Bounds::AtLeast(390), Bounds::Unknown));
 }
 
+/// A wait for a lock can end because it has lasted long enough: then a timer wakes the thread, as it does for the next job.
+#[test]
+fn does_not_take_the_end_of_a_timeout_for_a_release() {
+    let timer = 0xbeef;
+    let (mut s, recorded) = (Script::new(), Recorded::all().without(Source::Futexes));
+    s.waking(100, 0, HIGH, 0).switch(110, 0, Runnable, HIGH).at(
+        290,
+        0,
+        Kind::TimerStart { timer, expires: 480 },
+    );
+    s.switch(300, 0, Sleeping, IDLE);
+    s.at(490, 0, Kind::VectorEntry { vector: 236 }).at(495, 0, Kind::TimerExpire { timer, now: 494 });
+    s.waking(500, 0, HIGH, 0).at(501, 0, Kind::TimerExpired { timer }).at(
+        502,
+        0,
+        Kind::VectorExit { vector: 236 },
+    );
+    s.switch(510, 0, Runnable, HIGH).switch(900, 0, Gone, IDLE);
+    let rest = |config: Config| of(&s.jobs(Config { monotonic: true, ..config }), 7)[1].clone();
+
+    let job = rest(Config { recorded: recorded.clone(), ..Config::default() });
+    assert_eq!((job.response, job.jitter), (Bounds::Unknown, Bounds::Unknown));
+    assert_eq!((job.window, job.execution), (Bounds::AtLeast(390), Bounds::Unknown));
+    let said = explain::job(&job, &Names::new()).join("\n");
+    assert!(said.contains("it may be the rest of a job"), "{said}");
+
+    // Whoever knows that there are no such waits can say so.
+    let job = rest(Config { recorded, futex: FutexWaits::Suspend, ..Config::default() });
+    assert_eq!((job.response, job.window), (Bounds::Exact(420), Bounds::Exact(390)));
+    // And where the calls are recorded, there was none.
+    assert_eq!(rest(Config::default()).response, Bounds::Exact(420));
+}
+
 #[test]
 fn does_not_take_unrecorded_interrupts_for_none() {
     let mut s = Script::new();
@@ -301,6 +334,18 @@ fn knows_whose_calls_are_recorded() {
     };
     // The calls of thread 7 show that they are recorded.
     assert!(matches!(found(""), [Some(Bounds::Exact(_)), _]), "{:?}", found(""));
+    // Also if it has no job yet when it makes one.
+    let (mut running, number) = (Script::new(), 230);
+    running
+        .switch(10, 0, Runnable, HIGH)
+        .at(20, 0, Kind::SyscallEnter { number })
+        .switch(30, 0, Sleeping, LOW);
+    running.waking(100, 0, HIGH, 0).switch(110, 0, Runnable, HIGH).switch(300, 0, Sleeping, LOW);
+    let recorded = Recorded::declared(&text(""));
+    assert_eq!(
+        of(&running.jobs(Config { recorded, ..Config::default() }), 7)[0].response,
+        Bounds::Exact(200)
+    );
     let mut low = Script::new();
     low.waking(100, 0, LOW, 0).switch(110, 0, Runnable, LOW).switch(300, 0, Sleeping, IDLE);
     for (threads, exact) in [("", false), (" 9", true)] {

@@ -5,6 +5,7 @@ mod support;
 use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
 use punctual_trace::event::{Kind, Task};
 use punctual_trace::jobs::{Actor, Bounds, Cause, Config, Flaw, Job};
+use punctual_trace::recorded::Recorded;
 use punctual_trace::stats::Watch;
 use support::{IDLE, Script, jobs, task};
 
@@ -43,6 +44,19 @@ fn nest() -> Script {
     s.at(280, 0, Kind::IrqEntry { irq: 5 }).at(290, 0, Kind::IrqExit { irq: 5 });
     s.at(300, 0, end(1)).switch(310, 0, Sleeping, IDLE);
     s
+}
+
+/// Of a thread whose calls are recorded, as a recording of a command declares, that holds for the jobs that its jobs call, too.
+#[test]
+fn knows_waits_of_called_jobs_as_those_of_their_callers() {
+    let recorded = Recorded::declared(
+        "sched:sched_switch\nsched:sched_waking\nlock:contention_begin\nlock:contention_end\n\
+         syscalls:sys_enter_futex\nsyscalls:sys_exit_futex\ncalls of 7\n",
+    );
+    let jobs = nest().jobs(Config { recorded, ..config() });
+    for task in [1, 2, 3] {
+        assert_eq!(of(&jobs, task)[0].blocking, Bounds::Exact(0), "task {task}");
+    }
 }
 
 #[test]

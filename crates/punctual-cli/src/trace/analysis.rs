@@ -231,6 +231,14 @@ impl Analyzer {
     }
 }
 
+/// What a recording can tell with what the command line says of futexes.
+pub(crate) fn told(arguments: &Analysis, recorded: &Recorded) -> Recorded {
+    match arguments.futex {
+        Futex::Suspend => recorded.clone().without_futex_locks(),
+        _ => recorded.clone(),
+    }
+}
+
 /// The tasks and threads named on the command line; if none, all.
 struct TaskFilter {
     tasks: Vec<String>,

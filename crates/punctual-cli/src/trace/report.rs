@@ -12,7 +12,7 @@ use punctual_trace::jobs::{Counters, Select};
 use punctual_trace::read::Trace;
 use punctual_trace::recorded::{Recorded, Source};
 
-use super::analysis::Analyzer;
+use super::analysis::{Analyzer, told};
 use super::args::Report;
 use super::chains::{self, Chains};
 use super::outputs::Outputs;
@@ -31,6 +31,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let select = Select { marked: true, ..Select::real_time() };
     let monotonic = trace.clock() == "mono";
     let recorded = trace.recorded()?;
+    let told = told(&arguments.analysis, &recorded);
     let wanted = (outputs.want_segments(), outputs.want_worst());
     let analyzer_of = |chains| {
         let known = (monotonic, recorded.clone());
@@ -62,7 +63,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
         let mut about = About::of(&trace, &arguments.trace.display().to_string());
         about.absent.extend_from_slice(events.incomplete());
         about.notes = problems;
-        (about.recorded, about.skipped) = (recorded.clone(), skipped.clone());
+        (about.recorded, about.skipped) = (told.clone(), skipped.clone());
         about
     });
     let is_printed = outputs.is_printed();
@@ -76,7 +77,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     }
     let counters = analyzer.watch().counters();
     losses(&trace, &counters);
-    let missing = text::missing(&recorded, counters.events, &skipped);
+    let missing = text::missing(&told, counters.events, &skipped);
     if !is_printed {
         print(&head(&arguments.trace, &trace, &counters, span));
         print(&window.map_or(String::new(), part));

@@ -10,7 +10,7 @@ use punctual_trace::jobs::Select;
 use punctual_trace::record::{self, Live, LiveError};
 
 use super::alarm::Alarms;
-use super::analysis::Analyzer;
+use super::analysis::{Analyzer, told};
 use super::args::{Source, Watch};
 use super::chains::Chains;
 use super::child::{HeldChild, Running};
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
         Chains::default(),
     );
     let mut lines = Lines::new(arguments);
-    lines.missing(live.recorded())?;
+    lines.missing(&told(analysis, live.recorded()))?;
     analyzer.max_response(arguments.max_response);
     let child = held.map(HeldChild::go).transpose()?;
     let session = Session {

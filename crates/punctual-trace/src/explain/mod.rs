@@ -94,6 +94,7 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
     ));
     let ending = match job.window {
         _ if job.flaw == Some(Flaw::Cut) => "",
+        Bounds::AtLeast(_) if may_be_rest(job) => ", unless it is part of a job that slept for a lock",
         Bounds::AtLeast(_) => ", unless it slept for a lock then and went on",
         _ => "",
     };
@@ -114,8 +115,7 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
     sentences.push(format!("B: {} {of_response}: {}.", value(job.blocking), wait::all(job, names)));
     let displaced = match job.interference {
         Bounds::Exact(0) => "displaced by nobody".into(),
-        Bounds::Unknown if job.flaw == Some(Flaw::Cut) => "nothing is known to have displaced it".into(),
-        Bounds::Unknown => "what displaced it was not recorded".into(),
+        Bounds::Unknown => "nothing is known to have displaced it".into(),
         _ => format!("displaced by {}", causes(&job.interference_causes, names)),
     };
     sentences.push(format!("I: {} {of_response}: {displaced}.", value(job.interference)));
@@ -242,8 +242,16 @@ fn response(job: &Job, names: &Names) -> String {
     format!("{took} from {from} {to}")
 }
 
+/// Whether what looks like the release may have ended a wait for a lock.
+fn may_be_rest(job: &Job) -> bool {
+    job.jitter == Bounds::Unknown && job.released.is_some()
+}
+
 fn jitter(job: &Job, names: &Names) -> String {
     match job.jitter {
+        Bounds::Unknown if may_be_rest(job) => {
+            return "it may be the rest of a job that slept for a lock".into();
+        }
         Bounds::Unknown => return "nothing in the trace shows the release".into(),
         Bounds::Exact(0) => return "it ran at once".into(),
         _ => {}

@@ -67,7 +67,7 @@ pub enum FutexWaits {
     /// and Rust say "contended". Waits on condition variables and semaphores are suspensions: right for threads that
     /// wait for their next job on one of those.
     MutexesBlock,
-    /// None: all of them are suspensions.
+    /// None: all of them are suspensions. So it does not matter either whether calls are recorded.
     Suspend,
 }
 

@@ -46,8 +46,8 @@ impl Known {
 /// What is certain of a job.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Certain {
-    /// That it ended there, rather than slept for a lock and continued.
-    pub(super) end: bool,
+    /// That it began and ended there, rather than slept for a lock in between.
+    pub(super) whole: bool,
     /// All of its waits for locks.
     pub(super) locks: bool,
     /// All handlers that displaced it.

@@ -45,8 +45,8 @@ def left_out(job):
     return None
 
 
-def released(trace, job, wake, known_calls):
-    """The bounds of J, and the columns that tell of the release."""
+def released(trace, job, wake, rest):
+    """The bounds of J, and the columns that tell of the release. What may be the rest of a job has none of its own."""
     start = int(job["start_ns"])
     if wake is None:
         return UNKNOWN, {"released_by": "unseen", "released_min_ns": None, "woken_ns": None}
@@ -58,7 +58,7 @@ def released(trace, job, wake, known_calls):
         "woken_ns": wake.time,
     }
     jitter = Bounds(max(start - most, 0), max(start - least, 0))
-    if not known_calls and wake.by_thread:
+    if rest:
         return UNKNOWN, columns
     return (Bounds(jitter.least, None) if wake.late else jitter), columns
 
@@ -71,13 +71,15 @@ def recompute(trace, job, carried):
     if at == len(runs) or runs[at].start != start:
         raise Mistake("it does not start there")
     carried.at = at
+    known_windows = carried.knows_windows()
     walk = Walk(trace, thread, runs, at, end, carried)
     if walk.end != end:
         raise Mistake("it does not end there")
     known_calls = trace.knows_calls(thread, job["name"], end)
     wake = trace.wakes.get((thread, start))
-    jitter, columns = released(trace, job, wake, known_calls)
-    terms, likely = walk.terms(trace, jitter, known_calls, wake is not None and wake.by_thread)
+    rest = (thread, start) in trace.after_lock or (not known_calls and wake is not None and wake.from_wait)
+    jitter, columns = released(trace, job, wake, rest)
+    terms, likely = walk.terms(trace, jitter, known_calls, rest)
     for term, bounds in terms.items():
         columns[f"{term}_min_ns"], columns[f"{term}_max_ns"] = bounds
     if walk.unsure:
@@ -86,7 +88,7 @@ def recompute(trace, job, carried):
     columns["first_cpu"], columns["last_cpu"] = walk.own[0].cpu, walk.own[-1].cpu
     columns["preemptions"], columns["blockings"] = walk.preemptions, len(walk.waits)
     columns["longest_blocking_ns"] = max((end - begun for begun, end in walk.waits), default=None)
-    if all(len(seen) == 8 for seen in carried.seen.values()) or not carried.unsure:
+    if known_windows:
         columns["ss_likely_ns"] = likely
     delayed, displaced = Counter(), Counter()
     if wake:
@@ -145,11 +147,13 @@ def main():
 
     for job in sorted(jobs, key=lambda job: int(job["start_ns"])):
         reason = left_out(job)
+        key = (job["sort"], job["id"])
         if reason:
             without[reason] += 1
+            carried[key].forget()
             continue
         label = f"{job['name']}/{job['id']} at {job['start_ns']}"
-        thread = carried[job["id"]]
+        thread = carried[key]
         try:
             if job["sort"] in ("thread", "irq-thread"):
                 columns, terms, causes = recompute(trace, job, thread)

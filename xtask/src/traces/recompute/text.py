@@ -38,7 +38,8 @@ SAME_CLOCK = 10**9
 
 Run = namedtuple("Run", "start end cpu state")
 Mark = namedtuple("Mark", "time kind what", defaults=[None])
-Wake = namedtuple("Wake", "time by due late by_thread cpu ready", defaults=[None])
+# `from_wait`: another thread or a timer did it, which may be how a wait for a lock ends.
+Wake = namedtuple("Wake", "time by due late from_wait cpu ready", defaults=[None])
 # What a handler came to: when it ended, how long others displaced it, its waits, and when the first timer in it was due.
 Handled = namedtuple("Handled", "end displaced waits due clean")
 
@@ -96,6 +97,9 @@ class Trace:
         self.conditions = set()
         self.cpu = defaultdict(Cpu)
         self.early, self.pending, self.awake = {}, {}, set()
+        self.in_futex, self.contends = set(), set()  # threads that wait for a lock in a call, or for one of the kernel
+        self.asleep_for_lock = set()
+        self.after_lock = set()  # by thread and the beginning of a run: before it, it slept for a lock
         for thread in recorded.calls_of or ():
             self.has_calls[thread] = 0
         for line in lines:
@@ -151,11 +155,15 @@ class Trace:
                 cpu.frames[-1].contends(LOCK.match(rest)[1], time, event.endswith("begin"))
             elif recorded.contention and cpu.running in (None, thread):
                 flags = FLAGS.search(rest)
-                marks.append(Mark(time, event, (LOCK.match(rest)[1], flags and spins(flags[1]))))
+                spinning = flags and spins(flags[1])
+                marks.append(Mark(time, event, (LOCK.match(rest)[1], spinning)))
+                update(self.contends, thread, event.endswith("begin") and not spinning)
         elif event.startswith("sys_"):
             self.has_calls.setdefault(thread, time)
             if "futex" in event and recorded.futexes:
-                marks.append(Mark(time, "futex_exit") if "exit" in event else Mark(time, "futex_enter", self.futex(rest)))
+                waits = None if "exit" in event else self.futex(rest)
+                marks.append(Mark(time, "futex_exit") if "exit" in event else Mark(time, "futex_enter", waits))
+                update(self.in_futex, thread, waits)
             else:
                 marks.append(Mark(time, "call"))
         elif self.is_handler(event):
@@ -189,6 +197,12 @@ class Trace:
         self.pending.pop(before, None)
         if state == "R":
             self.early.pop(before, None)
+        if state != "R":
+            waits = state == "D" or before in self.in_futex or before in self.contends
+            update(self.asleep_for_lock, before, waits and state != "X")
+        if after in self.asleep_for_lock:
+            self.asleep_for_lock.remove(after)
+            self.after_lock.add((after, time))
         cpu.left = before
         cpu.running, cpu.since, cpu.frames, cpu.firing = after, time, [], None
         if after in self.parked:
@@ -220,7 +234,9 @@ class Trace:
             may_be_timer = not recorded.handlers or bool(SOFTIRQ_THREAD.match(self.comm.get(thread, "")))
         timer = cpu.firing or (not recorded.timers and may_be_timer)
         late = by != "new" and (not recorded.wakings or bool(timer))
-        return Wake(time, by, due, late and not due, by != "new" and not cpu.frames and thread != 0, cpu.number)
+        by_thread = not cpu.frames and thread != 0
+        from_wait = by != "new" and (by_thread or bool(timer))
+        return Wake(time, by, due, late and not due, from_wait, cpu.number)
 
     def occupants(self, thread, start, end, number):
         """How long other threads had the CPU for which a thread waited: this one at first, or the one that it was woken for."""
@@ -274,6 +290,10 @@ class Trace:
             return True
         since = self.has_calls.get(thread)
         return recorded.futexes and (recorded.calls_of is None or (since is not None and since <= time))
+
+
+def update(members, one, belongs):
+    (members.add if belongs else members.discard)(one)
 
 
 class Cpu:

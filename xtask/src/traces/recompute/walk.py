@@ -29,6 +29,10 @@ class Thread:
         self.unsure = False
         self.at = 0
 
+    def knows_windows(self):
+        """Whether these are the last ones whatever went before."""
+        return not self.unsure or all(len(seen) == 8 for seen in self.seen.values())
+
     def forget(self):
         self.seen = {"entry": [], "exit": []}
         self.unsure, self.interrupted = True, None
@@ -204,21 +208,21 @@ class Walk:
         sums.maybe_exit += window if leaving else 0
         sums.maybe += window
 
-    def terms(self, trace, released, known_calls, by_thread):
-        """All terms, and what goes with them. What another thread woke may be the rest of a job, after a wait for a lock."""
+    def terms(self, trace, released, known_calls, rest):
+        """All terms, and what goes with them. It may be the rest of a job, after a wait for a lock."""
         recorded, sums = trace.recorded, self.sums
         length = self.end - self.own[0].start
-        ended = known_calls or not (self.slept or by_thread)
+        whole = not rest and (known_calls or not self.slept)
         locks = known_calls and recorded.contention and not self.spun
         handlers, wakeups = recorded.handlers, True
         every = locks and handlers
-        terms = {"w": Bounds(length, length if ended else None)}
+        terms = {"w": Bounds(length, length if whole else None)}
         terms["j"] = released
         terms["r"] = plus(released, terms["w"])
         terms["i"], terms["b"] = at_least(sums.interference), at_least(sums.blocking)
         terms |= dict.fromkeys(("ss", "ss_entry", "ss_exit", "c"), UNKNOWN)
         likely = None
-        if ended:
+        if whole:
             executed = length - sums.blocking - sums.interference - sums.entry - sums.exit - sums.maybe
 
             def between(certain, maybe):

@@ -63,6 +63,8 @@ def response(job, cpu_of_waker):
 def jitter(job):
     term = job["terms"]["J"]
     if term["min_ns"] is None:
+        if job["released_ns"] is not None:
+            return "it may be the rest of a job that slept for a lock"
         return "nothing in the trace shows the release"
     if term["min_ns"] == term["max_ns"] == 0:
         return "it ran at once"
@@ -177,6 +179,8 @@ def sentences(job, cpu_of_waker):
     entering, leaving = bounds(terms["SS_entry"]), bounds(terms["SS_exit"])
     said.append(f"SS: {likely(terms['SS'])} {of}: in the scheduler, {entering} entering and {leaving} leaving{moves}.")
     unless = ", unless it slept for a lock then and went on" if terms["W"]["max_ns"] is None else ""
+    if unless and terms["J"]["min_ns"] is None and job["released_ns"] is not None:
+        unless = ", unless it is part of a job that slept for a lock"
     moved = f", moved {repeated(job['migrations'])}" if job["migrations"] else ""
     first, last = job["first_cpu"], job["last_cpu"]
     said.append(f"W: {bounds(terms['W'])} {of}: from its first run on CPU {first} to its end on CPU {last}{moved}{unless}.")
@@ -185,7 +189,7 @@ def sentences(job, cpu_of_waker):
     if interference["min_ns"] == interference["max_ns"] == 0:
         displaced = "displaced by nobody"
     elif interference["min_ns"] is None:
-        displaced = "what displaced it was not recorded"
+        displaced = "nothing is known to have displaced it"
     else:
         displaced = f"displaced by {causes(job['interference_causes'])}"
     said.append(f"I: {bounds(interference)} {of}: {displaced}.")

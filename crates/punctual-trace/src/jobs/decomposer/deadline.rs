@@ -285,7 +285,7 @@ impl Decomposer {
         if thread.state == State::Asleep {
             let actor = self.cpu(event.cpu).handler().unwrap_or(Actor::Thread(event.by));
             let waker = Waker { actor, thread: event.by, cpu: event.cpu, time: event.time };
-            let wake = Wake { waker, nominal: due, by: ReleasedBy::Budget, late: false };
+            let wake = Wake { waker, nominal: due, by: ReleasedBy::Budget, late: false, timer: true };
             return self.wake(event.time, slot, wake, cpu, sink);
         }
         thread.history.push(event.time, (State::Ready, cpu));

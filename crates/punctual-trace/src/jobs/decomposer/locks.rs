@@ -18,8 +18,10 @@ impl Decomposer {
             FutexWaits::Suspend => false,
         });
         let thread = self.threads.at(slot);
+        thread.calls = true;
         thread.in_lock = role.is_some();
         thread.futex_entered = true;
+        thread.futex_blocks = blocks;
         thread.boosted_holder = None;
         if let Some(open) = thread.open.as_mut() {
             open.has_calls();
@@ -33,7 +35,7 @@ impl Decomposer {
     pub(super) fn futex_exit(&mut self, event: &Event) {
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
-        thread.in_lock = false;
+        (thread.calls, thread.in_lock, thread.futex_blocks) = (true, false, false);
         thread.boosted_holder = None;
         let entered = std::mem::take(&mut thread.futex_entered);
         let Some(open) = thread.open.as_mut() else { return };
@@ -61,8 +63,10 @@ impl Decomposer {
         let thread = self.threads.at(slot);
         thread.boosted_holder = None;
         thread.in_lock = true;
+        let target = WaitTarget::Lock { address: lock, flags };
+        thread.contends = !target.may_spin();
         if let Some(open) = thread.open.as_mut() {
-            open.contends(event.time, WaitTarget::Lock { address: lock, flags });
+            open.contends(event.time, target);
         }
     }
 
@@ -75,7 +79,7 @@ impl Decomposer {
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
         // A lock contended inside a futex call is acquired before the call returns.
-        thread.in_lock = thread.futex_entered;
+        (thread.in_lock, thread.contends) = (thread.futex_entered, false);
         let Some(open) = thread.open.as_mut() else { return };
         match open.waits_for_lock(lock) {
             Some(true) => self.end_wait(event.time, slot),

@@ -7,7 +7,6 @@
 
 use super::{Decomposer, Sink};
 use crate::event::Event;
-use crate::jobs::cause::Actor;
 use crate::jobs::config::Release;
 use crate::jobs::job::Flaw;
 use crate::jobs::open_job::OpenJob;
@@ -40,11 +39,12 @@ impl Decomposer {
             if thread.callers.len() >= MAX_NESTED {
                 return open.flaw(Flaw::Contradiction);
             }
-            let mut fresh = OpenJob::new(Actor::Thread(thread.tid), thread.kind, &self.config);
-            fresh.lives_after(thread.life);
-            thread.callers.push(std::mem::replace(&mut **open, fresh));
+            let called = Box::new(self.open_job(slot));
+            let thread = self.threads.at(slot);
+            thread.callers.extend(thread.open.replace(called).map(|caller| *caller));
         }
-        if let Some(Some(cpu)) = self.cpus.get(usize::from(event.cpu)) {
+        let open = self.threads.at(slot).open.as_mut();
+        if let (Some(Some(cpu)), Some(open)) = (self.cpus.get(usize::from(event.cpu)), open) {
             open.start_marked(event, task, nominal, priority, &cpu.occupants);
         }
     }

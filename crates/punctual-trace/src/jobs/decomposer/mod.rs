@@ -208,12 +208,7 @@ impl Decomposer {
             | Kind::YieldExit
             | Kind::SyscallExit { .. }
             | Kind::FutexEnter { .. }
-            | Kind::FutexExit { .. } => {
-                self.with_running(event, |open| {
-                    open.has_calls();
-                    open.outside_scheduler(time);
-                });
-            }
+            | Kind::FutexExit { .. } => self.call(event),
             Kind::ScheduleEnter => self.with_running(event, |open| open.scheduler_entered(time)),
             Kind::ScheduleExit => self.with_running(event, |open| open.scheduler_left(time)),
             Kind::JobStart { task, released } => self.job_start(event, task, released, sink),

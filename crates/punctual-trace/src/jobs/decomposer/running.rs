@@ -7,6 +7,7 @@ use super::cpu::Cpu;
 use super::thread::Thread;
 use crate::event::{Event, Kind};
 use crate::jobs::cause::Actor;
+use crate::jobs::config::FutexWaits;
 use crate::jobs::history::State;
 use crate::jobs::job::Flaw;
 use crate::jobs::open_job::OpenJob;
@@ -88,6 +89,18 @@ impl Decomposer {
         }
     }
 
+    /// The thread that caused the event enters or leaves a system call, so its calls are recorded, and it is outside the scheduler.
+    #[inline]
+    pub(super) fn call(&mut self, event: &Event) {
+        let Some(slot) = self.running(event) else { return };
+        let thread = self.threads.at(slot);
+        thread.calls = true;
+        if let Some(open) = thread.open.as_mut() {
+            open.has_calls();
+            open.outside_scheduler(event.time);
+        }
+    }
+
     /// Whether jobs of this thread are wanted; if so, it has an [`OpenJob`].
     #[inline]
     pub(super) fn want(&mut self, slot: u32) -> bool {
@@ -104,26 +117,31 @@ impl Decomposer {
         if !self.is_among(slot) {
             return false;
         }
-        let thread = self.threads.at(slot);
-        let actor = Actor::Thread(thread.tid);
-        let mut open = Box::new(OpenJob::new(actor, thread.kind, &self.config));
-        open.lives_after(thread.life);
-        open.reserves(self.budgets.of(thread.tid));
-        if thread.kernel {
-            open.makes_no_calls();
-        }
-        if self.config.recorded.has_calls_of(thread.tid) || thread.calls {
-            open.has_calls();
-        }
+        let mut open = Box::new(self.open_job(slot));
+        open.reserves(self.budgets.of(self.threads.at(slot).tid));
         if self.counters.gaps > 0 {
             // Its first wake-up may have been in a gap.
             open.flaw(Flaw::Lost);
         }
-        thread.open = Some(open);
+        self.threads.at(slot).open = Some(open);
         if !self.wanted.contains(&slot) {
             self.wanted.push(slot);
         }
         true
+    }
+
+    /// What is to become a job of this thread.
+    pub(super) fn open_job(&self, slot: u32) -> OpenJob {
+        let thread = self.threads.get_slot(slot);
+        let mut open = OpenJob::new(Actor::Thread(thread.tid), thread.kind, &self.config);
+        open.lives_after(thread.life);
+        if thread.kernel || self.config.futex == FutexWaits::Suspend {
+            open.waits_for_no_futex();
+        }
+        if thread.calls || self.config.recorded.has_calls_of(thread.tid) {
+            open.has_calls();
+        }
+        open
     }
 
     /// Whether a job that is released now is wanted: of a thread that only its priority chooses, if it has that.
@@ -159,6 +177,7 @@ impl Decomposer {
         let life = self.threads.created(slot);
         let thread = self.threads.at(slot);
         (thread.descends, thread.marks, thread.calls) = (descends, false, calls);
+        thread.continues = false;
         thread.open.take_if(|open| open.is_idle());
         if let Some(open) = thread.open.as_mut() {
             open.lives_after(life);

@@ -4,6 +4,7 @@ use super::thread::Wait;
 use super::{Decomposer, Sink};
 use crate::event::{Event, SwitchOut, Task};
 use crate::jobs::cause::Actor;
+use crate::jobs::config::Suspension;
 use crate::jobs::history::State;
 use crate::jobs::job::Flaw;
 
@@ -97,6 +98,13 @@ impl Decomposer {
             }
         }
         let thread = self.threads.at(slot);
+        // Whatever it does after such a sleep, it has begun before: with nobody looking.
+        thread.continues = state == State::Asleep
+            && thread.open.as_ref().is_none_or(|open| open.is_idle())
+            && (thread.futex_blocks
+                || thread.contends
+                || reason == SwitchOut::Uninterruptible
+                || suspension == Suspension::IsCounted);
         if let Some(mut open) = thread.open.take() {
             if open.switched_out(event, reason, (known, thread.marks), suspension) {
                 self.hand_out(&mut open, time, event.cpu, sink);
@@ -135,12 +143,15 @@ impl Decomposer {
         let moved = was == State::Ready && thread.cpu != event.cpu;
         thread.set_state(time, State::Running, event.cpu);
         let parked = thread.parked.take();
-        let own = thread.softirqs;
+        let (own, continues) = (thread.softirqs, std::mem::take(&mut thread.continues));
         let priority = thread.priority;
         let mut ends_wait = false;
         if let (Some(open), Some(Some(cpu))) = (thread.open.as_mut(), self.cpus.get(usize::from(event.cpu))) {
             if unseen {
                 open.release_unseen(time, priority);
+                if continues {
+                    open.goes_on_unseen();
+                }
             }
             if self.gaps > 0 {
                 open.flaw(Flaw::Lost);

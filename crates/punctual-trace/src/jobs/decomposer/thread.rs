@@ -58,7 +58,7 @@ pub(super) struct Thread {
     pub(super) descends: bool,
     /// Is a kernel thread, which makes no system calls.
     pub(super) kernel: bool,
-    /// Was started by a thread whose system calls are recorded; so its own are, too.
+    /// Its system calls are recorded: it has made one, or was started by a thread of which they are.
     pub(super) calls: bool,
     pub(super) kind: JobKind,
     /// Exists to run softirqs: they are its own execution.
@@ -71,6 +71,11 @@ pub(super) struct Thread {
     pub(super) in_lock: bool,
     /// Is in any futex call.
     pub(super) futex_entered: bool,
+    /// Is in one that waits for a lock, so that its sleep would be part of a job; and the same for a lock of the kernel.
+    pub(super) futex_blocks: bool,
+    pub(super) contends: bool,
+    /// Sleeps in the middle of a job whose beginning was not seen.
+    pub(super) continues: bool,
     /// Who got this thread's priority as it went to wait.
     pub(super) boosted_holder: Option<Tid>,
     /// If it is known to be one under SCHED_DEADLINE.
@@ -111,6 +116,9 @@ impl Thread {
             early: None,
             in_lock: false,
             futex_entered: false,
+            futex_blocks: false,
+            contends: false,
+            continues: false,
             boosted_holder: None,
             deadline: None,
             yields: false,

@@ -114,7 +114,7 @@ impl Decomposer {
         let timer = firing.is_some() || (!self.known.timers && self.may_be_timer(actor));
         let late = by != ReleasedBy::New && (!self.known.wakings || (timer && self.nominal()));
         let waker = Waker { actor, thread: event.by, cpu: event.cpu, time: event.time };
-        Wake { waker, nominal, by, late }
+        Wake { waker, nominal, by, late, timer }
     }
 
     fn nominal(&self) -> bool {
@@ -136,6 +136,7 @@ impl Decomposer {
         let (since, was) = (thread.since, thread.state);
         thread.set_state(time, State::Ready, target);
         thread.early = None;
+        let continues = std::mem::take(&mut thread.continues);
         if was == State::Asleep {
             self.wait_over(time, slot, since, wake.waker.actor);
         }
@@ -154,6 +155,9 @@ impl Decomposer {
         // A job that goes on is woken, another only if it is wanted.
         if wanted || open.is_active() {
             open.woken(time, &wake, priority, self.config.release);
+            if continues {
+                open.goes_on_unseen();
+            }
         }
         if self.gaps > 0 {
             open.flaw(Flaw::Lost);

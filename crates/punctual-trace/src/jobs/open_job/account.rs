@@ -110,8 +110,8 @@ impl Sums {
         job.likely_overhead = None;
         job.interference = Bounds::at_least(self.interference);
         job.blocking = Bounds::at_least(self.blocking);
-        if !certain.end {
-            // The rest of the job was not seen, and the last part of this may have been on the way to a lock.
+        if !certain.whole {
+            // The rest of the job is not known, and the last part of this may have been on the way to a lock.
             (job.overhead, job.overhead_entry, job.overhead_exit) = Default::default();
             job.execution = Bounds::Unknown;
             return;

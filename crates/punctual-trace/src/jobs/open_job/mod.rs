@@ -28,6 +28,8 @@ pub(super) struct Wake {
     pub(super) by: ReleasedBy,
     /// Whether it may have been due earlier.
     pub(super) late: bool,
+    /// Whether a timer's expiry did it, or may have done it.
+    pub(super) timer: bool,
 }
 
 /// How far a job has come.
@@ -78,8 +80,10 @@ pub(super) struct OpenJob {
     slept: bool,
     /// Whether it may have continued after its end, and whether it may have begun before its release.
     unsure: (bool, bool),
-    /// Whether another thread woke its thread, as one that hands over a lock does.
-    by_thread: bool,
+    /// Whether what woke its thread may have ended a wait for a lock: another thread, which may have handed it over, or a timer.
+    from_wait: bool,
+    /// Whether its thread went into its last sleep to go on with a job whose beginning was not seen.
+    continues: bool,
     /// Whether the thread, or a handler that was not recorded, spun for a lock.
     spun: bool,
     /// What its thread has reserved.
@@ -111,7 +115,8 @@ impl OpenJob {
             late: false,
             slept: false,
             unsure: (false, false),
-            by_thread: false,
+            from_wait: false,
+            continues: false,
             spun: false,
             reservation: None,
             segments: SegmentTrack::new(config.segments),
@@ -171,7 +176,8 @@ impl OpenJob {
         self.segments.begin(time);
         (self.stage, self.side) = (Stage::Released, SchedulerSide::Out);
         (self.futex, self.wait) = (None, None);
-        (self.late, self.slept, self.by_thread, self.spun) = (false, false, false, false);
+        (self.late, self.slept, self.from_wait, self.spun) = (false, false, false, false);
+        self.continues = false;
         // A job that may have continued may do so in this one.
         self.unsure = (false, self.unsure.0);
         self.boosted_holders.clear();
@@ -182,8 +188,8 @@ impl OpenJob {
         self.job.life = lives;
     }
 
-    /// Its thread is a kernel thread.
-    pub(super) fn makes_no_calls(&mut self) {
+    /// Its thread waits for no futex, or for none that is a lock, so calls that are not recorded hide nothing.
+    pub(super) fn waits_for_no_futex(&mut self) {
         (self.known.futexes, self.calls) = (true, true);
     }
 
@@ -225,8 +231,14 @@ impl OpenJob {
         self.job.released_by = if by_timer { ReleasedBy::Timer } else { wake.by };
         (self.job.woken, self.job.waker) = (Some(released), Some(wake.waker));
         self.late = wake.late && nominal.is_none();
-        let threads = !matches!(wake.by, ReleasedBy::New | ReleasedBy::Budget);
-        self.by_thread = threads && matches!(wake.waker.actor, Actor::Thread(tid) if tid != 0);
+        let woken = !matches!(wake.by, ReleasedBy::New | ReleasedBy::Budget);
+        let by_thread = matches!(wake.waker.actor, Actor::Thread(tid) if tid != 0);
+        self.from_wait = woken && (by_thread || wake.timer);
+    }
+
+    /// The job that has just been released is the rest of one whose beginning was not seen, after a wait for a lock.
+    pub(super) fn goes_on_unseen(&mut self) {
+        self.continues = true;
     }
 
     /// Its thread gets a CPU without having been seen to wake: there is a job, but its release is unknown.
@@ -357,11 +369,11 @@ impl OpenJob {
         if !woken || nominal.is_some_and(|nominal| nominal > self.job.start) {
             return false;
         }
-        self.job.task = Some(task);
+        (self.job.task, self.continues) = (Some(task), false);
         if let Some(nominal) = nominal {
             self.job.released = Some((nominal, nominal));
             self.job.released_by = ReleasedBy::Mark;
-            (self.late, self.by_thread) = (false, false);
+            (self.late, self.from_wait) = (false, false);
             self.segments.released(&mut self.job.segments, nominal);
         }
         true
@@ -466,19 +478,19 @@ impl OpenJob {
         (job.number, job.end, job.last_cpu) = (number, time.max(job.start), cpu);
         let window = job.end - job.start;
         let calls = self.known.futexes && (self.calls || !self.known.calls_of_some);
+        // What another thread or a timer woke may be the rest of a job, after a wait for a lock, and so has no certain beginning.
+        let rest = self.continues || self.unsure.1 || (!calls && self.from_wait);
         let certain = Certain {
-            // What another thread woke may be the rest of a job, after a wait for a lock, and so has no certain beginning.
-            end: (calls || !(self.slept || self.by_thread)) && !self.unsure.0,
+            whole: !rest && (calls || !self.slept) && !self.unsure.0,
             locks: calls && self.known.contention && !self.spun,
             handlers: self.known.handlers(),
             wakeups: self.known.wakeups || sums.suspended == 0,
         };
-        job.window = if certain.end { Bounds::Exact(window) } else { Bounds::AtLeast(window) };
+        job.window = if certain.whole { Bounds::Exact(window) } else { Bounds::AtLeast(window) };
         job.jitter = job.released.map_or(Bounds::Unknown, |(lo, hi)| {
             Bounds::between(job.start.saturating_sub(hi), job.start.saturating_sub(lo))
         });
-        if (!calls && self.by_thread) || self.unsure.1 {
-            // It may be the rest of an earlier job, after a wait for a lock.
+        if rest {
             job.jitter = Bounds::Unknown;
         } else if self.late {
             job.jitter = Bounds::AtLeast(job.jitter.lo().unwrap_or(0));

@@ -109,6 +109,48 @@ fn says_what_is_not_in_recording_before_first_table() {
     assert!(!out.contains("futex calls: a wait"), "{out}");
 }
 
+/// A thread that is called otherwise at first, and a recording that loses events: its numbers are the same however it is chosen.
+#[test]
+fn says_the_same_of_a_task_however_it_is_chosen() {
+    let scratch = Scratch::new("chosen");
+    let directory = scratch.file("lossy.raw");
+    let (worker, other) = (task(7, 120), task(5, 120));
+    let mut script = Script::new();
+    script.at(500, 0, Kind::IrqEntry { irq: 1 }).at(600, 0, Kind::IrqExit { irq: 1 });
+    script.at(700, 1, Kind::IrqEntry { irq: 2 }).at(800, 1, Kind::IrqExit { irq: 2 });
+    for (job, before) in [true, true, false, false, false, false].into_iter().enumerate() {
+        let t = (job as u64 + 1) * 100_000;
+        script.waking(t, 0, worker, 0).switch(t + 3_000, 0, SwitchOut::Runnable, worker);
+        if before {
+            script.waking(t + 5_000, 0, other, 1).switch(t + 7_000, 1, SwitchOut::Runnable, other);
+            script.switch(t + 9_000, 1, SwitchOut::Sleeping, IDLE);
+        }
+        script.switch(t + 20_000 + job as u64, 0, SwitchOut::Sleeping, IDLE);
+        if job == 1 || job == 3 {
+            script.at(t + 50_000, 1, Kind::Lost { count: 9 });
+            script.at(t + 60_000, 1, Kind::IrqEntry { irq: 2 }).at(t + 61_000, 1, Kind::IrqExit { irq: 2 });
+        }
+    }
+    let mut synthetic = Synthetic::create(&directory).unwrap();
+    for event in &script.events {
+        synthetic.name(7, if event.time < 290_000 { "sh" } else { "worker" });
+        synthetic.push(event).unwrap();
+    }
+    synthetic.finish().unwrap();
+    dat::write(&directory, &scratch.file("lossy.dat")).unwrap();
+    let table = |choice: &[&str]| {
+        let (out, _, code) = report(&scratch.0, &[&["lossy.dat"], choice].concat());
+        assert_eq!(code, 0, "{out}");
+        let is_of = |part: &&str| part.contains("worker/7, ") && part.contains("  R  response");
+        out.split("\n\n").find(is_of).unwrap_or_else(|| panic!("{choice:?}: {out}")).trim_end().to_owned()
+    };
+    let all = table(&["--all"]);
+    assert!(all.contains("flawed"), "{all}");
+    for choice in [["--task", "worker"], ["--task", "wor*"], ["--task", "7"], ["--task", "worker/7"]] {
+        assert_eq!(table(&choice), all, "{choice:?}");
+    }
+}
+
 #[test]
 fn writes_lines_and_columns_as_documented() {
     let scratch = Scratch::new("schema");

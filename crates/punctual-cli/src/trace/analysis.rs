@@ -26,7 +26,7 @@ pub(crate) struct Analyzer {
 }
 
 impl Analyzer {
-    /// Selects jobs by the command line, or else by `otherwise`, whose `among` applies in either case. Keeps at least `keep` of
+    /// Selects jobs by the command line, or else by `otherwise`, whose `tids` and `among` apply in either case. Keeps at least `keep` of
     /// the longest jobs.
     pub(crate) fn new(
         arguments: &Analysis,
@@ -40,7 +40,7 @@ impl Analyzer {
         let select = match (arguments.all, filter.tasks.is_empty()) {
             (true, _) => Select { priorities: Some(i32::MIN..=i32::MAX), ..otherwise },
             (false, true) => otherwise,
-            (false, false) => Select { among: otherwise.among, ..filter.select() },
+            (false, false) => filter.select(otherwise),
         };
         let select = chains.select(select);
         let config = jobs::Config {
@@ -245,12 +245,14 @@ struct TaskFilter {
 }
 
 impl TaskFilter {
-    /// The threads that may run the jobs. Only marks show which thread runs a task of a Punctual app.
-    fn select(&self) -> Select {
+    /// The threads that may run the jobs, beside those of `known` numbers. Only marks show which thread runs a task of a Punctual
+    /// app.
+    fn select(&self, known: Select) -> Select {
         Select {
-            tids: self.tasks.iter().filter_map(|name| number(name)).collect(),
+            tids: self.tasks.iter().filter_map(|name| number(name)).chain(known.tids).collect(),
             names: self.tasks.iter().flat_map(|name| [kernel_name(name).to_owned(), name.clone()]).collect(),
             marked: true,
+            among: known.among,
             ..Select::default()
         }
     }

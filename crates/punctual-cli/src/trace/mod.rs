@@ -5,6 +5,7 @@ mod analysis;
 pub(crate) mod args;
 mod chains;
 mod child;
+mod chosen;
 mod convert;
 mod latency;
 mod lines;

@@ -15,6 +15,7 @@ use punctual_trace::recorded::{Recorded, Source};
 use super::analysis::{Analyzer, told};
 use super::args::Report;
 use super::chains::{self, Chains};
+use super::chosen;
 use super::outputs::Outputs;
 use super::reading::{Batch, Reading};
 use super::window::Window;
@@ -28,7 +29,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     damage.iter().for_each(|what| say!("warning: {what}"));
     let window = Window::of(arguments.from, arguments.to, arguments.last, &trace)?;
     let mut outputs = Outputs::open(arguments)?;
-    let select = Select { marked: true, ..Select::real_time() };
+    let select = Select { tids: chosen::threads(arguments, &trace)?, marked: true, ..Select::real_time() };
     let monotonic = trace.clock() == "mono";
     let recorded = trace.recorded()?;
     let told = told(&arguments.analysis, &recorded);

@@ -189,9 +189,7 @@ def main():
     # Tasks have room in the order of their first jobs.
     listed = list(dict.fromkeys(summary.task_of(job) for job in jobs))
     of_handlers = {summary.task_of(job) for job in jobs if job["sort"] not in ("thread", "irq-thread")}
-    # Of a task that an app names less is known when it is chosen: its threads are followed only from their first marks on.
-    others = [task for task in listed[MOST_TASKS:] if isinstance(task[0], int) or task in of_handlers]
-    for some in batches(others, MOST_TASKS // 4) if command else ():
+    for some in batches(listed[MOST_TASKS:], MOST_TASKS // 4) if command else ():
         chosen = sorted({str(task[0]) for task in some if task not in of_handlers})
         choice = [word for task in chosen for word in ("--task", task)]
         if of_handlers & set(some):

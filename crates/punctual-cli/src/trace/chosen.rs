@@ -1,0 +1,110 @@
+//! Which threads a command line means, found out before they are analysed: a thread has to be followed from its first event on,
+//! whatever it is called by then, or its jobs would depend on how it was chosen.
+
+use std::collections::BTreeSet;
+
+use punctual_trace::event::{Event, Kind, Tid};
+use punctual_trace::jobs::Actor;
+use punctual_trace::names::Names;
+use punctual_trace::read::Trace;
+
+use super::Failure;
+use super::analysis::{called, number};
+use super::args::Report;
+use super::names::NewNames;
+use super::parse::ChainOf;
+use super::reading::{Batch, Reading};
+
+/// The threads that are called as the command line says at some time, and those that run its tasks of Punctual apps. Reads the trace
+/// if names have to be looked up; what cannot be read is told when it is analysed.
+pub(crate) fn threads(arguments: &Report, trace: &Trace) -> Result<Vec<Tid>, Failure> {
+    let of_chains = arguments.chains.iter().filter_map(|chain| match chain {
+        ChainOf::Tasks(tasks) => Some(tasks),
+        ChainOf::Auto => None,
+    });
+    let tasks = arguments.analysis.tasks.iter().chain(of_chains.flatten());
+    let mut search = Search::new(tasks.filter(|task| number(task).is_none()).cloned().collect());
+    if search.tasks.is_empty() || arguments.analysis.all {
+        return Ok(Vec::new());
+    }
+    let events = trace.events()?;
+    std::thread::scope(|scope| {
+        let reading = Reading::start(scope, events)?;
+        while let Some(Batch { news, events, .. }) = reading.next() {
+            if let Some(news) = &news {
+                search.learn(news);
+            }
+            events.iter().for_each(|event| search.see(event));
+            reading.give_back(events);
+        }
+        Ok::<_, Failure>(())
+    })?;
+    Ok(search.found())
+}
+
+#[derive(Default)]
+struct Search {
+    /// What threads or tasks are called.
+    tasks: Vec<String>,
+    names: Names,
+    threads: BTreeSet<Tid>,
+    /// Which thread has marked jobs of which task. The names of tasks may come later.
+    marks: BTreeSet<(u16, Tid)>,
+}
+
+impl Search {
+    fn new(tasks: Vec<String>) -> Self {
+        Self { tasks, ..Self::default() }
+    }
+
+    fn means(&self, actor: Actor) -> bool {
+        self.tasks.iter().any(|task| called(actor, task, &self.names))
+    }
+
+    fn learn(&mut self, news: &NewNames) {
+        news.tasks.iter().for_each(|(task, name)| self.names.task(*task, name));
+        for (thread, name) in &news.threads {
+            self.names.thread(*thread, name);
+            if self.means(Actor::Thread(*thread)) {
+                self.threads.insert(*thread);
+            }
+        }
+    }
+
+    #[inline]
+    fn see(&mut self, event: &Event) {
+        if let Kind::JobStart { task, .. } = event.kind {
+            self.marks.insert((task, event.by));
+        }
+    }
+
+    fn found(self) -> Vec<Tid> {
+        let runs = self.marks.iter().filter(|mark| self.means(Actor::Task(mark.0))).map(|mark| mark.1);
+        let mut threads = self.threads.clone();
+        threads.extend(runs);
+        threads.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_threads_by_any_of_their_names_and_by_tasks_that_they_run() {
+        let mut search = Search::new(vec!["control".into(), "sample".into()]);
+        let named = |thread: Tid, name: &str| NewNames {
+            threads: vec![(thread, name.to_owned())],
+            ..NewNames::default()
+        };
+        search.learn(&named(7, "sh"));
+        search.learn(&named(7, "control"));
+        search.learn(&named(7, "after"));
+        search.learn(&named(8, "sh"));
+        for (by, task) in [(9, 1), (10, 2)] {
+            search.see(&Event { time: 1, cpu: 0, by, kind: Kind::JobStart { task, released: 0 } });
+        }
+        search.learn(&NewNames { tasks: vec![(2, "sample".into())], ..NewNames::default() });
+        assert_eq!(search.found(), [7, 10]);
+    }
+}

@@ -247,6 +247,7 @@ fn finds_names_of_events_in_lines() {
     for (line, event) in [
         ("          <idle>-0     [001]    76.402065: sched_wakeup:         x", Some("sched_wakeup")),
         (" a [003] b: c-1 [3]: -17  [000] d..1 26.5: print: ip: foo", Some("print")),
+        ("       trace-cmd-6973  [002]259445106948920: bprint:               x", Some("bprint")),
         ("cpus=2", None),
         ("CPU:1 [12 EVENTS DROPPED]", None),
     ] {

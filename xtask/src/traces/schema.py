@@ -15,7 +15,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
 SWITCH = re.compile(
-    r"-\d+\s+\[(\d+)\]\s+(?:\S+\s+)?(\d+)\.(\d{9}):\s+sched_switch:\s+.* prev_pid=(\d+) .* next_pid=(\d+) "
+    r"-\d+\s+\[(\d+)\]\s*(?:\S+\s+)?(?:(\d+)\.)?(\d+):\s+sched_switch:\s+.* prev_pid=(\d+) .* next_pid=(\d+) "
 )
 
 
@@ -104,7 +104,7 @@ def printed(path):
     with open(path, encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if match := SWITCH.search(line):
-                cpu, seconds, ns, before, after = map(int, match.groups())
+                cpu, seconds, ns, before, after = (int(number or 0) for number in match.groups())
                 found.append((seconds * 10**9 + ns, cpu, before, after))
     return found
 

@@ -38,7 +38,8 @@ pub(crate) fn event_of(line: &str) -> Option<&str> {
         let (time, rest) = rest.trim_start().split_once(": ")?;
         let time = time.rsplit(' ').next()?;
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let (seconds, fraction) = time.split_once('.')?;
+        // Of a file that does not name its clock, trace-cmd 3.1.6 now and then prints times in ns, right behind the CPU.
+        let (seconds, fraction) = time.split_once('.').unwrap_or((time, "0"));
         (is_number(cpu) && is_number(seconds) && is_number(fraction)).then_some(())?;
         rest.trim_start().split_once(':').map(|(name, _)| name)
     })

@@ -4,7 +4,8 @@ import bisect
 import re
 from collections import Counter, defaultdict, namedtuple
 
-LINE = re.compile(r"^.*?-(\d+)\s+\[(\d+)\]\s+(?:\S+\s+)?(\d+)\.(\d{9}):\s+(\w+):\s*(.*)$")
+# trace-cmd 3.1.6 prints times of one and the same file now and then without a point, in ns, if the file does not name its clock.
+LINE = re.compile(r"^.*?-(\d+)\s+\[(\d+)\]\s*(?:\S+\s+)?(?:(\d+)\.)?(\d+):\s+(\w+):\s*(.*)$")
 LOST = re.compile(r"^(?:\S+:)?\s*CPU:(\d+) \[.*EVENTS? DROPPED")
 SWITCH = re.compile(r"prev_comm=(.*) prev_pid=(\d+) prev_prio=-?\d+ prev_state=(\S+) ==> next_comm=(.*) next_pid=(\d+) next_prio=")
 WOKEN = re.compile(r"(?:^|\s)pid=(\d+) prio=(-?\d+)")
@@ -105,7 +106,7 @@ class Trace:
         for line in lines:
             if found := LINE.match(line):
                 thread, cpu = int(found[1]), int(found[2])
-                self.event(thread, cpu, int(found[3]) * 10**9 + int(found[4]), found[5], found[6])
+                self.event(thread, cpu, int(found[3] or 0) * 10**9 + int(found[4]), found[5], found[6])
             elif lost := LOST.match(line):
                 self.cpu[int(lost[1])].lost()
 
@@ -252,7 +253,7 @@ class Trace:
         while True:
             until = moves[at][0] if at < len(moves) and moves[at][0] < end else end
             occupied = self.occupied[number]
-            turn = max(bisect.bisect_right(occupied, (start, float("inf"))) - 1, 0)
+            turn = max(bisect.bisect_right(occupied, start, key=lambda since: since[0]) - 1, 0)
             while turn < len(occupied) and occupied[turn][0] < until:
                 after = occupied[turn + 1][0] if turn + 1 < len(occupied) else until
                 took[occupied[turn][1]] += max(min(after, until) - max(occupied[turn][0], start), 0)

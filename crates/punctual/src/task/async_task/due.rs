@@ -30,18 +30,18 @@ pub(super) fn during(level: u8, time: u64, f: impl FnOnce()) {
     f();
 }
 
-/// Whether what is woken by a job of `level` is woken by a timer.
+/// Whether what is woken by a job is woken by a timer; `level` tells that of the job.
 #[inline]
-pub(super) fn is_set(level: u8) -> bool {
+pub(super) fn is_set(level: impl FnOnce() -> u8) -> bool {
     match LEVEL.get() {
         0 => false,
-        of => cfg!(feature = "std") || of == level,
+        of => cfg!(feature = "std") || of == level(),
     }
 }
 
-/// When what is woken by a job of `level` was to be woken, in ns, if a timer wakes it. What that wakes in turn is woken now.
+/// When what is woken by a job was to be woken, in ns, if a timer wakes it. What that wakes in turn is woken now.
 #[inline]
-pub(super) fn take(level: u8) -> Option<u64> {
+pub(super) fn take(level: impl FnOnce() -> u8) -> Option<u64> {
     is_set(level).then(|| {
         LEVEL.set(0);
         TIME.get()

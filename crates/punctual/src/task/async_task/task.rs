@@ -228,7 +228,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     fn wake(&'static self) {
         if let Some(me) = current::worker_of(B::partition())
             && !B::PROFILE
-            && !due::is_set(me.running())
+            && !due::is_set(|| me.running())
             && self.poll_at_once(me)
         {
             return;
@@ -259,8 +259,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     fn wake_anyhow(&'static self) {
         let Some(_entry) = current::enter(B::runtime()) else { return };
         if self.activation.wake() {
-            let level = current::worker_of(B::partition()).map_or(0, |me| me.running());
-            self.release(due::take(level));
+            self.release(due::take(|| current::worker_of(B::partition()).map_or(0, |me| me.running())));
         }
     }
 

@@ -296,6 +296,10 @@ fn notes(old: &Run, new: &Run) -> Vec<String> {
     differs("the measured CPU", old.settings.cpu.to_string(), new.settings.cpu.to_string());
     differs("the load", old.settings.load.clone(), new.settings.load.clone());
     differs("samples", old.settings.samples.to_string(), new.settings.samples.to_string());
+    // What has to be known of its figures, which stand beside those of this run.
+    for note in old.machine.notes.iter().filter(|note| !new.machine.notes.contains(note)) {
+        notes.push(format!("Of the earlier run: {note}"));
+    }
     // Only for suites that both have run: a row that was not requested is not missing.
     let missing = |of: &Run, from: &Run| {
         let both = of.suites.iter().filter(|suite| from.suites.iter().any(|other| other.name == suite.name));

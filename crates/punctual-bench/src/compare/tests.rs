@@ -102,6 +102,15 @@ fn lists_differences_between_runs() {
 }
 
 #[test]
+fn says_what_has_to_be_known_of_the_figures_of_the_earlier_run() {
+    let mut old = run(vec![row("a", "Punctual", 10)]);
+    let new = old.clone();
+    old.machine.notes.push("a time is a number of instructions".into());
+    assert_eq!(Comparison::new(&old, &new).notes, ["Of the earlier run: a time is a number of instructions"]);
+    assert_eq!(Comparison::new(&old, &old).notes, [""; 0]);
+}
+
+#[test]
 fn round_trips_run_through_json() {
     let run = run(vec![row("a", "Punctual", 1234)]);
     let text = serde_json::to_string(&run).unwrap();

@@ -48,15 +48,15 @@ boards! {
     "raspi2b" "arm" raspi2b: "Raspberry Pi 2B",
         ram 0..0x2000_0000, devices 0x3F00_0000..0x4004_0000, uart 0x3F20_1000,
         interrupts by bcm2836: MINI_UART = 29, GPIO0 = 49, GPIO1 = 50, GPIO2 = 51, GPIO3 = 52, I2C = 53, SPI0 = 54,
-        UART0 = 57, SYSTEM_TIMER1 = 1, SYSTEM_TIMER3 = 3;
+        UART0 = 57, SYSTEM_TIMER0 = 0, SYSTEM_TIMER1 = 1, SYSTEM_TIMER2 = 2, SYSTEM_TIMER3 = 3, LOCAL_TIMER = 64 + 11;
     "raspi3b" "aarch64" raspi3b: "Raspberry Pi 3B",
         ram 0..0x2000_0000, devices 0x3F00_0000..0x4004_0000, uart 0x3F20_1000,
         interrupts by bcm2836: MINI_UART = 29, GPIO0 = 49, GPIO1 = 50, GPIO2 = 51, GPIO3 = 52, I2C = 53, SPI0 = 54,
-        UART0 = 57, SYSTEM_TIMER1 = 1, SYSTEM_TIMER3 = 3;
+        UART0 = 57, SYSTEM_TIMER0 = 0, SYSTEM_TIMER1 = 1, SYSTEM_TIMER2 = 2, SYSTEM_TIMER3 = 3, LOCAL_TIMER = 64 + 11;
     "raspi4b" "aarch64" raspi4b: "Raspberry Pi 4B",
         ram 0..0x2000_0000, devices 0xFC00_0000..0x1_0000_0000, uart 0xFE20_1000,
         interrupts by gic_of_bcm2711: MINI_UART = 96 + 29, GPIO0 = 96 + 49, GPIO1 = 96 + 50, GPIO2 = 96 + 51, GPIO3 = 96 + 52, I2C = 96 + 53, SPI0 = 96 + 54,
-        UART0 = 96 + 57, SYSTEM_TIMER1 = 96 + 1, SYSTEM_TIMER3 = 96 + 3;
+        UART0 = 96 + 57, SYSTEM_TIMER0 = 96, SYSTEM_TIMER1 = 96 + 1, SYSTEM_TIMER2 = 96 + 2, SYSTEM_TIMER3 = 96 + 3;
     "virt-a7" "arm" virt_a7: "QEMU virt, Cortex-A7",
         ram 0x4000_0000..0x4800_0000, devices 0x0800_0000..0x0B00_0000, uart 0x0900_0000,
         interrupts by gic_of_virt: UART0 = 32 + 1, RTC = 32 + 2, GPIO = 32 + 7;

@@ -25,6 +25,7 @@ extern crate std;
 
 pub mod gpio;
 pub mod i2c;
+pub mod local_timer;
 pub mod spi;
 pub mod timer;
 pub mod uart;

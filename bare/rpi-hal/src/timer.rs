@@ -1,4 +1,4 @@
-//! The system timer: 1 MHz, shared by all cores, with two compare registers of its four for us.
+//! The system timer: 1 MHz, shared by all cores, with two compare registers of its four for us as a rule.
 
 use embedded_hal::delay::DelayNs;
 use rpi_registers::Block;
@@ -30,13 +30,21 @@ impl<const N: usize> core::fmt::Debug for Alarm<N> {
     }
 }
 
-/// Divides the timer. The compare registers 0 and 2 are the VideoCore's.
+/// Divides the timer. The compare registers 0 and 2 are the VideoCore's: see [`Timer::alarms_of_the_videocore`].
 pub fn split(block: Block<SystemTimer>) -> (Timer, Alarm<1>, Alarm<3>) {
     let registers = block.leak();
     (Timer(registers), Alarm(registers), Alarm(registers))
 }
 
 impl Timer {
+    /// The other two compare registers.
+    ///
+    /// # Safety
+    /// The VideoCore does not use them, which its firmware does unless told otherwise; in QEMU there is none. Called once.
+    pub unsafe fn alarms_of_the_videocore(self) -> (Alarm<0>, Alarm<2>) {
+        (Alarm(self.0), Alarm(self.0))
+    }
+
     /// Microseconds since power-on.
     pub fn now(self) -> u64 {
         now(self.0)

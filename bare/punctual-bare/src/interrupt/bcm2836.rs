@@ -11,7 +11,11 @@ pub const TIMER: u32 = 64 + 3;
 /// The interrupt by which one core calls another: its mailbox 0. Mailbox 3 is the firmware's, until the core has started.
 pub const BELL: u32 = 64 + 4;
 
-/// Core 0: which of its timers interrupt it, and what is pending. Bit 3 is the virtual timer, bit 8 the peripherals.
+/// That of the local timer, which all cores share and core 0 gets.
+const LOCAL_TIMER: u32 = crate::board::interrupts::LOCAL_TIMER;
+
+/// Core 0: which of its timers interrupt it, and what is pending. Bit 3 is the virtual timer, bit 8 the peripherals, bit 11 the
+/// local timer.
 const TIMER_CONTROL: *mut u32 = 0x4000_0040 as *mut u32;
 const SOURCE: *const u32 = 0x4000_0060 as *const u32;
 /// Which mailboxes interrupt it, bits to be set in mailbox 0, and to be cleared. The mailboxes of a core are 16 bytes from the next one's.
@@ -21,6 +25,11 @@ const MAILBOX_CLEAR: *mut u32 = 0x4000_00C0 as *mut u32;
 const VIRTUAL_TIMER: u32 = 1 << 3;
 const MAILBOX: u32 = 1 << 4;
 const PERIPHERALS: u32 = 1 << 8;
+const LOCAL: u32 = 1 << 11;
+
+/// The local timer itself, and the bit of its interrupt.
+const LOCAL_CONTROL: *mut u32 = 0x4000_0034 as *mut u32;
+const LOCAL_ENABLE: u32 = 1 << 29;
 
 /// A register of the peripherals' controller, of two for 32 interrupts each.
 #[derive(Clone, Copy)]
@@ -91,6 +100,9 @@ pub(crate) fn acknowledge() -> Option<Acknowledged> {
         arch::data_barrier();
         return Some(Acknowledged(BELL));
     }
+    if source & LOCAL != 0 {
+        return Some(Acknowledged(LOCAL_TIMER));
+    }
     if source & PERIPHERALS == 0 {
         return None;
     }
@@ -111,6 +123,7 @@ pub(crate) fn enable(number: u32) {
         match number {
             TIMER => TIMER_CONTROL.wrapping_add(arch::core() as usize).write_volatile(VIRTUAL_TIMER),
             BELL => {}
+            LOCAL_TIMER => LOCAL_CONTROL.write_volatile(LOCAL_CONTROL.read_volatile() | LOCAL_ENABLE),
             _ => at(Register::Enable, number / 32).write_volatile(1 << (number % 32)),
         }
     }
@@ -123,6 +136,7 @@ pub(crate) fn disable(number: u32) {
             TIMER => TIMER_CONTROL.wrapping_add(arch::core() as usize).write_volatile(0),
             // It is cleared already.
             BELL => {}
+            LOCAL_TIMER => LOCAL_CONTROL.write_volatile(LOCAL_CONTROL.read_volatile() & !LOCAL_ENABLE),
             _ => at(Register::Disable, number / 32).write_volatile(1 << (number % 32)),
         }
     }

@@ -321,6 +321,16 @@ impl<P: Port> Kernel<P> {
         (ptr::from_ref(thread).addr() - self.threads.as_ptr().addr()) / size_of::<ThreadSlot<P>>()
     }
 
+    /// The number of the running thread's slot, if this address is in the `below` bytes below its stack or the lowest `within` of it.
+    #[cfg(feature = "linux")]
+    pub(crate) fn overflowed_slot(&self, address: usize, below: usize, within: usize) -> Option<usize> {
+        let thread = self.current.get()?;
+        let bottom = thread.canary.get().addr();
+        (bottom.wrapping_sub(below)..bottom.wrapping_add(within))
+            .contains(&address)
+            .then(|| self.index(thread))
+    }
+
     /// The slot with this address, if there is one.
     pub(crate) fn slot_at(&self, address: usize) -> Option<&'static ThreadSlot<P>> {
         let offset = address.wrapping_sub(self.threads.as_ptr().addr());

@@ -1,11 +1,15 @@
 //! The port inside a process, under signals: the order of what runs, no lost wake, registers and FPU intact.
 //!
-//! There is one kernel in a process, so there is one test here.
+//! There is one kernel in a process, so each test but the first runs one in a process of its own.
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 use std::arch::asm;
 use std::env;
+use std::hint::black_box;
+use std::os::unix::process::ExitStatusExt;
 use std::panic;
+use std::process::{Command, Output};
+use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
@@ -40,7 +44,8 @@ static TICK: Callback = Callback::new(&SERVER, tick, 0);
 fn tick(_: usize) {
     // Leaves other values in the registers of the FPU than there were.
     let calls = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
-    if !registers_survive(u64::from(calls) << 32 | 0xFFFF, None) {
+    let value = u64::from(calls) << 32 | 0xFFFF;
+    if !registers_survive(value, None) || !vectors_survive(value, None) {
         CORRUPTED.fetch_add(1, Ordering::Relaxed);
     }
     if calls >= WANTED.load(Ordering::Relaxed) && have_all_run() {
@@ -146,11 +151,95 @@ fn registers_survive(value: u64, until: Option<&AtomicU32>) -> bool {
     wrong == 0
 }
 
+/// As `registers_survive`, all 32 bytes of the vector registers, where there are so many.
+#[cfg(target_arch = "x86_64")]
+fn vectors_survive(value: u64, until: Option<&AtomicU32>) -> bool {
+    if !std::is_x86_feature_detected!("avx2") {
+        return true;
+    }
+    let expected = [value, !value, value << 7, value.rotate_left(32)];
+    let differs = AtomicU32::new(1);
+    let (counter, before) = until.map_or((&differs, 0), |counter| (counter, counter.load(Ordering::Relaxed)));
+    let right: u8;
+    // SAFETY: changes only the registers that it names, which the processor has, and reads what is there.
+    unsafe {
+        asm!(
+            "vmovdqu ymm0, [{e}]",
+            "vmovdqu ymm1, [{e}]",
+            "vmovdqu ymm2, [{e}]",
+            "vmovdqu ymm3, [{e}]",
+            "vmovdqu ymm4, [{e}]",
+            "vmovdqu ymm5, [{e}]",
+            "vmovdqu ymm6, [{e}]",
+            "vmovdqu ymm7, [{e}]",
+            "vmovdqu ymm8, [{e}]",
+            "vmovdqu ymm9, [{e}]",
+            "vmovdqu ymm10, [{e}]",
+            "vmovdqu ymm11, [{e}]",
+            "vmovdqu ymm12, [{e}]",
+            "vmovdqu ymm13, [{e}]",
+            "vmovdqu ymm14, [{e}]",
+            "vmovdqu ymm15, [{e}]",
+            "2:", "cmp dword ptr [{c}], {b:e}", "je 2b",
+            "vpxor ymm0, ymm0, [{e}]",
+            "vpxor ymm1, ymm1, [{e}]",
+            "vpxor ymm2, ymm2, [{e}]",
+            "vpxor ymm3, ymm3, [{e}]",
+            "vpxor ymm4, ymm4, [{e}]",
+            "vpxor ymm5, ymm5, [{e}]",
+            "vpxor ymm6, ymm6, [{e}]",
+            "vpxor ymm7, ymm7, [{e}]",
+            "vpxor ymm8, ymm8, [{e}]",
+            "vpxor ymm9, ymm9, [{e}]",
+            "vpxor ymm10, ymm10, [{e}]",
+            "vpxor ymm11, ymm11, [{e}]",
+            "vpxor ymm12, ymm12, [{e}]",
+            "vpxor ymm13, ymm13, [{e}]",
+            "vpxor ymm14, ymm14, [{e}]",
+            "vpxor ymm15, ymm15, [{e}]",
+            "vpor ymm0, ymm0, ymm1",
+            "vpor ymm0, ymm0, ymm2",
+            "vpor ymm0, ymm0, ymm3",
+            "vpor ymm0, ymm0, ymm4",
+            "vpor ymm0, ymm0, ymm5",
+            "vpor ymm0, ymm0, ymm6",
+            "vpor ymm0, ymm0, ymm7",
+            "vpor ymm0, ymm0, ymm8",
+            "vpor ymm0, ymm0, ymm9",
+            "vpor ymm0, ymm0, ymm10",
+            "vpor ymm0, ymm0, ymm11",
+            "vpor ymm0, ymm0, ymm12",
+            "vpor ymm0, ymm0, ymm13",
+            "vpor ymm0, ymm0, ymm14",
+            "vpor ymm0, ymm0, ymm15",
+            "vptest ymm0, ymm0",
+            "setz {r}",
+            "vzeroupper",
+            e = in(reg) expected.as_ptr(),
+            c = in(reg) counter.as_ptr(),
+            b = in(reg) before,
+            r = out(reg_byte) right,
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+            out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+            out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+            out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+            options(nostack),
+        );
+    }
+    right == 1
+}
+
+/// They are 16 bytes long, and `registers_survive` looks at all of them.
+#[cfg(target_arch = "aarch64")]
+fn vectors_survive(_: u64, _: Option<&AtomicU32>) -> bool {
+    true
+}
+
 /// Computes for ever, preempted in the middle of it each time.
 fn computes(index: usize) {
     loop {
         let value = u64::from(ROUNDS[index].fetch_add(1, Ordering::Relaxed)) << 8 | index as u64;
-        if !registers_survive(value, Some(&CALLS)) {
+        if !registers_survive(value, Some(&CALLS)) || !vectors_survive(value, Some(&CALLS)) {
             CORRUPTED.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -226,22 +315,122 @@ fn run() -> u32 {
     Kernel::masked(|| HANDLED.load(Ordering::Relaxed) - TAKEN.load(Ordering::Relaxed) - UNITS.units())
 }
 
+/// In a test's own process: what it does there.
+const OWN_PROCESS: &str = "PUNCTUAL_TEST_KERNEL_PROCESS";
+
+/// Runs the first test in a process that does this.
+fn in_own_process(what: &str) -> (Output, String) {
+    let test = "keeps_order_registers_and_wakes_under_signals";
+    let output = Command::new(env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture"])
+        .env(OWN_PROCESS, what)
+        .output()
+        .unwrap();
+    let said = [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat();
+    (output, said)
+}
+
+#[test]
+fn keeps_the_same_under_perf_events() {
+    let (output, said) = in_own_process("perf events");
+    assert!(output.status.success(), "{}\n{said}", output.status);
+    if said.contains(REFUSED) {
+        println!("*** SKIPPED: {said} ***");
+    }
+}
+
+#[test]
+fn says_that_a_stack_has_overflowed() {
+    let (output, said) = in_own_process("overflow");
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{said}");
+    assert!(said.contains("punctual-kernel: the thread in slot 1 has overflowed its stack"), "{said}");
+}
+
+#[test]
+fn leaves_other_faults_to_who_has_handled_them() {
+    let (output, said) = in_own_process("fault");
+    assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{said}");
+}
+
+#[cfg(feature = "uintr")]
+#[test]
+fn says_why_there_are_no_user_interrupts() {
+    let (output, said) = in_own_process("user interrupts");
+    let has_them = punctual_kernel::linux::has_user_interrupts();
+    let why =
+        if has_them { "Linux does not give a process" } else { "this processor has no user interrupts" };
+    assert!(output.status.success() && said.contains(why), "{}\n{said}", output.status);
+}
+
+const REFUSED: &str = "no perf event preempts here";
+
+/// Goes down until something is in the way.
+#[inline(never)]
+fn descend(depth: u64) -> u64 {
+    let frame = black_box([depth; 32]);
+    if depth == 0 { 0 } else { descend(depth + 1) + black_box(frame)[31] }
+}
+
+fn accesses_nothing(_: ()) {
+    let nothing: *mut u32 = ptr::without_provenance_mut(8);
+    // SAFETY: nothing is there, so the process ends here. That is the test.
+    unsafe { nothing.write_volatile(0) };
+}
+
+/// Runs a thread that does not come back, while another waits.
+fn end_in(entry: fn(())) {
+    // SAFETY: the threads call the kernel, compute, and end the process.
+    let outcome = unsafe {
+        start(Preemption::Signals, || {
+            Thread::spawn(9, &STACKS[0], takes, ()).unwrap();
+            Thread::spawn(3, &STACKS[1], entry, ()).unwrap();
+            Kernel::run();
+        })
+    };
+    outcome.unwrap();
+}
+
 #[test]
 fn keeps_order_registers_and_wakes_under_signals() {
-    WANTED.store(preemptions(), Ordering::Relaxed);
+    match env::var(OWN_PROCESS).as_deref() {
+        Ok("overflow") => end_in(|()| println!("{}", descend(1))),
+        Ok("fault") => end_in(accesses_nothing),
+        #[cfg(feature = "uintr")]
+        Ok("user interrupts") => {
+            // SAFETY: nothing runs.
+            let refused = unsafe { start(Preemption::UserInterrupts, || ()) }.unwrap_err();
+            println!("{refused}");
+        }
+        Ok("perf events") => keep_order_registers_and_wakes(Preemption::PerfEvents),
+        _ => keep_order_registers_and_wakes(Preemption::Signals),
+    }
+}
+
+fn keep_order_registers_and_wakes(preemption: Preemption) {
+    // An event takes longer, and what is done for it is the same.
+    let wanted =
+        if preemption == Preemption::PerfEvents { preemptions().div_ceil(10) } else { preemptions() };
+    WANTED.store(wanted, Ordering::Relaxed);
     let ended = AtomicBool::new(false);
     let outcome = thread::scope(|scope| {
         scope.spawn(|| raise_until(&ended));
         // SAFETY: the threads of the kernel call only the kernel, and compute.
-        let outcome = unsafe { start(Preemption::Signals, || panic::catch_unwind(run)) };
+        let outcome = unsafe { start(preemption, || panic::catch_unwind(run)) };
         ended.store(true, Ordering::Relaxed);
         outcome
     });
+    if let Err(error) = &outcome
+        && preemption == Preemption::PerfEvents
+    {
+        // What is said when Linux refuses the event.
+        assert!(error.to_string().starts_with(REFUSED), "{error}");
+        return println!("{error}");
+    }
     let missing = outcome.unwrap().unwrap();
     // The thread may have been stopped between taking a unit and counting it.
     assert!(missing <= 1, "{missing} units were lost");
     let order: Vec<_> = LOG[..3].iter().map(|place| place.load(Ordering::Relaxed)).collect();
     assert_eq!(order, [3, 2, 1], "no inversion");
     assert_eq!(CORRUPTED.load(Ordering::Relaxed), 0, "registers");
-    assert!(CALLS.load(Ordering::Relaxed) >= preemptions() && have_all_run());
+    assert!(CALLS.load(Ordering::Relaxed) >= wanted && have_all_run());
 }

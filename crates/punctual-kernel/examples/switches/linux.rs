@@ -1,5 +1,8 @@
 //! The measurements.
 
+#[path = "preemptions.rs"]
+mod preemptions;
+
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -40,6 +43,7 @@ pub(crate) fn main() {
         let [max, median, min] = [result[WINDOWS - 1], result[WINDOWS / 2], result[0]];
         println!("{name:<42}{max:>10.1}{median:>10.1}{min:>10.1}");
     }
+    preemptions::print();
 }
 
 /// Keeps this thread, and those it starts, on the CPU where it is.

@@ -11,6 +11,8 @@
 //!
 //! Shadow stacks, as of x86-64's CET, know neither: a process that has them on is killed at the first switch.
 
+mod guard;
+mod perf;
 mod signal;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod steps;
@@ -23,6 +25,7 @@ use std::io;
 use std::thread_local;
 
 use crate::{InterruptSlot, Kernel, Port, ThreadSlot};
+use guard::Guard;
 use signal::SIGNAL;
 
 /// Threads that the kernel has room for.
@@ -40,6 +43,16 @@ pub struct Linux;
 pub enum Preemption {
     /// By a signal: of a timer (`timer_create`, `SIGEV_THREAD_ID`) at what is due, and of `tgkill` for a [`Raiser`].
     Signals,
+    /// By a signal: of a perf event (`sigtrap`) at what is due, 10 µs from when it is set at the earliest, and of `tgkill` for a
+    /// [`Raiser`]. The event counts the time for which the thread of Linux has its CPU: what others take of that delays it.
+    ///
+    /// From Linux 5.19 on, with `CAP_PERFMON` or at most 1 in `/proc/sys/kernel/perf_event_paranoid`. Nobody else, such as a
+    /// debugger, uses `SIGTRAP` in this process.
+    PerfEvents,
+    /// By user interrupts of the processor (UINTR), which reach a thread without the kernel. They are looked for, and refused in either
+    /// case: Linux up to 6.18 has no system calls by which a process could receive them.
+    #[cfg(feature = "uintr")]
+    UserInterrupts,
     /// Not at all. What is due is done when a thread calls [`poll`], and while none is ready.
     Polled,
 }
@@ -54,6 +67,8 @@ static THREAD_ID: AtomicI32 = AtomicI32::new(0);
 /// The timer's id, an integer or a pointer to libc.
 static TIMER: AtomicUsize = AtomicUsize::new(0);
 static HAS_SIGNALS: AtomicBool = AtomicBool::new(false);
+/// A perf event is the alarm, and not the timer.
+static HAS_EVENT: AtomicBool = AtomicBool::new(false);
 
 // Those below are accessed by the kernel's thread and the signal handler on it, in the order of the program, but for `RAISED`,
 // to which others add. So the processor's order does not matter, and compiler fences keep that of the program.
@@ -62,6 +77,8 @@ static HAS_SIGNALS: AtomicBool = AtomicBool::new(false);
 static IS_MASKED: AtomicBool = AtomicBool::new(false);
 /// A signal has come while they were, or something else has to be looked at.
 static IS_PENDING: AtomicBool = AtomicBool::new(false);
+/// The perf event has sent its signal.
+static HAS_TRAPPED: AtomicBool = AtomicBool::new(false);
 /// When something is due; never if it is `u64::MAX`.
 static ALARM: AtomicU64 = AtomicU64::new(u64::MAX);
 /// Interrupts that the controller passes on, a bit each, and those that have come.
@@ -76,7 +93,7 @@ thread_local! {
 /// [`Kernel::run`].
 ///
 /// # Safety
-/// With [`Preemption::Signals`], a thread of the kernel can be preempted at any instruction, and another runs on the same thread of
+/// Unless it is [`Preemption::Polled`], a thread of the kernel can be preempted at any instruction, and another runs on the same thread of
 /// Linux. So outside of [`Kernel::masked`], threads call only what is async-signal-safe: nothing that allocates, prints through
 /// `std`, or uses thread-local variables. Nobody else handles or blocks `SIGURG` on this thread, but that
 /// handlers of other signals block it while they run (`sa_mask`).
@@ -84,7 +101,7 @@ thread_local! {
 /// A thread may not panic: that ends the process.
 ///
 /// # Errors
-/// If another thread of Linux has been the kernel's, or Linux refuses the handler or the timer.
+/// If another thread of Linux has been the kernel's, or Linux refuses the handler, the timer or the perf event.
 pub unsafe fn start<R>(preemption: Preemption, f: impl FnOnce() -> R) -> io::Result<R> {
     if !IS_KERNELS.get() {
         if IS_CLAIMED.swap(true, Ordering::Relaxed) {
@@ -96,18 +113,52 @@ pub unsafe fn start<R>(preemption: Preemption, f: impl FnOnce() -> R) -> io::Res
         THREAD_ID.store(unsafe { libc::gettid() }, Ordering::Relaxed);
         IS_KERNELS.set(true);
     }
-    if preemption == Preemption::Signals {
-        signal::handle()?;
-        create_timer()?;
+    guard::watch()?;
+    #[cfg(feature = "uintr")]
+    if preemption == Preemption::UserInterrupts {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            match has_user_interrupts() {
+                true => "Linux does not give a process the user interrupts that this processor has",
+                false => "this processor has no user interrupts (UINTR)",
+            },
+        ));
+    }
+    if preemption != Preemption::Polled {
+        let has_event = preemption == Preemption::PerfEvents;
+        signal::handle(has_event)?;
+        if has_event {
+            perf::open()?
+        } else {
+            create_timer()?
+        };
+        HAS_EVENT.store(has_event, Ordering::Relaxed);
         HAS_SIGNALS.store(true, Ordering::Release);
         Linux::alarm(ALARM.load(Ordering::Relaxed));
     }
     let result = f();
     if HAS_SIGNALS.swap(false, Ordering::Relaxed) {
-        // SAFETY: created above. A signal that is on its way still finds its handler.
-        unsafe { libc::timer_delete(timer()) };
+        // A signal that is on its way still finds its handler.
+        if HAS_EVENT.load(Ordering::Relaxed) {
+            perf::close();
+        } else {
+            // SAFETY: created above.
+            unsafe { libc::timer_delete(timer()) };
+        }
     }
     Ok(result)
+}
+
+/// Whether the processor has user interrupts: Intel's *Software Developer's Manual*, volume 2, `CPUID`, leaf 7, bit 5 of EDX.
+#[cfg(feature = "uintr")]
+pub fn has_user_interrupts() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{__cpuid, __cpuid_count};
+        __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx & 1 << 5 != 0
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
 }
 
 fn create_timer() -> io::Result<()> {
@@ -206,10 +257,19 @@ fn handle() {
         // SAFETY: masked, and both callers end the interrupt.
         unsafe { KERNEL.interrupt(number) };
     }
-    if Linux::now() >= ALARM.load(Ordering::Relaxed) {
+    let alarm = ALARM.load(Ordering::Relaxed);
+    let has_trapped = HAS_TRAPPED.swap(false, Ordering::Relaxed);
+    if Linux::now() >= alarm {
         ALARM.store(u64::MAX, Ordering::Relaxed);
         // SAFETY: as above.
         unsafe { KERNEL.timer_interrupt() };
+        if has_trapped && ALARM.load(Ordering::Relaxed) == u64::MAX {
+            // It would come again.
+            perf::disarm();
+        }
+    } else if has_trapped {
+        // Too early, and the next one would be too late.
+        Linux::alarm(alarm);
     }
 }
 
@@ -228,11 +288,14 @@ unsafe impl Port for Linux {
     // Two frames of signals, and what a handler of an interrupt needs: see `signal::handle`.
     const MIN_STACK: usize = 32 * 1024;
 
-    type Guard = ();
-    const GUARD: () = ();
+    type Guard = Guard;
+    const GUARD: Guard = Guard::new();
+    // Where pages are larger, there is no guard.
     const GUARDED: bool = false;
 
-    fn guard((): &()) {}
+    fn guard(guard: &'static Guard) {
+        guard.forbid();
+    }
 
     #[inline]
     unsafe fn enter((): &()) -> &'static Kernel<Self> {
@@ -298,6 +361,12 @@ unsafe impl Port for Linux {
         if !HAS_SIGNALS.load(Ordering::Relaxed) {
             return;
         }
+        if HAS_EVENT.load(Ordering::Relaxed) {
+            return match time {
+                u64::MAX => perf::disarm(),
+                time => perf::arm(time.saturating_sub(Self::now())),
+            };
+        }
         // All zero is never. A time in the past is at once.
         let value = match time {
             u64::MAX => libc::timespec { tv_sec: 0, tv_nsec: 0 },
@@ -347,7 +416,19 @@ fn wait_for_signal() {
         libc::pthread_sigmask(libc::SIG_BLOCK, &blocked, &mut before);
         // While it is blocked it does not come between the look and the sleep.
         if !IS_PENDING.load(Ordering::Relaxed) {
-            libc::sigsuspend(&before);
+            match ALARM.load(Ordering::Relaxed) {
+                // A perf event sends nothing to who sleeps, and has counted too little then.
+                time if time != u64::MAX && HAS_EVENT.load(Ordering::Relaxed) => {
+                    let left = time.saturating_sub(Linux::now());
+                    let left = libc::timespec {
+                        tv_sec: (left / 1_000_000_000) as libc::time_t,
+                        tv_nsec: (left % 1_000_000_000) as libc::c_long,
+                    };
+                    libc::ppoll(ptr::null_mut(), 0, &left, &before);
+                    HAS_TRAPPED.store(true, Ordering::Relaxed);
+                }
+                _ => _ = libc::sigsuspend(&before),
+            }
         }
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
     }

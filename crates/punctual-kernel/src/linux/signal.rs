@@ -40,17 +40,20 @@ use core::sync::atomic::{Ordering, compiler_fence};
 use core::{mem, ptr};
 use std::io;
 
-use super::{IS_KERNELS, IS_MASKED, IS_PENDING, Linux, serve};
+use super::{HAS_TRAPPED, IS_KERNELS, IS_MASKED, IS_PENDING, Linux, serve};
 use crate::Port;
 
 /// What preempts. By default it does nothing, is not queued, and programs hardly use it.
 pub(super) const SIGNAL: i32 = libc::SIGURG;
 
+/// What a perf event sends besides. Where this says "the signal", it is both: each is blocked while the other is handled.
+const TRAP: i32 = libc::SIGTRAP;
+
 /// What interrupts of the program need at least, besides frames of signals.
 const HANDLERS: usize = 8 * 1024;
 
-/// Has Linux call the handler.
-pub(super) fn handle() -> io::Result<()> {
+/// Has Linux call the handler, also for traps of a perf event.
+pub(super) fn handle(traps: bool) -> io::Result<()> {
     // SAFETY: asks. The answer is 0 where Linux does not know.
     let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
     if 2 * frame + HANDLERS > Linux::MIN_STACK {
@@ -63,16 +66,25 @@ pub(super) fn handle() -> io::Result<()> {
         let mut action: libc::sigaction = mem::zeroed();
         action.sa_sigaction = on_signal as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-        libc::sigaction(SIGNAL, &action, ptr::null_mut())
+        if traps {
+            action.sa_mask = both();
+        }
+        match libc::sigaction(SIGNAL, &action, ptr::null_mut()) {
+            0 if traps => libc::sigaction(TRAP, &action, ptr::null_mut()),
+            outcome => outcome,
+        }
     };
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The handler. The signal is blocked until it returns or unblocks it.
-extern "C" fn on_signal(_: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+pub(super) extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // Somebody may send it to the process, and Linux choose another thread.
     if !IS_KERNELS.get() {
         return;
+    }
+    if signal == TRAP {
+        HAS_TRAPPED.store(true, Ordering::Relaxed);
     }
     IS_PENDING.store(true, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
@@ -97,11 +109,17 @@ extern "C" fn on_signal(_: i32, info: *mut libc::siginfo_t, context: *mut libc::
 /// Unblocks the signal. `errno` stays as it is.
 fn unblock() {
     // SAFETY: a set that is filled in; the mask may be changed in a handler.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &both(), ptr::null_mut()) };
+}
+
+fn both() -> libc::sigset_t {
+    // SAFETY: a set that is filled in.
     unsafe {
         let mut set: libc::sigset_t = mem::zeroed();
         libc::sigemptyset(&mut set);
         libc::sigaddset(&mut set, SIGNAL);
-        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, ptr::null_mut());
+        libc::sigaddset(&mut set, TRAP);
+        set
     }
 }
 
@@ -135,6 +153,20 @@ unsafe fn instruction(context: *mut libc::ucontext_t) -> *mut libc::greg_t {
 unsafe fn instruction(context: *mut libc::ucontext_t) -> *mut libc::c_ulonglong {
     // SAFETY: a place in it.
     unsafe { &raw mut (*context).uc_mcontext.pc }
+}
+
+/// The stack pointer of what was interrupted.
+///
+/// # Safety
+/// The context is that of a handler that runs.
+pub(super) unsafe fn stack_pointer(context: *const libc::ucontext_t) -> usize {
+    // SAFETY: a place in it.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        return (*context).uc_mcontext.gregs[libc::REG_RSP as usize] as usize;
+        #[cfg(target_arch = "aarch64")]
+        return (*context).uc_mcontext.sp as usize;
+    }
 }
 
 /// Continues in [`resume`], with the stack pointer where `rt_sigreturn` expects it.

@@ -1,0 +1,118 @@
+//! The pages below stacks, and what happens where a thread gets there.
+
+use core::cell::UnsafeCell;
+use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::{mem, ptr};
+use std::boxed::Box;
+use std::io;
+use std::vec;
+
+use super::{IS_KERNELS, KERNEL, signal};
+use crate::Fault;
+
+/// The page below a stack.
+#[repr(C, align(4096))]
+pub struct Guard(UnsafeCell<[u8; SIZE]>);
+
+const SIZE: usize = 4096;
+
+// SAFETY: nobody accesses what is in it.
+unsafe impl Sync for Guard {}
+
+impl Guard {
+    pub(super) const fn new() -> Self {
+        Self(UnsafeCell::new([0; SIZE]))
+    }
+
+    /// Takes it away for good, unless pages are larger here: then only the lowest word of a stack is looked at.
+    pub(super) fn forbid(&'static self) {
+        // SAFETY: asks; and the page is nobody's. If Linux refuses, for want of memory for its own tables, it stays what it was.
+        unsafe {
+            if libc::sysconf(libc::_SC_PAGESIZE) == SIZE as libc::c_long {
+                libc::mprotect(self.0.get().cast(), SIZE, libc::PROT_NONE);
+            }
+        }
+    }
+}
+
+/// Has an overflow said as such. The handler has a stack of its own, if Rust has not given the thread one already.
+pub(super) fn watch() -> io::Result<()> {
+    static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+    if IS_WATCHED.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
+    // SAFETY: structures that are filled in; the stack of the handler is never freed; the handler does what handlers may.
+    unsafe {
+        let mut stack: libc::stack_t = mem::zeroed();
+        libc::sigaltstack(ptr::null(), &mut stack);
+        if stack.ss_flags & libc::SS_DISABLE != 0 {
+            let bytes = vec![0_u8; 64 * 1024].into_boxed_slice();
+            stack.ss_size = bytes.len();
+            stack.ss_sp = Box::leak(bytes).as_mut_ptr().cast();
+            stack.ss_flags = 0;
+            if libc::sigaltstack(&stack, ptr::null_mut()) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        let mut action: libc::sigaction = mem::zeroed();
+        action.sa_sigaction = on_fault as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        if libc::sigaction(libc::SIGSEGV, &action, BEFORE.0.get()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// What handled faults before.
+struct Before(UnsafeCell<libc::sigaction>);
+
+// SAFETY: written once, before the handler is there that reads it.
+unsafe impl Sync for Before {}
+
+// SAFETY: all zero is the default action.
+static BEFORE: Before = Before(UnsafeCell::new(unsafe { mem::zeroed() }));
+
+/// An access that is not allowed: if it is below the stack of the thread that runs, this ends the process and says so; otherwise
+/// whoever has handled faults before does, when the instruction is repeated.
+extern "C" fn on_fault(_: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: what Linux says about this signal and what it has interrupted.
+    let (code, address, stack_pointer) =
+        unsafe { ((*info).si_code, (*info).si_addr().addr(), signal::stack_pointer(context.cast())) };
+    // Linux itself, if there was no room for the frame of a signal. Then there is no address.
+    let places = match code {
+        // SAFETY: asks.
+        libc::SI_KERNEL => (stack_pointer, unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize),
+        _ => (address, 0),
+    };
+    if IS_KERNELS.get()
+        && let Some(slot) = KERNEL.overflowed_slot(places.0, SIZE, places.1)
+    {
+        let mut line = Line { bytes: [0; 160], length: 0 };
+        let _ = writeln!(line, "punctual-kernel: {}", Fault::StackOverflow(slot));
+        // SAFETY: writes what is there; both may be called by a handler.
+        unsafe {
+            libc::write(libc::STDERR_FILENO, line.bytes.as_ptr().cast(), line.length);
+            libc::abort();
+        }
+    }
+    // SAFETY: the action was filled in by Linux.
+    unsafe { libc::sigaction(libc::SIGSEGV, BEFORE.0.get(), ptr::null_mut()) };
+}
+
+/// A text that is built without memory of the heap.
+struct Line {
+    bytes: [u8; 160],
+    length: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = &mut self.bytes[self.length..];
+        let length = text.len().min(room.len());
+        room[..length].copy_from_slice(&text.as_bytes()[..length]);
+        self.length += length;
+        Ok(())
+    }
+}

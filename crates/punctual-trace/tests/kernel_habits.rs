@@ -3,7 +3,7 @@
 
 mod support;
 
-use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
+use punctual_trace::event::SwitchOut::{Gone, Runnable, Sleeping};
 use punctual_trace::event::{Event, Kind, Noise, Section, Task};
 use punctual_trace::explain;
 use punctual_trace::export::json;
@@ -30,6 +30,18 @@ fn counts_release_from_wake_up_before_sleep() {
     assert_eq!(jobs.iter().map(|job| job.response).collect::<Vec<_>>(), [100, 105].map(Bounds::Exact));
     assert_eq!(jobs[1].jitter, Bounds::Exact(25));
     assert!(jobs.iter().all(|job| job.complete()));
+}
+
+/// A thread that is killed in a wait for a lock returns from no call.
+#[test]
+fn lists_wait_that_ends_with_its_thread() {
+    let mut s = Script::new();
+    s.waking(100, 0, HIGH, 0).switch(110, 0, Runnable, HIGH);
+    s.at(200, 0, Kind::FutexEnter { word: 0x1000, operation: 128, value: 2 }).switch(210, 0, Sleeping, IDLE);
+    s.waking(500, 0, HIGH, 0).switch(510, 0, Runnable, HIGH).switch(600, 0, Gone, IDLE);
+    let jobs = s.jobs(Config::default());
+    let waits: Vec<_> = jobs[0].blockings.iter().map(|wait| (wait.start, wait.end)).collect();
+    assert_eq!((jobs.len(), jobs[0].blocking, waits), (1, Bounds::Exact(400), vec![(200, 600)]));
 }
 
 /// Under PREEMPT_RT a softirq runs in a thread and is displaced with it.

@@ -89,6 +89,8 @@ class Walk:
             if not self.wait:
                 self.ambiguous(self.side == "entering", True)
             state = run.state
+            if state == "X" and self.wait:
+                self.end_wait(run.end)
             if state == "R":
                 self.preemptions += not self.wait
             elif state == "X" or not self.sleeps(run):

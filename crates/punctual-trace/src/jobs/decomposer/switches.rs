@@ -97,6 +97,11 @@ impl Decomposer {
                 return;
             }
         }
+        let open = self.threads.at(slot).open.as_ref();
+        if reason == SwitchOut::Gone && open.is_some_and(|open| open.waits()) {
+            // One that is killed in a wait returns from no call.
+            self.end_wait(time, slot);
+        }
         let thread = self.threads.at(slot);
         // Whatever it does after such a sleep, it has begun before: with nobody looking.
         thread.continues = state == State::Asleep

@@ -66,6 +66,11 @@ impl OpenJob {
         }
     }
 
+    /// Whether it waits for a lock.
+    pub(in crate::jobs) fn waits(&self) -> bool {
+        self.wait.is_some()
+    }
+
     /// Whether there may have been contention that was not noted as a wait.
     pub(in crate::jobs) fn may_have_spun(&self) -> bool {
         self.spun

@@ -135,6 +135,10 @@ def main():
         trace = Trace(lines, recorded, clock == "mono")
     with open(jobs_file, newline="", encoding="utf-8", errors="replace") as file:
         jobs = list(csv.DictReader(file))
+    # An app that runs already names its tasks within a second, and then all of their jobs are of one table.
+    last_names = {job["task"]: job["task_name"] for job in jobs}
+    for job in jobs:
+        job["last_task_name"] = last_names[job["task"]]
     equal, wrong, without, shown = Counter(), Counter(), Counter(), 0
     carried, terms_of, causes_of = defaultdict(Thread), {}, {}
 

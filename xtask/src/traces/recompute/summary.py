@@ -85,7 +85,7 @@ def sections(text):
 def task_of(row):
     """Which task a job belongs to. A thread may change its name; threads that had one number in turn are not told apart."""
     if row["task"]:
-        return row["task_name"], False
+        return row["last_task_name"], False
     if row["sort"] in ("thread", "irq-thread"):
         return int(row["id"]), row["priority"] == "0"
     return row["name"], False

@@ -22,6 +22,8 @@ pub(crate) enum Dropped {
     GateWithinSequence,
     /// A store is made without a look at the CPU.
     CpuWithinSequence,
+    /// A store is made without another look at the word, of what the thread has loaded.
+    WordWithinSequence,
     /// A store goes on after it was preempted.
     StoreIsRestarted,
     /// A locked change is made as at home without a look at the CPU.
@@ -49,9 +51,10 @@ pub(crate) enum Dropped {
 }
 
 impl Dropped {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::GateWithinSequence,
         Self::CpuWithinSequence,
+        Self::WordWithinSequence,
         Self::StoreIsRestarted,
         Self::CpuBeforeLocked,
         Self::LockedIsRestarted,
@@ -74,6 +77,8 @@ enum At {
     Begin,
     /// Load the word that is expected.
     Expect,
+    /// Tell the kernel of the sequence that follows.
+    Announce,
     StoreCpu,
     StoreGate,
     StoreWord,
@@ -325,12 +330,14 @@ impl Machine {
             At::Begin => At::ExpectLocked,
             At::Expect => {
                 self.threads[thread].expected = self.load(cpu);
-                At::StoreCpu
+                At::Announce
             }
+            At::Announce => At::StoreCpu,
             At::StoreCpu if cpu == HOME || without(Dropped::CpuWithinSequence) => At::StoreGate,
             At::StoreGate if biased || without(Dropped::GateWithinSequence) => At::StoreWord,
             At::StoreCpu | At::StoreGate => At::ExpectLocked,
             At::StoreWord if self.load(cpu) == self.threads[thread].expected => At::Store,
+            At::StoreWord if without(Dropped::WordWithinSequence) => At::Store,
             At::StoreWord => At::Begin,
             At::Store => {
                 seen.stored = true;

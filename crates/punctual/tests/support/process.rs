@@ -29,6 +29,7 @@ pub(crate) fn program(path: &str) -> Command {
         "PUNCTUAL_PROFILE",
         "PUNCTUAL_METRICS",
         "PUNCTUAL_GUARD",
+        "PUNCTUAL_RSEQ",
     ]
     .iter()
     .for_each(|name| {

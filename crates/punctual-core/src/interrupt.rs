@@ -114,7 +114,9 @@ mod tests {
             Instant::from_ticks(0)
         }
         fn wake(&self, _: &Worker) {}
-        fn wait(&self, _: &Worker, _: Option<Instant>) {}
+        fn wait(&self, _: &Worker, _: Option<Instant>) -> bool {
+            false
+        }
         fn wait_while(&self, _: &AtomicU32, _: u32) {}
         fn wake_all(&self, _: &AtomicU32) {}
         fn boost(&self, _: &AtomicU32) -> bool {

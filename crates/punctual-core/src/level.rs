@@ -62,6 +62,14 @@ impl core::fmt::Debug for Level {
     }
 }
 
+/// What releases a job in time.
+#[derive(Clone, Copy)]
+enum Source {
+    Grid(&'static Periodic),
+    /// That of a node.
+    Timer(u32),
+}
+
 /// The waiting jobs of a level, and what runs them.
 pub(crate) struct Waiting {
     fifo: &'static Fifo,
@@ -292,7 +300,28 @@ impl Level {
     pub(crate) unsafe fn release_due(&self, now: Instant) -> bool {
         // SAFETY: this thread keeps the level's time, by this function's contract.
         // What is due are nodes of the level.
-        unsafe { self.each_due(now, |node| self.push(node)) }
+        unsafe {
+            self.each_due(now, |node| {
+                self.push(node);
+                true
+            })
+        }
+    }
+
+    /// Takes the node whose job is due first at `now`, if there is one. What else is due is left to the next look.
+    ///
+    /// # Safety
+    /// The calling thread keeps the level's time, and occupies the level.
+    pub(crate) unsafe fn take_due(&self, now: Instant) -> Option<u32> {
+        let mut due = None;
+        // SAFETY: this thread keeps the level's time, by this function's contract.
+        unsafe {
+            self.each_due(now, |node| {
+                due = Some(node);
+                false
+            });
+        }
+        due
     }
 
     /// Queues all jobs that are due at `now`, each before those released later.
@@ -303,46 +332,78 @@ impl Level {
         let mut last = None;
         // SAFETY: this thread keeps the level's time and occupies it, by this function's contract; so what was inserted stays.
         unsafe {
-            self.each_due(now, |node| self.queue.fifo.insert_by_time(self.nodes, node, last.replace(node)));
+            self.each_due(now, |node| {
+                self.queue.fifo.insert_by_time(self.nodes, node, last.replace(node));
+                true
+            });
         }
     }
 
+    /// Hands out what is due at `now`, in order, until `queue` says that it wants no more; returns whether there was anything.
+    ///
     /// # Safety
     /// The calling thread keeps the level's time.
-    unsafe fn each_due(&self, now: Instant, mut queue: impl FnMut(u32)) -> bool {
+    #[inline]
+    unsafe fn each_due(&self, now: Instant, mut queue: impl FnMut(u32) -> bool) -> bool {
         let now = now.as_ticks();
         // What changes from here on is left to the next look.
         // SAFETY: this thread keeps the level's time, by this function's contract.
         if unsafe { self.next() } > now {
             return false;
         }
-        let mut any = false;
-        loop {
-            let task = self.periodic.iter().min_by_key(|p| p.next());
-            let grid = task.map_or(NEVER, |p| p.next());
-            // SAFETY: this thread keeps the level's time, by this function's contract.
-            let timer = unsafe { self.queue.timers.earliest(self.nodes) };
-            match (task, timer) {
-                (Some(task), _) if grid != NEVER && grid <= timer.map_or(NEVER, |t| t.0) && grid <= now => {
-                    if let Due::Release(node, time) = task.release() {
-                        self.node(node).set_time(time);
-                        queue(node);
-                        any = true;
-                    }
-                }
-                (_, Some((time, node))) if time <= now => {
-                    // If a concurrent cancel or move wins, the job is not released now.
-                    // SAFETY: this thread keeps the level's time, by this function's contract.
-                    if unsafe { self.queue.timers.expire(self.nodes, node) } {
-                        queue(node);
-                        any = true;
-                    }
-                }
-                _ => {
-                    self.queue.timers.set_next(grid.min(timer.map_or(NEVER, |timer| timer.0)));
-                    return any;
-                }
+        let (mut any, mut more) = (false, true);
+        // SAFETY: this thread keeps the level's time, by this function's contract.
+        let mut first = unsafe { self.first() };
+        while let Some((time, source)) = first
+            && time <= now
+            && more
+        {
+            // SAFETY: as above, and it is the first.
+            if let Some(node) = unsafe { self.release(source) } {
+                any = true;
+                more = queue(node);
             }
+            // SAFETY: as above.
+            first = unsafe { self.first() };
+        }
+        self.queue.timers.set_next(first.map_or(NEVER, |first| first.0));
+        any
+    }
+
+    /// What is due next, and when, changes aside. Grids go before timers of the same time.
+    ///
+    /// # Safety
+    /// The calling thread keeps the level's time.
+    #[inline]
+    unsafe fn first(&self) -> Option<(u64, Source)> {
+        let grids = self.periodic.iter().map(|&task| (task.next(), Source::Grid(task)));
+        let grid = grids.filter(|grid| grid.0 != NEVER).min_by_key(|grid| grid.0);
+        // SAFETY: this thread keeps the level's time, by this function's contract.
+        let timer = unsafe { self.queue.timers.earliest(self.nodes) };
+        match (grid, timer) {
+            (Some(grid), Some(timer)) if timer.0 < grid.0 => Some((timer.0, Source::Timer(timer.1))),
+            (None, Some(timer)) => Some((timer.0, Source::Timer(timer.1))),
+            (grid, _) => grid,
+        }
+    }
+
+    /// Takes the first of what is due; its node, if it comes to a job.
+    ///
+    /// # Safety
+    /// The calling thread keeps the level's time, and this is the [`first`](Self::first).
+    #[inline]
+    unsafe fn release(&self, source: Source) -> Option<u32> {
+        match source {
+            Source::Grid(task) => match task.release() {
+                Due::Release(node, time) => {
+                    self.node(node).set_time(time);
+                    Some(node)
+                }
+                Due::Skipped => None,
+            },
+            // If a concurrent cancel or move wins, the job is not released now.
+            // SAFETY: this thread keeps the level's time, by this function's contract.
+            Source::Timer(node) => unsafe { self.queue.timers.expire(self.nodes, node) }.then_some(node),
         }
     }
 
@@ -409,7 +470,12 @@ mod tests {
         let released = || {
             let mut released = Vec::new();
             // SAFETY: only this test uses the level.
-            unsafe { LEVEL.each_due(end, |node| released.push((node, LEVEL.released(node)))) };
+            unsafe {
+                LEVEL.each_due(end, |node| {
+                    released.push((node, LEVEL.released(node)));
+                    true
+                })
+            };
             released
         };
         assert_eq!(released(), [], "no grid is laid");
@@ -443,10 +509,13 @@ mod tests {
         let mut released = Vec::new();
         // SAFETY: only this test uses the level.
         unsafe {
-            assert!(!LEVEL.each_due(at(49), |node| released.push(node)));
-            assert!(LEVEL.each_due(at(50), |node| released.push(node)));
+            assert_eq!(LEVEL.take_due(at(49)), None);
+            released.extend(LEVEL.take_due(at(50)));
+            assert!(LEVEL.is_timed() && LEVEL.may_be_due(50), "the rest is left");
+            released.extend(LEVEL.take_due(at(50)));
         }
         assert_eq!(released, [1, 0]);
+        assert!(!LEVEL.may_be_due(149) && LEVEL.may_be_due(150));
     }
 
     #[test]
@@ -469,7 +538,7 @@ mod tests {
         assert_eq!((next(), LEVEL.is_timed()), (NEVER, false));
         LEVEL.arm(0, at(5));
         // SAFETY: only this test uses the level.
-        assert!(unsafe { LEVEL.each_due(at(5), |_| ()) } && !LEVEL.is_timed());
+        assert!(unsafe { LEVEL.each_due(at(5), |_| true) } && !LEVEL.is_timed());
         LEVEL.arm(0, at(5));
         assert_eq!(next(), 5);
         // SAFETY: only this test uses the level.

@@ -34,7 +34,8 @@ pub trait Mutex {
     /// Runs `f` with exclusive access to the value, at the resource's ceiling.
     ///
     /// Real-time safety: does not allocate; does not enter the kernel, unless a job above this one has
-    /// suspended itself, which this then waits for.
+    /// suspended itself, which this then waits for, or an administrator has moved the thread to another CPU: where the
+    /// partition's word is biased, the first lock there makes a system call, `membarrier(2)`.
     ///
     /// # Panics
     /// If `f` panics. The lock is released, but the value may be half changed, and nothing marks it. So a panic that leaves

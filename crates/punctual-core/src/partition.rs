@@ -477,29 +477,38 @@ impl<P: Port> Partition<P> {
         any
     }
 
-    /// Releases what is due at `level`, whose worker `me` is, as [`work`](Self::work) has checked; returns the time, if it has
-    /// queued anything.
+    /// Releases what is due at `level`, whose worker `me` is, as [`work`](Self::work) has checked; returns the time, if it has looked
+    /// at the clock and queued anything.
     ///
     /// If the level can be occupied at once, and nothing is ready there or above that would come first, this is done before the
-    /// release, and the jobs need neither the inbox nor a mark. They have run then. Otherwise this is a release like any other: that
-    /// the level is above the partition's and nothing stands ready is what rule 2 asks before it serves the level.
-    fn keep_time(&'static self, me: CurrentWorker, level: &'static Level) -> Stamp {
+    /// release, and what is due first needs neither inbox, mark nor queue. It has run then, and what else was due after it. Otherwise this
+    /// is a release like any other: that the level is above the partition's and nothing stands ready is what rule 2 asks before it
+    /// serves the level.
+    ///
+    /// With a time that the clock has `reached` it is not read, and what has become due since that time waits for the next look.
+    fn keep_time(&'static self, me: CurrentWorker, level: &'static Level, reached: Option<Instant>) -> Stamp {
         if !level.is_timed() {
             return None;
         }
-        let now = self.port.now();
+        let now = reached.unwrap_or_else(|| self.port.now());
+        let stamp = if reached.is_none() { Some(now) } else { None };
         // SAFETY: this is the level's worker.
         if unsafe { level.next() } > now.as_ticks() {
             return None;
         }
         let number = level.number();
         if self.snapshot().highest_ready() >= number || !self.start(me, number, true) {
-            return self.release_due(me, level, now).then_some(now);
+            return if self.release_due(me, level, now) { stamp } else { None };
         }
-        let preemption = Preemption { running: Running::enter(self, me, number), level };
-        // SAFETY: this is the level's worker, and occupies the level.
-        unsafe { level.release_due_in_place(now) };
-        preemption.finish(Some(now));
+        let preemption = Preemption::enter(self, me, level);
+        // SAFETY: this is the level's worker, and occupies the level. What it has taken is a node of the level.
+        let end = unsafe {
+            match level.take_due(now) {
+                Some(node) => level.waiting().run(me, node, stamp),
+                None => stamp,
+            }
+        };
+        preemption.finish(end);
         None
     }
 
@@ -512,12 +521,14 @@ impl<P: Port> Partition<P> {
     pub fn work(&'static self, me: CurrentWorker, level: &'static Level) {
         assert!(me.is(level.worker()), "a level is worked by its own worker");
         assert!(self.levels.iter().any(|l| core::ptr::eq(*l, level)), "the level is of another partition");
+        let mut reached = None;
         while !self.is_stopping() {
-            let now = self.keep_time(me, level);
+            let now = self.keep_time(me, level, reached);
             self.serve(me, now);
-            if !self.boost_ordinary_holder(me, level.number()) {
-                self.sleep(me, level);
-            }
+            reached = match self.boost_ordinary_holder(me, level.number()) {
+                true => None,
+                false => self.sleep(me, level),
+            };
         }
         self.finish(me, level);
     }
@@ -531,7 +542,7 @@ impl<P: Port> Partition<P> {
         let number = level.number();
         while self.snapshot().is_ready(number) {
             if self.start(me, number, false) {
-                Preemption { running: Running::enter(self, me, number), level }.finish(None);
+                Preemption::enter(self, me, level).finish(None);
             } else {
                 self.wait_for_word(me, |word| !word.is_ready(number) || word.level() < number);
             }
@@ -548,21 +559,23 @@ impl<P: Port> Partition<P> {
         while !self.start(me, number, false) {
             self.wait_for_word(me, |word| word.level() < number);
         }
-        let preemption = Preemption { running: Running::enter(self, me, number), level };
+        let preemption = Preemption::enter(self, me, level);
         job();
         preemption.finish(None);
     }
 
-    fn sleep(&self, me: CurrentWorker, level: &'static Level) {
+    /// Sleeps until something is due at `level` or somebody wakes this thread; returns the time that the clock has reached, if that is
+    /// known.
+    fn sleep(&self, me: CurrentWorker, level: &'static Level) -> Option<Instant> {
         // SAFETY: `me` is the level's worker, as `work` has checked.
         let until = if self.is_stopping() { NEVER } else { unsafe { level.next() } };
         me.sleeps_until.store(until, Ordering::Relaxed);
         // Pairs with the fence in `armed`.
         fence(Ordering::SeqCst);
-        if !level.has_changes() {
-            self.port.wait(&me, (until != NEVER).then(|| Instant::from_ticks(until)));
-        }
+        let until = (until != NEVER).then(|| Instant::from_ticks(until));
+        let reached = !level.has_changes() && self.port.wait(&me, until);
         me.sleeps_until.store(0, Ordering::Relaxed);
+        until.filter(|_| reached)
     }
 }
 

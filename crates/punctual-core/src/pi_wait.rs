@@ -242,7 +242,9 @@ mod tests {
         fn wake(&self, _: &Worker) {
             self.note("wake");
         }
-        fn wait(&self, _: &Worker, _: Option<Instant>) {}
+        fn wait(&self, _: &Worker, _: Option<Instant>) -> bool {
+            false
+        }
         fn wait_while(&self, _: &AtomicU32, _: u32) {
             self.note("wait_while");
             if let Some((partition, bits)) = self.vacated.lock().unwrap().take() {

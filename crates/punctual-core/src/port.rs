@@ -20,7 +20,9 @@
 //!         Instant::from_ticks(0)
 //!     }
 //!     fn wake(&self, _: &Worker) {}
-//!     fn wait(&self, _: &Worker, _: Option<Instant>) {}
+//!     fn wait(&self, _: &Worker, _: Option<Instant>) -> bool {
+//!         false
+//!     }
 //!     fn wait_while(&self, _: &AtomicU32, _: u32) {}
 //!     fn wake_all(&self, _: &AtomicU32) {}
 //!     fn boost(&self, _: &AtomicU32) -> bool {
@@ -56,7 +58,9 @@ pub trait Port: Sync {
     fn wake(&self, worker: &Worker);
 
     /// Sleeps until `until` (forever if `None`) or until woken. Called by the worker's own thread.
-    fn wait(&self, worker: &Worker, until: Option<Instant>);
+    ///
+    /// Returns whether [`now`](Self::now) has reached `until`, as far as that is known without a look at the clock.
+    fn wait(&self, worker: &Worker, until: Option<Instant>) -> bool;
 
     /// Sleeps while `*count == seen`, or returns at once.
     fn wait_while(&self, count: &AtomicU32, seen: u32);

@@ -38,8 +38,9 @@ impl Port for Recorder {
     fn wake(&self, worker: &Worker) {
         self.woken.lock().unwrap().push(worker.base());
     }
-    fn wait(&self, _: &Worker, until: Option<Instant>) {
+    fn wait(&self, _: &Worker, until: Option<Instant>) -> bool {
         self.asleep.get().expect("nobody sleeps in this test")(until);
+        until.is_some_and(|until| self.now() >= until)
     }
     fn wait_while(&self, _: &AtomicU32, _: u32) {
         panic!("nobody is above");
@@ -371,6 +372,35 @@ fn a_worker_sleeps_until_something_is_due_and_is_woken_for_what_is_earlier() {
     rig.woken();
     rig.partition.armed(rig.level(1), at(0));
     assert_eq!(rig.woken(), [], "it is awake and looks by itself");
+}
+
+#[test]
+fn what_a_sleep_has_waited_for_is_released_without_a_look_at_the_clock() {
+    let rig = rig(&[1], &[(1, 1, NOTHING)]);
+    // SAFETY: nothing else uses nodes 1 to 3.
+    let slots = unsafe { Slots::<(), 3, 1>::new(rig.level(1), 1) };
+    for time in [5, 5, 7] {
+        slots.arm((), at(time)).unwrap();
+    }
+    let sleeps: &'static AtomicU64 = Box::leak(Box::default());
+    let asleep = move |until: Option<Instant>| {
+        let now = match sleeps.fetch_add(1, Ordering::Relaxed) {
+            // Woken before.
+            0 => 3,
+            1 => {
+                assert_eq!(rig.ran(), [], "nothing is due");
+                // Late.
+                8
+            }
+            _ => return rig.partition.stop(),
+        };
+        assert_eq!(until, Some(at(5)));
+        rig.partition.port().now.store(now, Ordering::Relaxed);
+    };
+    rig.partition.port().asleep.set(Box::new(asleep)).ok().unwrap();
+    rig.partition.work(rig.worker(1), rig.level(1));
+    assert_eq!(rig.ran(), [(1, 1, 1), (1, 2, 1), (1, 3, 1)]);
+    assert_eq!(rig.stamps(), [None, Some(8), Some(8)], "the first is released by what the sleep has told");
 }
 
 #[test]

@@ -125,7 +125,9 @@ impl Port for Cpu {
         }
     }
 
-    fn wait(&self, _: &Worker, _: Option<Instant>) {}
+    fn wait(&self, _: &Worker, _: Option<Instant>) -> bool {
+        false
+    }
 
     fn wait_while(&self, _: &punctual_core::sync::AtomicU32, _: u32) {
         panic!("who runs jobs never waits for its turn");

@@ -20,7 +20,9 @@ impl Port for Alone {
     fn wake(&self, _: &Worker) {
         WOKEN.fetch_add(1, Ordering::Relaxed);
     }
-    fn wait(&self, _: &Worker, _: Option<Instant>) {}
+    fn wait(&self, _: &Worker, _: Option<Instant>) -> bool {
+        false
+    }
     fn wait_while(&self, _: &Futex, _: u32) {}
     fn wake_all(&self, _: &Futex) {}
     fn boost(&self, _: &Futex) -> bool {

@@ -172,7 +172,7 @@ impl Port for ModelPort {
         bed.ring.notify_one();
     }
 
-    fn wait(&self, worker: &Worker, until: Option<Instant>) {
+    fn wait(&self, worker: &Worker, until: Option<Instant>) -> bool {
         let bed = self.bed(worker);
         let mut state = bed.state.lock().unwrap();
         while !state.woken && until.is_none_or(|until| self.now() < until) {
@@ -184,7 +184,8 @@ impl Port for ModelPort {
             state = bed.ring.wait(state).unwrap();
             state.rise();
         }
-        state.woken = false;
+        let woken = std::mem::take(&mut state.woken);
+        until.is_some() && !woken
     }
 
     fn wait_while(&self, count: &AtomicU32, seen: u32) {

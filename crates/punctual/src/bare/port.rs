@@ -44,8 +44,9 @@ impl Port for AppPort {
         }
     }
 
-    fn wait(&self, _: &Worker, _: Option<Instant>) {
+    fn wait(&self, _: &Worker, _: Option<Instant>) -> bool {
         board::wait();
+        false
     }
 
     // The one thread of the partition never waits for a level: whoever runs occupies the highest.

@@ -121,9 +121,9 @@ impl Port for AppPort {
         }
     }
 
-    fn wait(&self, worker: &Worker, until: Option<Instant>) {
+    fn wait(&self, worker: &Worker, until: Option<Instant>) -> bool {
         self.host.about_to_sleep();
-        linux::futex::wait(worker, until);
+        linux::futex::wait(worker, until)
     }
 
     fn wait_while(&self, count: &AtomicU32, seen: u32) {

@@ -55,16 +55,19 @@ pub(crate) fn is_asleep(worker: &Worker) -> bool {
 }
 
 /// See [`Port::wait`](punctual_core::Port::wait).
-pub(crate) fn wait(worker: &Worker, until: Option<Instant>) {
+pub(crate) fn wait(worker: &Worker, until: Option<Instant>) -> bool {
     if until.is_some_and(|until| until <= counter::now()) {
         // The kernel would look at its clock and return.
-        return;
+        return false;
     }
     let signal = &worker.signal;
+    let mut expired = false;
     suspension::before_sleeping();
     if signal.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok() {
         let timeout = until.map(clock::timespec);
         let slept = unwatched(|| futex::wait_bitset(signal, Flags::PRIVATE, ASLEEP, timeout.as_ref(), ANY));
+        // Says that the time has come, by the clock of `clock::now`.
+        expired = slept == Err(Errno::TIMEDOUT);
         match slept {
             Ok(()) | Err(Errno::INTR | Errno::TIMEDOUT) => suspension::woke(),
             // Woken before it slept.
@@ -75,6 +78,7 @@ pub(crate) fn wait(worker: &Worker, until: Option<Instant>) {
     // Not a store: that could take effect after the caller's look, and wipe out a wake that the look did not see. A wake is
     // either before this exchange, and the look sees its cause, or after it, and stays for the next wait.
     signal.swap(AWAKE, Ordering::AcqRel);
+    expired
 }
 
 /// Sleeps while `word` is `value`, or returns at once.
@@ -175,14 +179,34 @@ const UNBOOST_ATTEMPTS: usize = 1000;
 
 #[cfg(test)]
 mod tests {
+    use punctual_core::Duration;
+
     use super::*;
 
     #[test]
     fn a_wake_before_the_wait_is_not_lost() {
         let worker = Worker::new(1);
         wake(&worker);
-        wait(&worker, None);
-        wait(&worker, Some(Instant::from_ticks(1)));
+        assert!(!wait(&worker, None));
+        assert!(!wait(&worker, Some(Instant::from_ticks(1))), "it was not asked");
+    }
+
+    #[test]
+    fn what_ends_a_sleep_is_told_apart() {
+        let worker = Worker::new(1);
+        let until = clock::now() + Duration::from_millis(1);
+        // A wake comes too early, or not at all.
+        while !wait(&worker, Some(until)) {}
+        assert!(clock::now() >= until);
+        let hour = Duration::from_secs(3600);
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| wait(&worker, Some(until + hour)));
+            while !is_asleep(&worker) {
+                std::thread::yield_now();
+            }
+            wake(&worker);
+            assert!(!sleeper.join().unwrap());
+        });
     }
 
     #[test]

@@ -247,7 +247,7 @@ impl Barrier {
     fn wake(&self, word: u32) {
         #[cfg(feature = "std")]
         if word & ASLEEP != 0 {
-            sleep::wake(&self.word, u32::MAX);
+            sleep::wake(&self.word, u32::MAX, self.peers.home());
         }
     }
 }

@@ -71,7 +71,7 @@ impl Flag {
         }
         if word & ASLEEP != 0 {
             #[cfg(feature = "std")]
-            sleep::wake(&self.word, u32::MAX);
+            sleep::wake(&self.word, u32::MAX, &self.home);
         }
     }
 

@@ -349,7 +349,7 @@ impl<const W: usize> Semaphore<W> {
                 // see this too.
                 if is_told.swap(1, Ordering::Release) == 0 {
                     // The thread may have gone on meanwhile, and another may sleep here: it looks, and sleeps again.
-                    sleep::wake(is_told, 1);
+                    sleep::wake(is_told, 1, &self.home);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Sleeping on a word until another thread or process changes it.
 //!
-//! These are the kernel's futexes without the private flag, because the word may lie in memory that processes
-//! share; those in `crate::futex` are private, and are the ones that `futex::calls` counts. The kernel compares the word
+//! These are the kernel's futexes without the private flag if the word lies in memory that processes share, and with it otherwise, which
+//! spares the kernel the search for the page; those in `crate::futex` are the ones that `futex::calls` counts. The kernel compares the word
 //! and queues the sleeper in one step, so a change between the caller's look at the word and its sleep is not missed. Under
 //! loom, a queue of the model's own takes the kernel's place.
 //!
@@ -44,7 +44,7 @@ pub(super) fn wait(
     let nap = home.is_shared().then(|| crate::now() + NAP);
     let until = deadline.into_iter().chain(nap).min();
     let timespec = until.map(timespec);
-    match futex::wait_bitset(word, futex::Flags::empty(), expected, timespec.as_ref(), NonZeroU32::MAX) {
+    match futex::wait_bitset(word, flags(home), expected, timespec.as_ref(), NonZeroU32::MAX) {
         Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(Woken::Perhaps),
         Err(Errno::TIMEDOUT) if until != deadline => Ok(Woken::Late),
         Err(Errno::TIMEDOUT) => Err(TimedOut),
@@ -62,13 +62,19 @@ fn timespec(instant: Instant) -> rustix::thread::futex::Timespec {
     }
 }
 
-/// Wakes up to `count` threads that sleep on `word`.
+/// Wakes up to `count` threads that sleep on `word`, with this `home`.
 #[cfg(not(loom))]
-pub(super) fn wake(word: &AtomicU32, count: u32) {
-    use rustix::thread::futex;
-
+pub(super) fn wake(word: &AtomicU32, count: u32, home: &Home) {
     // The kernel takes the count as signed. It fails only for an address it cannot read, which this is not.
-    let _ = futex::wake(word, futex::Flags::empty(), count.min(i32::MAX as u32));
+    let _ = rustix::thread::futex::wake(word, flags(home), count.min(i32::MAX as u32));
+}
+
+/// The same for who sleeps and who wakes: the kernel finds a private futex by its address in the process, any other by its page.
+#[cfg(not(loom))]
+fn flags(home: &Home) -> rustix::thread::futex::Flags {
+    use rustix::thread::futex::Flags;
+
+    if home.is_private() { Flags::PRIVATE } else { Flags::empty() }
 }
 
 #[cfg(loom)]
@@ -125,7 +131,7 @@ mod model {
         Ok(Woken::Perhaps)
     }
 
-    pub(in super::super) fn wake(word: &AtomicU32, count: u32) {
+    pub(in super::super) fn wake(word: &AtomicU32, count: u32, _: &Home) {
         let mut sleepers = KERNEL.0.lock().unwrap();
         let mut left = count;
         sleepers.asleep.retain(|sleeper| {

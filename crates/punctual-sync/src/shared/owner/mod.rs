@@ -114,10 +114,22 @@ impl Home {
     /// The home of a structure of one process.
     pub(super) const NOWHERE: Self = Self(0);
 
+    /// That of a structure in shared memory which a process has made that cannot be identified.
+    const UNKNOWN: u32 = u32::MAX;
+
     /// The home of a structure that the calling process places in shared memory.
     #[cfg(not(loom))]
     pub(super) fn here() -> Self {
-        Self(process::namespace())
+        Self(match process::namespace() {
+            0 => Self::UNKNOWN,
+            namespace => namespace,
+        })
+    }
+
+    /// Whether the structure is one of a single process, whose futexes are therefore private.
+    #[cfg(all(feature = "std", not(loom)))]
+    pub(super) fn is_private(&self) -> bool {
+        self.0 == Self::NOWHERE.0
     }
 
     /// Whether owners may die while the structure lives.
@@ -132,7 +144,7 @@ impl Home {
         #[cfg(loom)]
         return process::namespace();
         #[cfg(not(loom))]
-        return self.0;
+        return if self.0 == Self::UNKNOWN { 0 } else { self.0 };
     }
 
     /// The calling process. In shared memory the kernel is asked once in the life of a process.
@@ -356,6 +368,13 @@ mod tests {
         }
         assert_ne!(Owner::new(4, 0), Owner::new(4, 1 << 41));
         assert_eq!(Owner::new(4, last + 1), Owner::new(4, 0), "the rest is left out, not taken for an id");
+    }
+
+    #[test]
+    fn what_an_unidentified_process_shares_is_not_private() {
+        let unknown = Home(Home::UNKNOWN);
+        assert!(!unknown.is_private() && !unknown.is_shared() && unknown.me() == ANONYMOUS);
+        assert!(Home::NOWHERE.is_private() && !Home::NOWHERE.is_shared());
     }
 
     /// A process that had this one's id before.

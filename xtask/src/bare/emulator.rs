@@ -12,6 +12,9 @@ use super::elf::Elf;
 use crate::process::{self, Outcome};
 use crate::{Result, cargo};
 
+/// Each instruction takes a nanosecond, and sleep none of the host's time.
+const COUNTED: [&str; 2] = ["-icount", "shift=0,sleep=off"];
+
 /// A board with a program on it.
 pub(super) struct Machine {
     board: Board,
@@ -53,9 +56,13 @@ impl Machine {
         command
     }
 
-    /// Runs the program on the clock of the host, with our standard input and output.
-    pub(super) fn interact(&self, options: &[String]) -> Result<ExitCode> {
-        let mut child = self.command(options).args(["-serial", "stdio"]).stdout(Stdio::piped()).spawn()?;
+    /// Runs the program on the clock of the host, or on counted time, with our standard input and output.
+    pub(super) fn interact(&self, options: &[String], counted: bool) -> Result<ExitCode> {
+        let mut command = self.command(options);
+        if counted {
+            command.args(COUNTED);
+        }
+        let mut child = command.args(["-serial", "stdio"]).stdout(Stdio::piped()).spawn()?;
         let mut pipe = child.stdout.take().expect("it is piped");
         let mut annotator = Annotator::new(&self.elf);
         let mut buffer = [0; 4096];
@@ -128,7 +135,7 @@ impl Machine {
         limit: Duration,
     ) -> Result<Outcome> {
         let mut command = self.command(options);
-        command.args(["-icount", "shift=0,sleep=off"]);
+        command.args(COUNTED);
         if let Some(input) = input {
             let path = self.kernel.with_extension("input");
             fs::write(&path, input)?;

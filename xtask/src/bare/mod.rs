@@ -34,6 +34,9 @@ enum Chore {
     Run {
         #[arg(long)]
         board: Board,
+        /// On counted time instead of the host's: each instruction takes a nanosecond, and every run is the same
+        #[arg(long)]
+        counted: bool,
         /// Its name in programs/src/bin
         program: String,
     },
@@ -83,9 +86,9 @@ enum Chore {
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     match &options.chore {
-        Chore::Run { board, program } => {
+        Chore::Run { board, counted, program } => {
             let (program, machine) = prepare(*board, program)?;
-            machine.interact(&program.emulator)
+            machine.interact(&program.emulator, *counted)
         }
         Chore::Debug { board, program, commands } => {
             let (program, machine) = prepare(*board, program)?;

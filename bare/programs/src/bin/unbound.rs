@@ -1,4 +1,4 @@
-//! Interrupts that come by mistake: one that no task binds, and one whose job panics.
+//! Interrupts that come by mistake: one that is none, one that no task binds, and one whose job panics.
 //!
 //! exit: 101
 //! not-on: raspi2b, raspi3b: no interrupt can be raised by hand
@@ -33,8 +33,19 @@ mod app {
         (Shared {}, Local {})
     }
 
+    unsafe extern "C" {
+        /// What the vectors call.
+        fn __punctual_bare_interrupt();
+    }
+
     #[idle]
     fn idle(_: idle::Context) {
+        interrupt::mask();
+        // SAFETY: as the vectors do, with interrupts masked; of the registers it leaves what any function does.
+        unsafe { __punctual_bare_interrupt() };
+        // SAFETY: they were unmasked before.
+        unsafe { interrupt::unmask() };
+        println!("an interrupt that is lowered before it is acknowledged, and it goes on");
         interrupt::pend(NOBODYS);
         println!("an interrupt that no task binds, and it goes on");
         // It is disabled now, so it stays pending.

@@ -80,6 +80,7 @@ pub(crate) fn ended(runtime: &'static Runtime, culprit: Culprit, result: std::th
 }
 
 /// Runs user code that takes the place of a job, and is [`ended`] as one.
+#[cfg(feature = "async")]
 pub(crate) fn ended_by(runtime: &'static Runtime, culprit: Culprit, f: impl FnOnce()) {
     ended(runtime, culprit, catch_unwind(AssertUnwindSafe(f)));
 }

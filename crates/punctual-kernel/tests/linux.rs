@@ -13,7 +13,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use punctual_kernel::linux::{Linux, Preemption, Raiser, start};
+use punctual_kernel::linux::{Linux, Preemption, Raiser, preemption, start};
 
 type Kernel = punctual_kernel::Kernel<Linux>;
 type Thread = punctual_kernel::Thread<Linux>;
@@ -340,6 +340,19 @@ fn keeps_the_same_under_perf_events() {
 }
 
 #[test]
+fn takes_what_the_machine_grants() {
+    let (output, said) = in_own_process("any");
+    assert!(output.status.success() && said.contains("taken: Signals"), "{}\n{said}", output.status);
+    let (output, said) = in_own_process("any but timers");
+    let is_refused = said.contains("no timer's signal preempts here") && said.contains(REFUSED);
+    assert!(
+        output.status.success() && (said.contains("taken: PerfEvents") || is_refused),
+        "{}\n{said}",
+        output.status
+    );
+}
+
+#[test]
 fn says_that_a_stack_has_overflowed() {
     let (output, said) = in_own_process("overflow");
     assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{said}");
@@ -377,6 +390,23 @@ fn accesses_nothing(_: ()) {
     unsafe { nothing.write_volatile(0) };
 }
 
+/// Starts with any source of interrupts, and says which it is, or why there is none.
+fn take_any() {
+    // SAFETY: nothing runs.
+    match unsafe { start(Preemption::Any, preemption) } {
+        Ok(taken) => println!("taken: {taken:?}"),
+        Err(refused) => println!("{refused}"),
+    }
+    assert_eq!(preemption(), Preemption::Polled, "nothing preempts any more");
+}
+
+/// From here on Linux has no room for the signal of a timer.
+fn refuse_timers() {
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: lowers a limit of this process, which is the test's own.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_SIGPENDING, &none) }, 0);
+}
+
 /// Runs a thread that does not come back, while another waits.
 fn end_in(entry: fn(())) {
     // SAFETY: the threads call the kernel, compute, and end the process.
@@ -395,6 +425,11 @@ fn keeps_order_registers_and_wakes_under_signals() {
     match env::var(OWN_PROCESS).as_deref() {
         Ok("overflow") => end_in(|()| println!("{}", descend(1))),
         Ok("fault") => end_in(accesses_nothing),
+        Ok("any") => take_any(),
+        Ok("any but timers") => {
+            refuse_timers();
+            take_any();
+        }
         #[cfg(feature = "uintr")]
         Ok("user interrupts") => {
             // SAFETY: nothing runs.

@@ -41,6 +41,9 @@ pub struct Linux;
 /// How threads are preempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preemption {
+    /// By the first of [`Signals`](Self::Signals) and [`PerfEvents`](Self::PerfEvents) that this machine grants; [`preemption`] says
+    /// which that is. Linux refuses a timer where `RLIMIT_SIGPENDING` is reached, and a sandbox may.
+    Any,
     /// By a signal: of a timer (`timer_create`, `SIGEV_THREAD_ID`) at what is due, and of `tgkill` for a [`Raiser`].
     Signals,
     /// By a signal: of a perf event (`sigtrap`) at what is due, 10 µs from when it is set at the earliest, and of `tgkill` for a
@@ -101,7 +104,8 @@ thread_local! {
 /// A thread may not panic: that ends the process.
 ///
 /// # Errors
-/// If another thread of Linux has been the kernel's, or Linux refuses the handler, the timer or the perf event.
+/// If another thread of Linux has been the kernel's, or Linux refuses the handler, the timer or the perf event; for
+/// [`Preemption::Any`] if it refuses both.
 pub unsafe fn start<R>(preemption: Preemption, f: impl FnOnce() -> R) -> io::Result<R> {
     if !IS_KERNELS.get() {
         if IS_CLAIMED.swap(true, Ordering::Relaxed) {
@@ -114,24 +118,8 @@ pub unsafe fn start<R>(preemption: Preemption, f: impl FnOnce() -> R) -> io::Res
         IS_KERNELS.set(true);
     }
     guard::watch()?;
-    #[cfg(feature = "uintr")]
-    if preemption == Preemption::UserInterrupts {
-        return Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            match has_user_interrupts() {
-                true => "Linux does not give a process the user interrupts that this processor has",
-                false => "this processor has no user interrupts (UINTR)",
-            },
-        ));
-    }
     if preemption != Preemption::Polled {
-        let has_event = preemption == Preemption::PerfEvents;
-        signal::handle(has_event)?;
-        if has_event {
-            perf::open()?
-        } else {
-            create_timer()?
-        };
+        let has_event = arm(preemption)? == Preemption::PerfEvents;
         HAS_EVENT.store(has_event, Ordering::Relaxed);
         HAS_SIGNALS.store(true, Ordering::Release);
         Linux::alarm(ALARM.load(Ordering::Relaxed));
@@ -147,6 +135,48 @@ pub unsafe fn start<R>(preemption: Preemption, f: impl FnOnce() -> R) -> io::Res
         }
     }
     Ok(result)
+}
+
+/// How threads are preempted where this is called, within [`start`]; before and after it, not at all.
+pub fn preemption() -> Preemption {
+    match (HAS_SIGNALS.load(Ordering::Relaxed), HAS_EVENT.load(Ordering::Relaxed)) {
+        (false, _) => Preemption::Polled,
+        (true, false) => Preemption::Signals,
+        (true, true) => Preemption::PerfEvents,
+    }
+}
+
+/// Prepares what preempts the calling thread, and returns what it is.
+fn arm(preemption: Preemption) -> io::Result<Preemption> {
+    match preemption {
+        Preemption::Any => {
+            return arm(Preemption::Signals).or_else(|no_timer| {
+                arm(Preemption::PerfEvents).map_err(|no_event| {
+                    io::Error::new(no_timer.kind(), std::format!("{no_timer}; {no_event}"))
+                })
+            });
+        }
+        Preemption::Signals => {
+            signal::handle(false)?;
+            create_timer()?;
+        }
+        Preemption::PerfEvents => {
+            signal::handle(true)?;
+            perf::open()?;
+        }
+        #[cfg(feature = "uintr")]
+        Preemption::UserInterrupts => {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                match has_user_interrupts() {
+                    true => "Linux does not give a process the user interrupts that this processor has",
+                    false => "this processor has no user interrupts (UINTR)",
+                },
+            ));
+        }
+        Preemption::Polled => {}
+    }
+    Ok(preemption)
 }
 
 /// Whether the processor has user interrupts: Intel's *Software Developer's Manual*, volume 2, `CPUID`, leaf 7, bit 5 of EDX.
@@ -172,7 +202,13 @@ fn create_timer() -> io::Result<()> {
         (libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer), timer)
     };
     if outcome != 0 {
-        return Err(io::Error::last_os_error());
+        let error = io::Error::last_os_error();
+        return Err(io::Error::new(
+            error.kind(),
+            std::format!(
+                "no timer's signal preempts here: {error}; it takes room in `ulimit -i`, for one signal"
+            ),
+        ));
     }
     TIMER.store(timer.expose_provenance(), Ordering::Relaxed);
     Ok(())

@@ -357,6 +357,20 @@ fn says_which_format_cannot_be_read() {
     }
 }
 
+/// However long it were, too: of switches that cannot be read nobody knows whose they are.
+#[test]
+fn asks_for_no_longer_recording_of_events_that_cannot_be_read() {
+    let scratch = Scratch::new("unreadable");
+    let mut script = Script::new();
+    script.switch(1_000, 0, SwitchOut::Runnable, task(838, 60)).switch(2_000, 0, SwitchOut::Sleeping, IDLE);
+    file(&scratch, "switches.dat", &script);
+    let format = scratch.file("switches.dat.raw/events/sched/sched_switch/format");
+    fs::write(&format, fs::read_to_string(&format).unwrap().replace("offset:", "place:")).unwrap();
+    let (out, err, code) = report(&scratch.0, &["switches.dat.raw", "--all"]);
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(err.contains("some of its events cannot be read") && !err.contains("for longer"), "{err}");
+}
+
 /// However long it were: without switches nobody has jobs.
 #[test]
 fn says_that_there_are_no_switches() {

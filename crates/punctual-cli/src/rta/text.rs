@@ -69,7 +69,7 @@ pub(super) fn reservations(system: &System, contradictions: Vec<String>) -> Stri
 pub(super) fn legend(system: &System) -> String {
     let ratio = match system.of_profiled_run() {
         Some(_) => {
-            "The run that was seen was profiled: its own bounds, with what that takes, are in the column `profiled`."
+            "The run that was seen was profiled: its own bounds, with what that takes, are in the column `prof.`."
         }
         None => "",
     };
@@ -104,7 +104,7 @@ pub(super) fn bounds_of(system: &System, analysis: &Analysis, count: usize) -> T
     // A profiled run is compared with its own bounds, since what profiling takes is no part of the app.
     let is_profiled = system.of_profiled_run().is_some();
     if is_profiled {
-        columns.push(Column::micros("profiled"));
+        columns.push(Column::micros("prof."));
     }
     columns.extend([
         Column::micros("seen"),

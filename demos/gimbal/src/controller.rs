@@ -119,9 +119,7 @@ mod app {
     use super::{Bus, LinkError, Links, MAX_FAILURES, Record, Recording, Sender, Setpoints, simulated};
     use crate::axes::Axes;
     use crate::client::Gimbal;
-    use crate::control::{
-        CurrentController, CurrentGains, POSITION_PERIOD_NS, PositionController, PositionGains,
-    };
+    use crate::control::{CurrentController, POSITION_PERIOD_NS, PositionController};
     use crate::log::Sample;
     use crate::plant::{GIMBAL, SUPPLY_V};
     use crate::setpoints::Timeline;
@@ -176,10 +174,8 @@ mod app {
             }
             Setpoints::Topic => Timeline::new(),
         };
-        let position_loops = GIMBAL
-            .map(|axis| PositionController::new(PositionGains::for_axis(&axis), axis.motor.current_limit_a));
-        let current_loops =
-            GIMBAL.map(|axis| CurrentController::new(CurrentGains::for_motor(&axis.motor), SUPPLY_V));
+        let position_loops = Axes::<PositionController>::for_axes(GIMBAL);
+        let current_loops = Axes::<CurrentController>::for_axes(GIMBAL, SUPPLY_V);
         let shared = Shared {
             voltages_v: Axes::both(0.0),
             current_setpoints_a: Axes::both(0.0),
@@ -273,12 +269,7 @@ mod app {
             loops.map(|(position_loop, gains)| position_loop.set_gains(gains));
         }
         let setpoints_rad = cx.shared.setpoints_rad.lock(|setpoints_rad| *setpoints_rad);
-        let wanted_a = cx
-            .local
-            .position_loops
-            .as_mut()
-            .zip(setpoints_rad.zip(measured_rad))
-            .map(|(position_loop, (wanted, measured))| position_loop.update(wanted, measured));
+        let wanted_a = cx.local.position_loops.update(setpoints_rad, measured_rad);
         cx.shared.current_setpoints_a.lock(|current_setpoints_a| *current_setpoints_a = wanted_a);
         let _ = current::spawn(currents_a);
     }
@@ -286,12 +277,7 @@ mod app {
     #[task(priority = 4, shared = [current_setpoints_a, voltages_v], local = [current_loops], deadline = 100.micros())]
     fn current(mut cx: current::Context, measured_a: Axes<f64>) {
         let wanted_a = cx.shared.current_setpoints_a.lock(|current_setpoints_a| *current_setpoints_a);
-        let volts = cx
-            .local
-            .current_loops
-            .as_mut()
-            .zip(wanted_a.zip(measured_a))
-            .map(|(current_loop, (wanted, measured))| current_loop.update(wanted, measured));
+        let volts = cx.local.current_loops.update(wanted_a, measured_a);
         cx.shared.voltages_v.lock(|voltages_v| *voltages_v = volts);
     }
 

@@ -5,9 +5,7 @@
 
 use crate::axes::Axes;
 use crate::client::Gimbal;
-use crate::control::{
-    CURRENT_PERIOD_NS, CurrentController, CurrentGains, POSITION_PERIOD_NS, PositionController, PositionGains,
-};
+use crate::control::{CURRENT_PERIOD_NS, CurrentController, POSITION_PERIOD_NS, PositionController};
 use crate::device::SimulatedGimbal;
 use crate::log::{Recorder, Sample};
 use crate::plant::{AxisParameters, SUPPLY_V};
@@ -25,10 +23,8 @@ pub fn run(
 ) -> Recorder {
     let now_ns = Cell::new(0);
     let mut gimbal = Gimbal::new(SimulatedGimbal::new(parameters, SUPPLY_V, || now_ns.get()));
-    let mut position = parameters
-        .map(|axis| PositionController::new(PositionGains::for_axis(&axis), axis.motor.current_limit_a));
-    let mut current =
-        parameters.map(|axis| CurrentController::new(CurrentGains::for_motor(&axis.motor), SUPPLY_V));
+    let mut position = Axes::<PositionController>::for_axes(parameters);
+    let mut current = Axes::<CurrentController>::for_axes(parameters, SUPPLY_V);
     let mut recorder = Recorder::with_capacity((duration_ns / POSITION_PERIOD_NS) as usize + 1);
 
     let mut setpoint_a = Axes::both(0.0);
@@ -41,17 +37,11 @@ pub fn run(
         if t_ns % POSITION_PERIOD_NS == 0 {
             let setpoint_rad = setpoints(t_ns);
             let measured_rad = feedback.angles_rad();
-            setpoint_a = position
-                .as_mut()
-                .zip(setpoint_rad.zip(measured_rad))
-                .map(|(controller, (wanted, measured))| controller.update(wanted, measured));
+            setpoint_a = position.update(setpoint_rad, measured_rad);
             let true_rad = Some(gimbal.device().true_state().map(|state| state.angle_rad));
             recorder.record(Sample { t_ns, setpoint_rad, measured_rad, true_rad });
         }
-        voltages_v = current
-            .as_mut()
-            .zip(setpoint_a.zip(feedback.currents_a()))
-            .map(|(controller, (wanted, measured))| controller.update(wanted, measured));
+        voltages_v = current.update(setpoint_a, feedback.currents_a());
     }
     recorder
 }

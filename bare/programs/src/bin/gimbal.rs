@@ -45,7 +45,7 @@ mod app {
 
     use crate::axes::Axes;
     use crate::client::Gimbal;
-    use crate::control::{CurrentController, CurrentGains, PositionController, PositionGains};
+    use crate::control::{CurrentController, PositionController};
     use crate::device::SimulatedGimbal;
     use crate::encoder::RESOLUTION_RAD;
     use crate::frame::Frame;
@@ -119,10 +119,8 @@ mod app {
 
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
-        let position_loops = GIMBAL
-            .map(|axis| PositionController::new(PositionGains::for_axis(&axis), axis.motor.current_limit_a));
-        let current_loops =
-            GIMBAL.map(|axis| CurrentController::new(CurrentGains::for_motor(&axis.motor), SUPPLY_V));
+        let position_loops = Axes::<PositionController>::for_axes(GIMBAL);
+        let current_loops = Axes::<CurrentController>::for_axes(GIMBAL, SUPPLY_V);
         let shared = Shared {
             voltages_v: Axes::both(0.0),
             current_setpoints_a: Axes::both(0.0),
@@ -189,12 +187,7 @@ mod app {
     )]
     fn position(mut cx: position::Context, measured_rad: Axes<f64>, currents_a: Axes<f64>) {
         let setpoints_rad = cx.shared.setpoints_rad.lock(|setpoints_rad| *setpoints_rad);
-        let wanted_a = cx
-            .local
-            .position_loops
-            .as_mut()
-            .zip(setpoints_rad.zip(measured_rad))
-            .map(|(position_loop, (wanted, measured))| position_loop.update(wanted, measured));
+        let wanted_a = cx.local.position_loops.update(setpoints_rad, measured_rad);
         cx.shared.current_setpoints_a.lock(|current_setpoints_a| *current_setpoints_a = wanted_a);
         let _ = current::spawn(currents_a);
     }
@@ -208,12 +201,7 @@ mod app {
     )]
     fn current(mut cx: current::Context, measured_a: Axes<f64>) {
         let wanted_a = cx.shared.current_setpoints_a.lock(|current_setpoints_a| *current_setpoints_a);
-        let volts = cx
-            .local
-            .current_loops
-            .as_mut()
-            .zip(wanted_a.zip(measured_a))
-            .map(|(current_loop, (wanted, measured))| current_loop.update(wanted, measured));
+        let volts = cx.local.current_loops.update(wanted_a, measured_a);
         cx.shared.voltages_v.lock(|voltages_v| *voltages_v = volts);
     }
 

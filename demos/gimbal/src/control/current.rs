@@ -18,10 +18,11 @@
 //! margin at 90° − 1.5·T·ωc = 68.5°.
 
 use super::Integral;
+use crate::axes::Axes;
 // On a bare board there is no `std` that has these functions: `bare/programs` brings them.
 #[cfg(target_os = "none")]
 use crate::float::Float as _;
-use crate::plant::MotorParameters;
+use crate::plant::{AxisParameters, MotorParameters};
 
 /// Period of the current controller: 100 µs, that is 10 kHz.
 pub const CURRENT_PERIOD_NS: u64 = 100_000;
@@ -69,6 +70,19 @@ impl CurrentController {
             self.gains.proportional_v_per_a * error_a,
             self.gains.integral_v_per_a_s * PERIOD_S * error_a,
         )
+    }
+}
+
+impl Axes<CurrentController> {
+    /// The controllers of both motors, which have not seen any error yet and never ask for more than `supply_v` either way.
+    pub fn for_axes(axes: Axes<AxisParameters>, supply_v: f64) -> Self {
+        axes.map(|axis| CurrentController::new(CurrentGains::for_motor(&axis.motor), supply_v))
+    }
+
+    /// Updates the controller of each motor, pan first.
+    pub fn update(&mut self, setpoints_a: Axes<f64>, measured_a: Axes<f64>) -> Axes<f64> {
+        let inputs = setpoints_a.zip(measured_a);
+        self.as_mut().zip(inputs).map(|(controller, (wanted, measured))| controller.update(wanted, measured))
     }
 }
 

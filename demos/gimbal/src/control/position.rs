@@ -23,6 +23,7 @@
 //! 90 mA at first.
 
 use super::Integral;
+use crate::axes::Axes;
 // On a bare board there is no `std` that has these functions: `bare/programs` brings them.
 #[cfg(target_os = "none")]
 use crate::float::Float as _;
@@ -105,6 +106,19 @@ impl PositionController {
                 - self.gains.derivative_a_s_per_rad * self.speed_rad_s,
             self.gains.integral_a_per_rad_s * PERIOD_S * error_rad,
         )
+    }
+}
+
+impl Axes<PositionController> {
+    /// The controllers of both axes, which have not seen any error yet.
+    pub fn for_axes(axes: Axes<AxisParameters>) -> Self {
+        axes.map(|axis| PositionController::new(PositionGains::for_axis(&axis), axis.motor.current_limit_a))
+    }
+
+    /// Updates the controller of each axis, pan first.
+    pub fn update(&mut self, setpoints_rad: Axes<f64>, measured_rad: Axes<f64>) -> Axes<f64> {
+        let inputs = setpoints_rad.zip(measured_rad);
+        self.as_mut().zip(inputs).map(|(controller, (wanted, measured))| controller.update(wanted, measured))
     }
 }
 

@@ -118,9 +118,9 @@ pub unsafe fn start<R>(preemption: Preemption, f: impl FnOnce() -> R) -> io::Res
         IS_KERNELS.set(true);
     }
     guard::watch()?;
-    if preemption != Preemption::Polled {
-        let has_event = arm(preemption)? == Preemption::PerfEvents;
-        HAS_EVENT.store(has_event, Ordering::Relaxed);
+    let taken = prepare(preemption)?;
+    if taken != Preemption::Polled {
+        HAS_EVENT.store(taken == Preemption::PerfEvents, Ordering::Relaxed);
         HAS_SIGNALS.store(true, Ordering::Release);
         Linux::alarm(ALARM.load(Ordering::Relaxed));
     }
@@ -147,11 +147,11 @@ pub fn preemption() -> Preemption {
 }
 
 /// Prepares what preempts the calling thread, and returns what it is.
-fn arm(preemption: Preemption) -> io::Result<Preemption> {
+fn prepare(preemption: Preemption) -> io::Result<Preemption> {
     match preemption {
         Preemption::Any => {
-            return arm(Preemption::Signals).or_else(|no_timer| {
-                arm(Preemption::PerfEvents).map_err(|no_event| {
+            return prepare(Preemption::Signals).or_else(|no_timer| {
+                prepare(Preemption::PerfEvents).map_err(|no_event| {
                     io::Error::new(no_timer.kind(), std::format!("{no_timer}; {no_event}"))
                 })
             });

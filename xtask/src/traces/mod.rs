@@ -2,8 +2,8 @@
 //! `trace-cmd report` prints, each event of traces of LTTng with what `babeltrace2` prints, files of perf with what is known to be in
 //! them, and each job, table and figure with what a script makes of the text of `trace-cmd`.
 //!
-//! The recordings stay where they were published; each is fetched once, and is what its hash says. If one cannot be had, the others
-//! are read all the same, and the chore fails in the end and names it.
+//! The recordings stay where they were published; each is fetched once, or is in a directory that the user names, and is what its
+//! hash says. If one cannot be had, the others are read all the same, and the chore fails in the end and names it.
 
 mod recompute;
 mod seeds;
@@ -26,12 +26,15 @@ const LTTNG: &str = include_str!("lttng.txt");
 /// The same for files of perf.
 const PERF: &str = include_str!("perf.txt");
 
+/// Has a directory for each trace of LTTng.
+const CTF: &str = "ctf";
+
 /// Tells the test where the recordings are.
 const PLACE: &str = "PUNCTUAL_TRACES";
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Read the recordings in this directory instead of fetching any
+    /// Read the recordings in this directory instead of fetching any; docs/tracing.md says what each is to be called
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
 
@@ -54,7 +57,7 @@ pub(crate) fn run(Options { directory, seeds, seed }: &Options) -> Result {
         }
     }
     let (place, missing) = match directory {
-        Some(directory) => (directory.canonicalize()?, Vec::new()),
+        Some(directory) => look_up_all(directory)?,
         None => fetch_all(&cargo::target_dir().join("traces"))?,
     };
     for what in &missing {
@@ -87,34 +90,60 @@ pub(crate) fn run(Options { directory, seeds, seed }: &Options) -> Result {
 
 /// Fetches what is not there yet, and returns where all are, and what could not be had.
 fn fetch_all(place: &Path) -> Result<(PathBuf, Vec<String>)> {
-    fs::create_dir_all(place)?;
     let (mut missing, mut incomplete) = (Vec::new(), Vec::new());
-    for line in lines(RECORDINGS) {
-        let recording = Recording::parse(line)?;
-        missing.extend(recording.fetch(&recording.file(place, "dat")).err().map(|error| error.to_string()));
-    }
-    fs::create_dir_all(place.join("perf"))?;
-    for line in lines(PERF) {
-        let recording = Recording::parse(line)?;
-        let file = recording.file(&place.join("perf"), "data");
-        missing.extend(recording.fetch(&file).err().map(|error| error.to_string()));
-    }
-    for line in lines(LTTNG) {
-        let recording = Recording::parse(line)?;
-        let mut parts = recording.path.rsplit('/');
-        let (file, directory) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-        let directory = place.join("ctf").join(directory);
-        fs::create_dir_all(&directory)?;
-        if let Err(error) = recording.fetch(&directory.join(file)) {
+    for (recording, name) in listed()? {
+        let file = place.join(&name);
+        let directory = file.parent().unwrap_or(place);
+        fs::create_dir_all(directory)?;
+        if let Err(error) = recording.fetch(&file) {
             missing.push(error.to_string());
-            incomplete.push(directory);
+            // A trace of LTTng without one of its files is none.
+            incomplete.extend(name.starts_with(CTF).then(|| directory.to_owned()));
         }
     }
-    // A trace without one of its files is none.
     for directory in incomplete {
         let _ = fs::remove_dir_all(directory);
     }
     Ok((place.to_owned(), missing))
+}
+
+/// Looks in a directory of the user's, where nothing is changed, and returns where that is, and what is not in it.
+fn look_up_all(place: &Path) -> Result<(PathBuf, Vec<String>)> {
+    let place = place.canonicalize().map_err(|error| format!("{}: {error}", place.display()))?;
+    let mut missing = Vec::new();
+    for (Recording { hash, repository, commit, path }, file) in listed()? {
+        let file = place.join(file);
+        if !file.exists() {
+            missing.push(format!("{}: {path} of {repository}, commit {commit}", file.display()));
+        } else if sha256(&file)? != hash {
+            return Err(format!(
+                "{}: its SHA-256 is not {hash}; it is not {path} of {repository}, commit {commit}",
+                file.display()
+            )
+            .into());
+        }
+    }
+    Ok((place, missing))
+}
+
+/// All files, and where in the directory each is to be.
+fn listed() -> Result<Vec<(Recording<'static>, PathBuf)>> {
+    let mut all = Vec::new();
+    for line in lines(RECORDINGS) {
+        let recording = Recording::parse(line)?;
+        all.push((recording, PathBuf::from(recording.short()).with_extension("dat")));
+    }
+    for line in lines(PERF) {
+        let recording = Recording::parse(line)?;
+        all.push((recording, Path::new("perf").join(recording.short()).with_extension("data")));
+    }
+    for line in lines(LTTNG) {
+        let recording = Recording::parse(line)?;
+        let parts = Path::new(recording.path);
+        let directory = parts.parent().and_then(Path::file_name).unwrap_or_default();
+        all.push((recording, Path::new(CTF).join(directory).join(parts.file_name().unwrap_or_default())));
+    }
+    Ok(all)
 }
 
 fn lines(list: &str) -> impl Iterator<Item = &str> {
@@ -122,6 +151,7 @@ fn lines(list: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A file that somebody has published.
+#[derive(Clone, Copy)]
 struct Recording<'a> {
     hash: &'a str,
     repository: &'a str,
@@ -140,15 +170,15 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Where it is to be.
-    fn file(&self, place: &Path, extension: &str) -> PathBuf {
-        place.join(&self.hash[..12.min(self.hash.len())]).with_extension(extension)
+    /// The first digits of its hash.
+    fn short(&self) -> &'a str {
+        &self.hash[..12.min(self.hash.len())]
     }
 
     /// Fetches it, unless it is there.
     fn fetch(&self, file: &Path) -> Result {
         let Self { hash, repository, commit, path } = self;
-        if file.exists() {
+        if file.exists() && sha256(file)? == *hash {
             return Ok(());
         }
         fetch(&format!("https://raw.githubusercontent.com/{repository}/{commit}/{path}"), hash, file)
@@ -164,11 +194,16 @@ fn fetch(url: &str, hash: &str, file: &Path) -> Result {
     if !output.status.success() {
         return Err(format!("{url}: {}", String::from_utf8_lossy(&output.stderr).trim()).into());
     }
-    let output = Command::new("sha256sum").arg(&part).output()?;
-    let found = String::from_utf8_lossy(&output.stdout);
-    if found.split(' ').next() != Some(hash) {
+    if sha256(&part)? != hash {
         return Err(format!("{url}: its SHA-256 is not {hash}; the recording is another one").into());
     }
     fs::rename(part, file)?;
     Ok(())
+}
+
+fn sha256(file: &Path) -> Result<String> {
+    let output = Command::new("sha256sum").arg(file).output()?;
+    let found = String::from_utf8_lossy(&output.stdout);
+    // With a backslash before it if the name of the file has one.
+    Ok(found.trim_start_matches('\\').split(' ').next().unwrap_or_default().to_owned())
 }

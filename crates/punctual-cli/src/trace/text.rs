@@ -90,6 +90,12 @@ fn legend(tasks: &[&TaskStats]) -> String {
     let mut out = "\nR response time = J release jitter + W busy window; W = B blocking + I interference + SS scheduling\n\
                    overhead + C execution. ≤ marks an upper bound, ≥ a lower one.\n"
         .to_owned();
+    let mixed = |stats: &TaskStats| {
+        Term::ALL.into_iter().map(|term| stats.summary(term)).any(|of| of.bounded > 0 && of.at_least > 0)
+    };
+    if tasks.iter().any(|stats| mixed(stats)) {
+        out += "≈ marks a time of jobs of both sorts: of some it is known from above, of some from below.\n";
+    }
     if tasks.iter().any(|stats| stats.flawed() > 0) {
         out += "Flawed jobs, whose events are missing or contradictory, are left out of all figures.\n";
     }

@@ -50,6 +50,10 @@ pub fn time(summary: &Summary, ns: u64) -> Cell {
     }
 }
 
+/// What the signs mean that stand before times, and the dash instead of one.
+pub(crate) const SIGNS: &str = "Where the recording does not give the time itself, ≤ marks an upper bound (at most so long), ≥ a lower \
+                                one (at least so long), and ≈ that there are jobs of both sorts; – stands for what is unknown.";
+
 /// What comes before the times of a summary: whether they are bounds.
 pub(crate) fn sign(summary: &Summary) -> &'static str {
     match (summary.bounded, summary.at_least) {

@@ -9,7 +9,7 @@ use punctual_report::table::{Cell, Column, Table};
 
 use super::task::{Section, kind_label};
 use super::{MAX_BYTES, MAX_SECTIONS, Report, Written, head};
-use crate::export::table::time;
+use crate::export::table::{SIGNS, time};
 use crate::jobs::Actor;
 use crate::names::Names;
 use crate::priority;
@@ -88,7 +88,7 @@ fn overview(report: &Report<'_>, shown: &[&TaskStats], others: &[&TaskStats], ou
         *out += "</section>\n";
         return;
     }
-    *out += "<p>The longest of each term in µs, with ≤ where the recording gives a bound.</p>";
+    let _ = write!(out, "<p>The longest of each term in µs. {SIGNS}</p>");
     *out += &longest_terms(report, shown, true);
     if !others.is_empty() {
         let _ = write!(

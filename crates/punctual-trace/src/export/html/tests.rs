@@ -3,9 +3,10 @@ use punctual_report::format::format_count;
 
 use super::*;
 use crate::event::{Event, Kind, SwitchOut, Task};
+use crate::export::table;
 use crate::jobs::Config;
 use crate::recorded::{Recorded, Source};
-use crate::stats::Term;
+use crate::stats::{Summary, Term};
 
 const IDLE: Task = Task { id: 0, priority: 120 };
 
@@ -156,6 +157,18 @@ fn does_not_call_unknown_terms_none() {
     let page = String::from_utf8(page).unwrap();
     assert!(page.contains("<span>Longest blocking</span><strong>unknown</strong>"), "{page}");
     assert!(page.contains("<span>Longest interference</span><strong>none</strong>"), "{page}");
+}
+
+#[test]
+fn explains_every_sign_before_a_time() {
+    let (page, _) = page_of(1, 10, &Names::new(), &About::default());
+    let explained =
+        page.split("<p>The longest of each term in µs.").nth(1).unwrap().split("</p>").next().unwrap();
+    for (bounded, at_least) in [(1, 0), (0, 1), (1, 1)] {
+        let sign = table::sign(&Summary { count: 2, bounded, at_least, ..Summary::default() }).trim();
+        assert!(!sign.is_empty() && explained.contains(sign), "{sign} is not in {explained}");
+    }
+    assert!(explained.contains('–'), "{explained}");
 }
 
 #[test]

@@ -119,6 +119,18 @@ impl Names {
         self.threads.get(&tid).map(String::as_str)
     }
 
+    /// How to call somebody beside others, as at the head of a table: as [`of`](Self::of), and with its number if tasks of several
+    /// apps have that name.
+    #[must_use]
+    pub fn listed(&self, actor: Actor) -> String {
+        let name = self.of(actor);
+        let Actor::Task(task) = actor else { return name };
+        match self.tasks.iter().any(|(other, known)| *other != task && *known == name) {
+            true => format!("{name} (task {task})"),
+            false => name,
+        }
+    }
+
     /// How to call somebody.
     #[must_use]
     pub fn of(&self, actor: Actor) -> String {
@@ -153,5 +165,24 @@ fn put<K: std::hash::Hash + Eq>(names: &mut HashMap<K, String>, key: K, name: &s
         Some(known) if known == name => {}
         Some(known) => *known = Printable(name).to_string(),
         None => drop(names.insert(key, Printable(name).to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_tasks_of_one_name_apart_by_their_numbers() {
+        let mut names = Names::new();
+        names.task(64, "sample");
+        assert_eq!(names.listed(Actor::Task(64)), "sample");
+        names.task(128, "sample");
+        names.task(129, "current");
+        names.thread(7, "sample");
+        let listed = [Actor::Task(64), Actor::Task(128), Actor::Task(129), Actor::Thread(7)];
+        let listed = listed.map(|actor| names.listed(actor));
+        assert_eq!(listed, ["sample (task 64)", "sample (task 128)", "current", "sample/7"]);
+        assert_eq!(names.of(Actor::Task(64)), "sample");
     }
 }

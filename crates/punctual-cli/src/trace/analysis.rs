@@ -272,14 +272,14 @@ impl TaskFilter {
     }
 }
 
-/// Whether `text` names the actor: by name, by number, by both as in tables, or by a prefix and `*`.
+/// Whether `text` names the actor: by name, by number, as in tables, or by a prefix and `*`.
 pub(crate) fn called(actor: Actor, text: &str, names: &Names) -> bool {
     let full = names.of(actor);
     let fits = |name: &str, text: &str| match text.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
         None => name == text,
     };
-    if fits(&full, text) {
+    if fits(&full, text) || (text.ends_with(')') && names.listed(actor) == text) {
         return true;
     }
     let Actor::Thread(thread) = actor else { return false };
@@ -320,6 +320,11 @@ mod tests {
         }
         assert!(called(Actor::Thread(5), "irq/24-eth0", &names));
         assert!(called(Actor::Task(2), "sample", &names) && !called(Actor::Task(2), "2", &names));
+        names.task(66, "sample");
+        assert!(called(Actor::Task(2), "sample (task 2)", &names));
+        assert!(
+            !called(Actor::Task(66), "sample (task 2)", &names) && called(Actor::Task(66), "sample", &names)
+        );
         assert_eq!((number("a/411"), number("7"), number("irq/24-eth0")), (Some(411), Some(7), None));
     }
 }

@@ -173,7 +173,7 @@ fn object(kind: &'static str, elapsed: Duration, members: impl Serialize) -> Str
 
 fn summary(stats: &TaskStats, names: &Names, elapsed: Duration) -> String {
     let mut members = json!({
-        "task": stats.names(names).of(stats.key().actor),
+        "task": stats.names(names).listed(stats.key().actor),
         "ordinary": stats.id().ordinary,
         "life": stats.id().life,
         "jobs": stats.jobs(),

@@ -35,7 +35,7 @@ pub(crate) fn tasks(analyzer: &Analyzer, worst: usize) -> String {
     }
     for stats in &tasks {
         for job in stats.unended() {
-            let name = format!("{} had not ended", stats.names(names).of(stats.key().actor));
+            let name = format!("{} had not ended", stats.names(names).listed(stats.key().actor));
             out += &format!("\n{name}, at {} by the trace's clock\n", format_clock(job.end));
             out += &explained(job, &stats.names(names), width);
         }
@@ -122,7 +122,7 @@ pub(crate) fn overview(tasks: &[&TaskStats], names: &Names) -> Table {
         let ordinary = second.then(|| "at ordinary priority".to_owned());
         let counts: Vec<_> = counts.map(|(count, what)| format!("{} {what}", format_count(*count))).collect();
         let flawed = ordinary.into_iter().chain(counts).collect::<Vec<_>>().join(", ");
-        let (name, missed) = (stats.names(names).of(stats.key().actor), Cell::count(stats.misses()));
+        let (name, missed) = (stats.names(names).listed(stats.key().actor), Cell::count(stats.misses()));
         table.row([Cell::new(name), Cell::count(stats.jobs()), max, p999, p50, missed, Cell::new(flawed)]);
     }
     table
@@ -130,7 +130,7 @@ pub(crate) fn overview(tasks: &[&TaskStats], names: &Names) -> Table {
 
 fn task(stats: &TaskStats, names: &Names, worst: usize, width: usize) -> String {
     let names = &*stats.names(names);
-    let head = format!("{}{}", stats.names(names).of(stats.key().actor), counts(stats));
+    let head = format!("{}{}", stats.names(names).listed(stats.key().actor), counts(stats));
     let mut out = wrapped("", &head, 2, width);
     let _ = write!(out, "{}", table::terms(stats).indent(2));
     for assumption in explain::assumptions(stats) {

@@ -258,7 +258,7 @@ impl<W: Write> Perfetto<W> {
         let (track, free) = self.tasks.entry((key, cpu)).or_insert((next, 0));
         let (track, free) = (*track, std::mem::replace(free, job.end));
         let of_cpu = cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
-        self.declare(track, Some(TASKS), &format!("{}{of_cpu}", names.of(key.actor)))?;
+        self.declare(track, Some(TASKS), &format!("{}{of_cpu}", names.listed(key.actor)))?;
         // A job that was due before the one before it ended is drawn from where there is room.
         let start = job.released.map_or(job.start, |released| released.0.min(job.start)).max(free);
         let mut flow = None;

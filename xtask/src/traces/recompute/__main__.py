@@ -135,10 +135,7 @@ def main():
         trace = Trace(lines, recorded, clock == "mono")
     with open(jobs_file, newline="", encoding="utf-8", errors="replace") as file:
         jobs = list(csv.DictReader(file))
-    # An app that runs already names its tasks within a second, and then all of their jobs are of one table.
-    last_names = {job["task"]: job["task_name"] for job in jobs}
-    for job in jobs:
-        job["last_task_name"] = last_names[job["task"]]
+    summary.know_tasks(jobs)
     equal, wrong, without, shown = Counter(), Counter(), Counter(), 0
     carried, terms_of, causes_of = defaultdict(Thread), {}, {}
 
@@ -194,7 +191,7 @@ def main():
     listed = list(dict.fromkeys(summary.task_of(job) for job in jobs))
     of_handlers = {summary.task_of(job) for job in jobs if job["sort"] not in ("thread", "irq-thread")}
     for some in batches(listed[MOST_TASKS:], MOST_TASKS // 4) if command else ():
-        chosen = sorted({str(task[0]) for task in some if task not in of_handlers})
+        chosen = sorted({summary.choice(task) for task in some if task not in of_handlers})
         choice = [word for task in chosen for word in ("--task", task)]
         if of_handlers & set(some):
             choice += ["--handlers"]

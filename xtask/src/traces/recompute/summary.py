@@ -82,10 +82,25 @@ def sections(text):
     return found
 
 
+# What tasks of apps are called, by number, and the number of each that alone has its name.
+task_names, task_numbers = {}, {}
+
+
+def know_tasks(rows):
+    """An app that runs already names its tasks within a second, so that the last name is that of the table."""
+    task_names.update((row["task"], row["task_name"]) for row in rows if row["task"])
+    task_numbers.update((name, number) for number, name in task_names.items())
+
+
+def choice(task):
+    """What chooses a task on the command line."""
+    return task_names[task[0][1]] if isinstance(task[0], tuple) else str(task[0])
+
+
 def task_of(row):
     """Which task a job belongs to. A thread may change its name; threads that had one number in turn are not told apart."""
     if row["task"]:
-        return row["last_task_name"], False
+        return ("task", row["task"]), False
     if row["sort"] in ("thread", "irq-thread"):
         return int(row["id"]), row["priority"] == "0"
     return row["name"], False
@@ -94,10 +109,14 @@ def task_of(row):
 def task_in(head):
     """The same of the heading of a table."""
     name, rest = re.match(r"(.*?)((?:, (?:nice|priority|SCHED).*)?, [\d ]+ jobs?\b.*)$", head).groups()
+    if not rest.startswith((", nice", ", priority", ", SCHED")):
+        return name, False
+    if number := re.search(r" \(task (\d+)\)$", name):
+        return ("task", number[1]), False
+    if name in task_numbers:
+        return ("task", task_numbers[name]), False
     number = re.search(r"/(\d+)$", name)
-    if number and rest.startswith((", nice", ", priority", ", SCHED")):
-        return int(number[1]), rest.startswith(", nice")
-    return name, False
+    return (int(number[1]), rest.startswith(", nice")) if number else (name, False)
 
 
 def check(rows, text, bounds_of):

@@ -20,7 +20,7 @@ const SLOTS: usize = 8192;
 
 /// A name that leaves room for others.
 pub(super) fn name(task: &TaskStats, names: &Names) -> String {
-    fitted(&task.names(names).of(task.key().actor), 330.0)
+    fitted(&task.names(names).listed(task.key().actor), 330.0)
 }
 
 /// The page, and what is in it.

@@ -444,7 +444,7 @@ fn reports_part_of_recording() {
     let (out, err, code) = report(&scratch.0, &["t.dat", "--from", "2.5", "--to", "+3.5"]);
     assert_eq!((err.as_str(), code), ("", 0));
     assert!(out.contains("2 jobs") && out.contains("jobs that end from 2.5"), "{out}");
-    for wrong in [&["--from", "soon"][..], &["--last", "1", "--to", "2"]] {
+    for wrong in [&["--from", "soon"][..], &["--last", "1", "--to", "2"], &["--from", "+3", "--to", "+2"]] {
         assert_eq!(report(&scratch.0, &[&["t.dat"], wrong].concat()).2, 2, "{wrong:?}");
     }
 }

@@ -28,6 +28,9 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
         trace.damage().iter().map(|what| format!("{}: {what}", arguments.trace.display())).collect();
     damage.iter().for_each(|what| say!("warning: {what}"));
     let window = Window::of(arguments.from, arguments.to, arguments.last, &trace)?;
+    if window.is_some_and(|window| window.from > window.to) {
+        return Err(Failure::usage("--from is later than --to, so no job can end between them"));
+    }
     let mut outputs = Outputs::open(arguments)?;
     let select = Select { tids: chosen::threads(arguments, &trace)?, marked: true, ..Select::real_time() };
     let monotonic = trace.clock() == "mono";

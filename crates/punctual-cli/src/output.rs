@@ -19,6 +19,16 @@ pub(crate) fn check(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The same of a file that takes the place of one that is there: a device, a pipe or a socket must not be replaced.
+pub(crate) fn check_replaced(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(there) if !there.is_file() && !there.is_dir() => {
+            Err(io::Error::other("this is no file, and would be replaced by one; choose another name"))
+        }
+        _ => check(path),
+    }
+}
+
 /// Everything has been printed.
 const COMPLETE: u8 = 0;
 /// Nobody reads standard output any more.
@@ -93,5 +103,6 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "kept");
         fs::remove_file(&path).unwrap();
         assert!(check(Path::new("/no/such/directory/file")).is_err());
+        assert!(check(Path::new("/dev/null")).is_ok() && check_replaced(Path::new("/dev/null")).is_err());
     }
 }

@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::net::UnixListener;
 use std::process::Command;
 
 use punctual_trace::event::{Event, Kind};
@@ -51,11 +52,13 @@ fn names_fix_for_bad_input() {
     let scratch = Scratch::new("bad-convert");
     unfinished(&scratch, "raw", 10);
     assert_eq!(run(&scratch, &["raw", "-o", "t.dat"]).1, Some(0));
+    let _listener = UnixListener::bind(scratch.file("socket")).unwrap();
     for (arguments, code, message) in [
         (&["missing"][..], 1, "missing: No such file"),
         (&["t.dat", "-o", "./t.dat"], 2, "this is what is to be converted"),
         (&["t.dat", "--remove"], 2, "t.dat is no directory"),
         (&["raw", "-o", "/no/such/place"], 2, "--output /no/such/place"),
+        (&["raw", "-o", "socket"], 2, "--output socket: this is no file"),
     ] {
         let (err, found) = run(&scratch, arguments);
         assert!(found == Some(code) && err.contains(message), "{arguments:?}: {err}");

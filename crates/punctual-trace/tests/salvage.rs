@@ -3,7 +3,8 @@
 mod recording;
 
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -125,6 +126,30 @@ fn converts_any_trace_to_a_whole_one() {
     fs::write(place.join("text"), "no trace").unwrap();
     let error = dat::convert(&place.join("text"), &place.join("none")).unwrap_err();
     assert!(matches!(error, WriteError::Unreadable(_)) && !place.join("none").exists(), "{error}");
+}
+
+#[test]
+fn replaces_nothing_but_a_file_and_keeps_links() {
+    let place = Place::new("replace");
+    // As root a device such as /dev/null would be gone, too.
+    let socket = place.join("socket");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    let error = dat::convert(&corpus("seven"), &socket).unwrap_err();
+    assert!(
+        matches!(error, WriteError::Output { .. }) && error.to_string().contains("this is no file"),
+        "{error}"
+    );
+    assert!(fs::metadata(&socket).unwrap().file_type().is_socket());
+    let raw = place.join("raw");
+    directory(&raw, 100);
+    assert!(matches!(dat::finish(&raw, &socket), Err(WriteError::Output { .. })));
+    assert!(fs::metadata(&socket).unwrap().file_type().is_socket() && raw.exists());
+
+    let (target, link) = (place.join("target"), place.join("link"));
+    fs::write(&target, "old").unwrap();
+    symlink(&target, &link).unwrap();
+    dat::finish(&raw, &link).unwrap();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink() && Trace::open(&target).is_ok());
 }
 
 /// As if the recorder had been killed while it moved pages.

@@ -16,7 +16,7 @@ pub(crate) fn run(arguments: &Convert) -> Result<u8, Failure> {
     if identity(output).is_some_and(|file| identity(input) == Some(file)) {
         return Err(unusable(&"this is what is to be converted; choose another name"));
     }
-    output::check(output).map_err(|error| unusable(&error))?;
+    output::check_replaced(output).map_err(|error| unusable(&error))?;
     let is_directory = input.is_dir();
     if *remove && !is_directory {
         return Err(Failure::usage(format!(

@@ -20,7 +20,7 @@ pub(crate) fn merge(arguments: &Merge) -> Result<u8, Failure> {
     if identity(output).is_some_and(|file| traces.iter().any(|trace| identity(trace) == Some(file))) {
         return Err(unusable(&"this is to be merged; choose another name"));
     }
-    output::check(output).map_err(|error| unusable(&error))?;
+    output::check_replaced(output).map_err(|error| unusable(&error))?;
     let opened = traces.iter().map(|path| Trace::open(path)).collect::<Result<Vec<_>, _>>()?;
     let relation = shared_clock.map_or(Relation::Messages, Relation::Shared);
     let merged = machines::merge(&opened, relation, output)?;

@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
     let Record { output, source, clock } = arguments;
     let directory = beside(output);
     let unusable = |error| Failure::usage(format!("--output {}: {error}", output.display()));
-    output::check(output).map_err(unusable)?;
+    output::check_replaced(output).map_err(unusable)?;
     if directory.exists() {
         return Err(Failure::usage(format!(
             "{0} is there already, from an unfinished recording; finish it with `punctual trace convert {0} --remove -o FILE`, \

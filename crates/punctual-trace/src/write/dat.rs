@@ -1,8 +1,10 @@
 //! trace.dat files of version 7, of capture directories and of other traces.
 //!
 //! The example of [`write`](crate::write) shows it. Nothing is compressed: the pages are copied by the kernel from file to
-//! file. The file appears under its name only when it is complete.
+//! file. The file appears under its name only when it is complete, and then replaces one that was there, behind a link if the name
+//! is one. Nothing but a file is replaced.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -35,6 +37,7 @@ pub fn write(directory: &Path, file: &Path) -> Result<(), WriteError> {
 /// the same file, goes on.
 pub fn finish(directory: &Path, file: &Path) -> Result<(), WriteError> {
     let content = Directory::new(directory).content()?;
+    let file = &*replaceable(file)?;
     let copied = match moving::has_begun(&content) {
         true => None,
         false => Some(copy(&content, Some(directory), file)),
@@ -61,6 +64,7 @@ pub fn convert(trace: &Path, file: &Path) -> Result<Vec<String>, WriteError> {
 
 /// Writes the file, or nothing.
 pub(crate) fn copy(content: &Content, directory: Option<&Path>, file: &Path) -> Result<(), WriteError> {
+    let file = &*replaceable(file)?;
     let part = part_name(file);
     let result = copy_to(content, directory, &part).and_then(|()| rename(&part, file, directory));
     if result.is_err() {
@@ -69,6 +73,18 @@ pub(crate) fn copy(content: &Content, directory: Option<&Path>, file: &Path) -> 
         let _ = fs::remove_file(&part);
     }
     result
+}
+
+/// Where the file is to be: where a link leads, so that the link stays.
+fn replaceable(file: &Path) -> Result<Cow<'_, Path>, WriteError> {
+    // Root may replace a device by a file, which others then take for the device.
+    if fs::metadata(file).is_ok_and(|there| !there.is_file()) {
+        let error = io::Error::new(ErrorKind::InvalidInput, "this is no file, and would be replaced by one");
+        return Err(WriteError::output(file, None, error));
+    }
+    let is_link = fs::symlink_metadata(file).is_ok_and(|there| there.is_symlink());
+    let target = is_link.then(|| fs::canonicalize(file).ok()).flatten();
+    Ok(target.map_or(Cow::Borrowed(file), Cow::Owned))
 }
 
 fn rename(part: &Path, file: &Path, kept: Option<&Path>) -> Result<(), WriteError> {

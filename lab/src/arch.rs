@@ -46,6 +46,22 @@ impl Arch {
         }
     }
 
+    /// Its options for devices that programs drive from user space: a PCI device made for that, and a parallel port whose printer throws
+    /// everything away.
+    pub(crate) fn devices(self) -> &'static [&'static str] {
+        match self {
+            Self::Amd64 => &[
+                "-device",
+                "edu",
+                "-chardev",
+                "null,id=printer",
+                "-device",
+                "isa-parallel,chardev=printer,iobase=0x378,irq=7",
+            ],
+            Self::Arm64 => &[],
+        }
+    }
+
     /// Kernel parameters for that machine.
     pub(crate) fn parameters(self) -> &'static str {
         match self {

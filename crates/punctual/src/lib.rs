@@ -140,6 +140,9 @@ pub use app::services::{now, shutdown, spend, wait_for_event};
 pub use app::start_error::StartError;
 pub use app::{config, model, report};
 pub use punctual_core::{Duration, Instant, IntoDuration, Mutex};
+#[cfg(feature = "io")]
+#[doc(inline)]
+pub use punctual_io as io;
 pub use punctual_macros::app;
 /// Channels, queues, rings and mutexes, for use beyond the resources of an app.
 pub use punctual_sync as sync;

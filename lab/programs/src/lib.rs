@@ -16,6 +16,10 @@ use std::str::FromStr;
 
 use punctual::{Config, Duration, Report, StartError};
 
+mod latencies;
+
+pub use latencies::Latencies;
+
 /// What a program's `main` returns.
 pub type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 

@@ -10,6 +10,7 @@ pub(crate) mod offline;
 mod peers;
 mod responders;
 mod tracing;
+mod user_drivers;
 
 use std::path::{Path, PathBuf};
 
@@ -223,6 +224,7 @@ pub(crate) fn all(built: &[Artifact], bench: Option<&Path>, bless: bool) -> Resu
     cases.extend(peers::cases(measures));
     cases.extend(devices::cases(built)?);
     cases.extend(responders::cases(built)?);
+    cases.extend(user_drivers::cases(built)?);
     cases.extend(tracing::cases(built, bench)?);
     cases.extend(offline::cases());
     // What belongs to quick runs only has no other machines.

@@ -82,6 +82,7 @@ impl Machine {
         let shared = escaped(files.shared);
         command.args(["-fsdev", &format!("local,id=shared,path={shared},security_model=none")]);
         command.args(["-device", "virtio-9p-pci,fsdev=shared,mount_tag=share"]);
+        command.args(kernel.arch.devices());
         Ok(command)
     }
 

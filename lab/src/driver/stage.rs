@@ -113,7 +113,7 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
         Ok(())
     };
     add("bin/busybox", &busybox)?;
-    for module in kernel.modules.iter().chain(&kernel.drivers) {
+    for module in kernel.modules.iter().chain(&kernel.drivers).chain(&kernel.spare) {
         add(&format!("lab/modules/{module}"), &kernel.module(module))?;
     }
     for (name, from) in &job.modules {

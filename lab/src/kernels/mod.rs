@@ -34,18 +34,25 @@ const MODULES: [&str; 3] = ["virtio_pci", "9pnet_virtio", "9p"];
 /// The modules of devices that programs use; kernels of our own have them built in.
 const DRIVERS: [&str; 2] = ["can_raw", "vcan"];
 
+/// Those that a case loads if it needs them, for an interrupt can have one driver.
+const SPARE: [&str; 3] = ["uio_pci_generic", "parport_pc", "ppdev"];
+
 /// The parts of the package that are unpacked: every kernel has files in each.
-const PARTS: [&str; 5] = [
+const PARTS: [&str; 8] = [
     "*/vmlinuz-*",
     "*/kernel/fs/*",
     "*/kernel/net/*",
     "*/kernel/drivers/virtio/*",
     "*/kernel/drivers/net/can/*",
+    "*/kernel/drivers/char/*",
+    "*/kernel/drivers/parport/*",
+    "*/kernel/drivers/uio/*",
 ];
 
 /// The files that name them, a line each.
 const MODULES_LIST: &str = "modules.list";
 const DRIVERS_LIST: &str = "drivers.list";
+const SPARE_LIST: &str = "spare.list";
 
 /// A kernel in the cache.
 pub(crate) struct Kernel {
@@ -58,6 +65,8 @@ pub(crate) struct Kernel {
     pub(crate) modules: Vec<String>,
     /// The same of devices.
     pub(crate) drivers: Vec<String>,
+    /// The same of those that nobody has loaded yet.
+    pub(crate) spare: Vec<String>,
 }
 
 impl Kernel {
@@ -83,9 +92,9 @@ impl Kernel {
             };
             Some(list.lines().map(str::to_owned).collect())
         };
-        let (modules, drivers) = (list(MODULES_LIST)?, list(DRIVERS_LIST)?);
+        let (modules, drivers, spare) = (list(MODULES_LIST)?, list(DRIVERS_LIST)?, list(SPARE_LIST)?);
         let package = package.trim().to_owned();
-        Some(Self { directory, arch: flavour.arch(), package, modules, drivers })
+        Some(Self { directory, arch: flavour.arch(), package, modules, drivers, spare })
     }
 
     /// The kernel of `flavour`, downloaded or built if the cache does not have it.
@@ -254,7 +263,8 @@ fn prepare(deb: &Path, work: &Path, ready: &Path, interrupt: &Interrupt) -> Resu
         }
     }
 
-    for (names, file) in [(MODULES.as_slice(), MODULES_LIST), (&DRIVERS, DRIVERS_LIST)] {
+    for (names, file) in [(MODULES.as_slice(), MODULES_LIST), (&DRIVERS, DRIVERS_LIST), (&SPARE, SPARE_LIST)]
+    {
         let mut list = Vec::new();
         for module in names {
             add_module(module, &files, ready, &mut list, interrupt)?;

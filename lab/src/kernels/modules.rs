@@ -46,7 +46,7 @@ pub(crate) fn in_guest(name: &str) -> String {
     format!("/lab/modules/{name}.ko")
 }
 
-/// All our modules for `kernel`: the name of each and where it is.
+/// All our modules that `kernel` can have: the name of each and where it is.
 pub(crate) fn get(kernel: &Kernel, interrupt: &Interrupt) -> Result<Vec<(String, PathBuf)>> {
     let tree = kernel.directory().join(BUILD_TREE);
     if !kernel.has_build_tree() {
@@ -80,7 +80,9 @@ pub(crate) fn get(kernel: &Kernel, interrupt: &Interrupt) -> Result<Vec<(String,
             return Err(at(&kept)(error).into());
         }
     }
-    Ok(names(&sources)?.into_iter().map(|name| (name.clone(), kept.join(format!("{name}.ko")))).collect())
+    let built = names(&sources)?.into_iter().map(|name| (name.clone(), kept.join(format!("{name}.ko"))));
+    // `Kbuild` leaves out what this kernel has no part for.
+    Ok(built.filter(|(_, file)| file.exists()).collect())
 }
 
 /// Builds the modules of `files` with the kernel's build tree, and moves them to the directory `ready`.

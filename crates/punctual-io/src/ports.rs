@@ -1,0 +1,195 @@
+//! Ports of x86: the addresses of `IN` and `OUT`.
+//!
+//! The kernel gives ports to threads, not to processes. So a thread asks for [`here`](Ports::here), whose first call on a thread is a
+//! system call and the others look into a variable of the thread; what comes back stays on that thread.
+//!
+//! ```no_run
+//! use punctual_io::ports::Ports;
+//!
+//! // SAFETY: nobody else uses the parallel port, and it writes to no memory.
+//! let parallel = unsafe { Ports::new(0x378, 3) }?;
+//! let port = parallel.here()?;
+//! port.write_u8(0, 0b0101_0101);
+//! println!("{:#010b}", port.read_u8(1));
+//! # Ok::<(), punctual_io::Error>(())
+//! ```
+
+use std::arch::asm;
+use std::cell::Cell;
+use std::io;
+use std::marker::PhantomData;
+use std::num::NonZeroU16;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::Error;
+
+/// Tells the ranges of a process apart.
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// The ranges that the kernel has given to this thread, a bit for each of the first 64 of the process; no program has more.
+    static GRANTED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A range of ports that this process may use.
+#[derive(Debug)]
+pub struct Ports {
+    first: u16,
+    count: NonZeroU16,
+    /// Its bit in what threads remember; none for those that are too many, for which a thread asks each time.
+    bit: u64,
+}
+
+/// The ports, on the thread that has asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Here<'a> {
+    ports: &'a Ports,
+    /// Another thread may not use them.
+    _here: PhantomData<*const ()>,
+}
+
+impl Ports {
+    /// The ports from `first` on, `count` of them.
+    ///
+    /// # Safety
+    /// They belong to a device that nobody else uses, and that, whatever is written to them, does not write to memory of this process or
+    /// change how it runs.
+    ///
+    /// # Errors
+    /// If there are no such ports, or the kernel does not give them to this thread.
+    pub unsafe fn new(first: u16, count: u16) -> Result<Self, Error> {
+        let range = || Error::Range { address: first.into(), length: count.into() };
+        let count = NonZeroU16::new(count).ok_or_else(range)?;
+        first.checked_add(count.get() - 1).ok_or_else(range)?;
+        let bit = 1_u64.checked_shl(NEXT.fetch_add(1, Ordering::Relaxed)).unwrap_or(0);
+        let ports = Self { first, count, bit };
+        ports.here()?;
+        Ok(ports)
+    }
+
+    /// The first port.
+    #[must_use]
+    pub fn first(&self) -> u16 {
+        self.first
+    }
+
+    /// How many there are.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "there are no empty ranges")]
+    pub fn len(&self) -> u16 {
+        self.count.get()
+    }
+
+    /// The ports, on this thread.
+    ///
+    /// The first call on a thread is a system call, for which the kernel may allocate; the others compare a variable of the thread. The
+    /// kernel takes nothing back: a thread that has had a range may use it until the thread ends.
+    ///
+    /// # Errors
+    /// If the kernel does not give them to this thread.
+    pub fn here(&self) -> Result<Here<'_>, Error> {
+        if GRANTED.get() & self.bit == 0 {
+            // SAFETY: the call changes which instructions of this thread the processor refuses, and no memory.
+            let status = unsafe { libc::ioperm(self.first.into(), self.count.get().into(), 1) };
+            if status != 0 {
+                return Err(Error::Ports {
+                    first: self.first,
+                    last: self.first + (self.count.get() - 1),
+                    source: io::Error::last_os_error(),
+                });
+            }
+            GRANTED.set(GRANTED.get() | self.bit);
+        }
+        Ok(Here { ports: self, _here: PhantomData })
+    }
+}
+
+/// Reads and writes of a width.
+macro_rules! width {
+    ($type:ty, $read:ident, $write:ident, $register:tt, $bytes:literal) => {
+        #[doc = concat!("Reads ", $bytes, " at `offset` from the first port.")]
+        ///
+        /// # Panics
+        /// If it is beyond the last port.
+        #[inline]
+        #[must_use]
+        pub fn $read(self, offset: u16) -> $type {
+            let port = self.port(offset, size_of::<$type>());
+            let value: $type;
+            // SAFETY: the kernel has given the port to this thread, and whoever made the range has promised that its device does not
+            // touch memory that the compiler knows.
+            unsafe { asm!(concat!("in ", $register, ", dx"), in("dx") port, out($register) value, options(nostack, preserves_flags)) };
+            value
+        }
+
+        #[doc = concat!("Writes ", $bytes, " at `offset` from the first port.")]
+        ///
+        /// # Panics
+        /// If it is beyond the last port.
+        #[inline]
+        pub fn $write(self, offset: u16, value: $type) {
+            let port = self.port(offset, size_of::<$type>());
+            // SAFETY: as for the read.
+            unsafe { asm!(concat!("out dx, ", $register), in("dx") port, in($register) value, options(nostack, preserves_flags)) };
+        }
+    };
+}
+
+impl Here<'_> {
+    width!(u8, read_u8, write_u8, "al", "a byte");
+    width!(u16, read_u16, write_u16, "ax", "two bytes");
+    width!(u32, read_u32, write_u32, "eax", "four bytes");
+
+    fn port(self, offset: u16, size: usize) -> u16 {
+        let ports = self.ports;
+        assert!(
+            usize::from(offset) + size <= usize::from(ports.count.get()),
+            "{size} bytes at {offset} are beyond the {} ports from {:#x}",
+            ports.count,
+            ports.first
+        );
+        ports.first + offset
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The port of the diagnostic card (POST code), which nothing else answers and Linux itself writes to as a delay.
+    const DIAGNOSTIC: u16 = 0x80;
+
+    #[test]
+    fn refuses_ranges_that_are_none() {
+        for (first, count) in [(0x378, 0), (u16::MAX, 2), (2, u16::MAX)] {
+            // SAFETY: nothing is written.
+            let error = unsafe { Ports::new(first, count) }.unwrap_err();
+            assert!(matches!(error, Error::Range { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn writes_on_any_thread_or_says_what_is_missing() {
+        // SAFETY: the port is nobody's.
+        let ports = match unsafe { Ports::new(DIAGNOSTIC, 1) } {
+            Ok(ports) => ports,
+            Err(error) => {
+                assert!(
+                    error.to_string().contains("ports 0x80 to 0x80: ")
+                        && error.to_string().contains("CAP_SYS_RAWIO")
+                );
+                eprintln!("skipped: {error}");
+                return;
+            }
+        };
+        assert_eq!((ports.first(), ports.len()), (DIAGNOSTIC, 1));
+        ports.here().unwrap().write_u8(0, 0x55);
+        std::thread::scope(|scope| {
+            scope.spawn(|| ports.here().unwrap().write_u8(0, 0xaa)).join().unwrap();
+        });
+        let beyond = std::panic::catch_unwind(|| ports.here().unwrap().read_u8(1));
+        assert!(beyond.is_err());
+        let wide = std::panic::catch_unwind(|| ports.here().unwrap().write_u16(0, 1));
+        assert!(wide.is_err());
+    }
+}

@@ -1,0 +1,292 @@
+//! Memory of a device in the process.
+
+use std::fs::{File, OpenOptions};
+use std::marker::PhantomData;
+use std::mem;
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::ptr::NonNull;
+
+use rustix::mm::{MapFlags, ProtFlags};
+use safe_mmio::{SharedMmioPointer, UniqueMmioPointer};
+
+use crate::Error;
+
+/// A part of a device's memory, mapped until it is dropped.
+///
+/// The pages are there from the start: an access is neither a fault nor a system call. What the device does when its
+/// memory goes away, as when it is unplugged, is the bus's affair: reads may give all ones, or the process gets SIGBUS.
+#[derive(Debug)]
+pub struct Region {
+    /// The start of the first page.
+    pages: NonNull<u8>,
+    /// Bytes from there to the end of the region.
+    mapped: usize,
+    /// Bytes from the start of the first page to the region.
+    before: usize,
+}
+
+// SAFETY: the mapping belongs to the process and not to a thread, and all that is done with it through a shared reference is to compute
+// addresses.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Maps `length` bytes of physical memory from `address`, through `/dev/mem`.
+    ///
+    /// For devices that no other interface gives away. Most kernels refuse memory that is RAM, or that a driver uses.
+    ///
+    /// # Safety
+    /// What is there belongs to a device that nobody else uses, and whose registers, whatever is written to them, do not make it write
+    /// to memory of this process. It is not memory that Rust or the kernel uses.
+    ///
+    /// # Errors
+    /// If `/dev/mem` cannot be opened or does not map this range.
+    pub unsafe fn physical(address: u64, length: usize) -> Result<Self, Error> {
+        let path = Path::new("/dev/mem");
+        let memory = OpenOptions::new()
+            .read(true)
+            .write(true)
+            // Not by the caches.
+            .custom_flags(libc::O_SYNC)
+            .open(path)
+            .map_err(Error::file(path, "it takes root (CAP_SYS_RAWIO); prefer UIO or a PCI function"))?;
+        let fix = "the kernel maps no RAM and nothing that a driver claims (CONFIG_STRICT_DEVMEM); prefer UIO or a PCI function";
+        Self::of(memory.as_fd(), path, address, length, fix)
+    }
+
+    /// Ordinary memory, filled with zeros, in place of a device: for tests of what drives one.
+    ///
+    /// # Errors
+    /// If there is no memory, or `length` is 0.
+    pub fn of_memory(length: usize) -> Result<Self, Error> {
+        let error = || Error::Range { address: 0, length: length as u64 };
+        if length == 0 {
+            return Err(error());
+        }
+        // SAFETY: a new mapping, at an address of the kernel's choice, touches no other.
+        let pages = unsafe {
+            rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::POPULATE,
+            )
+        }
+        .map_err(|_| error())?;
+        let pages = NonNull::new(pages.cast()).ok_or_else(error)?;
+        Ok(Self { pages, mapped: length, before: 0 })
+    }
+
+    /// Maps a part of a file, which need not begin at a page.
+    pub(crate) fn of(
+        file: BorrowedFd<'_>,
+        path: &Path,
+        address: u64,
+        length: usize,
+        fix: &'static str,
+    ) -> Result<Self, Error> {
+        let range = || Error::Range { address, length: length as u64 };
+        let before = usize::try_from(address % rustix::param::page_size() as u64).map_err(|_| range())?;
+        Self::within(file, path, address - before as u64, before, length, fix)
+    }
+
+    /// Maps `length` bytes of a file that begin `before` bytes behind the page at `offset`.
+    pub(crate) fn within(
+        file: BorrowedFd<'_>,
+        path: &Path,
+        offset: u64,
+        before: usize,
+        length: usize,
+        fix: &'static str,
+    ) -> Result<Self, Error> {
+        let range = || Error::Range { address: offset.saturating_add(before as u64), length: length as u64 };
+        let mapped = before.checked_add(length).filter(|_| length != 0).ok_or_else(range)?;
+        offset.checked_add(mapped as u64).filter(|&end| i64::try_from(end).is_ok()).ok_or_else(range)?;
+        // SAFETY: a new mapping, at an address of the kernel's choice, touches no other.
+        let pages = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                mapped,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED | MapFlags::POPULATE,
+                file,
+                offset,
+            )
+        }
+        .map_err(|error| Error::file(path, fix)(error.into()))?;
+        let pages = NonNull::new(pages.cast()).ok_or_else(range)?;
+        Ok(Self { pages, mapped, before })
+    }
+
+    /// Its length, in bytes.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "there are no empty regions")]
+    pub fn len(&self) -> usize {
+        self.mapped - self.before
+    }
+
+    /// The registers at `offset` bytes, which take the region.
+    ///
+    /// `T` is the layout of the device's manual, `repr(C)`, of fields from [`safe_mmio::fields`].
+    ///
+    /// # Errors
+    /// If they are not within the region, or not aligned as `T` is.
+    pub fn registers<T>(self, offset: usize) -> Result<Registers<T>, Error> {
+        let first = self.place::<T>(offset)?;
+        Ok(Registers { first, _region: self, _of: PhantomData })
+    }
+
+    /// Where a `T` at `offset` bytes is.
+    fn place<T>(&self, offset: usize) -> Result<NonNull<T>, Error> {
+        let fits = offset.checked_add(mem::size_of::<T>()).is_some_and(|end| end <= self.len());
+        // The pages begin at a multiple of every alignment that a register has; one beyond is refused as well.
+        let aligned = (self.pages.as_ptr().addr() + self.before)
+            .wrapping_add(offset)
+            .is_multiple_of(mem::align_of::<T>());
+        if !fits || !aligned {
+            return Err(Error::Misplaced {
+                name: std::any::type_name::<T>(),
+                size: mem::size_of::<T>(),
+                align: mem::align_of::<T>(),
+                offset,
+                length: self.len(),
+                start: self.before,
+            });
+        }
+        // SAFETY: the region begins `before` bytes into the mapping, and `offset` is within it, as was just looked.
+        Ok(unsafe { self.pages.add(self.before + offset) }.cast())
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this length, and whoever has an address of it borrows from the region or owns it.
+        let unmapped = unsafe { rustix::mm::munmap(self.pages.as_ptr().cast(), self.mapped) };
+        debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+    }
+}
+
+/// Registers of a device, laid out as `T`, with the region that they are in.
+pub struct Registers<T> {
+    first: NonNull<T>,
+    _region: Region,
+    _of: PhantomData<T>,
+}
+
+// SAFETY: they own their region, which any thread may use, and hand out what the reference to them allows: all accesses for an exclusive
+// one, and for a shared one those that do not change the device. What is in the registers is bits, if `T` is made of fields; anything else
+// in `T` has to be fit for other threads itself.
+unsafe impl<T: Send> Send for Registers<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Registers<T> {}
+
+impl<T> std::fmt::Debug for Registers<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct(std::any::type_name::<Self>()).field("first", &self.first).finish_non_exhaustive()
+    }
+}
+
+impl<T> Registers<T> {
+    /// All accesses. [`safe_mmio::field!`] goes on to a field.
+    pub fn get(&mut self) -> UniqueMmioPointer<'_, T> {
+        // SAFETY: the pointer is aligned and within the mapping, which lasts as long as `self`; nobody else has it, because `self` is
+        // borrowed exclusively.
+        unsafe { UniqueMmioPointer::new(self.first) }
+    }
+
+    /// The accesses that do not change the device: reads of pure fields. [`safe_mmio::field_shared!`] goes on to a field.
+    #[must_use]
+    pub fn get_shared(&self) -> SharedMmioPointer<'_, T> {
+        // SAFETY: as above, but for who else has it: those have shared pointers as well, and what can be done through these may be done by
+        // several at once.
+        unsafe { UniqueMmioPointer::new(self.first) }.into()
+    }
+}
+
+/// Opens a file of a device for reads and writes.
+pub(crate) fn open(path: &Path, flags: RawFd, fix: &'static str) -> Result<File, Error> {
+    OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(Error::file(path, fix))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Seek, SeekFrom, Write};
+
+    use safe_mmio::fields::{ReadPureWrite, ReadWrite};
+    use safe_mmio::{field, field_shared};
+
+    use super::*;
+
+    #[repr(C)]
+    struct Pair {
+        first: ReadPureWrite<u32>,
+        second: ReadWrite<u32>,
+    }
+
+    /// Two pages, of which each byte is its position.
+    fn device() -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        let bytes: Vec<u8> = (0..8192_u32).map(|n| n as u8).collect();
+        file.write_all(&bytes).unwrap();
+        file
+    }
+
+    #[test]
+    fn reads_and_writes_what_is_there() {
+        let mut file = device();
+        let region = Region::of(file.as_fd(), Path::new("x"), 0, 8192, "").unwrap();
+        assert_eq!(region.len(), 8192);
+        let mut pair = region.registers::<Pair>(0x104).unwrap();
+        let shared = pair.get_shared();
+        assert_eq!(field_shared!(shared, first).read(), 0x0706_0504);
+        let mut all = pair.get();
+        assert_eq!(field!(all, second).read(), 0x0b0a_0908);
+        field!(all, first).write(0xdead_beef);
+        drop(pair);
+        let mut bytes = [0; 4];
+        file.seek(SeekFrom::Start(0x104)).unwrap();
+        file.read_exact(&mut bytes).unwrap();
+        assert_eq!(u32::from_ne_bytes(bytes), 0xdead_beef);
+    }
+
+    #[test]
+    fn begins_within_a_page() {
+        let file = device();
+        let region = Region::of(file.as_fd(), Path::new("x"), 4096 + 0x20, 0x10, "").unwrap();
+        assert_eq!(region.len(), 0x10);
+        let pair = region.registers::<Pair>(8).unwrap();
+        let pair = pair.get_shared();
+        assert_eq!(field_shared!(pair, first).read(), 0x2b2a_2928);
+    }
+
+    #[test]
+    fn refuses_registers_that_do_not_fit() {
+        for offset in [0x10 - 7, 0x10, usize::MAX, usize::MAX - 3, 2] {
+            let error = Region::of_memory(0x10).unwrap().registers::<Pair>(offset).unwrap_err();
+            assert!(matches!(error, Error::Misplaced { size: 8, align: 4, length: 0x10, .. }), "{error}");
+        }
+        Region::of_memory(0x10).unwrap().registers::<Pair>(8).unwrap();
+    }
+
+    #[test]
+    fn refuses_what_no_address_reaches() {
+        let file = device();
+        let of = |address, length| Region::of(file.as_fd(), Path::new("x"), address, length, "").unwrap_err();
+        assert!(matches!(of(0, 0), Error::Range { .. }));
+        assert!(matches!(of(u64::MAX, 1), Error::Range { .. }));
+        assert!(matches!(of(8, usize::MAX), Error::Range { .. }));
+        assert!(matches!(of(i64::MAX as u64, 1), Error::Range { .. }));
+        assert!(matches!(Region::of_memory(0).unwrap_err(), Error::Range { .. }));
+    }
+
+    #[test]
+    fn names_file_and_fix_if_it_cannot_be_mapped() {
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let error =
+            Region::of(reader.as_fd(), Path::new("/dev/pipe"), 0, 1, "do this").unwrap_err().to_string();
+        assert!(error.starts_with("/dev/pipe: ") && error.ends_with("; do this"), "{error}");
+    }
+}

@@ -1,0 +1,177 @@
+//! Devices driven from user space: their registers are in the process, and their interrupts release a task.
+
+use std::path::Path;
+
+use xtask_support::Result;
+use xtask_support::cargo::{Artifact, Purpose};
+use xtask_support::process::{End, Outcome};
+
+use super::devices::STRICT;
+use super::{Case, PROGRAMS, Setup, demand, find};
+use crate::driver::stage::in_guest;
+use crate::kernels::modules;
+
+/// Debian's kernels have the drivers.
+const ON: &[Setup] = &[Setup::Counted, Setup::Two];
+const QUICK: &[Setup] = &[Setup::Counted];
+
+/// What a board lacks.
+const NO_DEVICES: &str = "the devices of QEMU's PC";
+
+/// How many interrupts there are.
+const COUNT: u32 = 200;
+
+/// The cases of this file.
+pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
+    let program = |name: &str| find(built, Purpose::Example, PROGRAMS, name);
+    let parallel = program("parallel_port")?;
+    let module = modules::in_guest("punctual_parallel");
+    Ok(vec![
+        pci(program("pci_interrupts")?),
+        parallel_port(
+            "uio",
+            &format!("{} && insmod {module}", drivers(&["uio"])),
+            "rmmod punctual_parallel uio",
+            parallel,
+        ),
+        parallel_port(
+            "kernel",
+            // Told its place, the driver does not look at others.
+            &format!(
+                "{} && insmod /lab/modules/parport_pc.ko io=0x378 irq=7 && {}",
+                drivers(&["parport"]),
+                drivers(&["ppdev"])
+            ),
+            "rmmod ppdev parport_pc parport",
+            parallel,
+        ),
+        refusals(program("pci_interrupts")?, parallel),
+    ])
+}
+
+/// Loads modules of the kernel.
+fn drivers(names: &[&str]) -> String {
+    let loads: Vec<_> = names.iter().map(|name| format!("insmod /lab/modules/{name}.ko")).collect();
+    loads.join(" && ")
+}
+
+/// Binds the generic UIO driver to the function in `$function`.
+const BIND: &str = "function=$(grep -l 0x11e8 /sys/bus/pci/devices/*/device); function=${function%/device}
+        echo uio_pci_generic >$function/driver_override && echo ${function##*/} >/sys/bus/pci/drivers_probe || exit 9";
+
+/// Registers of a PCI device in the process, and its line interrupt.
+fn pci(program: &Path) -> Case {
+    let script = format!(
+        "{} || exit 9
+        {BIND}
+        {STRICT} {} {COUNT} 2>said
+        status=$?
+        [ $status = 0 ] || cat said >&2
+        echo ${{function##*/}} >/sys/bus/pci/drivers/uio_pci_generic/unbind && echo >$function/driver_override
+        rmmod uio_pci_generic uio
+        exit $status",
+        drivers(&["uio", "uio_pci_generic"]),
+        in_guest(program)
+    );
+    let judge = |outcome: &Outcome| {
+        demand(
+            outcome,
+            outcome.stdout.starts_with("the device inverts: 0xf0f0edcb\n"),
+            "the registers are others",
+        )?;
+        answered(outcome, "interrupts")
+    };
+    Case::new("PCI interrupt releases a task", ON, script, Some(program), Box::new(judge))
+        .quick(QUICK)
+        .lacking(NO_DEVICES)
+        .saying(|outcome| latency(outcome).map(str::to_owned))
+}
+
+/// A byte sent, and the interrupt that follows.
+fn parallel_port(form: &str, load: &str, unload: &str, program: &Path) -> Case {
+    let script = format!(
+        "{load} || exit 9
+        {STRICT} {} {form} {COUNT} 2>said
+        status=$?
+        [ $status = 0 ] || cat said >&2
+        {unload}
+        exit $status",
+        in_guest(program)
+    );
+    let judge = |outcome: &Outcome| answered(outcome, "bytes");
+    Case::new(&format!("parallel port releases a task ({form})"), ON, script, Some(program), Box::new(judge))
+        .quick(QUICK)
+        .lacking(NO_DEVICES)
+        .saying(|outcome| latency(outcome).map(str::to_owned))
+}
+
+/// Without a driver, and with one that has the ports already, programs say so and what to do.
+fn refusals(pci: &Path, parallel: &Path) -> Case {
+    let script = format!(
+        "{pci} 1; echo $?
+        {parallel} uio 1; echo $?
+        {} || exit 9
+        {parallel} uio 1; echo $?
+        insmod /lab/modules/parport.ko && insmod /lab/modules/parport_pc.ko io=0x378 irq=7 || exit 9
+        insmod {} 2>/dev/null && echo both
+        rmmod parport_pc parport uio",
+        drivers(&["uio"]),
+        modules::in_guest("punctual_parallel"),
+        pci = in_guest(pci),
+        parallel = in_guest(parallel),
+    );
+    let judge = |outcome: &Outcome| {
+        demand(outcome, outcome.end == End::Exited(0), "modules cannot be loaded")?;
+        demand(outcome, outcome.stdout.ends_with("\n1\n1\n1\n"), "something was not refused")?;
+        let named = |what: &str| outcome.stderr.matches(what).count();
+        demand(outcome, named("driver_override") == 1, "it is not said how to bind a driver")?;
+        demand(outcome, named("called `punctual-parallel`") == 2, "the device is not named")
+    };
+    Case::new("devices that are not there are named", QUICK, script, Some(pci), Box::new(judge))
+        .with(parallel)
+        .quick(QUICK)
+        .lacking(NO_DEVICES)
+}
+
+/// That all `what` released a job.
+fn answered(outcome: &Outcome, what: &str) -> Result {
+    demand(outcome, outcome.end == End::Exited(0), "the app failed")?;
+    latency(outcome)?;
+    let all = format!("\nshut down after {COUNT} {what}\n");
+    demand(outcome, outcome.stdout.ends_with(&all), "interrupts are missing")
+}
+
+fn latency(outcome: &Outcome) -> Result<&str> {
+    let said = outcome.stdout.lines().find_map(|line| line.strip_prefix("latency: "));
+    said.ok_or_else(|| format!("it said no latency\n{}{}", outcome.stdout, outcome.stderr).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outcome;
+    use super::*;
+
+    const GOOD: &str =
+        "the device inverts: 0xf0f0edcb\nlatency: 1 to 3 ns, median 2 ns\nshut down after 200 interrupts\n";
+
+    #[test]
+    fn refuses_missing_interrupts_and_other_registers() {
+        let judge = pci(Path::new("/x")).judge;
+        judge(&outcome(GOOD, "")).unwrap();
+        for (from, to) in [("200", "199"), ("0xf0f0edcb", "0x0f0f1234"), ("latency: ", "")] {
+            assert!(judge(&outcome(&GOOD.replace(from, to), "")).is_err(), "{to}");
+        }
+        let judge = parallel_port("uio", "", "", Path::new("/x")).judge;
+        judge(&outcome("latency: 1 to 3 ns, median 2 ns\nshut down after 200 bytes\n", "")).unwrap();
+        assert!(judge(&outcome("shut down after 200 bytes\n", "")).is_err());
+    }
+
+    #[test]
+    fn refuses_what_does_not_say_why() {
+        let judge = refusals(Path::new("/x"), Path::new("/y")).judge;
+        let why = "driver_override\ncalled `punctual-parallel`\ncalled `punctual-parallel`\n";
+        judge(&outcome("x\n1\n1\n1\n", why)).unwrap();
+        assert!(judge(&outcome("x\n1\n1\n1\n", "")).is_err());
+        assert!(judge(&outcome("x\n1\n1\n1\nboth\n", why)).is_err());
+    }
+}

@@ -173,6 +173,22 @@ fn a_spawn_above_is_a_call_and_one_below_waits() {
 }
 
 #[test]
+fn a_suspended_preemption_keeps_its_level() {
+    let rig = rig(&[1, 3], &[(1, 1, NOTHING), (2, 1, NOTHING), (3, 3, NOTHING)]);
+    let me = rig.worker(1);
+    // SAFETY: the level is the partition's, and its preemption is finished below, as the only one.
+    let preemption = unsafe { rig.partition.preempt(me, rig.level(2)) }.unwrap();
+    let outer = preemption.suspend();
+    assert_eq!((outer, me.level(), me.running(), rig.partition.snapshot().level()), (0, 2, 2, 2));
+    rig.spawn(me, 1, 0);
+    assert_eq!(rig.ran(), [], "the level is still occupied");
+    // SAFETY: as it was suspended.
+    unsafe { rig.partition.resume(me, rig.level(2), outer) }.finish(None);
+    assert_eq!(rig.ran(), [(1, 0, 1)]);
+    assert_eq!((rig.partition.snapshot(), me.level(), me.running()), (Word::EMPTY, 0, 0));
+}
+
+#[test]
 fn a_call_at_the_threads_own_base_is_one() {
     // As a thread that waits for an event has, beside the level's worker.
     let rig = rig(&[1, 2], &[(2, 1, NOTHING)]);

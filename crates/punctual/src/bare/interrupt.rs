@@ -28,7 +28,7 @@ static UNBOUND: AtomicU64 = AtomicU64::new(0);
 /// Says what is done on interrupts in a run, on every core. On the first, before [`begin`] on any.
 ///
 /// # Errors
-/// The partition and the interrupt of a task that cannot come to its core.
+/// The partition and the interrupt of a task that cannot come to its core. What was said of others is to be [forgotten](forget).
 pub(crate) fn prepare(runtime: &'static Runtime) -> Result<(), (&'static PartitionState, u32)> {
     UNBOUND.store(0, Ordering::Relaxed);
     board::handle(tick, interrupt, after);
@@ -41,6 +41,8 @@ pub(crate) fn prepare(runtime: &'static Runtime) -> Result<(), (&'static Partiti
     }
     if let Some(bell) = SOURCES.0.get(board::bell() as usize) {
         bell.set(Some(Reaction::of(rung)));
+        // It is held back if it has come while there was no run.
+        board::enable(board::bell());
     }
     Ok(())
 }
@@ -64,11 +66,13 @@ pub(crate) fn end(partition: &'static PartitionState) {
     }
 }
 
-/// Forgets what [`prepare`] has said, on the first core when [`end`] has been called on every one; returns how many interrupts came
-/// that no task binds.
+/// Forgets what [`prepare`] has said, on the first core when [`end`] has been called on every one that has [begun](begin); returns
+/// how many interrupts came that no task binds.
 pub(crate) fn forget(runtime: &'static Runtime) -> u64 {
-    for source in runtime.sources() {
-        SOURCES.0[source.number() as usize].set(None);
+    for number in runtime.sources().map(Source::number).chain([board::bell()]) {
+        if let Some(source) = SOURCES.0.get(number as usize) {
+            source.set(None);
+        }
     }
     UNBOUND.load(Ordering::Relaxed)
 }

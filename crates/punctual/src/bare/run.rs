@@ -66,6 +66,7 @@ pub fn run<A: App>(runtime: &'static Runtime, _: Config, app: A) -> Result<Repor
     runtime.take()?;
     let home = runtime.home;
     if let Err(error) = prepare(runtime) {
+        interrupt::forget(runtime);
         runtime.give_back();
         return Err(error);
     }

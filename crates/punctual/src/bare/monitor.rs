@@ -125,8 +125,13 @@ impl Monitor {
     ///
     /// # Safety
     /// No job of the task can run.
-    pub(crate) unsafe fn report(&self, name: &'static str, level: u8, _: Option<&'static str>) -> TaskReport {
-        let mut report = TaskReport { name, level, ..TaskReport::default() };
+    pub(crate) unsafe fn report(
+        &self,
+        name: &'static str,
+        level: u8,
+        partition: Option<&'static str>,
+    ) -> TaskReport {
+        let mut report = TaskReport { name, level, partition, ..TaskReport::default() };
         // SAFETY: by this function's contract nothing else refers to the cell's content.
         if let Some(measured) = unsafe { &*self.measured.get() } {
             let jobs = measured.jobs;

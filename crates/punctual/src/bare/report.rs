@@ -48,6 +48,8 @@ pub struct Summary {
 pub struct TaskReport {
     /// The task's name.
     pub name: &'static str,
+    /// Its partition, if the app has several.
+    pub partition: Option<&'static str>,
     /// Its level.
     pub level: u8,
     /// Its period, if it has one.
@@ -116,7 +118,7 @@ impl Report {
     }
 }
 
-/// The columns after the first, and their widths.
+/// The columns after those with names, and their widths.
 const COLUMNS: [(&str, usize); 11] = [
     ("level", 5),
     ("jobs", 6),
@@ -144,25 +146,54 @@ impl fmt::Display for Report {
             write!(f, "; interrupts that no task binds: {}", self.unbound_interrupts)?;
         }
         f.write_str("\n\n")?;
-        let first = self.tasks().map(|task| task.name.chars().count()).max().unwrap_or(0).max("task".len());
-        write!(f, "{:first$}", "task")?;
+        let names = Names {
+            task: self.widest("task", |task| Some(task.name)).unwrap_or_default(),
+            partition: self.widest("partition", |task| task.partition),
+        };
+        names.write(f, "task", "partition")?;
         for (head, width) in COLUMNS {
             write!(f, "  {head:>width$}")?;
         }
         f.write_char('\n')?;
-        let width = first + COLUMNS.iter().map(|(_, width)| 2 + width).sum::<usize>();
+        let width = names.width() + COLUMNS.iter().map(|(_, width)| 2 + width).sum::<usize>();
         (0..width).try_for_each(|_| f.write_char('─'))?;
         f.write_char('\n')?;
         for level in (1..=punctual_core::MAX_LEVEL).rev() {
             for task in self.tasks().filter(|task| task.level == level) {
-                row(f, &task, first)?;
+                row(f, &task, &names)?;
             }
         }
         Ok(())
     }
 }
 
-fn row(f: &mut fmt::Formatter<'_>, task: &TaskReport, first: usize) -> fmt::Result {
+impl Report {
+    /// The width of a column with names of tasks; `None` if no task has one.
+    fn widest(&self, head: &str, name: fn(&TaskReport) -> Option<&'static str>) -> Option<usize> {
+        let width = self.tasks().filter_map(|task| name(&task)).map(|name| name.chars().count()).max()?;
+        Some(width.max(head.len()))
+    }
+}
+
+/// The widths of the columns with names.
+struct Names {
+    task: usize,
+    /// If the app has several partitions.
+    partition: Option<usize>,
+}
+
+impl Names {
+    fn write(&self, f: &mut fmt::Formatter<'_>, task: &str, partition: &str) -> fmt::Result {
+        write!(f, "{task:0$}", self.task)?;
+        self.partition.map_or(Ok(()), |width| write!(f, "  {partition:>width$}"))
+    }
+
+    fn width(&self) -> usize {
+        self.task + self.partition.map_or(0, |width| 2 + width)
+    }
+}
+
+fn row(f: &mut fmt::Formatter<'_>, task: &TaskReport, names: &Names) -> fmt::Result {
     let known = |text: Text| if task.measured { text } else { Text::of(UNKNOWN) };
     let cells = [
         Text::of(task.level),
@@ -177,7 +208,7 @@ fn row(f: &mut fmt::Formatter<'_>, task: &TaskReport, first: usize) -> fmt::Resu
         Text::of(task.overruns),
         known(Text::of(task.misses)),
     ];
-    write!(f, "{:first$}", task.name)?;
+    names.write(f, task.name, task.partition.unwrap_or_default())?;
     for (cell, (_, width)) in cells.iter().zip(COLUMNS) {
         write!(f, "  {:>width$}", cell.as_str())?;
     }

@@ -2,18 +2,13 @@
 //!
 //! A core that was started runs the work it is given, and sleeps until there is more.
 
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use core::{mem, ptr};
 
 use crate::arch;
 use crate::board::{CORES, controller};
 
 pub use crate::board::controller::BELL;
-
-/// Whether a core that sleeps in `park` is to start. In `.data`, since the other cores may look while core 0 clears `.bss`.
-#[unsafe(no_mangle)]
-#[unsafe(link_section = ".data.wanted")]
-static __punctual_bare_wanted: [AtomicU32; CORES] = [const { AtomicU32::new(0) }; CORES];
 
 /// Which cores have been started.
 static STARTED: [AtomicBool; CORES] = [const { AtomicBool::new(false) }; CORES];
@@ -46,9 +41,6 @@ pub fn start(core: u32, work: fn()) -> bool {
         ring(core);
         return true;
     }
-    __punctual_bare_wanted[index].store(1, Ordering::Release);
-    // The core looks with its caches off.
-    arch::clean(ptr::from_ref(&__punctual_bare_wanted[index]).addr());
     let entry: unsafe extern "C" fn() = _start_other;
     let powered = arch::power_on(core, entry as usize);
     if !powered {

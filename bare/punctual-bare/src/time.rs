@@ -25,9 +25,15 @@ pub(crate) unsafe fn init() {
         "CNTFRQ is {frequency} Hz: the firmware has to set it"
     );
     NANOS_PER_COUNT.store((NANOS_PER_SECOND << 32) / frequency, Ordering::Relaxed);
-    let counts = (u128::from(frequency) << 64) / u128::from(NANOS_PER_SECOND);
-    COUNTS_PER_NANO.store(counts as u64, Ordering::Relaxed);
+    COUNTS_PER_NANO.store(counts_per_nano(frequency), Ordering::Relaxed);
     timer::disarm();
+}
+
+/// Counts for each nanosecond at a `frequency` in Hz, times 2⁶⁴: by two divisions of 64 bits, one of 128 is much code.
+fn counts_per_nano(frequency: u64) -> u64 {
+    let dividend = frequency << 32;
+    let rest = dividend % NANOS_PER_SECOND;
+    (dividend / NANOS_PER_SECOND) << 32 | (rest << 32) / NANOS_PER_SECOND
 }
 
 /// Nanoseconds since power-on.

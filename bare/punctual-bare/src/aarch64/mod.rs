@@ -20,6 +20,30 @@ global_asm!(include_str!("start.s"), options(raw));
 global_asm!(include_str!("../amp/start.s"), options(raw));
 global_asm!(include_str!("vectors.s"), options(raw));
 
+// A core besides the first that is at the beginning of the image, as QEMU brings it there, waits for its word as in the loop of the
+// firmware: see `power_on`. x4: its number.
+#[cfg(any(feature = "raspi3b", feature = "raspi4b"))]
+global_asm!(
+    ".section .text.park, \"ax\"",
+    ".global __punctual_bare_park",
+    "__punctual_bare_park:",
+    "wfe",
+    "mov x0, #0xd8",
+    "ldr x0, [x0, x4, lsl #3]",
+    "cbz x0, __punctual_bare_park",
+    "br x0",
+);
+
+// There it is powered off until it is started.
+#[cfg(feature = "virt-a72")]
+global_asm!(
+    ".section .text.park, \"ax\"",
+    ".global __punctual_bare_park",
+    "__punctual_bare_park:",
+    "wfi",
+    "b __punctual_bare_park",
+);
+
 /// The registers as a fault has left them. Filled in by `vectors.s`.
 #[repr(C)]
 pub(crate) struct Registers {
@@ -127,8 +151,8 @@ pub(crate) fn data_barrier() {
     unsafe { asm!("dsb sy", options(nostack, preserves_flags)) };
 }
 
-#[cfg(not(feature = "amp"))]
 /// Writes what the cache has of an address to memory.
+#[cfg(any(feature = "raspi3b", feature = "raspi4b"))]
 pub(crate) fn clean(address: usize) {
     // SAFETY: DC CVAC changes no value.
     unsafe { asm!("dsb sy", "dc cvac, {}", "dsb sy", in(reg) address, options(nostack)) };

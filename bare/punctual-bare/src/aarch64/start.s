@@ -2,7 +2,8 @@
 //
 // A Raspberry Pi's firmware enters it at EL2 on core 0 and keeps the others in a loop of its own; QEMU's boards enter it
 // at EL1, EL2 or EL3, and some on every core. Caches and MMU are off. The other cores come to `_start_other` when `cores.rs`
-// has them started: from the firmware's loop, or from `park`.
+// has them started: from the firmware's loop, or from `__punctual_bare_park`,
+// which does the same.
 
     .section .text.start, "ax"
     .global _start
@@ -10,7 +11,7 @@ _start:
     msr     daifset, #0xf
     mrs     x4, mpidr_el1
     and     x4, x4, #0xff
-    cbnz    x4, park
+    cbnz    x4, __punctual_bare_park    // Of the board: see mod.rs.
     b       boot
 
     .global _start_other
@@ -96,11 +97,4 @@ at_el1:
 2:  bl      __punctual_bare_start
 3:  bl      __punctual_bare_start_other
 
-    // Until the bell rings and the core is wanted.
-park:
-    wfi
-    ldr     x0, =__punctual_bare_wanted
-    ldr     w0, [x0, x4, lsl #2]
-    cbz     w0, park
-    b       _start_other
     .ltorg

@@ -10,6 +10,36 @@ global_asm!(include_str!("leave.s"), options(raw));
 global_asm!(include_str!("start.s"), options(raw));
 global_asm!(include_str!("vectors.s"), options(raw));
 
+// A core besides the first that is at the beginning of the image, as QEMU brings it there, waits for its mailbox 3 as in the loop of the
+// firmware. *ARM Quad A7 core*, 4.8. r4: its number.
+#[cfg(feature = "raspi2b")]
+global_asm!(
+    ".section .text.park, \"ax\"",
+    ".arm",
+    ".global __punctual_bare_park",
+    "__punctual_bare_park:",
+    "wfi",
+    "ldr r0, =0x400000cc",
+    "add r0, r0, r4, lsl #4",
+    "ldr r1, [r0]",
+    "cmp r1, #0",
+    "beq __punctual_bare_park",
+    "str r1, [r0]",
+    "bx r1",
+    ".ltorg",
+);
+
+// There it is powered off until it is started.
+#[cfg(feature = "virt-a7")]
+global_asm!(
+    ".section .text.park, \"ax\"",
+    ".arm",
+    ".global __punctual_bare_park",
+    "__punctual_bare_park:",
+    "wfi",
+    "b __punctual_bare_park",
+);
+
 /// The registers as a fault has left them. Filled in by `vectors.s`.
 #[repr(C)]
 pub(crate) struct Registers {
@@ -115,18 +145,12 @@ pub(crate) fn data_barrier() {
     unsafe { asm!("dsb", options(nostack, preserves_flags)) };
 }
 
-/// Writes what the cache has of an address to memory.
-pub(crate) fn clean(address: usize) {
-    // SAFETY: DCCMVAC changes no value.
-    unsafe { asm!("dsb", "mcr p15, 0, {}, c7, c10, 1", "dsb", in(reg) address, options(nostack)) };
-}
-
 /// Has another core begin at `entry`.
 #[cfg(feature = "raspi2b")]
 pub(crate) fn power_on(core: u32, entry: usize) -> bool {
     /// Core 0: mailbox 3, which the loop of the firmware looks at. *ARM Quad A7 core*, 4.8.
     const MAILBOX: usize = 0x4000_008C;
-    /// Core 0: that mailbox 0 interrupts it, so that the bell wakes a core that sleeps in `park`. *The same*, 4.7.
+    /// Core 0: that mailbox 0 interrupts it, so that the bell wakes a core that sleeps in `__punctual_bare_park`. *The same*, 4.7.
     const MAILBOX_CONTROL: usize = 0x4000_0050;
     let mailbox = (MAILBOX + 0x10 * core as usize) as *mut u32;
     let control = (MAILBOX_CONTROL + 4 * core as usize) as *mut u32;

@@ -2,7 +2,8 @@
 //
 // A Raspberry Pi's firmware enters it in HYP mode on core 0 and keeps the others in a loop of its own; QEMU's boards enter
 // it in SVC or HYP mode, and some on every core. Caches and MMU are off. The other cores come to `_start_other` when `cores.rs`
-// has them started: from the firmware's loop, or from `park`.
+// has them started: from the firmware's loop, or from `__punctual_bare_park`,
+// which does the same.
 
     .syntax unified
     .arch armv7-a
@@ -16,7 +17,7 @@ _start:
     cpsid   aif
     mrc     p15, 0, r4, c0, c0, 5       // MPIDR
     ands    r4, r4, #3
-    bne     park
+    bne     __punctual_bare_park        // Of the board: see mod.rs.
     b       boot
 
     .global _start_other
@@ -106,12 +107,4 @@ in_svc_mode:
     bl      __punctual_bare_start
 2:  bl      __punctual_bare_start_other
 
-    // Until the bell rings and the core is wanted.
-park:
-    wfi
-    ldr     r0, =__punctual_bare_wanted
-    ldr     r0, [r0, r4, lsl #2]
-    cmp     r0, #0
-    beq     park
-    b       _start_other
     .ltorg

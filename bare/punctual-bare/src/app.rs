@@ -3,8 +3,9 @@
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::fmt::Write;
-use core::mem::MaybeUninit;
-use core::ptr::NonNull;
+use core::mem::{self, MaybeUninit};
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::console::Console;
 use crate::interrupt::{self, Handler};
@@ -17,6 +18,21 @@ struct Callbacks(UnsafeCell<MaybeUninit<Handler>>);
 unsafe impl Sync for Callbacks {}
 
 static CALLBACKS: Callbacks = Callbacks(UnsafeCell::new(MaybeUninit::uninit()));
+
+/// What tells the level of this core: null, or a `fn() -> Option<u8>`.
+static LEVEL: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+
+/// The level of the app that this core is at, if it runs one.
+pub(crate) fn level() -> Option<u8> {
+    let level = LEVEL.load(Ordering::Relaxed);
+    // SAFETY: not null, and then `__punctual_board_explain` has stored it.
+    (!level.is_null()).then(|| unsafe { mem::transmute::<*mut (), fn() -> Option<u8>>(level) })?()
+}
+
+#[unsafe(no_mangle)]
+fn __punctual_board_explain(level: fn() -> Option<u8>) {
+    LEVEL.store(level as *mut (), Ordering::Relaxed);
+}
 
 #[unsafe(no_mangle)]
 fn __punctual_board_handle(timer: fn(), interrupt: fn(u32), after: fn()) {

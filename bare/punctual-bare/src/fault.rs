@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::end::PANICKED;
 use crate::layout::{self, Stack};
-use crate::{arch, exit, println};
+use crate::{app, arch, exit, println};
 
 /// Frames looked at, so that a report ends in its time.
 const MAX_FRAMES: usize = 10_000;
@@ -20,6 +20,7 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 fn panic(info: &PanicInfo<'_>) -> ! {
     begin_to_end();
     println!("{info}");
+    print_level();
     println!("  return addresses:");
     print_frames(arch::frame_pointer());
     exit(PANICKED)
@@ -39,6 +40,7 @@ pub(crate) fn fault(registers: &arch::Registers) -> ! {
         }
         _ => println!("punctual: {cause}"),
     }
+    print_level();
     if let Some(address) = registers.fault_address() {
         println!("  accessing {address:#x}");
     }
@@ -47,6 +49,13 @@ pub(crate) fn fault(registers: &arch::Registers) -> ! {
     println!("    {:#010x}", registers.program_counter());
     print_frames(registers.frame_pointer());
     exit(PANICKED)
+}
+
+/// Prints at which level of its app the core was, if it runs one.
+fn print_level() {
+    if let Some(level) = app::level() {
+        println!("  on core {}, at level {level}", arch::core());
+    }
 }
 
 /// Whether an address is in a page that the program has [forbidden](crate::memory::forbid).

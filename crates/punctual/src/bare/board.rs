@@ -47,6 +47,10 @@ unsafe extern "Rust" {
     /// interrupt comes again unless it is held back. What is interrupted finds all registers as they were. Not for handlers.
     pub(crate) safe fn __punctual_board_handle(timer: fn(), interrupt: fn(u32), after: fn());
 
+    /// Has `level` asked, when the program ends by a panic or a fault, at which level the core that calls it was; `None` if it
+    /// runs no app. For messages alone.
+    pub(crate) safe fn __punctual_board_explain(level: fn() -> Option<u8>);
+
     /// Passes an interrupt on.
     pub(crate) safe fn __punctual_board_enable(number: u32);
 
@@ -75,9 +79,9 @@ unsafe extern "Rust" {
 pub(crate) use {
     __punctual_board_alarm as alarm, __punctual_board_bell as bell, __punctual_board_core as core,
     __punctual_board_disable as disable, __punctual_board_enable as enable, __punctual_board_exit as exit,
-    __punctual_board_handle as handle, __punctual_board_join as join, __punctual_board_mask as mask,
-    __punctual_board_memory as memory, __punctual_board_now as now, __punctual_board_own as own,
-    __punctual_board_print as print, __punctual_board_ring as ring, __punctual_board_route as route,
-    __punctual_board_rung as rung, __punctual_board_set_own as set_own, __punctual_board_start as start,
-    __punctual_board_unmask as unmask, __punctual_board_wait as wait,
+    __punctual_board_explain as explain, __punctual_board_handle as handle, __punctual_board_join as join,
+    __punctual_board_mask as mask, __punctual_board_memory as memory, __punctual_board_now as now,
+    __punctual_board_own as own, __punctual_board_print as print, __punctual_board_ring as ring,
+    __punctual_board_route as route, __punctual_board_rung as rung, __punctual_board_set_own as set_own,
+    __punctual_board_start as start, __punctual_board_unmask as unmask, __punctual_board_wait as wait,
 };

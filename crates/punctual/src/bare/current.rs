@@ -27,6 +27,11 @@ pub(crate) fn partition() -> Option<&'static PartitionState> {
     unsafe { board::own().cast::<PartitionState>().as_ref() }
 }
 
+/// The level of the job that runs on the core, or that a handler has interrupted there: 0 if that is `idle` or `init`.
+pub(crate) fn level() -> Option<u8> {
+    Some(partition()?.running())
+}
+
 /// Whether `partition` is the one of the core.
 #[inline]
 pub(crate) fn is_here(partition: &PartitionState) -> bool {

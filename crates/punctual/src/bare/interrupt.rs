@@ -32,6 +32,7 @@ static UNBOUND: AtomicU64 = AtomicU64::new(0);
 pub(crate) fn prepare(runtime: &'static Runtime) -> Result<(), (&'static PartitionState, u32)> {
     UNBOUND.store(0, Ordering::Relaxed);
     board::handle(tick, interrupt, after);
+    board::explain(current::level);
     for source in runtime.sources() {
         let (partition, number) = (source.partition(), source.number());
         if !board::route(number, partition.number()) {

@@ -108,6 +108,11 @@ impl PartitionState {
         unsafe { CurrentWorker::new(self.idle) }
     }
 
+    /// The level of the innermost job on the core, 0 if none runs.
+    pub(crate) fn running(&self) -> u8 {
+        self.idle.running()
+    }
+
     /// The executor's state.
     #[inline]
     pub fn core(&'static self) -> &'static Partition<AppPort> {

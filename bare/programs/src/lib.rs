@@ -9,6 +9,7 @@ pub mod pins;
 pub mod pins;
 
 pub mod bench;
+pub mod bystander;
 pub mod cycles;
 pub mod float;
 pub mod kernel_bench;

@@ -25,6 +25,8 @@ bare() {
             break
         fi
     done
+    # The boot loader receives from its programs too.
+    command -v sx >/dev/null || packages+=(lrzsz)
     [ ${#packages[@]} = 0 ] || bash "$here/apt-install.sh" "run programs on bare boards" "${packages[@]}"
 }
 

@@ -15,6 +15,8 @@ pub(super) struct Elf {
     pub(super) image: Vec<u8>,
     /// The bytes from there to the end of what it uses, with stacks and zeroed statics.
     pub(super) memory: u64,
+    /// How many of those are stacks.
+    pub(super) stacks: u64,
     /// Functions by address, with their sizes.
     pub(super) functions: Vec<(u64, u64, String)>,
 }
@@ -45,7 +47,18 @@ impl Elf {
             .filter(|(_, size, _)| *size > 0)
             .collect();
         functions.sort();
-        Ok(Self { origin, image, memory: end - origin, functions })
+        // The names of the linker's script of punctual-bare.
+        let symbol = |name| file.symbol_by_name(name).map(|symbol| symbol.address());
+        let stacks = symbol("__stacks_end").zip(symbol("__stacks_start")).map(|(end, start)| end - start);
+        let stacks = stacks.ok_or_else(|| format!("{} does not say where its stacks are", path.display()))?;
+        Ok(Self { origin, image, memory: end - origin, stacks, functions })
+    }
+
+    /// What it takes, in words.
+    pub(super) fn sizes(&self) -> String {
+        let kib = |bytes: u64| bytes.div_ceil(1024);
+        let (memory, stacks) = (kib(self.memory), kib(self.stacks));
+        format!("image of {} bytes, RAM of {memory} KiB, {stacks} KiB of it stacks", self.image.len())
     }
 
     /// The function that the instruction before an address belongs to, which for a return address is the call.
@@ -91,9 +104,15 @@ mod tests {
     }
 
     #[test]
+    fn tells_what_it_takes() {
+        let elf = Elf { origin: 0, image: vec![0; 1500], memory: 5000, stacks: 4096, functions: vec![] };
+        assert_eq!(elf.sizes(), "image of 1500 bytes, RAM of 5 KiB, 4 KiB of it stacks");
+    }
+
+    #[test]
     fn takes_a_return_address_behind_the_last_instruction_for_that_function() {
         let functions = vec![(0x100, 0x10, "a".to_owned()), (0x110, 0x10, "b".to_owned())];
-        let elf = Elf { origin: 0x100, image: vec![], memory: 0x20, functions };
+        let elf = Elf { origin: 0x100, image: vec![], memory: 0x20, stacks: 0, functions };
         assert_eq!(elf.function_before(0x110), Some("a"));
         assert_eq!(elf.function_before(0x114), Some("b"));
         assert_eq!(elf.function_before(0x100), None);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::board::Board;
 use super::elf::Elf;
+use super::remote::Remote;
 use crate::process::{self, Outcome};
 use crate::{Result, cargo};
 
@@ -45,14 +46,13 @@ impl Machine {
         Ok(listed.lines().any(|line| line.split_whitespace().next() == Some(board.machine())))
     }
 
+    pub(super) fn elf(&self) -> &Elf {
+        &self.elf
+    }
+
     fn command(&self, options: &[String]) -> Command {
-        let mut command = Command::new(self.board.emulator());
-        command.args(["-machine", self.board.machine()]);
-        if let Some(cpu) = self.board.cpu() {
-            command.args(["-cpu", cpu]);
-        }
-        command.args(["-display", "none", "-monitor", "none", "-semihosting", "-kernel"]);
-        command.arg(&self.kernel).args(options).current_dir(cargo::root());
+        let mut command = board_alone(self.board);
+        command.args(["-semihosting", "-kernel"]).arg(&self.kernel).args(options);
         command
     }
 
@@ -82,18 +82,7 @@ impl Machine {
 
     /// Runs the program on the clock of the host while `user` uses its UART, a pseudo terminal.
     pub(super) fn with_line(&self, user: impl FnOnce(&Path) -> Result) -> Result {
-        let mut child =
-            self.command(&[]).args(["-serial", "pty"]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-        let stdout = child.stdout.take().expect("it is piped");
-        // QEMU says "char device redirected to /dev/pts/1 (label serial0)".
-        let mut said = String::new();
-        let used = BufReader::new(stdout).read_line(&mut said).map_err(Into::into).and_then(|_| {
-            let line = said.split_whitespace().find(|word| word.starts_with("/dev/"));
-            user(Path::new(line.ok_or_else(|| format!("QEMU names no terminal: {said:?}"))?))
-        });
-        let _ = child.kill();
-        child.wait()?;
-        used
+        on_terminal(self.command(&[]), user)
     }
 
     /// Runs the program halted at its first instruction, with gdb attached, which is given `commands` and then ended, if there
@@ -103,9 +92,8 @@ impl Machine {
         let socket = directory.path().join("gdb");
         let output = self.elf_path.with_extension("uart");
         let mut board = self.command(options);
-        board.args(["-S", "-serial", &format!("file:{}", output.display())]);
-        board.args(["-chardev", &format!("socket,id=gdb,path={},server=on,wait=off", socket.display())]);
-        let mut board = board.args(["-gdb", "chardev:gdb"]).stdin(Stdio::null()).spawn()?;
+        board.args(["-serial", &format!("file:{}", output.display())]);
+        let mut board = halted(&mut board, &socket).stdin(Stdio::null()).spawn()?;
         let mut gdb = Command::new("gdb-multiarch");
         gdb.args(["--quiet", "--nx"]).arg(&self.elf_path);
         gdb.args(["-ex", "set confirm off", "-ex", &format!("target remote {}", socket.display())]);
@@ -151,6 +139,56 @@ impl Machine {
                 .into_owned();
         Ok(outcome)
     }
+}
+
+/// The board, on which nothing has been loaded.
+fn board_alone(board: Board) -> Command {
+    let mut command = Command::new(board.emulator());
+    command.args(["-machine", board.machine()]);
+    if let Some(cpu) = board.cpu() {
+        command.args(["-cpu", cpu]);
+    }
+    command.args(["-display", "none", "-monitor", "none"]).current_dir(cargo::root());
+    command
+}
+
+/// Has the board wait at its first instruction for a debugger at `socket`.
+fn halted<'a>(command: &'a mut Command, socket: &Path) -> &'a mut Command {
+    command.args(["-S", "-chardev", &format!("socket,id=gdb,path={},server=on,wait=off", socket.display())]);
+    command.args(["-gdb", "chardev:gdb"])
+}
+
+/// Starts a board with what `load` says, waiting at its first instruction, on the clock of the host, while `user` uses its UART
+/// and its debugger.
+pub(super) fn debugged(
+    board: Board,
+    load: &[String],
+    user: impl FnOnce(&Path, &mut Remote) -> Result,
+) -> Result {
+    let directory = crate::scratch::Scratch::new("bare-remote")?;
+    let socket = directory.path().join("gdb");
+    let mut command = board_alone(board);
+    halted(command.args(load), &socket);
+    on_terminal(command, |line| {
+        wait_for(&socket)?;
+        user(line, &mut Remote::connect(&socket, board.architecture())?)
+    })
+}
+
+/// Runs QEMU while `user` uses the board's UART, a pseudo terminal.
+fn on_terminal(mut command: Command, user: impl FnOnce(&Path) -> Result) -> Result {
+    let mut child = command.args(["-serial", "pty"]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let stdout = child.stdout.take().expect("it is piped");
+    let mut stdout = BufReader::new(stdout);
+    // QEMU says "char device redirected to /dev/pts/1 (label serial0)".
+    let mut said = String::new();
+    let used = stdout.read_line(&mut said).map_err(Into::into).and_then(|_| {
+        let line = said.split_whitespace().find(|word| word.starts_with("/dev/"));
+        user(Path::new(line.ok_or_else(|| format!("QEMU names no terminal: {said:?}"))?))
+    });
+    let _ = child.kill();
+    child.wait()?;
+    used
 }
 
 /// Waits until QEMU listens.

@@ -10,7 +10,7 @@ use super::toolchain;
 use crate::Result;
 
 /// Where the firmware looks, and what has to be in its `config.txt`.
-struct Firmware {
+pub(super) struct Firmware {
     /// The name of the kernel.
     kernel: &'static str,
     /// Where it is loaded and entered.
@@ -30,8 +30,32 @@ fn firmware(board: Board) -> Option<Firmware> {
     Some(Firmware { kernel, address, settings })
 }
 
+/// Whether a board boots from a card.
+pub(super) fn exists(board: Board) -> bool {
+    firmware(board).is_some()
+}
+
 /// Builds a program without semihosting, which only a debugger has, and writes the files to `directory`.
 pub(super) fn write(board: Board, program: &str, directory: Option<&Path>) -> Result {
+    let default = || toolchain::workspace().join("target/sd").join(board.to_string()).join(program);
+    let directory = directory.map_or_else(default, PathBuf::from);
+    let (firmware, _, elf) = make(board, program, &directory)?;
+    println!("{}:", directory.display());
+    println!("  {:<12} {} bytes, to {:#x}", firmware.kernel, elf.image.len(), firmware.address);
+    println!("  config.txt");
+    println!("{program}: {}", elf.sizes());
+    println!(
+        "Copy both to the first partition, FAT, of a card, beside the firmware's {}.",
+        match board {
+            Board::Raspi4b => "start4.elf and fixup4.dat",
+            _ => "bootcode.bin, start.elf and fixup.dat",
+        }
+    );
+    Ok(())
+}
+
+/// Writes the files; returns also the executable of which they are made.
+pub(super) fn make(board: Board, program: &str, directory: &Path) -> Result<(Firmware, PathBuf, Elf)> {
     let Some(firmware) = firmware(board) else {
         return Err(format!("{board} exists in QEMU only, and boots from no card").into());
     };
@@ -43,23 +67,10 @@ pub(super) fn write(board: Board, program: &str, directory: Option<&Path>) -> Re
     };
     let elf = Elf::read(&path)?;
     firmware.check(&elf)?;
-    let default = || toolchain::workspace().join("target/sd").join(board.to_string()).join(program);
-    let directory = directory.map_or_else(default, PathBuf::from);
-    fs::create_dir_all(&directory)?;
+    fs::create_dir_all(directory)?;
     fs::write(directory.join(firmware.kernel), &elf.image)?;
     fs::write(directory.join("config.txt"), firmware.config())?;
-    println!("{}:", directory.display());
-    println!("  {:<12} {} bytes, to {:#x}", firmware.kernel, elf.image.len(), firmware.address);
-    println!("  config.txt");
-    println!("RAM in use: {} KiB, with the stacks", elf.memory / 1024);
-    println!(
-        "Copy both to the first partition, FAT, of a card, beside the firmware's {}.",
-        match board {
-            Board::Raspi4b => "start4.elf and fixup4.dat",
-            _ => "bootcode.bin, start.elf and fixup.dat",
-        }
-    );
-    Ok(())
+    Ok((firmware, path, elf))
 }
 
 impl Firmware {
@@ -106,7 +117,7 @@ mod tests {
 
     #[test]
     fn refuses_an_image_for_another_address() {
-        let elf = Elf { origin: 0x8000, image: vec![], memory: 0, functions: vec![] };
+        let elf = Elf { origin: 0x8000, image: vec![], memory: 0, stacks: 0, functions: vec![] };
         assert!(firmware(Board::Raspi2b).unwrap().check(&elf).is_ok());
         let error = firmware(Board::Raspi3b).unwrap().check(&elf).unwrap_err().to_string();
         assert_eq!(error, "linked to 0x8000, but the firmware loads kernel8.img to 0x80000");

@@ -27,27 +27,38 @@ const ANSWER: Duration = Duration::from_secs(10);
 const ATTEMPTS: usize = 10;
 
 /// A serial line.
-trait Line {
+pub(super) trait Line {
     /// The next byte, if one comes in time.
     fn receive(&mut self, limit: Duration) -> Result<Option<u8>>;
 
     fn send(&mut self, bytes: &[u8]) -> Result;
 }
 
-/// A serial line of this machine, read by a thread so that waiting can end.
-pub(super) struct Serial {
-    file: File,
+/// A serial line of this machine, or what stands for one, read by a thread so that waiting can end.
+pub(super) struct Serial<W = File> {
+    writer: W,
     bytes: Receiver<u8>,
 }
 
 impl Serial {
     /// Opens it at 115200 baud.
-    fn open(path: &Path) -> Result<Self> {
-        process::succeed(
-            Command::new("stty").arg("-F").arg(path).args(["115200", "raw", "-echo", "clocal", "min", "1"]),
-        )?;
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let mut reader = file.try_clone()?;
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let file = open(path)?;
+        Ok(Self::of(file.try_clone()?, file))
+    }
+}
+
+/// Opens a serial line at 115200 baud.
+pub(super) fn open(path: &Path) -> Result<File> {
+    process::succeed(
+        Command::new("stty").arg("-F").arg(path).args(["115200", "raw", "-echo", "clocal", "min", "1"]),
+    )?;
+    Ok(OpenOptions::new().read(true).write(true).open(path)?)
+}
+
+impl<W: Write> Serial<W> {
+    /// A line in two directions.
+    pub(super) fn of(mut reader: impl Read + Send + 'static, writer: W) -> Self {
         let (sender, bytes) = mpsc::channel();
         thread::spawn(move || {
             let mut buffer = [0; 256];
@@ -57,11 +68,11 @@ impl Serial {
                 }
             }
         });
-        Ok(Self { file, bytes })
+        Self { writer, bytes }
     }
 }
 
-impl Line for Serial {
+impl<W: Write> Line for Serial<W> {
     fn receive(&mut self, limit: Duration) -> Result<Option<u8>> {
         match self.bytes.recv_timeout(limit) {
             Ok(byte) => Ok(Some(byte)),
@@ -71,7 +82,8 @@ impl Line for Serial {
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result {
-        Ok(self.file.write_all(bytes)?)
+        self.writer.write_all(bytes)?;
+        Ok(self.writer.flush()?)
     }
 }
 
@@ -85,7 +97,8 @@ pub(super) fn load(path: &Path, image: &[u8]) -> Result<Serial> {
     sent.map(|()| line)
 }
 
-fn send(line: &mut impl Line, image: &[u8], progress: impl Fn(usize)) -> Result {
+/// Sends an image to who asks for one.
+pub(super) fn send(line: &mut impl Line, image: &[u8], progress: impl Fn(usize)) -> Result {
     let begin = Instant::now();
     // What else the board says before is not for us.
     while line.receive(ASK.saturating_sub(begin.elapsed()))?.ok_or("no boot loader asks for an image")?

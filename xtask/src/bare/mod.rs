@@ -2,11 +2,14 @@
 
 mod benchmark;
 mod board;
+mod card;
 mod elf;
 mod emulator;
 mod image;
 mod load;
+mod lrzsz;
 mod programs;
+mod remote;
 mod template;
 mod test;
 mod toolchain;
@@ -88,6 +91,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     match &options.chore {
         Chore::Run { board, counted, program } => {
             let (program, machine) = prepare(*board, program)?;
+            eprintln!("{}: {}", program.name, machine.elf().sizes());
             machine.interact(&program.emulator, *counted)
         }
         Chore::Debug { board, program, commands } => {
@@ -100,7 +104,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Chore::Load { board, serial, program } => {
             let program = Program::named(program)?;
             let elf = toolchain::build(*board, program.features(Place::Board), &program.name)?;
-            let line = load::load(serial, &elf::Elf::read(&elf)?.image)?;
+            let elf = elf::Elf::read(&elf)?;
+            eprintln!("{}: {}", program.name, elf.sizes());
+            let line = load::load(serial, &elf.image)?;
             line.show().map(|()| ExitCode::SUCCESS)
         }
         Chore::Amp => toolchain::build_beside_linux().map(|()| ExitCode::SUCCESS),

@@ -5,14 +5,11 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::benchmark;
 use super::board::Board;
 use super::elf::Elf;
 use super::emulator::Machine;
-use super::load;
 use super::programs::{Place, Program, comparable, with_measured};
-use super::template;
-use super::toolchain;
+use super::{benchmark, card, image, load, lrzsz, template, toolchain};
 use crate::Result;
 use crate::golden::diff;
 use crate::process::End;
@@ -20,11 +17,28 @@ use crate::process::End;
 /// A run that takes longer hangs. Each takes a few seconds at most, on a machine that has nothing else to do.
 pub(super) const TIME_LIMIT: Duration = Duration::from_secs(240);
 
-/// The boot loader, among the names of programs.
-const LOADER: &str = "punctual-boot";
+/// What is tried besides the programs, by names among theirs.
+struct Other {
+    name: &'static str,
+    /// Whether it is tried on a board, or on that only where time does not matter.
+    runs_on: fn(Board, bool) -> bool,
+    check: fn(Board) -> Result,
+}
+
+const OTHERS: [Other; 4] = [
+    // Once for each instruction set.
+    Other { name: "punctual-boot", runs_on: |board, _| board.loads(), check: load_and_run },
+    Other { name: lrzsz::NAME, runs_on: |board, thorough| board.loads() || thorough, check: lrzsz::check },
+    Other {
+        name: template::NAME,
+        runs_on: |board, thorough| board.loads() || thorough,
+        check: template::check,
+    },
+    Other { name: card::NAME, runs_on: |board, _| image::exists(board), check: card::check },
+];
 
 /// A program that has been loaded and says nothing for so long does not run.
-const LOAD_LIMIT: Duration = Duration::from_secs(60);
+pub(super) const LOAD_LIMIT: Duration = Duration::from_secs(60);
 
 /// Which programs on which boards.
 #[derive(Args)]
@@ -45,7 +59,7 @@ pub(super) struct Options {
 pub(super) fn run(options: &Options) -> Result {
     let mut programs = Program::all()?;
     if let Some(name) = options.names.iter().find(|&name| {
-        name != LOADER && name != template::NAME && programs.iter().all(|program| program.name != *name)
+        OTHERS.iter().all(|other| other.name != *name) && programs.iter().all(|program| program.name != *name)
     }) {
         return Err(format!("no program is named `{name}`").into());
     }
@@ -77,28 +91,15 @@ pub(super) fn run(options: &Options) -> Result {
             }
         }
     }
-    if options.names.is_empty() || options.names.iter().any(|name| name == LOADER) {
-        for &board in boards {
-            if board.loads() && Machine::exists(board)? {
-                runs += 1;
-                print!("{board:9} {LOADER:16} ");
-                match load_and_run(board) {
-                    Ok(()) => println!("ok"),
-                    Err(error) => {
-                        failures += 1;
-                        println!("FAILED: {error}");
-                    }
-                }
-            }
+    for other in &OTHERS {
+        if !options.names.is_empty() && !options.names.iter().any(|name| name == other.name) {
+            continue;
         }
-    }
-    if options.names.is_empty() || options.names.iter().any(|name| name == template::NAME) {
         for &board in boards {
-            // One of each instruction set.
-            if (board.loads() || options.thorough) && Machine::exists(board)? {
+            if (other.runs_on)(board, options.thorough) && Machine::exists(board)? {
                 runs += 1;
-                print!("{board:9} {:16} ", template::NAME);
-                match template::check(board) {
+                print!("{board:9} {:16} ", other.name);
+                match (other.check)(board) {
                     Ok(()) => println!("ok"),
                     Err(error) => {
                         failures += 1;
@@ -130,13 +131,21 @@ fn build<'a>(board: Board, programs: &[&'a Program]) -> Result<Vec<(&'a Program,
 
 /// Sends `hello` to the boot loader, and waits for what it says.
 fn load_and_run(board: Board) -> Result {
+    let image = hello(board)?;
+    let loader = Machine::new(board, &toolchain::build_loader(board)?)?;
+    loader.with_line(|line| load::load(line, &image)?.wait_for(&greeting(board), LOAD_LIMIT))
+}
+
+/// The image of `hello` for a board.
+pub(super) fn hello(board: Board) -> Result<Vec<u8>> {
     let hello = Program::named("hello")?;
     let hello = toolchain::build(board, hello.features(Place::Board), &hello.name)?;
-    let image = Elf::read(&hello)?.image;
-    let loader = Machine::new(board, &toolchain::build_loader(board)?)?;
-    loader.with_line(|line| {
-        load::load(line, &image)?.wait_for(&format!("Hello from {}", board.full_name()), LOAD_LIMIT)
-    })
+    Ok(Elf::read(&hello)?.image)
+}
+
+/// What that says.
+pub(super) fn greeting(board: Board) -> String {
+    format!("Hello from {}", board.full_name())
 }
 
 fn check(program: &Program, board: Board, machine: &Machine) -> Result {

@@ -1,0 +1,98 @@
+//! A card with `hello`, as the firmware of a Raspberry Pi finds it: what is on it, where it is loaded and entered, and that it runs.
+
+use std::fs;
+use std::path::Path;
+
+use super::board::Board;
+use super::load::Serial;
+use super::test::{LOAD_LIMIT, greeting};
+use super::{emulator, image};
+use crate::Result;
+use crate::scratch::Scratch;
+
+/// Among the names of programs.
+pub(super) const NAME: &str = "card";
+
+/// The largest that the image of `hello` may be, in bytes.
+const LIMIT: usize = 16 << 10;
+
+/// Writes the files, and has QEMU do what the firmware does with them.
+pub(super) fn check(board: Board) -> Result {
+    let card = Scratch::new("bare-card")?;
+    let (_, executable, _) = image::make(board, "hello", card.path())?;
+    let config = fs::read_to_string(card.path().join("config.txt"))?;
+    let kernel = card.path().join(setting(&config, "kernel")?);
+    let address = setting(&config, "kernel_address")?;
+    let digits = address.strip_prefix("0x").ok_or("the address is not hexadecimal")?;
+    let address = u64::from_str_radix(digits, 16)?;
+    let image = fs::read(&kernel)?;
+    if image.len() > LIMIT {
+        return Err(format!("the image of hello has {} bytes, more than {LIMIT}", image.len()).into());
+    }
+
+    // QEMU's own reading of the executable.
+    let load = ["-kernel".to_owned(), executable.display().to_string()];
+    emulator::debugged(board, &load, |_, remote| {
+        compare(&remote.memory(address, image.len())?, &image, "where QEMU loads the executable")
+    })?;
+    emulator::debugged(board, &firmware(board, &kernel, address), |line, remote| {
+        let line = Serial::open(line)?;
+        let entry = remote.run_to(address)?;
+        if entry != address {
+            return Err(format!("entered at {entry:#x} instead of {address:#x}").into());
+        }
+        compare(&remote.memory(address, image.len())?, &image, "when it is entered")?;
+        remote.go_on()?;
+        line.wait_for(&greeting(board), LOAD_LIMIT)
+    })
+}
+
+/// How QEMU is told to load and enter a kernel as the firmware does.
+fn firmware(board: Board, kernel: &Path, address: u64) -> Vec<String> {
+    let kernel = kernel.display();
+    let options = match board.boots_image() {
+        true => ["-kernel".to_owned(), kernel.to_string()],
+        false => {
+            ["-device".to_owned(), format!("loader,file={kernel},addr={address:#x},force-raw=on,cpu-num=0")]
+        }
+    };
+    options.into()
+}
+
+/// The value of a setting in `config.txt`.
+fn setting<'a>(config: &'a str, name: &str) -> Result<&'a str> {
+    let value = config.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    Ok(value.ok_or_else(|| format!("config.txt does not say {name}"))?)
+}
+
+/// Demands that memory is what is on the card.
+fn compare(memory: &[u8], image: &[u8], when: &str) -> Result {
+    match memory.iter().zip(image).position(|(one, other)| one != other) {
+        None if memory.len() == image.len() => Ok(()),
+        at => {
+            let at = at.unwrap_or(memory.len().min(image.len()));
+            Err(format!("{when}, memory differs from the image at its byte {at}").into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_settings_by_their_whole_names() {
+        let config = "kernel_address=0x8000\nkernel=kernel7.img\n";
+        assert_eq!(setting(config, "kernel").unwrap(), "kernel7.img");
+        assert_eq!(setting(config, "kernel_address").unwrap(), "0x8000");
+        assert!(setting(config, "arm_64bit").is_err());
+    }
+
+    #[test]
+    fn compares_every_byte() {
+        assert!(compare(&[1, 2, 3], &[1, 2, 3], "now").is_ok());
+        let error = compare(&[1, 9, 3], &[1, 2, 3], "now").unwrap_err().to_string();
+        assert_eq!(error, "now, memory differs from the image at its byte 1");
+        assert!(compare(&[1, 2], &[1, 2, 3], "now").is_err());
+    }
+}

@@ -1,0 +1,76 @@
+//! The boot loader and its sender against those of others: `sx` and `rx` of lrzsz.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::board::Board;
+use super::emulator::Machine;
+use super::load::{self, Serial};
+use super::test::{LOAD_LIMIT, greeting, hello};
+use super::toolchain;
+use crate::Result;
+use crate::scratch::Scratch;
+
+/// Among the names of programs.
+pub(super) const NAME: &str = "lrzsz";
+
+/// What fills the last block.
+const FILLER: u8 = 0x1A;
+
+/// Has `sx` send `hello` to the boot loader over QEMU's serial line, in blocks of both sizes, and `rx` receive it from our sender.
+pub(super) fn check(board: Board) -> Result {
+    if let Err(error) = Command::new("sx").arg("--version").output()
+        && error.kind() == io::ErrorKind::NotFound
+    {
+        println!(
+            "\n*** {board}: SKIPPED, lrzsz is not installed: `bash .ci/packages.sh --bare` does that ***"
+        );
+        return Ok(());
+    }
+    let scratch = Scratch::new("bare-lrzsz")?;
+    let (sent, received) = (scratch.path().join("sent"), scratch.path().join("received"));
+    let image = hello(board)?;
+    fs::write(&sent, &image)?;
+    let loader = Machine::new(board, &toolchain::build_loader(board)?)?;
+    for blocks in [&["--1k"][..], &[]] {
+        loader.with_line(|line| send(line, blocks, &sent, &greeting(board)))?;
+    }
+    receive(&image, &received)
+}
+
+/// `sx` sends to the loader at the other end of `line`, which enters what it has received.
+fn send(line: &Path, blocks: &[&str], file: &Path, greeting: &str) -> Result {
+    // Kept open, for QEMU drops what is said to nobody.
+    let terminal = load::open(line)?;
+    let mut sx = Command::new("timeout");
+    sx.arg(LOAD_LIMIT.as_secs().to_string()).args(["sx", "--quiet"]).args(blocks).arg(file);
+    sx.stdin(terminal.try_clone()?).stdout(terminal.try_clone()?).stderr(Stdio::piped());
+    let ended = sx.spawn()?.wait_with_output()?;
+    if !ended.status.success() {
+        let said = String::from_utf8_lossy(&ended.stderr);
+        return Err(format!("sx {blocks:?}: {}\n{said}", ended.status).into());
+    }
+    Serial::of(terminal.try_clone()?, terminal).wait_for(greeting, LOAD_LIMIT)
+}
+
+/// `rx` receives what our sender sends.
+fn receive(image: &[u8], file: &Path) -> Result {
+    let mut rx = Command::new("timeout");
+    rx.arg(LOAD_LIMIT.as_secs().to_string()).args(["rx", "--quiet", "--with-crc"]).arg(file);
+    let mut rx = rx.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let (stdin, stdout) = (rx.stdin.take().expect("it is piped"), rx.stdout.take().expect("it is piped"));
+    let sent = load::send(&mut Serial::of(stdout, stdin), image, |_| ());
+    let ended = rx.wait_with_output()?;
+    sent?;
+    if !ended.status.success() {
+        return Err(format!("rx: {}\n{}", ended.status, String::from_utf8_lossy(&ended.stderr)).into());
+    }
+    let received = fs::read(file)?;
+    let rest = received.strip_prefix(image).ok_or("rx has received something else")?;
+    match rest.iter().all(|&byte| byte == FILLER) {
+        true => Ok(()),
+        false => Err("rx has received more than was sent".into()),
+    }
+}

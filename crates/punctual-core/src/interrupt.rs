@@ -3,7 +3,7 @@
 //! There a handler releases jobs as a foreign thread does, by [`Partition::spawn_from_outside`], and by the clock, by
 //! [`Partition::tick`]. When it is done it [serves](Partition::serve) what is ready above the partition's level, as the
 //! interrupted thread: on its stack, with its worker, and with interrupts unmasked, so that this nests. A job that would be the first to
-//! be served need not be queued for that: [`Partition::preempt_by_interrupt`].
+//! be served need not be queued for that: [`Partition::preempt_by_interrupt`], and [`Expired`] by the clock.
 //!
 //! # Why a handler may serve in the midst of anything that its thread does
 //!
@@ -58,42 +58,109 @@ impl<P: Port> Partition<P> {
         Some(Preemption::enter(self, me, level))
     }
 
-    /// Releases at every level what is due at `now`, and returns the next time at which something is. For the handler of
-    /// the timer of a CPU whose one thread, `me`, runs every level; it serves afterwards.
+    /// Releases at every level what is due at `now`; returns the next time at which something is, and what the handler runs itself:
+    /// of the highest level at which anything is due what is due first, if the level [can be occupied](Self::preempt_by_interrupt),
+    /// which it is then. For the handler of the timer of a CPU whose one thread, `me`, runs every level. It sets the timer, runs that
+    /// with interrupts unmasked, and then serves.
     ///
     /// A timer that is armed from now on for an earlier time [wakes](Port::wake) its level's worker.
     ///
     /// # Panics
     /// If `me` is not the one thread of its partition.
-    pub fn tick(&self, me: CurrentWorker, now: Instant) -> Option<Instant> {
+    ///
+    /// # Safety
+    /// `me` is the one thread of the partition, which the caller has interrupted, and goes on when what is returned has run.
+    pub unsafe fn tick(
+        &'static self,
+        me: CurrentWorker,
+        now: Instant,
+    ) -> (Option<Instant>, Option<Expired<P>>) {
         assert!(me.is_alone(), "another thread keeps the time");
-        let earliest = loop {
-            let mut earliest = NEVER;
+        let (mut earliest, first) = loop {
+            let (mut earliest, mut first) = (NEVER, None::<&'static Level>);
             for level in self.levels().iter().copied() {
-                let next = self.release_and_look(me, level, now);
-                level.worker().sleeps_until.store(next, Ordering::Relaxed);
-                earliest = earliest.min(next);
+                let next = self.next_of(level);
+                if next > now.as_ticks() {
+                    sleep_until(level, next);
+                    earliest = earliest.min(next);
+                    continue;
+                }
+                // Only the highest can be the handler's to run.
+                let other = match first {
+                    Some(first) if level.number() < first.number() => Some(level),
+                    _ => first.replace(level),
+                };
+                if let Some(other) = other {
+                    earliest = earliest.min(self.release_and_look(me, other, now));
+                }
+            }
+            if let Some(first) = first {
+                // Whoever arms a timer there, before it is known what is next, wakes this CPU.
+                sleep_until(first, NEVER);
             }
             // Pairs with the fence in `armed`, as that in `sleep` does.
             fence(Ordering::SeqCst);
             // What another CPU has armed since the look, without seeing until when this one sleeps.
             if self.is_stopping() || !self.levels().iter().any(|level| level.has_changes()) {
-                break earliest;
+                break (earliest, first);
             }
         };
-        (earliest != NEVER).then(|| Instant::from_ticks(earliest))
+        let mut expired = None;
+        if let Some(level) = first {
+            // SAFETY: the level is the partition's, `me` its one thread, and it goes on when this has run, by this function's contract.
+            if let Some(preemption) = unsafe { self.preempt_by_interrupt(me, level) } {
+                // SAFETY: this handler keeps the time of every level, as `next_of` says, and has occupied this one.
+                let node = unsafe { level.take_due(now) };
+                expired = Some(Expired { preemption, me, level, node });
+            }
+            // What is due besides.
+            earliest = earliest.min(self.release_and_look(me, level, now));
+        }
+        ((earliest != NEVER).then(|| Instant::from_ticks(earliest)), expired)
     }
 
-    /// Releases what is due at `level`, and returns when something is next.
+    /// Releases what is due at `level`; returns when something is next.
     fn release_and_look(&self, me: CurrentWorker, level: &'static Level, now: Instant) -> u64 {
-        if self.is_stopping() {
-            return NEVER;
-        }
-        if level.may_be_due(now.as_ticks()) {
+        let mut next = self.next_of(level);
+        if next <= now.as_ticks() {
             self.release_due(me, level, now);
+            next = self.next_of(level);
         }
-        // SAFETY: the one thread of the partition keeps the time of every level, and leaves that to this handler.
-        unsafe { level.next() }
+        sleep_until(level, next);
+        next
+    }
+
+    /// When something is next at `level`.
+    fn next_of(&self, level: &'static Level) -> u64 {
+        // SAFETY: the one thread of the partition keeps the time of every level, and leaves that to the handler that asks.
+        if self.is_stopping() { NEVER } else { unsafe { level.next() } }
+    }
+}
+
+/// Says when the time of `level` is looked at next.
+fn sleep_until(level: &Level, time: u64) {
+    level.worker().sleeps_until.store(time, Ordering::Relaxed);
+}
+
+/// A job whose time has come, and whose level the handler of the timer has occupied to run it.
+#[must_use = "the level is occupied until it has run"]
+#[derive(Debug)]
+pub struct Expired<P: Port + 'static> {
+    preemption: Preemption<P>,
+    me: CurrentWorker,
+    level: &'static Level,
+    /// None if it was cancelled meanwhile.
+    node: Option<u32>,
+}
+
+impl<P: Port> Expired<P> {
+    /// Runs it, and what has become ready at its level, and serves what may start then.
+    #[inline]
+    pub fn run(self) {
+        let Self { preemption, me, level, node } = self;
+        // SAFETY: this thread occupies the level, and has taken the node from those that wait for their time.
+        let end = node.and_then(|node| unsafe { level.waiting().run(me, node, None) });
+        preemption.finish(end);
     }
 }
 
@@ -143,14 +210,22 @@ mod tests {
         // SAFETY: there is no other thread.
         unsafe { me.set_alone() };
         let at = Instant::from_ticks;
-        assert_eq!(PARTITION.tick(me, at(0)), None, "no grid is laid");
+        // SAFETY: this thread stands for the handler and for what that interrupts.
+        let tick = |now| unsafe { PARTITION.tick(me, at(now)) };
+        let next = |now| {
+            let (next, expired) = tick(now);
+            assert!(expired.is_none());
+            next
+        };
+        assert_eq!(next(0), None, "no grid is laid");
         LEVEL.start(at(50));
-        assert_eq!(PARTITION.tick(me, at(49)), Some(at(50)));
+        assert_eq!(next(49), Some(at(50)));
         assert!(!PARTITION.snapshot().is_ready(1));
-        assert_eq!(PARTITION.tick(me, at(50)), Some(at(150)));
-        assert!(PARTITION.snapshot().is_ready(1) && PARTITION.snapshot().must_serve());
-        PARTITION.serve(me, None);
-        assert_eq!(me.level(), 0);
+        let (then, expired) = tick(50);
+        assert_eq!(then, Some(at(150)));
+        assert_eq!((PARTITION.snapshot().level(), PARTITION.snapshot().is_ready(1)), (1, false));
+        expired.expect("nothing goes before it").run();
+        assert_eq!((PARTITION.snapshot().level(), me.level(), me.running()), (0, 0, 0));
         // SAFETY: this thread stands for the handler and for what that interrupts.
         let preempt = || unsafe { PARTITION.preempt_by_interrupt(me, &LEVEL) };
         let preemption = preempt().expect("nothing waits");
@@ -162,7 +237,77 @@ mod tests {
         assert!(preempt().is_none(), "what waits at the level goes first");
         PARTITION.serve(me, None);
         PARTITION.stop();
-        assert_eq!(PARTITION.tick(me, at(1000)), None, "nothing is released any more");
+        assert_eq!(next(1000), None, "nothing is released any more");
         assert!(!PARTITION.snapshot().is_ready(1));
+    }
+
+    /// Statics of a level with a grid.
+    macro_rules! level_with_grid {
+        ($name:ident = $number:literal) => {
+            mod $name {
+                use super::*;
+
+                static GRID: Periodic = Periodic::new(
+                    0,
+                    1,
+                    Duration::from_ticks(100),
+                    Duration::from_ticks(0),
+                    OverrunPolicy::Skip,
+                    None,
+                );
+                static QUEUE: Queue = Queue::new();
+                static NODES: [Node; 1] = [const { Node::new() }; 1];
+                pub(super) static WORKER: Worker = Worker::new($number);
+                pub(super) static LEVEL: Level =
+                    Level::new($number, &WORKER, &QUEUE, &NODES, &[&GRID], Jobs::of(&|_, _, _| None));
+            }
+        };
+    }
+
+    level_with_grid!(one = 1);
+    level_with_grid!(two = 2);
+    level_with_grid!(three = 3);
+
+    static ALONE: Worker = Worker::new(0);
+    // SAFETY: nothing else uses the levels or the workers.
+    static THREE: Partition<Still> = unsafe {
+        Partition::new(
+            Still,
+            &[&two::LEVEL, &three::LEVEL, &one::LEVEL],
+            &[&ALONE, &one::WORKER, &two::WORKER, &three::WORKER],
+        )
+    };
+
+    #[test]
+    fn a_tick_hands_out_the_highest_of_what_is_due_and_marks_the_others() {
+        // SAFETY: only this test uses the worker.
+        let me = unsafe { CurrentWorker::new(&ALONE) };
+        me.enter(0, true);
+        // SAFETY: there is no other thread.
+        unsafe { me.set_alone() };
+        let at = Instant::from_ticks;
+        // SAFETY: this thread stands for the handler and for what that interrupts.
+        let tick = |now| unsafe { THREE.tick(me, at(now)) };
+        for (level, start) in [(&one::LEVEL, 50), (&two::LEVEL, 50), (&three::LEVEL, 60)] {
+            level.start(at(start));
+        }
+        let (next, expired) = tick(50);
+        assert_eq!(next, Some(at(60)));
+        let word = THREE.snapshot();
+        assert_eq!(
+            (word.level(), word.is_ready(1), word.is_ready(2), word.is_ready(3)),
+            (2, true, false, false)
+        );
+        // One above interrupts it before its first instruction. Its own grid skips, for its job has not run yet.
+        let (next, above) = tick(150);
+        assert_eq!(next, Some(at(160)));
+        let word = THREE.snapshot();
+        assert_eq!((word.level(), word.is_ready(2), word.is_ready(3)), (3, false, false));
+        above.expect("it is above what runs").run();
+        assert_eq!(THREE.snapshot().level(), 2);
+        expired.expect("nothing goes before it").run();
+        // What is ready below has run behind it.
+        let word = THREE.snapshot();
+        assert_eq!((word.level(), word.highest_ready(), me.level(), me.running()), (0, 0, 0, 0));
     }
 }

@@ -1,5 +1,5 @@
 //! The dispatch in the epilogue of an interrupt: a handler that comes before or after any access of the interrupted thread to the
-//! partition's word, as that thread and on its stack, while another CPU spawns.
+//! partition's word, as that thread and on its stack, while another CPU spawns or arms a timer.
 //!
 //! loom knows no interrupts. So the word is one that looks for a raised line around each of its operations, and if there is one
 //! calls the handler there. What raises it is another thread, so loom tries every place. The handler does what the bare port of `punctual`
@@ -13,8 +13,8 @@ use std::rc::Rc;
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use loom_support::{Arena, check, current, level};
-use punctual_core::{CurrentWorker, Instant, Level, Partition, Port, WordCell, Worker};
+use loom_support::{Arena, check, current, level, slots};
+use punctual_core::{CurrentWorker, Instant, Level, Partition, Port, Slots, WordCell, Worker};
 
 loom::thread_local! {
     /// What interrupts the calling thread, if anything can.
@@ -174,6 +174,9 @@ impl Inside {
 
 type Part = Partition<Cpu>;
 
+/// The time of the handler.
+const DUE: Instant = Instant::from_ticks(5);
+
 /// A partition of levels 1 and 2 with one thread, what the jobs of level 2 are in, and the interrupt, whose handler runs or queues node
 /// 0 of level 2 if it is the device's.
 struct Model {
@@ -183,6 +186,8 @@ struct Model {
     inside: [&'static Inside; 2],
     device: &'static AtomicBool,
     line: &'static Line,
+    /// Of node 0 of level 2.
+    timer: &'static Slots<(), 1, 1>,
 }
 
 impl Model {
@@ -224,8 +229,12 @@ impl Model {
         connected.set(line).ok().expect("it is set once");
         partition.port().line.set(line).ok().expect("it is set once");
         IS_HOME.with(|is| is.set(true));
+        // SAFETY: as the bare port does before any interrupt comes; nothing is due.
+        let (next, expired) = unsafe { partition.tick(me, Instant::from_ticks(0)) };
+        assert!(next.is_none() && expired.is_none());
         LINE.with(|mine| mine.set(Some(line)));
-        Self { partition, me, levels, inside, device, line }
+        let timer = slots(arena, levels[1]);
+        Self { partition, me, levels, inside, device, line, timer }
     }
 
     /// What a job of level `number` does that spawns `node` of the other level, as a call.
@@ -283,6 +292,12 @@ fn handle(
             // SAFETY: the level is the partition's, and the node is the device's.
             None => unsafe { partition.spawn_from_outside(high, 0) },
         }
+    } else {
+        // SAFETY: as above.
+        let (_, expired) = unsafe { partition.tick(me, DUE) };
+        if let Some(expired) = expired {
+            unmasked(line, || expired.run());
+        }
     }
     if partition.snapshot().must_serve() {
         unmasked(line, || partition.serve(me, None));
@@ -321,6 +336,23 @@ fn another_cpu_spawns_while_a_handler_dispatches() {
         let other = loom::thread::spawn(move || unsafe { partition.spawn_from_outside(level, 1) });
         model.spawn(1, 0);
         device.join().unwrap();
+        other.join().unwrap();
+        model.ended([&[0], &[0, 1]]);
+    });
+}
+
+#[test]
+fn a_handler_runs_what_another_cpu_has_armed() {
+    check(2, |arena| {
+        let model = Rc::new(Model::new(arena));
+        let (partition, level, timer) = (model.partition, model.levels[1], model.timer);
+        let other = loom::thread::spawn(move || {
+            timer.arm((), DUE).unwrap();
+            // Raises the line.
+            partition.armed(level, DUE);
+        });
+        model.spawn(1, 0);
+        model.partition.at_top_level(model.me, || model.spawn(2, 1));
         other.join().unwrap();
         model.ended([&[0], &[0, 1]]);
     });

@@ -50,3 +50,26 @@ fn a_handler_learns_of_a_first_timer() {
 fn a_handler_learns_of_an_earlier_timer() {
     told_of(Some(20));
 }
+
+/// A handler takes what is due at a level to run it. Meanwhile another CPU arms a timer of that level.
+#[test]
+fn a_handler_learns_of_a_timer_beside_the_one_that_it_runs() {
+    check(3, |arena| {
+        let thread = worker(arena, 0, 1, true);
+        let own = worker(arena, 1, 1, true);
+        let level = level(arena, 1, own, 2, |_, _| {});
+        let p = partition(arena, ModelPort::new(2, false), &[level], &[thread, own]);
+        let timers: &Slots<(), 2, 1> = slots(arena, level);
+        timers.arm((), at(3)).unwrap();
+        let next = arena.put(std::sync::OnceLock::new());
+        let handler = start(1, move || next.set(p.tick(thread, at(3))).unwrap());
+        timers.arm((), at(5)).unwrap();
+        p.armed(level, at(5));
+        handler.join().unwrap();
+        let next = next.get().copied().flatten();
+        assert!(
+            next.is_some_and(|next| next <= at(5)) || p.port().was_woken(own),
+            "the timer of {next:?} is set, and nobody is told of 5"
+        );
+    });
+}

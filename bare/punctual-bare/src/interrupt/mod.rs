@@ -28,7 +28,8 @@ pub(crate) use gic::virt as gic_of_virt;
 /// What a program does on interrupts.
 #[derive(Debug)]
 pub struct Handler {
-    /// Called for the interrupt of the [alarm](crate::time::alarm), with interrupts masked.
+    /// Called for the interrupt of the [alarm](crate::time::alarm), with interrupts masked; may [unmask] them when it has set the
+    /// alarm anew, and has to mask them before it returns.
     pub timer: fn(),
     /// Called with the number of any other interrupt, with interrupts masked; may [unmask] them, and has to mask them before it
     /// returns.

@@ -43,8 +43,9 @@ unsafe extern "Rust" {
     pub(crate) safe fn __punctual_board_alarm(time: u64);
 
     /// Has `timer` called for the timer's interrupt, `interrupt` for any other with its number, and then `after`; all of them with
-    /// interrupts masked, on the stack of what is interrupted. The latter two may unmask them for a while, in which the same
-    /// interrupt comes again unless it is held back. What is interrupted finds all registers as they were. Not for handlers.
+    /// interrupts masked, on the stack of what is interrupted. They may unmask them for a while, in which the same interrupt
+    /// comes again unless it is held back, and the timer's if it is set. What is interrupted finds all registers as they were. Not
+    /// for handlers.
     pub(crate) safe fn __punctual_board_handle(timer: fn(), interrupt: fn(u32), after: fn());
 
     /// Has `level` asked, when the program ends by a panic or a fault, at which level the core that calls it was; `None` if it

@@ -89,14 +89,22 @@ unsafe fn rung(_: *const ()) {
     tick();
 }
 
-/// Releases what is due and sets the timer for what is next. With interrupts masked.
+/// Releases what is due, sets the timer for what is next, and runs what goes before everything else. With interrupts masked.
 pub(crate) fn tick() {
     let Some((partition, me)) = current::get() else { return board::alarm(u64::MAX) };
     // While the timer keeps time, what it releases by calls of the user's is released from outside.
     partition.set_in_handler(true);
-    let next = partition.core.tick(me, partition.core.port().now());
+    // SAFETY: this is the handler of an interrupt, or what the core does before any can come, by its one thread; what has expired has
+    // run before the thread goes on.
+    let (next, expired) = unsafe { partition.core().tick(me, partition.core.port().now()) };
     board::alarm(next.map_or(u64::MAX, |time| time.as_ticks()));
     partition.set_in_handler(false);
+    if let Some(expired) = expired {
+        // SAFETY: as in `begin`.
+        unsafe { board::unmask() };
+        expired.run();
+        board::mask();
+    }
 }
 
 fn interrupt(number: u32) {

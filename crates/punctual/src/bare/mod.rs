@@ -1,7 +1,7 @@
 //! The app on a bare board: what [`crate`] is without the feature `std`.
 //!
 //! One core runs one partition, and a single thread, which on the first core begins as `main`, runs every level of it. Jobs preempt it from
-//! interrupts: a handler releases what its interrupt is bound to, or what is due by the clock, and if a level is ready above
+//! interrupts: a handler runs what its interrupt is bound to, or what is due by the clock, or releases it, and if a level is ready above
 //! the partition's then, it runs it on the stack of what it has interrupted, with interrupts unmasked. So neither the
 //! interrupt controller nor a critical section needs to know of priorities, and nothing masks interrupts for long.
 //!

@@ -166,7 +166,7 @@ impl<P: Port> Expired<P> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use crate::sync::{AtomicU32, AtomicU64};
+    use crate::sync::{AtomicU32, AtomicU64, Ordering};
     use crate::{
         CurrentWorker, Duration, Instant, Level, Node, OverrunPolicy, Partition, Periodic, Port, Worker,
     };
@@ -298,6 +298,10 @@ mod tests {
             (word.level(), word.is_ready(1), word.is_ready(2), word.is_ready(3)),
             (2, true, false, false)
         );
+        // Whoever arms a timer for earlier than that has to wake the CPU, also at the level whose grid alone was due.
+        let looked_at = [&one::WORKER, &two::WORKER, &three::WORKER]
+            .map(|worker| worker.sleeps_until.load(Ordering::Relaxed));
+        assert_eq!(looked_at, [150, 150, 60]);
         // One above interrupts it before its first instruction. Its own grid skips, for its job has not run yet.
         let (next, above) = tick(150);
         assert_eq!(next, Some(at(160)));

@@ -301,6 +301,23 @@ fn semaphore_loses_no_wake() {
     });
 }
 
+/// A unit that its holder returns goes to whoever waits for one.
+#[test]
+fn semaphore_gives_on_what_was_held() {
+    check(3, || {
+        lend((Semaphore::<2>::with_places(1), AtomicBool::new(false)), |(semaphore, has_ended)| {
+            let unit = semaphore.hold(1).unwrap();
+            let waiting = spawn(|| {
+                semaphore.acquire(1).unwrap();
+                has_ended.store(true, Ordering::Release);
+            });
+            drop(unit);
+            join_awake([(waiting, has_ended)]);
+            assert_eq!((semaphore.free(), semaphore.waiting()), (0, 0));
+        });
+    });
+}
+
 #[test]
 fn semaphore_excludes() {
     check(2, || {

@@ -51,7 +51,9 @@
 //! the same word, or was acquired.
 //! *S2* A free unit and the thread that is to have it never stay together asleep. Whoever adds to the free units, or leaves
 //! the line, looks for waiters afterwards; whoever starts to wait looks at the free units afterwards; sequentially
-//! consistent fences stand between, so that one of them sees the other.
+//! consistent fences stand between, so that one of them sees the other. `signal` has no fence: its exchange and its look are
+//! sequentially consistent themselves. If that look misses the waiter's bit, it precedes the waiter's fence in their single
+//! order, and so does the exchange; so the waiter's look, after its fence, finds the unit.
 //! *S3* A place is used by one thread at a time, whose process has the claim. Its bits, for waiting and for holding, change
 //! only by the hand of whoever has the claim.
 
@@ -153,6 +155,7 @@ impl<const W: usize> Semaphore<W> {
     ///
     /// # Errors
     /// [`AcquireError::Full`] if all `W` places are taken already.
+    #[inline]
     pub fn acquire(&self, level: u8) -> Result<(), AcquireError> {
         self.acquire_or(level, None)
     }
@@ -187,6 +190,7 @@ impl<const W: usize> Semaphore<W> {
     ///
     /// # Errors
     /// [`SignalError`] if more than [`MAX`](Self::MAX) units would be free; then none is added.
+    #[inline]
     pub fn signal(&self, units: u32) -> Result<(), SignalError> {
         let mut word = self.units.0.load(Ordering::Relaxed);
         loop {
@@ -195,13 +199,21 @@ impl<const W: usize> Semaphore<W> {
                 return Err(SignalError { added: units, free });
             }
             let sum = word + u64::from(units);
-            // Release: whoever gets the unit sees what the signaller did before.
-            match self.units.0.compare_exchange_weak(word, sum, Ordering::Release, Ordering::Relaxed) {
+            // Release: whoever gets the unit sees what the signaller did before. Sequentially consistent: for the look below.
+            match self.units.0.compare_exchange_weak(word, sum, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(now) => word = now,
             }
         }
-        self.call();
+        // loom takes such an access for one that acquires and releases, and knows the order of fences only.
+        #[cfg(loom)]
+        fence(Ordering::SeqCst);
+        // Sequentially consistent, after an exchange that is: it needs no fence in between (S2), which would be a second locked
+        // instruction where an exchange is one.
+        let waiting = self.waiting.0.load(Ordering::SeqCst);
+        if waiting != 0 {
+            self.call_first(waiting);
+        }
         Ok(())
     }
 
@@ -220,10 +232,14 @@ impl<const W: usize> Semaphore<W> {
         self.call();
     }
 
+    #[inline]
     fn acquire_or(&self, level: u8, deadline: Option<Instant>) -> Result<(), AcquireError> {
-        if self.try_acquire() {
-            return Ok(());
-        }
+        if self.try_acquire() { Ok(()) } else { self.acquire_in_line(level, deadline) }
+    }
+
+    /// By itself, so that taking a free unit saves no registers for it.
+    #[cold]
+    fn acquire_in_line(&self, level: u8, deadline: Option<Instant>) -> Result<(), AcquireError> {
         let index = self.claim().ok_or(AcquireError::Full)?;
         let result = self.wait(index, level, deadline, 0);
         self.leave(index);

@@ -4,6 +4,7 @@
 //! receiver was not told.
 #![cfg(loom)]
 
+use loom::sync::atomic::{AtomicU32, Ordering};
 use punctual_sync::futex::model::{check, start};
 use punctual_sync::{Instant, Item, TimedQueue, now};
 
@@ -100,6 +101,29 @@ fn a_place_is_used_again() {
     });
 }
 
+/// Both places come back before an item is sent: one beside the list of free ones, one in it.
+#[test]
+fn two_places_are_used_again() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<Box<u64>, 2>::new());
+        (0..2).for_each(|value| queue.send(Box::new(value)).unwrap());
+        let sent = arena.put(AtomicU32::new(0));
+        let sender = start(2, || {
+            let accepted = (2..4).filter(|&value| queue.send(Box::new(value)).is_ok()).count();
+            sent.store(accepted as u32, Ordering::Relaxed);
+        });
+        let mut receiver = queue.receiver().unwrap();
+        let before = (0..2).map(|_| *receiver.try_recv().unwrap().value);
+        assert!(before.eq(0..2));
+        sender.join();
+        let after: Vec<_> = std::iter::from_fn(|| receiver.try_recv()).map(|item| *item.value).collect();
+        assert_eq!(after.len() as u32, sent.load(Ordering::Relaxed), "what was accepted is received once");
+        // All are out now, so there is room for two.
+        (4..6).for_each(|value| queue.send(Box::new(value)).unwrap());
+        assert_eq!(receiver.len(), 2);
+    });
+}
+
 /// Two senders contend for the last place: one gets it, the other its item back.
 #[test]
 fn the_last_place() {
@@ -127,12 +151,17 @@ fn a_preempted_claim() {
             let _ = queue.send(10);
         });
         let mut receiver = queue.receiver().unwrap();
-        let mut sent = vec![];
-        sent.extend(queue.send(1).ok().map(|()| 1));
-        sent.extend(queue.send(2).ok().map(|()| 2));
-        let mut received: Vec<_> = receiver.try_recv().map(|item| item.value).into_iter().collect();
-        sender.join();
+        let (mut sent, mut received) = (vec![], vec![]);
+        let send = |values: [u64; 2], sent: &mut Vec<u64>| {
+            sent.extend(values.into_iter().filter(|&value| queue.send(value).is_ok()));
+        };
+        send([1, 2], &mut sent);
+        // The first place that comes back lies beside the list; the third time it is the one that was first in it.
+        received.extend(receiver.try_recv().map(|item| item.value));
         sent.extend(queue.send(3).ok().map(|()| 3));
+        received.extend((0..2).filter_map(|_| receiver.try_recv()).map(|item| item.value));
+        sender.join();
+        send([4, 5], &mut sent);
         received.extend(std::iter::from_fn(|| receiver.try_recv()).map(|item| item.value));
         received.retain(|&value| value != 10);
         assert_eq!(received, sent, "what was accepted is received once and in order");

@@ -24,7 +24,8 @@
 //! # How it works
 //!
 //! Items lie in `N` nodes inside the queue. A sender takes a node off the free list, fills it, and pushes it onto the
-//! inbox, both stacks that change by one compare-and-swap (R. K. Treiber, IBM RJ 5118, 1986). The receiver empties
+//! inbox, both stacks that change by one compare-and-swap (R. K. Treiber, IBM RJ 5118, 1986). Beside the free list is a place
+//! for one node, where the receiver leaves the last one by a store, and where senders look first. The receiver empties
 //! the inbox in one step, turns it round into the order of arrival, and keeps a list of immediate and a heap of
 //! scheduled items to itself. A push is complete the moment it is visible, so a sender that is preempted in the middle
 //! hides nobody else's items and holds no lock.

@@ -73,6 +73,9 @@ pub(super) struct Nodes<T, const N: usize> {
     /// The first free node, and a count of removals: without that, a preempted sender would not notice that the first node
     /// left and returned. Its 48 bits take a month to wrap.
     free: AtomicU64,
+    /// A free node that the receiver has given back, or 0. Only the receiver puts one here, and only where there is none: so a store
+    /// does, where the list takes a locked instruction. Senders look here first, which keeps it empty.
+    returned: AtomicU32,
 }
 
 const fn is_possible(nodes: usize) -> bool {
@@ -96,7 +99,7 @@ impl<T, const N: usize> Nodes<T, N> {
                 }
                 nodes
             };
-            Self { nodes, free: AtomicU64::new(1) }
+            Self { nodes, free: AtomicU64::new(1), returned: AtomicU32::new(0) }
         }
     }
 
@@ -108,18 +111,30 @@ impl<T, const N: usize> Nodes<T, N> {
     /// Takes a node off the free list; any thread. It is the caller's then.
     #[inline]
     pub(super) fn claim(&self) -> Option<u32> {
-        // Acquire, here and on failure: the link of the first node, and that its last item has been taken out.
-        let mut free = self.free.load(Ordering::Acquire);
         loop {
-            let node = (free as u32 & INDEX).checked_sub(1)?;
+            // Relaxed: the swap is what counts. Acquire: its last item has been taken out.
+            if self.returned.load(Ordering::Relaxed) != 0
+                && let Some(node) = self.returned.swap(0, Ordering::Acquire).checked_sub(1)
+            {
+                return Some(node);
+            }
+            // Acquire: the link of the first node, and that its last item has been taken out.
+            let free = self.free.load(Ordering::Acquire);
+            let Some(node) = (free as u32 & INDEX).checked_sub(1) else {
+                // Acquire: the second look comes after this one. No word comes again, so the list was empty all the time between its
+                // two looks, and there was no other free node at some instant of it.
+                if self.returned.load(Ordering::Acquire) == 0 && self.free.load(Ordering::Relaxed) == free {
+                    return None;
+                }
+                continue;
+            };
             // If the node is no longer free, this may be anything, and the swap fails.
             let next = self.get(node).next.load(Ordering::Relaxed) & INDEX;
             let claims = (free >> INDEX_BITS) + 1;
             let rest = claims << INDEX_BITS | next as u64;
             // Relaxed: the count makes every word unique, so what it finds is what was acquired.
-            match self.free.compare_exchange(free, rest, Ordering::Relaxed, Ordering::Acquire) {
-                Ok(_) => return Some(node),
-                Err(now) => free = now,
+            if self.free.compare_exchange(free, rest, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                return Some(node);
             }
         }
     }
@@ -127,11 +142,17 @@ impl<T, const N: usize> Nodes<T, N> {
     /// Gives back a node that nobody refers to any more.
     #[inline]
     pub(super) fn release(&self, node: u32) {
+        // Relaxed: only the receiver makes it other than 0.
+        if self.returned.load(Ordering::Relaxed) == 0 {
+            // Release: the next sender fills the node after its last item has been taken out.
+            self.returned.store(node + 1, Ordering::Release);
+            return;
+        }
         let mut free = self.free.load(Ordering::Relaxed);
         loop {
             self.get(node).next.store(free as u32 & INDEX, Ordering::Relaxed);
             let longer = free & !(INDEX as u64) | (node + 1) as u64;
-            // Release: the next sender fills the node after its last item has been taken out.
+            // Release: as above.
             match self.free.compare_exchange(free, longer, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => free = now,
@@ -159,8 +180,10 @@ mod tests {
         let nodes = Nodes::<u8, 2>::new();
         let mut words: Vec<_> = (0..500)
             .map(|_| {
-                let node = nodes.claim().unwrap();
-                nodes.release(node);
+                let both = [nodes.claim().unwrap(), nodes.claim().unwrap()];
+                assert_eq!(nodes.claim(), None);
+                // The first goes beside the list.
+                both.into_iter().for_each(|node| nodes.release(node));
                 nodes.free.load(Ordering::Relaxed)
             })
             .collect();

@@ -56,6 +56,12 @@ impl<const N: usize> Pending<N> {
         self.count + self.timers
     }
 
+    /// Whether there is none.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     pub(super) fn has_scheduled(&self) -> bool {
         self.timers > 0
     }

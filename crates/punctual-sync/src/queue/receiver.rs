@@ -4,7 +4,7 @@ use core::cell::Cell;
 use core::marker::PhantomData;
 
 use super::Item;
-use super::pending::{Next, Pending};
+use super::pending::Next;
 use super::timed::{PARKED, TIMERS, TimedQueue};
 use crate::atomic::Ordering;
 use crate::futex;
@@ -93,7 +93,13 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
 
     /// How many items wait in the queue, ready or not.
     pub fn len(&mut self) -> usize {
-        self.with_pending(|pending| pending.len())
+        self.queue.pending.with_mut(|pending| {
+            // SAFETY: `claimed` allows one receiver at a time, which is borrowed mutably here.
+            let pending = unsafe { &mut *pending };
+            // SAFETY: as above.
+            unsafe { self.queue.collect(pending) };
+            pending.len()
+        })
     }
 
     /// Whether no item waits in the queue, ready or not.
@@ -104,13 +110,19 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
     #[inline]
     fn look(&mut self) -> Looked<T> {
         let queue = self.queue;
-        let next = self.with_pending(|pending| pending.next(|| now().as_ticks()));
+        let next = queue.pending.with_mut(|pending| {
+            // SAFETY: `claimed` allows one receiver at a time, which is borrowed mutably here.
+            let pending = unsafe { &mut *pending };
+            // SAFETY: as above.
+            let sole = unsafe { queue.collect_or_take(pending) };
+            sole.map_or_else(|| pending.next(|| now().as_ticks()), Next::Ready)
+        });
         let node = match next {
             Next::Ready(node) => node,
             Next::At(due) => return Looked::Until(due),
             Next::Nothing => return Looked::Until(u64::MAX),
         };
-        // SAFETY: this is the receiver, and `next` has just given the node.
+        // SAFETY: this is the receiver, and the node has just come off the inbox or `pending`.
         let cargo = unsafe { queue.unload(node) };
         let due = cargo.scheduled.then(|| Instant::from_ticks(cargo.time));
         Looked::Item(Item { value: cargo.value, due })
@@ -131,19 +143,6 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
         let until = (until != u64::MAX).then(|| Instant::from_ticks(until));
         futex::wait(&queue.inbox, parked, until);
         // The mark is removed when the inbox is emptied next, which the caller does now.
-    }
-
-    /// Empties the inbox, then runs `f`.
-    #[inline]
-    fn with_pending<R>(&mut self, f: impl FnOnce(&mut Pending<N>) -> R) -> R {
-        self.queue.pending.with_mut(|pending| {
-            // SAFETY: `claimed` allows one receiver at a time, which is borrowed mutably here, and `f` is given nothing
-            // that leads back to the queue.
-            let pending = unsafe { &mut *pending };
-            // SAFETY: as above.
-            unsafe { self.queue.collect(pending) };
-            f(pending)
-        })
     }
 }
 

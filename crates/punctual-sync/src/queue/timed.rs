@@ -188,6 +188,29 @@ impl<T, const N: usize> TimedQueue<T, N> {
         }
     }
 
+    /// As [`collect`](Self::collect); but if one immediate item is all that there is, gives its node instead of moving it.
+    ///
+    /// # Safety
+    ///
+    /// As there.
+    #[inline]
+    pub(super) unsafe fn collect_or_take(&self, pending: &mut Pending<N>) -> Option<u32> {
+        // Acquire: pairs with the release of the push, for the link and the item.
+        let word = self.inbox.load(Ordering::Acquire);
+        if word & (PARKED | TIMERS) == 0
+            && pending.is_empty()
+            && let Some(node) = word.checked_sub(1)
+            && self.nodes.get(node).next.load(Ordering::Relaxed) == 0
+            // Relaxed: nobody else takes it off, so its link is that of before. If another has arrived since, both are collected.
+            && self.inbox.compare_exchange(word, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            return Some(node);
+        }
+        // SAFETY: by this function's contract.
+        unsafe { self.collect(pending) };
+        None
+    }
+
     /// Takes the item out of `node` and frees the node.
     ///
     /// # Safety

@@ -1,165 +1,90 @@
-//! `Ring` beside `rtrb`, and `Latest` beside `triple_buffer`.
+//! What passes data and units between two threads, beside its peers: `Ring` beside `rtrb`, `Latest` beside `triple_buffer`,
+//! `Semaphore` beside `sem_t`, `TimedQueue` beside `futex-queue`.
 //!
-//! Within one thread criterion measures. Between two threads the two candidates take turns in short windows, because the
-//! cost of a cache line between two CPUs changes while a virtual machine runs; what counts is the ratio within one
-//! run. That part prints, of all windows, the maximum, the median and the minimum, the same of the cache line's cost,
-//! and the median of the ratios of neighbouring windows. No window is dropped.
+//!     cargo bench -p punctual-sync --bench cells [-- RUNS [PART OF A NAME]]
+//!
+//! Of so many runs it says in how many the goal was met.
 
-use std::hint::{black_box, spin_loop};
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::Instant;
+#[path = "support/windows.rs"]
+mod windows;
 
-use criterion::{Criterion, criterion_group};
-use punctual_sync::shared::{Latest, Ring};
+use std::cell::UnsafeCell;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use punctual_sync::shared::{Latest, Ring, Semaphore};
+use punctual_sync::{TimedQueue, now};
+use windows::{Pair, Window, compare, pin, repeated, together, until};
 
 /// Items in one window.
 const ITEMS: u64 = 400_000;
-const WINDOWS: usize = 41;
+/// Operations in a window that stays on one thread.
+const REPEATED: u64 = 50_000;
 const BATCH: usize = 32;
 const CAPACITY: usize = 1024;
 
-fn same_thread(c: &mut Criterion) {
-    let mut group = c.benchmark_group("push and pop, one thread");
-    {
-        let ring = Ring::<u64, CAPACITY>::new();
-        let (mut producer, mut consumer) = ring.split().unwrap();
-        group.bench_function("Ring", |b| {
-            b.iter(|| {
-                producer.push(black_box(1)).unwrap();
-                consumer.pop().unwrap()
-            });
-        });
-    }
-    {
-        let (mut producer, mut consumer) = rtrb::RingBuffer::<u64>::new(CAPACITY);
-        group.bench_function("rtrb", |b| {
-            b.iter(|| {
-                producer.push(black_box(1)).unwrap();
-                consumer.pop().unwrap()
-            });
-        });
-    }
-    group.finish();
-
-    let mut group = c.benchmark_group("write and read, one thread");
-    {
-        let cell = Latest::new([0_u64; 8]);
-        let (mut writer, mut reader) = (cell.writer().unwrap(), cell.reader().unwrap());
-        group.bench_function("Latest", |b| {
-            b.iter(|| {
-                writer.write(black_box([1; 8]));
-                reader.read_with(|value, _| value[7])
-            });
-        });
-    }
-    {
-        let (mut writer, mut reader) = triple_buffer::triple_buffer(&[0_u64; 8]);
-        group.bench_function("triple_buffer", |b| {
-            b.iter(|| {
-                writer.write(black_box([1; 8]));
-                reader.read()[7]
-            });
-        });
-    }
-    group.finish();
-
-    let mut group = c.benchmark_group("read nothing new, one thread");
-    {
-        let cell = Latest::new([0_u64; 8]);
-        let mut reader = cell.reader().unwrap();
-        group.bench_function("Latest", |b| b.iter(|| reader.read_with(|value, _| value[7])));
-    }
-    {
-        let (_, mut reader) = triple_buffer::triple_buffer(&[0_u64; 8]);
-        group.bench_function("triple_buffer", |b| b.iter(|| reader.read()[7]));
-    }
-    group.finish();
+/// An item that can be told from the one before.
+trait Item: Copy + Send + PartialEq + std::fmt::Debug + 'static {
+    fn of(number: u64) -> Self;
 }
 
-/// Runs `there` on another CPU and `here` on this one, begun together; gives the time until both have ended, in
-/// nanoseconds.
-fn together(there: impl FnOnce() + Send, here: impl FnOnce()) -> f64 {
-    let start = Barrier::new(2);
-    std::thread::scope(|scope| {
-        let other = scope.spawn(|| {
-            pin(1);
-            start.wait();
-            there();
-        });
-        start.wait();
-        let begin = Instant::now();
-        here();
-        other.join().unwrap();
-        begin.elapsed().as_nanos() as f64
-    })
-}
-
-/// Binds the thread to one CPU, if the machine has that many; otherwise the figures say less, but stay comparable.
-fn pin(cpu: usize) {
-    let mut set = rustix::thread::CpuSet::new();
-    set.set(cpu);
-    if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
-        eprintln!("a thread is not bound to CPU {cpu}: {error}");
+impl Item for u8 {
+    fn of(number: u64) -> Self {
+        number as u8
     }
 }
 
-/// Repeats `attempt` until it succeeds. Lets other programs run now and then: the machine may be shared.
-fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
-    let mut turns = 0_u32;
-    loop {
-        if let Some(done) = attempt() {
-            return done;
-        }
-        spin_loop();
-        turns += 1;
-        if turns.is_multiple_of(10_000) {
-            std::thread::yield_now();
-        }
+impl Item for u64 {
+    fn of(number: u64) -> Self {
+        number
     }
 }
 
-fn ring() -> f64 {
-    let ring = Ring::<u64, CAPACITY>::new();
+impl Item for [u64; 8] {
+    fn of(number: u64) -> Self {
+        [number; 8]
+    }
+}
+
+fn ring<T: Item>() -> f64 {
+    let ring = Ring::<T, CAPACITY>::new();
     let (mut producer, mut consumer) = ring.split().unwrap();
-    let receive = move || (0..ITEMS).for_each(|item| assert_eq!(until(|| consumer.pop()), item));
-    let send = || (0..ITEMS).for_each(|item| until(|| producer.push(item).ok()));
+    let receive = move || (0..ITEMS).for_each(|number| assert_eq!(until(|| consumer.pop()), T::of(number)));
+    let send = || (0..ITEMS).for_each(|number| until(|| producer.push(T::of(number)).ok()));
     together(receive, send) / ITEMS as f64
 }
 
-fn rtrb() -> f64 {
-    let (mut producer, mut consumer) = rtrb::RingBuffer::<u64>::new(CAPACITY);
-    let receive = move || (0..ITEMS).for_each(|item| assert_eq!(until(|| consumer.pop().ok()), item));
-    let send = || (0..ITEMS).for_each(|item| until(|| producer.push(item).ok()));
+fn rtrb<T: Item>() -> f64 {
+    let (mut producer, mut consumer) = rtrb::RingBuffer::<T>::new(CAPACITY);
+    let receive =
+        move || (0..ITEMS).for_each(|number| assert_eq!(until(|| consumer.pop().ok()), T::of(number)));
+    let send = || (0..ITEMS).for_each(|number| until(|| producer.push(T::of(number)).ok()));
     together(receive, send) / ITEMS as f64
 }
 
-fn ring_batches() -> f64 {
-    let ring = Ring::<u64, CAPACITY>::new();
+fn ring_batches<T: Item>() -> f64 {
+    let ring = Ring::<T, CAPACITY>::new();
     let (mut producer, mut consumer) = ring.split().unwrap();
     let receive = move || {
-        let mut batch = [0; BATCH];
-        let mut sum = 0;
+        let mut batch = [T::of(0); BATCH];
         for _ in 0..ITEMS / BATCH as u64 {
             until(|| (consumer.ready() >= BATCH).then(|| consumer.pop_slice(&mut batch)));
-            sum += batch.iter().sum::<u64>();
+            black_box(&batch);
         }
-        black_box(sum);
     };
     let send = || {
-        let batch: [u64; BATCH] = std::array::from_fn(|i| i as u64);
+        let batch: [T; BATCH] = std::array::from_fn(|i| T::of(i as u64));
         for _ in 0..ITEMS / BATCH as u64 {
-            until(|| (producer.room() >= BATCH).then(|| producer.push_slice(&batch)));
+            until(|| (producer.room() >= BATCH).then(|| producer.push_slice(black_box(&batch))));
         }
     };
     together(receive, send) / ITEMS as f64
 }
 
-fn rtrb_batches() -> f64 {
-    let (mut producer, mut consumer) = rtrb::RingBuffer::<u64>::new(CAPACITY);
+fn rtrb_batches<T: Item>() -> f64 {
+    let (mut producer, mut consumer) = rtrb::RingBuffer::<T>::new(CAPACITY);
     let receive = move || {
-        let mut batch = [0; BATCH];
-        let mut sum = 0;
+        let mut batch = [T::of(0); BATCH];
         for _ in 0..ITEMS / BATCH as u64 {
             until(|| {
                 let chunk = consumer.read_chunk(BATCH).ok()?;
@@ -169,14 +94,16 @@ fn rtrb_batches() -> f64 {
                 chunk.commit_all();
                 Some(())
             });
-            sum += batch.iter().sum::<u64>();
+            black_box(&batch);
         }
-        black_box(sum);
     };
     let send = || {
-        let batch: [u64; BATCH] = std::array::from_fn(|i| i as u64);
+        let batch: [T; BATCH] = std::array::from_fn(|i| T::of(i as u64));
         for _ in 0..ITEMS / BATCH as u64 {
-            until(|| producer.write_chunk_uninit(BATCH).ok().map(|chunk| chunk.fill_from_iter(batch)));
+            until(|| {
+                let batch = black_box(&batch).iter().copied();
+                producer.write_chunk_uninit(BATCH).ok().map(|chunk| chunk.fill_from_iter(batch))
+            });
         }
     };
     together(receive, send) / ITEMS as f64
@@ -212,69 +139,108 @@ fn triple() -> f64 {
     cell_window(|item| writer.write([item; 8]), move || reader.read()[7])
 }
 
-/// One way of a cache line from one CPU to the other, in nanoseconds.
-fn cache_line() -> f64 {
-    const TURNS: u32 = 20_000;
-    let line = AtomicU32::new(0);
-    let answer = || {
-        for turn in 0..TURNS {
-            until(|| (line.load(Ordering::Acquire) == 2 * turn + 1).then_some(()));
-            line.store(2 * turn + 2, Ordering::Release);
-        }
-    };
-    let ask = || {
-        for turn in 0..TURNS {
-            line.store(2 * turn + 1, Ordering::Release);
-            until(|| (line.load(Ordering::Acquire) == 2 * turn + 2).then_some(()));
-        }
-    };
-    together(answer, ask) / f64::from(2 * TURNS)
+/// P and V, a unit free, nobody waiting.
+fn semaphore() -> f64 {
+    let semaphore: Semaphore = Semaphore::new(2);
+    repeated(REPEATED, || {
+        black_box(&semaphore).acquire(1).unwrap();
+        black_box(&semaphore).signal(1).unwrap();
+    })
 }
 
-/// Runs one window; gives nanoseconds per item.
-type Window = fn() -> f64;
-
-/// Lets candidates take turns, and prints nanoseconds per item; the last one is what the others are compared with.
-fn compare(what: &str, candidates: &[(&str, Window)]) {
-    let mut times = vec![Vec::new(); candidates.len()];
-    let mut lines = Vec::new();
-    for window in 0..WINDOWS {
-        lines.push(cache_line());
-        // Who goes first changes, so that no candidate always finds the caches that the same other one left.
-        for turn in 0..candidates.len() {
-            let index = (window + turn) % candidates.len();
-            times[index].push(candidates[index].1());
-        }
-    }
-    println!("{what}, ns per item over {WINDOWS} windows; {}", spread("a cache line one way", &mut lines));
-    let reference = times[candidates.len() - 1].clone();
-    for ((name, _), times) in candidates.iter().zip(&mut times) {
-        let mut ratios: Vec<_> = times.iter().zip(&reference).map(|(time, other)| time / other).collect();
-        ratios.sort_by(f64::total_cmp);
-        println!("  {}   median ratio {:.3}", spread(name, times), ratios[WINDOWS / 2]);
-    }
+fn sem_t() -> f64 {
+    let semaphore = UnsafeCell::new(std::mem::MaybeUninit::<libc::sem_t>::uninit());
+    let it = semaphore.get().cast::<libc::sem_t>();
+    // SAFETY: `it` is valid for writes, and stays where it is until `sem_destroy`.
+    assert_eq!(unsafe { libc::sem_init(it, 0, 2) }, 0);
+    let time = repeated(REPEATED, || {
+        // SAFETY: it has been initialised and is not destroyed yet.
+        let done = unsafe { (libc::sem_wait(black_box(it)), libc::sem_post(black_box(it))) };
+        assert_eq!(done, (0, 0));
+    });
+    // SAFETY: it has been initialised, and nobody waits.
+    unsafe { libc::sem_destroy(it) };
+    time
 }
 
-fn spread(name: &str, times: &mut [f64]) -> String {
-    times.sort_by(f64::total_cmp);
-    let (max, median, min) = (times[times.len() - 1], times[times.len() / 2], times[0]);
-    format!("{name:<14} max {max:7.1}   median {median:6.2}   min {min:6.2}")
+fn timed_queue(send: impl Fn(&TimedQueue<u64, 8>)) -> f64 {
+    let queue = TimedQueue::<u64, 8>::new();
+    let mut receiver = queue.receiver().unwrap();
+    repeated(REPEATED, || {
+        send(&queue);
+        receiver.recv()
+    })
 }
 
-fn two_threads() {
-    pin(0);
-    compare("SPSC, one by one", &[("Ring", ring), ("rtrb", rtrb)]);
-    compare("SPSC, batches of 32", &[("Ring", ring_batches), ("rtrb", rtrb_batches)]);
-    compare("newest value of 64 bytes, write", &[("Latest", latest), ("triple_buffer", triple)]);
+fn futex_queue(send: impl Fn(&futex_queue::Sender<u64, 8>)) -> f64 {
+    let (sender, mut receiver) = futex_queue::FutexQueue::<u64, 8>::new();
+    repeated(REPEATED, || {
+        send(&sender);
+        receiver.recv().into_value()
+    })
 }
 
-criterion_group!(benches, same_thread);
+fn ready_ours() -> f64 {
+    timed_queue(|queue| assert!(queue.send(black_box(1)).is_ok()))
+}
+
+fn ready_theirs() -> f64 {
+    futex_queue(|queue| assert!(queue.send(black_box(1)).is_ok()))
+}
+
+fn due_ours() -> f64 {
+    let past = now();
+    timed_queue(|queue| assert!(queue.send_at(black_box(1), past).is_ok()))
+}
+
+fn due_theirs() -> f64 {
+    let past = std::time::Instant::now();
+    futex_queue(|queue| assert!(queue.send_scheduled(black_box(1), past).is_ok()))
+}
+
+fn pair(
+    what: &'static str,
+    crosses: bool,
+    candidate: (&'static str, Window),
+    peer: (&'static str, Window),
+) -> Pair {
+    Pair { what, goal: 1.0, candidate, peer, crosses }
+}
+
+fn pairs() -> Vec<Pair> {
+    vec![
+        pair("ring, 1 byte, one by one", true, ("Ring", ring::<u8>), ("rtrb", rtrb::<u8>)),
+        pair("ring, 8 bytes, one by one", true, ("Ring", ring::<u64>), ("rtrb", rtrb::<u64>)),
+        pair("ring, 64 bytes, one by one", true, ("Ring", ring::<[u64; 8]>), ("rtrb", rtrb::<[u64; 8]>)),
+        pair("ring, 1 byte, batches of 32", true, ("Ring", ring_batches::<u8>), ("rtrb", rtrb_batches::<u8>)),
+        pair(
+            "ring, 8 bytes, batches of 32",
+            true,
+            ("Ring", ring_batches::<u64>),
+            ("rtrb", rtrb_batches::<u64>),
+        ),
+        pair(
+            "ring, 64 bytes, batches of 32",
+            true,
+            ("Ring", ring_batches::<[u64; 8]>),
+            ("rtrb", rtrb_batches::<[u64; 8]>),
+        ),
+        pair("newest value, 64 bytes, write", true, ("Latest", latest), ("triple_buffer", triple)),
+        pair("semaphore, P + V", false, ("Semaphore", semaphore), ("sem_t", sem_t)),
+        pair("queue, send + recv, ready", false, ("TimedQueue", ready_ours), ("futex-queue", ready_theirs)),
+        pair("queue, send + recv, due", false, ("TimedQueue", due_ours), ("futex-queue", due_theirs)),
+    ]
+}
 
 fn main() {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     // `cargo test --all-targets` runs benchmarks too, only to see that they work; there is nothing to compare then.
-    if std::env::args().any(|argument| argument == "--bench") {
-        two_threads();
-    }
-    benches();
-    Criterion::default().configure_from_args().final_summary();
+    let Some(at) = arguments.iter().position(|argument| argument == "--bench") else { return };
+    arguments.remove(at);
+    let runs =
+        arguments.first().map_or(1, |runs| runs.parse().expect("the first argument is a number of runs"));
+    let mut pairs = pairs();
+    pairs.retain(|pair| arguments.get(1).is_none_or(|part| pair.what.contains(part.as_str())));
+    pin(0);
+    compare(&pairs, runs);
 }

@@ -4,6 +4,7 @@ mod support;
 #[path = "../../punctual/tests/support/tracefs.rs"]
 mod tracefs;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -11,6 +12,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use punctual_trace::event::Kind;
 use punctual_trace::jobs::{Config, Counters, Decomposer};
 use punctual_trace::read::Trace;
 use rustix::process::{Pid, Signal, kill_process};
@@ -167,6 +169,38 @@ fn records_command_from_first_instruction_and_returns_its_status() {
     // What somebody else has to read: as many events as were recorded.
     let events = Trace::open(&file).unwrap().events().unwrap().filter(|event| event.is_ok()).count();
     assert!(events > 500, "{events}");
+}
+
+/// In a buffer of 64 KiB a second of jobs replaces itself many times.
+#[test]
+fn keeps_newest_events_only() {
+    let scratch = Scratch::new("newest");
+    if !can_trace(&scratch) {
+        return;
+    }
+    let file = scratch.file("newest.dat");
+    let arguments = ["record", "--newest", "--buffer", "64", "-o", file.to_str().unwrap()];
+    let (out, err, code) = run(traced(RECORDED, 1_500, &arguments));
+    assert_eq!(code, Some(7), "{out}{err}");
+    assert!(err.contains(": the newest of ") && !err.contains("LOST"), "{err}");
+    assert_clean(&scratch, 0);
+
+    let trace = Trace::open(&file).unwrap();
+    let lost = |trace: &Trace| punctual_trace::buffer_stats::losses(trace.statistics()).len();
+    assert_eq!(lost(&trace), 0, "what was replaced is not missing");
+    assert!(trace.statistics().iter().any(|text| text.contains("\nreplaced: ")), "{:?}", trace.statistics());
+    let (mut first, mut last, mut gaps) = (BTreeMap::new(), 0, 0);
+    for event in trace.events().unwrap() {
+        let event = event.unwrap();
+        gaps += u32::from(matches!(event.kind, Kind::Lost { .. }));
+        first.entry(event.cpu).or_insert(event.time);
+        last = event.time;
+    }
+    assert_eq!(gaps, 0);
+    // The program has run for a second and a half; how long the buffers reach back depends on what else there was.
+    assert!(last - first.values().min().unwrap() < 1_400_000_000, "{first:?} to {last}");
+    let jobs = worker_jobs(&file);
+    assert!(!whole(&file) || !jobs.is_empty());
 }
 
 fn signal(child: &Child, signal: Signal) {

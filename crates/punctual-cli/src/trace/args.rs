@@ -162,6 +162,11 @@ pub(crate) struct Record {
     #[command(flatten)]
     pub(crate) source: Source,
 
+    /// Keep only the newest events, as many as fit into the buffers, and write them at the end: a flight recorder, which may run
+    /// for days
+    #[arg(long)]
+    pub(crate) newest: bool,
+
     /// Trace clock that counts ns, such as `boot`; with any but `mono`, timers and marks give release times only within
     /// bounds
     #[arg(long, value_name = "NAME", default_value = "mono")]

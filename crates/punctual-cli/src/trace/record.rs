@@ -50,7 +50,7 @@ impl Source {
 }
 
 pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
-    let Record { output, source, clock } = arguments;
+    let Record { output, source, newest, clock } = arguments;
     let directory = beside(output);
     let unusable = |error| Failure::usage(format!("--output {}: {error}", output.display()));
     output::check_replaced(output).map_err(unusable)?;
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
     let held = source.hold(Stdio::inherit())?;
     record::drop_real_time_policy(&[]);
     let signals = Signals::listen()?;
-    let config = source.config(clock, held.as_ref().map(HeldChild::pid));
+    let config = Config { newest: *newest, ..source.config(clock, held.as_ref().map(HeldChild::pid)) };
     let recording = match Recording::start(config, &directory) {
         Ok(recording) => recording,
         Err(error) => {
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
     let why = wait(&signals, child.as_mut(), end, || recording.failed());
     let took = start.elapsed();
 
-    let saved = save(recording, &directory, output, took);
+    let saved = save(recording, &directory, output, (*newest, took));
     if let Err(error) = &saved {
         say!("error: {}", error.message);
     }
@@ -186,23 +186,30 @@ pub(crate) fn finish(signals: &Signals, child: &mut Running, why: StopReason) ->
 }
 
 /// Writes the file and prints a summary.
-fn save(recording: Recording, directory: &Path, output: &Path, took: Duration) -> Result<(), Failure> {
+fn save(
+    recording: Recording,
+    directory: &Path,
+    output: &Path,
+    (newest, took): (bool, Duration),
+) -> Result<(), Failure> {
     let summary = recording.stop()?;
     match dat::finish(directory, output) {
         Ok(()) => {}
         Err(error @ WriteError::Left { .. }) => say!("warning: {error}"),
         Err(error) => return Err(error.into()),
     }
-    report(&summary, output, took);
+    report(&summary, output, newest, took);
     Ok(())
 }
 
-fn report(summary: &Summary, output: &Path, took: Duration) {
+fn report(summary: &Summary, output: &Path, newest: bool, took: Duration) {
     let events = summary.losses.iter().map(|cpu| cpu.read).sum();
     let bytes = fs::metadata(output).map_or(summary.bytes, |file| file.len());
     say!(
-        "{}: {} of {} in {}, {:.1} MB",
+        "{}: {}{} of {} in {}, {:.1} MB",
         output.display(),
+        // Some of the oldest are left out, so that all CPUs begin together.
+        if newest { "the newest of " } else { "" },
         format_counted(events, "event"),
         format_counted(summary.losses.len() as u64, "CPU"),
         format_nanos(took.as_nanos() as f64),

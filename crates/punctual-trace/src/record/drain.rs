@@ -71,12 +71,12 @@ pub(super) struct Drain {
 }
 
 impl Drain {
-    /// Starts moving pages, from threads that run on `cpus` if that is possible.
+    /// Starts moving pages, from threads that run on `cpus` if that is possible; only at the end if no interval is said.
     pub(super) fn start(
         mut pipes: Vec<Pipe>,
         directory: &Path,
         cpus: &[u32],
-        every: Duration,
+        every: Option<Duration>,
     ) -> Result<Self, RecordError> {
         let mut drain = Self { shared: Arc::default(), threads: Vec::new() };
         while !pipes.is_empty() {
@@ -189,10 +189,15 @@ fn run(
     mut pipes: Vec<Pipe>,
     shared: &Shared,
     directory: &Path,
-    every: Duration,
+    every: Option<Duration>,
 ) -> Result<(), RecordError> {
     loop {
         let last = shared.stop.load(Ordering::Acquire);
+        if every.is_none() && !last {
+            // `finish` wakes it.
+            thread::park();
+            continue;
+        }
         for pipe in &mut pipes {
             let moved = mover.drain(pipe, shared).and_then(|()| match last {
                 true => mover.read_rest(pipe, shared),
@@ -205,10 +210,10 @@ fn run(
                 return Err(RecordError::output(directory, &pipe.path, error));
             }
         }
-        if last {
-            return Ok(());
+        match every {
+            Some(every) if !last => thread::park_timeout(every),
+            _ => return Ok(()),
         }
-        thread::park_timeout(every);
     }
 }
 

@@ -27,6 +27,7 @@ mod error;
 mod events;
 mod filter;
 mod live;
+mod newest;
 mod reservations;
 mod save;
 mod schedule;
@@ -50,6 +51,7 @@ use self::save::Saver;
 use self::schedule::store::{self, Counts};
 use self::tracefs::Instance;
 use crate::buffer_stats;
+use crate::read::format::PageLayout;
 
 /// What is recorded, and how.
 #[derive(Debug, Clone)]
@@ -76,6 +78,10 @@ pub struct Config {
     pub clock: String,
     /// How often pages are moved.
     pub every: Duration,
+    /// Record like a flight recorder: keep the newest events in the kernel's buffers, where they replace the oldest, and move
+    /// them when the recording is stopped. Nothing is written meanwhile, however long it takes. [`Group::Schedule`] is left out, as
+    /// its buffer keeps the oldest.
+    pub newest: bool,
 }
 
 impl Default for Config {
@@ -91,6 +97,7 @@ impl Default for Config {
             housekeeping: Vec::new(),
             clock: "mono".to_owned(),
             every: Duration::from_millis(50),
+            newest: false,
         }
     }
 }
@@ -109,7 +116,8 @@ impl Config {
 pub struct Loss {
     /// The CPU.
     pub cpu: u32,
-    /// How many events were overwritten or dropped.
+    /// How many events were dropped, or overwritten before they were read. Those that [newer](Config::newest) ones have replaced
+    /// are not among them.
     pub lost: u64,
     /// How many have been taken out of the buffer.
     pub read: u64,
@@ -143,6 +151,8 @@ pub struct Recording {
     names: String,
     absent: Vec<Absent>,
     removed: Vec<String>,
+    /// The files of pages, if only the newest are wanted.
+    newest: Option<(Vec<PathBuf>, PageLayout)>,
 }
 
 impl Recording {
@@ -193,7 +203,7 @@ impl Recording {
         let one = |(index, cpu): (usize, &u32)| {
             let mut loss = Loss { cpu: *cpu, lost: 0, read: 0 };
             for instance in &self.instances {
-                let text = instance.read(&format!("per_cpu/cpu{cpu}/stats")).unwrap_or_default();
+                let text = self.statistics(instance, *cpu).unwrap_or_default();
                 loss.lost += buffer_stats::lost(&text);
                 loss.read += buffer_stats::number(&text, "read events").unwrap_or(0);
             }
@@ -206,6 +216,13 @@ impl Recording {
         self.cpus.iter().enumerate().map(one).collect()
     }
 
+    /// What the kernel has counted of a buffer.
+    fn statistics(&self, instance: &Instance, cpu: u32) -> Result<String, RecordError> {
+        let text = instance.read(&format!("per_cpu/cpu{cpu}/stats"))?;
+        // What was replaced came before the recording.
+        Ok(if self.newest.is_some() { text.replace("\noverrun:", "\nreplaced:") } else { text })
+    }
+
     /// Ends the recording.
     ///
     /// With an error, what had been recorded before is in the directory and can be read.
@@ -215,12 +232,15 @@ impl Recording {
             instance.write("tracing_on", "0")?;
         }
         let reserved = self.reservations.as_mut().map_or(Ok(()), Drain::finish);
-        let drained = self.drain.finish().and(scheduled).and(reserved);
+        let mut drained = self.drain.finish().and(scheduled).and(reserved);
+        if let (Ok(()), Some((files, layout))) = (&drained, &self.newest) {
+            drained = newest::align(files, layout, &self.directory);
+        }
         let saver = Saver { tracefs: &self.tracefs, directory: &self.directory };
         for (instance, prefix) in self.instances.iter().zip(PREFIXES) {
             for cpu in &self.cpus {
                 let name = format!("per_cpu/cpu{cpu}/stats");
-                let statistics = instance.read(&name)?;
+                let statistics = self.statistics(instance, *cpu)?;
                 // With a full disk there are none of these either, and that is the error to tell.
                 let saved = saver.write(&format!("{prefix}{name}"), statistics.as_bytes());
                 if drained.is_ok() {

@@ -129,7 +129,10 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
     });
     let page = page_layout(&tracefs)?;
     let mut schedule = None;
-    if config.groups.contains(&Group::Schedule) {
+    if config.groups.contains(&Group::Schedule) && config.newest {
+        let why = "its buffer has no room for new events when it is full".to_owned();
+        absent.push(Absent { group: Group::Schedule, event: None, why: Some(why) });
+    } else if config.groups.contains(&Group::Schedule) {
         match schedule::load(config, &threads, &cpus) {
             Ok(programs) => {
                 schedule = Some(programs);
@@ -181,17 +184,19 @@ pub(super) fn start(config: &Config, directory: &Path) -> Result<Recording, Reco
     saver.rest(&instances[0].read("trace_clock")?, functions)?;
     let mut names = String::new();
     saver.names(&mut names)?;
-    let mut pipes = Vec::new();
+    let (mut pipes, mut files) = (Vec::new(), Vec::new());
     for (instance, prefix) in instances.iter().zip(PREFIXES) {
         for &cpu in &cpus {
             let name = format!("{prefix}per_cpu/cpu{cpu}/trace_pipe_raw");
             saver.write(&name, b"")?;
-            pipes.push(Pipe::open(instance.path(), cpu, directory.join(name), page.size, directory)?);
+            let path = directory.join(name);
+            files.push(path.clone());
+            pipes.push(Pipe::open(instance.path(), cpu, path, page.size, directory)?);
         }
     }
     let store = schedule.map(|programs| Store::create(programs, &saver, &systems, page)).transpose()?;
     let here = housekeeping(config);
-    let drain = Drain::start(pipes, directory, &here, config.every)?;
+    let drain = Drain::start(pipes, directory, &here, (!config.newest).then_some(config.every))?;
     let look =
         reservations::keep(Reservations::new(&config.filter.processes), directory.join("saved_reservations"));
     let directory = directory.to_owned();
@@ -206,6 +211,7 @@ pub(super) fn start(config: &Config, directory: &Path) -> Result<Recording, Reco
         names,
         absent,
         removed,
+        newest: config.newest.then_some((files, page)),
     };
     for instance in &recording.instances {
         instance.write("tracing_on", "1")?;

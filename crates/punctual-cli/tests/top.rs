@@ -223,6 +223,47 @@ fn is_a_live_view_on_a_terminal() {
 }
 
 #[test]
+fn records_the_next_miss_by_one_key() {
+    if Command::new("tmux").arg("-V").output().is_err() {
+        eprintln!("SKIPPED: the live view on a terminal; install tmux");
+        return;
+    }
+    let _alone = watched::alone();
+    let app = App::start("watched_program");
+    let tmux = Tmux(support::Scratch::new("tmux-miss"));
+    let (directory, program) = (tmux.0.0.display(), program());
+    let program = program.display();
+    let view = format!("cd {directory}; {program} top {} --every 0.1; echo over $?; cat", app.process());
+    tmux.command(&["new-session", "-d", "-x", "80", "-y", "24", &view]);
+    tmux.until(|shown| shown.contains("beat"));
+    tmux.command(&["send-keys", "t"]);
+    let has_ended = |shown: &str| shown.contains("ends with the miss") || shown.contains("is not recorded");
+    let shown = tmux.until(has_ended).replace('\n', " ");
+    if shown.contains("is not recorded") {
+        let why = shown.split("is not recorded: ").nth(1).unwrap_or_default();
+        assert!(why.contains("root") || why.contains("tracefs"), "{shown}");
+        eprintln!("SKIPPED: nothing can be traced here: {}", why.trim());
+        return;
+    }
+    let file = tmux.0.file("watched-miss.dat");
+    let report = support::punctual(&["trace", "report", "--all", "--last", "1"]).arg(&file).output().unwrap();
+    assert!(report.status.success(), "{}", text(&report.stderr));
+    assert!(text(&report.stdout).contains("R response time"), "{}", text(&report.stdout));
+    assert!(!tmux.0.file("watched-miss.dat.raw").exists());
+
+    // The second time it is given up, by the end of the view.
+    tmux.command(&["send-keys", "r"]);
+    tmux.until(|shown| shown.contains("since r"));
+    tmux.command(&["send-keys", "t", "t"]);
+    tmux.until(|shown| shown.contains("no longer recorded") || shown.contains("watched-miss-2.dat"));
+    tmux.command(&["send-keys", "t", "q"]);
+    tmux.until(|shown| shown.contains("over 0"));
+    let left: Vec<_> = fs::read_dir(&tmux.0.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let is_raw = |name: &std::ffi::OsString| name.to_string_lossy().ends_with(".raw");
+    assert!(!left.iter().any(is_raw), "{left:?}");
+}
+
+#[test]
 fn ends_with_its_terminal() {
     if Command::new("tmux").arg("-V").output().is_err() {
         eprintln!("SKIPPED: the live view on a terminal; install tmux");

@@ -6,6 +6,7 @@ mod figures;
 mod find;
 mod json;
 mod memory;
+mod next_miss;
 mod prometheus;
 mod screen;
 mod terminal;

@@ -1,11 +1,13 @@
 //! The state of the live view, and the keys that change it.
 
+use punctual_report::escape::Printable;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::args::{Order, Top};
 use super::chosen::Chosen;
 use super::figures::{Row, arranged, rows};
 use super::memory::Look;
+use super::next_miss::{NextMiss, Outcome};
 
 /// Which quantity the histogram shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +44,10 @@ pub(super) struct Screen {
     all: Vec<Row>,
     /// Why there is nothing new to be seen.
     pub(super) message: Option<String>,
+    /// What a key has led to, until the next one.
+    pub(super) notice: Option<String>,
+    /// A recording that waits for a miss.
+    pub(super) next_miss: Option<NextMiss>,
     pub(super) order: Order,
     pub(super) filter: String,
     /// Whether keys are letters of the filter.
@@ -62,6 +68,8 @@ impl Screen {
             look: None,
             all: Vec::new(),
             message: None,
+            notice: None,
+            next_miss: None,
             order: arguments.sort,
             filter: arguments.filter.clone(),
             is_typing: false,
@@ -86,6 +94,9 @@ impl Screen {
         let Some(memory) = self.chosen.memory() else { return };
         self.all = rows(&memory.about, &look, self.chosen.since());
         self.chosen.since_mut().next(look.clone());
+        if let (Some(next_miss), Some(memory)) = (&mut self.next_miss, self.chosen.memory()) {
+            next_miss.seen(memory.found().process, &look);
+        }
         self.look = Some(look);
     }
 
@@ -117,7 +128,35 @@ impl Screen {
         self.scroll = 0;
     }
 
+    /// Begins to record until the next miss, or gives that up.
+    fn toggle_recording(&mut self) {
+        if let Some(recording) = self.next_miss.take() {
+            recording.cancel();
+            self.notice = Some("the next miss is no longer recorded".into());
+            return;
+        }
+        let (Some(look), Some(memory)) = (&self.look, self.chosen.memory()) else { return };
+        match NextMiss::start(memory.found(), look) {
+            Ok(recording) => self.next_miss = Some(recording),
+            Err(error) => self.notice = Some(format!("the recorder cannot be started: {error}")),
+        }
+    }
+
+    /// What goes on between two looks.
+    pub(super) fn step(&mut self) {
+        let Some(outcome) = self.next_miss.as_mut().and_then(NextMiss::step) else { return };
+        self.next_miss = None;
+        self.notice = Some(match outcome {
+            Outcome::Recorded(file) => {
+                let file = Printable(&file.to_string_lossy()).to_string();
+                format!("{file} ends with the miss: punctual trace report {file} --last 1")
+            }
+            Outcome::Failed(why) => format!("the next miss is not recorded: {}", Printable(&why)),
+        });
+    }
+
     pub(super) fn key(&mut self, key: KeyEvent) {
+        self.notice = None;
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             self.is_over = key.code == KeyCode::Char('c');
             return;
@@ -146,6 +185,7 @@ impl Screen {
             KeyCode::Char('s') => self.order = self.order.next(),
             KeyCode::Char('/') => self.is_typing = true,
             KeyCode::Char('r') => self.reset(),
+            KeyCode::Char('t') => self.toggle_recording(),
             KeyCode::Char('h') => self.shown = self.shown.next(),
             KeyCode::Char('w') => self.toggle(Panel::Settings),
             KeyCode::Char('?') => self.toggle(Panel::Help),

@@ -57,6 +57,7 @@ fn show(
             looks += 1;
             next = (next + arguments.every).max(Instant::now());
         }
+        screen.step();
         terminal.draw(|frame| view::draw(screen, frame))?;
         let left = next.saturating_duration_since(Instant::now());
         let pause = left.min(TICK);

@@ -15,7 +15,8 @@ const HELP: &str = "\
 ↑ ↓ PgUp PgDn  choose a task, scroll a text     h      histogram of R, J, C
 s              sort by the next column          w      partitions, threads, wrong settings
 /              filter by name, Esc ends it      Tab    the next app
-r              maxima and counts from now on    q      quit
+r              maxima and counts from now on    t      record a trace of the next miss
+q              quit
 
 J: release to start, R: release to end, C: execution without the jobs that preempted.
 All times since the start of the app, or since r. Maxima are exact but for those since r, which are
@@ -27,15 +28,16 @@ const WIDE: u16 = 120;
 
 pub(super) fn draw(screen: &Screen, frame: &mut Frame<'_>) {
     let (rows, picked) = screen.rows();
-    // Why there is nothing to be seen may be a long sentence.
-    let message = screen.message.as_deref().filter(|_| !screen.is_typing);
-    let message = message.map_or(1, |message| message.chars().count() as u16 / frame.area().width.max(1) + 1);
+    let footing = footing(screen);
+    // Why there is nothing to be seen may be a long sentence; of keys the last ones may be missing.
+    let is_sentence = !screen.is_typing && (screen.message.is_some() || screen.notice.is_some());
+    let lines = if is_sentence { footing.width() as u16 / frame.area().width.max(1) + 1 } else { 1 };
     let [head, table, panel, foot] = Layout::vertical([
         Constraint::Length(1),
         // At least the header and three tasks; the histogram needs six lines to be one.
         Constraint::Length((rows.len() as u16).saturating_add(1).clamp(4, (frame.area().height / 2).max(4))),
         Constraint::Fill(1),
-        Constraint::Length(message.min(4)),
+        Constraint::Length(lines.min(4)),
     ])
     .areas(frame.area());
     frame.render_widget(heading(screen), head);
@@ -45,7 +47,7 @@ pub(super) fn draw(screen: &Screen, frame: &mut Frame<'_>) {
         Panel::Settings => words(settings(screen), " partitions, threads, settings ", screen, frame, panel),
         Panel::Help => words(Text::raw(HELP), " keys ", screen, frame, panel),
     }
-    frame.render_widget(Paragraph::new(footing(screen)).wrap(Wrap { trim: true }), foot);
+    frame.render_widget(Paragraph::new(footing).wrap(Wrap { trim: true }), foot);
 }
 
 fn heading(screen: &Screen) -> Line<'static> {
@@ -66,15 +68,24 @@ fn footing(screen: &Screen) -> Line<'static> {
     if let Some(message) = &screen.message {
         return message.clone().red().into();
     }
+    if let Some(notice) = &screen.notice {
+        return notice.clone().bold().into();
+    }
     let mut keys =
-        String::from("q quit  ↑↓ task  s sort  / filter  r reset  h J/R/C  w settings  Tab app  ? help");
+        String::from("q quit  ↑↓ task  s sort  / filter  r reset  h J/R/C  w settings  t trace  ? help");
     if !screen.filter.is_empty() {
         keys = format!("filter {}  {keys}", screen.filter);
     }
     if screen.chosen.since().is_reset() {
         keys = format!("since r  {keys}");
     }
-    keys.dim().into()
+    let mut line = Line::default();
+    if let Some(recording) = &screen.next_miss {
+        let state = if recording.has_miss() { "writing" } else { "recording until the next miss:" };
+        line.push_span(format!("{state} {} (t ends)  ", recording.file().display()).bold());
+    }
+    line.push_span(keys.dim());
+    line
 }
 
 /// The columns: head, width, and what is in them.

@@ -1,0 +1,236 @@
+//! Recording the next miss: `punctual trace record --newest` of the app in a process of its own, which is told to end soon after a
+//! job has missed its deadline.
+//!
+//! The kernel keeps the newest events meanwhile, so it costs no disk to wait for days, and nothing is written while the app
+//! is on time.
+
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::find::Found;
+use super::memory::Look;
+
+/// How long is recorded after the miss has been seen: what comes after tells of who was late because of it.
+const AFTERWARDS: Duration = Duration::from_millis(200);
+
+/// What has become of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The miss is in this file.
+    Recorded(PathBuf),
+    /// Why there is none.
+    Failed(String),
+}
+
+/// A recording that waits for a miss.
+#[derive(Debug)]
+pub(super) struct NextMiss {
+    child: Child,
+    file: PathBuf,
+    process: u32,
+    /// The misses and overruns that had been before.
+    before: u64,
+    /// When the recording is told to end.
+    until: Option<Instant>,
+    is_told: bool,
+}
+
+impl NextMiss {
+    /// Begins to record `app`, of which `look` is the last look.
+    ///
+    /// # Errors
+    /// If the recorder cannot be started.
+    pub(super) fn start(app: &Found, look: &Look) -> io::Result<Self> {
+        let file = free_name(Path::new(""), &app.app);
+        let mut command = Command::new(std::env::current_exe()?);
+        let process = app.process.to_string();
+        command.args(["trace", "record", "--newest", "--pid", &process, "--output"]).arg(&file);
+        Self::run(command, file, app.process, look)
+    }
+
+    fn run(mut command: Command, file: PathBuf, process: u32, look: &Look) -> io::Result<Self> {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        // The signals of the terminal are for the view, which passes on what is meant for the recording.
+        command.process_group(0);
+        let parent = rustix::process::getpid();
+        let with_parent = move || {
+            rustix::process::set_parent_process_death_signal(Some(Signal::INT))?;
+            // It may have ended before.
+            let is_there = rustix::process::getppid() == Some(parent);
+            if is_there { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+        };
+        // SAFETY: between fork and exec it makes system calls only, allocates nothing and takes no lock.
+        unsafe { command.pre_exec(with_parent) };
+        let child = command.spawn()?;
+        Ok(Self { child, file, process, before: misses(look), until: None, is_told: false })
+    }
+
+    /// Takes note of a look at `process`; of another one, the app has ended and so has the wait.
+    pub(super) fn seen(&mut self, process: u32, look: &Look) {
+        let has_missed = process == self.process && misses(look) > self.before;
+        if self.until.is_none() && (has_missed || process != self.process) {
+            self.until = Some(Instant::now() + if has_missed { AFTERWARDS } else { Duration::ZERO });
+        }
+    }
+
+    /// The file, for people.
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Whether a miss has been seen, which is being written.
+    pub(super) fn has_miss(&self) -> bool {
+        self.until.is_some()
+    }
+
+    /// Goes on; what has become of it once it has ended.
+    pub(super) fn step(&mut self) -> Option<Outcome> {
+        if !self.is_told && self.until.is_some_and(|until| Instant::now() >= until) {
+            self.tell();
+        }
+        match self.child.try_wait() {
+            Ok(None) => None,
+            Ok(Some(status)) => Some(self.outcome(status)),
+            Err(error) => Some(Outcome::Failed(format!("the recorder: {error}"))),
+        }
+    }
+
+    /// Ends it without a miss.
+    pub(super) fn cancel(mut self) {
+        self.end_now();
+    }
+
+    fn tell(&mut self) {
+        self.is_told = true;
+        // It is no stranger: the child has not been waited for.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
+    }
+
+    /// A recording without a miss is of no use.
+    fn end_now(&mut self) {
+        let (has_miss, is_over) = (self.has_miss(), !matches!(self.child.try_wait(), Ok(None)));
+        if !is_over {
+            self.tell();
+            let _ = self.child.wait();
+        }
+        if !has_miss {
+            let _ = std::fs::remove_file(&self.file);
+        }
+    }
+
+    fn outcome(&mut self, status: ExitStatus) -> Outcome {
+        let mut said = String::new();
+        if let Some(mut errors) = self.child.stderr.take() {
+            // What it says is a few lines; it has ended.
+            let _ = errors.read_to_string(&mut said);
+        }
+        match status.success() && self.has_miss() {
+            true => Outcome::Recorded(self.file.clone()),
+            false => {
+                let why = said.lines().find_map(|line| line.strip_prefix("error: "));
+                let why = why.map_or_else(|| format!("the recorder ended early ({status})"), str::to_owned);
+                Outcome::Failed(why)
+            }
+        }
+    }
+}
+
+impl Drop for NextMiss {
+    fn drop(&mut self) {
+        self.end_now();
+    }
+}
+
+/// All that came too late so far.
+fn misses(look: &Look) -> u64 {
+    look.tasks.iter().fold(0, |sum: u64, task| sum.saturating_add(task.misses).saturating_add(task.overruns))
+}
+
+/// A file that does not exist, nor the directory of its pages.
+fn free_name(directory: &Path, app: &str) -> PathBuf {
+    let app: String = app.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
+    let name = |number: u32| match number {
+        1 => format!("{app}-miss"),
+        number => format!("{app}-miss-{number}"),
+    };
+    let is_free = |name: &String| {
+        [".dat", ".dat.raw"]
+            .iter()
+            .all(|end| std::fs::symlink_metadata(directory.join(format!("{name}{end}"))).is_err())
+    };
+    let name = (1..u32::MAX).map(name).find(is_free).unwrap_or_else(|| name(u32::MAX));
+    directory.join(name + ".dat")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::top::figures::tests::look;
+
+    fn looked(misses: u64) -> Look {
+        let mut look = look(Instant::now(), &[&[5_000], &[7_000]]);
+        look.tasks[1].misses = misses;
+        look
+    }
+
+    fn shell(script: &str) -> NextMiss {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        NextMiss::run(command, "/nonexistent/app-miss.dat".into(), 411, &looked(3)).unwrap()
+    }
+
+    fn end_of(mut recording: NextMiss) -> Outcome {
+        let begun = Instant::now();
+        loop {
+            if let Some(outcome) = recording.step() {
+                return outcome;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "it goes on");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Ends when it is told to.
+    const RECORDER: &str = "trap 'exit 0' INT; while :; do sleep 0.01; done";
+
+    #[test]
+    fn ends_after_a_miss_only() {
+        let mut recording = shell(RECORDER);
+        recording.seen(411, &looked(3));
+        assert!(!recording.has_miss() && recording.step().is_none());
+        recording.seen(411, &looked(4));
+        assert!(recording.has_miss());
+        assert_eq!(end_of(recording), Outcome::Recorded("/nonexistent/app-miss.dat".into()));
+    }
+
+    #[test]
+    fn ends_with_the_app() {
+        let mut recording = shell(RECORDER);
+        recording.seen(412, &looked(0));
+        assert!(recording.until.is_some_and(|until| until <= Instant::now()));
+    }
+
+    #[test]
+    fn says_why_nothing_is_recorded() {
+        let refused = shell("echo 'warning: a'; echo 'error: tracing needs root' >&2; exit 1");
+        assert_eq!(end_of(refused), Outcome::Failed("tracing needs root".into()));
+        let died = shell("kill -9 $$");
+        let Outcome::Failed(why) = end_of(died) else { panic!("there is no recording") };
+        assert!(why.contains("signal: 9"), "{why}");
+    }
+
+    #[test]
+    fn names_a_file_that_is_not_there() {
+        let directory = std::env::temp_dir().join(format!("punctual-next-miss-{}", std::process::id()));
+        std::fs::create_dir_all(directory.join("a_b-miss-2.dat.raw")).unwrap();
+        assert_eq!(free_name(&directory, "a/b"), directory.join("a_b-miss.dat"));
+        std::fs::write(directory.join("a_b-miss.dat"), "").unwrap();
+        assert_eq!(free_name(&directory, "a/b"), directory.join("a_b-miss-3.dat"));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, park_timeout};
 use std::time::{Duration, Instant};
 
+use punctual::background::Traffic;
 use punctual::export::warn;
 use punctual_sync::Taken;
 
@@ -109,7 +110,8 @@ impl Bridge {
             let source =
                 topic.connect(self.virtual_time).map_err(|Taken| StartError::Taken(channel.topic))?;
             let lost_before = source.lost();
-            Ok(Carried { channel: *channel, source, taken: 0, lost_before, said: lost_before })
+            let traffic = Traffic::new(channel.topic);
+            Ok(Carried { channel: *channel, source, taken: 0, lost_before, said: lost_before, traffic })
         };
         let topics =
             self.topics.iter().zip(&channels).map(connect).collect::<Result<Vec<_>, StartError>>()?;
@@ -118,7 +120,10 @@ impl Bridge {
             let name = sink.name();
             let takes = channels.iter().map(|channel| sink.takes(channel)).collect();
             match sink.begin(&channels, clock) {
-                Ok(()) => Ok(Output { sink, takes, report: SinkReport::new(name) }),
+                Ok(()) => {
+                    let traffic = Traffic::new(&name);
+                    Ok(Output { sink, takes, report: SinkReport::new(name), traffic })
+                }
                 Err(error) => Err(StartError::Sink { name, error }),
             }
         };
@@ -204,6 +209,14 @@ struct Carried {
     lost_before: u64,
     /// The losses that have been said.
     said: u64,
+    traffic: Traffic,
+}
+
+impl Carried {
+    /// How many messages found no room since the bridge was started.
+    fn lost(&self) -> u64 {
+        self.source.lost().wrapping_sub(self.lost_before)
+    }
 }
 
 /// A sink that is written to.
@@ -212,6 +225,7 @@ struct Output {
     /// Which topics it wants.
     takes: Vec<bool>,
     report: SinkReport,
+    traffic: Traffic,
 }
 
 impl Output {
@@ -265,6 +279,7 @@ impl Helper {
             // Looked at before the round: what was published before the end is in it.
             let is_last = over.load(Ordering::Acquire);
             self.carry();
+            self.count();
             if flushed.elapsed() >= FLUSH_INTERVAL {
                 self.sinks.iter_mut().for_each(|output| _ = output.call(|sink| sink.flush()));
                 flushed = Instant::now();
@@ -293,6 +308,16 @@ impl Helper {
         }
     }
 
+    /// Shows what has become of messages.
+    fn count(&self) {
+        for topic in &self.topics {
+            topic.traffic.set(topic.taken, topic.lost(), 0);
+        }
+        for Output { report, traffic, .. } in &self.sinks {
+            traffic.set(report.written, report.dropped + report.missed, 0);
+        }
+    }
+
     /// Says what has been lost since the last time; whether there was anything to say.
     fn say_losses(&mut self) -> bool {
         let mut any = false;
@@ -311,13 +336,12 @@ impl Helper {
     }
 
     fn finish(mut self) -> Report {
-        let lost = |topic: &Carried| topic.source.lost().wrapping_sub(topic.lost_before);
-        let losses: Vec<_> = self.topics.iter().map(|topic| (topic.channel.topic, lost(topic))).collect();
+        let losses: Vec<_> = self.topics.iter().map(|topic| (topic.channel.topic, topic.lost())).collect();
         self.sinks.iter_mut().for_each(|output| _ = output.call(|sink| sink.end(&losses)));
         let topic = |topic: &Carried| TopicReport {
             name: topic.channel.topic,
             taken: topic.taken,
-            lost: lost(topic),
+            lost: topic.lost(),
         };
         Report {
             topics: self.topics.iter().map(topic).collect(),

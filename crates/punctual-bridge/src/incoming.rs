@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant as Clock};
 
 use punctual::Instant;
+use punctual::background::Traffic;
 use punctual::export::warn;
 use punctual_sync::Taken;
 use punctual_sync::shared::{Latest, LatestReader, LatestWriter};
@@ -114,7 +115,8 @@ impl<T: Message> Incoming<T> {
     /// [`Taken`] if somebody has it.
     pub fn subscribe(&'static self) -> Result<Subscription<T>, Taken> {
         let newest = self.newest.writer()?;
-        Ok(Subscription { topic: self, newest, check: None, release: None, said: None })
+        let traffic = Traffic::new(self.name);
+        Ok(Subscription { topic: self, newest, check: None, release: None, said: None, traffic })
     }
 
     /// What has become of messages so far.
@@ -182,6 +184,7 @@ pub struct Subscription<T: Message> {
     release: Option<Release<T>>,
     /// When a refusal was said.
     said: Option<Clock>,
+    traffic: Traffic,
 }
 
 impl<T: Message> Subscription<T> {
@@ -228,6 +231,8 @@ impl<T: Message> Subscription<T> {
                 warn(format_args!("{}: a message from {sender} was not taken: {reason}", self.topic.name));
             }
         }
+        let report = self.topic.report();
+        self.traffic.set(report.accepted, report.unreleased, report.malformed + report.refused);
         taken
     }
 

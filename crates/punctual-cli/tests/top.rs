@@ -62,6 +62,9 @@ fn shows_every_task_of_a_running_app() {
         let response = &task(&now, "beat")["response"];
         assert!(response["p50"].as_u64() <= response["max"].as_u64(), "{now}");
         if jobs(&now) > jobs(&first) && misses(&now) > 0 {
+            // The app's ordinary thread has been there by then.
+            let traffic = serde_json::json!([{ "name": "/watched", "carried": 7, "lost": 1, "refused": 2 }]);
+            assert_eq!(now["traffic"], traffic);
             break;
         }
         assert!(Instant::now() < end, "neither jobs nor misses are counted: {now}");
@@ -210,7 +213,11 @@ fn is_a_live_view_on_a_terminal() {
     tmux.until(|shown| shown.contains("partitions, threads, settings") && shown.contains("thread level 2"));
     tmux.command(&["send-keys", "w", "Down", "h"]);
     tmux.until(|shown| shown.contains("late: release jitter J"));
-    tmux.command(&["send-keys", "r"]);
+    tmux.command(&["send-keys", "m"]);
+    tmux.until(|shown| shown.contains("/watched  7 messages, 1 lost, 2 refused"));
+    tmux.command(&["send-keys", "l"]);
+    tmux.until(|shown| shown.contains("level 3") && shown.contains(" %"));
+    tmux.command(&["send-keys", "l", "r"]);
     tmux.until(|shown| shown.contains("since r"));
     tmux.command(&["resize-window", "-x", "130", "-y", "10"]);
     tmux.until(|shown| shown.contains("PARTITION"));

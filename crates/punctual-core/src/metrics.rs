@@ -1,8 +1,8 @@
 //! The layout of the memory in which a running app shows its figures to other processes.
 //!
 //! The app makes an anonymous file named [`NAME`] and its own name, maps it, and writes its figures there; whoever may look
-//! into `/proc/PID/fd` of the app can read it. It holds a [`Header`], a [`TaskFigures`] for each task, and a text in JSON
-//! that says what does not change during a run: names, levels, periods, and the granted settings.
+//! into `/proc/PID/fd` of the app can read it. It holds a [`Header`], a [`TaskFigures`] for each task, [`TrafficFigures`] of
+//! what goes in and out beside the tasks, and a text in JSON that says what does not change during a run: names, levels, periods, and the granted settings.
 //!
 //! Each word is written by one thread at a time, by atomic loads and stores, so a reader sees whole words, and delays nobody.
 //! It does not see all words of one job together: a count may be one job ahead of a histogram. Times are in ns.
@@ -18,7 +18,7 @@
 //! ```
 
 // Not the atomics of a model: this is a layout.
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 /// The name of the anonymous file begins so.
 pub const NAME: &str = "punctual:";
@@ -27,7 +27,7 @@ pub const NAME: &str = "punctual:";
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"PunctMet");
 
 /// The version of the layout and of the text. Grows with each change to either.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The buckets of a doubling, as a power of two.
 const BITS: u32 = 7;
@@ -72,6 +72,12 @@ pub fn quantile(buckets: &[(u64, u64)], part: f64) -> u64 {
     bucket.map_or(0, |&(end, _)| end)
 }
 
+/// The most [`TrafficFigures`] that there is room for.
+pub const MAX_TRAFFIC: usize = 32;
+
+/// The longest name in [`TrafficFigures`], in bytes.
+pub const MAX_TRAFFIC_NAME: usize = 64;
+
 /// The start of the memory.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -90,6 +96,10 @@ pub struct Header {
     pub text_at: AtomicU64,
     /// Its length in bytes.
     pub text_len: AtomicU64,
+    /// Where the first of [`MAX_TRAFFIC`] [`TrafficFigures`] is, in bytes from the start.
+    pub traffic_at: AtomicU64,
+    /// How many of them have a name. Grows during a run.
+    pub traffic: AtomicU64,
     /// The process, by its own namespace.
     pub process: AtomicU64,
     /// When the app started, by `CLOCK_MONOTONIC`; 0 before the end of `init`.
@@ -155,6 +165,20 @@ pub struct Occasional {
     pub early: AtomicU64,
     /// The number of jobs released by an idle event source.
     pub idle_releases: AtomicU64,
+}
+
+/// Messages that ordinary threads of the app carry in or out: those of a topic, or into a recording.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct TrafficFigures {
+    /// The name in UTF-8, followed by zeros.
+    pub name: [AtomicU8; MAX_TRAFFIC_NAME],
+    /// How many were carried.
+    pub carried: AtomicU64,
+    /// How many were lost on the way.
+    pub lost: AtomicU64,
+    /// How many came in and were not taken.
+    pub refused: AtomicU64,
 }
 
 #[cfg(test)]

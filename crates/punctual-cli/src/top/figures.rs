@@ -148,7 +148,7 @@ pub(crate) mod tests {
     use punctual_core::metrics::{BUCKETS, bucket_of};
 
     use super::*;
-    use crate::top::memory::{Partition, Task};
+    use crate::top::memory::{Partition, Task, Traffic};
 
     fn quantity(values: &[u64]) -> Quantity {
         let mut counts = vec![0; BUCKETS];
@@ -197,7 +197,8 @@ pub(crate) mod tests {
             execution: quantity(responses),
         };
         let tasks = responses.iter().map(figures).collect();
-        Look { at, started: 1, updated: 1, stopping: false, dropped: 0, tasks }
+        let traffic = vec![Traffic { name: "/a".into(), carried: 7, lost: 0, refused: 2 }];
+        Look { at, started: 1, updated: 1, stopping: false, dropped: 0, tasks, traffic }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::figures::{Row, Stat};
-use super::memory::{Look, Memory};
+use super::memory::{Look, Memory, Traffic};
 
 /// The line.
 pub(crate) fn line(memory: &Memory, look: &Look, rows: &[Row]) -> String {
@@ -21,6 +21,7 @@ pub(crate) fn line(memory: &Memory, look: &Look, rows: &[Row]) -> String {
         "dropped_jobs": look.dropped,
         "partitions": partitions.collect::<Vec<_>>(),
         "tasks": rows.iter().map(task).collect::<Vec<_>>(),
+        "traffic": look.traffic.iter().map(traffic).collect::<Vec<_>>(),
         "missing": about.missing,
         "notes": about.notes,
     });
@@ -47,6 +48,11 @@ fn task(row: &Row) -> Value {
         "response": known(stat(&row.response)),
         "execution": known(stat(&row.execution)),
     })
+}
+
+fn traffic(traffic: &Traffic) -> Value {
+    let Traffic { name, carried, lost, refused } = traffic;
+    json!({ "name": name, "carried": carried, "lost": lost, "refused": refused })
 }
 
 fn stat(stat: &Stat) -> Value {

@@ -10,7 +10,10 @@ use std::mem::offset_of;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::Instant;
 
-use punctual_core::metrics::{BUCKETS, Header, MAGIC, Occasional, Quantity as Layout, TaskFigures, VERSION};
+use punctual_core::metrics::{
+    BUCKETS, Header, MAGIC, MAX_TRAFFIC, MAX_TRAFFIC_NAME, Occasional, Quantity as Layout, TaskFigures,
+    TrafficFigures, VERSION,
+};
 use punctual_report::escape::Printable;
 use serde::Deserialize;
 
@@ -134,6 +137,16 @@ pub(crate) struct Look {
     pub(crate) stopping: bool,
     pub(crate) dropped: u64,
     pub(crate) tasks: Vec<Figures>,
+    pub(crate) traffic: Vec<Traffic>,
+}
+
+/// Messages that are carried in or out, under one name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Traffic {
+    pub(crate) name: String,
+    pub(crate) carried: u64,
+    pub(crate) lost: u64,
+    pub(crate) refused: u64,
 }
 
 /// The figures of a task since the start of the app.
@@ -166,6 +179,7 @@ pub(crate) struct Memory {
     file: File,
     tasks_at: u64,
     stride: usize,
+    traffic_at: u64,
     pub(crate) about: About,
     /// The bytes of all tasks.
     bytes: Vec<u8>,
@@ -203,13 +217,19 @@ impl Memory {
         let tasks = half(&head, offset_of!(Header, tasks)) as usize;
         let tasks_at = word(&head, offset_of!(Header, tasks_at));
         let stride = word(&head, offset_of!(Header, stride));
+        let traffic_at = word(&head, offset_of!(Header, traffic_at));
         let text_at = word(&head, offset_of!(Header, text_at));
         let text_len = word(&head, offset_of!(Header, text_len));
         if tasks > MAX_TASKS || !(size_of::<TaskFigures>() as u64..=MAX_STRIDE as u64).contains(&stride) {
             return invalid("the size or the number of its tasks");
         }
         let fits = |at: u64, len: u64| at.checked_add(len).is_some_and(|end| end <= size);
-        if !fits(tasks_at, tasks as u64 * stride) || !fits(text_at, text_len) || text_len > MAX_TEXT as u64 {
+        let traffic = (MAX_TRAFFIC * size_of::<TrafficFigures>()) as u64;
+        if !fits(tasks_at, tasks as u64 * stride)
+            || !fits(traffic_at, traffic)
+            || !fits(text_at, text_len)
+            || text_len > MAX_TEXT as u64
+        {
             return invalid("its parts are not within it");
         }
         let mut text = vec![0; text_len as usize];
@@ -219,7 +239,7 @@ impl Memory {
             return invalid("its description is that of another number of tasks");
         }
         let (stride, bytes) = (stride as usize, vec![0; tasks * stride as usize]);
-        Ok(Self { found, file, tasks_at, stride, about, bytes })
+        Ok(Self { found, file, tasks_at, stride, traffic_at, about, bytes })
     }
 
     /// Whose memory it is.
@@ -239,6 +259,9 @@ impl Memory {
         let mut head = [0; size_of::<Header>()];
         read(&self.file, &mut head, 0)?;
         read(&self.file, &mut self.bytes, self.tasks_at)?;
+        let count = word(&head, offset_of!(Header, traffic)).min(MAX_TRAFFIC as u64) as usize;
+        let mut traffic = vec![0; count * size_of::<TrafficFigures>()];
+        read(&self.file, &mut traffic, self.traffic_at)?;
         Ok(Look {
             at: Instant::now(),
             started: word(&head, offset_of!(Header, started)),
@@ -246,6 +269,7 @@ impl Memory {
             stopping: word(&head, offset_of!(Header, stopping)) != 0,
             dropped: word(&head, offset_of!(Header, dropped)),
             tasks: self.bytes.chunks_exact(self.stride).map(figures).collect(),
+            traffic: traffic.chunks_exact(size_of::<TrafficFigures>()).map(of_traffic).collect(),
         })
     }
 }
@@ -276,6 +300,17 @@ fn figures(bytes: &[u8]) -> Figures {
         jitter: quantity(offset_of!(TaskFigures, jitter), offset_of!(TaskFigures, jitters)),
         response: quantity(offset_of!(TaskFigures, response), offset_of!(TaskFigures, responses)),
         execution: quantity(offset_of!(TaskFigures, execution), offset_of!(TaskFigures, executions)),
+    }
+}
+
+fn of_traffic(bytes: &[u8]) -> Traffic {
+    let name = &bytes[offset_of!(TrafficFigures, name)..][..MAX_TRAFFIC_NAME];
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    Traffic {
+        name: Printable(&String::from_utf8_lossy(name)).to_string(),
+        carried: word(bytes, offset_of!(TrafficFigures, carried)),
+        lost: word(bytes, offset_of!(TrafficFigures, lost)),
+        refused: word(bytes, offset_of!(TrafficFigures, refused)),
     }
 }
 

@@ -11,7 +11,7 @@ const TEXT: &str = r#"{"app": "app", "program": null, "punctual": "0.1.0", "part
     "tasks": [{"name": "a\u001b[2J", "partition": "p", "level": 2, "period": 1000, "deadline": null, "measured": 1}],
     "kernel": "", "memory": "", "threads": [], "missing": [], "notes": []}"#;
 
-/// A region with one task, whose words of 8 bytes count up from 1000.
+/// A region with one task, whose words of 8 bytes count up from 1000, and two kinds of traffic.
 fn region() -> Vec<u8> {
     let mut bytes = vec![0; size_of::<Header>()];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -21,9 +21,25 @@ fn region() -> Vec<u8> {
     put(offset_of!(Header, tasks), &1_u32.to_ne_bytes());
     put(offset_of!(Header, tasks_at), &tasks_at.to_ne_bytes());
     put(offset_of!(Header, stride), &stride.to_ne_bytes());
-    put(offset_of!(Header, text_at), &(tasks_at + stride).to_ne_bytes());
+    let traffic_at = tasks_at + stride;
+    let text_at = traffic_at + (MAX_TRAFFIC * size_of::<TrafficFigures>()) as u64;
+    put(offset_of!(Header, traffic_at), &traffic_at.to_ne_bytes());
+    put(offset_of!(Header, traffic), &2_u64.to_ne_bytes());
+    put(offset_of!(Header, text_at), &text_at.to_ne_bytes());
     put(offset_of!(Header, text_len), &(TEXT.len() as u64).to_ne_bytes());
     bytes.extend((0..stride / 8).flat_map(|index| (1000 + index).to_ne_bytes()));
+    bytes.resize(text_at as usize, 0);
+    for (index, name) in ["/angles\u{1b}[2J", &"x".repeat(MAX_TRAFFIC_NAME)].into_iter().enumerate() {
+        let at = traffic_at as usize + index * size_of::<TrafficFigures>();
+        bytes[at..at + name.len()].copy_from_slice(name.as_bytes());
+        for (count, value) in [
+            (offset_of!(TrafficFigures, carried), 70_u64),
+            (offset_of!(TrafficFigures, lost), 5),
+            (offset_of!(TrafficFigures, refused), 3),
+        ] {
+            bytes[at + count..at + count + 8].copy_from_slice(&(value + index as u64).to_ne_bytes());
+        }
+    }
     bytes.extend(TEXT.bytes());
     bytes
 }
@@ -55,6 +71,22 @@ fn finds_each_figure_in_its_place() {
     assert_eq!(memory.about.partitions[0].cpu, Some(3));
 }
 
+#[test]
+fn finds_what_is_carried() {
+    let mut memory = open(&region()).unwrap();
+    let traffic = memory.read().unwrap().traffic;
+    let of = |name: &str, carried, lost, refused| Traffic { name: name.into(), carried, lost, refused };
+    assert_eq!(traffic, [of("/angles\\u{1b}[2J", 70, 5, 3), of(&"x".repeat(MAX_TRAFFIC_NAME), 71, 6, 4)]);
+}
+
+#[test]
+fn believes_no_count_beyond_its_room() {
+    let mut bytes = region();
+    let at = offset_of!(Header, traffic);
+    bytes[at..at + 8].copy_from_slice(&u64::MAX.to_ne_bytes());
+    assert_eq!(open(&bytes).unwrap().read().unwrap().traffic.len(), MAX_TRAFFIC);
+}
+
 impl Figures {
     fn executions_first(&self) -> u32 {
         self.execution.counts[0]
@@ -69,7 +101,7 @@ fn names_do_nothing_to_a_terminal() {
 #[test]
 fn says_which_version_it_reads() {
     let other = refused(|bytes| bytes[offset_of!(Header, version)] = 7);
-    assert!(other.contains("of version 7, and this program reads version 1"), "{other}");
+    assert!(other.contains("of version 7, and this program reads version 2"), "{other}");
 }
 
 #[test]
@@ -89,6 +121,7 @@ fn refuses_what_does_not_fit() {
         (offset_of!(Header, stride), 0),
         (offset_of!(Header, stride), u64::MAX),
         (offset_of!(Header, tasks_at), u64::MAX),
+        (offset_of!(Header, traffic_at), u64::MAX - 7),
         (offset_of!(Header, text_at), u64::MAX - 1),
         (offset_of!(Header, text_len), 1 << 40),
         (offset_of!(Header, text_len), 3),

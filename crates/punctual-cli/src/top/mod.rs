@@ -5,6 +5,7 @@ mod chosen;
 mod figures;
 mod find;
 mod json;
+mod levels;
 mod memory;
 mod next_miss;
 mod prometheus;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::figures::{Row, Since, Stat, rows};
 use super::find::{Apps, Found};
-use super::memory::{Look, Memory};
+use super::memory::{Look, Memory, Traffic};
 use crate::output::say;
 
 /// The longest request that is read, in bytes.
@@ -104,6 +104,7 @@ struct App {
     missing: u64,
     dropped: u64,
     rows: Vec<Row>,
+    traffic: Vec<Traffic>,
 }
 
 impl App {
@@ -111,7 +112,8 @@ impl App {
         let about = &memory.about;
         let labels = format!(r#"app="{}",process="{}""#, escaped(&about.app), memory.found().process);
         let rows = rows(about, look, &Since::default());
-        Self { labels, missing: about.missing.len() as u64, dropped: look.dropped, rows }
+        let (missing, traffic) = (about.missing.len() as u64, look.traffic.clone());
+        Self { labels, missing, dropped: look.dropped, rows, traffic }
     }
 }
 
@@ -119,6 +121,8 @@ impl App {
 type Count = fn(&Row) -> u64;
 /// A figure of an app.
 type OfApp = fn(&App) -> u64;
+/// A count of what is carried.
+type OfTraffic = fn(&Traffic) -> u64;
 /// A quantity of a task.
 type Of = fn(&Row) -> &Stat;
 
@@ -162,6 +166,21 @@ fn text(apps: &[App]) -> String {
             say(format_args!("punctual_{name}_seconds_count{{{labels}}} {}", row.jobs));
         }
     }
+    let of_traffic: [(&str, &str, OfTraffic); 3] = [
+        ("carried", "Messages carried in or out.", |traffic| traffic.carried),
+        ("lost", "Messages lost on the way in or out.", |traffic| traffic.lost),
+        ("refused", "Messages that came in and were not taken.", |traffic| traffic.refused),
+    ];
+    for (name, help, count) in of_traffic {
+        let name = format!("messages_{name}_total");
+        say(format_args!("# HELP punctual_{name} {help}\n# TYPE punctual_{name} counter"));
+        for (app, traffic) in
+            apps.iter().flat_map(|app| app.traffic.iter().map(move |traffic| (app, traffic)))
+        {
+            let labels = format!(r#"{},name="{}""#, app.labels, escaped(&traffic.name));
+            say(format_args!("punctual_{name}{{{labels}}} {}", count(traffic)));
+        }
+    }
     let of_apps: [(&str, &str, &str, OfApp); 2] = [
         ("dropped_jobs_total", "counter", "Jobs released and never run.", |app| app.dropped),
         ("missing_settings", "gauge", "Real-time settings that the kernel did not grant.", |app| app.missing),
@@ -199,13 +218,21 @@ mod tests {
     fn each_figure_has_its_line_and_each_name_one_type() {
         let look = look(Instant::now(), &[&[1_000, 3_000], &[]]);
         let rows = rows(&about(&["a\"b", "c"]), &look, &Since::default());
-        let app = App { labels: r#"app="app",process="7""#.into(), missing: 2, dropped: 0, rows };
+        let app = App {
+            labels: r#"app="app",process="7""#.into(),
+            missing: 2,
+            dropped: 0,
+            rows,
+            traffic: look.traffic.clone(),
+        };
         let text = text(&[app]);
         for line in [
             r#"punctual_jobs_total{app="app",process="7",partition="main",task="a\"b"} 2"#,
             r#"punctual_response_time_seconds{app="app",process="7",partition="main",task="a\"b",quantile="1"} 3e-6"#,
             r#"punctual_response_time_seconds_sum{app="app",process="7",partition="main",task="a\"b"} 4e-6"#,
             r#"punctual_missing_settings{app="app",process="7"} 2"#,
+            r#"punctual_messages_carried_total{app="app",process="7",name="/a"} 7"#,
+            r#"punctual_messages_refused_total{app="app",process="7",name="/a"} 2"#,
         ] {
             assert!(text.lines().any(|l| l == line), "{line}\n{text}");
         }
@@ -213,7 +240,7 @@ mod tests {
         let count = types.len();
         types.sort_unstable();
         types.dedup();
-        assert_eq!((types.len(), count), (11, 11));
+        assert_eq!((types.len(), count), (14, 14));
     }
 
     #[test]
@@ -221,7 +248,7 @@ mod tests {
         let look = look(Instant::now(), &[&[1_000]]);
         let mut rows = rows(&about(&["a"]), &look, &Since::default());
         rows[0].measured = false;
-        let text = text(&[App { labels: String::new(), missing: 0, dropped: 0, rows }]);
+        let text = text(&[App { labels: String::new(), missing: 0, dropped: 0, rows, traffic: Vec::new() }]);
         assert!(!text.contains("punctual_jobs_total{"), "{text}");
         assert!(text.contains("punctual_overruns_total{"), "{text}");
     }

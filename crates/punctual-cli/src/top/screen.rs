@@ -6,6 +6,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::args::{Order, Top};
 use super::chosen::Chosen;
 use super::figures::{Row, arranged, rows};
+use super::levels::Levels;
 use super::memory::Look;
 use super::next_miss::{NextMiss, Outcome};
 
@@ -31,6 +32,10 @@ impl Shown {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Panel {
     Histogram,
+    /// What each level has had of its CPU, look by look.
+    Levels,
+    /// What is carried in and out.
+    Traffic,
     Settings,
     Help,
 }
@@ -44,6 +49,7 @@ pub(super) struct Screen {
     all: Vec<Row>,
     /// Why there is nothing new to be seen.
     pub(super) message: Option<String>,
+    pub(super) levels: Levels,
     /// What a key has led to, until the next one.
     pub(super) notice: Option<String>,
     /// A recording that waits for a miss.
@@ -68,6 +74,7 @@ impl Screen {
             look: None,
             all: Vec::new(),
             message: None,
+            levels: Levels::default(),
             notice: None,
             next_miss: None,
             order: arguments.sort,
@@ -93,6 +100,7 @@ impl Screen {
         self.message = None;
         let Some(memory) = self.chosen.memory() else { return };
         self.all = rows(&memory.about, &look, self.chosen.since());
+        self.levels.add(memory.found().process, &memory.about, &look);
         self.chosen.since_mut().next(look.clone());
         if let (Some(next_miss), Some(memory)) = (&mut self.next_miss, self.chosen.memory()) {
             next_miss.seen(memory.found().process, &look);
@@ -114,7 +122,7 @@ impl Screen {
 
     /// Goes `by` rows down, or scrolls the panel if it is a text.
     fn go(&mut self, by: i32) {
-        if self.panel != Panel::Histogram {
+        if !matches!(self.panel, Panel::Histogram | Panel::Levels) {
             self.scroll = self.scroll.saturating_add_signed(by.clamp(-10, 10) as i16);
             return;
         }
@@ -188,6 +196,8 @@ impl Screen {
             KeyCode::Char('t') => self.toggle_recording(),
             KeyCode::Char('h') => self.shown = self.shown.next(),
             KeyCode::Char('w') => self.toggle(Panel::Settings),
+            KeyCode::Char('l') => self.toggle(Panel::Levels),
+            KeyCode::Char('m') => self.toggle(Panel::Traffic),
             KeyCode::Char('?') => self.toggle(Panel::Help),
             KeyCode::Esc => self.toggle(Panel::Histogram),
             KeyCode::Tab => match self.chosen.next() {

@@ -59,7 +59,7 @@ fn fits_80_columns() {
 #[test]
 fn any_size_is_drawn() {
     let mut screen = screen();
-    for panel in ["", "w", "?"] {
+    for panel in ["", "w", "?", "l", "m"] {
         press(&mut screen, panel);
         for (width, height) in [(1, 1), (3, 40), (200, 2), (20, 5), (300, 100)] {
             drawn(&screen, width, height);
@@ -113,4 +113,33 @@ fn says_why_there_is_nothing() {
     let mut screen = screen();
     screen.message = Some("app (process 7): it has ended".into());
     assert_eq!(drawn(&screen, 80, 24)[23], "app (process 7): it has ended");
+}
+
+#[test]
+fn messages_are_counted_in_their_panel() {
+    let mut screen = screen();
+    screen.look = Some(look(Instant::now(), &[&[], &[], &[]]));
+    press(&mut screen, "m");
+    let lines = drawn(&screen, 80, 24);
+    assert!(lines.iter().any(|line| line == "/a  7 messages, 2 refused"), "{lines:#?}");
+    press(&mut screen, "m");
+    assert!(!drawn(&screen, 80, 24).iter().any(|line| line.starts_with("/a  ")));
+}
+
+#[test]
+fn levels_have_a_line_each() {
+    let mut screen = screen();
+    let about = about(&["log", "control", "alarm"]);
+    let start = Instant::now();
+    for second in 0..100 {
+        let jobs = vec![40_000_000; second as usize];
+        let look = look(start + std::time::Duration::from_secs(second), &[&[], &jobs, &[]]);
+        screen.levels.add(411, &about, &look);
+    }
+    press(&mut screen, "l");
+    let lines = drawn(&screen, 80, 24);
+    let line = |name: &str| lines.iter().find(|line| line.starts_with(name)).unwrap();
+    assert!(line("level 2").contains(" 4.0 %"), "{lines:#?}");
+    assert!(line("level 1").contains(" 0.0 %"), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.ends_with("████")), "{lines:#?}");
 }

@@ -1,10 +1,10 @@
 //! A look as a table for people.
 
-use punctual_report::format::{format_counted, format_nanos};
+use punctual_report::format::{format_count, format_counted, format_nanos};
 use punctual_report::table::{Cell, Column, Table};
 
 use super::figures::{Row, Stat};
-use super::memory::{Look, Memory};
+use super::memory::{Look, Memory, Traffic};
 
 /// The head line: whose figures these are.
 pub(crate) fn head(memory: &Memory, look: &Look) -> String {
@@ -25,6 +25,26 @@ pub(crate) fn head(memory: &Memory, look: &Look) -> String {
 pub(crate) fn wrong(memory: &Memory) -> Option<String> {
     let missing = memory.about.missing.len() as u64;
     (missing > 0).then(|| format!("{} missing", format_counted(missing, "real-time setting")))
+}
+
+/// How many messages did not arrive; `None` if all did.
+pub(crate) fn losses(look: &Look) -> Option<String> {
+    let sum = |of: fn(&Traffic) -> u64| look.traffic.iter().map(of).fold(0, u64::saturating_add);
+    let (lost, refused) = (sum(|traffic| traffic.lost), sum(|traffic| traffic.refused));
+    let words = [(lost, "lost"), (refused, "refused")].into_iter().filter(|(count, _)| *count > 0);
+    let words: Vec<_> =
+        words.map(|(count, what)| format!("{} {what}", format_counted(count, "message"))).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// What has become of messages.
+pub(crate) fn in_words(traffic: &Traffic) -> String {
+    let Traffic { carried, lost, refused, .. } = traffic;
+    let mut text = format_counted(*carried, "message");
+    for (count, what) in [(lost, "lost"), (refused, "refused")].into_iter().filter(|(count, _)| **count > 0) {
+        text += &format!(", {} {what}", format_count(*count));
+    }
+    text
 }
 
 /// The table of a look, with the lines around it.
@@ -66,6 +86,9 @@ pub(crate) fn table(memory: &Memory, look: &Look, rows: &[Row]) -> String {
         if row.suspended > 0 {
             text += &format!("{}: {} suspended themselves\n", row.name, format_counted(row.suspended, "job"));
         }
+    }
+    for traffic in &look.traffic {
+        text += &format!("{}: {}\n", traffic.name, in_words(traffic));
     }
     for missing in &memory.about.missing {
         text += &format!("missing: {missing}\n");

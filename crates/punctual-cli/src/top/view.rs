@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row as Line_, Sparkline, Table, TableState, Wrap};
 
 use super::figures::{Row, Stat};
+use super::levels;
 use super::screen::{Panel, Screen, Shown};
 use super::text;
 
@@ -15,7 +16,8 @@ const HELP: &str = "\
 ↑ ↓ PgUp PgDn  choose a task, scroll a text     h      histogram of R, J, C
 s              sort by the next column          w      partitions, threads, wrong settings
 /              filter by name, Esc ends it      Tab    the next app
-r              maxima and counts from now on    t      record a trace of the next miss
+r              maxima and counts from now on    l      the CPU of each level, look by look
+t              record a trace of the next miss  m      messages carried in and out
 q              quit
 
 J: release to start, R: release to end, C: execution without the jobs that preempted.
@@ -44,6 +46,8 @@ pub(super) fn draw(screen: &Screen, frame: &mut Frame<'_>) {
     tasks(screen, &rows, picked, frame, table);
     match screen.panel {
         Panel::Histogram => histogram(screen, rows.get(picked), frame, panel),
+        Panel::Levels => levels::draw(&screen.levels, frame, panel),
+        Panel::Traffic => words(traffic(screen), " messages carried in and out ", screen, frame, panel),
         Panel::Settings => words(settings(screen), " partitions, threads, settings ", screen, frame, panel),
         Panel::Help => words(Text::raw(HELP), " keys ", screen, frame, panel),
     }
@@ -56,6 +60,9 @@ fn heading(screen: &Screen) -> Line<'static> {
         line.push_span(text::head(memory, look).bold());
         if let Some(wrong) = text::wrong(memory) {
             line.push_span(format!("  {wrong} (w)").red());
+        }
+        if let Some(losses) = text::losses(look) {
+            line.push_span(format!("  {losses} (m)").red());
         }
     }
     line
@@ -72,7 +79,7 @@ fn footing(screen: &Screen) -> Line<'static> {
         return notice.clone().bold().into();
     }
     let mut keys =
-        String::from("q quit  ↑↓ task  s sort  / filter  r reset  h J/R/C  w settings  t trace  ? help");
+        String::from("q quit  ↑↓ task  s sort  / filter  r reset  h J/R/C  l levels  t trace  ? help");
     if !screen.filter.is_empty() {
         keys = format!("filter {}  {keys}", screen.filter);
     }
@@ -212,6 +219,19 @@ fn settings(screen: &Screen) -> Text<'static> {
         format!("thread {}: {}{priority}, CPUs {}", thread.name, thread.policy, thread.cpus).into()
     }));
     Text::from(lines)
+}
+
+fn traffic(screen: &Screen) -> Text<'static> {
+    let all = screen.look.as_ref().map_or(&[][..], |look| &look.traffic);
+    if all.is_empty() {
+        return Text::raw("none: the app has no topics, recordings or other `punctual::background::Traffic`");
+    }
+    let width = all.iter().map(|traffic| traffic.name.chars().count()).max().unwrap_or(0);
+    let line = |traffic: &super::memory::Traffic| {
+        let line = format!("{:<width$}  {}", traffic.name, text::in_words(traffic));
+        if traffic.lost > 0 || traffic.refused > 0 { Line::from(line).red() } else { line.into() }
+    };
+    all.iter().map(line).collect()
 }
 
 fn words(text: Text<'static>, title: &'static str, screen: &Screen, frame: &mut Frame<'_>, area: Rect) {

@@ -8,6 +8,7 @@ use punctual::{Config, Duration};
 
 #[punctual::app(main = false)]
 mod watched {
+    use punctual::background::Traffic;
     use punctual::prelude::*;
 
     #[shared]
@@ -20,6 +21,7 @@ mod watched {
 
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
+        Traffic::new("/watched").set(7, 1, 2);
         (Shared {}, Local { first: true })
     }
 

@@ -10,6 +10,7 @@
 //! ```
 
 pub(crate) mod calls;
+pub(crate) mod traffic;
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
@@ -18,6 +19,7 @@ use crate::port::linux::{notice, settings};
 
 pub use calls::submit;
 pub(crate) use calls::{Consumer, with};
+pub use traffic::Traffic;
 
 /// Starts a named ordinary thread off the partitions' CPUs.
 ///

@@ -17,11 +17,14 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
 
 use punctual_core::Port;
-use punctual_core::metrics::{Header, MAGIC, TaskFigures, VERSION};
+use punctual_core::metrics::{
+    Header, MAGIC, MAX_TRAFFIC, MAX_TRAFFIC_NAME, TaskFigures, TrafficFigures, VERSION,
+};
 
 use self::region::Region;
 use crate::app::report::Settings;
 use crate::app::runtime::{Registered, Runtime, TaskInfo};
+use crate::background::traffic;
 
 /// How often the supervisor copies counts.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(250);
@@ -37,6 +40,8 @@ pub(crate) type Cpus<'a> = &'a [Option<usize>];
 pub(crate) struct Metrics {
     runtime: &'static Runtime,
     region: Arc<Region>,
+    /// Where the first of [`MAX_TRAFFIC`] is.
+    traffic_at: usize,
 }
 
 /// Shows the memory to others; no more when dropped.
@@ -61,7 +66,8 @@ impl Metrics {
     ) -> io::Result<Shown> {
         let text = text::of(runtime, settings, cpus);
         let count = tasks(runtime).count();
-        let text_at = TASKS_AT + count * size_of::<TaskFigures>();
+        let traffic_at = TASKS_AT + count * size_of::<TaskFigures>();
+        let text_at = traffic_at + MAX_TRAFFIC * size_of::<TrafficFigures>();
         let (region, file) = Region::new(runtime.name, text_at + text.len())?;
         region.write(text_at, text.as_bytes());
         region::seal(&file);
@@ -76,12 +82,13 @@ impl Metrics {
                 }
             }
         }
-        let metrics = Self { runtime, region };
+        let metrics = Self { runtime, region, traffic_at };
         let header = metrics.header();
         header.version.store(VERSION, Relaxed);
         header.tasks.store(count as u32, Relaxed);
         header.tasks_at.store(TASKS_AT as u64, Relaxed);
         header.stride.store(size_of::<TaskFigures>() as u64, Relaxed);
+        header.traffic_at.store(traffic_at as u64, Relaxed);
         header.text_at.store(text_at as u64, Relaxed);
         header.text_len.store(text.len() as u64, Relaxed);
         header.process.store(std::process::id().into(), Relaxed);
@@ -106,7 +113,30 @@ impl Metrics {
             occasional.early.store(counters.early, Relaxed);
             occasional.idle_releases.store(counters.idle_releases, Relaxed);
         }
+        traffic::each(|place, name, counts| self.show_traffic(place, name, counts));
         header.updated.store(self.runtime.home.core.port().now().as_ticks(), Relaxed);
+    }
+
+    /// Shows what somebody carries, as far as there is room.
+    fn show_traffic(&self, place: usize, name: &str, [carried, lost, refused]: [u64; 3]) {
+        if place >= MAX_TRAFFIC {
+            return;
+        }
+        let figures: NonNull<TrafficFigures> =
+            self.region.at(self.traffic_at + place * size_of::<TrafficFigures>());
+        // SAFETY: `show` made room for as many; they are atomics, and zero is a value of each.
+        let figures = unsafe { figures.as_ref() };
+        figures.carried.store(carried, Relaxed);
+        figures.lost.store(lost, Relaxed);
+        figures.refused.store(refused, Relaxed);
+        let shown = &self.header().traffic;
+        // A name does not change once it is shown.
+        if shown.load(Relaxed) <= place as u64 {
+            let name = &name[..name.floor_char_boundary(MAX_TRAFFIC_NAME)];
+            figures.name.iter().zip(name.bytes()).for_each(|(place, byte)| place.store(byte, Relaxed));
+            // Release: whoever counts it sees its name.
+            shown.store(place as u64 + 1, Release);
+        }
     }
 
     fn header(&self) -> &Header {

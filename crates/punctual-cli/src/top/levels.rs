@@ -1,0 +1,134 @@
+//! How much of a CPU each level has had, look by look.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
+
+use punctual_report::format::NONE;
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Borders, Sparkline};
+
+use super::memory::{About, Look};
+
+/// As many looks as the widest terminal shows.
+const KEPT: usize = 512;
+
+/// A level of a partition; the highest level comes first.
+type Key = (usize, std::cmp::Reverse<u64>);
+
+/// What each level has had.
+#[derive(Debug, Default)]
+pub(super) struct Levels {
+    /// Whose they are.
+    process: Option<u32>,
+    /// The last look, and what each level had had by then.
+    last: Option<(Instant, BTreeMap<Key, u64>)>,
+    /// The name of each level, and its parts of a thousand of the time between two looks, the newest last.
+    levels: BTreeMap<Key, (String, VecDeque<u64>)>,
+}
+
+impl Levels {
+    /// Adds what was between this look and the one before.
+    pub(super) fn add(&mut self, process: u32, about: &About, look: &Look) {
+        if self.process != Some(process) {
+            *self = Self { process: Some(process), ..Self::default() };
+        }
+        let several = about.partitions.len() > 1;
+        let mut now: BTreeMap<Key, u64> = BTreeMap::new();
+        for (task, figures) in about.tasks.iter().zip(&look.tasks) {
+            if !task.is_measured() {
+                continue;
+            }
+            let partition = about.partitions.iter().position(|partition| partition.name == task.partition);
+            let key = (partition.unwrap_or(usize::MAX), std::cmp::Reverse(task.level));
+            let sum = now.entry(key).or_default();
+            // C is without the jobs that preempted, so no time counts for two levels.
+            *sum = sum.saturating_add(figures.execution.sum);
+            self.levels.entry(key).or_insert_with(|| {
+                let name = format!("level {}", task.level);
+                (if several { format!("{} {name}", task.partition) } else { name }, VecDeque::new())
+            });
+        }
+        if let Some((at, before)) = &self.last {
+            let passed = look.at.duration_since(*at).as_nanos().max(1);
+            for (key, (_, parts)) in &mut self.levels {
+                let had = |of: &BTreeMap<Key, u64>| of.get(key).copied().unwrap_or(0);
+                let part = u128::from(had(&now).saturating_sub(had(before))) * 1_000 / passed;
+                parts.push_back(part.min(1_000) as u64);
+                if parts.len() > KEPT {
+                    parts.pop_front();
+                }
+            }
+        }
+        self.last = Some((look.at, now));
+    }
+
+    /// The levels of all partitions, the highest of the first partition first: name, and parts of a thousand, the newest last.
+    fn each(&self) -> impl Iterator<Item = (&str, &VecDeque<u64>)> {
+        self.levels.values().map(|(name, parts)| (name.as_str(), parts))
+    }
+}
+
+/// The width of the newest part.
+const PART_WIDTH: u16 = 9;
+
+/// A line or more for each level, the newest look at the right. Bars are to the scale of the largest, so that levels can be
+/// compared; levels for which there is no line are not shown.
+pub(super) fn draw(levels: &Levels, frame: &mut Frame<'_>, area: Rect) {
+    let title = " part of a CPU that each level had: jobs that ended since the look before ";
+    let block = Block::new().borders(Borders::TOP).title(title);
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let count = levels.levels.len() as u16;
+    if count == 0 {
+        frame.render_widget(Line::raw("no task is measured"), inner);
+        return;
+    }
+    let height = (inner.height / count).max(1);
+    let rows = inner.height / height;
+    let name_width = levels.each().map(|(name, _)| name.chars().count()).max().unwrap_or(0) as u16;
+    let most = levels.each().flat_map(|(_, parts)| parts.iter().copied()).max().unwrap_or(0).max(1);
+    for (index, (name, parts)) in levels.each().take(rows.into()).enumerate() {
+        let row = Rect { y: inner.y + index as u16 * height, height, ..inner };
+        let widths = [Constraint::Length(name_width), Constraint::Length(PART_WIDTH), Constraint::Fill(1)];
+        let [left, middle, right] = Layout::horizontal(widths).spacing(1).areas(row);
+        frame.render_widget(Line::raw(name), left);
+        let now =
+            parts.back().map_or_else(|| NONE.to_owned(), |part| format!("{:.1} %", *part as f64 / 10.0));
+        frame.render_widget(Line::raw(now).alignment(Alignment::Right), middle);
+        let shown: Vec<u64> = parts.iter().rev().take(right.width.into()).rev().copied().collect();
+        let width = shown.len() as u16;
+        let bars = Rect { x: right.right() - width, width, ..right };
+        frame.render_widget(Sparkline::default().data(shown).max(most), bars);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::top::figures::tests::{about, look};
+
+    #[test]
+    fn shows_what_each_level_had_since_the_look_before() {
+        let (mut levels, start) = (Levels::default(), Instant::now());
+        let about = about(&["log", "control"]);
+        let parts = |levels: &Levels| -> Vec<(String, Vec<u64>)> {
+            levels.each().map(|(name, parts)| (name.to_owned(), parts.iter().copied().collect())).collect()
+        };
+        let expected = |high: &[u64], low: &[u64]| {
+            vec![("level 2".to_owned(), high.to_vec()), ("level 1".to_owned(), low.to_vec())]
+        };
+        levels.add(411, &about, &look(start, &[&[100_000_000], &[]]));
+        assert_eq!(parts(&levels), expected(&[], &[]), "since when is not known");
+        let later = start + Duration::from_secs(1);
+        levels.add(411, &about, &look(later, &[&[100_000_000, 250_000_000], &[5_000_000]]));
+        // A job of two seconds ends within one: it had the whole CPU, and more is not to be had.
+        levels.add(411, &about, &look(later + Duration::from_secs(1), &[&[u64::MAX], &[5_000_000]]));
+        assert_eq!(parts(&levels), expected(&[5, 0], &[250, 1_000]));
+        levels.add(412, &about, &look(later, &[&[], &[]]));
+        assert!(levels.each().all(|(_, parts)| parts.is_empty()), "it is another app");
+    }
+}

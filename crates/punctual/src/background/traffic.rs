@@ -1,0 +1,95 @@
+//! What goes in and out beside the tasks, as counted by whoever carries it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Counts of the messages that ordinary threads carry, in or out, under one name; `punctual top` shows them.
+///
+/// There is room for 32 in a process. What has a name that somebody had before goes on in that one's place.
+///
+/// ```
+/// use punctual::background::Traffic;
+///
+/// let setpoints = Traffic::new("/setpoint");
+/// let (carried, lost, refused) = (100, 0, 1);
+/// setpoints.set(carried, lost, refused);
+/// ```
+#[derive(Debug)]
+pub struct Traffic(Arc<Counts>);
+
+impl Traffic {
+    /// Counts under this name, of which 64 bytes are shown. What has been counted stays visible when it is dropped.
+    ///
+    /// Real-time safety: allocates and locks; for ordinary threads.
+    pub fn new(name: &str) -> Self {
+        let counts =
+            Arc::new(Counts { name: name.to_owned(), carried: 0.into(), lost: 0.into(), refused: 0.into() });
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        match all.iter_mut().find(|other| other.name == name && Arc::strong_count(other) == 1) {
+            Some(place) => *place = Arc::clone(&counts),
+            None => all.push(Arc::clone(&counts)),
+        }
+        Self(counts)
+    }
+
+    /// How many messages have been carried so far, how many were lost on the way, and how many came in and were not taken.
+    ///
+    /// Real-time safety: three stores.
+    pub fn set(&self, carried: u64, lost: u64, refused: u64) {
+        let Counts { carried: c, lost: l, refused: r, .. } = &*self.0;
+        // Relaxed: they are counts for people.
+        c.store(carried, Ordering::Relaxed);
+        l.store(lost, Ordering::Relaxed);
+        r.store(refused, Ordering::Relaxed);
+    }
+}
+
+#[derive(Debug)]
+struct Counts {
+    name: String,
+    carried: AtomicU64,
+    lost: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// Those of the process; each keeps its place.
+static ALL: Mutex<Vec<Arc<Counts>>> = Mutex::new(Vec::new());
+
+/// Tells of each, in its place: its name, and what was carried, lost and refused. For ordinary threads.
+pub(crate) fn each(mut tell: impl FnMut(usize, &str, [u64; 3])) {
+    let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    for (place, counts) in all.iter().enumerate() {
+        let values = [&counts.carried, &counts.lost, &counts.refused];
+        tell(place, &counts.name, values.map(|value| value.load(Ordering::Relaxed)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_nobody_has_any_more_keeps_its_place() {
+        let places = || {
+            let mut found = Vec::new();
+            each(|place, name, values| {
+                if name.starts_with("/traffic-test") {
+                    found.push((place, name.to_owned(), values));
+                }
+            });
+            found
+        };
+        let (first, second) = (Traffic::new("/traffic-test"), Traffic::new("/traffic-test-2"));
+        first.set(7, 1, 0);
+        second.set(5, 0, 2);
+        drop(first);
+        let before = places();
+        assert_eq!(before.iter().map(|(.., values)| *values).collect::<Vec<_>>(), [[7, 1, 0], [5, 0, 2]]);
+        let again = Traffic::new("/traffic-test");
+        again.set(1, 0, 0);
+        let other = Traffic::new("/traffic-test-2");
+        let after = places();
+        assert_eq!((after.len(), after[0].0, after[0].2), (3, before[0].0, [1, 0, 0]), "two have one name");
+        drop((again, other, second));
+    }
+}

@@ -31,6 +31,8 @@ const SCHEMA: &str = "from perfetto.protos.perfetto.trace import perfetto_trace_
 pub(super) struct Own {
     punctual: PathBuf,
     recordings: Vec<PathBuf>,
+    /// Those that could not be made.
+    missing: Vec<&'static str>,
 }
 
 impl Own {
@@ -38,7 +40,7 @@ impl Own {
     pub(super) fn record() -> Result<Self> {
         let punctual = build()?;
         let scratch = scratch()?;
-        let mut recordings = Vec::new();
+        let (mut recordings, mut missing) = (Vec::new(), Vec::new());
         for (name, options) in OWN {
             let own = scratch.join(name).with_extension("dat");
             // One of another time would be taken for that of this run.
@@ -50,12 +52,10 @@ impl Own {
             record.arg("--").arg(&punctual).args(LOAD);
             match record.stdin(Stdio::null()).stdout(Stdio::null()).status()?.success() {
                 true => recordings.push(own),
-                false => eprintln!(
-                    "SKIPPED: nothing is recorded here, so only recordings of others are computed once more"
-                ),
+                false => missing.push(name),
             }
         }
-        Ok(Self { punctual, recordings })
+        Ok(Self { punctual, recordings, missing })
     }
 }
 
@@ -80,10 +80,19 @@ pub(super) fn run(place: &Path, own: Own) -> Result {
             wrong.push(recording.display().to_string());
         }
     }
-    match wrong.is_empty() {
-        true => Ok(()),
-        false => Err(format!("jobs of {} are computed otherwise", wrong.join(", ")).into()),
+    if !wrong.is_empty() {
+        return Err(format!("jobs of {} are computed otherwise", wrong.join(", ")).into());
     }
+    // What was checked is right, but it is not what was asked for.
+    if !own.missing.is_empty() {
+        return Err(format!(
+            "the recordings of others are right, but {} could not be recorded here: see above for the reason; \
+             as root, `mount -t tracefs tracefs /sys/kernel/tracing` may be what is missing",
+            own.missing.join(", ")
+        )
+        .into());
+    }
+    Ok(())
 }
 
 /// A Python with Perfetto's schema. None if there is none, which is said loudly.

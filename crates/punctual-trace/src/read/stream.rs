@@ -278,6 +278,48 @@ impl Source for CpuStream {
 mod tests {
     use super::*;
 
+    /// As many bytes of zero, then a compressed block that is cut off.
+    struct CutBlock(usize);
+
+    impl Read for CutBlock {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if self.0 == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let count = self.0.min(buffer.len()).min(1_000);
+            buffer[..count].fill(0);
+            self.0 -= count;
+            Ok(count)
+        }
+    }
+
+    #[test]
+    fn gives_whole_pages_before_the_end_of_a_cut_block() {
+        let layout = PageLayout::usual(4_096);
+        // Each page that was never written is a loss.
+        for (bytes, pages) in [(0, 0), (4_096, 1), (3 * 4_096, 3), (CHUNK + 4_096, CHUNK / 4_096 + 1)] {
+            let read = Box::new(CutBlock(bytes));
+            let input = Input { file: "cut".into(), cpu: 1, read, start: None, length: None, scale: None };
+            let mut stream = CpuStream::new(input, layout, 1);
+            let mut translator = Translator::new(layout.order, &[], &[]);
+            let mut events = Vec::new();
+            let error = loop {
+                let mut batch = Vec::new();
+                match stream.refill(&mut translator, &mut batch) {
+                    Ok(()) => assert!(!batch.is_empty(), "{bytes} B: the end was not said to be too early"),
+                    Err(error) => break error,
+                }
+                events.append(&mut batch);
+            };
+            assert_eq!(events.len(), pages, "{bytes} B");
+            assert!(events.iter().all(|event| event.kind == Kind::Lost { count: 0 }), "{events:?}");
+            assert!(
+                matches!(&error, ReadError::Truncated { offset, .. } if *offset == bytes as u64),
+                "{bytes} B: {error}"
+            );
+        }
+    }
+
     #[test]
     fn scaled_times_stay_in_order() {
         let times = [0, 1, 999, 1 << 40, u64::MAX - 1, u64::MAX];

@@ -4,6 +4,33 @@ use std::time::Duration;
 
 /// Parses a time in seconds.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+    let seconds: f64 = text.parse().map_err(|_| NO_SECONDS.to_owned())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) => Ok(time),
+        Err(_) if seconds < 0.0 => Err("a time before the beginning; write seconds from 0 on".to_owned()),
+        Err(_) if seconds.is_nan() => Err(NO_SECONDS.to_owned()),
+        Err(_) => Err("more seconds than a clock counts".to_owned()),
+    }
+}
+
+const NO_SECONDS: &str = "not a number of seconds; write for instance 2.5";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_why_a_text_is_no_time() {
+        assert_eq!(seconds("2.5"), Ok(Duration::from_millis(2_500)));
+        for (text, why) in [
+            ("x", "not a number"),
+            ("", "not a number"),
+            ("nan", "not a number"),
+            ("-1", "before the beginning"),
+            ("inf", "more seconds"),
+            ("1e300", "more seconds"),
+        ] {
+            assert!(seconds(text).unwrap_err().contains(why), "{text}: {}", seconds(text).unwrap_err());
+        }
+    }
 }

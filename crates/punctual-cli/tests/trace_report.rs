@@ -298,6 +298,16 @@ fn names_fix_for_bad_input() {
         assert!(!err.contains("panicked"), "{err}");
     }
     assert_eq!(fs::read(&good).unwrap(), bytes, "what is read is never written");
+    assert!(!scratch.0.join("a").exists(), "refused outputs leave nothing behind");
+    fs::write(scratch.0.join("old"), "kept").unwrap();
+    let refused =
+        report(&scratch.0, &["good.dat", "--csv", "old", "--json", "a", "--html", "/no/such/place"]);
+    assert_eq!(refused.2, 2, "{}", refused.1);
+    assert_eq!(fs::read_to_string(scratch.0.join("old")).unwrap(), "kept");
+    assert!(!scratch.0.join("a").exists());
+    assert_eq!(report(&scratch.0, &["good.dat", "--csv", "old"]).2, 0);
+    let replaced = fs::read_to_string(scratch.0.join("old")).unwrap();
+    assert!(replaced.len() > 100 && !replaced.contains("kept"), "{replaced}");
     let null = ["good.dat", "--csv", "/dev/null", "--json", "/dev/null", "--perfetto", "/dev/null"];
     assert_eq!(report(&scratch.0, &null).2, 0, "a device is not a file that two outputs would spoil");
     if Path::new("/dev/full").exists() {

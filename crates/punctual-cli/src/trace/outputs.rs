@@ -2,7 +2,7 @@
 //!
 //! An output whose reader has gone away, as under `| head`, is dropped; the others continue.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -37,31 +37,18 @@ pub(crate) struct Outputs {
 type Failed = Option<(PathBuf, io::Error)>;
 
 impl Outputs {
-    /// Opens the files named on the command line, but never one that is in use.
+    /// Opens the files named on the command line, but never one that is in use. If one cannot be had, the others stay as they were.
     pub(crate) fn open(arguments: &Report) -> Result<Self, Failure> {
-        let mut taken = vec![identity(&arguments.trace)];
-        let mut is_printed = false;
-        let mut open = |flag: &str, path: &Option<PathBuf>| -> Result<Option<(PathBuf, Out)>, Failure> {
-            let Some(path) = path else { return Ok(None) };
-            let unusable =
-                |error: &dyn std::fmt::Display| Failure::usage(format!("{flag} {}: {error}", path.display()));
-            let to: Box<dyn Write> = if path == Path::new("-") {
-                if std::mem::replace(&mut is_printed, true) {
-                    return Err(unusable(&"another format already goes to standard output"));
-                }
-                Box::new(io::stdout())
-            } else {
-                if identity(path).is_some_and(|file| taken.contains(&Some(file))) {
-                    return Err(unusable(&"this is the trace or another output; choose another name"));
-                }
-                let file = File::create(path).map_err(|error| unusable(&error))?;
-                taken.push(identity(path));
-                Box::new(file)
-            };
-            Ok(Some((path.clone(), BufWriter::with_capacity(1 << 16, to))))
+        let mut opening = Opening { taken: vec![identity(&arguments.trace)], ..Opening::default() };
+        let outputs = match opening.all(arguments) {
+            Ok(outputs) => outputs,
+            Err(failure) => {
+                opening.created.iter().for_each(|path| drop(fs::remove_file(path)));
+                return Err(failure);
+            }
         };
-        let (csv, json) = (open("--csv", &arguments.csv)?, open("--json", &arguments.json)?);
-        let (perfetto, html) = (open("--perfetto", &arguments.perfetto)?, open("--html", &arguments.html)?);
+        let is_printed = opening.is_printed;
+        let [csv, json, perfetto, html] = outputs;
         let csv = csv.map(|(path, to)| Csv::new(to).map(|csv| (path, csv))).transpose()?;
         let perfetto = perfetto.map(|(path, to)| Perfetto::new(to).map(|to| (path, to))).transpose()?;
         let html = html.map(|(path, to)| (path, (to, Collector::new())));
@@ -173,6 +160,70 @@ impl Outputs {
                     .into())
             }
             None => Ok(written),
+        }
+    }
+}
+
+/// What has been found and made on the way to the open outputs.
+#[derive(Default)]
+struct Opening {
+    /// The trace and the files that were opened.
+    taken: Vec<Option<(u64, u64)>>,
+    /// Files that were not there before.
+    created: Vec<PathBuf>,
+    is_printed: bool,
+}
+
+impl Opening {
+    fn all(&mut self, arguments: &Report) -> Result<[Option<(PathBuf, Out)>; 4], Failure> {
+        let wanted = [
+            ("--csv", &arguments.csv),
+            ("--json", &arguments.json),
+            ("--perfetto", &arguments.perfetto),
+            ("--html", &arguments.html),
+        ];
+        let mut outputs = [None, None, None, None];
+        let mut files = Vec::new();
+        for (output, (flag, path)) in outputs.iter_mut().zip(wanted) {
+            let Some(path) = path else { continue };
+            let unusable =
+                |error: &dyn std::fmt::Display| Failure::usage(format!("{flag} {}: {error}", path.display()));
+            let to: Box<dyn Write> = if path == Path::new("-") {
+                if std::mem::replace(&mut self.is_printed, true) {
+                    return Err(unusable(&"another format already goes to standard output"));
+                }
+                Box::new(io::stdout())
+            } else {
+                let file = self.file(path).map_err(|error| unusable(&error))?;
+                let identity = identity(path);
+                if identity.is_some() && self.taken.contains(&identity) {
+                    return Err(unusable(&"this is the trace or another output; choose another name"));
+                }
+                self.taken.push(identity);
+                if identity.is_some() {
+                    files.push(file.try_clone().map_err(|error| unusable(&error))?);
+                }
+                Box::new(file)
+            };
+            *output = Some((path.clone(), BufWriter::with_capacity(1 << 16, to)));
+        }
+        // Not before all are known to be usable.
+        files.iter().try_for_each(|file| file.set_len(0))?;
+        Ok(outputs)
+    }
+
+    /// Opens a file, with what it has in it.
+    fn file(&mut self, path: &Path) -> io::Result<File> {
+        match File::create_new(path) {
+            Ok(file) => {
+                self.created.push(path.to_owned());
+                Ok(file)
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // Also where a link leads that goes nowhere yet.
+                OpenOptions::new().write(true).create(true).truncate(false).open(path)
+            }
+            Err(error) => Err(error),
         }
     }
 }

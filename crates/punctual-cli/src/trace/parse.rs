@@ -152,7 +152,7 @@ pub(crate) fn microseconds(text: &str) -> Result<u64, String> {
     if ns.is_finite() && (1.0..3e18).contains(&ns) {
         Ok(ns.round() as u64)
     } else {
-        Err(format!("`{text}` µs is not a possible length of a job"))
+        Err(format!("`{text}` µs is not a possible length of time; it takes 0.001 (a nanosecond) at least"))
     }
 }
 

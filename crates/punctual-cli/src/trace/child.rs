@@ -23,14 +23,14 @@ pub(crate) struct HeldChild {
 
 impl HeldChild {
     /// Creates a child that waits until it may become this command, which must not be empty. What that prints goes to
-    /// `output`.
-    pub(crate) fn new(command: &[OsString], output: Stdio) -> Result<Self, String> {
+    /// `output`; what it is to know of where to mark its jobs is `marks`.
+    pub(crate) fn new(command: &[OsString], output: Stdio, marks: &str) -> Result<Self, String> {
         let failed = |error: io::Error| format!("cannot create a process for the command: {error}");
         let (name, arguments) = command.split_first().ok_or("there is no command")?;
         let (mut number, tell) = io::pipe().map_err(failed)?;
         let (wait, go) = io::pipe().map_err(failed)?;
         let mut process = Command::new(name);
-        process.args(arguments).env(MARKS, "1").stdout(output);
+        process.args(arguments).env(MARKS, marks).stdout(output);
         let parents_end = go.as_raw_fd();
         let prepare = move || {
             // SAFETY: this is the child, in which nobody else uses its copy of the parent's descriptor, and which
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn knows_pid_before_command_runs() {
         let line = [OsString::from("sh"), "-c".into(), "kill -TERM $$".into()];
-        let held = HeldChild::new(&line, Stdio::inherit()).unwrap();
+        let held = HeldChild::new(&line, Stdio::inherit(), "1").unwrap();
         let exe = std::fs::read_link(format!("/proc/{}/exe", held.pid())).unwrap();
         assert_eq!(exe, std::env::current_exe().unwrap(), "it is still a copy of this process");
         let mut running = held.go().unwrap();
@@ -156,16 +156,16 @@ mod tests {
 
     #[test]
     fn reports_command_that_cannot_run() {
-        let held = HeldChild::new(&command("/no/such/program"), Stdio::inherit()).unwrap();
+        let held = HeldChild::new(&command("/no/such/program"), Stdio::inherit(), "1").unwrap();
         let error = held.go().err().unwrap();
         assert!(error.contains("/no/such/program: No such file"), "{error}");
-        assert!(HeldChild::new(&[], Stdio::inherit()).is_err());
+        assert!(HeldChild::new(&[], Stdio::inherit(), "1").is_err());
     }
 
     #[test]
     fn ends_held_child_when_recorder_goes_away() {
         let HeldChild { spawning, go, .. } =
-            HeldChild::new(&command("touch /no/such/directory/file"), Stdio::inherit()).unwrap();
+            HeldChild::new(&command("touch /no/such/directory/file"), Stdio::inherit(), "1").unwrap();
         drop(go);
         assert_eq!(spawning.join().unwrap().unwrap_err().raw_os_error(), Some(libc::ECANCELED));
     }

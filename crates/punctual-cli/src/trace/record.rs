@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use punctual_report::format::{format_counted, format_nanos};
-use punctual_trace::record::{self, Config, Filter, RecordError, Recording, Summary};
+use punctual_trace::record::{self, Buffers, Config, Filter, RecordError, Recording, Summary};
 use punctual_trace::write::{WriteError, dat};
 use signal_hook::consts::{SIGKILL, SIGTERM};
 
@@ -42,10 +42,14 @@ impl Source {
         }
     }
 
-    /// Creates the child that waits to become the command, if there is one. What that prints goes to `output`.
-    pub(crate) fn hold(&self, output: Stdio) -> Result<Option<HeldChild>, Failure> {
-        let held = (!self.command.is_empty()).then(|| HeldChild::new(&self.command, output));
-        Ok(held.transpose()?)
+    /// Creates the child that waits to become the command, if there is one, and the buffers for its marks: it has to know where
+    /// they are. What the command prints goes to `output`.
+    pub(crate) fn hold(&self, output: Stdio) -> Result<Option<(HeldChild, Buffers)>, Failure> {
+        if self.command.is_empty() {
+            return Ok(None);
+        }
+        let buffers = Buffers::new().map_err(|error| refused(&error))?;
+        Ok(Some((HeldChild::new(&self.command, output, &buffers.for_apps())?, buffers)))
     }
 }
 
@@ -61,11 +65,15 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
             directory.display()
         )));
     }
-    let held = source.hold(Stdio::inherit())?;
+    let (held, buffers) = source.hold(Stdio::inherit())?.unzip();
     record::drop_real_time_policy(&[]);
     let signals = Signals::listen()?;
     let config = Config { newest: *newest, ..source.config(clock, held.as_ref().map(HeldChild::pid)) };
-    let recording = match Recording::start(config, &directory) {
+    let started = match buffers {
+        Some(buffers) => Recording::start_in(buffers, config, &directory),
+        None => Recording::start(config, &directory),
+    };
+    let recording = match started {
         Ok(recording) => recording,
         Err(error) => {
             // It holds event formats at most.

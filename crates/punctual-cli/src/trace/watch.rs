@@ -64,12 +64,17 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
         return Err(Failure::usage("--every: give a time above 0 s"));
     }
     // A line of ours is an object, and nothing else may come in between.
-    let held = source.hold(if arguments.json { io::stderr().into() } else { Stdio::inherit() })?;
+    let output = if arguments.json { io::stderr().into() } else { Stdio::inherit() };
+    let (held, buffers) = source.hold(output)?.unzip();
     let pid = held.as_ref().map(HeldChild::pid);
     let config = source.config("mono", pid);
     record::drop_real_time_policy(&config.housekeeping_cpus());
     let signals = Signals::listen()?;
-    let live = Live::start(&config).map_err(|error| match &error {
+    let started = match buffers {
+        Some(buffers) => Live::start_in(buffers, &config),
+        None => Live::start(&config),
+    };
+    let live = started.map_err(|error| match &error {
         LiveError::Start(start) => refused(start),
         _ => error.into(),
     })?;

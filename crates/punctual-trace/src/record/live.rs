@@ -32,7 +32,7 @@ use super::error::RecordError;
 use super::reservations::Reservations;
 use super::schedule::Programs;
 use super::setup::{self, Ready};
-use super::tracefs::{Instance, open_pages};
+use super::tracefs::{Buffers, Instance, open_pages};
 use super::{Absent, Config, save};
 use crate::event::{Event, Kind, Tid};
 use crate::jobs::Reservation;
@@ -177,6 +177,15 @@ impl Live {
     ///
     /// The clock is `mono`, by which it is known what is old enough.
     pub fn start(config: &Config) -> Result<Self, LiveError> {
+        Self::ready(config, None)
+    }
+
+    /// The same with buffers that are there already.
+    pub fn start_in(buffers: Buffers, config: &Config) -> Result<Self, LiveError> {
+        Self::ready(config, Some(buffers))
+    }
+
+    fn ready(config: &Config, buffers: Option<Buffers>) -> Result<Self, LiveError> {
         if config.clock != "mono" {
             let (clock, available) = (config.clock.clone(), "mono, if events are to be watched".to_owned());
             return Err(RecordError::Clock { clock, available }.into());
@@ -193,7 +202,7 @@ impl Live {
             absent,
             declared,
             ..
-        } = setup::ready(config)?;
+        } = setup::ready(config, buffers)?;
         let formats: Vec<_> = save::format_files(&tracefs, &systems, calls)
             .into_iter()
             .filter_map(|(system, file)| EventFormat::parse(system, &fs::read(tracefs.join(file)).ok()?).ok())
@@ -212,8 +221,9 @@ impl Live {
             }
         }
         for instance in &instances {
-            instance.write("tracing_on", "1")?;
+            instance.set_on(true)?;
         }
+        instances[0].take_marks();
         let scheduled = schedule.map(Scheduled::start).transpose()?;
         let (page, batch) = (vec![0; layout.size], Vec::new());
         Ok(Self {
@@ -249,7 +259,7 @@ impl Live {
             scheduled.stop();
         }
         for instance in &self.instances {
-            instance.write("tracing_on", "0")?;
+            instance.set_on(false)?;
         }
         self.read(u64::MAX)?;
         self.give(u64::MAX, into);

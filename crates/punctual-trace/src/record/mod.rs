@@ -44,7 +44,7 @@ pub use events::{Absent, Group};
 pub use filter::Filter;
 pub use live::{Live, LiveError};
 pub use reservations::reservation;
-pub use tracefs::remove_leftovers;
+pub use tracefs::{Buffers, remove_leftovers};
 
 use self::drain::Drain;
 use self::save::Saver;
@@ -158,7 +158,12 @@ pub struct Recording {
 impl Recording {
     /// Starts to record into `directory`, which is made if need be.
     pub fn start(config: Config, directory: &Path) -> Result<Self, RecordError> {
-        setup::start(&config, directory)
+        setup::start(&config, None, directory)
+    }
+
+    /// The same with buffers that are there already.
+    pub fn start_in(buffers: Buffers, config: Config, directory: &Path) -> Result<Self, RecordError> {
+        setup::start(&config, Some(buffers), directory)
     }
 
     /// What was asked for and the kernel does not have.
@@ -166,17 +171,9 @@ impl Recording {
         &self.absent
     }
 
-    /// What the variable `PUNCTUAL_TRACE` is to say to Punctual apps, so that they mark their jobs in this recording.
-    ///
-    /// It is `1` where the kernel copies what they write to the buffer that every system has. Elsewhere it is
-    /// the path of this recording's own file, and then the app has to end first: while it has that open, the
-    /// kernel keeps the recording's buffers.
+    /// What the variable `PUNCTUAL_TRACE` is to say to Punctual apps: see [`Buffers::for_apps`].
     pub fn for_apps(&self) -> String {
-        let main = &self.instances[0];
-        match main.read("options/copy_trace_marker") {
-            Ok(value) if value.trim() == "1" => "1".to_owned(),
-            _ => main.path().join("trace_marker_raw").to_string_lossy().into_owned(),
-        }
+        self.instances[0].for_apps()
     }
 
     /// The instances of recorders that had been killed, which are gone now.
@@ -229,7 +226,7 @@ impl Recording {
     pub fn stop(mut self) -> Result<Summary, RecordError> {
         let scheduled = self.schedule.as_mut().map_or(Ok(()), |(drain, _)| drain.finish());
         for instance in &self.instances {
-            instance.write("tracing_on", "0")?;
+            instance.set_on(false)?;
         }
         let reserved = self.reservations.as_mut().map_or(Ok(()), Drain::finish);
         let mut drained = self.drain.finish().and(scheduled).and(reserved);
@@ -270,7 +267,7 @@ impl Drop for Recording {
         self.schedule = None;
         // The last pages are moved until there are no more, which has an end only when nothing is recorded any more.
         for instance in &self.instances {
-            let _ = instance.write("tracing_on", "0");
+            let _ = instance.set_on(false);
         }
     }
 }

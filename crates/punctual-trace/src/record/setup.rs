@@ -11,7 +11,7 @@ use super::filter::Filter;
 use super::reservations::{self, Reservations};
 use super::save::Saver;
 use super::schedule::{self, Programs, store::Store};
-use super::tracefs::{self, Instance};
+use super::tracefs::{self, Buffers, Instance};
 use super::{Config, PREFIXES, Recording};
 use crate::event::Tid;
 use crate::read::Order;
@@ -43,19 +43,15 @@ pub(super) struct Ready {
     pub(super) removed: Vec<String>,
 }
 
-/// Makes the instances and turns the events on in them.
-pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
+/// Makes the instances, unless `buffers` are there, and turns the events on in them.
+pub(super) fn ready(config: &Config, buffers: Option<Buffers>) -> Result<Ready, RecordError> {
     config.filter.check()?;
     let threads = config.filter.threads()?;
-    let tracefs = tracefs::find()?;
-    let removed = tracefs::remove_leftovers_in(&tracefs);
+    let Buffers { tracefs, main, removed } = buffers.map_or_else(Buffers::new, Ok)?;
     let mut absent = Vec::new();
-    let main = Instance::create(&tracefs)?;
     // First, as the kernel says of other CPUs that they are too large a value.
     let cpus = recorded_cpus(&main, config)?;
     prepare(&main, config)?;
-    // Apps write their marks to the buffer that every system has; one of ours takes them.
-    main.prefer("copy_trace_marker", "1");
     let mut systems = vec!["ftrace".to_owned()];
     let mut functions = false;
     let mut followed = Followed(None);
@@ -164,7 +160,11 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
     })
 }
 
-pub(super) fn start(config: &Config, directory: &Path) -> Result<Recording, RecordError> {
+pub(super) fn start(
+    config: &Config,
+    buffers: Option<Buffers>,
+    directory: &Path,
+) -> Result<Recording, RecordError> {
     let Ready {
         tracefs,
         instances,
@@ -177,7 +177,7 @@ pub(super) fn start(config: &Config, directory: &Path) -> Result<Recording, Reco
         absent,
         declared,
         removed,
-    } = ready(config)?;
+    } = ready(config, buffers)?;
     let saver = Saver { tracefs: &tracefs, directory };
     saver.formats(&systems, calls)?;
     saver.write("recorded", declared.as_bytes())?;
@@ -214,8 +214,9 @@ pub(super) fn start(config: &Config, directory: &Path) -> Result<Recording, Reco
         newest: config.newest.then_some((files, page)),
     };
     for instance in &recording.instances {
-        instance.write("tracing_on", "1")?;
+        instance.set_on(true)?;
     }
+    recording.instances[0].take_marks();
     recording.reservations = Some(Drain::repeat(&here, reservations::EVERY, look)?);
     // After the switches begin and before they end: an entry or return without them would contradict what is known.
     if let Some(mut store) = store {
@@ -263,7 +264,7 @@ fn check_needed(present: &[String]) -> Result<(), RecordError> {
 }
 
 fn prepare(instance: &Instance, config: &Config) -> Result<(), RecordError> {
-    instance.write("tracing_on", "0")?;
+    instance.set_on(false)?;
     let clocks = instance.read("trace_clock")?;
     let available: Vec<_> = clocks.split_whitespace().map(|clock| clock.trim_matches(['[', ']'])).collect();
     let usable: Vec<_> = available.iter().copied().filter(|clock| counted(clock).is_none()).collect();

@@ -15,6 +15,9 @@ use super::error::RecordError;
 
 const PREFIX: &str = "punctual-";
 
+/// The option by which an instance takes the marks in the buffer that every system has. Older kernels, as 6.12, have none.
+const COPY: &str = "copy_trace_marker";
+
 /// Where tracefs is mounted, of all places the first that is.
 pub(super) fn find() -> Result<PathBuf, RecordError> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
@@ -81,6 +84,38 @@ pub(super) fn remove_leftovers_in(tracefs: &Path) -> Vec<String> {
     gone.filter(|name| fs::remove_dir(tracefs.join("instances").join(name)).is_ok()).collect()
 }
 
+/// The buffers of a recording that is yet to begin, for those who have to know beforehand where apps mark their jobs.
+#[derive(Debug)]
+pub struct Buffers {
+    pub(super) tracefs: PathBuf,
+    pub(super) main: Instance,
+    /// The instances of recorders that had been killed.
+    pub(super) removed: Vec<String>,
+}
+
+impl Buffers {
+    /// Makes them. Dropped, they are gone.
+    ///
+    /// # Errors
+    /// If there is no tracefs, or it is not for this user.
+    pub fn new() -> Result<Self, RecordError> {
+        let tracefs = find()?;
+        let removed = remove_leftovers_in(&tracefs);
+        let main = Instance::create(&tracefs)?;
+        main.set_on(false)?;
+        Ok(Self { tracefs, main, removed })
+    }
+
+    /// What the variable `PUNCTUAL_TRACE` is to say to Punctual apps, so that they mark their jobs in the recording.
+    ///
+    /// It is `1` where the kernel copies what they write to the buffer that every system has. Elsewhere it is
+    /// the path of this recording's own file, and then the app has to end first: while it has that open, the
+    /// kernel keeps the recording's buffers.
+    pub fn for_apps(&self) -> String {
+        self.main.for_apps()
+    }
+}
+
 /// An instance, which is removed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Instance {
@@ -118,6 +153,28 @@ impl Instance {
         fs::write(&path, value).map_err(|error| RecordError::kernel(&path, "writing", error))
     }
 
+    /// See [`Buffers::for_apps`].
+    pub(super) fn for_apps(&self) -> String {
+        match self.has(&format!("options/{COPY}")) {
+            true => "1".to_owned(),
+            false => self.path.join("trace_marker_raw").to_string_lossy().into_owned(),
+        }
+    }
+
+    /// Begins to record, or ends it.
+    pub(super) fn set_on(&self, on: bool) -> Result<(), RecordError> {
+        if !on {
+            self.prefer(COPY, "0");
+        }
+        self.write("tracing_on", if on { "1" } else { "0" })
+    }
+
+    /// Takes the marks that apps write to the buffer that every system has. Only while this is on: an instance that takes marks and
+    /// records nothing refuses them, and then the kernel hands them to no other recording either.
+    pub(super) fn take_marks(&self) {
+        self.prefer(COPY, "1");
+    }
+
     /// Sets an option that the kernel may not have, or not for instances.
     pub(super) fn prefer(&self, option: &str, value: &str) {
         // A recording without it is poorer, not wrong.
@@ -127,7 +184,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        let _ = self.write("tracing_on", "0");
+        let _ = self.set_on(false);
         // It is busy for a moment after its last file has been closed.
         for _ in 0..20 {
             match fs::remove_dir(&self.path) {

@@ -106,6 +106,17 @@ fn boot(options: &Boot, machine: Machine, mode: Mode, command: Vec<String>) -> R
         job.modules = modules::get(&kernel, &interrupt)?;
         job.load.clone_from(&options.modules);
     }
+    if machine.network {
+        if kernel.network.is_empty() {
+            return Err(format!(
+                "--network: {} has no driver for a network card in {}; `rt`, `stock` and `rt-arm64` have one, unless they were                  fetched by an earlier lab: then delete that directory",
+                kernel.package,
+                kernel.directory().display()
+            )
+            .into());
+        }
+        job.network = true;
+    }
     if let Some(userland) = kernel.arch.userland() {
         userland.get(&interrupt)?;
     }

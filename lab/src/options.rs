@@ -77,6 +77,10 @@ pub(crate) struct Boot {
     #[arg(long = "module", value_name = "NAME PARAMETER=VALUE…", value_parser = Module::parse)]
     pub(crate) modules: Vec<Module>,
 
+    /// Give the machine a network, in which this one is 10.0.2.2
+    #[arg(long)]
+    pub(crate) network: bool,
+
     /// Where to put the files that the command leaves in its working directory [default: target/lab/results]
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
@@ -88,7 +92,7 @@ pub(crate) struct Run {
     pub(crate) boot: Boot,
 
     /// Count time in instructions: with one CPU, two runs are equal to the byte; several CPUs take turns
-    #[arg(long)]
+    #[arg(long, conflicts_with = "network")]
     pub(crate) icount: bool,
 
     /// Run on this machine over ssh instead of in QEMU; only --timeout, --with and --results have an effect then
@@ -108,7 +112,7 @@ impl Boot {
         if append.len() > 1500 {
             return Err("--append: the kernel takes no more than 2048 bytes in all".into());
         }
-        Ok(Machine { cpus: self.cpus, memory: self.memory, counted: false, append })
+        Ok(Machine { cpus: self.cpus, memory: self.memory, counted: false, network: self.network, append })
     }
 }
 
@@ -165,7 +169,7 @@ mod tests {
     fn takes_all_that_follows_the_options_as_the_command() {
         let run = parse("--kernel stock --cpus 2 --memory 256 --timeout 9 -- ls -l --cpus 3").unwrap();
         assert_eq!((run.boot.kernel, run.boot.timeout), (Flavour::Stock, Duration::from_secs(9)));
-        let machine = Machine { cpus: 2, memory: 256, counted: false, append: String::new() };
+        let machine = Machine { cpus: 2, memory: 256, counted: false, network: false, append: String::new() };
         assert_eq!(run.boot.machine().unwrap(), machine);
         assert_eq!(run.command, ["ls", "-l", "--cpus", "3"]);
         assert_eq!(parse("ls -l --cpus 3").unwrap().command, ["ls", "-l", "--cpus", "3"]);
@@ -183,6 +187,8 @@ mod tests {
             ("--speed 3 ls", "'--speed'"),
             ("--with /no/such ls", "no such file"),
             ("--timeout 0 ls", "from 1 to 86400"),
+            // Messages come when the host's time says so.
+            ("--icount --network ls", "cannot be used with"),
         ] {
             let error = parse(line).unwrap_err();
             assert!(error.contains(reason), "{line}: {error}");

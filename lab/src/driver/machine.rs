@@ -19,6 +19,8 @@ pub(crate) struct Machine {
     pub(crate) memory: u32,
     /// Time is counted in instructions and two runs are the same; otherwise it is the host's time.
     pub(crate) counted: bool,
+    /// It has a network, in which this machine is [`HOST`](super::stage::HOST).
+    pub(crate) network: bool,
     /// Further parameters of the kernel.
     pub(crate) append: String,
 }
@@ -61,6 +63,8 @@ impl Machine {
         let mut command = Command::new(setpriv);
         command.args(["--pdeathsig", "KILL"]).arg(qemu);
         command.args(kernel.arch.machine()).args(["-nodefaults", "-display", "none", "-no-reboot"]);
+        // Its threads have names: of a trace of this machine, those that are the guest's CPUs can be told.
+        command.args(["-name", "lab,debug-threads=on"]);
         command.args(["-smp", &self.cpus.to_string(), "-m", &self.memory.to_string()]);
         // One instruction takes 2 ns of the guest's time. It starts at a fixed date, from a fixed seed, and an idle
         // guest does not wait for the host's clock.
@@ -83,6 +87,11 @@ impl Machine {
         command.args(["-fsdev", &format!("local,id=shared,path={shared},security_model=none")]);
         command.args(["-device", "virtio-9p-pci,fsdev=shared,mount_tag=share"]);
         command.args(kernel.arch.devices());
+        if self.network {
+            // QEMU's own, for which nothing has to be set up here. Nobody boots from it, so it needs no firmware.
+            command.args(["-netdev", "user,id=network"]);
+            command.args(["-device", "virtio-net-pci,netdev=network,romfile="]);
+        }
         Ok(command)
     }
 
@@ -150,7 +159,8 @@ mod tests {
 
     #[test]
     fn keeps_the_host_clock_from_counted_machines() {
-        let mut machine = Machine { cpus: 1, memory: 256, counted: true, append: String::new() };
+        let mut machine =
+            Machine { cpus: 1, memory: 256, counted: true, network: false, append: String::new() };
         let arguments = machine.kernel_arguments(Arch::Amd64, Mode::Late);
         assert!(arguments.ends_with("lab=late"), "{arguments}");
         machine.append = "quiet nosmt".to_owned();
@@ -159,7 +169,7 @@ mod tests {
 
     #[test]
     fn gives_no_time_stamp_counter_to_arm() {
-        let machine = Machine { cpus: 1, memory: 256, counted: false, append: String::new() };
+        let machine = Machine { cpus: 1, memory: 256, counted: false, network: false, append: String::new() };
         let arguments = machine.kernel_arguments(Arch::Arm64, Mode::Share);
         assert!(arguments.starts_with("console=ttyAMA0 ") && !arguments.contains("tsc"), "{arguments}");
     }

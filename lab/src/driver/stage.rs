@@ -20,6 +20,10 @@ const INIT: &[u8] = include_bytes!("../../init");
 /// Where programs of the host lie in the guest; the directory is in its `PATH`.
 pub(crate) const PROGRAMS: &str = "/lab/bin";
 
+/// What the guest calls this machine, and itself, in QEMU's own network.
+pub(crate) const HOST: &str = "10.0.2.2";
+const GUEST: &str = "10.0.2.15/24";
+
 /// What runs in the guest, and the files it needs from the host.
 #[derive(Default)]
 pub(crate) struct Job {
@@ -34,6 +38,8 @@ pub(crate) struct Job {
     pub(crate) modules: Vec<(String, PathBuf)>,
     /// Those that are loaded before the command runs.
     pub(crate) load: Vec<Module>,
+    /// The guest has a network.
+    pub(crate) network: bool,
 }
 
 impl Job {
@@ -62,6 +68,11 @@ impl Job {
         let mut script = String::new();
         for (name, value) in &self.environment {
             script += &format!("export {name}={}\n", quoted(value));
+        }
+        if self.network {
+            script += &format!(
+                "ip addr add {GUEST} dev eth0 && ip link set eth0 up && ip route add default via {HOST}\n"
+            );
         }
         if self.command.is_empty() {
             return script;
@@ -113,7 +124,8 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
         Ok(())
     };
     add("bin/busybox", &busybox)?;
-    for module in kernel.modules.iter().chain(&kernel.drivers).chain(&kernel.spare) {
+    let network = if job.network { kernel.network.as_slice() } else { &[] };
+    for module in kernel.modules.iter().chain(&kernel.drivers).chain(&kernel.spare).chain(network) {
         add(&format!("lab/modules/{module}"), &kernel.module(module))?;
     }
     for (name, from) in &job.modules {
@@ -137,8 +149,9 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
     for (list, names) in [("lab/modules.list", &kernel.modules), ("lab/drivers.list", &kernel.drivers)] {
         archive.file(list, names.iter().map(|name| format!("{name}\n")).collect::<String>().as_bytes());
     }
+    let network = network.iter().map(|module| format!("{module}\n"));
     let load = |module: &Module| format!("{}.ko {}\n", module.name, module.parameters);
-    archive.file("lab/load.list", job.load.iter().map(load).collect::<String>().as_bytes());
+    archive.file("lab/load.list", network.chain(job.load.iter().map(load)).collect::<String>().as_bytes());
     archive.file("lab/command", job.script().as_bytes());
     for (name, text) in &job.scripts {
         archive.file(&format!("lab/bin/{name}"), text.as_bytes());

@@ -37,13 +37,18 @@ const DRIVERS: [&str; 2] = ["can_raw", "vcan"];
 /// Those that a case loads if it needs them, for an interrupt can have one driver.
 const SPARE: [&str; 3] = ["uio_pci_generic", "parport_pc", "ppdev"];
 
+/// That of the network card that a guest has if it is asked for.
+const NETWORK: [&str; 1] = ["virtio_net"];
+
 /// The parts of the package that are unpacked: every kernel has files in each.
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 10] = [
     "*/vmlinuz-*",
     "*/kernel/fs/*",
     "*/kernel/net/*",
     "*/kernel/drivers/virtio/*",
     "*/kernel/drivers/net/can/*",
+    "*/kernel/drivers/net/net_failover.ko*",
+    "*/kernel/drivers/net/virtio_net.ko*",
     "*/kernel/drivers/char/*",
     "*/kernel/drivers/parport/*",
     "*/kernel/drivers/uio/*",
@@ -53,6 +58,7 @@ const PARTS: [&str; 8] = [
 const MODULES_LIST: &str = "modules.list";
 const DRIVERS_LIST: &str = "drivers.list";
 const SPARE_LIST: &str = "spare.list";
+const NETWORK_LIST: &str = "network.list";
 
 /// A kernel in the cache.
 pub(crate) struct Kernel {
@@ -67,6 +73,8 @@ pub(crate) struct Kernel {
     pub(crate) drivers: Vec<String>,
     /// The same of those that nobody has loaded yet.
     pub(crate) spare: Vec<String>,
+    /// The same of the network card; none of a kernel that has no driver for it.
+    pub(crate) network: Vec<String>,
 }
 
 impl Kernel {
@@ -93,8 +101,10 @@ impl Kernel {
             Some(list.lines().map(str::to_owned).collect())
         };
         let (modules, drivers, spare) = (list(MODULES_LIST)?, list(DRIVERS_LIST)?, list(SPARE_LIST)?);
+        // A lab without a network kept the others only.
+        let network = list(NETWORK_LIST).unwrap_or_default();
         let package = package.trim().to_owned();
-        Some(Self { directory, arch: flavour.arch(), package, modules, drivers, spare })
+        Some(Self { directory, arch: flavour.arch(), package, modules, drivers, spare, network })
     }
 
     /// The kernel of `flavour`, downloaded or built if the cache does not have it.
@@ -263,8 +273,12 @@ fn prepare(deb: &Path, work: &Path, ready: &Path, interrupt: &Interrupt) -> Resu
         }
     }
 
-    for (names, file) in [(MODULES.as_slice(), MODULES_LIST), (&DRIVERS, DRIVERS_LIST), (&SPARE, SPARE_LIST)]
-    {
+    for (names, file) in [
+        (MODULES.as_slice(), MODULES_LIST),
+        (&DRIVERS, DRIVERS_LIST),
+        (&SPARE, SPARE_LIST),
+        (&NETWORK, NETWORK_LIST),
+    ] {
         let mut list = Vec::new();
         for module in names {
             add_module(module, &files, ready, &mut list, interrupt)?;

@@ -246,6 +246,7 @@ impl Suite<'_> {
             cpus: on.cpus(),
             memory: MEMORY,
             counted: on.counted(),
+            network: false,
             append: on.append().to_owned(),
         };
         let mode = if machine.counted { Mode::Late } else { Mode::Share };

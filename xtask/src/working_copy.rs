@@ -106,6 +106,8 @@ impl WorkingCopy {
         if !copy.root.join("Cargo.lock").exists() {
             fs::copy(cargo::root().join("Cargo.lock"), copy.root.join("Cargo.lock"))?;
         }
+        // Tests hold what is written to the schemas there.
+        mirror(&cargo::root().join("docs"), &copy.root.join("docs"))?;
         for member in &members {
             let (from, to) = (directory(&metadata, member)?, copy.package(member));
             let manifest = slim(&from)?;

@@ -1,10 +1,12 @@
 //! `cargo xtask traces`: reads recordings that other people made, and compares how many events there are of each kind with what
 //! `trace-cmd report` prints, each event of traces of LTTng with what `babeltrace2` prints, files of perf with what is known to be in
-//! them, and each job, table and figure with what a script makes of the text of `trace-cmd`.
+//! them, and each job, table and figure with what a script makes of the text of `trace-cmd`. A guest of the lab is recorded beside
+//! this machine, and the merged recording checked against who ran when.
 //!
 //! The recordings stay where they were published; each is fetched once, or is in a directory that the user names, and is what its
 //! hash says. If one cannot be had, the others are read all the same, and the chore fails in the end and names it.
 
+mod guest;
 mod recompute;
 mod seeds;
 
@@ -38,6 +40,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
 
+    /// Only record a guest of the lab beside this machine, as root, and check the merged recording
+    #[arg(long, conflicts_with_all = ["directory", "seeds", "seed"])]
+    guest: bool,
+
     /// Instead, put bugs into the code one by one, and check that a test catches each; as root, or nothing is recorded
     #[arg(long)]
     seeds: bool,
@@ -47,7 +53,7 @@ pub(crate) struct Options {
     seed: Vec<String>,
 }
 
-pub(crate) fn run(Options { directory, seeds, seed }: &Options) -> Result {
+pub(crate) fn run(Options { directory, guest, seeds, seed }: &Options) -> Result {
     if *seeds || !seed.is_empty() {
         return seeds::run(seed);
     }
@@ -55,6 +61,9 @@ pub(crate) fn run(Options { directory, seeds, seed }: &Options) -> Result {
         if Command::new(program).arg("--version").output().is_err() {
             return Err(format!("{program} is not installed; on Debian, `apt-get install {program}`").into());
         }
+    }
+    if *guest {
+        return guest::run(&recompute::build()?);
     }
     let (place, missing) = match directory {
         Some(directory) => look_up_all(directory)?,
@@ -80,7 +89,8 @@ pub(crate) fn run(Options { directory, seeds, seed }: &Options) -> Result {
         "--nocapture",
     ]);
     succeed(test.env(PLACE, &place))?;
-    recompute::run(&place, own)?;
+    recompute::run(&place, &own)?;
+    guest::run(own.punctual())?;
     match missing.len() {
         0 => Ok(()),
         // What was checked is right, but it is not what was asked for.

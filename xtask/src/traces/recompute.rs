@@ -57,6 +57,10 @@ impl Own {
         }
         Ok(Self { punctual, recordings, missing })
     }
+
+    pub(super) fn punctual(&self) -> &Path {
+        &self.punctual
+    }
 }
 
 fn scratch() -> Result<PathBuf> {
@@ -66,13 +70,13 @@ fn scratch() -> Result<PathBuf> {
 }
 
 /// Computes the jobs of all recordings in the directory once more, and those of our own.
-pub(super) fn run(place: &Path, own: Own) -> Result {
+pub(super) fn run(place: &Path, own: &Own) -> Result {
     let scratch = scratch()?;
     let mut recordings: Vec<PathBuf> =
         fs::read_dir(place)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
     recordings.retain(|path| path.extension() == Some(OsStr::new("dat")));
     recordings.sort();
-    recordings.extend(own.recordings);
+    recordings.extend(own.recordings.iter().cloned());
     let python = python();
     let mut wrong = Vec::new();
     for recording in &recordings {
@@ -119,7 +123,7 @@ fn python() -> Option<PathBuf> {
     None
 }
 
-fn build() -> Result<PathBuf> {
+pub(super) fn build() -> Result<PathBuf> {
     let mut command = cargo::command();
     let built =
         cargo::build(command.args(["build", "--release", "--package", "punctual-cli", "--features", "bpf"]))?;

@@ -13,7 +13,7 @@ use punctual_report::format::{format_part, format_significant};
 use punctual_report::table::{Cell, Column, Table};
 use punctual_report::text::wrapped;
 
-pub(super) const WIDTH: usize = 100;
+use crate::trace::text::{fitted, width};
 
 /// Everything that is printed; `contradictions` are what speaks against the bounds.
 pub(super) fn report(
@@ -23,17 +23,17 @@ pub(super) fn report(
     all: bool,
     contradictions: Vec<String>,
 ) -> String {
-    let mut out = bounds(system, analysis).to_string();
-    out += &wrapped("", &legend(system), 0, WIDTH);
+    let mut out = fitted(&bounds(system, analysis));
+    out += &wrapped("", &legend(system), 0, width());
     if !margins.tasks.is_empty() {
-        let _ = write!(out, "\n{}", limits(system, margins));
+        let _ = write!(out, "\n{}", fitted(&limits(system, margins)));
     }
-    let _ = write!(out, "\n{}", wrapped("", &verdict(system, analysis, margins.all), 0, WIDTH));
+    let _ = write!(out, "\n{}", wrapped("", &verdict(system, analysis, margins.all), 0, width()));
     let explained =
         if all { (0..system.tasks.len()).collect() } else { Vec::from_iter(tightest(system, analysis)) };
     out += &explanations(system, analysis, explained);
     if !system.chains.is_empty() {
-        let _ = write!(out, "\n{}", chains(system, analysis));
+        let _ = write!(out, "\n{}", fitted(&chains(system, analysis)));
     }
     out + &reservations(system, contradictions)
 }
@@ -44,7 +44,7 @@ pub(super) fn explanations(system: &System, analysis: &Analysis, tasks: Vec<usiz
     for at in tasks {
         out.push('\n');
         for sentence in explain(system, analysis, at) {
-            out += &wrapped("  ", &sentence, 4, WIDTH);
+            out += &wrapped("  ", &sentence, 4, width());
         }
     }
     out
@@ -54,12 +54,12 @@ pub(super) fn explanations(system: &System, analysis: &Analysis, tasks: Vec<usiz
 pub(super) fn reservations(system: &System, contradictions: Vec<String>) -> String {
     let mut out = String::new();
     for sentence in contradictions {
-        let _ = write!(out, "\n{}", wrapped("", &sentence, 0, WIDTH));
+        let _ = write!(out, "\n{}", wrapped("", &sentence, 0, width()));
     }
     if !system.assumptions.is_empty() {
         out += "\nAssumed, since it is not known:\n";
         for assumption in &system.assumptions {
-            out += &wrapped("  ", assumption, 4, WIDTH);
+            out += &wrapped("  ", assumption, 4, width());
         }
     }
     out
@@ -100,7 +100,7 @@ pub(super) fn bounds_of(system: &System, analysis: &Analysis, count: usize) -> T
     if has_released {
         columns.push(Column::micros("−A"));
     }
-    columns.extend([Column::left(""), Column::micros("bound")]);
+    columns.extend([Column::left("").opens(), Column::micros("bound")]);
     // A profiled run is compared with its own bounds, since what profiling takes is no part of the app.
     let is_profiled = system.of_profiled_run().is_some();
     if is_profiled {

@@ -21,8 +21,17 @@ const WIDTH: usize = 100;
 
 /// The width of the output.
 pub(crate) fn width() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stdout());
-    size.map_or(WIDTH, |size| usize::from(size.ws_col).clamp(60, 120))
+    of_terminal().unwrap_or(WIDTH)
+}
+
+/// A table as wide as it is, unless that is more than the terminal.
+pub(crate) fn fitted(table: &Table) -> String {
+    table.within(of_terminal().unwrap_or(usize::MAX))
+}
+
+fn of_terminal() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then(|| usize::from(size.ws_col).clamp(60, 120))
 }
 
 /// All tasks: a line for each, then each with its table and its `worst` jobs.

@@ -42,11 +42,13 @@ pub struct Column {
     align: Align,
     width: usize,
     most: usize,
+    opens: bool,
+    names: bool,
 }
 
 impl Column {
     fn new(head: impl Into<String>, align: Align) -> Self {
-        Self { head: head.into(), group: "", align, width: 0, most: usize::MAX }
+        Self { head: head.into(), group: "", align, width: 0, most: usize::MAX, opens: false, names: false }
     }
 
     /// Words.
@@ -80,6 +82,20 @@ impl Column {
     #[must_use]
     pub fn at_least(mut self, width: usize) -> Self {
         self.width = width;
+        self
+    }
+
+    /// The first of a table of its own, where there is no room for the whole: see [`Table::within`].
+    #[must_use]
+    pub fn opens(mut self) -> Self {
+        self.opens = true;
+        self
+    }
+
+    /// With those before it, names the row, as the first column does: see [`Table::within`].
+    #[must_use]
+    pub fn names(mut self) -> Self {
+        self.names = true;
         self
     }
 
@@ -295,6 +311,46 @@ impl Table {
         self.line(&heads.collect::<Vec<_>>())
     }
 
+    /// As text no wider than this, unless a column is that has the names before it. What has no room follows in tables of their own, each of
+    /// which repeats the columns that name the rows. A column without a head stays before the one that it belongs to.
+    #[must_use]
+    pub fn within(&self, width: usize) -> String {
+        let widths = self.widths();
+        let wide =
+            |columns: &[usize]| self.indent + columns.iter().map(|&at| widths[at] + 2).sum::<usize>() - 2;
+        let is_plain = |row: &Row| row.kind == Kind::Cells && row.cells.iter().all(|cell| cell.span == 1);
+        let all: Vec<usize> = (0..self.columns.len()).collect();
+        if wide(&all) <= width || !self.rows.iter().all(is_plain) {
+            return self.to_string();
+        }
+        let names = 1 + self.columns[1..].iter().take_while(|column| column.names).count();
+        let (names, mut rest) = all.split_at(names);
+        let mut parts: Vec<Vec<usize>> = vec![names.to_vec()];
+        while let Some(headed) = rest.iter().position(|&at| !self.columns[at].head().is_empty()) {
+            let (next, after) = rest.split_at(headed + 1);
+            rest = after;
+            let part = parts.last_mut().expect("there is one");
+            let opens = self.columns[next[0]].opens;
+            if part.len() > names.len() && (opens || wide(&[part, next].concat()) > width) {
+                parts.push([names, next].concat());
+            } else {
+                part.extend(next);
+            }
+        }
+        let texts: Vec<String> = parts.iter().map(|part| self.part(part).to_string()).collect();
+        texts.join("\n")
+    }
+
+    /// The table with these columns only.
+    fn part(&self, columns: &[usize]) -> Self {
+        let cells = |row: &Row| columns.iter().filter_map(|&at| row.cells.get(at).cloned()).collect();
+        let rows = self.rows.iter().map(|row| Row { cells: cells(row), ..row.clone() });
+        // What only continues another column has nothing here.
+        let rows = rows.filter(|row| row.cells.iter().any(|cell| !cell.text.is_empty()));
+        let columns = columns.iter().map(|&at| self.columns[at].clone()).collect();
+        Self { columns, rows: rows.collect(), ..*self }
+    }
+
     /// The width of each column, in characters.
     fn widths(&self) -> Vec<usize> {
         let mut widths: Vec<usize> =
@@ -414,6 +470,31 @@ mod tests {
         ];
         assert_eq!(table.to_string().lines().collect::<Vec<_>>(), expected);
         assert_eq!(table.head() + &table.body(), table.to_string());
+    }
+
+    #[test]
+    fn continues_below_what_has_no_room() {
+        let mut table = Table::new([
+            Column::left("task"),
+            Column::right("J"),
+            Column::right("C"),
+            Column::left("").opens(),
+            Column::right("bound"),
+            Column::right("seen"),
+        ]);
+        table.row(["a", "1", "20", "≤", "21", "3"].map(Cell::new));
+        assert_eq!(table.within(27), table.to_string());
+        let two = "task  J   C\na     1  20\n\ntask     bound  seen\na     ≤     21     3\n";
+        assert_eq!(table.within(26), two);
+        let three = "task  J   C\na     1  20\n\ntask     bound\na     ≤     21\n\ntask  seen\na        3\n";
+        assert_eq!(table.within(14), three);
+        assert!(table.within(1).starts_with("task  J\na     1\n\ntask   C\n"));
+        table.columns[1].names = true;
+        let named = "task  J   C\na     1  20\n\ntask  J     bound  seen\na     1  ≤     21     3\n";
+        assert_eq!(table.within(26), named);
+        // Words across columns are not torn apart.
+        table.heading("b");
+        assert_eq!(table.within(20), table.to_string());
     }
 
     #[test]

@@ -12,9 +12,10 @@ use punctual_report::table::{Cell, Column, Table};
 use punctual_report::text::wrapped;
 use punctual_trace::priority::Priority;
 
-use super::super::text::{LEGEND, WIDTH, bounds_of, explanations, limits, reservations, verdict};
+use super::super::text::{LEGEND, bounds_of, explanations, limits, reservations, verdict};
 use super::infer::{Fit, Result, Wait, contradictions};
 use super::observe::MAX_CALLS;
+use crate::trace::text::{fitted, width};
 
 /// The number of releases and jobs that the tables show beside two of them and one.
 const MANY: usize = 8;
@@ -26,10 +27,10 @@ pub(super) fn report(result: &Result, all: bool) -> String {
     let Result { inferred, analysis, margins, .. } = result;
     let system = &inferred.system;
     let count = inferred.threads.len();
-    let mut out = format!("{}\n{}", result.head, threads(result));
-    out += &wrapped("", THREADS, 0, WIDTH);
+    let mut out = format!("{}\n{}", result.head, fitted(&threads(result)));
+    out += &wrapped("", THREADS, 0, width());
     if !result.handlers.is_empty() {
-        let _ = write!(out, "\n{}", handlers(result));
+        let _ = write!(out, "\n{}", fitted(&handlers(result)));
     }
     let sentences = readings(&result.threads).chain(waits(&result.waits));
     let sentences: Vec<String> = sentences.collect();
@@ -37,45 +38,45 @@ pub(super) fn report(result: &Result, all: bool) -> String {
         out.push('\n');
     }
     for sentence in sentences {
-        out += &wrapped("", &sentence, 2, WIDTH);
+        out += &wrapped("", &sentence, 2, width());
     }
     if !result.fits.is_empty() {
-        let _ = write!(out, "\n{}", fits(result));
-        out += &wrapped("", FITS, 0, WIDTH);
+        let _ = write!(out, "\n{}", fitted(&fits(result)));
+        out += &wrapped("", FITS, 0, width());
         for (thread, fit) in result.threads.iter().zip(&result.fits) {
             if let Some(why) = refusal(fit) {
                 out += &wrapped(
                     "",
                     &format!("No fit for `{}`: {why}. Its C stays the longest that was seen.", thread.name),
                     2,
-                    WIDTH,
+                    width(),
                 );
             }
         }
     }
     if !system.tasks.is_empty() {
-        let _ = write!(out, "\n{}", bounds_of(system, analysis, count));
-        out += &wrapped("", LEGEND, 0, WIDTH);
+        let _ = write!(out, "\n{}", fitted(&bounds_of(system, analysis, count)));
+        out += &wrapped("", LEGEND, 0, width());
         if system.tasks.len() > count {
-            out += &wrapped("", LONG, 0, WIDTH);
+            out += &wrapped("", LONG, 0, width());
         }
     }
     if !margins.tasks.is_empty() {
-        let _ = write!(out, "\n{}", limits(system, margins));
+        let _ = write!(out, "\n{}", fitted(&limits(system, margins)));
     }
     for (_, why) in &inferred.unbounded {
-        let _ = write!(out, "\n{}", wrapped("", why, 2, WIDTH));
+        let _ = write!(out, "\n{}", wrapped("", why, 2, width()));
     }
     let has_deadline = system.tasks.iter().any(|task| task.deadline.is_some());
     out.push('\n');
     out += &if has_deadline {
-        wrapped("", &verdict(system, analysis, margins.all), 0, WIDTH)
+        wrapped("", &verdict(system, analysis, margins.all), 0, width())
     } else {
         wrapped(
             "",
             "A recording does not say when threads have to have ended: give --deadline NAME=US.",
             0,
-            WIDTH,
+            width(),
         )
     };
     // Without deadlines none is the tightest: the one that is displaced most tells most.
@@ -215,7 +216,7 @@ pub(super) fn priority(thread: &InferredThread) -> String {
 fn handlers(result: &Result) -> Table {
     let mut table = Table::new([
         Column::left("interrupt"),
-        Column::right("CPU"),
+        Column::right("CPU").names(),
         Column::right("times"),
         Column::micros("δ⁻(2)"),
         Column::micros("δ⁻(8)"),

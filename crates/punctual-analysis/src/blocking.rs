@@ -87,6 +87,9 @@ impl Spinning {
 
     /// Of all requests of a job.
     pub(crate) fn of_job(&self, system: &System, task: usize) -> Nanos {
+        if self.groups == 0 {
+            return 0;
+        }
         let task = &system.tasks[task];
         let spins = task
             .sections

@@ -1,5 +1,7 @@
 //! Demand of several sources, and the least time at which it has been supplied.
 
+use std::num::NonZeroU64;
+
 use crate::arrival::Stream;
 use crate::bound::{Interference, NoBound, Who, Work};
 use crate::fraction::Fraction;
@@ -60,6 +62,7 @@ impl Source {
     }
 
     /// What `jobs` of it contribute to a bound.
+    #[inline]
     pub(crate) fn term(&self, who: Who, jobs: u64, overhead: Nanos) -> Interference {
         Interference {
             who,
@@ -68,6 +71,61 @@ impl Source {
                 execution: jobs.saturating_mul(self.execution),
                 overhead: jobs.saturating_mul(overhead),
             },
+        }
+    }
+}
+
+/// What matters of a source above a task, if its releases are sporadic and nothing is known of its offset.
+///
+/// Fixed points take their time where these are summed up, so they lie close together, and what could overflow is looked at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slim {
+    window: NonZeroU64,
+    jitter: Nanos,
+    cost: Nanos,
+}
+
+/// No slim source has a longer J or cost, nor have all together, and no longer time is looked at. Sums of J and a time, and of what as many
+/// jobs take as such a time has nanoseconds, can be expressed.
+const SLIM: Nanos = 1 << 62;
+
+impl Slim {
+    fn of(source: &Source) -> Option<Self> {
+        let (jitter, cost) = (source.all.jitter(), source.cost());
+        let is = source.all.is_sporadic() && source.offset.is_none() && jitter <= SLIM;
+        let window = NonZeroU64::new(source.all.window()).filter(|_| is)?;
+        Some(Self { window, jitter, cost })
+    }
+
+    /// Of the first of these sources, one list after the other, as far as all are so.
+    pub(crate) fn of_first(sources: &[Source], more: &[Source]) -> Vec<Self> {
+        let mut slim = Vec::with_capacity(sources.len() + more.len());
+        let mut costs: Nanos = 0;
+        for source in sources.iter().chain(more).map_while(Self::of) {
+            costs = costs.saturating_add(source.cost);
+            if costs > SLIM {
+                break;
+            }
+            slim.push(source);
+        }
+        slim
+    }
+
+    /// [`Stream::before`] of its releases, within a time from 1 to [`SLIM`].
+    #[inline]
+    fn jobs(&self, length: Nanos) -> u64 {
+        let last = length + self.jitter - 1;
+        // Dividing takes longer than all the rest, and within the first window there is nothing to divide.
+        if last < self.window.get() { 1 } else { last / self.window + 1 }
+    }
+
+    /// [`Stream::before`] of its releases.
+    #[inline]
+    pub(crate) fn before(&self, length: Nanos) -> Option<u64> {
+        match length {
+            0 => Some(0),
+            1..=SLIM => Some(self.jobs(length)),
+            _ => None,
         }
     }
 }
@@ -132,6 +190,17 @@ pub(crate) fn demand(base: Nanos, sources: Sources<'_>, length: Nanos) -> Option
     Some(demand)
 }
 
+/// The same of slim sources, after the start of the window.
+#[inline]
+fn demand_of_slim(base: Nanos, sources: &[Slim], length: Nanos) -> Option<Nanos> {
+    if length > SLIM {
+        return None;
+    }
+    let jobs = |source: &Slim| u128::from(source.jobs(length)) * u128::from(source.cost);
+    let demand = sources.iter().map(jobs).fold(u128::from(base), |sum, time| sum + time);
+    u64::try_from(demand).ok()
+}
+
 /// The least instant, from `from` on, at which `base` and all that was released before have been supplied.
 ///
 /// `from` is not later than it. If it is after `most`, any instant between them may be returned.
@@ -143,10 +212,33 @@ pub(crate) fn finish(
     most: Nanos,
     steps: &mut Steps,
 ) -> Result<Nanos, NoBound> {
+    finish_by(supply, |time| demand(base, sources, time), from, most, steps)
+}
+
+/// [`finish`] of slim sources.
+pub(crate) fn finish_slim(
+    supply: Supply,
+    base: Nanos,
+    sources: &[Slim],
+    from: Nanos,
+    most: Nanos,
+    steps: &mut Steps,
+) -> Result<Nanos, NoBound> {
+    finish_by(supply, |time| demand_of_slim(base, sources, time), from, most, steps)
+}
+
+#[inline]
+fn finish_by(
+    supply: Supply,
+    demand: impl Fn(Nanos) -> Option<Nanos>,
+    from: Nanos,
+    most: Nanos,
+    steps: &mut Steps,
+) -> Result<Nanos, NoBound> {
     let mut time = from.max(1);
     loop {
         steps.take()?;
-        let needed = demand(base, sources, time).and_then(|demand| supply.time_for(demand));
+        let needed = demand(time).and_then(|demand| supply.time_for(demand));
         let needed = needed.ok_or(NoBound::TooLong)?;
         if needed <= time || needed > most {
             return Ok(needed);
@@ -185,4 +277,47 @@ pub(crate) fn utilisation<'a>(
 ) -> Fraction {
     let shares = sources.into_iter().map(|source| source.all.rate().times(cost(source)));
     shares.fold(Fraction::ZERO, Fraction::plus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(window: Nanos, jitter: Nanos, execution: Nanos) -> Source {
+        let all = Stream::sporadic(window).with_jitter(jitter);
+        let (own, rate) = (all.clone(), all.rate_estimate());
+        Source { who: Who::Interrupt(0), all, own, rate, offset: None, execution, dispatch: 0, preempting: 1 }
+    }
+
+    #[test]
+    fn slim_sources_are_what_they_are_made_of() {
+        let sources = [source(10, 0, 2), source(7, 23, 0), source(1_000_000_007, 5, 3_000_000_000)];
+        let slim = Slim::of_first(&sources[..1], &sources[1..]);
+        assert_eq!(slim.len(), 3);
+        for length in (0..200).chain([1 << 31, 10_u64.pow(15), SLIM]) {
+            for (source, slim) in sources.iter().zip(&slim) {
+                assert_eq!(slim.before(length), source.all.before(length), "{source:?} {length}");
+            }
+            if length > 0 {
+                let all = demand(5, [&sources, &[], &[]], length);
+                assert_eq!(demand_of_slim(5, &slim, length), all, "{length}");
+            }
+        }
+        assert_eq!(demand_of_slim(5, &slim, SLIM + 1), None);
+    }
+
+    /// What does not fit, and whatever comes after it, is looked at one by one.
+    #[test]
+    fn only_what_cannot_overflow_is_slim() {
+        let plain = || source(10, 0, 2);
+        let of = |other: Source| Slim::of_first(&[plain(), other], &[plain()]).len();
+        assert_eq!(of(plain()), 3);
+        assert_eq!(of(source(10, SLIM + 1, 2)), 1);
+        assert_eq!((of(source(10, 0, SLIM - 4)), of(source(10, 0, SLIM - 3))), (2, 1));
+        assert_eq!(of(Source { offset: Some(3), ..plain() }), 1);
+        assert_eq!(of(Source { all: Stream::bursts(2, 0, 10), ..plain() }), 1);
+        // As many jobs as there can be, each as long as it can be.
+        let most = Slim::of_first(&[source(1, SLIM, SLIM - 1)], &[]);
+        assert_eq!((most.len(), demand_of_slim(Nanos::MAX, &most, SLIM)), (1, None));
+    }
 }

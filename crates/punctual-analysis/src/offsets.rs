@@ -154,7 +154,8 @@ impl<'a> Analysis<'a> {
     /// `None` if no two tasks that matter are in one transaction, or if it is not known when the task itself is released.
     fn new(contest: &'a Contest<'a>) -> Option<Self> {
         let has_offset = |source: &Source| source.offset.is_some();
-        if !contest.above.into_iter().chain([contest.level]).flatten().any(has_offset) {
+        let is_any_above = || contest.slim.is_none() && contest.above.into_iter().flatten().any(has_offset);
+        if !contest.level.iter().any(has_offset) && !is_any_above() {
             return None;
         }
         let mut own = contest.level.iter().filter(|source| contest.is_own(source));

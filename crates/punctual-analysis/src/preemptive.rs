@@ -22,7 +22,7 @@
 //! Fixed-Priority Scheduling with Arbitrary Deadlines", IEEE Transactions on Computers 58(2), 2009*, a little coarser here.
 
 use crate::bound::{Blocking, Bound, Exactness, Interference, NoBound, Who, Work};
-use crate::demand::{self, Share, Source, Sources, Steps};
+use crate::demand::{self, Share, Slim, Source, Sources, Steps};
 use crate::supply::Supply;
 use crate::time::Nanos;
 
@@ -40,8 +40,12 @@ pub(crate) struct Contest<'a> {
     /// Whose jobs run in the order of their release, the task's own among them.
     pub(crate) level: &'a [Source],
     pub(crate) above: Sources<'a>,
+    /// The same in few words, if that is all there is to it.
+    pub(crate) slim: Option<&'a [Slim]>,
     /// What `above` takes.
     pub(crate) share: Share,
+    /// That the first job of the window ends no sooner is known.
+    pub(crate) ends_after: Nanos,
     /// How much later than its caller became ready it is spawned at least, if that is all that counts here of its release.
     pub(crate) spawned_after: Nanos,
     /// Sources among those above all of whose jobs in the window are over when the task is spawned.
@@ -62,12 +66,47 @@ struct Candidate {
     finish: Nanos,
     /// When it started, if it then ran to its end.
     started: Option<Nanos>,
+    /// When the first job of the window ends, if the task is alone at its level.
+    first: Option<Nanos>,
+}
+
+/// The end of a task's first job in its busy window, and its blocking.
+///
+/// The first job of the task below, `C` after its own blocking `B`, is displaced by at least as much as that job, and by at least one job
+/// of its task, whose own cost is no longer than what it displaces by. So it ends no sooner than that job, and if `B + C` is more than the
+/// blocking here, so much later.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Before {
+    end: Nanos,
+    blocking: Nanos,
+    /// How many sources are above the task below it.
+    above: usize,
 }
 
 impl Contest<'_> {
-    /// The bound.
-    pub(crate) fn bound(&self, exactness: Exactness) -> Result<Bound, NoBound> {
-        Ok(Bound { exactness, ..self.terms(self.worst(None)?) })
+    /// The bound, and what it says of the task below.
+    pub(crate) fn bound(&self, exactness: Exactness) -> Result<(Bound, Option<Before>), NoBound> {
+        let worst = self.worst(None)?;
+        let before = self.slim.zip(worst.first).map(|(slim, end)| Before {
+            end,
+            blocking: self.blocking_time(),
+            above: slim.len() + 1,
+        });
+        Ok((self.terms(worst, exactness), before))
+    }
+
+    /// When its first job ends at the earliest, by what is known of the task before it.
+    pub(crate) fn least_end(&self, before: Before) -> Nanos {
+        let ([own], Some(slim)) = (self.level, self.slim) else { return 0 };
+        let base = self.blocking_time().saturating_add(own.peer_cost());
+        match base.checked_sub(before.blocking) {
+            Some(more) if slim.len() == before.above => before.end.saturating_add(more),
+            _ => 0,
+        }
+    }
+
+    fn blocking_time(&self) -> Nanos {
+        self.blocking.map_or(0, |blocking| blocking.time)
     }
 
     /// Whether every job responds within `limit`.
@@ -84,8 +123,7 @@ impl Contest<'_> {
             return Ok(None);
         }
         let cost = own.peer_cost().saturating_add(self.suspension);
-        let (blocking, on_time) =
-            (self.blocking.map_or(0, |blocking| blocking.time), own.all.without_jitter());
+        let (blocking, on_time) = (self.blocking_time(), own.all.without_jitter());
         let (mut latest, mut window) = (0, 0);
         let mut steps = Steps::new();
         for jobs in 1_u64.. {
@@ -150,7 +188,7 @@ impl Contest<'_> {
 
     /// Demand of the level that runs before or as the job, without earlier jobs of its own task.
     fn peers(&self, ready: Nanos) -> Option<Nanos> {
-        let mut demand = self.blocking.map_or(0, |blocking| blocking.time);
+        let mut demand = self.blocking_time();
         for source in self.level.iter().filter(|source| !self.is_own(source)) {
             demand = demand.checked_add(source.all.until(ready)?.checked_mul(source.peer_cost())?)?;
         }
@@ -206,7 +244,8 @@ impl Contest<'_> {
                     .map_or(Nanos::MAX, |limit| limit.saturating_add(released).saturating_sub(self.jitter));
                 let from = least.map_or(end, |(more, left)| end.max(((base as f64 + more) / left) as Nanos));
                 end = demand::finish(self.supply, base, self.above, from, most, &mut steps)?;
-                let mut candidate = Candidate { ready, jobs, released, finish: end, started: None };
+                let mut candidate =
+                    Candidate { ready, jobs, released, finish: end, started: None, first: None };
                 if self.runs_to_end {
                     let from = if jobs == late { started } else { 0 };
                     let start =
@@ -240,20 +279,29 @@ impl Contest<'_> {
     /// `(q − 1) T`, and no other of the level matters.
     fn worst_alone(&self, own: &Source, limit: Option<Nanos>) -> Result<Candidate, NoBound> {
         let (cost, period) = (own.peer_cost().saturating_add(self.suspension), own.all.window());
-        let mut base = self.blocking.map_or(0, |blocking| blocking.time);
+        let mut base = self.blocking_time();
         let least = self.least_estimate();
         let mut steps = Steps::new();
-        let (mut ready, mut end) = (0_u64, 0);
+        let (mut ready, mut end): (Nanos, Nanos) = (0, self.ends_after.saturating_sub(cost));
         let mut worst: Option<Candidate> = None;
+        let mut first = None;
         for jobs in 1.. {
             base = base.checked_add(cost).ok_or(NoBound::TooLong)?;
             let released = ready.checked_add(self.spawned_after).ok_or(NoBound::TooLong)?;
             let most = limit
                 .filter(|_| self.over.is_empty())
                 .map_or(Nanos::MAX, |limit| limit.saturating_add(released).saturating_sub(self.jitter));
-            let from = least.map_or(end, |(more, left)| end.max(((base as f64 + more) / left) as Nanos));
-            end = demand::finish(self.supply, base, self.above, from, most, &mut steps)?;
-            let candidate = Candidate { ready, jobs, released, finish: end, started: None };
+            // It ends no sooner than after the job before, all of which goes first.
+            let after_last = end.saturating_add(cost);
+            let from = least
+                .map_or(after_last, |(more, left)| after_last.max(((base as f64 + more) / left) as Nanos));
+            end = match self.slim {
+                Some(slim) => demand::finish_slim(self.supply, base, slim, from, most, &mut steps)?,
+                None => demand::finish(self.supply, base, self.above, from, most, &mut steps)?,
+            };
+            let first = *first.get_or_insert(end);
+            let candidate =
+                Candidate { ready, jobs, released, finish: end, started: None, first: Some(first) };
             if worst.is_none_or(|worst| self.after(candidate) > self.after(worst)) {
                 worst = Some(candidate);
                 if limit.is_some_and(|limit| self.after(candidate) > limit) {
@@ -285,16 +333,29 @@ impl Contest<'_> {
         self.over.iter().map(jobs).fold(0, Nanos::saturating_add)
     }
 
-    fn terms(&self, worst: Candidate) -> Bound {
-        let Candidate { ready, jobs, released, finish, started } = worst;
+    fn terms(&self, worst: Candidate, exactness: Exactness) -> Bound {
+        let Candidate { ready, jobs, released, finish, started, .. } = worst;
         let counted = started.map_or(finish, |started| started + u64::from(self.closed()));
         let mut own = Work::default();
         let sources = self.above.iter().map(|list| list.len()).sum::<usize>() + self.level.len();
         let mut interference: Vec<Interference> = Vec::with_capacity(sources);
-        for list in self.above {
-            for source in list {
-                let jobs = source.all.before(counted).unwrap_or(0);
-                add_next(&mut interference, source.term(source.who, jobs, source.preempting));
+        match self.slim.filter(|_| counted > 0) {
+            // Each has releases, and is the only one of its kind.
+            Some(slim) => {
+                let mut slim = slim.iter();
+                for list in self.above {
+                    let terms = list.iter().zip(slim.by_ref());
+                    interference.extend(terms.map(|(source, slim)| {
+                        let jobs = slim.before(counted).unwrap_or(0);
+                        source.term(source.who, jobs, source.preempting)
+                    }));
+                }
+            }
+            None => {
+                for source in self.above.into_iter().flatten() {
+                    let jobs = source.all.before(counted).unwrap_or(0);
+                    add_next(&mut interference, source.term(source.who, jobs, source.preempting));
+                }
             }
         }
         for source in self.level {
@@ -320,7 +381,7 @@ impl Contest<'_> {
             suspension: self.suspension.saturating_mul(own.jobs),
             interference,
             not_supplied: 0,
-            exactness: Exactness::Sufficient,
+            exactness,
             without_offsets: None,
             since_root: None,
         };

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use crate::arrival::Stream;
 use crate::blocking::{self, Held, Spinning};
 use crate::bound::{Blocking, Bound, Exactness, NoBound, Outcome, Who};
-use crate::demand::{self, Share, Source};
-use crate::preemptive::Contest;
+use crate::demand::{self, Share, Slim, Source};
+use crate::preemptive::{Before, Contest};
 use crate::release::{Release, in_window, releases};
 use crate::supply::Supply;
 use crate::system::{Executor, Overheads, Partition, Protocol, Section, Spawn, System, Task};
@@ -26,6 +26,10 @@ pub(crate) struct Rivals {
     met: Vec<Option<Met>>,
     /// Whether the releases of all tasks are known, and the responses that others depend on.
     are_known: bool,
+    /// Whether any task waits in the middle of its jobs.
+    any_waits: bool,
+    /// Tasks, highest level first.
+    order: Vec<usize>,
 }
 
 /// Sources above all levels, as a spawned task may meet them.
@@ -45,15 +49,30 @@ pub(crate) struct Rivalry {
     pub(crate) tasks: Vec<Source>,
     /// The task and level of each of `tasks`.
     levels: Vec<(usize, u32)>,
+    /// By task of the system: how many of `tasks` are above its level, and above or at it; nothing of other partitions' tasks.
+    places: Vec<(usize, usize)>,
     /// What `above_all` takes, and the first of `tasks`.
     shares: (Share, Vec<Share>),
+    /// The first of `above_all` and then of `tasks`, as far as all of them can be.
+    slim: Vec<Slim>,
     /// The sections that keep somebody waiting, the longest first.
     held: Vec<Held>,
 }
 
 impl Rivalry {
-    fn update_shares(&mut self) {
+    fn place(&mut self, tasks: usize) {
+        self.places.resize(tasks, (0, 0));
+        let mut from = 0;
+        for level in self.levels.chunk_by(|a, b| a.1 == b.1) {
+            let to = from + level.len();
+            level.iter().for_each(|&(task, _)| self.places[task] = (from, to));
+            from = to;
+        }
+    }
+
+    fn update_sums(&mut self) {
         self.shares = (Share::of_all(&self.above_all), Share::of_first(&self.tasks));
+        self.slim = Slim::of_first(&self.above_all, &self.tasks);
     }
 }
 
@@ -66,9 +85,11 @@ impl Rivals {
         let spinning = Spinning::new(system, &above);
         let sources = |above_all| Rivalry {
             above_all,
-            tasks: Vec::new(),
-            levels: Vec::new(),
+            tasks: Vec::with_capacity(system.tasks.len()),
+            levels: Vec::with_capacity(system.tasks.len()),
+            places: Vec::new(),
             shares: Default::default(),
+            slim: Vec::new(),
             held: Vec::new(),
         };
         let mut partitions: Vec<Rivalry> = above.into_iter().map(sources).collect();
@@ -84,7 +105,8 @@ impl Rivals {
             }
         }
         for (at, rivalry) in partitions.iter_mut().enumerate() {
-            rivalry.update_shares();
+            rivalry.place(system.tasks.len());
+            rivalry.update_sums();
             if let Ok(spinning) = &spinning {
                 rivalry.held = blocking::held(system, spinning, at, &releases);
             }
@@ -143,7 +165,8 @@ impl Rivals {
             true => tasks.map(|at| met(system, &releases, ends, &partitions, at)).collect(),
             false => Vec::new(),
         };
-        Self { releases, spinning, partitions, special, met, are_known }
+        let any_waits = system.tasks.iter().any(|task| task.suspension.is_some());
+        Self { releases, spinning, partitions, special, met, are_known, any_waits, order }
     }
 
     /// Takes over a new C, T or J of a task that has releases of its own, in a system where no response depends on another and
@@ -160,7 +183,7 @@ impl Rivals {
         for source in above_all.iter_mut().filter(|source| source.who == Who::Release(at)) {
             *source = of_release(system, at, &own);
         }
-        rivalry.update_shares();
+        rivalry.update_sums();
         self.releases[at] = Ok(vec![own]);
         if let Ok(spinning) = &self.spinning {
             rivalry.held = blocking::held(system, spinning, task.partition, &self.releases);
@@ -260,15 +283,16 @@ impl<'a> Round<'a> {
     }
 
     pub(crate) fn bounds(self) -> Vec<Outcome> {
-        let mut order: Vec<usize> = (0..self.system.tasks.len()).collect();
-        order.sort_by_key(|&at| Reverse(self.system.tasks[at].level));
+        let order = &self.rivals.order;
         let mut outcomes = vec![Err(NoBound::TooLong); order.len()];
+        let mut before = vec![None; self.system.partitions.len()];
         let plain: Vec<Plain> =
             (0..self.system.partitions.len()).map(|at| Plain::new(self.system, at)).collect();
-        for at in order {
+        for &at in order {
+            let partition = self.system.tasks[at].partition;
             outcomes[at] = match self.partition(at).executor {
                 Executor::Global { cpus } => self.global_bound(at, cpus, &outcomes),
-                _ => self.bound(at, &plain[self.system.tasks[at].partition]),
+                _ => self.bound(at, &plain[partition], &mut before[partition]),
             };
         }
         outcomes
@@ -281,10 +305,12 @@ impl<'a> Round<'a> {
         global::bound(self.system, at, cpus, above_all, higher)
     }
 
-    /// Of a task of a partition with one CPU.
-    fn bound(self, at: usize, plain: &Plain) -> Outcome {
-        let contest = self.checked_contest(at)?;
-        let mut bound = contest.bound(self.exactness(at, plain))?;
+    /// Of a task of a partition with one CPU. `before`: what is known of the task before it.
+    fn bound(self, at: usize, plain: &Plain, before: &mut Option<Before>) -> Outcome {
+        let mut contest = self.checked_contest(at)?;
+        contest.ends_after = before.map_or(0, |before| contest.least_end(before));
+        let mut bound;
+        (bound, *before) = contest.bound(self.exactness(at, plain))?;
         if matches!(self.rivals.releases[at].as_deref(), Ok([release]) if release.is_spawned()) {
             bound.since_root = contest.end()?;
         }
@@ -297,6 +323,7 @@ impl<'a> Round<'a> {
     }
 
     /// The same if its bound exists.
+    #[inline]
     fn checked_contest(self, at: usize) -> Result<Contest<'a>, NoBound> {
         let contest = self.contest(at)?;
         self.check_load(&contest)?;
@@ -319,18 +346,19 @@ impl<'a> Round<'a> {
     }
 
     /// What a task of a partition with one CPU competes with.
+    #[inline]
     fn contest(self, at: usize) -> Result<Contest<'a>, NoBound> {
         self.check(at)?;
         let (task, partition) = (&self.system.tasks[at], self.partition(at));
         let spinning = self.rivals.spinning.as_ref().map_err(Clone::clone)?;
-        let Rivalry { above_all, tasks, levels, shares, held } = &self.rivals.partitions[task.partition];
+        let Rivalry { above_all, tasks, levels, places, shares, slim, held } =
+            &self.rivals.partitions[task.partition];
         let special = self.rivals.special.get(at).and_then(Option::as_ref);
         let tasks = special.unwrap_or(tasks);
         let met = self.rivals.met.get(at).and_then(Option::as_ref);
         let above_all = met.map_or(above_all.as_slice(), |met| &met.above_all);
-        let from = levels.partition_point(|&(_, level)| level > task.level);
-        let to = levels.partition_point(|&(_, level)| level >= task.level);
-        let waits = suspension::waits(self.system, task);
+        let (from, to) = places[at];
+        let waits = self.rivals.any_waits && suspension::waits(self.system, task);
         let (level, above) = if waits {
             // A job that waits lets its peers pass, and they let it pass.
             let first = levels.iter().position(|&(other, _)| other == at).unwrap_or(from);
@@ -347,9 +375,9 @@ impl<'a> Round<'a> {
             *total = times.saturating_add(1);
             *time = time.checked_mul(*total).ok_or(NoBound::TooLong)?;
         }
-        let share = match special.is_some() || met.is_some() || waits {
-            true => above.iter().map(|it| Share::of_all(it)).fold(Share::default(), Share::plus),
-            false => shares.0.plus(shares.1[from]),
+        let (share, slim) = match special.is_some() || met.is_some() || waits {
+            true => (above.iter().map(|it| Share::of_all(it)).fold(Share::default(), Share::plus), None),
+            false => (shares.0.plus(shares.1[from]), slim.get(..above_all.len() + from)),
         };
         // Only a task that is alone at its level knows what comes before it is spawned.
         let over = met.filter(|_| level.len() == 1).map_or(&[][..], |met| &met.over);
@@ -362,7 +390,9 @@ impl<'a> Round<'a> {
             blocking,
             level,
             above,
+            slim,
             share,
+            ends_after: 0,
             spawned_after: self.spawned_after(at, level),
             over,
             runs_to_end: polling::runs_to_end(self.system, at),

@@ -6,6 +6,8 @@
 //! an analysis of starting times counts what is released *until* the instant of the start, for who arrives then is still in
 //! time to be chosen.
 
+use std::sync::Arc;
+
 use crate::fraction::Fraction;
 use crate::time::Nanos;
 
@@ -25,7 +27,7 @@ enum Pattern {
     /// At most `burst` in any window of the length `window`, and `separation` apart.
     Bursts { burst: u64, separation: Nanos, window: Nanos },
     /// The least distances of 2, 3, … releases.
-    Distances(Vec<Nanos>),
+    Distances(Arc<[Nanos]>),
     /// So many in all, at any time.
     InAll(u64),
 }
@@ -62,7 +64,7 @@ impl Stream {
     pub fn distances(distances: Vec<Nanos>) -> Self {
         assert!(distances.is_sorted(), "more releases cannot be closer to each other");
         assert!(distances.last().is_some_and(|&last| last > 0), "a stream needs a distance");
-        Self { pattern: Pattern::Distances(distances), each: 1, jitter: 0, fewer: 0 }
+        Self { pattern: Pattern::Distances(distances.into()), each: 1, jitter: 0, fewer: 0 }
     }
 
     /// So many releases in all, at any time; perhaps none.
@@ -265,7 +267,7 @@ impl Stream {
                 if let Some(last) = distances.last_mut() {
                     *last = (*last).max(1);
                 }
-                Pattern::Distances(distances)
+                Pattern::Distances(distances.into())
             }
             &Pattern::InAll(releases) => Pattern::InAll(releases),
         };

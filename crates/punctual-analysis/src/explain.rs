@@ -4,7 +4,7 @@ use punctual_report::format::{format_count, format_part};
 
 use crate::analyse;
 use crate::bound::{Analysis, Blocking, Bound, Exactness, Interference, NoBound, Who};
-use crate::system::{System, Task};
+use crate::system::{Interrupt, System, Task};
 use crate::time::Nanos;
 
 /// Why a task has the bound it has, sentence by sentence, or why it has none.
@@ -151,10 +151,14 @@ pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
         NoBound::Overload { tasks, utilisation, supply } => {
             let names: Vec<String> = tasks.iter().map(of).collect();
             let (need, there) = (utilisation.as_f64() * 100.0, supply.as_f64() * 100.0);
-            let verb = if names.len() == 1 { "needs" } else { "need" };
-            let names = listed(&names);
+            let (verb, whom) = if names.len() == 1 { ("needs", "it") } else { ("need", "them") };
+            let (names, interrupts) = (listed(&names), most_interrupts(system, system.tasks[at].partition));
+            let with = match interrupts.is_empty() {
+                true => String::new(),
+                false => format!(" with what interrupts {whom} ({interrupts})"),
+            };
             format!(
-                "`{name}` has no bound: {names} {verb} {need:.1} % of the CPU, and there are {there:.1} %."
+                "`{name}` has no bound: {names} {verb} {need:.1} % of the CPU{with}, and there are {there:.1} %."
             )
         }
         NoBound::DependsOn(other) => format!("`{name}` has no bound, since {} has none.", of(other)),
@@ -169,6 +173,22 @@ pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
         }
         NoBound::NoAnalysis(why) => format!("`{name}` has no bound: {why}."),
     }
+}
+
+/// So many interrupts are named where there is too much to do.
+const NAMED: usize = 3;
+
+/// What needs most of those that are above all levels of a partition; nothing if that is next to nothing.
+fn most_interrupts(system: &System, partition: usize) -> String {
+    let interrupts = system.interrupts.iter().filter(|it| it.partition == partition);
+    let share = |it: &Interrupt| it.arrivals.rate().times(it.execution).as_f64() * 100.0;
+    let mut shares: Vec<(f64, &str)> = interrupts.map(|it| (share(it), it.name.as_str())).collect();
+    shares.retain(|&(share, _)| share >= 0.05);
+    shares.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let named: Vec<String> =
+        shares.iter().take(NAMED).map(|(share, name)| format!("`{name}` {share:.1} %")).collect();
+    let rest = if shares.len() > NAMED { ", …" } else { "" };
+    named.join(", ") + rest
 }
 
 fn listed(names: &[String]) -> String {

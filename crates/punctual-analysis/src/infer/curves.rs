@@ -3,11 +3,17 @@
 //!
 //! *Richter, "Compositional Scheduling Analysis Using Standard Event Models", PhD thesis, TU Braunschweig, 2005*. Of releases that
 //! are known within windows, the least distance is between two lengths itself, and so is the largest.
+//!
+//! What comes in bursts is seldom as dense for long as it is for a moment. So of many releases the least distances are known, too, of
+//! each number that is twice the one before. Those between follow, since so many gaps are no shorter than any two parts of them.
 
 use std::collections::VecDeque;
 
 use super::Window;
 use crate::time::Nanos;
+
+/// So many gaps between releases are looked back at most.
+const FAR: usize = 1 << 13;
 
 /// Distances of a sequence of releases, taken in as they come.
 #[derive(Debug, Clone)]
@@ -17,6 +23,8 @@ pub struct Curves {
     releases: u64,
     stretches: u64,
     spans: Vec<Span>,
+    /// The least distances over more gaps than those of `spans`: twice as many, and twice as many again.
+    far: Vec<Nanos>,
 }
 
 /// The distances between the first and the last of so many consecutive releases.
@@ -36,7 +44,14 @@ impl Curves {
     /// For up to `most` releases, at least two.
     #[must_use]
     pub fn new(most: usize) -> Self {
-        Self { most: most.max(2), recent: VecDeque::new(), releases: 0, stretches: 0, spans: Vec::new() }
+        Self {
+            most: most.max(2),
+            recent: VecDeque::new(),
+            releases: 0,
+            stretches: 0,
+            spans: Vec::new(),
+            far: Vec::new(),
+        }
     }
 
     /// Takes in the next release. One cannot have been before those that came before, so its window begins no earlier than
@@ -49,7 +64,7 @@ impl Curves {
             self.stretches += 1;
         }
         self.releases += 1;
-        for (at, &(earliest, latest)) in self.recent.iter().rev().enumerate() {
+        for (at, &(earliest, latest)) in self.recent.iter().rev().take(self.most - 1).enumerate() {
             let (least, most) = (first.saturating_sub(latest), last - earliest);
             match self.spans.get_mut(at) {
                 Some(span) => {
@@ -63,7 +78,16 @@ impl Curves {
                 }
             }
         }
-        if self.recent.len() + 1 == self.most {
+        for at in 0.. {
+            let gaps = (self.most - 1) << (at + 1);
+            let Some(place) = self.recent.len().checked_sub(gaps) else { break };
+            let least = first.saturating_sub(self.recent[place].1);
+            match self.far.get_mut(at) {
+                Some(far) => *far = (*far).min(least),
+                None => self.far.push(least),
+            }
+        }
+        if self.recent.len() == FAR.max(self.most - 1) {
             self.recent.pop_front();
         }
         self.recent.push_back((first, last));
@@ -104,6 +128,25 @@ impl Curves {
         };
         self.spans.iter().map(grow).collect()
     }
+
+    /// The same, and of more releases than were looked at one by one.
+    #[must_use]
+    pub fn least_of_many(&self) -> Vec<Nanos> {
+        let mut least = self.least();
+        let mut known = self.most - 1;
+        if least.len() < known {
+            return least;
+        }
+        for &far in &self.far {
+            for gaps in known + 1..=2 * known {
+                let parts = least[known - 1].saturating_add(least[gaps - known - 1]);
+                let seen = if gaps == 2 * known { far } else { 0 };
+                least.push(parts.max(seen).max(least[gaps - 2]));
+            }
+            known *= 2;
+        }
+        least
+    }
 }
 
 #[cfg(test)]
@@ -135,6 +178,46 @@ mod tests {
             curves.spans(),
             [two, Span { least: 190, least_most: 205, largest_least: 190, largest: 205 }]
         );
+    }
+
+    /// Beside the least distance of every number of gaps, found by trying.
+    #[test]
+    fn knows_many_releases_from_below() {
+        let mut seed = 1_u64;
+        for _ in 0..20 {
+            let mut at = 0;
+            let releases: Vec<Nanos> = (0..150)
+                .map(|_| {
+                    seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    at += if seed >> 62 == 0 { 1_000 } else { (seed >> 33) % 20 };
+                    at
+                })
+                .collect();
+            let mut curves = Curves::new(5);
+            releases.iter().for_each(|&at| curves.push((at, at)));
+            let least = curves.least_of_many();
+            assert_eq!(least.len(), 128);
+            assert!(least.is_sorted());
+            for (gaps, &least) in (1..).zip(&least) {
+                let tried = releases.windows(gaps + 1).map(|it| it[gaps] - it[0]).min().unwrap();
+                let is_seen = gaps <= 4 || (gaps / 4).is_power_of_two() && gaps % 4 == 0;
+                assert!(
+                    if is_seen { least == tried } else { least <= tried },
+                    "{gaps}: {least}, not {tried}"
+                );
+            }
+        }
+        let mut few = Curves::new(5);
+        [1, 2, 4].into_iter().for_each(|at| few.push((at, at)));
+        assert_eq!(few.least_of_many(), [1, 3]);
+    }
+
+    #[test]
+    fn looks_back_no_further_than_it_has_to() {
+        let mut curves = Curves::new(65);
+        (0..3 * FAR as u64).for_each(|at| curves.push((at * 7, at * 7)));
+        assert_eq!((curves.recent.len(), curves.least_of_many().len()), (FAR, FAR));
+        assert!(curves.least_of_many().iter().zip(1..).all(|(&least, gaps)| least == 7 * gaps));
     }
 
     #[test]

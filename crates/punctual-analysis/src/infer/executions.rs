@@ -1,11 +1,15 @@
 //! The longest executions of n consecutive jobs: C(n), of which C(1) is C.
 //!
 //! *Quinton, Hanke, Ernst, "Formal Analysis of Sporadic Overload in Real-Time Systems", DATE 2012*, among others: jobs that take
-//! longest seldom follow each other, so C(n) is less than n times C.
+//! longest seldom follow each other, so C(n) is less than n times C. Of many jobs C(n) is known of each n that is twice the one
+//! before; those between follow, since so many jobs take no longer than any two parts of them.
 
 use std::collections::VecDeque;
 
 use crate::time::Nanos;
+
+/// So many jobs are looked back at most.
+pub(super) const FAR: usize = 1 << 13;
 
 /// Executions of a sequence of jobs, taken in as they come.
 #[derive(Debug, Clone)]
@@ -14,24 +18,54 @@ pub struct Executions {
     recent: VecDeque<Nanos>,
     longest: Vec<Nanos>,
     shortest: Option<Nanos>,
+    /// The longest sums of more jobs than `most`: twice as many, and twice as many again.
+    far: Vec<Far>,
+}
+
+/// So many consecutive jobs.
+#[derive(Debug, Clone)]
+struct Far {
+    jobs: usize,
+    /// How long the last so many took, or as many as there were since the last gap.
+    sum: Nanos,
+    /// The longest of these, so that no fewer jobs took longer.
+    longest: Nanos,
+    /// Whether there were so many without a gap.
+    is_seen: bool,
 }
 
 impl Executions {
     /// For up to so many jobs, at least one.
     #[must_use]
     pub fn new(most: usize) -> Self {
-        Self { most: most.max(1), recent: VecDeque::new(), longest: Vec::new(), shortest: None }
+        let most = most.max(1);
+        let numbers = std::iter::successors(Some(2 * most), |jobs| Some(2 * jobs));
+        let far = numbers.take_while(|&jobs| jobs <= FAR).map(|jobs| Far {
+            jobs,
+            sum: 0,
+            longest: 0,
+            is_seen: false,
+        });
+        Self { most, recent: VecDeque::new(), longest: Vec::new(), shortest: None, far: far.collect() }
     }
 
     /// Takes in the next job.
     pub fn push(&mut self, execution: Nanos) {
         self.shortest = Some(self.shortest.map_or(execution, |shortest| shortest.min(execution)));
-        if self.recent.len() == self.most {
+        for far in &mut self.far {
+            far.sum = far.sum.saturating_add(execution);
+            if let Some(place) = self.recent.len().checked_sub(far.jobs) {
+                far.sum = far.sum.saturating_sub(self.recent[place]);
+            }
+            far.longest = far.longest.max(far.sum);
+            far.is_seen |= self.recent.len() + 1 >= far.jobs;
+        }
+        if self.recent.len() == FAR.max(self.most) {
             self.recent.pop_front();
         }
         self.recent.push_back(execution);
         let mut sum: Nanos = 0;
-        for (at, &job) in self.recent.iter().rev().enumerate() {
+        for (at, &job) in self.recent.iter().rev().take(self.most).enumerate() {
             sum = sum.saturating_add(job);
             match self.longest.get_mut(at) {
                 Some(longest) => *longest = (*longest).max(sum),
@@ -43,6 +77,7 @@ impl Executions {
     /// Jobs may be missing here: no sum is taken across.
     pub fn interrupt(&mut self) {
         self.recent.clear();
+        self.far.iter_mut().for_each(|far| far.sum = 0);
     }
 
     /// C(1), C(2), …
@@ -63,21 +98,38 @@ impl Executions {
         self.shortest
     }
 
+    /// C(1), C(2), …, and of more jobs than were looked at one by one.
+    fn longest_of_many(&self) -> Vec<Nanos> {
+        let mut longest = self.longest.clone();
+        let mut known = self.most;
+        for far in self.far.iter().take_while(|far| far.is_seen) {
+            for jobs in known + 1..=2 * known {
+                let parts = longest[known - 1].saturating_add(longest[jobs - known - 1]);
+                longest.push(parts.min(far.longest));
+            }
+            known = far.jobs;
+        }
+        longest
+    }
+
     /// A pair of executions that bounds every C(n) from above: each job takes `usual`, and at most one of `every` consecutive
     /// jobs takes C. The pair that leaves least in the long run; `every` is 1 if less than a tenth is to be gained.
     #[must_use]
     pub fn split(&self) -> Split {
         let Some(most) = self.max() else { return Split { usual: 0, most: 0, every: 1 } };
         let plain = Split { usual: most, most, every: 1 };
-        let splits = (2..=self.longest.len()).map(|every| {
+        let sums = self.longest_of_many();
+        let (near, far) = (self.longest.len() as u64, sums.len() as u64);
+        let powers = (1..).map(|power| 1_u64 << power).skip_while(|&every| every <= near);
+        let splits = (2..=near).chain(powers.take_while(|&every| every <= far)).map(|every| {
             // The first of each `every` jobs may take C: n jobs have ⌈n / every⌉ of these.
-            let usual = self.longest.iter().zip(1_u64..).map(|(&sum, n)| {
-                let long = n.div_ceil(every as u64);
+            let usual = sums.iter().zip(1_u64..).map(|(&sum, n)| {
+                let long = n.div_ceil(every);
                 let rest = n - long;
                 let left = sum.saturating_sub(long.saturating_mul(most));
                 if rest == 0 { 0 } else { left.div_ceil(rest) }
             });
-            Split { usual: usual.max().unwrap_or(most).min(most), most, every: every as u64 }
+            Split { usual: usual.max().unwrap_or(most).min(most), most, every }
         });
         // Mean of a job, as a fraction with the denominator `every`.
         let mean = |split: &Split| {
@@ -145,6 +197,47 @@ mod tests {
             }
             assert!(usual <= most);
         }
+    }
+
+    /// Beside the longest of every number of jobs, found by trying.
+    #[test]
+    fn knows_many_jobs_from_above() {
+        let mut seed = 3_u64;
+        let jobs: Vec<Nanos> = (0..150)
+            .map(|_| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                if seed >> 59 == 0 { 500 } else { (seed >> 33) % 10 }
+            })
+            .collect();
+        for most in [1, 3, 4, 32] {
+            let longest = of(most, &jobs).longest_of_many();
+            assert!(longest.len() > 75, "{}", longest.len());
+            for (n, &longest) in (1..).zip(&longest) {
+                let tried = jobs.windows(n).map(|it| it.iter().sum::<Nanos>()).max().unwrap();
+                let is_seen = n <= most || n % most == 0 && (n / most).is_power_of_two();
+                assert!(
+                    if is_seen { longest == tried } else { longest >= tried },
+                    "{n}: {longest}, not {tried}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn sums_many_jobs_on_one_side_of_a_gap() {
+        let mut executions = of(2, &[9; 3]);
+        executions.interrupt();
+        [1; 5].into_iter().for_each(|job| executions.push(job));
+        assert_eq!(executions.longest_of_many(), [9, 18, 27, 27]);
+    }
+
+    #[test]
+    fn looks_back_no_further_than_it_has_to() {
+        let executions = of(32, &vec![5; 3 * FAR]);
+        assert_eq!((executions.recent.len(), executions.longest_of_many().len()), (FAR, FAR));
+        let mut rare = vec![5; 4 * FAR];
+        rare[FAR] = 1_000_000;
+        assert_eq!(of(32, &rare).split().every, FAR as u64);
     }
 
     #[test]

@@ -4,13 +4,14 @@
 //! Real-Time Task Model Extractor", RTAS 2025*, and *Ye, Marković, Brandenburg, "Framework-Agnostic Model Inference for
 //! Intra-Thread Real-Time Tasks", RTAS 2026*: least separations, curves of distances ([`curves`]), periodic releases with offset
 //! and jitter, also from releases that are known only within windows ([`periodic`]), executions of consecutive jobs
-//! ([`executions`]), self-suspension ([`thread`]). [`system`](mod@system) makes of these what can be analysed.
+//! ([`executions`]), self-suspension ([`thread`]). Jobs of an app that are long because of the machine are told apart in [`long`]. [`system`](mod@system) makes of these what can be analysed.
 //!
 //! What is inferred explains what was seen, no more. What was not seen is not known, and never taken for nothing: a thread whose
 //! figures are not known has no bound, and neither has what it displaces.
 
 pub mod curves;
 pub mod executions;
+pub mod long;
 pub mod periodic;
 pub mod pwcet;
 pub mod system;

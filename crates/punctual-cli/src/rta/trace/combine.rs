@@ -3,11 +3,15 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use punctual_analysis::arrival::Stream;
 use punctual_analysis::bound::Analysis;
-use punctual_analysis::infer::system::{displace, interrupts};
+use punctual_analysis::infer::long::{LongJobs, RARE, Run};
+use punctual_analysis::infer::system::{Handler, displace, interrupts};
 use punctual_analysis::infer::thread::Observation;
 use punctual_analysis::measured::{NO_INTERRUPTS, SEEN_BY_JOBS, THE_REST};
-use punctual_analysis::system::System;
+use punctual_analysis::system::{Interrupt, System};
+use punctual_analysis::time::{MAX_TIME, Nanos};
+use punctual_report::format::{format_counted, format_part};
 use punctual_trace::event::Tid;
 
 use super::infer::contradiction;
@@ -22,7 +26,7 @@ pub(in super::super) struct Recorded {
 
 /// Adds what displaced the app's jobs, and how late the kernel let them start.
 pub(in super::super) fn add(system: &mut System, path: &Path) -> Result<Recorded, String> {
-    let Recording { observer, names, length, head, .. } = read(path, false)?;
+    let Recording { observer, names, length, head, .. } = read(path, true)?;
     say!("{}", head.trim_end());
     let found = observer.threads(&names);
     let mut slowest = vec![None; system.tasks.len()];
@@ -34,6 +38,7 @@ pub(in super::super) fn add(system: &mut System, path: &Path) -> Result<Recorded
     let mut lowest: Vec<Option<i64>> = vec![None; system.partitions.len()];
     let mut workers: HashSet<Tid> = HashSet::new();
     let mut missing = Vec::new();
+    let mut jobs: Vec<Jobs<'_>> = vec![None; system.tasks.len()];
     for (at, slowest) in slowest.iter_mut().enumerate() {
         let task = &mut system.tasks[at];
         let is_it = |whose: &Whose, name: &str| matches!(whose, Whose::Task(_)) && name == task.name;
@@ -41,7 +46,9 @@ pub(in super::super) fn add(system: &mut System, path: &Path) -> Result<Recorded
             missing.push(format!("`{}`", task.name));
             continue;
         };
-        workers.extend(&observer.threads[whose].workers);
+        let of = &observer.threads[whose];
+        workers.extend(&of.workers);
+        jobs[at] = of.all_jobs().map(|runs| (runs, of.flawed));
         let seen = thread.seen();
         *slowest = seen.slowest;
         let response = seen.slowest.and_then(|job| job.response());
@@ -66,6 +73,9 @@ pub(in super::super) fn add(system: &mut System, path: &Path) -> Result<Recorded
         system
             .assumptions
             .push(format!("The recording has no job of {names}: their J is that of the profile."));
+    }
+    for partition in 0..system.partitions.len() {
+        tell_long_jobs(system, partition, &jobs, length);
     }
     // What workers do between jobs is overhead, which the profile has.
     let apps: HashSet<Tid> = workers.iter().filter_map(|&worker| names.process_of(worker)).collect();
@@ -103,6 +113,62 @@ pub(in super::super) fn add(system: &mut System, path: &Path) -> Result<Recorded
     Ok(Recorded { slowest })
 }
 
+/// All jobs of a task, and how many are left out of the recording's figures; `None` if there are too many.
+type Jobs<'a> = Option<(&'a [Run], u64)>;
+
+/// Takes what a few jobs take more than the others, of any task of a partition, for a source of its own.
+fn tell_long_jobs(system: &mut System, partition: usize, jobs: &[Jobs<'_>], length: Nanos) {
+    let of_task = |at: usize| (system.tasks[at].partition == partition).then_some((at, jobs[at]?));
+    let known: Vec<(usize, (&[Run], u64))> = (0..system.tasks.len()).filter_map(of_task).collect();
+    let runs: Vec<&[Run]> = known.iter().map(|&(_, (runs, _))| runs).collect();
+    let LongJobs { usual, curves, executions } = LongJobs::of(&runs);
+    let Some(longest) = executions.max() else { return };
+    let mut told = Vec::new();
+    for (&(at, (runs, flawed)), usual) in known.iter().zip(usual) {
+        let task = &mut system.tasks[at];
+        let Some(usual) = usual.filter(|&usual| usual < task.execution) else { continue };
+        let measured = std::mem::replace(&mut task.execution, usual);
+        told.push(format!("{} (`{}`)", format_part(usual), task.name));
+        let recorded = runs.iter().filter_map(|run| run.execution).max();
+        if flawed > 0 && recorded.is_some_and(|recorded| recorded < measured) {
+            // It may have been the time of one that is not whole in the recording.
+            system.interrupts.push(Interrupt {
+                name: format!("the longest job of {}", task.name),
+                partition,
+                execution: measured - usual,
+                arrivals: Stream::sporadic(length.clamp(1, MAX_TIME)),
+            });
+        }
+        if flawed > 0 {
+            system.assumptions.push(format!(
+                "Of `{}` {} {} not whole in the recording: none is taken to have been longer than the longest that the profile has.",
+                task.name,
+                format_counted(flawed, "job"),
+                if flawed == 1 { "is" } else { "are" }
+            ));
+        }
+    }
+    if told.is_empty() {
+        return;
+    }
+    let times = curves.releases();
+    let name = match system.partitions[partition].name.as_str() {
+        "" => "long jobs".to_owned(),
+        of => format!("long jobs of {of}"),
+    };
+    let cpu = system.partitions[partition].cpu.unwrap_or(0);
+    system.assumptions.push(format!(
+        "C is what all jobs but one of {RARE} took at most: {}. What {} took more, up to {}, is the source `{name}`, which comes as \
+         often as they came. The kernel saw nothing else on the CPU meanwhile: that is the job itself, or a host that took the CPU of a \
+         virtual machine.",
+        told.join(", "),
+        format_counted(times, "longer job"),
+        format_part(longest)
+    ));
+    let handler = Handler { name: name.clone(), cpu, curves, executions, is_unknown: false };
+    interrupts(system, partition, name, &handler, length);
+}
+
 impl Recorded {
     /// The jobs that took longer than their bound, and the terms that they exceed.
     pub(in super::super) fn contradictions(&self, system: &System, analysis: &Analysis) -> Vec<String> {
@@ -111,5 +177,53 @@ impl Recorded {
             contradiction(&task.name, slowest.as_ref()?, outcome.as_ref().ok()?, |_| false)
         });
         found.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_analysis::schema;
+
+    use super::*;
+
+    fn runs(long: &[(usize, u64)]) -> Vec<Run> {
+        let mut runs: Vec<Run> =
+            (0..1_500).map(|at| Run { start: at * 1_000_000, execution: Some(20_000) }).collect();
+        long.iter().for_each(|&(at, execution)| runs[at].execution = Some(execution));
+        runs
+    }
+
+    fn two() -> System {
+        let text = "schema = \"punctual-taskset/1\"\n\
+                    [[task]]\nname = \"a\"\nlevel = 2\nexecution = \"3ms\"\nperiod = \"1ms\"\n\
+                    [[task]]\nname = \"b\"\nlevel = 1\nexecution = \"15us\"\nperiod = \"1ms\"\n";
+        schema::read("m.toml", text).unwrap()
+    }
+
+    #[test]
+    fn long_jobs_are_a_source_of_their_own() {
+        let mut system = two();
+        let (a, b) = (runs(&[(100, 3_000_000), (900, 520_000)]), runs(&[]));
+        tell_long_jobs(&mut system, 0, &[Some((&a, 0)), Some((&b, 0))], 1_500_000_000);
+        // What was measured of `b` is less than what was recorded.
+        assert_eq!(system.tasks.iter().map(|task| task.execution).collect::<Vec<_>>(), [20_000, 15_000]);
+        // Each takes 500 µs more at most, and one of two as much again as the longest.
+        let [longest, long] = &system.interrupts[..] else { panic!("{:?}", system.interrupts.len()) };
+        assert_eq!((longest.name.as_str(), long.name.as_str()), ("long jobs, long", "long jobs"));
+        assert_eq!(longest.execution + long.execution, 2_980_000);
+        assert_eq!((long.execution, long.arrivals.distance(2)), (500_000, Some(800_000_000)));
+        let [said] = &system.assumptions[..] else { panic!("{:?}", system.assumptions) };
+        assert!(said.contains("20 µs (`a`)") && said.contains("2 longer jobs"), "{said}");
+    }
+
+    #[test]
+    fn a_job_that_is_not_whole_may_have_been_the_longest() {
+        let mut system = two();
+        let (a, b) = (runs(&[(100, 520_000)]), runs(&[]));
+        tell_long_jobs(&mut system, 0, &[Some((&a, 1)), Some((&b, 0))], 1_500_000_000);
+        let of = |at: usize| (system.interrupts[at].name.as_str(), system.interrupts[at].execution);
+        assert_eq!(of(0), ("the longest job of a", 2_980_000));
+        assert_eq!((system.interrupts.len(), of(1).1), (2, 500_000));
+        assert!(system.assumptions[0].starts_with("Of `a` 1 job is not whole"), "{:?}", system.assumptions);
     }
 }

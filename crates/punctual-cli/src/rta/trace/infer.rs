@@ -117,7 +117,10 @@ fn infer(arguments: &Rta, recording: Recording, name: &str) -> std::result::Resu
         let Some(probability) = arguments.pwcet else { break };
         // Only jobs between sleeps are kept one by one.
         let found = match thread.reading {
-            Reading::Sleeps => fit(&observer.threads[whose].jobs, probability),
+            Reading::Sleeps => {
+                let jobs = observer.threads[whose].jobs.iter();
+                fit(&jobs.filter_map(|run| run.execution).collect::<Vec<u64>>(), probability)
+            }
             Reading::Timers => {
                 Err("its jobs sleep in the middle; --jobs sleeps fits what lies between sleeps".into())
             }

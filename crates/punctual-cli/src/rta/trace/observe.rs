@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use punctual_analysis::infer::curves::Curves;
 use punctual_analysis::infer::executions::Executions;
+use punctual_analysis::infer::long::Run;
 use punctual_analysis::infer::system::{Handler, InferredThread};
 use punctual_analysis::infer::thread::{JOBS, Observation, RELEASES, Thread};
 use punctual_trace::event::{Event, Kind, Tid};
@@ -15,7 +16,7 @@ use super::actors::Priorities;
 /// More kinds of waits than these are not told apart.
 const MAX_WAITS: usize = 10_000;
 
-/// Of so many jobs of a thread executions are kept.
+/// So many jobs of a thread are kept.
 const MAX_JOBS: usize = 1 << 20;
 
 /// Whose jobs belong together: a thread's, in one of the lives of its number, or those of a task that a Punctual app marks.
@@ -41,10 +42,23 @@ pub(crate) struct Seen {
     unended: Option<u64>,
     /// The threads that ran it, if it is a task.
     pub(crate) workers: HashSet<Tid>,
-    /// The executions of its jobs in their order, if they are wanted.
-    pub(crate) jobs: Vec<u64>,
+    /// Its jobs in their order, if they are wanted.
+    pub(crate) jobs: Vec<Run>,
     /// The tasks that displace it on the same thread.
     above: HashSet<u16>,
+}
+
+impl Seen {
+    fn keep(&mut self, keeps: bool, start: u64, execution: Option<u64>) {
+        if keeps && self.jobs.len() < MAX_JOBS {
+            self.jobs.push(Run { start, execution });
+        }
+    }
+
+    /// All its jobs, if all were kept.
+    pub(crate) fn all_jobs(&self) -> Option<&[Run]> {
+        (self.jobs.len() < MAX_JOBS).then_some(&self.jobs)
+    }
 }
 
 /// Waits of a thread for one thing held by one thread.
@@ -81,7 +95,7 @@ pub(crate) struct Observer {
     /// CPUs on which a thread of ordinary priority is running softirqs, which displace nobody that matters.
     in_thread: HashSet<u16>,
     softirq_threads: HashSet<Tid>,
-    /// Whether to keep the execution of every job.
+    /// Whether to keep every job.
     pub(crate) keeps_jobs: bool,
 }
 
@@ -175,6 +189,7 @@ impl Observer {
                 seen.flawed += 1;
             }
             seen.thread.interrupt();
+            seen.keep(self.keeps_jobs, job.start, None);
             return;
         }
         for cause in &job.interference_causes {
@@ -187,15 +202,14 @@ impl Observer {
             job.released.filter(|_| job.jitter.hi().is_some() && job.released_by != ReleasedBy::Unseen);
         let Some(execution) = own_time(job) else {
             seen.unknown.get_or_insert(why_unknown(job));
+            seen.keep(self.keeps_jobs, job.start, None);
             match released {
                 Some(window) => seen.thread.release(window),
                 None => seen.thread.interrupt(),
             }
             return;
         };
-        if self.keeps_jobs && seen.jobs.len() < MAX_JOBS {
-            seen.jobs.push(execution);
-        }
+        seen.keep(self.keeps_jobs, job.start, Some(execution));
         let before = self.priorities.sort(priority, &job.jitter_causes);
         let within = self.priorities.sort(priority, &job.interference_causes);
         seen.is_unordered |= within.equal > 0;

@@ -22,7 +22,7 @@ pub(super) struct Recording {
     pub(super) head: String,
 }
 
-/// Reads all of it, and keeps the execution of every job if wanted.
+/// Reads all of it, and keeps every job if wanted.
 pub(super) fn read(path: &Path, keeps_jobs: bool) -> Result<Recording, String> {
     let trace = Trace::open(path).map_err(|error| error.to_string())?;
     for what in trace.damage() {

@@ -58,4 +58,9 @@ if command -v busybox >/dev/null && ldd "$(command -v busybox)" >/dev/null 2>&1;
 fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 
-bash "$(dirname "${BASH_SOURCE[0]}")/../.ci/apt-install.sh" "run the lab" "${missing[@]}"
+# What several of QEMU's packages share has one version: where that is of the backports, for bare boards, the others are too.
+from=()
+if dpkg-query -W -f '${Version}' qemu-system-common 2>/dev/null | grep -q '~bpo'; then
+    from=(-t "$(. /etc/os-release && echo "$VERSION_CODENAME")-backports")
+fi
+bash "$(dirname "${BASH_SOURCE[0]}")/../.ci/apt-install.sh" "run the lab" "${from[@]}" "${missing[@]}"

@@ -3,7 +3,8 @@
 //! The app tells in [shared memory](punctual_core::heartbeat) which job runs at each level and since when. So a job beyond its
 //! `budget` is caught even in an endless loop at real-time priority: its stack is read from outside, and the app goes on, is
 //! asked to stop, or is killed, as the task's `on_budget` says. A crash is told with its stack, too; so is a stop by SIGSTOP and
-//! an end for want of memory. The app is started again after a pause, if it is to be.
+//! an end for want of memory. The app is started again after a pause, if it is to be, and then finds what it has kept
+//! (`punctual::kept`).
 //!
 //! Stacks are unwound by [`framehop`] from the unwind tables that every Rust program has. Frame pointers, which programs are
 //! built without by default, would have been the other way.
@@ -23,6 +24,7 @@
 mod budget;
 mod child;
 mod event;
+mod kept;
 mod memory;
 mod restart;
 mod snapshot;

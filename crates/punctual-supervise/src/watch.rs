@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -19,6 +19,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::budget::{self, Job};
 use crate::child::{self, Process};
 use crate::event::{Action, Event, SuperviseError, signal_name};
+use crate::kept::Kept;
 use crate::memory::{App, Fault, Memory};
 use crate::restart::{BackOff, Restart};
 use crate::snapshot::{self, Scene, Snapshots};
@@ -86,11 +87,20 @@ pub fn supervise(
     tell: &mut dyn FnMut(Event),
 ) -> Result<ExitStatus, SuperviseError> {
     let mut place = Place::take(settings, tell)?;
+    let kept = Kept::new();
+    if let Err(error) = &kept {
+        tell(Event::Lacks {
+            what: format!(
+                "what the app keeps for its next start is lost, there is no shared memory: {error}"
+            ),
+        });
+    }
+    let kept = kept.as_ref().ok().map(Kept::path);
     let mut back_off =
         BackOff::new(settings.restart, settings.pause, settings.longest_pause, settings.attempts);
     loop {
         let begun = Instant::now();
-        let status = Run::start(make, settings, &mut place, tell)?.watch(stop)?;
+        let status = Run::start(make, settings, kept, &mut place, tell)?.watch(stop)?;
         let pause = back_off.pause(status.success(), begun.elapsed());
         let (Some(pause), 0) = (pause, stop.load(Ordering::Relaxed)) else { return Ok(status) };
         tell(Event::Restarts { after: pause });
@@ -222,6 +232,7 @@ impl<'a> Run<'a> {
     fn start(
         make: &dyn Fn() -> io::Result<Command>,
         settings: &'a Settings,
+        kept: Option<&Path>,
         place: &'a mut Place,
         tell: &'a mut dyn FnMut(Event),
     ) -> Result<Self, SuperviseError> {
@@ -233,8 +244,12 @@ impl<'a> Run<'a> {
             wanted.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU).for_each(|&cpu| cpus.set(cpu));
         }
         let memory_kills = child::killed_for_memory();
-        let command =
+        let mut command =
             make().map_err(|error| SuperviseError::System { attempt: "preparing the command", error })?;
+        match kept {
+            Some(directory) => command.env(heartbeat::KEPT, directory),
+            None => command.env_remove(heartbeat::KEPT),
+        };
         let program = command.get_program().to_string_lossy().into_owned();
         let process = Process::start(command, &memory, cpus, place.oom)
             .map_err(|error| SuperviseError::Start { program, error })?;

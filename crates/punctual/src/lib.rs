@@ -110,6 +110,7 @@
 //!
 //! * [`mod@config`]: where and how to run; [`mod@report`]: what happened; [`model`]: what was declared.
 //! * [`mod@guard`]: which jobs allocate or block, and where.
+//! * [`kept`]: state that outlives a crash, under a supervisor.
 //! * [`background`]: threads for everything that is not real-time.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![warn(missing_docs)]
@@ -122,6 +123,8 @@ mod app;
 #[cfg(not(feature = "std"))]
 #[path = "bare/mod.rs"]
 mod app;
+#[cfg(feature = "std")]
+pub mod kept;
 mod lock;
 #[cfg(feature = "std")]
 mod logging;

@@ -29,6 +29,8 @@ pub use beat::{Beat, Running};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"PUNCBT\0\x01");
 /// The environment variable that gives the app the number of the descriptor.
 pub const VARIABLE: &str = "PUNCTUAL_SUPERVISE";
+/// The environment variable that names the directory with what an app keeps for the process after it.
+pub const KEPT: &str = "PUNCTUAL_KEPT";
 /// How many levels of all partitions there is room for.
 pub const LEVELS: usize = 128;
 /// How many tasks there is room for.

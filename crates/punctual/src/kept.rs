@@ -1,0 +1,311 @@
+//! State that outlives the process, for an app that is started again after a crash.
+//!
+//! `punctual supervise --restart` starts an app again that was killed or has crashed. What its tasks knew is gone then, unless they
+//! have kept it: a [`Kept`] is a value in a region of shared memory with a name, which belongs to the supervisor.
+//!
+//! ```
+//! use punctual::kept::Kept;
+//!
+//! // In `init`: what the process before this one kept last, or else the second argument.
+//! let (mut kept, [angle, rate]) = Kept::open("axis", [0.0_f64, 0.0])?;
+//! // In a job, at any level.
+//! kept.keep([angle + 0.1, rate]);
+//! # Ok::<(), punctual::kept::KeptError>(())
+//! ```
+//!
+//! A process may die at any instruction of [`Kept::keep`]: the next one gets the value that was kept completely last, never a half of
+//! one. That is [`Latest`](punctual_sync::shared::Latest), whose writer has died.
+//!
+//! State that a crash has damaged is handed over as well. What cannot be right is the app's to tell: keep what it takes to check it,
+//! and keep it only when it has been checked.
+//!
+//! The region is a file in a directory of the supervisor in `/dev/shm`, which goes when the supervisor ends. Without a supervisor
+//! nothing is handed over: the value is in the memory of the process, and [`Kept::outlives_process`] says so.
+
+use std::error::Error;
+use std::ffi::c_void;
+use std::fmt::{self, Display, Formatter};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+
+use punctual_core::heartbeat;
+use punctual_sync::shared::{
+    Latest, LatestWriter, LayoutError, LayoutField, Plain, attach_at, init_at, region_size,
+};
+use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// The longest name, in bytes.
+const LONGEST: usize = 64;
+
+/// A value that outlives the process.
+#[derive(Debug)]
+pub struct Kept<T: Plain> {
+    // Dropped before what it points into.
+    writer: LatestWriter<'static, T>,
+    _memory: Memory,
+    outlives: bool,
+}
+
+/// Why there is no such value.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum KeptError {
+    /// The name cannot be that of a file.
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// Somebody has the value open: this process, or another that has not ended.
+    Taken {
+        /// The name.
+        name: String,
+    },
+    /// What was kept is of another type.
+    Layout {
+        /// The name.
+        name: String,
+        /// The first difference.
+        error: LayoutError,
+    },
+    /// The system refuses the memory.
+    System {
+        /// The file; empty without a supervisor.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+impl Display for KeptError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name { name } => write!(
+                f,
+                "`{}` cannot be the name of kept state: take 1 to {LONGEST} letters, digits, `-` and `_`",
+                name.escape_debug()
+            ),
+            Self::Taken { name } => {
+                write!(
+                    f,
+                    "the kept state `{name}` is in use: drop the other `Kept`, or end the process that has it"
+                )
+            }
+            Self::Layout { name, error } => write!(
+                f,
+                "the kept state `{name}` is of another type ({error}): give it another name, or start the supervisor anew"
+            ),
+            Self::System { path, error } if path.as_os_str().is_empty() => {
+                write!(f, "no memory for kept state: {error}")
+            }
+            Self::System { path, error } => write!(f, "kept state in {}: {error}", path.display()),
+        }
+    }
+}
+
+impl Error for KeptError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Layout { error, .. } => Some(error),
+            Self::System { error, .. } => Some(error),
+            Self::Name { .. } | Self::Taken { .. } => None,
+        }
+    }
+}
+
+impl<T: Plain> Kept<T> {
+    /// Opens the value of that name, and returns what the process before this one kept last, or `initial` if there was none.
+    ///
+    /// For `init`: it makes system calls.
+    ///
+    /// # Errors
+    /// The name is no name, somebody has it open, what was kept is of another type, or the system refuses the memory.
+    pub fn open(name: &str, initial: T) -> Result<(Self, T), KeptError> {
+        Self::open_in(std::env::var_os(heartbeat::KEPT).map(PathBuf::from).as_deref(), name, initial)
+    }
+
+    fn open_in(directory: Option<&Path>, name: &str, initial: T) -> Result<(Self, T), KeptError> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || name.len() > LONGEST || !name.chars().all(fits) {
+            return Err(KeptError::Name { name: name.into() });
+        }
+        let Some(directory) = directory else {
+            let system = |error| KeptError::System { path: PathBuf::new(), error };
+            let memory = Memory::new(region_size::<Latest<T>>(), None).map_err(system)?;
+            return Self::begin(memory, name, initial, false);
+        };
+        let path = directory.join(name);
+        let system = |error: rustix::io::Errno| KeptError::System { path: path.clone(), error: error.into() };
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(system)?;
+        // Of two processes that open it at once, one makes it. Who is killed meanwhile lets go.
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(KeptError::Taken { name: name.into() }),
+            locked => locked.map_err(system)?,
+        }
+        let mut length = rustix::fs::fstat(&file).map_err(system)?.st_size as u64;
+        if length == 0 {
+            length = region_size::<Latest<T>>() as u64;
+            // A full file system is an error here, and would be SIGBUS later.
+            rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length).map_err(system)?;
+        }
+        let failed = |error| KeptError::System { path: path.clone(), error };
+        let length = usize::try_from(length).map_err(|_| failed(io::ErrorKind::FileTooLarge.into()))?;
+        let memory = Memory::new(length, Some(&file)).map_err(failed)?;
+        Self::begin(memory, name, initial, true)
+    }
+
+    /// Finds what is in the memory, or makes it.
+    fn begin(memory: Memory, name: &str, initial: T, outlives: bool) -> Result<(Self, T), KeptError> {
+        let (start, length) = (memory.start.as_ptr(), memory.length);
+        // SAFETY: the memory is mapped until `Kept` is dropped, and the reference does not leave it. It was all zero when it was made,
+        // so only `init_at` below has put the magic number there, and whoever has the file uses it by this function.
+        let latest = match unsafe { attach_at::<Latest<T>>(start, length) } {
+            // Nobody has finished making it. One that tries to now would have the lock.
+            // SAFETY: as above; without the magic number nobody has got a reference.
+            Err(error) if error.field == LayoutField::Magic => unsafe { init_at(start, length, initial) },
+            found => found,
+        };
+        let latest: &'static Latest<T> =
+            latest.map_err(|error| KeptError::Layout { name: name.into(), error })?;
+        let taken = || KeptError::Taken { name: name.into() };
+        let mut reader = latest.reader().or_else(|_| latest.take_over_reader()).map_err(|_| taken())?;
+        let writer = latest.writer().or_else(|_| latest.take_over_writer()).map_err(|_| taken())?;
+        let value = reader.read().value;
+        Ok((Self { writer, _memory: memory, outlives }, value))
+    }
+
+    /// Keeps `value` instead of what was kept before.
+    ///
+    /// Real-time safety: wait-free, a copy and one atomic instruction.
+    pub fn keep(&mut self, value: T) {
+        self.writer.write(value);
+    }
+
+    /// Whether the next process gets what this one keeps: whether there is a supervisor.
+    #[must_use]
+    pub fn outlives_process(&self) -> bool {
+        self.outlives
+    }
+}
+
+/// A mapping.
+#[derive(Debug)]
+struct Memory {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread; `Memory` only unmaps it.
+unsafe impl Send for Memory {}
+// SAFETY: nothing can be done by a reference to it.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Of a file that is so long, or of nothing but zeros.
+    fn new(length: usize, file: Option<&OwnedFd>) -> io::Result<Self> {
+        let (access, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let start = unsafe {
+            match file {
+                Some(file) => rustix::mm::mmap(std::ptr::null_mut(), length, access, shared, file.as_fd(), 0),
+                None => rustix::mm::mmap_anonymous(std::ptr::null_mut(), length, access, shared),
+            }
+        }?;
+        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mapped at 0"))?;
+        Ok(Self { start, length })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`; `Kept` drops what points into it first.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast::<c_void>(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("punctual-kept-{name}-{}", std::process::id()));
+            std::fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_next_one_gets_what_was_kept_last() {
+        let directory = Directory::new("next");
+        let open = || Kept::open_in(Some(&directory.0), "axis", [1_u64, 2]);
+        let (kept, found) = open().unwrap();
+        assert_eq!((found, kept.outlives_process()), ([1, 2], true));
+        drop(kept);
+        let (mut kept, found) = open().unwrap();
+        assert_eq!(found, [1, 2], "nothing was kept");
+        kept.keep([3, 4]);
+        kept.keep([5, 6]);
+        drop(kept);
+        for _ in 0..2 {
+            assert_eq!(open().unwrap().1, [5, 6]);
+        }
+        assert_eq!(Kept::open_in(Some(&directory.0), "other", [9_u64, 9]).unwrap().1, [9, 9]);
+    }
+
+    #[test]
+    fn without_a_supervisor_nothing_is_handed_over() {
+        let (mut kept, found) = Kept::open_in(None, "axis", 7_u32).unwrap();
+        kept.keep(8);
+        assert_eq!((found, kept.outlives_process()), (7, false));
+        assert_eq!(Kept::open_in(None, "axis", 7_u32).unwrap().1, 7);
+    }
+
+    #[test]
+    fn one_has_it_at_a_time() {
+        let directory = Directory::new("taken");
+        let kept = Kept::open_in(Some(&directory.0), "axis", 1_u8).unwrap();
+        let second = Kept::open_in(Some(&directory.0), "axis", 1_u8).unwrap_err();
+        assert!(matches!(second, KeptError::Taken { .. }), "{second}");
+        drop(kept);
+        Kept::open_in(Some(&directory.0), "axis", 1_u8).unwrap();
+    }
+
+    #[test]
+    fn refuses_what_it_cannot_be() {
+        let directory = Directory::new("refused");
+        for name in ["", "..", "a/b", "a b", "\u{1b}[2J", &"x".repeat(65)] {
+            let error = Kept::open_in(Some(&directory.0), name, 1_u8).unwrap_err();
+            assert!(
+                matches!(error, KeptError::Name { .. }) && !error.to_string().contains('\u{1b}'),
+                "{error}"
+            );
+        }
+        drop(Kept::open_in(Some(&directory.0), "axis", 1_u8).unwrap());
+        let error = Kept::open_in(Some(&directory.0), "axis", [1_u64; 4096]).unwrap_err();
+        assert!(matches!(error, KeptError::Layout { .. }), "{error}");
+        std::os::unix::fs::symlink("/etc/passwd", directory.0.join("link")).unwrap();
+        let error = Kept::open_in(Some(&directory.0), "link", 1_u8).unwrap_err();
+        assert!(error.to_string().contains("link: "), "{error}");
+        let nowhere = Kept::open_in(Some(&directory.0.join("no")), "axis", 1_u8).unwrap_err();
+        assert!(matches!(nowhere, KeptError::System { .. }), "{nowhere}");
+    }
+
+    #[test]
+    fn what_was_not_finished_is_made_anew() {
+        let directory = Directory::new("unfinished");
+        std::fs::write(directory.0.join("axis"), vec![0; region_size::<Latest<u8>>()]).unwrap();
+        assert_eq!(Kept::open_in(Some(&directory.0), "axis", 3_u8).unwrap().1, 3);
+    }
+}

@@ -86,6 +86,7 @@ fn turn(session: &mut Session<'_>, policy: Policy, cpu: usize) {
     }
     let mut lack = Lack::new();
     let stop = session.stop;
+    let stolen = stolen_ns(cpu);
     let watched = std::thread::scope(|scope| {
         let body = || {
             if policy == Policy::Fifo {
@@ -104,10 +105,15 @@ fn turn(session: &mut Session<'_>, policy: Policy, cpu: usize) {
         };
         rt::join(scope.spawn(body))
     });
+    let stolen = stolen_ns(cpu).zip(stolen).map(|(now, then)| now.saturating_sub(then));
     let mut row = Row { quantities: quantities(&watched, &clock), ..row };
+    if let Some(stolen) = stolen {
+        row.quantities.push(quantity("stolen by the hypervisor", stolen as f64 / 1e6, "ms"));
+    }
     if let Ok(instance) = &instance {
         match causes(instance, &watched, &clock) {
             Ok((causes, lost)) => {
+                row.quantities.extend(explained(&causes, stolen));
                 row.causes = causes;
                 if lost > 0 {
                     session.note(format!(
@@ -142,13 +148,33 @@ fn quantities(watched: &Watched, clock: &clock::Clock) -> Vec<Quantity> {
     let passes = watched.count();
     let usual = watched.usual_pass();
     let lost: u64 = watched.gaps().map(|gap| (gap.to - gap.from).saturating_sub(usual)).sum();
-    let quantity =
-        |name: &str, value: f64, unit: &str| Quantity { name: name.into(), value, unit: unit.into() };
     vec![
         quantity("lost to gaps", 100.0 * clock.ns(lost) / elapsed_ns, "%"),
         quantity("gaps of 500 ns and more", watched.gaps().count() as f64 / seconds, "1/s"),
         quantity("readings of the clock", passes as f64 / seconds, "1/s"),
     ]
+}
+
+fn quantity(name: &str, value: f64, unit: &str) -> Quantity {
+    Quantity { name: name.into(), value, unit: unit.into() }
+}
+
+/// The part of the time in gaps that the kernel's events or the hypervisor's account explain: nothing if there were none.
+fn explained(causes: &[Cause], stolen_ns: Option<u64>) -> Option<Quantity> {
+    let total: f64 = causes.iter().map(|cause| cause.total_ns).sum();
+    let host: f64 =
+        causes.iter().filter(|cause| cause.name == attribute::HOST).map(|cause| cause.total_ns).sum();
+    let unknown = (host - stolen_ns.unwrap_or(0) as f64).max(0.0);
+    (total > 0.0).then(|| quantity("explained", 100.0 * (1.0 - unknown / total), "%"))
+}
+
+/// How long the hypervisor has had a CPU, as the kernel counts it: in ticks of 10 ms.
+fn stolen_ns(cpu: usize) -> Option<u64> {
+    let line = format!("cpu{cpu} ");
+    let ticks = read("/proc/stat")
+        .lines()
+        .find_map(|found| found.strip_prefix(&line)?.split_whitespace().nth(7)?.parse::<u64>().ok());
+    Some(ticks? * 10_000_000)
 }
 
 /// The causes of the gaps, longest first, and the number of lost events.
@@ -169,4 +195,20 @@ fn causes(
         max_ns: ns(share.max),
     });
     Ok((causes.collect(), trace.lost))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_hypervisor_admits_is_explained() {
+        let cause = |name: &str, total_ns| Cause { name: name.into(), count: 1, total_ns, max_ns: total_ns };
+        let causes = [cause("timer tick", 60e6), cause(attribute::HOST, 40e6)];
+        let percent = |stolen| explained(&causes, stolen).map(|quantity| quantity.value.round());
+        assert_eq!(percent(None), Some(60.0));
+        assert_eq!(percent(Some(30_000_000)), Some(90.0));
+        assert_eq!(percent(Some(50_000_000)), Some(100.0), "it is counted in ticks");
+        assert!(explained(&[], Some(1)).is_none());
+    }
 }

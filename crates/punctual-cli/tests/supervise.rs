@@ -7,6 +7,8 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use punctual::kept::Kept;
+
 use self::support::{Scratch, punctual, text};
 
 /// What the app does wrong.
@@ -32,6 +34,7 @@ mod app {
             Ok("loop and be stopped") => stopped::spawn().unwrap(),
             Ok("loop and be reported") => reported::spawn().unwrap(),
             Ok("nothing") => short::spawn().unwrap(),
+            Ok("count and be killed") => counted::spawn().unwrap(),
             _ => other::spawn().unwrap(),
         }
         (Shared {}, Local {})
@@ -56,6 +59,11 @@ mod app {
     #[task(priority = 1, budget = 3600.secs(), on_budget = kill)]
     fn short(_: short::Context) {
         punctual::shutdown();
+    }
+
+    #[task(priority = 2)]
+    fn counted(_: counted::Context) {
+        super::counts();
     }
 
     #[task(priority = 3)]
@@ -98,6 +106,19 @@ fn uses_up_memory() {
     let mut memory = vec![0_u8; 8 * LIMIT];
     memory.iter_mut().step_by(4096).for_each(|byte| *byte = std::hint::black_box(1));
     panic!("there is enough memory");
+}
+
+/// Is killed twice, and knows it the third time.
+fn counts() {
+    let (mut kept, count) = Kept::open("count", 0_u32).expect("the supervisor has memory");
+    println!("handed over: {count}");
+    for count in count + 1..=100 * (count / 100 + 1) {
+        kept.keep(count);
+    }
+    if count < 200 {
+        is_killed();
+    }
+    punctual::shutdown();
 }
 
 fn is_killed() {
@@ -273,6 +294,17 @@ fn starts_it_again_as_often_as_it_may() {
     assert_eq!(output.status.code(), Some(128 + 9), "{said}");
     assert_eq!(said.matches("started, process").count(), 3, "{said}");
     assert!(said.contains("starts again in 10.0 ms") && said.contains("starts again in 20.0 ms"), "{said}");
+}
+
+#[test]
+fn hands_over_what_the_app_has_kept() {
+    let scratch = Scratch::new("supervise-kept");
+    let options = ["--restart", "on-failure", "--pause", "0.01"];
+    let output = output(&scratch, &options, "count and be killed");
+    let (printed, said) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let found: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("handed over: ")).collect();
+    assert_eq!(found, ["0", "100", "200"], "{said}");
 }
 
 #[test]

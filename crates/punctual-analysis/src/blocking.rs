@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use crate::bound::{Blocking, NoBound};
 use crate::demand::{self, Source, Steps};
 use crate::polling;
-use crate::release::Release;
+use crate::release::Releases;
 use crate::system::{Executor, Protocol, Section, System};
 use crate::time::Nanos;
 
@@ -116,7 +116,7 @@ pub(crate) fn held(
     system: &System,
     spinning: &Spinning,
     partition: usize,
-    releases: &[Result<Vec<Release>, NoBound>],
+    releases: &[Result<Releases, NoBound>],
 ) -> Vec<Held> {
     let lock = system.partitions[partition].overheads.lock;
     let held = |by: Option<usize>, level: u32, section: &Section| {
@@ -154,7 +154,7 @@ pub(crate) fn longest(
     spinning: &Spinning,
     held: &[Held],
     at: usize,
-    releases: &[Result<Vec<Release>, NoBound>],
+    releases: &[Result<Releases, NoBound>],
     callers: Option<&[usize]>,
 ) -> Option<Blocking> {
     let (partition, level) = (system.tasks[at].partition, system.tasks[at].level);

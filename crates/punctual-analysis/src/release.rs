@@ -20,6 +20,9 @@
 //!
 //! It is assumed that jobs spawn while they run, not through a timer. Sufficient.
 
+use std::ops::Deref;
+use std::slice;
+
 use crate::arrival::Stream;
 use crate::bound::{Bound, NoBound};
 use crate::system::{Executor, Spawn, System, Task};
@@ -36,6 +39,33 @@ pub(crate) struct Release {
     jitter: Nanos,
     /// The jobs through which it goes: the root, and then who spawns whom.
     path: Vec<Step>,
+}
+
+/// All ways in which a task is released. Most have one, which needs no memory of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Releases {
+    One(Release),
+    Many(Vec<Release>),
+}
+
+impl Deref for Releases {
+    type Target = [Release];
+
+    fn deref(&self) -> &[Release] {
+        match self {
+            Self::One(release) => slice::from_ref(release),
+            Self::Many(releases) => releases,
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a Releases {
+    type Item = &'a Release;
+    type IntoIter = slice::Iter<'a, Release>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -279,11 +309,11 @@ pub(crate) fn releases(
     system: &System,
     responses: &[Result<Nanos, NoBound>],
     ends: &[Option<Nanos>],
-) -> Vec<Result<Vec<Release>, NoBound>> {
+) -> Vec<Result<Releases, NoBound>> {
     let own = |(at, task): (usize, &crate::system::Task)| {
-        task.arrivals.as_ref().map(|stream| Ok(vec![Release::of_root(system, at, stream)]))
+        task.arrivals.as_ref().map(|stream| Ok(Releases::One(Release::of_root(system, at, stream))))
     };
-    let mut known: Vec<Option<Result<Vec<Release>, NoBound>>> =
+    let mut known: Vec<Option<Result<Releases, NoBound>>> =
         system.tasks.iter().enumerate().map(own).collect();
     // Each pass resolves at least the tasks whose spawners are resolved; who spawns itself never is.
     for _ in 0..system.tasks.len() {
@@ -304,9 +334,9 @@ fn inherited(
     system: &System,
     responses: &[Result<Nanos, NoBound>],
     ends: &[Option<Nanos>],
-    known: &[Option<Result<Vec<Release>, NoBound>>],
+    known: &[Option<Result<Releases, NoBound>>],
     at: usize,
-) -> Option<Result<Vec<Release>, NoBound>> {
+) -> Option<Result<Releases, NoBound>> {
     let mut inherited = Vec::new();
     for (spawner, task) in system.tasks.iter().enumerate() {
         for spawn in task.spawns.iter().filter(|spawn| spawn.task == at) {
@@ -318,7 +348,7 @@ fn inherited(
             inherited.extend(releases.iter().map(spawned));
         }
     }
-    Some(if inherited.is_empty() { Err(NoBound::NoArrivals) } else { Ok(inherited) })
+    Some(if inherited.is_empty() { Err(NoBound::NoArrivals) } else { Ok(Releases::Many(inherited)) })
 }
 
 /// The latest end of the last job of a spawned chain, after the nominal release of its first task.

@@ -7,7 +7,7 @@ use crate::blocking::{self, Held, Spinning};
 use crate::bound::{Blocking, Bound, Exactness, NoBound, Outcome, Who};
 use crate::demand::{self, Share, Slim, Source};
 use crate::preemptive::{Before, Contest};
-use crate::release::{Release, in_window, releases};
+use crate::release::{Release, Releases, in_window, releases};
 use crate::supply::Supply;
 use crate::system::{Executor, Overheads, Partition, Protocol, Section, Spawn, System, Task};
 use crate::time::Nanos;
@@ -17,7 +17,7 @@ use crate::{branches, global, grid, offsets, polling, suspension};
 #[derive(Debug)]
 pub(crate) struct Rivals {
     /// Releases of each task, or why they are not known.
-    releases: Vec<Result<Vec<Release>, NoBound>>,
+    releases: Vec<Result<Releases, NoBound>>,
     spinning: Result<Spinning, NoBound>,
     pub(crate) partitions: Vec<Rivalry>,
     /// By task: what it competes with, if that is not the same for all; empty if it is.
@@ -94,7 +94,7 @@ impl Rivals {
         };
         let mut partitions: Vec<Rivalry> = above.into_iter().map(sources).collect();
         let mut order: Vec<usize> = (0..system.tasks.len()).collect();
-        order.sort_by_key(|&at| Reverse(system.tasks[at].level));
+        order.sort_by_cached_key(|&at| Reverse(system.tasks[at].level));
         for &at in &order {
             let task = &system.tasks[at];
             let Rivalry { tasks, levels, .. } = &mut partitions[task.partition];
@@ -184,7 +184,7 @@ impl Rivals {
             *source = of_release(system, at, &own);
         }
         rivalry.update_sums();
-        self.releases[at] = Ok(vec![own]);
+        self.releases[at] = Ok(Releases::One(own));
         if let Ok(spinning) = &self.spinning {
             rivalry.held = blocking::held(system, spinning, task.partition, &self.releases);
         }
@@ -197,7 +197,7 @@ impl Rivals {
 /// of the root's are over when the root starts: they have taken as much of the time before the spawn.
 fn met(
     system: &System,
-    releases: &[Result<Vec<Release>, NoBound>],
+    releases: &[Result<Releases, NoBound>],
     ends: &[Option<Nanos>],
     partitions: &[Rivalry],
     at: usize,
@@ -227,7 +227,7 @@ fn met(
 /// Whether what a task does to others is known.
 fn is_known(
     system: &System,
-    releases: &[Result<Vec<Release>, NoBound>],
+    releases: &[Result<Releases, NoBound>],
     responses: &[Result<Nanos, NoBound>],
     at: usize,
 ) -> bool {
@@ -524,7 +524,7 @@ impl Plain {
 }
 
 /// What displaces all levels of a partition.
-fn above_all(system: &System, partition: usize, releases: &[Result<Vec<Release>, NoBound>]) -> Vec<Source> {
+fn above_all(system: &System, partition: usize, releases: &[Result<Releases, NoBound>]) -> Vec<Source> {
     let source = |who, arrivals: Stream, execution| Source {
         who,
         rate: arrivals.rate_estimate(),

@@ -9,7 +9,7 @@ use punctual_sync::shared::{Ring, RingConsumer, RingProducer};
 use punctual_sync::{Full, Taken};
 
 /// How many calls of a partition may wait.
-const CAPACITY: usize = 64;
+pub(super) const CAPACITY: usize = 64;
 /// The largest closure, in bytes.
 const MAX_CLOSURE_SIZE: usize = 112;
 
@@ -26,6 +26,11 @@ impl Calls {
         Self(Ring::new())
     }
 
+    /// The end that puts calls in, unless somebody has it.
+    pub(super) fn producer(&'static self) -> Result<Producer, Taken> {
+        self.0.producer()
+    }
+
     /// The end that takes calls out, unless somebody has it.
     pub(crate) fn consumer(&'static self) -> Result<Consumer, Taken> {
         self.0.consumer()
@@ -38,11 +43,14 @@ impl std::fmt::Debug for Calls {
     }
 }
 
+/// The end of [`Calls`] that puts them in.
+pub(super) type Producer = RingProducer<'static, Call, CAPACITY>;
+
 /// The end of [`Calls`] that takes them out.
 pub(crate) type Consumer = RingConsumer<'static, Call, CAPACITY>;
 
 thread_local! {
-    static MINE: RefCell<Option<RingProducer<'static, Call, CAPACITY>>> = const { RefCell::new(None) };
+    static MINE: RefCell<Option<Producer>> = const { RefCell::new(None) };
 }
 
 /// Lets the calling thread submit to `calls` while `f` runs.
@@ -77,25 +85,24 @@ pub(crate) fn with<R>(calls: &'static Calls, f: impl FnOnce() -> R) -> R {
 /// }
 /// ```
 pub fn submit<F: FnOnce() + Send + 'static>(call: F) -> Result<(), Full<F>> {
-    let refused = MINE.with_borrow_mut(|mine| match mine {
-        Some(calls) => match calls.room() {
-            0 => Some(Err(call)),
-            _ => {
-                // There is room, since this thread alone submits, so it cannot fail.
-                let _ = calls.push(Call::new(call));
-                None
-            }
-        },
-        None => Some(Ok(call)),
+    let done = MINE.with_borrow_mut(|mine| match mine {
+        Some(calls) => Ok(put(calls, call)),
+        None => Err(call),
     });
-    match refused {
-        None => Ok(()),
-        Some(Ok(call)) => {
-            call();
-            Ok(())
-        }
-        Some(Err(call)) => Err(Full(call)),
+    done.unwrap_or_else(|call| {
+        call();
+        Ok(())
+    })
+}
+
+/// Puts a call in, if there is room.
+pub(super) fn put<F: FnOnce() + Send + 'static>(calls: &mut Producer, call: F) -> Result<(), Full<F>> {
+    if calls.room() == 0 {
+        return Err(Full(call));
     }
+    // There is room, since nobody else puts any in, so it cannot fail.
+    let _ = calls.push(Call::new(call));
+    Ok(())
 }
 
 #[repr(C, align(16))]

@@ -2,7 +2,8 @@
 //!
 //! A thread started from a task inherits the task's CPU, but not its policy. [`spawn`] starts an
 //! ordinary thread off the partitions' CPUs, if the machine has others. Tasks of a polling
-//! partition, which must not enter the kernel, [`submit`] their system calls to such a thread.
+//! partition, which must not enter the kernel, [`submit`] their system calls to such a thread. Any other task has a
+//! [`Helper`] of its own for what it must not do itself.
 //!
 //! ```
 //! let answer = punctual::background::spawn("adder", || 40 + 2).expect("threads can be started");
@@ -10,6 +11,7 @@
 //! ```
 
 pub(crate) mod calls;
+mod helper;
 pub(crate) mod traffic;
 
 use std::io;
@@ -19,6 +21,7 @@ use crate::port::linux::{notice, settings};
 
 pub use calls::submit;
 pub(crate) use calls::{Consumer, with};
+pub use helper::Helper;
 pub use traffic::Traffic;
 
 /// Starts a named ordinary thread off the partitions' CPUs.

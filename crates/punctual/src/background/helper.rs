@@ -1,0 +1,164 @@
+//! A helper for any task: an ordinary thread that does what the task must not do itself.
+
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use punctual_sync::Full;
+
+use super::calls::{Call, Calls, Producer, put};
+use crate::port::linux::notice;
+
+/// How long the thread sleeps when there is nothing to do. Who submits does not wake it, as that would be a system call.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// An ordinary thread that makes calls one by one: to allocate, to log, to write to files and sockets.
+///
+/// [`submit`](super::submit) is for tasks of polling partitions, which have such a thread anyway. This is for any task, of any
+/// executor, and for threads that are no task's: make one in `init` and give it to a task as a local resource.
+///
+/// When it is dropped, which `#[shutdown]` or the end of the run does, the calls that wait are made first.
+///
+/// ```
+/// use std::sync::mpsc;
+///
+/// use punctual::background::Helper;
+///
+/// // In `init`.
+/// let mut helper = Helper::new("disk")?;
+/// let (sender, receiver) = mpsc::channel();
+/// // In a job, at any level.
+/// let angle = 0.25_f32;
+/// helper.submit(move || sender.send(format!("{angle}")).unwrap()).expect("it keeps up");
+/// assert_eq!(receiver.recv().unwrap(), "0.25");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Helper {
+    // Dropped before what it points into.
+    calls: Option<Producer>,
+    _ring: Arc<Calls>,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Helper {
+    /// Starts the thread, off the partitions' CPUs.
+    ///
+    /// Real-time safety: allocates and enters the kernel; for `init`.
+    ///
+    /// # Errors
+    /// As [`std::thread::Builder::spawn`].
+    pub fn new(name: &str) -> io::Result<Self> {
+        let (ring, over) = (Arc::new(Calls::new()), Arc::new(AtomicBool::new(false)));
+        // SAFETY: both ends are kept beside an owner of the ring, which is dropped after them, and neither leaves that place.
+        let forever: &'static Calls = unsafe { &*Arc::as_ptr(&ring) };
+        let taken = |_| io::Error::other("a new ring is taken");
+        let calls = forever.producer().map_err(taken)?;
+        let mut consumer = forever.consumer().map_err(taken)?;
+        let (owner, is_over) = (Arc::clone(&ring), Arc::clone(&over));
+        let named = name.to_owned();
+        let thread = super::spawn(name, move || {
+            loop {
+                // Before the scan, so that every call submitted by then is made.
+                let last = is_over.load(Ordering::Acquire);
+                let mut any = false;
+                while let Some(call) = consumer.pop() {
+                    any = true;
+                    make(&named, call);
+                }
+                match (any, last) {
+                    (false, true) => break,
+                    (false, false) => std::thread::sleep(PAUSE),
+                    (true, _) => {}
+                }
+            }
+            drop(consumer);
+            drop(owner);
+        })?;
+        Ok(Self { calls: Some(calls), _ring: ring, over, thread: Some(thread) })
+    }
+
+    /// Has `call` made by the thread, after those before it.
+    ///
+    /// The closure may have up to 112 bytes, checked at compile time. A panic of it is reported, and ends nothing else.
+    ///
+    /// Real-time safety: wait-free; does not allocate or enter the kernel. The thread looks every millisecond while it has nothing
+    /// to do.
+    ///
+    /// # Errors
+    /// [`Full`] with the closure if 64 calls wait already.
+    pub fn submit<F: FnOnce() + Send + 'static>(&mut self, call: F) -> Result<(), Full<F>> {
+        match &mut self.calls {
+            Some(calls) => put(calls, call),
+            None => Err(Full(call)),
+        }
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        drop(self.calls.take());
+        self.over.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // Panics of the calls are caught.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn make(name: &str, call: Call) {
+    // What a call leaves when it panics is its own: it shares nothing with the others.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| call.run())) {
+        notice::warn(format_args!("a call of the helper {name} has panicked: {}", message(&*payload)));
+        // A payload may panic again when it is dropped.
+        std::mem::forget(payload);
+    }
+}
+
+fn message(payload: &(dyn Any + Send)) -> &str {
+    let owned = payload.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("it does not say why")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    #[test]
+    fn makes_calls_in_order_and_the_last_before_it_ends() {
+        let mut helper = Helper::new("in-order").unwrap();
+        let (seen, wrong) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let mut submitted = 0;
+        while submitted < 1_000 {
+            let (seen, wrong, expected) = (Arc::clone(&seen), Arc::clone(&wrong), submitted);
+            let call = move || {
+                let is_wrong = seen.fetch_add(1, Ordering::Relaxed) != expected;
+                wrong.fetch_add(is_wrong.into(), Ordering::Relaxed);
+            };
+            match helper.submit(call) {
+                Ok(()) => submitted += 1,
+                Err(Full(_)) => std::thread::yield_now(),
+            }
+        }
+        drop(helper);
+        assert_eq!((seen.load(Ordering::Relaxed), wrong.load(Ordering::Relaxed)), (1_000, 0));
+    }
+
+    #[test]
+    fn a_panic_ends_one_call_only() {
+        let mut helper = Helper::new("panics").unwrap();
+        let made = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&made);
+        helper.submit(|| panic!("on purpose")).unwrap();
+        helper.submit(move || seen.store(true, Ordering::Relaxed)).unwrap();
+        drop(helper);
+        assert!(made.load(Ordering::Relaxed));
+    }
+}

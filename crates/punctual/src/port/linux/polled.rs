@@ -1,13 +1,15 @@
 //! What hits a thread that polls: faults, system calls, other threads, migrations, and the interrupts of its CPU. The kernel
 //! counts all of it; it is read before the first job and after the last.
 
+mod calls;
+
 use std::fmt::{self, Display, Formatter};
 use std::fs;
-use std::io::ErrorKind;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// No more kinds of interrupts are named.
+use self::calls::{Calls, Counter};
+
+/// No more kinds of interrupts and of system calls are named.
 const NAMED: usize = 6;
 
 /// What had hit the calling thread when it began to poll.
@@ -18,8 +20,7 @@ pub(crate) struct Begun {
     migrations: Option<u64>,
     usage: libc::rusage,
     /// Counts system calls; `None` if nobody asked for that.
-    calls: Option<Result<OwnedFd, &'static str>>,
-    made: Option<u64>,
+    calls: Option<Result<Counter, &'static str>>,
 }
 
 /// What hit it while it polled.
@@ -33,27 +34,25 @@ pub(crate) struct Hits {
     switches: (u64, u64),
     migrations: Option<u64>,
     /// `None` if nobody asked for that, and why not if they could not be counted.
-    calls: Option<Result<u64, &'static str>>,
+    calls: Option<Result<Calls, &'static str>>,
 }
 
 impl Begun {
     /// Reads the counts of the calling thread, which runs on `cpu`. With `calls`, its system calls from here on are counted, too,
     /// where that may be done; the tracepoint that counts makes those of every process some 100 ns slower meanwhile.
     pub(crate) fn new(cpu: Option<usize>, calls: bool) -> Self {
-        let calls = calls.then(count_calls);
         let (interrupts, migrations, usage) = (interrupts(), migrations(), usage());
-        let made = calls.as_ref().and_then(made);
-        Self { cpu, interrupts, migrations, usage, calls, made }
+        // Last, since what came before counts, too.
+        let calls = calls.then(Counter::new);
+        Self { cpu, interrupts, migrations, usage, calls }
     }
 
     /// Reads them again, in the same thread.
     pub(crate) fn end(self) -> Hits {
         // First, since what follows counts, too.
-        let made = self.calls.as_ref().and_then(made);
+        let calls = self.calls.map(|counter| counter.and_then(Counter::end));
         let (usage, migrations) = (usage(), migrations());
         let since = |now: libc::c_long, then: libc::c_long| u64::try_from(now - then).unwrap_or(0);
-        let made = made.zip(self.made).map(|(now, then)| now.saturating_sub(then).saturating_sub(1));
-        let calls = self.calls.map(|counter| counter.and_then(|_| made.ok_or("its counter cannot be read")));
         Hits {
             cpu: self.cpu,
             interrupts: self.cpu.and_then(|cpu| came(&self.interrupts, &interrupts(), cpu)),
@@ -71,31 +70,35 @@ impl Begun {
 impl Display for Hits {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let unknown = |count: Option<u64>| count.map_or("not counted".to_owned(), |count| count.to_string());
-        let calls = match self.calls {
-            Some(Err(why)) => format!("not counted ({why})"),
-            Some(Ok(count)) => count.to_string(),
-            None => unknown(None),
-        };
         let (gave, taken) = self.switches;
-        write!(
-            f,
-            "page faults {}, system calls {calls}, migrations {}, switches to other threads {}",
-            self.faults,
-            unknown(self.migrations),
-            gave + taken
-        )?;
+        write!(f, "page faults {}, system calls ", self.faults)?;
+        match &self.calls {
+            Some(Ok(calls)) => {
+                write!(f, "{}", calls.count)?;
+                named(f, &calls.named)?;
+            }
+            Some(Err(why)) => write!(f, "not counted ({why})")?,
+            None => f.write_str("not counted")?,
+        }
+        write!(f, ", migrations {}, switches to other threads {}", unknown(self.migrations), gave + taken)?;
         let (Some(cpu), Some(interrupts)) = (self.cpu, &self.interrupts) else {
             return f.write_str(", interrupts not counted");
         };
         let sum: u64 = interrupts.iter().map(|(_, count)| count).sum();
         write!(f, ", interrupts of CPU {cpu} {sum}")?;
-        for (number, (name, count)) in interrupts.iter().take(NAMED).enumerate() {
-            write!(f, "{}{name} {count}", if number == 0 { ": " } else { ", " })?;
-        }
-        match interrupts.len().saturating_sub(NAMED) {
-            0 => Ok(()),
-            more => write!(f, ", and {more} more kinds"),
-        }
+        named(f, interrupts)
+    }
+}
+
+/// What there was, the most frequent first, in brackets.
+fn named(f: &mut Formatter<'_>, counts: &[(String, u64)]) -> fmt::Result {
+    for (number, (name, count)) in counts.iter().take(NAMED).enumerate() {
+        write!(f, "{}{name} {count}", if number == 0 { " (" } else { ", " })?;
+    }
+    match counts.len() {
+        0 => Ok(()),
+        kinds if kinds > NAMED => write!(f, ", and {} more kinds)", kinds - NAMED),
+        _ => f.write_str(")"),
     }
 }
 
@@ -146,48 +149,6 @@ fn came(before: &str, after: &str, cpu: usize) -> Option<Vec<(String, u64)>> {
     Some(came)
 }
 
-/// Has the kernel count the system calls of the calling thread, or says why it does not. Takes root and tracefs.
-fn count_calls() -> Result<OwnedFd, &'static str> {
-    let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-    let read = |place: &str| fs::read_to_string(format!("{place}/events/raw_syscalls/sys_enter/id"));
-    let id =
-        places.into_iter().map(read).find(|id| !id.as_ref().is_err_and(|e| e.kind() == ErrorKind::NotFound));
-    let id = match id {
-        Some(Ok(id)) => id.trim().parse().map_err(|_| "the kernel's number of its event is none")?,
-        Some(Err(_)) => return Err("that takes root"),
-        None => return Err("mount tracefs at /sys/kernel/tracing"),
-    };
-    /// The first version of the kernel's `perf_event_attr`.
-    #[repr(C)]
-    struct Attributes {
-        kind: u32,
-        size: u32,
-        config: u64,
-        rest: [u64; 6],
-    }
-    const TRACEPOINT: u32 = 2;
-    const CLOSE_ON_EXEC: libc::c_ulong = 8;
-    let size = size_of::<Attributes>() as u32;
-    let attributes = Attributes { kind: TRACEPOINT, size, config: id, rest: [0; 6] };
-    // SAFETY: a valid pointer to attributes that say their size; the rest are numbers: this thread, on any CPU, in no group.
-    let fd =
-        unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, CLOSE_ON_EXEC) };
-    // SAFETY: a new descriptor, which nobody else has.
-    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) }).ok_or("the kernel refuses; that takes root")
-}
-
-/// How many calls were made until now.
-fn made(counter: &Result<OwnedFd, &'static str>) -> Option<u64> {
-    counter.as_ref().ok().and_then(read)
-}
-
-fn read(counter: &OwnedFd) -> Option<u64> {
-    let mut count = 0_u64;
-    // SAFETY: the kernel writes at most the eight bytes of the count.
-    let read = unsafe { libc::read(counter.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
-    (read == size_of::<u64>() as isize).then_some(count)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,7 +175,7 @@ mod tests {
         memory.iter_mut().step_by(4096).for_each(|byte| *byte = std::hint::black_box(1));
         let hits = begun.end();
         assert!(
-            hits.calls.is_some_and(|calls| calls.is_err() || calls.is_ok_and(|calls| calls >= made)),
+            hits.calls.as_ref().is_some_and(|calls| calls.as_ref().map_or(true, |calls| calls.count >= made)),
             "{hits:?}"
         );
         assert!(hits.faults > 0, "{hits:?}");
@@ -229,11 +190,14 @@ mod tests {
             faults: 0,
             switches: (1, 1),
             migrations: None,
-            calls: Some(Ok(0)),
+            calls: Some(Ok(Calls::default())),
         };
         let expected = "page faults 0, system calls 0, migrations not counted, switches to other threads 2, \
-                        interrupts of CPU 3 2: timer 2";
+                        interrupts of CPU 3 2 (timer 2)";
         assert_eq!(hits.to_string(), expected);
+        let calls = Calls { count: 4, named: vec![("futex".into(), 3), ("write".into(), 1)] };
+        let made = Hits { calls: Some(Ok(calls)), ..hits.clone() };
+        assert!(made.to_string().contains("system calls 4 (futex 3, write 1), migrations"), "{made}");
         let refused = Hits { calls: Some(Err("that takes root")), ..hits.clone() };
         assert!(refused.to_string().contains("system calls not counted (that takes root), "), "{refused}");
         let nobody_asked = Hits { calls: None, ..hits };

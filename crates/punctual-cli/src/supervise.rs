@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Supervise) -> ExitCode {
 
 fn supervise(arguments: &Supervise) -> Result<u8, String> {
     let stop = catch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
-    let taken = arguments.cpus.clone().map(|cpus| Taken::take(cpus, arguments.park)).transpose()?;
+    let taken = arguments.cpus.clone().map(|cpus| Taken::take(cpus, arguments.park, true)).transpose()?;
     let mut settings = Settings::default();
     settings.restart = match arguments.restart {
         When::Never => Restart::Never,

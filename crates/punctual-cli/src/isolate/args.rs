@@ -44,6 +44,10 @@ pub(super) enum What {
         #[command(flatten)]
         which: Which,
 
+        /// Only count what disturbs the command, and do not record it, which costs each interruption some 100 ns
+        #[arg(long, conflicts_with = "offline")]
+        no_record: bool,
+
         /// Run a program without Linux on one CPU, which Linux gives up meanwhile: 64-bit ARM, with the module punctual_cpu
         #[arg(long, conflicts_with = "park")]
         offline: bool,

@@ -1,6 +1,7 @@
 //! `punctual isolate`: takes CPUs from the rest of the system, and gives them back.
 
 pub(crate) mod args;
+mod beside;
 mod offline;
 pub(crate) mod run;
 mod verify;
@@ -12,11 +13,12 @@ use std::time::Duration;
 use punctual_isolate::change::{Live, Store, Undone};
 use punctual_isolate::cpus::Cpus;
 use punctual_isolate::facts::Machine;
-use punctual_isolate::isolate::{Account, JOURNAL, Plan, Request, boot, take};
+use punctual_isolate::isolate::{JOURNAL, Plan, Request, boot, take};
 use punctual_isolate::tree::Tree;
 use punctual_report::format::format_counted;
 
 use self::args::{Isolate, What, Which};
+use self::beside::Beside;
 use crate::output::{print, say};
 
 /// Something was refused, or not given back.
@@ -79,12 +81,12 @@ impl Place {
 pub(crate) struct Taken {
     place: Place,
     plan: Plan,
-    before: Account,
+    beside: Beside,
 }
 
 impl Taken {
-    /// Takes the CPUs, after giving back what one that was killed has left.
-    pub(crate) fn take(cpus: Cpus, park: bool) -> Result<Self, String> {
+    /// Takes the CPUs, after giving back what one that was killed has left. With `record`, what disturbs there is recorded.
+    pub(crate) fn take(cpus: Cpus, park: bool, record: bool) -> Result<Self, String> {
         let mut place = Place { tree: |_| Tree::system(), store: Store::system(), settings: Live::system() };
         place.recover()?;
         let plan = plan(&Machine::look(Tree::system()), &Which { cpus, park })?;
@@ -93,7 +95,8 @@ impl Taken {
         for line in &refused {
             say!("{line}");
         }
-        Ok(Self { place, plan, before: Account::look(&Tree::system()) })
+        let beside = Beside::begin(&plan, record);
+        Ok(Self { place, plan, beside })
     }
 
     /// Has a command begin there.
@@ -103,9 +106,9 @@ impl Taken {
 
     /// Gives them back, and says what came to them. Returns the exit code.
     pub(crate) fn give_back(mut self) -> Result<u8, String> {
-        let after = Account::look(&Tree::system());
+        let account = self.beside.end(&self.plan);
         let code = self.place.give_back();
-        say!("{}", run::account(&self.plan, &self.before, &after));
+        say!("{account}");
         code
     }
 }
@@ -160,16 +163,16 @@ fn isolate(arguments: &Isolate) -> Result<u8, String> {
             }
             Ok(0)
         }
-        What::Run { which, offline: true, heartbeat, grace, command } => {
+        What::Run { which, offline: true, heartbeat, grace, command, .. } => {
             let options = punctual_isolate::offline::Options {
                 patience: Duration::from_millis((*heartbeat).into()),
                 grace: Duration::from_millis((*grace).into()),
             };
             offline::run(&(place.tree)(arguments), &which.cpus, options, command, &mut place)
         }
-        What::Run { which, command, .. } => {
+        What::Run { which, command, no_record, .. } => {
             let plan = plan(&look(&place), which)?;
-            run::run(&plan, command, &mut place)
+            run::run(&plan, command, !no_record, &mut place)
         }
         What::Verify { which, seconds } => {
             let plan = plan(&look(&place), which)?;

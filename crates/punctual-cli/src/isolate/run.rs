@@ -9,34 +9,28 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use punctual_isolate::isolate::{Account, Plan, take};
-use punctual_isolate::tree::Tree;
-use punctual_report::format::{format_count, format_counted};
-use punctual_report::table::{Cell, Column, Table};
+use punctual_isolate::isolate::{Plan, take};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 use rustix::thread::CpuSet;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use super::beside::Beside;
 use super::{BAD_INPUT, FAILED, Place};
 use crate::output::say;
 
-/// No more kinds of interrupts are shown.
-const SHOWN: usize = 12;
-
-pub(super) fn run(plan: &Plan, command: &[OsString], place: &mut Place) -> Result<u8, String> {
+pub(super) fn run(plan: &Plan, command: &[OsString], record: bool, place: &mut Place) -> Result<u8, String> {
     let signals = Signals::catch().map_err(|error| format!("cannot handle signals: {error}"))?;
     let refused = take(plan, &place.store, false, &mut place.settings).map_err(|error| error.to_string())?;
     for line in &refused {
         say!("{line}");
     }
-    let tree = Tree::system();
-    let before = Account::look(&tree);
+    let beside = Beside::begin(plan, record);
     let status = start(plan, command, Stdio::inherit()).and_then(|child| signals.wait(child));
-    let after = Account::look(&tree);
+    let account = beside.end(plan);
     let given_back = place.give_back();
     let code = match status {
         Ok(status) => {
-            say!("{}", account(plan, &before, &after));
+            say!("{account}");
             code_of(status)
         }
         Err(error) => {
@@ -137,30 +131,6 @@ fn end(process: i32) {
     if let Some(process) = Pid::from_raw(process) {
         let _ = rustix::process::kill_process(process, Signal::TERM);
     }
-}
-
-/// What came to the CPUs, beside what came to the others.
-pub(super) fn account(plan: &Plan, before: &Account, after: &Account) -> String {
-    let rows = after.since(before, &plan.cpus, &plan.others);
-    let taken = format!("on {}", plan.cpus.named());
-    let mut table = Table::new([Column::left("came"), Column::right(&taken), Column::right("on another")]);
-    for row in rows.iter().take(SHOWN) {
-        let count = |count| Cell::new(format_count(count));
-        table.row([Cell::new(&row.name), count(row.taken), count(row.others)]);
-    }
-    format!(
-        "{table}{}: {} of interruptions; other CPUs: {}",
-        plan.cpus.named(),
-        format_counted(kinds(&rows, |row| row.taken) as u64, "kind"),
-        format_counted(kinds(&rows, |row| row.others) as u64, "kind")
-    )
-}
-
-fn kinds(
-    rows: &[punctual_isolate::isolate::Row],
-    count: fn(&punctual_isolate::isolate::Row) -> u64,
-) -> usize {
-    rows.iter().filter(|row| count(row) > 0).count()
 }
 
 #[cfg(test)]

@@ -1,0 +1,284 @@
+//! What disturbs a command on its CPUs, recorded beside it by the kernel's tracer, and what comes to other CPUs meanwhile.
+
+use std::collections::HashMap;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use punctual_isolate::isolate::{Account, Plan, Row};
+use punctual_isolate::tree::Tree;
+use punctual_report::format::{format_count, format_counted, format_nanos};
+use punctual_report::table::{Cell, Column, Table};
+use punctual_trace::event::{Event, Tid};
+use punctual_trace::names::Names;
+use punctual_trace::noise::Noise;
+use punctual_trace::record::{Config, Group, Live, LiveError, drop_real_time_policy};
+
+use crate::output::say;
+use crate::trace::names::{NameWatch, NewNames};
+
+/// No more kinds are shown.
+const SHOWN: usize = 12;
+/// How often events are taken out of the kernel's buffers.
+const EVERY: Duration = Duration::from_millis(20);
+/// No process has more ancestors below this one.
+const GENERATIONS: u32 = 64;
+/// So many threads are remembered.
+const THREADS: usize = 65_536;
+
+/// What is recorded while a command runs on the CPUs of a plan.
+pub(crate) struct Beside {
+    tree: Tree,
+    before: Account,
+    stolen: Option<u64>,
+    begun: Instant,
+    /// `None` if nobody wants that, or it cannot be.
+    recorder: Option<Recorder>,
+}
+
+struct Recorder {
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<Result<Recorded, LiveError>>,
+}
+
+/// What a recorder has seen.
+struct Recorded {
+    noise: Noise,
+    names: Names,
+}
+
+impl Beside {
+    /// Begins to count, and with `record` also to record, which costs each interruption some 100 ns. Says why it does not record,
+    /// if it does not.
+    pub(crate) fn begin(plan: &Plan, record: bool) -> Self {
+        let recorder = record.then(|| Recorder::start(plan)).and_then(|started| {
+            started.map_err(|why| say!("what disturbs the command is counted, and not recorded: {why}")).ok()
+        });
+        let tree = Tree::system();
+        Self {
+            before: Account::look(&tree),
+            stolen: stolen(&tree, plan),
+            begun: Instant::now(),
+            tree,
+            recorder,
+        }
+    }
+
+    /// Ends with the command, and says what came.
+    pub(crate) fn end(self, plan: &Plan) -> String {
+        let took = self.begun.elapsed();
+        let after = Account::look(&self.tree);
+        let now = stolen(&self.tree, plan);
+        let mut out = counted(plan, &after.since(&self.before, &plan.cpus, &plan.others));
+        match self.recorder.map(Recorder::end) {
+            Some(Ok(recorded)) => out += &format!("\n\n{}", in_time(plan, &recorded, took)),
+            Some(Err(why)) => out += &format!("\nthe recording failed: {why}"),
+            None => {}
+        }
+        if let (Some(then), Some(now)) = (self.stolen, now)
+            && now > then
+        {
+            let ns = (now - then) as f64 * 1e7;
+            out += &format!("\nthe hypervisor had {} for {} of that", plan.cpus.named(), format_nanos(ns));
+        }
+        out
+    }
+}
+
+impl Recorder {
+    fn start(plan: &Plan) -> Result<Self, String> {
+        let numbers = |cpus: &punctual_isolate::cpus::Cpus| -> Vec<u32> {
+            cpus.iter().filter_map(|cpu| u32::try_from(cpu).ok()).collect()
+        };
+        let config = Config {
+            groups: vec![Group::Sched, Group::Irq, Group::Vectors, Group::Softirq],
+            buffer_kib: 4 << 10,
+            cpus: numbers(&plan.cpus),
+            housekeeping: numbers(&plan.others),
+            ..Config::default()
+        };
+        let group = plan.group.clone();
+        let over = Arc::new(AtomicBool::new(false));
+        let (ready, started) = mpsc::channel();
+        let is_over = Arc::clone(&over);
+        let run = move || {
+            drop_real_time_policy(&config.housekeeping);
+            let live = Live::start(&config)?;
+            // Who waits for it may have been ended.
+            let _ = ready.send(());
+            follow(live, &config.cpus, Owner { group, known: HashMap::new() }, &is_over)
+        };
+        let thread = std::thread::Builder::new().name("punctual-record".into()).spawn(run);
+        let thread = thread.map_err(|error| format!("no thread: {error}"))?;
+        match started.recv() {
+            Ok(()) => Ok(Self { over, thread }),
+            Err(_) => match thread.join() {
+                Ok(Err(error)) => Err(error.to_string()),
+                _ => Err("the recorder ended".into()),
+            },
+        }
+    }
+
+    fn end(self) -> Result<Recorded, String> {
+        self.over.store(true, Ordering::Relaxed);
+        match self.thread.join() {
+            Ok(recorded) => recorded.map_err(|error| error.to_string()),
+            Err(_) => Err("its thread has panicked".into()),
+        }
+    }
+}
+
+fn follow(mut live: Live, cpus: &[u32], mut owner: Owner, over: &AtomicBool) -> Result<Recorded, LiveError> {
+    let mut noise = Noise::new(cpus.iter().filter_map(|&cpu| u16::try_from(cpu).ok()));
+    let (mut names, mut watch, mut events) = (Names::new(), NameWatch::default(), Vec::new());
+    let mut take = |events: &mut Vec<Event>, noise: &mut Noise| {
+        events.drain(..).for_each(|event| noise.event(&event, |thread| owner.has(thread)));
+    };
+    while !over.load(Ordering::Relaxed) {
+        std::thread::sleep(EVERY);
+        live.take(&mut events)?;
+        put(&mut names, watch.news(&live));
+        take(&mut events, &mut noise);
+    }
+    live.stop(&mut events)?;
+    take(&mut events, &mut noise);
+    Ok(Recorded { noise, names })
+}
+
+fn put(names: &mut Names, news: Option<NewNames>) {
+    let Some(news) = news else { return };
+    news.threads.iter().for_each(|(thread, name)| names.thread(*thread, name));
+    news.irqs.iter().for_each(|(irq, name)| names.irq(*irq, name));
+    news.vectors.iter().for_each(|(vector, name)| names.vector(*vector, name));
+}
+
+/// Knows the threads of the command.
+struct Owner {
+    /// The control group that it is in.
+    group: Option<String>,
+    known: HashMap<Tid, bool>,
+}
+
+impl Owner {
+    fn has(&mut self, thread: Tid) -> bool {
+        if self.known.len() >= THREADS {
+            self.known.clear();
+        }
+        let group = self.group.as_deref();
+        *self.known.entry(thread).or_insert_with(|| is_own(thread, group))
+    }
+}
+
+/// Whether a thread is in the group of the command; without one, whether this process has started it. One that has ended is: those
+/// of the kernel that are bound to a CPU do not end, and others' cannot be there.
+fn is_own(thread: Tid, group: Option<&str>) -> bool {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{thread}/{file}"));
+    match group.and_then(|group| group.rsplit('/').next()) {
+        Some(group) => read("cgroup").map_or(true, |text| {
+            text.lines().any(|line| {
+                line.rsplit(':').next().is_some_and(|path| path.split('/').any(|part| part == group))
+            })
+        }),
+        None => {
+            let mut process = thread;
+            for _ in 0..GENERATIONS {
+                let Ok(status) = fs::read_to_string(format!("/proc/{process}/status")) else {
+                    return process == thread;
+                };
+                let field = |name: &str| {
+                    status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<Tid>().ok())
+                };
+                if field("Tgid:") == Some(std::process::id()) {
+                    return true;
+                }
+                match field("PPid:") {
+                    Some(parent) if parent > 0 => process = parent,
+                    _ => return false,
+                }
+            }
+            false
+        }
+    }
+}
+
+/// For how many ticks of the kernel's statistics, 10 ms each, the hypervisor has had the CPUs.
+fn stolen(tree: &Tree, plan: &Plan) -> Option<u64> {
+    let text = tree.text("/proc/stat")?;
+    let of = |cpu: usize| {
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;
+        line.split_whitespace().nth(7)?.parse::<u64>().ok()
+    };
+    plan.cpus.iter().map(of).sum()
+}
+
+/// How often what came, beside what came to the others.
+fn counted(plan: &Plan, rows: &[Row]) -> String {
+    let taken = format!("on {}", plan.cpus.named());
+    let mut table = Table::new([Column::left("came"), Column::right(&taken), Column::right("on another")]);
+    for row in rows.iter().take(SHOWN) {
+        let count = |count| Cell::new(format_count(count));
+        table.row([Cell::new(&row.name), count(row.taken), count(row.others)]);
+    }
+    let kinds = |count: fn(&Row) -> u64| {
+        format_counted(rows.iter().filter(|row| count(row) > 0).count() as u64, "kind")
+    };
+    format!(
+        "{table}{}: {} of interruptions; other CPUs: {}",
+        plan.cpus.named(),
+        kinds(|row| row.taken),
+        kinds(|row| row.others)
+    )
+}
+
+/// What took the CPUs from the command, and for how long.
+fn in_time(plan: &Plan, recorded: &Recorded, took: Duration) -> String {
+    let named = plan.cpus.named();
+    let causes = recorded.noise.causes();
+    let head = format!("took {named}");
+    let mut table = Table::new([
+        Column::left(&head),
+        Column::right("times"),
+        Column::right("in all"),
+        Column::right("longest"),
+    ]);
+    for (actor, share) in causes.iter().take(SHOWN) {
+        table.row([
+            Cell::new(recorded.names.of(*actor)),
+            Cell::new(format_count(share.count)),
+            Cell::new(format_nanos(share.total as f64)),
+            Cell::new(format_nanos(share.longest as f64)),
+        ]);
+    }
+    let total: u64 = causes.iter().map(|(_, share)| share.total).sum();
+    let part = 100.0 * total as f64 / (took.as_nanos() as f64 * plan.cpus.len().max(1) as f64).max(1.0);
+    let mut out = format!(
+        "{table}{named}: {} in {}, {part:.4} %, by {}",
+        format_nanos(total as f64),
+        format_nanos(took.as_nanos() as f64),
+        format_counted(causes.len() as u64, "cause")
+    );
+    if recorded.noise.lost() > 0 {
+        out += &format!("; {} are missing", format_counted(recorded.noise.lost(), "event"));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_threads_by_their_group_or_their_ancestors() {
+        let this = std::process::id();
+        assert!(is_own(this, None));
+        assert!(!is_own(1, None), "the first process is nobody's");
+        // Whatever group this is in, it is not that one.
+        assert!(!is_own(this, Some("/sys/fs/cgroup/punctual-no-such-group")));
+        assert!(is_own(u32::MAX, Some("/x")) && is_own(u32::MAX, None), "it has ended");
+        // A thread of the kernel is in no group of ours.
+        assert!(!is_own(2, Some("/sys/fs/cgroup/punctual-no-such-group")));
+    }
+}

@@ -184,6 +184,26 @@ fn kills_an_endless_loop_and_shows_where_it_was() {
 }
 
 #[test]
+fn writes_what_the_kernel_recorded_beside_the_stack() {
+    let scratch = Scratch::new("supervise-trace");
+    let output = output(&scratch, &["--trace"], "loop and be killed");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(128 + 9), "{said}");
+    if let Some(why) = said.lines().find(|line| line.contains("no trace is kept")) {
+        return println!("SKIPPED: {why}");
+    }
+    let files = fs::read_dir(&scratch.0).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = files.collect();
+    files.sort();
+    let [trace, stack] = &files[..] else { panic!("{files:?}\n{said}") };
+    assert_eq!(trace, &stack.with_extension("dat"), "{said}");
+    // What else ran until then is in it, and so is the thread of the loop.
+    let shown = punctual(&["trace", "report", trace.to_str().unwrap()]).output().unwrap();
+    let shown = text(&shown.stdout);
+    assert!(shown.lines().any(|line| line.starts_with("level 2/")), "{said}\n{shown}");
+}
+
+#[test]
 fn leaves_the_machine_usable_beside_an_endless_loop() {
     let scratch = Scratch::new("supervise-report");
     let end = scratch.file("end");

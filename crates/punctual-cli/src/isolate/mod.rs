@@ -99,6 +99,11 @@ impl Taken {
         Ok(Self { place, plan, beside })
     }
 
+    /// The CPUs that are left for everybody else.
+    pub(crate) fn others(&self) -> Vec<u32> {
+        self.plan.others.iter().filter_map(|cpu| u32::try_from(cpu).ok()).collect()
+    }
+
     /// Has a command begin there.
     pub(crate) fn enter(&self, command: &mut Command) -> io::Result<()> {
         run::enter(&self.plan, command)

@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 
 /// Tells the runtime of a Punctual app to mark its jobs in the trace.
-const MARKS: &str = "PUNCTUAL_TRACE";
+pub(crate) const MARKS: &str = "PUNCTUAL_TRACE";
 
 /// A child that waits.
 pub(crate) struct HeldChild {

@@ -4,7 +4,7 @@ mod alarm;
 mod analysis;
 pub(crate) mod args;
 mod chains;
-mod child;
+pub(crate) mod child;
 mod chosen;
 mod convert;
 mod latency;

@@ -1,0 +1,181 @@
+//! A flight recorder beside a supervised app. The kernel keeps the newest events of its tracer in memory, where nothing of it is
+//! written or read; when something has happened, what is there is written to a file.
+//!
+//! An ordinary thread starts and ends recordings: each takes a while, in which the supervisor has to look at the app.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use punctual_report::format::format_counted;
+use punctual_trace::record::{Config, Recording};
+use punctual_trace::write::dat;
+
+use crate::output::say;
+
+/// How long is recorded after what happened: what the app does about it is of interest, too.
+const AFTERWARDS: Duration = Duration::from_millis(100);
+/// The start of an app waits for so long at most until it is recorded.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The most files that are written. Each has the buffers of all CPUs, 8 MiB each.
+const MAX_FILES: u32 = 8;
+
+/// The recorder. Ends when dropped.
+#[derive(Debug)]
+pub(super) struct Flight {
+    asks: Option<Sender<Ask>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+enum Ask {
+    /// Record, and answer when that is so, or cannot be.
+    Begin(Sender<()>),
+    /// Write what there is to this file.
+    Keep(PathBuf),
+}
+
+impl Flight {
+    /// Starts the thread, which records nothing yet. Files are prepared in `directory`. The recorder leaves alone all CPUs but
+    /// `housekeeping`, if there are any.
+    pub(super) fn new(directory: &Path, housekeeping: Vec<u32>) -> io::Result<Self> {
+        let place = directory.join(format!("punctual-supervise-{}.trace", std::process::id()));
+        let config = Config { newest: true, housekeeping, ..Config::default() };
+        let (asks, asked) = mpsc::channel();
+        let recorder = Recorder { config, place, recording: None, written: 0 };
+        let thread =
+            std::thread::Builder::new().name("punctual-flight".into()).spawn(move || recorder.run(&asked))?;
+        Ok(Self { asks: Some(asks), thread: Some(thread) })
+    }
+
+    /// Sees to it that what an app does that is started now is recorded, as soon as can be.
+    pub(super) fn begin(&self) {
+        let (answer, answered) = mpsc::channel();
+        self.ask(Ask::Begin(answer));
+        // Of a recorder that is busy with what happened before, the app need not wait for the end.
+        if answered.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+            say!("supervise: the app starts before its trace does: the recorder is busy");
+        }
+    }
+
+    /// Has what was recorded written beside a stack that is in `snapshot`.
+    pub(super) fn keep(&self, snapshot: &Path) {
+        self.ask(Ask::Keep(snapshot.with_extension("dat")));
+    }
+
+    fn ask(&self, ask: Ask) {
+        if let Some(asks) = &self.asks {
+            // Without its thread, which has said why, there is no trace.
+            let _ = asks.send(ask);
+        }
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        drop(self.asks.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the thread has.
+struct Recorder {
+    config: Config,
+    /// A directory of its own, in which nobody else has files or links that would be written over or through.
+    place: PathBuf,
+    recording: Option<Recording>,
+    written: u32,
+}
+
+impl Recorder {
+    fn run(mut self, asked: &Receiver<Ask>) {
+        while let Ok(ask) = asked.recv() {
+            match ask {
+                Ask::Begin(answer) => {
+                    self.begin();
+                    drop(answer);
+                }
+                Ask::Keep(_) if self.recording.is_none() => {}
+                Ask::Keep(file) => {
+                    std::thread::sleep(AFTERWARDS);
+                    self.keep(&file);
+                    // The app may go on. If it does not, nobody asks any more, or for the next one.
+                    if !matches!(asked.try_recv(), Err(TryRecvError::Disconnected)) {
+                        self.begin();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Records, unless it does or there is enough.
+    fn begin(&mut self) {
+        if self.recording.is_some() || self.written == MAX_FILES {
+            return;
+        }
+        if let Err(error) = fs::create_dir(&self.place) {
+            return say!("supervise: no trace is kept: {}: {error}", self.place.display());
+        }
+        match Recording::start(self.config.clone(), &self.raw()) {
+            Ok(recording) => self.recording = Some(recording),
+            Err(error) => {
+                say!("supervise: no trace is kept: {error}");
+                self.clear();
+            }
+        }
+    }
+
+    fn raw(&self) -> PathBuf {
+        self.place.join("raw")
+    }
+
+    /// Ends the recording and writes it.
+    fn keep(&mut self, file: &Path) {
+        let Some(recording) = self.recording.take() else { return };
+        match self.write(recording, file) {
+            Ok(lost) => {
+                say!("supervise: the trace until then: punctual trace report {}", file.display());
+                if lost > 0 {
+                    say!("supervise: {} are missing there", format_counted(lost, "event"));
+                }
+                self.written += 1;
+                if self.written == MAX_FILES {
+                    say!("supervise: no more traces are written, there are {MAX_FILES}");
+                }
+            }
+            Err(why) => say!("supervise: no trace was written to {}: {why}", file.display()),
+        }
+        self.clear();
+    }
+
+    /// Returns how many events were lost.
+    fn write(&self, recording: Recording, file: &Path) -> Result<u64, String> {
+        let summary = recording.stop().map_err(|error| error.to_string())?;
+        let whole = self.place.join("trace.dat");
+        dat::finish(&self.raw(), &whole).map_err(|error| error.to_string())?;
+        // Unlike `rename`, this writes over nothing.
+        fs::hard_link(&whole, file).map_err(|error| error.to_string())?;
+        Ok(summary.losses.iter().map(|cpu| cpu.lost).sum())
+    }
+
+    /// Removes its directory.
+    fn clear(&self) {
+        for file in [self.raw(), self.place.join("trace.dat")] {
+            let _ = if file.is_dir() { fs::remove_dir_all(file) } else { fs::remove_file(file) };
+        }
+        let _ = fs::remove_dir(&self.place);
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if self.recording.take().is_some() {
+            self.clear();
+        }
+    }
+}

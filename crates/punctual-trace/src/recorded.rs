@@ -12,7 +12,11 @@
 //! assert!(recorded.missing().iter().any(|missing| missing.what == "futex calls"));
 //! ```
 
+mod chosen;
+
 use punctual_report::format::format_count;
+
+pub(crate) use self::chosen::Chosen;
 
 use crate::event::{Event, Kind, Tid};
 use crate::read::translate::{Code, recipe};
@@ -152,6 +156,8 @@ enum Calls {
 pub struct Recorded {
     kinds: u32,
     calls: Calls,
+    /// Whose switches and wake-ups are there, if not everybody's.
+    switches: Option<Chosen>,
 }
 
 impl Default for Recorded {
@@ -174,17 +180,19 @@ impl Recorded {
     /// All of them.
     #[must_use]
     pub fn all() -> Self {
-        Self { kinds: u32::MAX, calls: Calls::All }
+        Self { kinds: u32::MAX, calls: Calls::All, switches: None }
     }
 
     /// None.
     #[must_use]
     pub fn none() -> Self {
-        Self { kinds: 0, calls: Calls::All }
+        Self { kinds: 0, calls: Calls::All, switches: None }
     }
 
     /// What a recorder has declared: a line for each event, `group:event`. A line `calls of` says that system calls are
-    /// those of the threads with the numbers behind it and of what they start.
+    /// those of the threads with the numbers behind it and of what they start. Lines `switches of`, `switches named` and
+    /// `switches at` say that switches and wake-ups are those of the threads with these numbers, names or priorities, as the
+    /// kernel counts, and `switches followed` that they are those of what they start as well.
     #[must_use]
     pub fn declared(text: &str) -> Self {
         let mut recorded = Self::none();
@@ -192,6 +200,8 @@ impl Recorded {
             if let Some(threads) = line.strip_prefix(CALLS) {
                 let threads = threads.split_whitespace().filter_map(|number| number.parse().ok());
                 recorded.calls = Calls::Of(threads.collect());
+            } else if Chosen::read(&mut recorded.switches, line) {
+                // It says whose.
             } else if let Some((system, name)) = line.trim().split_once(':') {
                 recorded.kinds |= kind_of_event(system, name);
             }
@@ -261,6 +271,7 @@ impl Recorded {
             (Calls::Of(threads), None) => Calls::Of(threads),
             (Calls::Of(threads), Some(others)) => Calls::Of(threads.into_iter().chain(others).collect()),
         };
+        self.switches = Chosen::of_both(self.switches, other.switches.as_ref(), higher);
         self
     }
 
@@ -272,12 +283,18 @@ impl Recorded {
             Calls::All => None,
             Calls::Of(threads) => Some(threads.as_slice()),
         };
-        Self::declaration(events, calls)
+        Self::declaration(events, calls) + &self.switches.as_ref().map(Chosen::text).unwrap_or_default()
     }
 
     /// Whether everything in `other` is in it.
     pub(crate) fn covers(&self, other: &Self) -> bool {
-        Source::ALL.iter().all(|&source| self.has(source) || !other.has(source))
+        let switches = self.switches.is_none() || self.switches == other.switches;
+        switches && Source::ALL.iter().all(|&source| self.has(source) || !other.has(source))
+    }
+
+    /// Whose switches and wake-ups are recorded, if not everybody's.
+    pub(crate) fn switches_of(&self) -> Option<&Chosen> {
+        self.switches.as_ref()
     }
 
     /// Whether the system calls of some threads only are recorded.
@@ -301,6 +318,12 @@ impl Recorded {
         let handlers = "I is at least what is shown; their time is in C, which is at most what is shown";
         if !self.has(Source::Switches) {
             add("context switches", "there are no jobs of threads");
+        } else if self.switches.is_some() {
+            add(
+                "switches and wake-ups of threads that were not traced",
+                "they have no jobs; how long they displaced the others is known, but not which of them did, and nothing of what \
+                 they did with locks that others waited for",
+            );
         }
         match (self.has(Source::Wakings), self.has(Source::Wakeups)) {
             (true, _) => {}

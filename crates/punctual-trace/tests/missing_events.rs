@@ -354,3 +354,105 @@ fn knows_whose_calls_are_recorded() {
         assert_eq!(matches!(jobs[0].window, Bounds::Exact(_)), exact, "{threads}");
     }
 }
+
+/// What is not traced, and has an ordinary priority.
+const OTHER: Task = task(20, 20);
+
+fn narrow(lines: &str) -> Config {
+    let recorded = Recorded::declared(&format!("{}\n{lines}", KINDS.join("\n")));
+    Config { recorded, ..Config::default() }
+}
+
+/// All jobs, also those that are open at the end, and how many events were missed or contradict others.
+fn all_jobs(config: Config, events: &[Event]) -> (Vec<Job>, u64) {
+    let (mut decomposer, mut found) = (Decomposer::new(config), Vec::new());
+    decomposer.name(7, "high");
+    events.iter().for_each(|event| decomposer.feed(event, &mut |job| found.push(job.clone())));
+    decomposer.finish(&mut |job| found.push(job.clone()));
+    let counters = decomposer.counters();
+    (found, counters.contradictions + counters.unseen_switches)
+}
+
+/// A traced thread is displaced, and it is not seen how the others go on.
+fn unseen_others() -> Script {
+    let mut s = Script::new();
+    s.waking(100, 0, HIGH, 0).switch(110, 0, Runnable, HIGH).switch(200, 0, Runnable, OTHER);
+    // Thread 20 hands the CPU to thread 21, and nobody sees that.
+    s.events.push(Event {
+        time: 400,
+        cpu: 0,
+        by: 21,
+        kind: Kind::Switch { from: task(21, 20), reason: Sleeping, to: HIGH },
+    });
+    s.events.push(Event {
+        time: 500,
+        cpu: 0,
+        by: 7,
+        kind: Kind::Switch { from: HIGH, reason: Sleeping, to: OTHER },
+    });
+    s.events.push(Event { time: 9_000, cpu: 1, by: 0, kind: Kind::Waking { task: OTHER, cpu: 1 } });
+    s.events.push(Event { time: 9_100, cpu: 1, by: 0, kind: Kind::IrqEntry { irq: 3 } });
+    // An interrupt of another that runs for long.
+    s.events.push(Event { time: 9_200, cpu: 2, by: 22, kind: Kind::IrqEntry { irq: 3 } });
+    s
+}
+
+#[test]
+fn says_nothing_of_threads_whose_switches_are_not_recorded() {
+    let events = unseen_others().events;
+    for lines in [
+        "switches of 7\nswitches followed\n",
+        "switches of\nswitches named high\n",
+        "switches of\nswitches at 5..15\n",
+    ] {
+        let (jobs, doubtful) = all_jobs(narrow(lines), &events);
+        assert!(jobs.iter().all(|job| job.actor == Actor::Thread(7)), "{lines}: {jobs:?}");
+        assert_eq!((jobs.len(), doubtful), (1, 0), "{lines}");
+        let job = &jobs[0];
+        assert_eq!(
+            (job.flaw, job.response, job.interference),
+            (None, Bounds::Exact(400), Bounds::Exact(200))
+        );
+        // How long others displaced it is known, and not who.
+        let who: Vec<_> = job.interference_causes.iter().map(|cause| (cause.actor, cause.ns)).collect();
+        assert_eq!(who, [(Actor::Unseen, 200)]);
+        assert_eq!(job.jitter_causes.iter().map(|cause| cause.actor).collect::<Vec<_>>(), [Actor::Unseen]);
+    }
+    // If all switches are recorded, some are missing.
+    let (jobs, doubtful) = all_jobs(narrow(""), &events);
+    assert!(doubtful > 0 && jobs.iter().any(|job| job.actor == Actor::Thread(20)));
+}
+
+#[test]
+fn says_that_switches_of_others_are_not_recorded() {
+    let recorded = narrow("switches of 7\nswitches followed\n").recorded;
+    let missing = recorded.missing();
+    assert_eq!(missing[0].what, "switches and wake-ups of threads that were not traced");
+    assert!(narrow("").recorded.missing().is_empty(), "{:?}", narrow("").recorded.missing());
+}
+
+#[test]
+fn knows_traced_threads_that_others_started() {
+    let start = |by: Task, child: Task| {
+        let mut s = Script::new();
+        s.switch(5, 0, Runnable, HIGH).switch(10, 0, Runnable, by);
+        s.at(20, 0, Kind::Wakeup { task: child, cpu: 1, new: true });
+        s.switch(30, 1, Runnable, HIGH).switch(40, 1, Sleeping, child);
+        s.events.push(Event {
+            time: 50,
+            cpu: 1,
+            by: child.id,
+            kind: Kind::Switch { from: child, reason: Sleeping, to: LOW },
+        });
+        all_jobs(narrow("switches of 7 9\nswitches followed\n"), &s.events).0
+    };
+    let jobs = |jobs: &[Job]| of(jobs, 30).len();
+    assert_eq!(jobs(&start(HIGH, task(30, 20))), 1);
+    assert_eq!(jobs(&start(OTHER, task(30, 20))), 0);
+    // A switch with the idle thread would not be recorded if the other were not traced either.
+    let mut s = Script::new();
+    s.switch(10, 0, Runnable, task(30, 20)).switch(20, 0, Sleeping, IDLE);
+    s.waking(100, 0, task(30, 20), 0).switch(110, 0, Runnable, task(30, 20)).switch(200, 0, Sleeping, IDLE);
+    assert_eq!(jobs(&all_jobs(narrow("switches of 7\nswitches followed\n"), &s.events).0), 1);
+    assert_eq!(jobs(&all_jobs(narrow("switches of 7\nswitches at 0..15\n"), &s.events).0), 0);
+}

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use punctual_trace::event::Kind;
-use punctual_trace::jobs::{self, Decomposer};
+use punctual_trace::jobs::{self, Actor, Decomposer, Job, Select};
 use punctual_trace::read::{ReadError, Trace, marker};
 use punctual_trace::record::{Config, Filter, Group, Live, LiveError, RecordError, Recording};
 use punctual_trace::write::dat;
@@ -174,6 +174,31 @@ fn rejects_what_cannot_be_recorded_and_names_fix() {
     assert_eq!(instances_of(std::process::id()), [""; 0]);
 }
 
+/// The jobs of all threads of a narrow recording, also those that have not ended.
+fn all_jobs(trace: &Trace) -> Vec<Job> {
+    let recorded = trace.recorded().unwrap();
+    let missing = recorded.missing();
+    assert!(
+        missing
+            .iter()
+            .any(|missing| missing.what.contains("switches and wake-ups of threads that were not traced")),
+        "{missing:?}"
+    );
+    let select = Select { priorities: Some(-1..=139), ..Select::default() };
+    let mut decomposer = Decomposer::new(jobs::Config { select, recorded, ..jobs::Config::default() });
+    let mut events = trace.events().unwrap();
+    let (mut found, mut changes) = (Vec::new(), 0);
+    while let Some(event) = events.next() {
+        for (id, name) in events.threads().since(changes) {
+            decomposer.name(id, name);
+        }
+        changes = events.threads().changes();
+        decomposer.feed(&event.unwrap(), &mut |job| found.push(job.clone()));
+    }
+    decomposer.finish(&mut |job| found.push(job.clone()));
+    found
+}
+
 #[test]
 fn records_only_traced_threads_when_narrow() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -201,6 +226,13 @@ fn records_only_traced_threads_when_narrow() {
         };
         // A thread is woken for the first time before it has its name.
         assert!(good || own_threads().contains(&event.by), "{event:?}");
+    }
+    // Nor is anything said of others.
+    let jobs = all_jobs(&trace);
+    assert!(jobs.iter().any(|job| job.actor == Actor::Thread(partner)));
+    for job in jobs {
+        let Actor::Thread(id) = job.actor else { panic!("{job:?}") };
+        assert!(traced(id, job.priority), "{job:?}");
     }
 }
 
@@ -239,6 +271,17 @@ fn follows_new_threads_when_narrow() {
     assert!(woken.count() > 10);
     let left = |event: &&punctual_trace::event::Event| matches!(event.kind, Kind::Switch { from, .. } if new.contains(&from.id));
     assert!(all.iter().filter(left).count() > 10);
+    // Threads of others have no jobs, and those that are there have some.
+    let jobs = all_jobs(&trace);
+    let own = own_threads();
+    for job in &jobs {
+        let Actor::Thread(id) = job.actor else { panic!("{job:?}") };
+        assert!(own.contains(&id) || !Path::new(&format!("/proc/{id}")).exists(), "{job:?}");
+    }
+    for id in new {
+        let complete = jobs.iter().filter(|job| job.actor == Actor::Thread(id) && job.complete());
+        assert!(complete.count() > 3, "{id}");
+    }
     let mixed = Filter { names: vec!["partner".into()], ..config.filter.clone() };
     let recording = start(Config { filter: mixed, ..config }, &place.0.join("mixed")).unwrap();
     assert!(recording.absent()[0].to_string().contains("all are recorded"), "{:?}", recording.absent());
@@ -247,6 +290,7 @@ fn follows_new_threads_when_narrow() {
 #[test]
 fn delivers_events_live() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    recording::enter();
     let config = Config {
         filter: Filter { processes: vec![std::process::id()], ..Filter::default() },
         ..Config::default()

@@ -19,7 +19,8 @@ pub enum Actor {
     Throttling,
     /// Those with the smallest shares, if there were too many to list.
     Others,
-    /// The analysis does not know: events were lost, or the history it keeps was too short.
+    /// The analysis does not know: events were lost, the history it keeps was too short, or it was a thread, perhaps the idle
+    /// one, whose switches are not all recorded.
     Unseen,
 }
 

@@ -18,6 +18,8 @@ pub(super) struct Known {
     pub(super) yields: bool,
     /// Whether only some threads' system calls are recorded.
     pub(super) calls_of_some: bool,
+    /// Whether only some threads' switches are recorded.
+    pub(super) switches_of_some: bool,
 }
 
 impl Known {
@@ -34,6 +36,7 @@ impl Known {
             futexes: has(Source::Futexes),
             yields: has(Source::Yields),
             calls_of_some: recorded.calls_of_some(),
+            switches_of_some: recorded.switches_of().is_some(),
         }
     }
 

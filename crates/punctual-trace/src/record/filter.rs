@@ -72,6 +72,11 @@ impl Filter {
         Ok(threads)
     }
 
+    /// The first and the last of the priorities, as the kernel counts: the other way round.
+    pub(super) fn kernel_priorities(&self) -> Option<(i32, i32)> {
+        self.priorities.as_ref().map(|range| (99 - i32::from(*range.end()), 99 - i32::from(*range.start())))
+    }
+
     /// A condition in the kernel's language for an event that names a thread in these fields.
     pub(super) fn condition(&self, threads: &[Tid], pid: &[&str], comm: &[&str], prio: &[&str]) -> String {
         let mut any = Vec::new();
@@ -81,9 +86,7 @@ impl Filter {
         for field in comm {
             any.extend(self.names.iter().map(|name| format!("{field}==\"{}\"", kernel_name(name))));
         }
-        if let Some(range) = &self.priorities {
-            // The kernel counts the other way round.
-            let (first, last) = (99 - range.end(), 99 - range.start());
+        if let Some((first, last)) = self.kernel_priorities() {
             any.extend(prio.iter().map(|field| format!("({field}>={first}&&{field}<={last})")));
         }
         any.join("||")

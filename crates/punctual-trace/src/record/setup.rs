@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::drain::{Drain, Pipe};
 use super::error::RecordError;
 use super::events::{self, Absent, Group};
-use super::filter::Filter;
+use super::filter::{Filter, kernel_name};
 use super::reservations::{self, Reservations};
 use super::save::Saver;
 use super::schedule::{self, Programs, store::Store};
@@ -18,7 +18,7 @@ use crate::read::Order;
 use crate::read::clock::counted;
 use crate::read::dat::clock_of;
 use crate::read::format::PageLayout;
-use crate::recorded::Recorded;
+use crate::recorded::{Chosen, Recorded};
 
 /// Without these there is nothing to analyse.
 const NEEDED: [&str; 2] = ["sched_switch", "sched_waking"];
@@ -144,7 +144,10 @@ pub(super) fn ready(config: &Config, buffers: Option<Buffers>) -> Result<Ready, 
     // Where threads are chosen by name, what they start is not followed: their calls show them.
     let traced = if follows(Group::Futex, "") { &threads[..] } else { &[] };
     let calls_of = (!config.filter.is_empty()).then_some(traced);
-    let declared = Recorded::declaration(on.iter().map(String::as_str), calls_of);
+    let mut declared = Recorded::declaration(on.iter().map(String::as_str), calls_of);
+    if narrow && !config.filter.is_empty() && config.groups.contains(&Group::Sched) {
+        declared += &chosen(&config.filter, &threads).text();
+    }
     Ok(Ready {
         tracefs,
         instances,
@@ -243,6 +246,16 @@ fn follows(config: &Config) -> impl Fn(Group, &str) -> bool {
                 && ["sched_switch", "sched_waking", "sched_wakeup", "sched_wakeup_new"].contains(&name(event))
         }
         _ => false,
+    }
+}
+
+/// Of which threads a narrow recording has all switches and wake-ups.
+fn chosen(filter: &Filter, threads: &[Tid]) -> Chosen {
+    let chosen = Chosen::new(threads, filter.is_by_process());
+    let chosen = filter.names.iter().fold(chosen, |chosen, name| chosen.or_named(kernel_name(name)));
+    match filter.kernel_priorities() {
+        Some((first, last)) => chosen.or_at(first, last),
+        None => chosen,
     }
 }
 

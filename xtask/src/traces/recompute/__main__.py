@@ -27,7 +27,7 @@ def options(path):
     with open(path, encoding="utf-8", errors="replace") as file:
         text = file.read()
     clock = re.search(r"\[(\w+)\]", (re.search(r"Option TRACECLOCK.*?\n([^\[]*\[.*?)(?=\[Option|\Z)", text, re.S) or [""])[0].split("]", 1)[-1])
-    declared = re.search(r"((?:^|\n)(?:\w+:\w+\n|calls of[ \d]*\n)+)", text)
+    declared = re.search(r"((?:^|\n)(?:\w+:\w+\n|calls of[ \d]*\n|switches [^\n]*\n)+)", text)
     uname = re.search(r"Option UNAME.*?\n(.*)", text)
     machine = uname[1] if uname else ""
     x86 = not machine or re.search(r"x86|i[3-6]86|amd64", machine) is not None
@@ -129,6 +129,8 @@ def main():
     verbose = command[:1] == ["-v"]
     command = command[verbose:]
     clock, declared, x86 = options(options_file)
+    if declared and re.search(r"^switches ", declared, re.M):
+        sys.exit("a narrow recording, in which switches of other threads are missing, is not recomputed")
     with open(report_file, encoding="utf-8", errors="replace") as lines:
         recorded = Recorded(names(lines), declared, x86)
         lines.seek(0)

@@ -36,7 +36,8 @@ impl Decomposer {
         let cpu = self.cpu(event.cpu);
         // Between the event of a switch and the switch itself, the CPU is the next thread's already.
         let next = cpu.switched_in.filter(|_| cpu.switched_out == event.by);
-        let by = Actor::Thread(next.unwrap_or(event.by));
+        let by = self.occupant(next.unwrap_or(event.by));
+        let cpu = self.cpu(event.cpu);
         let current = cpu.current;
         // An exit without entry tells nothing: the trace began in between.
         let Some(clean) = cpu.leave(event.time, actor, by) else { return };

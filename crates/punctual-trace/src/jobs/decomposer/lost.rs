@@ -35,7 +35,8 @@ impl Decomposer {
     #[cold]
     pub(super) fn gap_ends(&mut self, event: &Event, since: u64) {
         self.gaps -= 1;
-        self.cpu(event.cpu).occupants.push(event.time, Actor::Thread(event.by));
+        let occupant = self.occupant(event.by);
+        self.cpu(event.cpu).occupants.push(event.time, occupant);
         self.distrust_touched(since, event.cpu);
     }
 

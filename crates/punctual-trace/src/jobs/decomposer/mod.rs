@@ -12,6 +12,7 @@ mod running;
 mod switches;
 mod thread;
 mod timers;
+mod untraced;
 mod wakes;
 
 use self::cpu::Cpu;
@@ -81,7 +82,7 @@ impl Decomposer {
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
-            threads: Threads::new(config.threads),
+            threads: Threads::new(config.threads, config.recorded.switches_of().cloned()),
             cpus: Vec::new(),
             wanted: Vec::new(),
             timers: Timers::new(),
@@ -105,6 +106,7 @@ impl Decomposer {
         let chosen = self.config.select.by_name(name) || self.config.select.tids.contains(&tid);
         let slot = self.threads.slot(tid);
         self.threads.at(slot).set_name(name, chosen);
+        self.is_named(slot, name);
     }
 
     /// How many threads with jobs had this number before the one that has it.
@@ -153,8 +155,9 @@ impl Decomposer {
             if self.cpus.len() <= cpu {
                 self.cpus.resize_with(cpu + 1, || None);
             }
+            let occupant = self.occupant(event.by);
             let new = self.cpus[cpu].insert(Box::new(Cpu::new(self.config.history)));
-            new.occupants.push(event.time, Actor::Thread(event.by));
+            new.occupants.push(event.time, occupant);
             self.take(event, sink);
         }
     }

@@ -43,9 +43,10 @@ impl Decomposer {
     #[cold]
     fn found_idle(&mut self, event: &Event, instead_of: u32) {
         self.contradicted(instead_of);
+        let idle = self.occupant(0);
         let cpu = self.cpu(event.cpu);
         cpu.current = None;
-        cpu.occupants.push(event.time, Actor::Thread(0));
+        cpu.occupants.push(event.time, idle);
     }
 
     /// A thread turns out to be running without having been switched in.
@@ -63,18 +64,24 @@ impl Decomposer {
         if let Some(open) = thread.open.as_mut() {
             open.found_running(event.time, event.cpu);
         }
+        let occupant = self.occupant(event.by);
         let cpu = self.cpu(event.cpu);
         cpu.current = Some(slot);
-        cpu.occupants.push(event.time, Actor::Thread(event.by));
+        cpu.occupants.push(event.time, occupant);
         slot
     }
 
     /// What was known about a thread turns out to be wrong.
     #[cold]
     pub(super) fn contradicted(&mut self, slot: u32) {
-        self.counters.contradictions += 1;
         let thread = self.threads.at(slot);
         let time = thread.since;
+        if thread.partly {
+            // What was not recorded contradicts nothing.
+            return thread.set_state(time, State::Unknown, thread.cpu);
+        }
+        self.counters.contradictions += 1;
+        let thread = self.threads.at(slot);
         thread.set_state(time, State::Unknown, thread.cpu);
         thread.flaw(Flaw::Contradiction);
     }
@@ -105,6 +112,9 @@ impl Decomposer {
     #[inline]
     pub(super) fn want(&mut self, slot: u32) -> bool {
         let thread = self.threads.at(slot);
+        if thread.partly {
+            return false;
+        }
         if thread.open.is_some() {
             return true;
         }
@@ -174,10 +184,12 @@ impl Decomposer {
         let recorded = &self.config.recorded;
         let calls = parent.is_some_and(|parent| parent.calls || recorded.has_calls_of(parent.tid));
         // Whoever had the TID before is gone.
+        let traced = self.starts_traced(event.by, slot);
         let life = self.threads.created(slot);
         let thread = self.threads.at(slot);
         (thread.descends, thread.marks, thread.calls) = (descends, false, calls);
         thread.continues = false;
+        thread.traced = traced;
         thread.open.take_if(|open| open.is_idle());
         if let Some(open) = thread.open.as_mut() {
             open.lives_after(life);

@@ -22,16 +22,21 @@ impl Decomposer {
         }
         self.park(event, leaving);
         if let Some(slot) = leaving {
+            self.shows(slot, from, to.id == 0);
             self.switch_out(event, slot, from, reason, sink);
         }
         let coming = (to.id != 0).then(|| self.threads.slot(to.id));
         if let Some(slot) = coming {
+            self.shows(slot, to, from.id == 0);
             self.switch_in(event, slot, to);
         }
+        let occupant = self.occupant(to.id);
         let cpu = self.cpu(event.cpu);
-        let unseen = cpu.switched_in.is_some_and(|came| came != from.id);
+        let came = cpu.switched_in.filter(|&came| came != from.id);
+        let unseen = came.is_some_and(|came| self.must_see(came) || self.must_see(from.id));
+        let cpu = self.cpu(event.cpu);
         (cpu.current, cpu.switched_out, cpu.switched_in) = (coming, from.id, Some(to.id));
-        cpu.occupants.push(event.time, cpu.frames.last().map_or(Actor::Thread(to.id), |frame| frame.actor));
+        cpu.occupants.push(event.time, cpu.frames.last().map_or(occupant, |frame| frame.actor));
         if cpu.occupants.half_full() {
             self.blame_occupants_of_cpu(event);
         }
@@ -62,6 +67,10 @@ impl Decomposer {
         let movable = cpu.frames.len() == 1 && matches!(frame.actor, Actor::Softirq(_));
         cpu.frames.clear();
         let Some(slot) = leaving else { return };
+        if self.threads.at(slot).partly {
+            // Nobody sees it go on.
+            return;
+        }
         if movable {
             frame.parked = event.time;
             self.threads.at(slot).parked = Some(Box::new(frame));

@@ -9,6 +9,7 @@ use crate::event::Tid;
 use crate::jobs::history::{State, ThreadHistory};
 use crate::jobs::job::{Flaw, JobKind};
 use crate::jobs::open_job::{OpenJob, Wake};
+use crate::recorded::Chosen;
 
 /// How many changes of each thread are remembered, to say what a lock's holder did.
 const MAX_STATE_CHANGES: usize = 32;
@@ -60,6 +61,12 @@ pub(super) struct Thread {
     pub(super) kernel: bool,
     /// Its system calls are recorded: it has made one, or was started by a thread of which they are.
     pub(super) calls: bool,
+    /// All its switches are recorded: of its number, because of who started it, or as a switch has shown.
+    pub(super) traced: bool,
+    /// All its switches are recorded as long as it has its name.
+    pub(super) named: bool,
+    /// Not all its switches are recorded, so that nothing is known of it between those that are.
+    pub(super) partly: bool,
     pub(super) kind: JobKind,
     /// Exists to run softirqs: they are its own execution.
     pub(super) softirqs: bool,
@@ -110,6 +117,9 @@ impl Thread {
             descends: false,
             kernel: false,
             calls: false,
+            traced: true,
+            named: false,
+            partly: false,
             kind: JobKind::Thread,
             softirqs: false,
             marks: false,
@@ -133,6 +143,7 @@ impl Thread {
 
     #[inline]
     pub(super) fn set_state(&mut self, time: u64, state: State, cpu: u16) {
+        let state = if self.partly { State::Unknown } else { state };
         self.state = state;
         self.cpu = cpu;
         self.since = time;
@@ -211,14 +222,25 @@ pub(super) struct Threads {
     /// Those with jobs that have ended, or are stopped.
     ended: HashSet<Tid, BuildHasherDefault<IntHasher>>,
     limit: usize,
+    /// Whose switches are recorded, if not everybody's.
+    chosen: Option<Chosen>,
 }
 
 impl Threads {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize, chosen: Option<Chosen>) -> Self {
         let index = HashMap::default();
         let recent = Box::new([(0, 0); CACHED]);
         let (lives, ended) = (HashMap::default(), HashSet::default());
-        Self { slots: Vec::new(), free: Vec::new(), index, recent, lives, ended, limit: limit.max(16) }
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            index,
+            recent,
+            lives,
+            ended,
+            limit: limit.max(16),
+            chosen,
+        }
     }
 
     #[inline]
@@ -267,6 +289,11 @@ impl Threads {
         };
         self.index.insert(tid, slot);
         self.at(slot).life = self.life(tid);
+        if let Some(chosen) = &self.chosen {
+            let traced = chosen.has(tid);
+            let thread = self.at(slot);
+            (thread.traced, thread.partly) = (traced, !traced);
+        }
         slot
     }
 
@@ -349,7 +376,7 @@ mod tests {
 
     #[test]
     fn bounds_memory_for_any_number_of_threads() {
-        let mut threads = Threads::new(100);
+        let mut threads = Threads::new(100, None);
         for tid in 1..10_000 {
             let slot = threads.slot(tid);
             threads.at(slot).set_state(u64::from(tid), State::Asleep, 0);

@@ -23,6 +23,7 @@ impl Decomposer {
         }
         let wake = self.wake_of(event, ReleasedBy::Wake);
         let slot = self.threads.slot(task.id);
+        self.shows(slot, task, false);
         let thread = self.threads.at(slot);
         thread.observe_priority(task.priority);
         match thread.state {
@@ -47,6 +48,7 @@ impl Decomposer {
         if new {
             self.thread_created(event, slot);
         }
+        self.shows(slot, task, false);
         let thread = self.threads.at(slot);
         thread.observe_priority(task.priority);
         let early = thread.early.take();

@@ -1,0 +1,68 @@
+//! Threads whose switches are not all recorded, as in narrow recordings: there are those between them and a traced one.
+//!
+//! What such a thread does after a switch, or after it is woken, is not known, so its state is not, and it has no jobs. For the
+//! same reason nobody knows who has a CPU once a traced thread has left it, only when the next one comes. That is so for the idle
+//! thread, too.
+
+use super::Decomposer;
+use crate::event::{Task, Tid};
+use crate::jobs::cause::Actor;
+use crate::jobs::history::State;
+
+impl Decomposer {
+    /// An event shows a thread with a priority, perhaps in a switch with the idle thread.
+    #[inline]
+    pub(super) fn shows(&mut self, slot: u32, task: Task, with_idle: bool) {
+        if self.known.switches_of_some {
+            self.look(slot, Some(task.priority), with_idle);
+        }
+    }
+
+    /// A thread has this name.
+    pub(super) fn is_named(&mut self, slot: u32, name: &str) {
+        if let Some(chosen) = self.config.recorded.switches_of() {
+            self.threads.at(slot).named = chosen.has_name(name);
+            self.look(slot, None, false);
+        }
+    }
+
+    fn look(&mut self, slot: u32, priority: Option<i32>, with_idle: bool) {
+        let Some(chosen) = self.config.recorded.switches_of() else { return };
+        let thread = self.threads.at(slot);
+        if let Some(priority) = priority {
+            thread.observe_priority(priority);
+        }
+        // A switch is recorded if one of both threads is traced, and the idle one never is.
+        thread.traced |= with_idle && chosen.follows();
+        let partly =
+            !(thread.traced || thread.named || (thread.shown && chosen.has_priority(thread.priority)));
+        if partly && !std::mem::replace(&mut thread.partly, partly) {
+            // Whatever it does from now on is not seen.
+            (thread.open, thread.parked) = (None, None);
+            thread.callers.clear();
+            thread.set_state(thread.since, State::Unknown, thread.cpu);
+        }
+        thread.partly = partly;
+    }
+
+    /// Whether all switches of a new thread are recorded, judging by who has started it and by its number.
+    pub(super) fn starts_traced(&mut self, by: Tid, slot: u32) -> bool {
+        let Some(chosen) = self.config.recorded.switches_of() else { return true };
+        if !chosen.follows() {
+            return chosen.has(self.threads.at(slot).tid);
+        }
+        self.threads.get(by).map_or_else(|| chosen.has(by), |parent| parent.traced)
+    }
+
+    /// Whether all switches of this thread are recorded.
+    pub(super) fn must_see(&self, tid: Tid) -> bool {
+        let Some(chosen) = self.config.recorded.switches_of() else { return true };
+        tid != 0 && self.threads.get(tid).map_or_else(|| chosen.has(tid), |thread| !thread.partly)
+    }
+
+    /// Who occupies a CPU from now on, as far as is certain, where this thread does at the moment.
+    #[inline]
+    pub(super) fn occupant(&self, tid: Tid) -> Actor {
+        if self.known.switches_of_some && !self.must_see(tid) { Actor::Unseen } else { Actor::Thread(tid) }
+    }
+}

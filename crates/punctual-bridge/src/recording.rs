@@ -44,6 +44,8 @@ pub struct Recording {
     /// What is in the present part, about.
     bytes: u64,
     first_ns: Option<u64>,
+    /// How many messages were taken since the file was known to have all.
+    pending: u64,
     setup: Option<(Vec<Channel>, Clock)>,
 }
 
@@ -65,6 +67,7 @@ impl Recording {
             ids: Vec::new(),
             bytes: 0,
             first_ns: None,
+            pending: 0,
             setup: None,
         })
     }
@@ -166,14 +169,19 @@ impl Sink for Recording {
             log_time: sample.time_ns,
             publish_time: sample.time_ns,
         };
-        writer.write_to_known_channel(&header, sample.payload).map_err(to_io)?;
+        let written = writer.write_to_known_channel(&header, sample.payload);
+        written.map_err(|error| incomplete(error, self.pending))?;
+        self.pending += 1;
         self.bytes += bytes;
         self.first_ns.get_or_insert(sample.time_ns);
         Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.writer.as_mut().map_or(Ok(()), |writer| writer.flush().map_err(to_io))
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        writer.flush().map_err(|error| incomplete(error, self.pending))?;
+        self.pending = 0;
+        Ok(())
     }
 
     fn end(&mut self, lost: &[(&'static str, u64)]) -> io::Result<()> {
@@ -198,6 +206,11 @@ fn new_file(path: &Path) -> io::Result<File> {
     File::create_new(path).map_err(|error| {
         let advice = match error.kind() {
             io::ErrorKind::AlreadyExists => "; recordings are not overwritten, name or move it",
+            io::ErrorKind::NotFound => "; make the directory first",
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                "; name a directory that this user can write to"
+            }
+            io::ErrorKind::StorageFull => "; make room, or name another disk",
             _ => "",
         };
         io::Error::new(error.kind(), format!("{}: {error}{advice}", path.display()))
@@ -206,6 +219,20 @@ fn new_file(path: &Path) -> io::Result<File> {
 
 fn metadata(name: &str, entries: impl IntoIterator<Item = (String, String)>) -> Metadata {
     Metadata { name: name.into(), metadata: entries.into_iter().collect() }
+}
+
+/// What keeps a recording from going on, and what that means for what is in it.
+fn incomplete(error: McapError, pending: u64) -> io::Error {
+    let error = to_io(error);
+    let before = match pending {
+        0 => String::new(),
+        _ => format!(", without up to {pending} messages that were taken before"),
+    };
+    let advice = match error.kind() {
+        io::ErrorKind::StorageFull => "; make room, or name another disk, for the next run",
+        _ => "",
+    };
+    io::Error::new(error.kind(), format!("{error}; it can be read to its last chunk{before}{advice}"))
 }
 
 fn to_io(error: McapError) -> io::Error {

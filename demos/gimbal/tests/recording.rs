@@ -1,11 +1,13 @@
 //! What `--mcap` records: every current, and the angles at 100 Hz.
 
+mod live;
 mod place;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
+use live::Live;
 use mcap::MessageStream;
 use place::Place;
 
@@ -96,4 +98,68 @@ fn read_by_others(directory: &Path) {
     assert_eq!(lines.get(..3), Some(&expected[..]), "{said}{}", String::from_utf8_lossy(&output.stderr));
     let angles = lines[3].split(' ').map(|number| number.parse().unwrap()).collect::<Vec<f64>>();
     assert!(angles[0].abs() < 2.5 && angles[1].abs() < 1.0 && angles[2] == 0.0, "{said}");
+}
+
+/// Where a disk of 256 KiB is mounted, and what is to be run then.
+const SMALL_DISK: &str = r#"mount -t tmpfs -o size=256k none small || exit 99; exec "$@""#;
+
+/// A disk that is full ends the recording, not the control loop.
+#[test]
+fn goes_on_when_the_disk_is_full() {
+    let place = Place::new("full");
+    fs::create_dir(place.0.join("small")).unwrap();
+    let unshare = |arguments: &[&str]| {
+        let mut command = Command::new("unshare");
+        // Root has a mount namespace, and others one of a user namespace, if that is allowed.
+        command.args(["--map-root-user", "--mount", "sh", "-c", SMALL_DISK, "sh"]).args(arguments);
+        command.current_dir(&place.0).stdin(Stdio::null());
+        command
+    };
+    if !unshare(&["true"]).status().is_ok_and(|status| status.success()) {
+        return eprintln!(
+            "*** SKIPPED: NO DISK WAS FULL. It takes `unshare` and a namespace in which one may mount ***"
+        );
+    }
+    let program = env!("CARGO_BIN_EXE_gimbal");
+    let arguments = [
+        "--seconds",
+        "3600",
+        "--stdin",
+        "--mcap",
+        "small/run.mcap",
+        "--report",
+        "r.html",
+        "--json",
+        "r.json",
+    ];
+    let mut command = unshare(&[&[program][..], &arguments].concat());
+    let stderr = fs::File::create(place.0.join("said")).unwrap();
+    let mut gimbal = Live::new(command.stdout(Stdio::piped()).stderr(stderr).spawn().unwrap());
+    let said = || fs::read_to_string(place.0.join("said")).unwrap();
+    gimbal.wait_for(|| said().contains("nothing more is written there").then_some(()));
+    let full = said();
+    assert!(full.contains("small/run.mcap: No space left on device"), "{full}");
+    assert!(full.contains("it can be read to its last chunk") && full.contains("make room"), "{full}");
+    let output = gimbal.interrupt();
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.code().is_some_and(|code| code != 0), "a run that is not recorded is not complete");
+    let line = report.lines().find(|line| line.starts_with("small/run.mcap: ")).expect("it is reported");
+    assert!(line.contains("No space left on device"), "{report}");
+    // The loop went on as before.
+    assert!(report.contains("/angles: ") && report.contains(" 0 lost"), "{report}");
+}
+
+#[test]
+fn says_where_nothing_can_be_recorded_before_anything_moves() {
+    let place = Place::new("nowhere");
+    for (file, why) in
+        [("/sys/run.mcap", "that this user can write to"), ("no/run.mcap", "there is no directory")]
+    {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
+        command.args(["--mcap", file]).current_dir(&place.0).stdin(Stdio::null());
+        let output = command.output().expect("it can be run");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code().is_some_and(|code| code != 0) && said.contains(why), "{file}: {said}");
+        assert!(!place.0.join("gimbal-report.html").exists());
+    }
 }

@@ -59,6 +59,7 @@ impl Drop for Live {
 }
 
 /// The numbers of the messages of a topic in a recording, which may not be complete yet.
+#[allow(dead_code, reason = "not every test looks into a recording")]
 pub(crate) fn messages(path: &Path, topic: &str) -> Vec<Vec<f64>> {
     let recorded = fs::read(path).unwrap_or_default();
     let Ok(messages) = MessageStream::new_with_options(&recorded, Options::IgnoreEndMagic.into()) else {

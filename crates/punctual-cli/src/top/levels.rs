@@ -76,7 +76,11 @@ const PART_WIDTH: u16 = 9;
 /// A line or more for each level, the newest look at the right. Bars are to the scale of the largest, so that levels can be
 /// compared; levels for which there is no line are not shown.
 pub(super) fn draw(levels: &Levels, frame: &mut Frame<'_>, area: Rect) {
-    let title = " part of a CPU that each level had: jobs that ended since the look before ";
+    let most = levels.each().flat_map(|(_, parts)| parts.iter().copied()).max().unwrap_or(0).max(1);
+    let title = format!(
+        " part of a CPU that each level had, look by look; the highest bar: {:.1} % ",
+        most as f64 / 10.0
+    );
     let block = Block::new().borders(Borders::TOP).title(title);
     let inner = block.inner(area);
     frame.render_widget(block, area);
@@ -88,7 +92,6 @@ pub(super) fn draw(levels: &Levels, frame: &mut Frame<'_>, area: Rect) {
     let height = (inner.height / count).max(1);
     let rows = inner.height / height;
     let name_width = levels.each().map(|(name, _)| name.chars().count()).max().unwrap_or(0) as u16;
-    let most = levels.each().flat_map(|(_, parts)| parts.iter().copied()).max().unwrap_or(0).max(1);
     for (index, (name, parts)) in levels.each().take(rows.into()).enumerate() {
         let row = Rect { y: inner.y + index as u16 * height, height, ..inner };
         let widths = [Constraint::Length(name_width), Constraint::Length(PART_WIDTH), Constraint::Fill(1)];

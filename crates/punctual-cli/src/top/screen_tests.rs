@@ -57,6 +57,17 @@ fn fits_80_columns() {
 }
 
 #[test]
+fn what_the_keys_do_fits_80_columns_below_five_tasks() {
+    let mut screen = screen();
+    press(&mut screen, "?");
+    // As many lines as five tasks leave.
+    let lines = drawn(&screen, 80, 24 - 2);
+    let line = "/              filter by name, Esc ends it  m    messages of topics, in and out";
+    assert!(lines.iter().any(|found| found == line), "{lines:#?}");
+    assert!(lines.iter().any(|found| found == "before."), "{lines:#?}");
+}
+
+#[test]
 fn any_size_is_drawn() {
     let mut screen = screen();
     for panel in ["", "w", "?", "l", "m"] {

@@ -12,18 +12,21 @@ use super::levels;
 use super::screen::{Panel, Screen, Shown};
 use super::text;
 
+/// It fits a terminal of 80 × 24 below five tasks.
 const HELP: &str = "\
-↑ ↓ PgUp PgDn  choose a task, scroll a text     h      histogram of R, J, C
-s              sort by the next column          w      partitions, threads, wrong settings
-/              filter by name, Esc ends it      Tab    the next app
-r              maxima and counts from now on    l      the CPU of each level, look by look
-t              record a trace of the next miss  m      messages carried in and out
+↑ ↓ PgUp PgDn  choose a task, scroll        h    histogram of R, J or C
+s              sort by the next column      l    the CPU that each level had
+/              filter by name, Esc ends it  m    messages of topics, in and out
+r              maxima and counts from now   w    partitions, threads, settings
+t              record the next miss         Tab  the next app
 q              quit
 
-J: release to start, R: release to end, C: execution without the jobs that preempted.
-All times since the start of the app, or since r. Maxima are exact but for those since r, which are
-within 1 % like p50 and p99.9. A miss is a job that ended after its deadline, an overrun a release that
-found the previous job unfinished.";
+J: release to start, R: release to end, C: execution without the jobs that
+preempted. All times since the start of the app, or since r. Maxima are exact
+but for those since r, which are within 1 % like p50 and p99.9. A miss is a job
+that ended after its deadline, an overrun a release that found the previous job
+unfinished. Levels have had what their jobs took that ended since the look
+before.";
 
 /// A width from which on there is room for more columns.
 const WIDE: u16 = 120;
@@ -79,7 +82,7 @@ fn footing(screen: &Screen) -> Line<'static> {
         return notice.clone().bold().into();
     }
     let mut keys =
-        String::from("q quit  ↑↓ task  s sort  / filter  r reset  h J/R/C  l levels  t trace  ? help");
+        String::from("q quit  s sort  / filter  r reset  h J/R/C  l levels  m topics  t trace  ? help");
     if !screen.filter.is_empty() {
         keys = format!("filter {}  {keys}", screen.filter);
     }

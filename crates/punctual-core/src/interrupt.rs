@@ -10,12 +10,11 @@
 //! The thread does not go on before the handler has returned. So all that the one could notice of the other is a change that is
 //! still there then, and all that the handler could damage is what it finds half done.
 //!
-//! * *The worker's record.* Serving occupies a level and vacates it, enters a job and leaves it, and so puts `held` and
-//!   `running` back to what they were. The thread changes them by a load and a store; between the two it finds again what it
-//!   has loaded. The handler never finds a level in the word's set that `held` lacks to be the highest of its jobs: it runs jobs
-//!   only after it has occupied a level above all others itself.
-//! * *The word.* It only ever changes by a compare-and-swap or an atomic AND or OR, so the thread sees what the handler did.
-//!   The set of occupied levels is the same again; levels may have become ready, or ceased to be.
+//! * *The worker's record.* Serving occupies a level and vacates it, enters a job and leaves it, and so puts `held`, which is the set of
+//!   occupied levels (see [`OneThread`](crate::OneThread)), and `running` back to what they were. The thread changes them by a load and a
+//!   store; between the two it finds again what it has loaded.
+//! * *Ready levels.* Their set only ever changes by an atomic AND or OR, so the thread sees what the handler did: levels may have
+//!   become ready, or ceased to be.
 //! * *Queues.* Only who occupies a level takes jobs from it. The handler occupies levels above all that are occupied, which
 //!   the thread has not begun to occupy or has vacated. Where the thread is about to do one or the other, the word says
 //!   which it is.
@@ -29,7 +28,6 @@ use crate::partition::{Partition, Preemption};
 use crate::port::Port;
 use crate::timers::NEVER;
 use crate::word::bit;
-use crate::word_cell::WordCell;
 
 impl<P: Port> Partition<P> {
     /// Occupies `level` for a job that the handler of an interrupt runs right now, as the thread `me` that it has interrupted.
@@ -46,15 +44,14 @@ impl<P: Port> Partition<P> {
         me: CurrentWorker,
         level: &'static Level,
     ) -> Option<Preemption<P>> {
+        const { assert!(Self::ONE_THREAD, "handlers run jobs as the one thread of their partition") };
         let number = level.number();
-        let word = self.snapshot();
+        let word = self.load_as(me, Ordering::Relaxed);
         if !word.is_below(number) || word.is_ready_from(number) {
             return None;
         }
-        // Nobody else occupies levels: the one thread does not run. What other CPUs mark ready meanwhile they have this one look at.
-        // Acquire: as in `start`.
-        self.word_cell().fetch_or(bit(number).into(), Ordering::Acquire);
-        me.set_held(me.held() | bit(number));
+        // What other CPUs mark ready meanwhile they have this one look at.
+        self.occupy_as(me, me.held() | bit(number));
         Some(Preemption::enter(self, me, level))
     }
 
@@ -65,9 +62,6 @@ impl<P: Port> Partition<P> {
     ///
     /// A timer that is armed from now on for an earlier time [wakes](Port::wake) its level's worker.
     ///
-    /// # Panics
-    /// If `me` is not the one thread of its partition.
-    ///
     /// # Safety
     /// `me` is the one thread of the partition, which the caller has interrupted, and goes on when what is returned has run.
     pub unsafe fn tick(
@@ -75,59 +69,73 @@ impl<P: Port> Partition<P> {
         me: CurrentWorker,
         now: Instant,
     ) -> (Option<Instant>, Option<Expired<P>>) {
-        assert!(me.is_alone(), "another thread keeps the time");
-        let (mut earliest, first) = loop {
-            let (mut earliest, mut first) = (NEVER, None::<&'static Level>);
-            for level in self.levels().iter().copied() {
-                let next = self.next_of(level);
-                if next > now.as_ticks() {
-                    sleep_until(level, next);
-                    earliest = earliest.min(next);
-                    continue;
+        const { assert!(Self::ONE_THREAD, "handlers run jobs as the one thread of their partition") };
+        // Whoever arms a timer from here on wakes this CPU. What has been armed before is seen by the look.
+        self.alarm.store(NEVER, Ordering::Relaxed);
+        // Pairs with the fence in `armed`.
+        fence(Ordering::SeqCst);
+        let (mut earliest, mut first, mut expired) = (NEVER, None::<&'static Level>, None);
+        let mut timed = if self.is_stopping() { 0 } else { self.timed.load(Ordering::Relaxed) };
+        while timed != 0 {
+            let place = timed.ilog2();
+            timed &= !(1 << place);
+            let level = self.levels()[place as usize];
+            // SAFETY: the one thread of the partition keeps the time of every level, and leaves that to this handler.
+            let next = unsafe { level.next() };
+            if next > now.as_ticks() {
+                if next == NEVER {
+                    self.forget(place);
                 }
-                // Only the highest can be the handler's to run.
-                let other = match first {
-                    Some(first) if level.number() < first.number() => Some(level),
-                    _ => first.replace(level),
-                };
-                if let Some(other) = other {
-                    earliest = earliest.min(self.release_and_look(me, other, now));
-                }
+                earliest = earliest.min(next);
+                continue;
             }
-            if let Some(first) = first {
-                // Whoever arms a timer there, before it is known what is next, wakes this CPU.
-                sleep_until(first, NEVER);
+            // Only the highest can be the handler's to run.
+            let other = match first {
+                Some(first) if level.number() < first.number() => Some(level),
+                _ => first.replace(level),
+            };
+            if let Some(other) = other {
+                earliest = earliest.min(self.release_and_look(me, other, now));
             }
-            // Pairs with the fence in `armed`, as that in `sleep` does.
-            fence(Ordering::SeqCst);
-            // What another CPU has armed since the look, without seeing until when this one sleeps.
-            if self.is_stopping() || !self.levels().iter().any(|level| level.has_changes()) {
-                break (earliest, first);
-            }
-        };
-        let mut expired = None;
+        }
         if let Some(level) = first {
+            let mut next = 0;
             // SAFETY: the level is the partition's, `me` its one thread, and it goes on when this has run, by this function's contract.
             if let Some(preemption) = unsafe { self.preempt_by_interrupt(me, level) } {
-                // SAFETY: this handler keeps the time of every level, as `next_of` says, and has occupied this one.
-                let node = unsafe { level.take_due(now) };
+                let node;
+                // SAFETY: this handler keeps the time of every level, as `next_of` says, and has occupied this one. Something is due.
+                (node, next) = unsafe { level.take_due(now) };
                 expired = Some(Expired { preemption, me, level, node });
             }
-            // What is due besides.
-            earliest = earliest.min(self.release_and_look(me, level, now));
+            if next <= now.as_ticks() {
+                // What is due besides.
+                next = self.release_and_look(me, level, now);
+            }
+            earliest = earliest.min(next);
         }
+        self.alarm.store(earliest, Ordering::Relaxed);
         ((earliest != NEVER).then(|| Instant::from_ticks(earliest)), expired)
     }
 
     /// Releases what is due at `level`; returns when something is next.
+    #[inline(never)]
     fn release_and_look(&self, me: CurrentWorker, level: &'static Level, now: Instant) -> u64 {
         let mut next = self.next_of(level);
         if next <= now.as_ticks() {
             self.release_due(me, level, now);
             next = self.next_of(level);
         }
-        sleep_until(level, next);
         next
+    }
+
+    /// Looks no more at a level at which nothing is armed.
+    #[cold]
+    fn forget(&self, place: u32) {
+        // Acquire: whoever has said so before this, has noted before that what it has armed.
+        self.timed.fetch_and(!(1 << place), Ordering::Acquire);
+        if self.levels()[place as usize].has_changes() {
+            self.timed.fetch_or(1 << place, Ordering::Relaxed);
+        }
     }
 
     /// When something is next at `level`.
@@ -135,11 +143,6 @@ impl<P: Port> Partition<P> {
         // SAFETY: the one thread of the partition keeps the time of every level, and leaves that to the handler that asks.
         if self.is_stopping() { NEVER } else { unsafe { level.next() } }
     }
-}
-
-/// Says when the time of `level` is looked at next.
-fn sleep_until(level: &Level, time: u64) {
-    level.worker().sleeps_until.store(time, Ordering::Relaxed);
 }
 
 /// A job whose time has come, and whose level the handler of the timer has occupied to run it.
@@ -166,16 +169,17 @@ impl<P: Port> Expired<P> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use crate::sync::{AtomicU32, AtomicU64, Ordering};
+    use crate::sync::{AtomicU32, Ordering};
     use crate::{
-        CurrentWorker, Duration, Instant, Level, Node, OverrunPolicy, Partition, Periodic, Port, Worker,
+        CurrentWorker, Duration, Instant, Level, Node, OneThread, OverrunPolicy, Partition, Periodic, Port,
+        Worker,
     };
     use crate::{Jobs, Queue};
 
     struct Still;
 
     impl Port for Still {
-        type Word = AtomicU64;
+        type Word = OneThread;
 
         fn now(&self) -> Instant {
             Instant::from_ticks(0)
@@ -218,7 +222,7 @@ mod tests {
             next
         };
         assert_eq!(next(0), None, "no grid is laid");
-        LEVEL.start(at(50));
+        PARTITION.lay_grids_here(at(50));
         assert_eq!(next(49), Some(at(50)));
         assert!(!PARTITION.snapshot().is_ready(1));
         let (then, expired) = tick(50);
@@ -290,6 +294,7 @@ mod tests {
         let tick = |now| unsafe { THREE.tick(me, at(now)) };
         for (level, start) in [(&one::LEVEL, 50), (&two::LEVEL, 50), (&three::LEVEL, 60)] {
             level.start(at(start));
+            THREE.armed(level, at(start));
         }
         let (next, expired) = tick(50);
         assert_eq!(next, Some(at(60)));
@@ -298,10 +303,8 @@ mod tests {
             (word.level(), word.is_ready(1), word.is_ready(2), word.is_ready(3)),
             (2, true, false, false)
         );
-        // Whoever arms a timer for earlier than that has to wake the CPU, also at the level whose grid alone was due.
-        let looked_at = [&one::WORKER, &two::WORKER, &three::WORKER]
-            .map(|worker| worker.sleeps_until.load(Ordering::Relaxed));
-        assert_eq!(looked_at, [150, 150, 60]);
+        // Whoever arms a timer for earlier than that has to wake the CPU.
+        assert_eq!(THREE.alarm.load(Ordering::Relaxed), 60);
         // One above interrupts it before its first instruction. Its own grid skips, for its job has not run yet.
         let (next, above) = tick(150);
         assert_eq!(next, Some(at(160)));

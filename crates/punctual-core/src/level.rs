@@ -308,11 +308,19 @@ impl Level {
         }
     }
 
-    /// Takes the node whose job is due first at `now`, if there is one. What else is due is left to the next look.
+    /// Takes the node whose job is due first at `now`, and tells when something is next, changes aside. What else is due is left to the
+    /// next look, and so is everything if the first has been cancelled or moved meanwhile.
     ///
     /// # Safety
-    /// The calling thread keeps the level's time, and occupies the level.
-    pub(crate) unsafe fn take_due(&self, now: Instant) -> Option<u32> {
+    /// The calling thread keeps the level's time, and occupies the level. [`next`](Self::next) has just said that something is due.
+    #[inline]
+    pub(crate) unsafe fn take_due(&self, now: Instant) -> (Option<u32>, u64) {
+        if self.periodic.is_empty() {
+            // SAFETY: this thread keeps the level's time, and then it is a timer that is due, by this function's contract.
+            let (due, next) = unsafe { self.queue.timers.expire_first(self.nodes) };
+            self.queue.timers.set_next(next);
+            return (due, next);
+        }
         let mut due = None;
         // SAFETY: this thread keeps the level's time, by this function's contract.
         unsafe {
@@ -321,7 +329,7 @@ impl Level {
                 false
             });
         }
-        due
+        (due, self.queue.timers.next())
     }
 
     /// Queues all jobs that are due at `now`, each before those released later.
@@ -509,10 +517,14 @@ mod tests {
         let mut released = Vec::new();
         // SAFETY: only this test uses the level.
         unsafe {
-            assert_eq!(LEVEL.take_due(at(49)), None);
-            released.extend(LEVEL.take_due(at(50)));
-            assert!(LEVEL.is_timed() && LEVEL.may_be_due(50), "the rest is left");
-            released.extend(LEVEL.take_due(at(50)));
+            assert_eq!(LEVEL.next(), 50);
+            let (node, next) = LEVEL.take_due(at(50));
+            released.extend(node);
+            assert_eq!(next, 50, "the rest is left");
+            assert!(LEVEL.is_timed() && LEVEL.may_be_due(50));
+            let (node, next) = LEVEL.take_due(at(50));
+            released.extend(node);
+            assert_eq!(next, 150);
         }
         assert_eq!(released, [1, 0]);
         assert!(!LEVEL.may_be_due(149) && LEVEL.may_be_due(150));

@@ -37,6 +37,13 @@ impl<P: Port> Partition<P> {
         }
     }
 
+    /// As [`lay_grids`](Self::lay_grids), for the one thread of a partition, which [ticks](Self::tick) next.
+    pub fn lay_grids_here(&self, start: Instant) {
+        self.levels().iter().for_each(|level| level.start(start));
+        // What another CPU has said by now stays said, which `forget` acquires.
+        self.timed.fetch_or(((1_u64 << self.levels().len()) - 1) as u32, Ordering::Relaxed);
+    }
+
     /// Ends [`hold_everything`](Self::hold_everything) without starting the grids: after a failed `init`, or where they are
     /// [laid](Self::lay_grids) apart.
     ///
@@ -48,7 +55,11 @@ impl<P: Port> Partition<P> {
 
     /// Occupies the top level permanently unless a level is occupied: no job runs from then on. For a foreign thread that is
     /// about to end the process.
+    ///
+    /// # Panics
+    /// If [one thread](crate::OneThread) runs everything.
     pub fn close(&self) -> bool {
+        assert!(!Self::ONE_THREAD, "there is no foreign thread that could see what is occupied");
         let mut word = self.load(Ordering::Relaxed);
         while word.level() == 0 {
             // Acquire: the caller sees what every job did.
@@ -86,6 +97,8 @@ impl<P: Port> Partition<P> {
         }
         // SAFETY: no thread takes part in the partition or spawns into it, by this function's contract.
         unsafe { self.word_cell().reset() };
+        self.alarm.store(0, Ordering::Relaxed);
+        self.timed.store(0, Ordering::Relaxed);
         self.stopping.store(false, Ordering::Relaxed);
         self.polled.store(false, Ordering::Relaxed);
     }

@@ -149,7 +149,7 @@ impl<T, P: Port, const LEVEL: u8, const CEILING: u8> Mutex for Locked<'_, T, P, 
     #[inline(always)]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         // The job's own level is enough, or a ceiling it already holds is; see `Partition`'s proof.
-        let raises = LEVEL != CEILING && CEILING > self.worker.level();
+        let raises = LEVEL != CEILING && self.worker.is_below(CEILING);
         let section = CriticalSection::enter(self.partition, self.worker, raises.then_some(CEILING));
         // SAFETY: this thread occupies a level at or above the ceiling until `section` ends or its job
         // does, so no other thread has access (proof with `Partition`); and within this thread `&mut self`
@@ -203,7 +203,7 @@ impl<P: Port> Partition<P> {
     /// Real-time safety: as [`Mutex::lock`].
     #[inline]
     pub fn at_top_level<R>(&'static self, me: CurrentWorker, f: impl FnOnce() -> R) -> R {
-        let raised = (me.level() < MAX_LEVEL).then_some(MAX_LEVEL);
+        let raised = me.is_below(MAX_LEVEL).then_some(MAX_LEVEL);
         let section = CriticalSection::enter(self, me, raised);
         let result = f();
         section.end();

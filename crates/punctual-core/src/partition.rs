@@ -35,7 +35,7 @@
 //!
 //! loom checks these claims in `tests/loom_*.rs`.
 
-use crate::atomic::{AtomicBool, Ordering, const_new, fence};
+use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, const_new, fence};
 use crate::current::CurrentWorker;
 use crate::level::{Level, Stamp};
 use crate::pi_wait::EventCount;
@@ -55,6 +55,10 @@ struct Padded<C>(C);
 #[derive(Debug)]
 pub struct Partition<P: Port> {
     word: Padded<P::Word>,
+    /// Of a partition of [one thread](crate::OneThread): the time until which its clock is not looked at, in ns.
+    pub(crate) alarm: AtomicU64,
+    /// Likewise: at which of the levels, by their places, something may be due some time; whoever arms there says so.
+    pub(crate) timed: AtomicU32,
     pub(crate) changes: EventCount,
     pub(crate) stopping: AtomicBool,
     /// Whether a thread polls every inbox (see `poll`).
@@ -72,6 +76,9 @@ impl<P: Port> Partition<P> {
         /// * No other partition has any of these levels or workers, and none of them is named twice. No two levels have a node or
         ///   a queue in common.
         /// * The worker of each level is among the workers.
+        /// * If the port's word is [of one thread](WordCell::OF_ONE_THREAD), the first of the workers runs every level, having made itself
+        ///   [alone](CurrentWorker::set_alone). None of the others is ever made a [`CurrentWorker`], and whoever else
+        ///   calls the partition, but for the handlers of interrupts, is on another CPU, or in such a handler.
         ///
         /// # Panics
         /// If two levels have the same number, or if there are more than 254 workers.
@@ -84,6 +91,8 @@ impl<P: Port> Partition<P> {
             assert!(workers.len() < u8::MAX as usize, "a partition has at most 254 threads");
             Self {
                 word: Padded(empty::<P>()),
+                alarm: AtomicU64::new(0),
+                timed: AtomicU32::new(0),
                 changes: EventCount::new(0),
                 stopping: AtomicBool::new(false),
                 polled: AtomicBool::new(false),
@@ -110,9 +119,32 @@ impl<P: Port> Partition<P> {
         self.workers
     }
 
+    /// Whether one thread runs every level: see [`OneThread`](crate::OneThread).
+    pub(crate) const ONE_THREAD: bool = P::Word::OF_ONE_THREAD;
+
     /// The current word, which may change at any time. Synchronizes with no other thread.
     pub fn snapshot(&self) -> Word {
-        self.load(Ordering::Relaxed)
+        let word = self.load(Ordering::Relaxed);
+        if Self::ONE_THREAD { word.with_occupied(self.workers[0].held.load(Ordering::Relaxed)) } else { word }
+    }
+
+    /// The current word, as one of the partition's threads sees it.
+    #[inline(always)]
+    pub(crate) fn load_as(&self, me: CurrentWorker, order: Ordering) -> Word {
+        let word = self.load(order);
+        if Self::ONE_THREAD { word.with_occupied(me.held()) } else { word }
+    }
+
+    /// Makes `held` the levels that the one thread occupies.
+    #[inline(always)]
+    pub(crate) fn occupy_as(&self, me: CurrentWorker, held: u32) {
+        self.word.0.occupy(&me.worker().held, held);
+    }
+
+    /// Whether `me` keeps the time of `level` between jobs. The one thread of a partition leaves that to a handler.
+    #[inline(always)]
+    fn is_time_kept_by(me: CurrentWorker, level: &Level) -> bool {
+        !Self::ONE_THREAD && (me.polls() || me.is(level.worker()))
     }
 
     /// What holds the word, for the port.
@@ -140,6 +172,10 @@ impl<P: Port> Partition<P> {
     pub(crate) fn raise(&self, me: CurrentWorker, ceiling: u8) {
         let held = me.held();
         debug_assert!(ceiling > highest(held));
+        if Self::ONE_THREAD {
+            // Who runs is at the top.
+            return self.occupy_as(me, held | bit(ceiling));
+        }
         let mut word = self.load(Ordering::Relaxed);
         loop {
             if !word.is_at_highest_of(held) {
@@ -168,6 +204,11 @@ impl<P: Port> Partition<P> {
     /// Vacates a level; returns the resulting word.
     #[inline(always)]
     fn vacate(&self, me: CurrentWorker, level: u8) -> Word {
+        if Self::ONE_THREAD {
+            let held = me.held() & !bit(level);
+            self.occupy_as(me, held);
+            return self.load(Ordering::Relaxed).with_occupied(held);
+        }
         // Before the word: a bit in `held` means that the level has yet to be vacated (see `pi_wait`).
         me.set_held(me.held() & !bit(level));
         // Release: the next to occupy a level sees what this thread did.
@@ -213,6 +254,18 @@ impl<P: Port> Partition<P> {
     /// With `unless_ready`, also fails if jobs of the level are waiting, so that none is overtaken.
     #[inline(always)]
     fn start(&self, me: CurrentWorker, level: u8, unless_ready: bool) -> bool {
+        if Self::ONE_THREAD {
+            let word = self.load_as(me, Ordering::Relaxed);
+            if !word.is_below(level) || unless_ready && word.is_ready(level) {
+                return false;
+            }
+            self.occupy_as(me, me.held() | bit(level));
+            if !unless_ready {
+                // After that, see `OneThread`. Acquire: as below.
+                self.word.0.fetch_and(!Word::ready_bit(level), Ordering::Acquire);
+            }
+            return true;
+        }
         let mut word = self.load(Ordering::Relaxed);
         loop {
             let overtakes = unless_ready && word.is_ready(level);
@@ -244,13 +297,17 @@ impl<P: Port> Partition<P> {
     pub unsafe fn preempt(&'static self, me: CurrentWorker, level: &'static Level) -> Option<Preemption<P>> {
         let number = level.number();
         // Whether a spawn may be a call at all: rules 1, 3, 6 and 7.
-        let calls = me.calls();
-        if !me.is_below(number) || number < me.base() || calls < level.callers() {
-            return None;
+        if !Self::ONE_THREAD {
+            let calls = me.calls();
+            if !me.is_below(number) || number < me.base() || calls < level.callers() {
+                return None;
+            }
+            // Jobs in the inbox of a polled level are waiting, although the level is not marked ready.
+            if calls == POLLS && level.has_inbox() {
+                return None;
+            }
         }
-        // Jobs in the inbox of a polled level are waiting, although the level is not marked ready.
-        let overtakes = calls == POLLS && level.has_inbox();
-        if overtakes || !self.start(me, number, true) {
+        if !self.start(me, number, true) {
             return None;
         }
         Some(Preemption { running: Running::enter(self, me, number), level })
@@ -345,7 +402,8 @@ impl<P: Port> Partition<P> {
         }
         let before = self.mark_ready(level);
         // If the level was marked already, a thread knows of it and has not served it yet.
-        if !before.is_ready(level.number()) && level.number() > before.level() {
+        // The one thread of a partition is not asked for its level: see `OneThread`.
+        if !before.is_ready(level.number()) && (Self::ONE_THREAD || level.number() > before.level()) {
             self.port.wake(level.worker());
         }
     }
@@ -357,13 +415,19 @@ impl<P: Port> Partition<P> {
         Word::from_raw(self.word.0.fetch_or(mark, Ordering::Release))
     }
 
+    /// Whether a ready level is above the partition's, so that `me` has something to [serve](Self::serve).
+    #[inline]
+    pub fn must_serve(&self, me: CurrentWorker) -> bool {
+        self.load_as(me, Ordering::Relaxed).must_serve()
+    }
+
     /// Rule 2: runs every ready level above the partition's level, highest first.
     ///
     /// Rule 3: for a level below this thread's base it wakes the worker. One wake is enough, since that
     /// worker serves the others when it vacates its level.
     pub fn serve(&'static self, me: CurrentWorker, mut now: Stamp) {
         loop {
-            let word = self.load(Ordering::Acquire);
+            let word = self.load_as(me, Ordering::Acquire);
             let ready = word.highest_ready();
             if ready <= word.level() {
                 return;
@@ -371,7 +435,7 @@ impl<P: Port> Partition<P> {
             let level = self.level(ready);
             // Not `may_call`, which decides on preemption: a level that this thread may not run
             // has to go to its worker in any case.
-            let mine = ready >= me.base() && me.may_call(level);
+            let mine = Self::ONE_THREAD || ready >= me.base() && me.may_call(level);
             if !mine && !me.is(level.worker()) {
                 return self.port.wake(level.worker());
             }
@@ -391,7 +455,7 @@ impl<P: Port> Partition<P> {
 
     /// Runs all jobs of a level that this thread occupies; returns when the last one ended.
     fn drain(&'static self, me: CurrentWorker, level: &'static Level, mut now: Stamp) -> Stamp {
-        let keeps_time = me.polls() || me.is(level.worker());
+        let keeps_time = Self::is_time_kept_by(me, level);
         // Looked up once, since the level does not change.
         let waiting = level.waiting();
         loop {
@@ -454,10 +518,16 @@ impl<P: Port> Partition<P> {
 
     /// Wakes the worker of `level` if it sleeps beyond `time`, for which a timer was armed.
     pub fn armed(&self, level: &'static Level, time: Instant) {
+        if Self::ONE_THREAD {
+            let place = self.levels.iter().position(|other| core::ptr::eq(*other, level));
+            // Release: see `forget`. Before the fence, so that a tick finds it.
+            self.timed.fetch_or(1 << place.expect("it is a level of this partition"), Ordering::Release);
+        }
         // Pairs with the fence in `sleep`: either the worker's second check sees that something has changed, or this
         // load sees that it sleeps too long.
         fence(Ordering::SeqCst);
-        if time.as_ticks() < level.worker().sleeps_until.load(Ordering::Relaxed) {
+        let until = if Self::ONE_THREAD { &self.alarm } else { &level.worker().sleeps_until };
+        if time.as_ticks() < until.load(Ordering::Relaxed) {
             self.port.wake(level.worker());
         }
     }
@@ -504,8 +574,8 @@ impl<P: Port> Partition<P> {
         // SAFETY: this is the level's worker, and occupies the level. What it has taken is a node of the level.
         let end = unsafe {
             match level.take_due(now) {
-                Some(node) => level.waiting().run(me, node, stamp),
-                None => stamp,
+                (Some(node), _) => level.waiting().run(me, node, stamp),
+                (None, _) => stamp,
             }
         };
         preemption.finish(end);
@@ -668,7 +738,7 @@ impl<P: Port> Preemption<P> {
         let Self { running, level } = self;
         let (partition, me) = (running.partition, running.me);
         // SAFETY: this thread occupies the level.
-        if me.polls() || me.is(level.worker()) || unsafe { level.has_jobs() } {
+        if Partition::<P>::is_time_kept_by(me, level) || unsafe { level.has_jobs() } {
             let (number, outer) = (running.level, running.outer);
             core::mem::forget(running);
             return partition.drain_and_lower(me, level, number, outer, end);

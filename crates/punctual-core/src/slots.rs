@@ -9,9 +9,34 @@
 use core::mem::MaybeUninit;
 
 use crate::Instant;
-use crate::atomic::{AtomicU64, Ordering, UnsafeCell};
+#[cfg(not(any(loom, target_pointer_width = "64")))]
+use crate::atomic::AtomicU32;
+#[cfg(any(loom, target_pointer_width = "64"))]
+use crate::atomic::AtomicU64;
+use crate::atomic::{Ordering, UnsafeCell};
 use crate::level::Level;
 use crate::timer::Node;
+
+/// Free bits that are changed at once: a register of them.
+#[cfg(any(loom, target_pointer_width = "64"))]
+type Bits = AtomicU64;
+#[cfg(not(any(loom, target_pointer_width = "64")))]
+type Bits = AtomicU32;
+
+/// How many that are.
+const WIDTH: usize = Register::BITS as usize;
+#[cfg(any(loom, target_pointer_width = "64"))]
+type Register = u64;
+#[cfg(not(any(loom, target_pointer_width = "64")))]
+type Register = u32;
+
+/// Those of the `word`th register that there are for `slots` slots.
+const fn bits(slots: usize, word: usize) -> Register {
+    match slots.saturating_sub(word * WIDTH) {
+        some if some < WIDTH => (1 << some) - 1,
+        _ => Register::MAX,
+    }
+}
 
 /// The `N` job slots of one task, with `W = N.div_ceil(64)` words of free bits.
 ///
@@ -23,7 +48,7 @@ pub struct Slots<A, const N: usize, const W: usize> {
     /// The node of slot 0; the nodes of a task are adjacent.
     base: u32,
     /// A bit for each slot that is free.
-    free: [AtomicU64; W],
+    free: [[Bits; 64 / WIDTH]; W],
     args: [UnsafeCell<MaybeUninit<A>>; N],
 }
 
@@ -55,10 +80,14 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
             level,
             base,
             free: {
-                let (mut free, mut word) = ([const { AtomicU64::new(u64::MAX) }; W], N / 64);
+                let mut free = [const { [const { Bits::new(0) }; 64 / WIDTH] }; W];
+                let (mut word, mut part) = (0, 0);
                 while word < W {
-                    free[word] = AtomicU64::new((1 << (N % 64)) - 1);
-                    word += 1;
+                    free[word][part] = Bits::new(bits(N, word * 64 / WIDTH + part));
+                    part += 1;
+                    if part == 64 / WIDTH {
+                        (word, part) = (word + 1, 0);
+                    }
                 }
                 free
             },
@@ -76,9 +105,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         Self {
             level,
             base,
-            free: core::array::from_fn(|word| {
-                AtomicU64::new(if N - word * 64 >= 64 { u64::MAX } else { (1 << (N % 64)) - 1 })
-            }),
+            free: core::array::from_fn(|word| [Bits::new(bits(N, word))]),
             args: core::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())),
         }
     }
@@ -104,13 +131,18 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         self.place(args, |node| node.set_time(release))
     }
 
-    /// [`put`](Self::put) on the CPU of the level, in whose cache the node is or will be.
+    /// [`put`](Self::put) on the CPU of the level, in whose cache the node is or will be. Without a release, [`take`](Self::take) tells
+    /// any time.
     ///
     /// # Errors
     /// Gives the arguments back if every slot is taken.
     #[inline]
-    pub fn put_here(&self, args: A, release: u64) -> Result<u32, A> {
-        self.place(args, |node| node.write_time(release))
+    pub fn put_here(&self, args: A, release: Option<u64>) -> Result<u32, A> {
+        self.place(args, |node| {
+            if let Some(release) = release {
+                node.write_time(release);
+            }
+        })
     }
 
     #[inline]
@@ -173,6 +205,16 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         }
     }
 
+    /// [`take`](Self::take) without the release time.
+    ///
+    /// # Safety
+    /// As for [`take`](Self::take).
+    #[inline]
+    pub unsafe fn take_arguments(&self, node: u32) -> A {
+        // SAFETY: as in `take`.
+        unsafe { self.read(node - self.base) }
+    }
+
     /// Whether `node` is one of this task's.
     #[inline]
     pub fn owns(&self, node: u32) -> bool {
@@ -186,7 +228,8 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     pub unsafe fn clear(&self, mut each: impl FnMut(A)) -> u32 {
         let mut cleared = 0;
         for slot in 0..N as u32 {
-            if self.free[slot as usize / 64].load(Ordering::Relaxed) & (1 << (slot % 64)) == 0 {
+            let free = &self.free.as_flattened()[slot as usize / WIDTH];
+            if free.load(Ordering::Relaxed) & (1 << (slot as usize % WIDTH)) == 0 {
                 // SAFETY: with no spawn in progress a taken slot holds arguments.
                 each(unsafe { self.read(slot) });
                 cleared += 1;
@@ -197,17 +240,22 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
 
     #[inline]
     fn claim(&self) -> Option<u32> {
-        for (w, word) in self.free.iter().enumerate() {
-            let mut free = word.load(Ordering::Relaxed);
+        if N == 1 {
+            // Acquire: as below. If it is taken, it stays so.
+            return (self.free[0][0].swap(0, Ordering::Acquire) != 0).then_some(0);
+        }
+        for word in 0..N.div_ceil(WIDTH) {
+            let bits = &self.free.as_flattened()[word];
+            let mut free = bits.load(Ordering::Relaxed);
             while free != 0 {
                 // Acquire: the previous owner has finished reading the slot.
-                match word.compare_exchange_weak(
+                match bits.compare_exchange_weak(
                     free,
                     free & (free - 1),
                     Ordering::Acquire,
                     Ordering::Relaxed,
                 ) {
-                    Ok(_) => return Some(w as u32 * 64 + free.trailing_zeros()),
+                    Ok(_) => return Some((word * WIDTH) as u32 + free.trailing_zeros()),
                     Err(now) => free = now,
                 }
             }
@@ -231,10 +279,15 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         // is a word with its bit.
         let (args, free) = unsafe {
             let args = self.args.get_unchecked(slot as usize).with(|cell| (*cell).assume_init_read());
-            (args, self.free.get_unchecked(slot as usize / 64))
+            (args, self.free.as_flattened().get_unchecked(slot as usize / WIDTH))
         };
         // Release: the next owner writes the slot after this read.
-        free.fetch_or(1 << (slot % 64), Ordering::Release);
+        if N == 1 {
+            // Nobody else changes it while the slot is taken.
+            free.store(1, Ordering::Release);
+            return args;
+        }
+        free.fetch_or(1 << (slot as usize % WIDTH), Ordering::Release);
         args
     }
 }

@@ -4,18 +4,18 @@
 //! node's state from any thread. The first of them since the thread that keeps the level's time has looked at the node also
 //! [notes](crate::timers) that it has changed.
 
-use crate::atomic::{AtomicU32, AtomicU64, Ordering, UnsafeCell, const_new};
+use crate::atomic::{AtomicU32, Halves, Ordering, UnsafeCell, const_new};
 use crate::timers::Place;
 
-/// The part of a node's key that says what it is; the rest counts how often it was armed.
+/// The part of a node's state that says what it is.
 const TAG: u32 = 0b11;
 const IDLE: u32 = 0;
 const ARMED: u32 = 1;
 const MOVING: u32 = 2;
 
-/// The lower half of a node's state is its key. Then comes whether the node is among the changed ones, or about to be
-/// put there by the thread that set this.
-const CHANGED: u64 = 1 << 32;
+/// Whether the node is among the changed ones, or about to be put there by the thread that set this. It is no part of the key, of which the
+/// rest counts how often the node was armed.
+const CHANGED: u32 = 0b100;
 
 /// The queue entry of one job slot: its link, its time, and whether a timer holds it.
 ///
@@ -25,9 +25,11 @@ pub struct Node {
     pub(crate) next: AtomicU32,
     /// The link among the changed nodes. Of the thread that set [`CHANGED`] until the node is there.
     pub(crate) next_changed: AtomicU32,
-    state: AtomicU64,
-    time: AtomicU64,
-    order: AtomicU64,
+    state: AtomicU32,
+    /// Written by whoever owns the node. If the thread that keeps the time reads it meanwhile, `state` tells.
+    time: Halves,
+    /// As `time`.
+    order: Halves,
     /// Of the thread that keeps the level's time.
     pub(crate) place: UnsafeCell<Place>,
 }
@@ -46,9 +48,9 @@ impl Node {
             Self {
                 next: AtomicU32::new(0),
                 next_changed: AtomicU32::new(0),
-                state: AtomicU64::new(IDLE as u64),
-                time: AtomicU64::new(0),
-                order: AtomicU64::new(0),
+                state: AtomicU32::new(IDLE),
+                time: Halves::new(0),
+                order: Halves::new(0),
                 place: UnsafeCell::new(Place::NONE),
             }
         }
@@ -57,7 +59,7 @@ impl Node {
     /// The release time in ns, 0 if nobody looked at the clock.
     #[inline]
     pub fn time(&self) -> u64 {
-        self.time.load(Ordering::Relaxed)
+        self.time.load()
     }
 
     #[inline]
@@ -70,17 +72,17 @@ impl Node {
 
     #[inline]
     pub(crate) fn write_time(&self, time: u64) {
-        self.time.store(time, Ordering::Relaxed);
+        self.time.store(time);
     }
 
     /// Arms an idle node that the caller owns; returns the key that cancels this arming and no later one.
     pub(crate) fn arm(&self, time: u64, order: u64) -> (u32, First) {
-        let last = self.state.load(Ordering::Relaxed) as u32;
+        let last = self.state.load(Ordering::Relaxed);
         // The next count.
-        let key = (last | TAG).wrapping_add(1 + ARMED);
-        self.time.store(time, Ordering::Relaxed);
-        self.order.store(order, Ordering::Relaxed);
-        (key, self.publish(key.into()))
+        let key = (last | CHANGED | TAG).wrapping_add(1 + ARMED);
+        self.time.store(time);
+        self.order.store(order);
+        (key, self.publish(key))
     }
 
     /// Takes the node out of the timer, if it is still armed under `key`; the caller then owns it.
@@ -92,10 +94,10 @@ impl Node {
     /// the level's time, then owns it.
     pub(crate) fn expire(&self) -> bool {
         let state = self.state.load(Ordering::Relaxed);
-        if state as u32 & TAG != ARMED || state & CHANGED != 0 {
+        if state & TAG != ARMED || state & CHANGED != 0 {
             return false;
         }
-        let idle = state & !u64::from(TAG);
+        let idle = state & !TAG;
         // Relaxed: it has acquired when it looked, since when nothing has changed, and hands nothing over by this.
         self.state.compare_exchange(state, idle, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
@@ -104,13 +106,13 @@ impl Node {
     pub(crate) fn rearm(&self, key: u32, time: u64, order: u64) -> Option<First> {
         // Between the two states the node is nobody's to release, so time and order change together.
         let state = self.leave_armed(key, MOVING, 0)?;
-        self.time.store(time, Ordering::Relaxed);
-        self.order.store(order, Ordering::Relaxed);
+        self.time.store(time);
+        self.order.store(order);
         Some(self.publish(state))
     }
 
     /// Says that the node is armed, and changed.
-    fn publish(&self, state: u64) -> First {
+    fn publish(&self, state: u32) -> First {
         // Release: who disarms the node or looks at it sees its time and the job's arguments. Acquire: who has to put it
         // among the changed ones writes its link after it was read there the last time. Nobody but the thread that keeps the
         // time, which takes `CHANGED` away, changes the state meanwhile.
@@ -127,27 +129,27 @@ impl Node {
         let state = self.state.fetch_and(!CHANGED, Ordering::AcqRel);
         // If it is armed anew while these are read, they may be of two armings; then `expire` does not find the state that
         // belongs to them, and the node is looked at again.
-        let armed = state as u32 & TAG == ARMED;
-        armed.then(|| (self.time.load(Ordering::Relaxed), self.order.load(Ordering::Relaxed)))
+        let armed = state & TAG == ARMED;
+        armed.then(|| (self.time.load(), self.order.load()))
     }
 
     /// The time for which it is armed, if it is.
     pub(crate) fn due(&self) -> Option<u64> {
-        let armed = self.state.load(Ordering::Acquire) as u32 & TAG == ARMED;
+        let armed = self.state.load(Ordering::Acquire) & TAG == ARMED;
         armed.then(|| self.time())
     }
 
     /// Forgets whatever the node was, between two runs of an app.
     pub(crate) fn reset(&self) {
         let state = self.state.load(Ordering::Relaxed);
-        self.state.store(state & !u64::from(TAG) & !CHANGED, Ordering::Relaxed);
+        self.state.store(state & !TAG & !CHANGED, Ordering::Relaxed);
     }
 
     /// Turns a node armed under `key`, for whatever time, into something else; returns what it was.
-    fn leave_armed(&self, key: u32, tag: u32, note: u64) -> Option<u64> {
+    fn leave_armed(&self, key: u32, tag: u32, note: u32) -> Option<u32> {
         let mut state = self.state.load(Ordering::Relaxed);
-        while state as u32 == key {
-            let to = state & !u64::from(TAG) | u64::from(tag) | note;
+        while state & !CHANGED == key {
+            let to = state & !TAG | tag | note;
             // Acquire: the caller sees the job's arguments, and writes its time after whoever moved it before. It hands
             // nothing over by this.
             match self.state.compare_exchange_weak(state, to, Ordering::Acquire, Ordering::Relaxed) {

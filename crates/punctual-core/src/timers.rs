@@ -14,7 +14,7 @@
 //! The heap is a binary one and lies in the nodes themselves: the entry at position `p` in node `p`, whichever node
 //! it is about. Order is by (time, insertion).
 
-use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
+use crate::atomic::{AtomicU32, AtomicU64, Halves, Ordering, const_new};
 use crate::timer::Node;
 
 /// No time: nothing is due.
@@ -51,8 +51,8 @@ pub(crate) struct Timers {
     changed: AtomicU32,
     /// The size of the heap. Written by the thread that keeps the time.
     armed: AtomicU32,
-    /// Before that time nothing is due, changes aside. Written by the thread that keeps the time.
-    next: AtomicU64,
+    /// Before that time nothing is due, changes aside. Of the thread that keeps the time.
+    next: Halves,
     /// Order of insertion among timers of equal time.
     order: AtomicU64,
 }
@@ -63,7 +63,7 @@ impl Timers {
             Self {
                 changed: AtomicU32::new(0),
                 armed: AtomicU32::new(0),
-                next: AtomicU64::new(NEVER),
+                next: Halves::new(NEVER),
                 order: AtomicU64::new(0),
             }
         }
@@ -102,12 +102,12 @@ impl Timers {
     /// Before this time nothing is due, changes aside.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
-        self.next.load(Ordering::Relaxed)
+        self.next.load()
     }
 
     #[inline]
     pub(crate) fn set_next(&self, next: u64) {
-        self.next.store(next, Ordering::Relaxed);
+        self.next.store(next);
     }
 
     /// Brings the heap up to date.
@@ -122,7 +122,7 @@ impl Timers {
             // Before the look, from which on it may be pushed again.
             top = changed.next_changed.load(Ordering::Relaxed);
             let armed = changed.look();
-            let mut heap = Heap { nodes, armed: &self.armed };
+            let heap = Heap { nodes, armed: &self.armed };
             // SAFETY: this thread keeps the level's time, by this function's contract.
             unsafe {
                 heap.remove(node);
@@ -151,11 +151,28 @@ impl Timers {
     /// owns the node.
     ///
     /// # Safety
-    /// The calling thread keeps the level's time.
+    /// The calling thread keeps the level's time, and there is a timer.
+    #[inline]
     pub(crate) unsafe fn expire(&self, nodes: &[Node], node: u32) -> bool {
-        // SAFETY: this thread keeps the level's time, by this function's contract.
-        unsafe { Heap { nodes, armed: &self.armed }.remove(node) };
+        // SAFETY: this thread keeps the level's time, and the heap has an entry at the first position, by this function's contract.
+        unsafe { Heap { nodes, armed: &self.armed }.remove_first(node) };
         nodes[node as usize].expire()
+    }
+
+    /// [Takes out](Self::expire) the earliest timer; returns its node if it was still armed, and the time of the next.
+    ///
+    /// # Safety
+    /// As for [`expire`](Self::expire).
+    #[inline]
+    pub(crate) unsafe fn expire_first(&self, nodes: &[Node]) -> (Option<u32>, u64) {
+        let heap = Heap { nodes, armed: &self.armed };
+        // SAFETY: as in `expire`. What is in the heap are nodes of the level.
+        unsafe {
+            let node = heap.entry(0).node;
+            let left = heap.remove_first(node);
+            let due = nodes.get_unchecked(node as usize).expire().then_some(node);
+            (due, if left == 0 { NEVER } else { heap.entry(0).time })
+        }
     }
 
     /// Forgets all timers.
@@ -170,12 +187,13 @@ impl Timers {
         }
         self.changed.store(0, Ordering::Relaxed);
         self.armed.store(0, Ordering::Relaxed);
-        self.next.store(NEVER, Ordering::Relaxed);
+        self.next.store(NEVER);
     }
 }
 
 /// The armed nodes as a binary heap, the earliest at position 0. Its unsafe functions are for the thread that keeps the
 /// level's time.
+#[derive(Clone, Copy)]
 struct Heap<'a> {
     nodes: &'a [Node],
     armed: &'a AtomicU32,
@@ -183,13 +201,13 @@ struct Heap<'a> {
 
 impl Heap<'_> {
     #[inline]
-    unsafe fn entry(&self, position: u32) -> Entry {
+    unsafe fn entry(self, position: u32) -> Entry {
         // SAFETY: this thread alone uses the places of the nodes.
         self.nodes[position as usize].place.with(|place| unsafe { (*place).entry })
     }
 
     #[inline]
-    unsafe fn set(&mut self, position: u32, entry: Entry) {
+    unsafe fn set(self, position: u32, entry: Entry) {
         // SAFETY: this thread alone uses the places of the nodes.
         self.nodes[position as usize].place.with_mut(|place| unsafe { (*place).entry = entry });
         // SAFETY: likewise.
@@ -197,7 +215,7 @@ impl Heap<'_> {
     }
 
     /// Adds a node that is not in the heap.
-    unsafe fn insert(&mut self, entry: Entry) {
+    unsafe fn insert(self, entry: Entry) {
         let last = self.armed.load(Ordering::Relaxed);
         self.armed.store(last + 1, Ordering::Relaxed);
         // SAFETY: this thread keeps the level's time, and the new position is free.
@@ -205,7 +223,7 @@ impl Heap<'_> {
     }
 
     /// Takes a node out, if it is in the heap.
-    unsafe fn remove(&mut self, node: u32) {
+    unsafe fn remove(self, node: u32) {
         let place = &self.nodes[node as usize].place;
         // SAFETY: this thread alone uses the places of the nodes.
         let position = place.with_mut(|place| unsafe { core::mem::take(&mut (*place).position) });
@@ -213,19 +231,41 @@ impl Heap<'_> {
         let last = self.armed.load(Ordering::Relaxed) - 1;
         self.armed.store(last, Ordering::Relaxed);
         if free != last {
-            // SAFETY: this thread keeps the level's time; the entry of the last position goes to the free one.
-            unsafe {
-                let entry = self.entry(last);
-                let free = self.sink(free);
-                self.rise(free, entry);
-            }
+            // SAFETY: this thread keeps the level's time.
+            unsafe { self.fill(free, last) };
+        }
+    }
+
+    /// Takes out the entry at position 0, which is about `node`.
+    /// Returns how many are left.
+    #[inline]
+    unsafe fn remove_first(self, node: u32) -> u32 {
+        // SAFETY: what is in the heap are nodes of the level, of whose places this thread is the only user.
+        unsafe { self.nodes.get_unchecked(node as usize).place.with_mut(|place| (*place).position = 0) };
+        let last = self.armed.load(Ordering::Relaxed) - 1;
+        self.armed.store(last, Ordering::Relaxed);
+        if last != 0 {
+            // SAFETY: this thread keeps the level's time, and there are further entries.
+            unsafe { self.fill(0, last) };
+        }
+        last
+    }
+
+    /// Moves the entry of the last position to where it belongs, now that one is free.
+    #[inline(never)]
+    unsafe fn fill(self, free: u32, last: u32) {
+        // SAFETY: this thread keeps the level's time.
+        unsafe {
+            let entry = self.entry(last);
+            let free = self.sink(free);
+            self.rise(free, entry);
         }
     }
 
     /// Moves the earlier child into the free position `at`, and so on; returns the free position at the bottom.
     ///
     /// What goes there came from the bottom and mostly belongs there, so this saves a comparison at each step.
-    unsafe fn sink(&mut self, mut at: u32) -> u32 {
+    unsafe fn sink(self, mut at: u32) -> u32 {
         let size = self.armed.load(Ordering::Relaxed);
         loop {
             let (left, right) = (2 * at + 1, 2 * at + 2);
@@ -248,7 +288,7 @@ impl Heap<'_> {
     }
 
     /// Puts `entry` into the free position `at`, or above, moving later ones down.
-    unsafe fn rise(&mut self, mut at: u32, entry: Entry) {
+    unsafe fn rise(self, mut at: u32, entry: Entry) {
         while at > 0 {
             let parent = (at - 1) / 2;
             // SAFETY: this thread keeps the level's time.

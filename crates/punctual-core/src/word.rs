@@ -18,9 +18,9 @@
 /// Two sets of 28 levels and an 8-bit count fill the 64 bits of a [`Word`].
 pub const MAX_LEVEL: u8 = 28;
 
-const READY_SHIFT: u32 = MAX_LEVEL as u32;
+pub(crate) const READY_SHIFT: u32 = MAX_LEVEL as u32;
 const WAITERS_SHIFT: u32 = 2 * MAX_LEVEL as u32;
-const SET: u64 = (1 << MAX_LEVEL) - 1;
+pub(crate) const SET: u64 = (1 << MAX_LEVEL) - 1;
 
 /// A set of levels as bits: level `l` (from 1) is bit `l - 1`. Level 0, idle, has no bit.
 pub(crate) const fn bit(level: u8) -> u32 {
@@ -49,6 +49,12 @@ impl Word {
 
     pub(crate) const fn raw(self) -> u64 {
         self.0
+    }
+
+    /// The word in which these levels are occupied, and those ready that are in `self`.
+    #[inline(always)]
+    pub(crate) const fn with_occupied(self, occupied: u32) -> Self {
+        Word(self.0 & !SET | occupied as u64 & SET)
     }
 
     /// The partition's level: the highest occupied one, 0 when none is.

@@ -6,7 +6,7 @@
 
 use core::fmt::Debug;
 
-use crate::atomic::{AtomicU64, Ordering};
+use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Holds the word of a partition.
 ///
@@ -14,6 +14,23 @@ use crate::atomic::{AtomicU64, Ordering};
 /// The operations on one cell are those of an atomic with the given orderings: they take effect one after the other, each on the
 /// value that the one before has left, whichever threads on whichever CPUs call them, and wherever these are interrupted or moved.
 pub unsafe trait WordCell: Debug + Sync {
+    /// Whether one thread runs every level of the partition, so that its own record says which are occupied, and the cell holds
+    /// only which are ready; see [`OneThread`](crate::OneThread).
+    const OF_ONE_THREAD: bool = false;
+
+    /// Makes `occupied` the levels that the one thread occupies, in its record.
+    ///
+    /// Whatever it does before and after in the program, it does before and after this, as the handlers of interrupts that it
+    /// takes see it.
+    #[inline(always)]
+    fn occupy(&self, record: &AtomicU32, occupied: u32) {
+        #[cfg(not(loom))]
+        core::sync::atomic::compiler_fence(Ordering::SeqCst);
+        record.store(occupied, Ordering::Relaxed);
+        #[cfg(not(loom))]
+        core::sync::atomic::compiler_fence(Ordering::SeqCst);
+    }
+
     /// A cell whose word is 0.
     #[cfg(not(loom))]
     const EMPTY: Self;

@@ -1,9 +1,9 @@
 //! The dispatch in the epilogue of an interrupt: a handler that comes before or after any access of the interrupted thread to the
 //! partition's word, as that thread and on its stack, while another CPU spawns or arms a timer.
 //!
-//! loom knows no interrupts. So the word is one that looks for a raised line around each of its operations, and if there is one
-//! calls the handler there. What raises it is another thread, so loom tries every place. The handler does what the bare port of `punctual`
-//! does.
+//! loom knows no interrupts. So the word is one that looks for a raised line around each change of what is occupied and each look
+//! at what is ready, and if there is one calls the handler there. What raises it is another thread, so loom tries every place. The
+//! handler does what the bare port of `punctual` does.
 #![cfg(loom)]
 
 mod loom_support;
@@ -12,9 +12,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use loom::cell::UnsafeCell;
-use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use loom_support::{Arena, check, current, level, slots};
-use punctual_core::{CurrentWorker, Instant, Level, Partition, Port, Slots, WordCell, Worker};
+use punctual_core::{CurrentWorker, Instant, Level, OneThread, Partition, Port, Slots, WordCell, Worker};
 
 loom::thread_local! {
     /// What interrupts the calling thread, if anything can.
@@ -62,7 +62,7 @@ fn unmasked(line: &'static Line, f: impl FnOnce()) {
 }
 
 #[derive(Debug)]
-struct Word(AtomicU64);
+struct Word(OneThread);
 
 fn between<R>(operation: impl FnOnce() -> R) -> R {
     point();
@@ -71,10 +71,16 @@ fn between<R>(operation: impl FnOnce() -> R) -> R {
     result
 }
 
-// SAFETY: it is an atomic, around which other operations on it may take place.
+// SAFETY: it is the word of one thread, around whose operations others on it may take place.
 unsafe impl WordCell for Word {
+    const OF_ONE_THREAD: bool = true;
+
     fn empty() -> Self {
-        Self(AtomicU64::new(0))
+        Self(OneThread::empty())
+    }
+
+    fn occupy(&self, record: &AtomicU32, occupied: u32) {
+        between(|| self.0.occupy(record, occupied));
     }
 
     fn load(&self, order: Ordering) -> u64 {
@@ -82,7 +88,7 @@ unsafe impl WordCell for Word {
     }
 
     fn swap(&self, from: u64, to: u64, order: Ordering) -> Result<(), u64> {
-        between(|| self.0.compare_exchange(from, to, order, Ordering::Relaxed).map(drop))
+        between(|| self.0.swap(from, to, order))
     }
 
     fn fetch_and(&self, bits: u64, order: Ordering) -> u64 {
@@ -98,7 +104,7 @@ unsafe impl WordCell for Word {
     }
 
     unsafe fn reset(&self) {
-        self.0.store(0, Ordering::Relaxed);
+        unreachable!("a model runs once");
     }
 }
 
@@ -202,7 +208,7 @@ impl Model {
         let workers: [&'static Worker; 2] = [1, 2].map(|base| arena.put(Worker::new(base)));
         let levels = [1, 2].map(|number: u8| {
             let inside = inside[number as usize - 1];
-            level(arena, number, workers[number as usize - 1], 2, move |me, node| {
+            level(arena, number, workers[number as usize - 1], 3, move |me, node| {
                 inside.enter(node);
                 // A job may raise its level, for which it has to hold what it runs at.
                 place.get().expect("it is there").at_top_level(current(me), || {});
@@ -299,7 +305,7 @@ fn handle(
             unmasked(line, || expired.run());
         }
     }
-    if partition.snapshot().must_serve() {
+    if partition.must_serve(me) {
         unmasked(line, || partition.serve(me, None));
     }
 }
@@ -338,6 +344,35 @@ fn another_cpu_spawns_while_a_handler_dispatches() {
         device.join().unwrap();
         other.join().unwrap();
         model.ended([&[0], &[0, 1]]);
+    });
+}
+
+/// What the handler cannot run in a critical section of `idle`, the end of that has to find: nothing comes after it.
+#[test]
+fn a_handler_comes_at_the_end_of_the_last_section() {
+    check(3, |arena| {
+        let model = Rc::new(Model::new(arena));
+        let device = device(&model);
+        model.partition.at_top_level(model.me, || {});
+        device.join().unwrap();
+        model.ended([&[], &[0]]);
+    });
+}
+
+/// The first of two jobs runs by the look of a job of the level at its queue, which leaves the mark. The other is queued
+/// while that still stands, so nobody is woken: whoever takes the mark down has to find it.
+#[test]
+fn another_cpu_spawns_twice_while_a_job_of_the_level_runs() {
+    check(3, |arena| {
+        let model = Rc::new(Model::new(arena));
+        let (partition, level) = (model.partition, model.levels[1]);
+        let other = loom::thread::spawn(move || {
+            // SAFETY: the level is the partition's, and the nodes are the other CPU's.
+            [0, 1].map(|node| unsafe { partition.spawn_from_outside(level, node) });
+        });
+        model.spawn(2, 2);
+        other.join().unwrap();
+        model.ended([&[], &[0, 1, 2]]);
     });
 }
 

@@ -47,20 +47,19 @@ fn each_threads_jobs_keep_their_order() {
 
 /// The arguments of a job that is pushed while another of its level runs reach the thread that runs it; and
 /// a slot is written again only after it has been read.
-#[test]
-fn arguments_are_handed_over_whole() {
-    check(3, |arena| {
-        let linked = arena.put(OnceLock::<&Slots<[u32; 2], 1, 1>>::new());
+fn handed_over<const SLOTS: usize>(preemptions: usize) {
+    check(preemptions, |arena| {
+        let linked = arena.put(OnceLock::<&Slots<[u32; 2], SLOTS, 1>>::new());
         let sum = arena.put(AtomicU32::new(0));
         let w1 = worker(arena, 1, 1, true);
-        let l1 = level(arena, 1, w1, 1, |_, node| {
+        let l1 = level(arena, 1, w1, SLOTS, |_, node| {
             // SAFETY: the level's only task is this one.
             let ([a, b], _) = unsafe { linked.get().unwrap().take(node) };
             assert_eq!(a, b);
             sum.fetch_add(a, Ordering::Relaxed);
         });
         let p = partition(arena, ModelPort::new(1, false), &[l1], &[w1]);
-        let slots: &Slots<_, 1, 1> = slots(arena, l1);
+        let slots: &Slots<_, SLOTS, 1> = slots(arena, l1);
         linked.set(slots).ok().unwrap();
         let spawn = move |n| match slots.put([n; 2], 0) {
             Ok(node) => {
@@ -75,6 +74,16 @@ fn arguments_are_handed_over_whole() {
         p.serve(w1);
         assert_eq!(sum.load(Ordering::Relaxed), spawned, "every job runs once");
     });
+}
+
+#[test]
+fn arguments_are_handed_over_whole() {
+    handed_over::<1>(3);
+}
+
+#[test]
+fn arguments_are_handed_over_whole_by_two_slots() {
+    handed_over::<2>(2);
 }
 
 /// Counts how often it is dropped.

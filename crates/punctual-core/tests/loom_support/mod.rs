@@ -16,7 +16,7 @@ use awake::Ending;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use punctual_core::{
-    CurrentWorker, Expired, Instant, Jobs, Level, Node, Partition, Periodic, Queue, Slots, Stamp, Worker,
+    CurrentWorker, Instant, Jobs, Level, Node, Partition, Periodic, Queue, Slots, Stamp, Worker,
 };
 
 pub(crate) use arena::Arena;
@@ -82,17 +82,6 @@ impl Model {
 
     pub(crate) fn release_due(&self, level: &'static Level, now: Instant) {
         self.0.release_due(current(level.worker()), level, now);
-    }
-
-    /// As the one thread that runs every level, from now on; what is due and need not wait runs before this returns.
-    pub(crate) fn tick(&'static self, me: &'static Worker, now: Instant) -> Option<Instant> {
-        // SAFETY: see `Model`; those that tick have no other thread that runs jobs or keeps the time.
-        let (next, expired) = unsafe {
-            current(me).set_alone();
-            self.0.tick(current(me), now)
-        };
-        expired.into_iter().for_each(Expired::run);
-        next
     }
 
     pub(crate) fn hold_everything(&self, me: &'static Worker) {

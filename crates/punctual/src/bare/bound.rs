@@ -141,13 +141,17 @@ impl<B: Bound> BoundTask<B> {
     /// Releases a job from the handler, to be run when what goes before it has.
     #[inline(never)]
     fn queue(&'static self, on_early: Option<OnEarly>) {
-        B::partition().set_in_handler(true);
+        B::partition().begin_handler();
         // An interrupt cannot be refused: its line stays raised. It stays disabled until the job that waits has ended.
-        self.release_as(match on_early {
+        let on_early = match on_early {
             Some(OnEarly::Reject) => Some(OnEarly::Delay),
             on_early => on_early,
-        });
-        B::partition().set_in_handler(false);
+        };
+        self.release_as(on_early);
+        // What is only released, the handler serves.
+        if B::partition().end_handler() && on_early == Some(OnEarly::Delay) {
+            board::alarm(0);
+        }
     }
 
     fn release_as(&'static self, on_early: Option<OnEarly>) {

@@ -91,14 +91,16 @@ unsafe fn rung(_: *const ()) {
 
 /// Releases what is due, sets the timer for what is next, and runs what goes before everything else. With interrupts masked.
 pub(crate) fn tick() {
-    let Some((partition, me)) = current::get() else { return board::alarm(u64::MAX) };
+    let Some(partition) = current::partition() else { return board::alarm(u64::MAX) };
+    // SAFETY: this is a handler, or what the core does before any can come, which does as the thread that it has interrupted.
+    let me = unsafe { partition.enter_idle() };
     // While the timer keeps time, what it releases by calls of the user's is released from outside.
-    partition.set_in_handler(true);
+    partition.begin_handler();
     // SAFETY: this is the handler of an interrupt, or what the core does before any can come, by its one thread; what has expired has
     // run before the thread goes on.
     let (next, expired) = unsafe { partition.core().tick(me, partition.core.port().now()) };
-    board::alarm(next.map_or(u64::MAX, |time| time.as_ticks()));
-    partition.set_in_handler(false);
+    let again = partition.end_handler();
+    board::alarm(if again { 0 } else { next.map_or(u64::MAX, |time| time.as_ticks()) });
     if let Some(expired) = expired {
         // SAFETY: as in `begin`.
         unsafe { board::unmask() };
@@ -108,16 +110,24 @@ pub(crate) fn tick() {
 }
 
 fn interrupt(number: u32) {
-    if number == board::STOP {
-        return services::shutdown();
-    }
+    let Some(source) = SOURCES.0.get(number as usize) else { return unknown(number) };
     // Enabled again when the job has ended; without a job there is nothing that could clear it.
     board::disable(number);
-    match SOURCES.0.get(number as usize).and_then(Cell::get) {
+    match source.get() {
         // SAFETY: this is the handler, as the board calls it, and the app runs, or there would be no reaction.
         Some(reaction) => unsafe { reaction.take_place() },
         None => unbound(),
     }
+}
+
+/// What has no task, if it is an interrupt.
+#[cold]
+fn unknown(number: u32) {
+    if number == board::STOP {
+        return services::shutdown();
+    }
+    board::disable(number);
+    unbound();
 }
 
 #[cold]
@@ -128,7 +138,7 @@ fn unbound() {
 /// Runs what has become ready above the partition's level.
 fn after() {
     let Some((partition, me)) = current::get() else { return };
-    if partition.core.snapshot().must_serve() {
+    if partition.core.must_serve(me) {
         // SAFETY: as in `begin`.
         unsafe { board::unmask() };
         partition.core().serve(me, None);

@@ -8,6 +8,18 @@ use crate::task::body::{Body, counted, measures, released};
 // Nothing else is ever wanted of a job here, and nothing makes an exception of one that was queued.
 pub(crate) use self::{execute as execute_plain, execute as execute_queued};
 
+/// Whether a spawn has to be looked at further, in an app that is stopping; that the task's partition knows, too.
+#[inline(always)]
+pub(crate) fn needs_care<B: Body>() -> bool {
+    B::partition().core.is_stopping()
+}
+
+/// Whether anybody asks when a job was released.
+#[inline(always)]
+pub(crate) fn needs_release<B: Body>() -> bool {
+    measures::<B>() || B::interval().is_some()
+}
+
 /// Runs one job, measured.
 ///
 /// # Safety

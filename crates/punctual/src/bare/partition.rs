@@ -1,7 +1,7 @@
 //! The state of a partition in an app: that of the executor, and how long its jobs have run.
 
 use core::fmt;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use punctual_core::{CurrentWorker, Level, Partition, Worker};
 
@@ -28,6 +28,13 @@ pub struct PartitionConfig {
     pub stack: Option<usize>,
 }
 
+/// No handler runs, or one that serves jobs.
+const OUTSIDE: u8 = 0;
+/// A handler runs.
+const INSIDE: u8 = 1;
+/// A handler runs, in which something was armed: the clock has to be looked at again.
+const AGAIN: u8 = 2;
+
 /// System calls that a partition submits, of which there are none here.
 #[derive(Debug)]
 pub enum Calls {}
@@ -40,8 +47,8 @@ pub struct PartitionState {
     pub(crate) runtime: &'static Runtime,
     /// Total execution time of all jobs that have ended, in ns; see [`executed`](Self::executed).
     executed: AtomicU64,
-    /// Whether a handler runs on the core that has not come to serving jobs.
-    in_handler: AtomicBool,
+    /// Whether a handler runs on the core that has not come to serving jobs: [`OUTSIDE`], [`INSIDE`] or [`AGAIN`].
+    handler: AtomicU8,
     name: &'static str,
 }
 
@@ -55,7 +62,7 @@ impl PartitionState {
     /// A partition of `runtime`.
     ///
     /// # Safety
-    /// As for [`Partition::new`]; `idle` is among the workers.
+    /// As for [`Partition::new`]; `idle` is the first of the workers.
     pub const unsafe fn new(
         config: PartitionConfig,
         runtime: &'static Runtime,
@@ -64,10 +71,11 @@ impl PartitionState {
         idle: &'static Worker,
         _: Option<&'static Calls>,
     ) -> Self {
-        // SAFETY: the levels and workers belong to this partition alone, by this function's contract.
+        // SAFETY: the levels and workers belong to this partition alone, by this function's contract. Of the workers, `idle` alone is
+        // ever made a `CurrentWorker`, by the core of the partition; `hold` makes it alone before a level is occupied.
         let core = unsafe { Partition::new(AppPort::new(), levels, workers) };
-        let (executed, in_handler) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { core, idle, runtime, executed, in_handler, name: config.name }
+        let (executed, handler) = (AtomicU64::new(0), AtomicU8::new(OUTSIDE));
+        Self { core, idle, runtime, executed, handler, name: config.name }
     }
 
     /// The name.
@@ -89,13 +97,26 @@ impl PartitionState {
     /// Whether a handler runs on the core that has not come to serving jobs. For the core's own code.
     #[inline]
     pub(crate) fn is_in_handler(&self) -> bool {
-        self.in_handler.load(Ordering::Relaxed)
+        self.handler.load(Ordering::Relaxed) != OUTSIDE
     }
 
-    /// Says whether one does.
+    /// Says that a handler begins, which releases jobs. With interrupts masked, until it [ends](Self::end_handler).
     #[inline]
-    pub(crate) fn set_in_handler(&self, is: bool) {
-        self.in_handler.store(is, Ordering::Relaxed);
+    pub(crate) fn begin_handler(&self) {
+        self.handler.store(INSIDE, Ordering::Relaxed);
+    }
+
+    /// Says that it has released them; returns whether something was released or armed besides.
+    #[inline]
+    pub(crate) fn end_handler(&self) -> bool {
+        let again = self.handler.load(Ordering::Relaxed) == AGAIN;
+        self.handler.store(OUTSIDE, Ordering::Relaxed);
+        again
+    }
+
+    /// Says, in a handler, that something has been released or armed besides.
+    pub(crate) fn look_again(&self) {
+        self.handler.store(AGAIN, Ordering::Relaxed);
     }
 
     /// The core as the worker that runs everything.

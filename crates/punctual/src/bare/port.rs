@@ -1,8 +1,8 @@
 //! The port of a partition on a bare board.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
-use punctual_core::{Instant, Port, Worker};
+use punctual_core::{Instant, OneThread, Port, Worker};
 
 use super::{board, current};
 
@@ -24,20 +24,21 @@ impl AppPort {
 }
 
 impl Port for AppPort {
-    type Word = AtomicU64;
+    type Word = OneThread;
 
     #[inline]
     fn now(&self) -> Instant {
         Instant::from_ticks(board::now())
     }
 
-    /// Something has been armed for earlier than the timer is: it fires now, and then looks what is next. In a handler there is
-    /// no need, since the core looks once more when that is done. The handler of another core's bell looks there.
+    /// Something has been armed for earlier than the timer is: it fires now, and then looks what is next. A handler says for itself
+    /// when to look. The handler of another core's bell looks there.
     fn wake(&self, _: &Worker) {
         match current::partition() {
             Some(partition) if core::ptr::eq(partition.core.port(), self) => {
-                if !partition.is_in_handler() {
-                    board::alarm(0);
+                match partition.is_in_handler() {
+                    true => partition.look_again(),
+                    false => board::alarm(0),
                 }
             }
             _ => board::ring(self.core.load(Ordering::Relaxed)),

@@ -134,7 +134,7 @@ pub(crate) unsafe fn hold(partition: &'static PartitionState) -> CurrentWorker {
 /// As for [`Partition::go`](punctual_core::Partition::go).
 pub(crate) unsafe fn begin(partition: &'static PartitionState, me: CurrentWorker, start: Instant) {
     board::mask();
-    partition.core.levels().iter().for_each(|level| level.start(start));
+    partition.core.lay_grids_here(start);
     interrupt::tick();
     // SAFETY: interrupts were unmasked before.
     unsafe { board::unmask() };

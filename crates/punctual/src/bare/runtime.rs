@@ -188,12 +188,6 @@ impl Runtime {
         self.partitions.iter().copied().filter(move |partition| !core::ptr::eq(*partition, home))
     }
 
-    /// Whether spawns are refused: nothing else makes an exception of a job here.
-    #[inline]
-    pub(crate) fn needs_care(&self) -> bool {
-        self.is_stopping()
-    }
-
     /// Whether jobs are dropped instead of run, because one has panicked: then the program has ended.
     #[cfg(feature = "async")]
     pub(crate) const fn aborts(&self) -> bool {

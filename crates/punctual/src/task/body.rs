@@ -86,7 +86,7 @@ pub(crate) fn stamp<B: Body>(monitor: &Monitor) -> u64 {
     stamp_with_care::<B>(monitor, true)
 }
 
-/// [`stamp`]; `care` is what [`Runtime::needs_care`] says, without which no jobs are marked.
+/// [`stamp`]; `care` is what [`needs_care`](super::job::needs_care) says, without which no jobs are marked.
 #[inline]
 pub(crate) fn stamp_with_care<B: Body>(monitor: &Monitor, care: bool) -> u64 {
     if measures::<B>() || B::interval().is_some() || care && monitor.mark.is_on() {

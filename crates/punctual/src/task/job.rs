@@ -12,6 +12,19 @@ use crate::port::linux::suspension;
 use crate::task::body::{Body, counted, measures, released};
 use crate::task::monitor::{self, Monitor};
 
+/// Whether a spawn has to be looked at further: see [`Runtime::needs_care`].
+#[inline(always)]
+pub(crate) fn needs_care<B: Body>() -> bool {
+    B::runtime().needs_care()
+}
+
+/// Whether anybody asks when a job was released. Marks in the kernel's trace may, of any task.
+#[inline(always)]
+#[expect(clippy::extra_unused_type_parameters, reason = "on a bare board it depends on the task")]
+pub(crate) fn needs_release<B: Body>() -> bool {
+    true
+}
+
 /// Runs one job, of which nothing but measurements is wanted, as [`Runtime::needs_care`] has said.
 ///
 /// # Safety

@@ -15,7 +15,7 @@ use crate::app::stop::Culprit;
 use crate::model::OnEarly;
 use crate::task::body::{AT_ITS_START, Body, measures, stamp, stamp_with_care};
 use crate::task::interval::{Claim, Interval};
-use crate::task::job::{execute, execute_plain, execute_queued};
+use crate::task::job::{execute, execute_plain, execute_queued, needs_care, needs_release};
 use crate::task::monitor::Monitor;
 use crate::task::spawn_error::{SpawnError, TooLate, not_released};
 
@@ -44,7 +44,12 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     #[inline]
     pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
         // SAFETY: the node was popped by this thread and is one of these slots', by this function's contract.
-        let (args, release) = unsafe { self.slots().take(node) };
+        let (args, release) = unsafe {
+            match needs_release::<B>() {
+                true => self.slots().take(node),
+                false => (self.slots().take_arguments(node), 0),
+            }
+        };
         // SAFETY: this thread occupies the task's level, by this function's contract, and the arguments are those of this job.
         unsafe { execute_queued::<B>(&self.monitor, me, args, release, now) }
     }
@@ -146,7 +151,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         // SAFETY: the level is the partition's, by `new`'s contract; the job is over when this preemption is finished.
         if let Some(preemption) = unsafe { core.preempt(me, level) } {
             // Not earlier: only now is a fault seen that let this thread occupy the level.
-            if B::runtime().needs_care() {
+            if needs_care::<B>() {
                 // SAFETY: `preempt` made this thread occupy the level to run this job.
                 return unsafe { self.call_with_care(me, args, preemption.suspend(), stopped) };
             }
@@ -179,11 +184,11 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         stopped: impl FnOnce(B::Args) -> Result<(), SpawnError<B::Args>>,
     ) -> Result<(), SpawnError<B::Args>> {
         let (core, level) = (B::partition().core(), B::place().0);
-        if B::runtime().needs_care() || level.has_inbox() {
+        if needs_care::<B>() || level.has_inbox() {
             // SAFETY: by this function's contract.
             return unsafe { self.release_own_with_care(args, stopped) };
         }
-        let release = stamp_with_care::<B>(&self.monitor, false);
+        let release = needs_release::<B>().then(|| stamp_with_care::<B>(&self.monitor, false));
         let node = self.slots().put_here(args, release).map_err(SpawnError::Full)?;
         // SAFETY: the level is the partition's, by `new`'s contract, the node was just given out, and this thread runs a job of
         // the level, by this function's contract.
@@ -205,7 +210,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         if core.is_stopping() {
             return stopped(args);
         }
-        let node = self.slots().put_here(args, stamp::<B>(&self.monitor)).map_err(SpawnError::Full)?;
+        let node = self.slots().put_here(args, Some(stamp::<B>(&self.monitor))).map_err(SpawnError::Full)?;
         // SAFETY: as in `release_own`.
         unsafe { core.spawn_own(level, node) };
         Ok(())

@@ -16,7 +16,7 @@ use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::Culprit;
 use crate::task::body::Body;
 use crate::task::body::{AT_ITS_START, measures, stamp};
-use crate::task::job::{execute, execute_plain};
+use crate::task::job::{execute, execute_plain, needs_care};
 use crate::task::monitor::Monitor;
 use crate::task::spawn_error::{SpawnError, not_released};
 
@@ -244,7 +244,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             return false;
         };
         // Not earlier: only now is a fault seen that let this thread occupy the level.
-        let polls = !B::runtime().needs_care() && self.activation.waits();
+        let polls = !needs_care::<B>() && self.activation.waits();
         let mut end = None;
         if polls {
             // SAFETY: this thread occupies the level; there is a future, which `call` polls.

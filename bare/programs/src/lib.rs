@@ -1,6 +1,17 @@
 //! The pins that the programs use, of each board.
 #![no_std]
 
+#[cfg(feature = "alloc")]
+extern crate alloc;
+
+// What examples that allocate say `std` for, which they find by `extern crate programs as std`.
+#[cfg(feature = "alloc")]
+#[doc(hidden)]
+pub use {
+    alloc::{collections, rc},
+    core::{cell, future, mem, task},
+};
+
 #[cfg(feature = "raspberry-pi")]
 #[path = "pins/raspberry_pi.rs"]
 pub mod pins;

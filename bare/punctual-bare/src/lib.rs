@@ -63,8 +63,12 @@ pub mod cores;
 #[cfg(feature = "amp")]
 #[path = "amp/cores.rs"]
 pub mod cores;
+#[cfg(feature = "critical-section")]
+mod critical_section;
 mod end;
 mod fault;
+#[cfg(feature = "alloc")]
+pub mod heap;
 pub mod interrupt;
 #[cfg(feature = "amp")]
 use amp::layout;
@@ -126,6 +130,11 @@ unsafe extern "C" fn __punctual_bare_start() -> ! {
     #[cfg(feature = "amp")]
     unsafe {
         amp::init();
+    }
+    // SAFETY: called once, and nothing has allocated so far.
+    #[cfg(feature = "alloc")]
+    unsafe {
+        heap::init();
     }
     __punctual_bare_main()
 }

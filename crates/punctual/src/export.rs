@@ -55,6 +55,16 @@ pub use crate::task::periodic::{PeriodicTask, stop_on_overrun};
 #[cfg(feature = "std")]
 pub use ::log;
 
+/// What the prelude of `std` has besides that of `core`, for the module of an app.
+#[cfg(all(feature = "alloc", not(feature = "std")))]
+pub mod allocated {
+    pub use alloc::borrow::ToOwned;
+    pub use alloc::boxed::Box;
+    pub use alloc::string::{String, ToString};
+    pub use alloc::vec::Vec;
+    pub use alloc::{format, vec};
+}
+
 /// Runs an app until it is shut down, or writes its model and ends the process.
 // Here, for what tasks cost only tasks can measure, and the app knows none.
 #[cfg(feature = "std")]

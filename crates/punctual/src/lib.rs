@@ -96,7 +96,8 @@
 //!
 //! # Features
 //!
-//! All are on by default.
+//! All are on by default but `alloc`, which is for bare boards with an allocator: it gives the module of an app what the prelude of the
+//! standard library has besides that of `core`, as `Vec`.
 //!
 //! | feature | without it |
 //! |---|---|
@@ -114,6 +115,9 @@
 //! * [`background`]: threads for everything that is not real-time.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![warn(missing_docs)]
+
+#[cfg(all(feature = "alloc", not(feature = "std")))]
+extern crate alloc;
 
 #[cfg(feature = "std")]
 pub mod background;

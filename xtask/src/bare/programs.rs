@@ -31,6 +31,8 @@ pub(super) struct Program {
     pub(super) emulator: Vec<String>,
     /// Whether its tasks are measured.
     monitored: bool,
+    /// Whether it allocates.
+    allocates: bool,
     /// The boards it does not run on.
     not_on: Vec<Board>,
     /// The boards it runs on only where time does not matter.
@@ -62,6 +64,7 @@ impl Program {
                     .map(str::to_owned)
                     .collect(),
                 monitored: lines(&source, "unmonitored").next().is_none(),
+                allocates: lines(&source, "allocates").next().is_some(),
                 exit: Header::parse(&source)?.exit,
                 expected: match is_benchmark {
                     true => String::new(),
@@ -86,11 +89,15 @@ impl Program {
 
     /// The features of `programs` that it is built with, besides that of the board.
     pub(super) fn features(&self, place: Place) -> &'static str {
-        match (place, self.monitored) {
-            (Place::Emulator, true) => "semihosting,monitoring",
-            (Place::Emulator, false) => "semihosting",
-            (Place::Board, true) => "monitoring",
-            (Place::Board, false) => "",
+        match (place, self.monitored, self.allocates) {
+            (Place::Emulator, true, true) => "semihosting,monitoring,alloc",
+            (Place::Emulator, true, false) => "semihosting,monitoring",
+            (Place::Emulator, false, true) => "semihosting,alloc",
+            (Place::Emulator, false, false) => "semihosting",
+            (Place::Board, true, true) => "monitoring,alloc",
+            (Place::Board, true, false) => "monitoring",
+            (Place::Board, false, true) => "alloc",
+            (Place::Board, false, false) => "",
         }
     }
 

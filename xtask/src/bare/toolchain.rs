@@ -13,7 +13,7 @@ use crate::{Result, cargo, process};
 /// Where Debian's packages `rustc-web`, `cargo-web` and `rust-web-src` put what is needed.
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
-const DEBIAN_SOURCES: &str = "/usr/lib/rustlib/src/rust/library/core";
+const DEBIAN_SOURCES: &str = "/usr/lib/rustlib/src/rust/library/alloc";
 
 /// The directory of the workspace of what runs on boards.
 pub(super) fn workspace() -> PathBuf {
@@ -146,7 +146,7 @@ fn debian(target: &str) -> Result<Command> {
         .env("RUSTC", DEBIAN_RUSTC)
         .env("RUSTC_BOOTSTRAP", "1")
         .env(variable, if linker.exists() { linker } else { "ld.lld".into() })
-        .arg("-Zbuild-std=core");
+        .arg("-Zbuild-std=core,alloc");
     Ok(command)
 }
 

@@ -201,6 +201,16 @@ pub(crate) fn mask_interrupts() {
     unsafe { asm!("msr daifset, #3", options(nostack)) };
 }
 
+/// Whether they are masked.
+#[cfg(feature = "critical-section")]
+#[inline]
+pub(crate) fn are_interrupts_masked() -> bool {
+    let masked: u64;
+    // SAFETY: reading DAIF changes nothing.
+    unsafe { asm!("mrs {}, daif", out(reg) masked, options(nomem, nostack, preserves_flags)) };
+    masked & 1 << 7 != 0
+}
+
 /// Masks interrupts; returns what was masked before.
 #[cfg(feature = "amp")]
 pub(crate) fn mask_interrupts_for_a_while() -> u64 {

@@ -189,6 +189,16 @@ pub(crate) fn mask_interrupts() {
     unsafe { asm!("cpsid if", options(nostack)) };
 }
 
+/// Whether they are masked.
+#[cfg(feature = "critical-section")]
+#[inline]
+pub(crate) fn are_interrupts_masked() -> bool {
+    let status: u32;
+    // SAFETY: reading CPSR changes nothing.
+    unsafe { asm!("mrs {}, cpsr", out(reg) status, options(nomem, nostack, preserves_flags)) };
+    status & 1 << 7 != 0
+}
+
 #[inline]
 pub(crate) fn unmask_interrupts() {
     // SAFETY: the vectors preserve all that the interrupted code uses. No `nomem`: memory may change.

@@ -44,10 +44,19 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
     let root = app.args.root.as_ref();
     let generated = root::replaced(generated(app, analysis), root);
     let main = root::replaced(entry::main(app), root);
+    // On Linux the prelude has it.
+    let allocated = cfg!(all(feature = "alloc", not(feature = "std"))).then(|| {
+        quote!(
+            #[allow(unused_imports)]
+            use ::punctual::export::allocated::*;
+        )
+    });
+    let allocated = root::replaced(allocated.unwrap_or_default(), root);
     quote! {
         #(#outer)*
         #vis mod #ident {
             #(#inner)*
+            #allocated
             #(#items)*
             #shared
             #local

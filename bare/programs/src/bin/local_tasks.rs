@@ -1,0 +1,14 @@
+//! The example `local_tasks` of `punctual`, unchanged.
+//!
+//! golden: local_tasks
+//! allocates: in its app
+//! thorough: raspi2b, raspi3b, raspi4b, virt-a72
+#![no_std]
+#![no_main]
+
+#[macro_use]
+extern crate punctual_bare;
+extern crate programs as std;
+
+#[path = "../../../../crates/punctual/examples/local_tasks.rs"]
+mod example;

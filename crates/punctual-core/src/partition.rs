@@ -634,6 +634,17 @@ impl<P: Port> Partition<P> {
         preemption.finish(None);
     }
 
+    /// The earliest time for which a thread of the partition sleeps, or `until` if that is earlier: until then one that spins holds up none.
+    fn first_time(&self, until: Option<Instant>) -> Option<Instant> {
+        // Relaxed: a thread that goes to sleep later for an earlier time is held up until the end of the spin, which is bounded.
+        let times = self.workers.iter().map(|worker| worker.sleeps_until.load(Ordering::Relaxed));
+        let first = times.filter(|&time| time != 0 && time != NEVER).min().map(Instant::from_ticks);
+        match (first, until) {
+            (Some(first), Some(until)) => Some(first.min(until)),
+            (first, until) => first.or(until),
+        }
+    }
+
     /// Sleeps until something is due at `level` or somebody wakes this thread; returns the time that the clock has reached, if that is
     /// known.
     fn sleep(&self, me: CurrentWorker, level: &'static Level) -> Option<Instant> {
@@ -643,7 +654,12 @@ impl<P: Port> Partition<P> {
         // Pairs with the fence in `armed`.
         fence(Ordering::SeqCst);
         let until = (until != NEVER).then(|| Instant::from_ticks(until));
-        let reached = !level.has_changes() && self.port.wait(&me, until);
+        let reached = !level.has_changes() && {
+            // For everybody else it sleeps already: it has announced until when, and the spin only reads. Whoever has something for this
+            // thread wakes it as if it slept, and a wake that comes before the wait ends that at once.
+            self.port.spin(&me, || self.first_time(until), || self.snapshot() != Word::EMPTY);
+            self.port.wait(&me, until)
+        };
         me.sleeps_until.store(0, Ordering::Relaxed);
         until.filter(|_| reached)
     }

@@ -62,6 +62,13 @@ pub trait Port: Sync {
     /// Returns whether [`now`](Self::now) has reached `until`, as far as that is known without a look at the clock.
     fn wait(&self, worker: &Worker, until: Option<Instant>) -> bool;
 
+    /// Before [`wait`](Self::wait): may keep the thread awake for a while, until `until` at most or until `is_over`, that is, something is to be
+    /// done in the partition. The default does not.
+    #[inline]
+    fn spin(&self, worker: &Worker, until: impl FnOnce() -> Option<Instant>, is_over: impl Fn() -> bool) {
+        let _ = (worker, until, is_over);
+    }
+
     /// Sleeps while `*count == seen`, or returns at once.
     fn wait_while(&self, count: &AtomicU32, seen: u32);
 

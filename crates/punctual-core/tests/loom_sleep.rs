@@ -18,6 +18,15 @@ fn at(time: u64) -> Instant {
 /// A worker of level 2 whose first job stops the partition. Nothing happens after `time`, so a worker that
 /// sleeps longer never wakes.
 fn awake_by(time: u64, first: Option<u64>, change: fn(&'static Timers, Option<Armed>) -> u64) {
+    awake_on(|| ModelPort::new(2, false), time, first, change);
+}
+
+fn awake_on(
+    port: fn() -> ModelPort,
+    time: u64,
+    first: Option<u64>,
+    change: fn(&'static Timers, Option<Armed>) -> u64,
+) {
     check(3, move |arena| {
         let linked = arena.put(OnceLock::<(&Model, &Timers)>::new());
         let w2 = worker(arena, 2, 2, true);
@@ -29,7 +38,7 @@ fn awake_by(time: u64, first: Option<u64>, change: fn(&'static Timers, Option<Ar
             assert_eq!(release, time);
             partition.stop();
         });
-        let p = partition(arena, ModelPort::new(2, false), &[l2], &[w2]);
+        let p = partition(arena, port(), &[l2], &[w2]);
         let slots: &Timers = slots(arena, l2);
         linked.set((p, slots)).ok().unwrap();
         let armed = first.map(|first| slots.arm(first, at(first)).unwrap());
@@ -54,6 +63,20 @@ fn an_earlier_timer() {
         slots.arm(5, at(5)).unwrap();
         5
     });
+}
+
+/// It has been announced until when the worker sleeps before it spins, so whoever arms a timer meanwhile wakes it.
+#[test]
+fn an_earlier_timer_while_it_spins() {
+    awake_on(
+        || ModelPort::new(2, false).spinning(),
+        5,
+        Some(9),
+        |slots, _| {
+            slots.arm(5, at(5)).unwrap();
+            5
+        },
+    );
 }
 
 #[test]

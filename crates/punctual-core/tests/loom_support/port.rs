@@ -104,6 +104,7 @@ pub(crate) struct ModelPort {
     turn: (Mutex<Turns>, Condvar),
     kernel: (Mutex<Vec<Queued>>, Condvar),
     boosts: bool,
+    spins: bool,
     told: AtomicBool,
 }
 
@@ -117,8 +118,14 @@ impl ModelPort {
             turn: (Mutex::new(Turns::default()), Condvar::new()),
             kernel: (Mutex::new(Vec::new()), Condvar::new()),
             boosts,
+            spins: false,
             told: AtomicBool::new(false),
         }
+    }
+
+    /// With workers that look once more for something to do before they sleep.
+    pub(crate) fn spinning(self) -> Self {
+        Self { spins: true, ..self }
     }
 
     /// Whether it was told that a critical section unwinds, as far as the calling thread sees.
@@ -170,6 +177,13 @@ impl Port for ModelPort {
         state.woken = true;
         state.rise();
         bed.ring.notify_one();
+    }
+
+    fn spin(&self, worker: &Worker, until: impl FnOnce() -> Option<Instant>, is_over: impl Fn() -> bool) {
+        if self.spins {
+            // More looks would find no more: nothing depends on what they see but how long this lasts.
+            let _ = (until(), self.was_woken(worker) || is_over());
+        }
     }
 
     fn wait(&self, worker: &Worker, until: Option<Instant>) -> bool {

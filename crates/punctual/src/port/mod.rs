@@ -39,6 +39,8 @@ pub struct AppPort {
     host: &'static dyn Host,
     kind: AtomicU8,
     virtual_now: AtomicU64,
+    /// For how long a worker spins before it sleeps, in ns.
+    spin_ns: AtomicU32,
     /// In virtual time: whether a worker has been woken since the last look.
     woken: AtomicBool,
 }
@@ -49,6 +51,7 @@ impl AppPort {
             host,
             kind: AtomicU8::new(Kind::Threads as u8),
             virtual_now: AtomicU64::new(0),
+            spin_ns: AtomicU32::new(0),
             woken: AtomicBool::new(false),
         }
     }
@@ -57,6 +60,11 @@ impl AppPort {
         self.kind.store(kind as u8, Ordering::Relaxed);
         self.virtual_now.store(0, Ordering::Relaxed);
         self.woken.store(false, Ordering::Relaxed);
+    }
+
+    /// From now on a worker spins for so long before it sleeps.
+    pub(crate) fn spin_for(&self, ns: u32) {
+        self.spin_ns.store(ns, Ordering::Relaxed);
     }
 
     #[inline]
@@ -118,6 +126,14 @@ impl Port for AppPort {
             // The one thread of the partition serves every level.
             true => self.woken.store(true, Ordering::Release),
             false => linux::futex::wake(worker),
+        }
+    }
+
+    #[inline]
+    fn spin(&self, worker: &Worker, until: impl FnOnce() -> Option<Instant>, is_over: impl Fn() -> bool) {
+        let limit = self.spin_ns.load(Ordering::Relaxed);
+        if limit != 0 && self.may_sleep() {
+            linux::spin::spin(limit, until(), || linux::futex::is_signalled(worker) || is_over());
         }
     }
 

@@ -1,8 +1,9 @@
-//! Tasks of two partitions, each on a CPU, that spawn each other in turn: where both sleep between jobs, and where one polls.
+//! Tasks of two partitions, each on a CPU, that spawn each other in turn: where both sleep between jobs, where both spin before
+//! they sleep, and where one polls.
 
 use std::sync::Arc;
 
-use punctual::Config;
+use punctual::{Config, Duration};
 
 use crate::recorder::Recorder;
 use crate::rt::Lack;
@@ -18,7 +19,7 @@ struct Out {
 }
 
 macro_rules! app {
-    ($(#[$doc:meta])* $function:ident, $app:ident, $away:ident = $name:literal $(($poll:ident))?) => {
+    ($(#[$doc:meta])* $function:ident, $app:ident, $away:ident = $name:literal $(($poll:ident))? $(, $setting:ident = $value:expr)?) => {
         $(#[$doc])*
         pub(super) fn $function(
             recorder: &Arc<Recorder>,
@@ -31,6 +32,7 @@ macro_rules! app {
             }
             let out = Out { recorder: recorder.clone(), until, stop: stop.clone() };
             let config = Config::new().partition_cpu("home", cpus[0]).partition_cpu($name, cpus[1]);
+            $(let config = config.$setting($value);)?
             outcome($app::run(config, out))
         }
 
@@ -74,6 +76,10 @@ macro_rules! app {
 app! {
     /// Rounds between two partitions that sleep; a sample is there and back.
     sleeping, sleep, away = "away"
+}
+app! {
+    /// Rounds between two partitions that spin before they sleep.
+    spinning, spin, away = "away", spin = Duration::from_micros(50)
 }
 app! {
     /// Rounds between a partition that sleeps and one that polls.

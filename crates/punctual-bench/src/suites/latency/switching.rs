@@ -222,8 +222,10 @@ fn two_cpus(session: &mut Session<'_>) {
     let own = own.per_sample(2);
     let polled =
         row("switch-cpus-poll", "Task switching, two CPUs, one polls", Subject::Punctual).per_sample(2);
+    let spun = row("switch-cpus-spin", "Task switching, two CPUs, both spin for 50 µs", Subject::Punctual)
+        .per_sample(2);
     let Some(other) = session.plan.other_cpu else {
-        for row in [own, polled, sync, posix] {
+        for row in [own, polled, spun, sync, posix] {
             session.add_unmeasured(row, "this process may use one CPU only");
         }
         return;
@@ -243,6 +245,7 @@ fn two_cpus(session: &mut Session<'_>) {
     let contenders = vec![
         Contender::new(own, Unit::Ticks, with_line(partitions::sleeping)),
         Contender::new(polled, Unit::Ticks, with_line(partitions::polling)),
+        Contender::new(spun, Unit::Ticks, with_line(partitions::spinning)),
         Contender::new(sync, Unit::Ticks, with_line(|r, until, cpus, stop| Ok(queues(r, until, cpus, stop)))),
         Contender::new(
             posix,

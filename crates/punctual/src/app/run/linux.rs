@@ -36,6 +36,9 @@ use crate::port::linux::stderr;
 use crate::port::linux::word;
 use crate::port::linux::{self, counter, futex, idle_states, interference, memory, notice, settings};
 
+/// The longest spin before a sleep.
+const MAX_SPIN_NS: u64 = 1_000_000;
+
 pub(super) fn run(
     runtime: &'static Runtime,
     config: &Config,
@@ -76,7 +79,9 @@ pub(super) fn run(
     })?;
 
     let home = runtime.home;
+    let spin_ns = config.spin.map_or(0, |spin| spin.as_ticks().min(MAX_SPIN_NS) as u32);
     for partition in runtime.partitions {
+        partition.core.port().spin_for(spin_ns);
         // SAFETY: the app is taken, so no thread of another run is left. One that polls takes over at `hand_over`.
         let idle = unsafe { partition.enter_idle() };
         idle.enter(linux::kernel_thread(), false);

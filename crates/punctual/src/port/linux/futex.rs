@@ -54,6 +54,12 @@ pub(crate) fn is_asleep(worker: &Worker) -> bool {
     worker.signal.load(Ordering::Acquire) == ASLEEP
 }
 
+/// Whether the next [`wait`] of `worker`, which calls this, would return at once.
+#[inline]
+pub(crate) fn is_signalled(worker: &Worker) -> bool {
+    worker.signal.load(Ordering::Acquire) != AWAKE
+}
+
 /// See [`Port::wait`](punctual_core::Port::wait).
 pub(crate) fn wait(worker: &Worker, until: Option<Instant>) -> bool {
     if until.is_some_and(|until| until <= counter::now()) {

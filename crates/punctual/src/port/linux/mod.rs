@@ -19,6 +19,7 @@ pub(crate) mod notice;
 pub(crate) mod polled;
 pub(crate) mod polling;
 pub(crate) mod settings;
+pub(crate) mod spin;
 pub(crate) mod stack;
 pub(crate) mod starvation;
 pub(crate) mod stderr;

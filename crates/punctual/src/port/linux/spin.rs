@@ -1,0 +1,98 @@
+//! Spinning for a while before a worker sleeps.
+//!
+//! A wake that comes meanwhile takes a cache line's way instead of a system call, an interrupt of the other CPU and a switch. Whether it is
+//! worthwhile is found out as it goes: after some spins in vain, only one wait in sixteen begins with one, until one is not in vain.
+
+use std::cell::Cell;
+
+use punctual_core::Instant;
+
+use super::counter;
+
+/// So many spins in vain, one after the other, are a reason to do without.
+const IN_VAIN: u32 = 8;
+/// Then one wait in so many tries it again.
+const TRY_EACH: u32 = 16;
+
+thread_local! {
+    static HABIT: Habit = const { Habit::new() };
+}
+
+/// What came of the spins of a thread.
+#[derive(Debug)]
+struct Habit {
+    in_vain: Cell<u32>,
+    waits: Cell<u32>,
+}
+
+impl Habit {
+    const fn new() -> Self {
+        Self { in_vain: Cell::new(0), waits: Cell::new(0) }
+    }
+
+    /// Whether the next wait should begin with a spin.
+    fn is_worthwhile(&self) -> bool {
+        self.waits.set(self.waits.get().wrapping_add(1));
+        self.in_vain.get() < IN_VAIN || self.waits.get().is_multiple_of(TRY_EACH)
+    }
+
+    fn ended(&self, in_vain: bool) {
+        self.in_vain.set(if in_vain { self.in_vain.get().saturating_add(1) } else { 0 });
+    }
+}
+
+/// Spins until `is_over`, for `limit_ns` and until `until` at most, if that has been worthwhile of late on this thread.
+///
+/// Real-time safety: bounded; does not enter the kernel where the clock does not.
+pub(crate) fn spin(limit_ns: u32, until: Option<Instant>, is_over: impl Fn() -> bool) {
+    let worthwhile = HABIT.with(Habit::is_worthwhile);
+    if !worthwhile {
+        return;
+    }
+    let limit = counter::now().as_ticks().saturating_add(limit_ns.into());
+    let until = until.map_or(u64::MAX, |until| until.as_ticks());
+    let in_vain = loop {
+        if is_over() {
+            break false;
+        }
+        let now = counter::now().as_ticks();
+        if now >= until {
+            // What is due is no failure: the thread is awake for it.
+            break false;
+        }
+        if now >= limit {
+            break true;
+        }
+        std::hint::spin_loop();
+    };
+    HABIT.with(|habit| habit.ended(in_vain));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gives_up_what_is_in_vain_and_tries_again() {
+        let habit = Habit::new();
+        let spins = |waits: u32| (0..waits).filter(|_| habit.is_worthwhile()).count() as u32;
+        assert_eq!(spins(IN_VAIN), IN_VAIN);
+        (0..IN_VAIN).for_each(|_| habit.ended(true));
+        assert_eq!(spins(10 * TRY_EACH), 10);
+        habit.ended(false);
+        assert_eq!(spins(5), 5);
+    }
+
+    #[test]
+    fn ends_at_what_comes_first() {
+        let seen = Cell::new(0);
+        let count = || seen.replace(seen.get() + 1) == 3;
+        // The limit is seconds, and the time an hour away: what it waits for ends it.
+        let after = |ns: u64| Instant::from_ticks(counter::now().as_ticks() + ns);
+        spin(u32::MAX, Some(after(3_600_000_000_000)), count);
+        assert_eq!(seen.get(), 4);
+        // What is due at once, and no time at all.
+        spin(u32::MAX, Some(counter::now()), || false);
+        spin(0, None, || false);
+    }
+}

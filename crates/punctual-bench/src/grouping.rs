@@ -1,7 +1,7 @@
 //! Groups of rows: one operation under one condition.
 
 use crate::model::{Published, Row, Suite};
-use crate::suites::PEER;
+use crate::suites::{AS_BY_DEFAULT, PEER};
 
 /// Comparable rows.
 pub(crate) struct Group<'a> {
@@ -61,10 +61,10 @@ pub(crate) fn groups(suite: &Suite) -> Vec<Group<'_>> {
     for group in &mut groups {
         // First our own, then what one would use instead, then the rest.
         group.rows.sort_by_key(|row| {
-            ["Punctual", "punctual-sync", PEER]
+            [AS_BY_DEFAULT, "Punctual", "punctual-sync", PEER]
                 .iter()
                 .position(|subject| row.subject == *subject)
-                .unwrap_or(3)
+                .unwrap_or(4)
         });
     }
     groups
@@ -73,7 +73,7 @@ pub(crate) fn groups(suite: &Suite) -> Vec<Group<'_>> {
 /// The class of the style sheet that gives a subject its colour.
 pub(crate) fn colour(subject: &str) -> &'static str {
     match subject {
-        "Punctual" | "SCHED_FIFO" => "c1",
+        AS_BY_DEFAULT | "Punctual" | "SCHED_FIFO" => "c1",
         "punctual-sync" => "c2",
         PEER | "ordinary thread" => "c3",
         _ => "c4",

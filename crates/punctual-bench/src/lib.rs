@@ -28,6 +28,7 @@ pub mod model;
 pub mod stats;
 pub mod text;
 
+mod caches;
 mod clock;
 mod contend;
 mod gpio;
@@ -47,6 +48,7 @@ mod suites;
 mod tables;
 mod tagged;
 mod time;
+mod tracefs;
 
 pub use gpio::GpioLines;
 pub use load::LoadKind;

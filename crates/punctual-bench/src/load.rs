@@ -12,10 +12,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::caches::caches;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// The longest duration of a load, whatever happens.
 const MAX_DURATION: Duration = Duration::from_secs(900);
+
+/// What the own load sweeps: more than the last private cache of most CPUs.
+const SWEPT_BYTES: usize = 4 << 20;
+/// How much more than the last cache is swept to empty it, and at most.
+const BEYOND: usize = 4;
+const MAX_SWEPT_BYTES: usize = 128 << 20;
 
 /// The source of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,7 +84,7 @@ impl Load {
             LoadKind::Own => {
                 for _ in 0..cpus {
                     load.messages()?;
-                    load.sweep()?;
+                    load.sweep(SWEPT_BYTES)?;
                 }
             }
             // A second or two of it, again and again: its processes do not end with the first of them, and so not with
@@ -88,6 +95,24 @@ impl Load {
                 let arguments = ["--switch", &cpus, "--cache", &cpus, "--quiet", "--timeout", &seconds];
                 load.program("stress-ng", &arguments)?;
             }
+        }
+        Ok(load)
+    }
+
+    /// So many pairs of threads for each CPU that send bytes back and forth, and nothing else.
+    pub(crate) fn pairs(pairs: usize) -> std::io::Result<Self> {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut load = Self { stop: Arc::default(), threads: Vec::new() };
+        (0..cpus * pairs).try_for_each(|_| load.messages())?;
+        Ok(load)
+    }
+
+    /// Threads that write at random to more memory than `cpu` has caches for, and do nothing else: one for each CPU.
+    pub(crate) fn thrash(cpu: usize) -> std::io::Result<Self> {
+        let last = caches(cpu).last().map_or(SWEPT_BYTES, |cache| cache.bytes);
+        let mut load = Self { stop: Arc::default(), threads: Vec::new() };
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            load.sweep((last * BEYOND).min(MAX_SWEPT_BYTES))?;
         }
         Ok(load)
     }
@@ -146,17 +171,17 @@ impl Load {
         })
     }
 
-    /// A thread that writes to 4 MiB in no order.
-    fn sweep(&mut self) -> std::io::Result<()> {
+    /// A thread that writes to so many bytes in no order.
+    fn sweep(&mut self, bytes: usize) -> std::io::Result<()> {
         let ends = self.ends();
         self.thread(move || {
-            let mut memory = vec![1_u64; 4 << 20 >> 3];
+            let mut memory = vec![1_u64; bytes / size_of::<u64>()];
             let mut at = 0x9e37_79b9_7f4a_7c15_u64;
             while !ends() {
                 for _ in 0..4096 {
                     // A linear congruential generator: its high bits are random enough to defeat the prefetcher.
                     at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                    let index = (at >> 40) as usize % memory.len();
+                    let index = (at >> 32) as usize % memory.len();
                     memory[index] = memory[index].wrapping_add(at);
                 }
                 std::hint::black_box(&mut memory);

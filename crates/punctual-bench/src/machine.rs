@@ -26,6 +26,9 @@ pub struct Machine {
     /// Family, model and stepping of an x86 CPU; empty of others. Hypervisors give different CPUs one name.
     #[serde(default)]
     pub cpu_family: String,
+    /// The clock of the measured CPU, in MHz, as the kernel gives it: on a virtual machine that of its counter.
+    #[serde(default)]
+    pub cpu_mhz: Option<f64>,
     /// One locked instruction, the median of windows.
     #[serde(default)]
     pub locked_ns: Option<f64>,
@@ -71,6 +74,7 @@ impl Machine {
             architecture: std::env::consts::ARCH.into(),
             cpu_model: cpu_model(),
             cpu_family: cpu_family(),
+            cpu_mhz: cpu_mhz(cpu),
             locked_ns: Some(locked_ns(cpu, clock)),
             cpus: std::thread::available_parallelism().map_or(1, usize::from).max(online()),
             hypervisor,
@@ -133,7 +137,8 @@ impl Machine {
         let on = if self.hypervisor == "none" { String::new() } else { format!(", {}", self.hypervisor) };
         let family =
             if self.cpu_family.is_empty() { String::new() } else { format!(", family {}", self.cpu_family) };
-        format!("{} × {} ({}{family}{on})", self.cpus, self.cpu_model, self.architecture)
+        let clock = self.cpu_mhz.map_or(String::new(), |mhz| format!(", {:.2} GHz", mhz / 1e3));
+        format!("{} × {} ({}{family}{clock}{on})", self.cpus, self.cpu_model, self.architecture)
     }
 }
 
@@ -175,6 +180,31 @@ fn cpu_family() -> String {
     };
     let numbers = ["cpu family", "model", "stepping"].map(number);
     numbers.into_iter().collect::<Option<Vec<_>>>().map_or_else(String::new, |numbers| numbers.join("-"))
+}
+
+/// The frequency of a CPU: the current one where the kernel scales it, else the one in its description.
+fn cpu_mhz(cpu: usize) -> Option<f64> {
+    let khz = read(format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq"));
+    if let Ok(khz) = khz.parse::<f64>() {
+        return Some(khz / 1e3);
+    }
+    let info = read("/proc/cpuinfo");
+    let lines = info.lines().filter_map(|line| line.split_once(':'));
+    let mut of_cpu =
+        lines.skip_while(|(key, number)| key.trim() != "processor" || number.trim().parse() != Ok(cpu));
+    let (_, mhz) = of_cpu.find(|(key, _)| key.trim() == "cpu MHz")?;
+    mhz.trim().parse().ok().filter(|mhz| *mhz > 0.0)
+}
+
+/// The time that the host of a virtual machine has given to others than its CPUs although they had work, so far.
+pub(crate) fn stolen_s() -> Option<f64> {
+    stolen_ticks(&read("/proc/stat"))
+        .map(|ticks| ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// The eighth number of all CPUs (`proc_stat(5)`).
+fn stolen_ticks(stat: &str) -> Option<u64> {
+    stat.lines().find_map(|line| line.strip_prefix("cpu "))?.split_whitespace().nth(7)?.parse().ok()
 }
 
 /// What an instruction with a bus lock takes: the median of windows of many, on `cpu` with real-time priority if that is granted.
@@ -238,6 +268,15 @@ fn hypervisors_name() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn finds_stolen_time_of_all_cpus() {
+        let stat = "cpu  1 2 3 4 5 6 7 81 9 10\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
+        assert_eq!(stolen_ticks(stat), Some(81));
+        // A kernel that does not count it.
+        assert_eq!(stolen_ticks("cpu  1 2 3 4 5 6 7\n"), None);
+        assert!(stolen_s().is_none_or(|stolen| stolen >= 0.0));
+    }
 
     #[test]
     fn describes_machine() {

@@ -92,6 +92,9 @@ pub struct Suite {
     pub title: String,
     /// How long it took.
     pub took_s: f64,
+    /// How much time of the CPUs of this machine its host gave to others meanwhile (steal time), if the kernel says so.
+    #[serde(default)]
+    pub stolen_s: Option<f64>,
     /// The measurements.
     pub rows: Vec<Row>,
     /// The checks.
@@ -143,7 +146,7 @@ pub struct Quantity {
     pub name: String,
     /// Its value.
     pub value: f64,
-    /// Its unit: `ns`, `cycles`, `1/s`, `%`, or `×` for ratios.
+    /// Its unit: `ns`, `cycles`, `1/s`, `%`, `×` for ratios, `L` for locked instructions, `KiB`, or nothing for a number.
     pub unit: String,
 }
 

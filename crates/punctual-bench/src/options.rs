@@ -18,18 +18,38 @@ pub enum SuiteName {
     Behaviour,
     /// Switching, locking, events, delays and pulses.
     Latency,
+    /// Spawns, wakes, locks, timers and queues, beside other crates.
+    Executors,
     /// What preempts a loop.
     Hourglass,
     /// What another CPU does to a loop by caches and memory.
     Interference,
     /// Scheduling policies and affinities.
     Policies,
+    /// Latency against load, period and utilisation.
+    Curves,
+    /// Latency for hours. Runs only if it is named.
+    Endurance,
 }
 
 impl SuiteName {
     /// All, in the order in which they run.
-    pub const ALL: [Self; 6] =
-        [Self::Rtos, Self::Behaviour, Self::Latency, Self::Hourglass, Self::Interference, Self::Policies];
+    pub const ALL: [Self; 9] = [
+        Self::Rtos,
+        Self::Behaviour,
+        Self::Latency,
+        Self::Executors,
+        Self::Hourglass,
+        Self::Interference,
+        Self::Policies,
+        Self::Curves,
+        Self::Endurance,
+    ];
+
+    /// Whether it runs where none is named.
+    pub fn is_usual(self) -> bool {
+        self != Self::Endurance
+    }
 
     /// Its name on the command line and in the JSON.
     pub fn as_str(self) -> &'static str {
@@ -37,9 +57,12 @@ impl SuiteName {
             Self::Rtos => "rtos",
             Self::Behaviour => "behaviour",
             Self::Latency => "latency",
+            Self::Executors => "executors",
             Self::Hourglass => "hourglass",
             Self::Interference => "interference",
             Self::Policies => "policies",
+            Self::Curves => "curves",
+            Self::Endurance => "endurance",
         }
     }
 
@@ -49,9 +72,12 @@ impl SuiteName {
             Self::Rtos => "What operations of a real-time system take",
             Self::Behaviour => "Rules of scheduling and locking",
             Self::Latency => "Switching, locking, events, delays and pulses",
+            Self::Executors => "Spawns, wakes, locks, timers and queues, beside other crates",
             Self::Hourglass => "What takes the CPU away from a loop",
             Self::Interference => "What another CPU does to a loop by caches and memory",
             Self::Policies => "Scheduling policies and affinities",
+            Self::Curves => "Latency against load, period and utilisation",
+            Self::Endurance => "Latency for a long time",
         }
     }
 }
@@ -77,7 +103,7 @@ impl FromStr for SuiteName {
 /// Options of a run. Whatever is `None` is chosen automatically.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The suites to run; none means all.
+    /// The suites to run; none means all that are [usual](SuiteName::is_usual).
     pub suites: Vec<SuiteName>,
     /// Only steps whose names, as shown in the progress display, contain one of these; none means all.
     pub only: Vec<String>,
@@ -85,7 +111,7 @@ pub struct Options {
     pub quick: bool,
     /// Samples of each row; 4096, or 256 if quick.
     pub samples: Option<u32>,
-    /// How long each mode of the hourglass lasts; 10 s, or 2 s if quick.
+    /// How long each mode of the hourglass lasts, 10 s, or 2 s if quick; and the endurance, an hour, or 2 s if quick.
     pub hourglass: Option<Duration>,
     /// The load for steps that need one.
     pub load: LoadKind,
@@ -105,8 +131,8 @@ pub enum BadOptions {
     /// More samples than are kept in memory.
     #[error("{0} samples are too many; the maximum is {MAX_SAMPLES}")]
     TooManySamples(u32),
-    /// An hourglass of no length or of more than a day.
-    #[error("the length must be between 10 ms and one day")]
+    /// An hourglass or an endurance of no length, or of more than a week.
+    #[error("the length must be between 10 ms and one week")]
     HourglassLength,
     /// A load whose program is not installed.
     #[error("the program {} is not installed", .0.as_str())]
@@ -144,7 +170,10 @@ pub(crate) struct Plan {
     pub(crate) only: Vec<String>,
     pub(crate) quick: bool,
     pub(crate) samples: u32,
+    /// Whether their number was asked for.
+    pub(crate) samples_given: bool,
     pub(crate) hourglass: Duration,
+    pub(crate) endurance: Duration,
     pub(crate) load: LoadKind,
     pub(crate) gpio: Option<GpioLines>,
     pub(crate) cpu: usize,
@@ -162,7 +191,7 @@ impl Plan {
             _ => return Err(BadOptions::TooManySamples(samples)),
         }
         let hourglass = options.hourglass.unwrap_or(Duration::from_secs(if options.quick { 2 } else { 10 }));
-        if !(Duration::from_millis(10)..=Duration::from_secs(86_400)).contains(&hourglass) {
+        if !(Duration::from_millis(10)..=Duration::from_secs(7 * 86_400)).contains(&hourglass) {
             return Err(BadOptions::HourglassLength);
         }
         if !options.load.is_installed() {
@@ -175,8 +204,11 @@ impl Plan {
             return Err(BadOptions::UnknownCpu { cpu, allowed });
         }
         let other_cpu = allowed.iter().rev().find(|&&other| other != cpu).copied();
-        let mut suites =
-            if options.suites.is_empty() { SuiteName::ALL.to_vec() } else { options.suites.clone() };
+        let endurance =
+            options.hourglass.unwrap_or(Duration::from_secs(if options.quick { 2 } else { 3600 }));
+        let usual = SuiteName::ALL.into_iter().filter(|suite| suite.is_usual());
+        let mut suites: Vec<SuiteName> =
+            if options.suites.is_empty() { usual.collect() } else { options.suites.clone() };
         suites.sort_unstable();
         suites.dedup();
         Ok(Self {
@@ -184,7 +216,9 @@ impl Plan {
             only: options.only.clone(),
             quick: options.quick,
             samples,
+            samples_given: options.samples.is_some(),
             hourglass,
+            endurance,
             load: options.load,
             gpio: options.gpio.clone(),
             cpu,
@@ -219,7 +253,7 @@ mod tests {
     #[test]
     fn fills_in_defaults() {
         let plan = Plan::new(&Options::default()).unwrap();
-        assert_eq!((plan.samples, plan.suites.len()), (4096, 6));
+        assert_eq!((plan.samples, plan.suites.len()), (4096, 8));
         assert_ne!(Some(plan.cpu), plan.other_cpu);
         let suites = vec![SuiteName::Policies, SuiteName::Rtos, SuiteName::Rtos];
         let plan = Plan::new(&Options { suites, quick: true, ..Options::default() }).unwrap();

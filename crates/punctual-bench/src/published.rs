@@ -4,7 +4,7 @@
 //!   tables 2 and 5 (operations), 3 (pulses), 4 (delayed execution). Raspbian with FIFO policies, and the author's
 //!   system Jobbed.
 //! * J. K. Balciunas, *Real-Time Interrupt-driven Concurrency (RTIC) for Modern Application Processors*, University of
-//!   Twente, 2021, section 6.2: `linux-rtic` on a Raspberry Pi 4 with PREEMPT_RT.
+//!   Twente, 2021, section 6.1: edges of a GPIO line, and 6.2: `linux-rtic`, on a Raspberry Pi 4 with PREEMPT_RT.
 
 use crate::model::Published;
 
@@ -135,6 +135,27 @@ pub(crate) fn rtic(what: Rtic) -> Vec<Published> {
     }]
 }
 
+/// Section 6.1 of Balciunas: from the edge of a GPIO line to the answer at another.
+///
+pub(crate) fn edges() -> Vec<Published> {
+    let line = |system: &str, mean_us: f64, max_us: Option<f64>| Published {
+        source:
+            "Balciunas 2021, section 6.1, Raspberry Pi 4, PREEMPT_RT, with the pin and the way there and back"
+                .into(),
+        system: system.into(),
+        mean_ns: mean_us * 1e3,
+        sigma_ns: None,
+        min_ns: None,
+        max_ns: max_us.map(|us| us * 1e3),
+    };
+    vec![
+        line("bare metal (caches thrashed: almost 2 µs at most)", 0.8, Some(0.9)),
+        line("kernel module, not threaded", 2.0, Some(30.0)),
+        line("kernel module, threaded", 9.0, None),
+        line("user space (gpiod)", 20.0, None),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +166,10 @@ mod tests {
         for line in all.chain(rtic(Rtic::SameLevel)) {
             assert!(line.source.contains("20") && !line.system.is_empty() && line.mean_ns > 0.0, "{line:?}");
         }
+        assert_eq!(
+            edges().iter().map(|line| line.mean_ns).collect::<Vec<_>>(),
+            [800., 2000., 9000., 20_000.]
+        );
         assert_eq!(rtos("Semaphore V")[0].max_ns, Some(7_860_000.0));
         assert_eq!(delay(10)[0].min_ns, Some(610_000.0));
         assert!(pulse(30).is_empty());

@@ -75,6 +75,38 @@ pub(crate) fn set_policy(policy: libc::c_int, priority: i32) -> Result<(), Error
     }
 }
 
+/// Gives the calling thread SCHED_DEADLINE: so much of a CPU in each period. Threads that it starts do not inherit that.
+pub(crate) fn set_deadline(runtime_ns: u64, period_ns: u64) -> Result<(), Error> {
+    // `struct sched_attr` in its first version (`sched_setattr(2)`), which libc has not on every target.
+    #[repr(C)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime_ns: u64,
+        deadline_ns: u64,
+        period_ns: u64,
+    }
+    let attributes = Attributes {
+        size: size_of::<Attributes>() as u32,
+        policy: libc::SCHED_DEADLINE as u32,
+        flags: libc::SCHED_FLAG_RESET_ON_FORK as u64,
+        nice: 0,
+        priority: 0,
+        runtime_ns,
+        deadline_ns: period_ns,
+        period_ns,
+    };
+    // SAFETY: `attributes` is initialised, as long as it says, and outlives the call, which only reads it; 0 names the calling
+    // thread.
+    match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } {
+        0 => Ok(()),
+        _ => Err(Error::last_os_error()),
+    }
+}
+
 /// Sleeps for `duration`, which a signal may shorten.
 pub(crate) fn sleep(duration: Duration) {
     let request = rustix::time::Timespec {

@@ -69,6 +69,7 @@ pub(crate) fn run(rows: Vec<Row>) -> Run {
             architecture: "x86_64".into(),
             cpu_model: "a CPU".into(),
             cpu_family: "25-1-1".into(),
+            cpu_mhz: Some(2000.0),
             locked_ns: Some(2.5),
             cpus: 2,
             hypervisor: "none".into(),
@@ -86,6 +87,7 @@ pub(crate) fn run(rows: Vec<Row>) -> Run {
         suites: vec![Suite {
             name: "rtos".into(),
             title: "operations".into(),
+            stolen_s: None,
             took_s: 1.0,
             rows,
             checks: vec![check],

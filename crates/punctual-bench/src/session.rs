@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::clock::{self, Clock};
-use crate::machine::Machine;
+use crate::machine::{self, Machine};
 use crate::model::{Check, FORMAT, Quantity, Row, Run, RunSettings, Suite, VERSION};
 use crate::options::{BadOptions, Options, Plan, SuiteName};
 use crate::recorder::Recorder;
@@ -68,6 +68,8 @@ pub(crate) enum Unit {
     Ticks,
     /// Nanoseconds.
     Nanos,
+    /// Picoseconds.
+    Picos,
 }
 
 impl Session<'_> {
@@ -83,6 +85,7 @@ impl Session<'_> {
             let ps = match measured.unit {
                 Unit::Ticks => self.clock.ps(value),
                 Unit::Nanos => value.saturating_mul(1000),
+                Unit::Picos => value,
             };
             statistics.record_ps((ps as f64 / f64::from(row.operations_per_sample)).round() as u64);
         }
@@ -115,6 +118,16 @@ impl Session<'_> {
         for row in rows.filter(|row| row.operation == operation && row.figures.is_some()) {
             row.quantities.extend(quantity.clone());
         }
+    }
+
+    /// How many rows there are.
+    pub(crate) fn rows(&self) -> usize {
+        self.suite.rows.len()
+    }
+
+    /// The rows from this number on.
+    pub(crate) fn rows_since(&mut self, first: usize) -> &mut [Row] {
+        &mut self.suite.rows[first..]
     }
 
     /// Adds a row that could not be measured.
@@ -189,10 +202,12 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
             break;
         }
         let suite_begun = Instant::now();
+        let stolen = machine::stolen_s();
         let suite = Suite {
             name: name.as_str().into(),
             title: name.title().into(),
             took_s: 0.0,
+            stolen_s: None,
             rows: Vec::new(),
             checks: Vec::new(),
             notes: Vec::new(),
@@ -211,6 +226,7 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
         }
         let mut suite = session.suite;
         suite.took_s = seconds(suite_begun);
+        suite.stolen_s = stolen.zip(machine::stolen_s()).map(|(before, after)| after - before);
         // Rule by rule, so that its subjects are shown together.
         let rules: Vec<String> = suite.checks.iter().map(|check| check.rule.clone()).collect();
         suite.checks.sort_by_key(|check| rules.iter().position(|rule| *rule == check.rule));

@@ -84,9 +84,13 @@ impl Statistics {
         }
         // The histogram returns the upper end of a bucket, which may lie above the maximum.
         let percentile = |percent| nanos(self.histogram.value_at_percentile(percent).min(self.max_ps));
+        // Of fewer it would be the maximum.
+        let tail = |percent, least| (samples >= least).then(|| percentile(percent));
         Some(Distribution {
             samples,
             max_ns: nanos(self.max_ps),
+            p9999_ns: tail(99.99, 10_000),
+            p999_ns: tail(99.9, 1000),
             p99_ns: percentile(99.0),
             p75_ns: percentile(75.0),
             p50_ns: percentile(50.0),
@@ -122,6 +126,12 @@ pub struct Distribution {
     pub samples: u64,
     /// The largest, exactly.
     pub max_ns: f64,
+    /// The 99.99th percentile, within 0.1 %, of 10 000 samples and more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p9999_ns: Option<f64>,
+    /// The 99.9th percentile, within 0.1 %, of 1000 samples and more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p999_ns: Option<f64>,
     /// The 99th percentile, within 0.1 %.
     pub p99_ns: f64,
     /// The 75th percentile, within 0.1 %.
@@ -188,6 +198,7 @@ mod tests {
         let d = of([2, 4, 4, 4, 5, 5, 7, 9].map(|ns| ns * 1000));
         assert_eq!((d.samples, d.max_ns, d.min_ns), (8, 9.0, 2.0));
         assert_eq!((d.mean_ns, d.sigma_ns), (5.0, 2.0));
+        assert_eq!((d.p999_ns, d.p9999_ns), (None, None));
         assert!((d.p50_ns - 4.0).abs() <= 0.004, "{}", d.p50_ns);
     }
 
@@ -197,6 +208,9 @@ mod tests {
         let d = of((1..=10_000).map(|us| us * 1_000_000));
         for (measured, exact) in [(d.p25_ns, 2.5e6), (d.p50_ns, 5e6), (d.p75_ns, 7.5e6), (d.p99_ns, 9.9e6)] {
             assert!((measured / exact - 1.0).abs() <= 1e-3, "{measured} for {exact}");
+        }
+        for (measured, exact) in [(d.p999_ns, 9.99e6), (d.p9999_ns, 9.999e6)] {
+            assert!((measured.unwrap() / exact - 1.0).abs() <= 1e-3, "{measured:?} for {exact}");
         }
         assert_eq!((d.max_ns, d.min_ns), (1e7, 1e3));
         assert!((d.mean_ns - 5_000_500.0).abs() < 1e-2);

@@ -12,19 +12,20 @@ use crate::model::{Check, Quantity, Row, Verdict};
 pub(crate) struct Figures {
     pub(crate) table: Table,
     empty_ns: f64,
-    has_samples: bool,
+    is_wide: bool,
 }
 
 impl Figures {
-    /// An empty table for these groups, with a column for ratios if there are any. `empty_ns` is the median of an empty
-    /// measurement.
-    pub(crate) fn new(groups: &[Group<'_>], empty_ns: f64, has_samples: bool) -> Self {
+    /// An empty table for these groups, with a column for ratios if there are any, and if it `is_wide` for outer percentiles and
+    /// the number of samples. `empty_ns` is the median of an empty measurement.
+    pub(crate) fn new(groups: &[Group<'_>], empty_ns: f64, is_wide: bool) -> Self {
         let has_ratio =
             groups.iter().any(|group| group.rows.iter().any(|row| group.ratio(row, empty_ns).is_some()));
-        let heads = ["max", "p99", "p50", "min", "mean", "σ"].into_iter();
-        let heads = heads.chain(has_samples.then_some("samples")).chain(has_ratio.then_some("p50:POSIX"));
+        let outer: &[&str] = if is_wide { &["max", "p99.99", "p99.9"] } else { &["max"] };
+        let heads = outer.iter().copied().chain(["p99", "p50", "min", "mean", "σ"]);
+        let heads = heads.chain(is_wide.then_some("samples")).chain(has_ratio.then_some("p50:POSIX"));
         let table = Table::new([Column::left("")].into_iter().chain(heads.map(Column::right)));
-        Self { table, empty_ns, has_samples }
+        Self { table, empty_ns, is_wide }
     }
 
     /// Adds a group. After each row, `after` may add to the table, too.
@@ -39,12 +40,19 @@ impl Figures {
             let mut cells = vec![Cell::new(&*row.subject).sign(colour(&row.subject), "")];
             match &row.figures {
                 Some(f) => {
-                    let times = [f.max_ns, f.p99_ns, f.p50_ns, f.min_ns, f.mean_ns, f.sigma_ns];
-                    cells.extend(times.map(Cell::nanos));
-                    cells.extend(self.has_samples.then(|| Cell::count(f.samples)));
+                    cells.push(Cell::nanos(f.max_ns));
+                    if self.is_wide {
+                        cells.extend([f.p9999_ns, f.p999_ns].map(Cell::nanos));
+                    }
+                    cells.extend([f.p99_ns, f.p50_ns, f.min_ns, f.mean_ns, f.sigma_ns].map(Cell::nanos));
+                    cells.extend(self.is_wide.then(|| Cell::count(f.samples)));
                     cells.extend(group.ratio(row, self.empty_ns).map(|ratio| Cell::new(ratio_text(ratio))));
                 }
-                None => cells.push(Cell::new("not measured").class("muted").span(6)),
+                None => cells.push(Cell::new("not measured").class("muted").span(if self.is_wide {
+                    8
+                } else {
+                    6
+                })),
             }
             self.table.row(cells).class(if row.why.is_empty() { "" } else { "doubtful" }).marks(&marks);
             after(row, &mut self.table);
@@ -54,10 +62,20 @@ impl Figures {
             let name = Cell::new(format!("published: {}", line.system));
             let [max, min, mean, sigma] =
                 [line.max_ns, line.min_ns, Some(line.mean_ns), line.sigma_ns].map(Cell::nanos);
-            let cells = [name, max, Cell::none(), Cell::none(), min, mean, sigma];
+            let none = std::iter::repeat_with(Cell::none).take(if self.is_wide { 4 } else { 2 });
+            let cells = [name, max].into_iter().chain(none).chain([min, mean, sigma]);
             self.table.row(cells).class("muted").marks(&[source]);
         }
     }
+}
+
+/// The outer percentiles of a row that waits for something: where its samples suffice, and what is rare matters.
+pub(crate) fn tail(row: &Row) -> Option<String> {
+    let figures = row.figures.as_ref().filter(|_| row.condition.is_some())?;
+    let outer = [("p99.9", figures.p999_ns), ("p99.99", figures.p9999_ns)];
+    let texts = outer.map(|(name, ns)| Some(format!("{name} {}", format_nanos(ns?))));
+    let texts: Vec<String> = texts.into_iter().flatten().collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
 }
 
 /// The causes of a row's gaps.
@@ -133,6 +151,7 @@ pub(crate) fn quantity_text(quantity: &Quantity) -> String {
         "1/s" if quantity.value >= 1e6 => format!("{:.1} million/s", quantity.value / 1e6),
         "1/s" => format!("{:.0}/s", quantity.value),
         "×" => ratio_text(quantity.value),
+        "L" => format!("{:.2} L", quantity.value),
         unit => format!("{} {unit}", quantity.value).trim_end().to_owned(),
     }
 }

@@ -39,7 +39,9 @@ pub fn head(run: &Run) -> String {
 ///
 /// `empty_ns` is the median of an empty measurement: no ratio is given to what is mostly that.
 pub fn suite(suite: &Suite, empty_ns: f64) -> String {
-    let mut out = format!("{}: {} ({:.1} s)\n", suite.name, suite.title, suite.took_s);
+    let stolen = suite.stolen_s.filter(|&stolen| stolen > 0.0);
+    let stolen = stolen.map_or(String::new(), |s| format!("; the host took {s:.2} s of the CPUs meanwhile"));
+    let mut out = format!("{}: {} ({:.1} s{stolen})\n", suite.name, suite.title, suite.took_s);
     body(suite, empty_ns, &mut out);
     out
 }
@@ -66,6 +68,9 @@ fn rows(groups: &[Group<'_>], empty_ns: f64, footnotes: &mut Footnotes, out: &mu
     for group in groups {
         figures.table.heading(group.title());
         figures.add(group, footnotes, |row, table| {
+            if let Some(tail) = tables::tail(row) {
+                table.lines(format!("    {tail}"));
+            }
             for quantity in &row.quantities {
                 table.lines(format!("    {}: {}", quantity.name, quantity_text(quantity)));
             }

@@ -103,6 +103,53 @@ fn accounts_for_all_time_of_the_hourglass() {
 }
 
 #[test]
+fn measures_executors_in_units_of_a_locked_instruction() {
+    let run = run(SuiteName::Executors, &Stop::default());
+    assert_as_documented(&run);
+    let group = |slug: &str| {
+        let prefix = format!("executors/{slug}/");
+        run.rows().filter(|row| row.id.starts_with(&prefix)).collect::<Vec<_>>()
+    };
+    for slug in
+        ["same-level", "higher-level", "wake", "lock", "timers-armed", "timers-due", "arm-cancel", "queue"]
+    {
+        let rows = group(slug);
+        let locked = rows.iter().find(|row| row.id.ends_with("/locked")).expect("L is measured beside");
+        assert!(locked.figures.as_ref().is_some_and(|figures| figures.min_ns > 0.0), "{locked:?}");
+        for row in rows.iter().filter(|row| !row.id.ends_with("/locked")) {
+            let in_locked = row.quantities.iter().find(|quantity| quantity.unit == "L");
+            assert!(in_locked.is_some_and(|quantity| quantity.value > 0.0), "{row:?}");
+        }
+    }
+    // What apps are by default comes first.
+    assert_eq!(group("same-level")[0].id, "executors/same-level/monitored");
+}
+
+#[test]
+fn says_where_on_a_curve_each_point_is() {
+    let run = run(SuiteName::Curves, &Stop::default());
+    assert_as_documented(&run);
+    assert!(run.rows().count() >= 12, "two of each of three curves, for two subjects");
+    for row in run.rows() {
+        assert!(row.quantities.iter().any(|quantity| quantity.name == "at"), "{row:?}");
+    }
+    let page = html::page(&run, None);
+    assert_eq!(page.matches("data-curve=").count(), 3 * 2);
+}
+
+#[test]
+fn endures_in_constant_memory() {
+    let run = run(SuiteName::Endurance, &Stop::default());
+    assert_as_documented(&run);
+    assert_eq!(run.rows().count(), 2);
+    for row in run.rows() {
+        let samples = row.figures.as_ref().map_or(0, |figures| figures.samples);
+        assert!(samples >= 8 && samples % 8 == 0, "whole turns of eight: {row:?}");
+        assert!(row.quantities.iter().any(|quantity| quantity.unit == "KiB"), "{row:?}");
+    }
+}
+
+#[test]
 fn keeps_partial_results_when_stopped() {
     let stop = Stop::default();
     stop.request();

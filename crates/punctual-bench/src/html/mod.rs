@@ -4,6 +4,7 @@
 //! follows the reader's choice of light or dark.
 
 mod chart;
+mod curves;
 
 use std::fmt::Write as _;
 
@@ -124,6 +125,9 @@ fn body(suite: &Suite, empty_ns: f64, out: &mut String) {
     let mut footnotes = Footnotes::default();
     if !suite.checks.is_empty() {
         *out += &tables::checks(&suite.checks, &mut footnotes).html("Rules");
+    }
+    for (title, drawing) in curves::draw(suite) {
+        let _ = writeln!(out, "<article><h3>{}</h3>{drawing}</article>", Escaped(&title));
     }
     for group in groups(suite) {
         let title = group.title();

@@ -1,6 +1,9 @@
 //! The suites: for each, the list of its steps.
 
 pub(crate) mod behaviour;
+pub(crate) mod curves;
+pub(crate) mod endurance;
+pub(crate) mod executors;
 pub(crate) mod hourglass;
 pub(crate) mod interference;
 pub(crate) mod latency;
@@ -22,9 +25,12 @@ pub(crate) fn steps(suite: SuiteName, plan: &Plan) -> Vec<Step> {
         SuiteName::Rtos => rtos::steps(plan),
         SuiteName::Behaviour => behaviour::steps(plan),
         SuiteName::Latency => latency::steps(plan),
+        SuiteName::Executors => executors::steps(plan),
         SuiteName::Hourglass => hourglass::steps(plan),
         SuiteName::Interference => interference::steps(plan),
         SuiteName::Policies => policies::steps(plan),
+        SuiteName::Curves => curves::steps(plan),
+        SuiteName::Endurance => endurance::steps(plan),
     }
 }
 
@@ -59,7 +65,7 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    fn slug(self) -> &'static str {
+    pub(crate) fn slug(self) -> &'static str {
         match self {
             Self::Punctual => "punctual",
             Self::Sync => "punctual-sync",
@@ -68,7 +74,7 @@ impl Subject {
         }
     }
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Punctual => "Punctual",
             Self::Sync => "punctual-sync",
@@ -77,6 +83,15 @@ impl Subject {
         }
     }
 }
+
+/// The unit of numbers of locked instructions.
+pub(crate) const L: &str = "L";
+
+/// The name of the quantity that says where on the horizontal axis of a curve a row is.
+pub(crate) const X: &str = "at";
+
+/// Punctual as it is without any settings: monitored.
+pub(crate) const AS_BY_DEFAULT: &str = "Punctual, as by default";
 
 /// The subject that ratios refer to.
 pub(crate) const PEER: &str = "POSIX";

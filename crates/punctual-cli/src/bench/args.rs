@@ -10,7 +10,7 @@ use crate::parse::seconds;
 
 /// Benchmark this machine and kernel for real-time work
 ///
-/// Runs every suite unless one is named, and compares Punctual with POSIX primitives and predecessor crates. Run it as
+/// Runs every suite but endurance unless one is named, and compares Punctual with POSIX primitives and predecessor crates. Run it as
 /// root or with CAP_SYS_NICE: rows measured without real-time priorities are marked as such. All changes to the system are
 /// undone at the end.
 #[derive(Debug, Args)]
@@ -19,15 +19,19 @@ Examples:
   punctual bench --quick                             all suites, in less than a minute
   punctual bench latency --html latency.html         one suite, with an HTML page
   punctual bench latency --only eventfd              selected steps of a suite
-  punctual bench --json new.json --compare old.json  what changed since an earlier run")]
+  punctual bench --json new.json --compare old.json  what changed since an earlier run
+  punctual bench endurance --seconds 28800           latency under load for eight hours")]
 pub(crate) struct Bench {
     /// Suites to run [default: all]:
     /// rtos: cost of creating, switching, locking and signalling;
     /// behaviour: whether scheduling and locking rules hold;
-    /// latency: events, timers and delays, idle and under load;
+    /// latency: events, timers, datagrams and delays, idle and under load;
+    /// executors: spawns, wakes, locks, timers and queues, beside other crates;
     /// hourglass: what preempts a loop that only reads the clock;
     /// interference: what another CPU does to a loop by caches and memory;
-    /// policies: finishing order of FIFO, round-robin and ordinary threads, pinned and unpinned
+    /// policies: finishing order of FIFO, round-robin and ordinary threads, pinned and unpinned;
+    /// curves: latency against load, period and utilisation;
+    /// endurance: latency for an hour, or --seconds, in constant memory; not among all
     #[arg(value_name = "SUITE")]
     suites: Vec<SuiteName>,
 
@@ -39,11 +43,11 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
 
-    /// Samples per row [default: 4096; 256 with --quick]
+    /// Samples per row, and runs of each scenario [default: 4096 and 64; 256 and 8 with --quick]
     #[arg(long, value_name = "N")]
     samples: Option<u32>,
 
-    /// Seconds per hourglass run [default: 10; 2 with --quick]
+    /// Seconds per hourglass run [default: 10; 2 with --quick] and of endurance [default: 3600; 2 with --quick]
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<Duration>,
 

@@ -28,9 +28,12 @@ pub(crate) fn steps(_: &Plan) -> Vec<Step> {
     steps
 }
 
-/// The number of runs of a scenario.
+/// The number of runs of a scenario: as many as samples where their number was asked for.
 fn runs(session: &Session<'_>) -> usize {
-    session.samples().min(if session.plan.quick { 8 } else { 64 })
+    match session.plan.samples_given {
+        true => session.samples(),
+        false => session.samples().min(if session.plan.quick { 8 } else { 64 }),
+    }
 }
 
 /// A rule.

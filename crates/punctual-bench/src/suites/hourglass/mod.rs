@@ -5,7 +5,6 @@
 //! one that is not. With access to the kernel's tracer each gap is laid beside what the kernel did at that time.
 
 mod attribute;
-mod tracefs;
 mod watch;
 
 use crate::clock;
@@ -15,11 +14,24 @@ use crate::options::{Plan, SuiteName};
 use crate::rt::{self, Lack};
 use crate::session::{Session, Step};
 use crate::stats::Statistics;
-use tracefs::Instance;
+use crate::tracefs::Instance;
 use watch::{Watch, Watched};
 
 /// The shortest distance of two readings that counts as a gap: published results on an isolated CPU stay below it.
 const GAP_NS: f64 = 500.0;
+
+/// The events that say what the kernel does with a CPU.
+const EVENTS: [&str; 9] = [
+    "sched/sched_switch",
+    "irq/irq_handler_entry",
+    "irq/irq_handler_exit",
+    "irq/softirq_entry",
+    "irq/softirq_exit",
+    "ipi/ipi_entry",
+    "ipi/ipi_exit",
+    "irq_vectors",
+    "nmi/nmi_handler",
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Policy {
@@ -80,7 +92,7 @@ fn turn(session: &mut Session<'_>, policy: Policy, cpu: usize) {
     };
     let clock = session.clock;
     let watch = Watch::new(clock.ticks(session.plan.hourglass.as_nanos() as f64), clock.ticks(GAP_NS));
-    let instance = Instance::create(cpu, &clock);
+    let instance = Instance::create(cpu, &clock, &EVENTS);
     if let Err(why) = &instance {
         session.note(format!("What caused the gaps was not found out: {why}"));
     }

@@ -4,13 +4,12 @@
 //! of each cache of the measured CPU and beyond the last, line by line or page by page, reading or writing. Where a cache that the
 //! two share also has what the caches below it have, and throws out one of the loop's lines, the loop has to fetch that from memory.
 
-mod caches;
 mod sweep;
 
 use std::hint::black_box;
 
-use self::caches::caches;
 use self::sweep::{Access, Sweep, sweeping};
+use crate::caches::caches;
 use crate::clock;
 use crate::machine::read;
 use crate::model::{Quantity, Row};

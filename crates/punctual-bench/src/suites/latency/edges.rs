@@ -10,6 +10,7 @@ use crate::Stop;
 use crate::clock::monotonic_ns;
 use crate::gpio::{self, Input, Output};
 use crate::model::Row;
+use crate::published;
 use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 use crate::session::{Measured, Session, Step, Unit};
@@ -30,7 +31,7 @@ pub(super) fn steps(condition: Condition) -> Vec<Step> {
 fn edges(session: &mut Session<'_>, condition: Condition) {
     let operation = "GPIO: from the edge to the handler";
     let row = |subject| row("gpio", operation, subject).under(condition.name());
-    let posix = row(Subject::Posix);
+    let posix = row(Subject::Posix).published(published::edges());
     let in_kernel = Row {
         id: posix.id.replace("/posix", "/kernel"),
         subject: "kernel's interrupt".into(),

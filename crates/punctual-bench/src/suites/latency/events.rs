@@ -9,6 +9,9 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::timers::{self, Periodic, What};
 use super::{Condition, Contender, affordable, alternate, cyclictest, row};
+use crate::machine::{cpu_list, isolated as isolated_cpus};
+use crate::model::Row;
+use crate::options::Plan;
 use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 use crate::session::{Session, Step, Unit};
@@ -17,6 +20,34 @@ use crate::{Stop, clock};
 
 /// Between two expirations of a timer.
 const INTERVAL_NS: u64 = 500_000;
+
+/// The release at an instant under load, on a CPU that is isolated and on one that is not.
+pub(super) fn isolated(plan: &Plan) -> Vec<Step> {
+    let isolated = cpu_list(&isolated_cpus());
+    let allowed = rt::allowed_cpus();
+    let on = |is_isolated: bool| {
+        let cpu = allowed.iter().rev().copied().find(|cpu| isolated.contains(cpu) == is_isolated);
+        let name = if is_isolated { "load, isolated" } else { "load, not isolated" };
+        Step::new(format!("release at an instant, {name}"), move |session| match cpu {
+            Some(cpu) => {
+                let _load = Condition::Load.begin(session);
+                instants(session, cpu, name);
+            }
+            None => {
+                let row = |subject| row("instant", INSTANT, subject).under(name);
+                for subject in [Subject::Punctual, Subject::Posix] {
+                    session.add_unmeasured(
+                        row(subject),
+                        "no CPU is isolated; boot with isolcpus=, or run this under `punctual isolate run`",
+                    );
+                }
+            }
+        })
+    };
+    // Without isolation the other is the row under load.
+    let has_isolated = isolated.contains(&plan.cpu);
+    [true, false].into_iter().filter(|&is_isolated| is_isolated || has_isolated).map(on).collect()
+}
 
 pub(super) fn steps(condition: Condition) -> Vec<Step> {
     let name = condition.name();
@@ -57,22 +88,34 @@ pub(super) fn steps(condition: Condition) -> Vec<Step> {
             ];
             alternate(session, samples, contenders);
         }),
-        Step::new(format!("release at an instant, {name}"), move |session| instants(session, condition)),
+        Step::new(format!("release at an instant, {name}"), move |session| {
+            let _load = condition.begin(session);
+            instants(session, session.plan.cpu, name);
+        }),
     ]
 }
 
-/// A job spawned for an instant beside a thread that sleeps until one, and cyclictest where it is installed.
-fn instants(session: &mut Session<'_>, condition: Condition) {
-    let _load = condition.begin(session);
-    let operation = "An instant: from it to the code released by it";
-    let row = |subject| row("instant", operation, subject).under(condition.name());
-    let (cpu, stop) = (session.plan.cpu, session.stop);
+const INSTANT: &str = "An instant: from it to the code released by it";
+
+/// A job spawned for an instant beside threads that sleep until one, at SCHED_FIFO and at SCHED_DEADLINE, and cyclictest where it
+/// is installed.
+fn instants(session: &mut Session<'_>, cpu: usize, condition: &str) {
+    let row = |subject| row("instant", INSTANT, subject).under(condition);
+    let stop = session.stop;
     let samples = affordable(session.plan, INTERVAL_NS);
     let external = cyclictest::Cyclictest::new(cpu, INTERVAL_NS, session.no_fifo.is_none());
     let mut contenders = vec![
-        Contender::new(row(Subject::Punctual), Unit::Nanos, timers::spawn_at(INTERVAL_NS, cpu, stop)),
-        Contender::new(row(Subject::Posix), Unit::Nanos, timers::nanosleep(INTERVAL_NS, cpu, stop)),
+        Contender::new(row(Subject::Punctual), Unit::Nanos, timers::spawn_at(INTERVAL_NS, 0, cpu, stop)),
+        Contender::new(row(Subject::Posix), Unit::Nanos, timers::nanosleep(INTERVAL_NS, 0, cpu, stop)),
     ];
+    let posix = row(Subject::Posix);
+    let deadline =
+        Row { id: posix.id.replace("/posix", "/deadline"), subject: "SCHED_DEADLINE".into(), ..posix };
+    match session.no_fifo {
+        None => contenders.push(Contender::new(deadline, Unit::Nanos, timers::deadline(INTERVAL_NS, stop))),
+        Some(_) => session.add_unmeasured(deadline, "SCHED_DEADLINE takes root (CAP_SYS_NICE)"),
+    }
+    session.note("A thread at SCHED_DEADLINE cannot be pinned, and so runs on any CPU.");
     match &external {
         Ok(external) => {
             let row = cyclictest::row(row(Subject::Posix));

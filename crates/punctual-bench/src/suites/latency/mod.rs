@@ -11,8 +11,10 @@ mod inversion;
 mod locking;
 mod partitions;
 mod pulses;
+mod round_trip;
+mod split;
 mod switching;
-mod timers;
+pub(in crate::suites) mod timers;
 
 use std::sync::Arc;
 
@@ -29,11 +31,15 @@ pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
     steps.extend(locking::steps());
     for condition in [Condition::Idle, Condition::Load] {
         steps.extend(events::steps(condition));
+        steps.extend(split::steps(condition));
+        steps.extend(round_trip::steps(condition));
         steps.extend(inversion::steps(condition));
         steps.extend(edges::steps(condition));
         steps.extend(delays::steps(plan, condition));
         steps.extend(pulses::steps(plan, condition));
     }
+    steps.extend(events::steps(Condition::Thrashed));
+    steps.extend(events::isolated(plan));
     steps
 }
 
@@ -46,6 +52,8 @@ fn row(slug: &str, operation: impl Into<String>, subject: Subject) -> Row {
 enum Condition {
     Idle,
     Load,
+    /// Ordinary threads write at random to more memory than there are caches for.
+    Thrashed,
 }
 
 impl Condition {
@@ -53,22 +61,26 @@ impl Condition {
         match self {
             Self::Idle => "idle",
             Self::Load => "load",
+            Self::Thrashed => "caches thrashed",
         }
     }
 
     /// Establishes it until the result is dropped; adds a note if that fails.
     fn begin(self, session: &mut Session<'_>) -> Option<Load> {
-        if self == Self::Idle {
-            return None;
-        }
-        let kind = session.plan.load;
-        match Load::start(kind) {
+        let (what, load) = match self {
+            Self::Idle => return None,
+            Self::Load => (session.plan.load.as_str(), Load::start(session.plan.load)),
+            Self::Thrashed => ("that thrashes the caches", Load::thrash(session.plan.cpu)),
+        };
+        match load {
             Ok(load) => {
-                session.note(format!("Load: {}.", kind.as_str()));
+                if self == Self::Load {
+                    session.note(format!("Load: {what}."));
+                }
                 Some(load)
             }
             Err(error) => {
-                session.note(format!("The load {} did not start: {error}", kind.as_str()));
+                session.note(format!("The load {what} did not start: {error}"));
                 None
             }
         }
@@ -76,17 +88,17 @@ impl Condition {
 }
 
 /// Adds samples to the recorder until it holds `samples`, or fewer if that fails; returns the missing settings.
-type Window<'a> = dyn FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> + 'a;
+pub(in crate::suites) type Window<'a> = dyn FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> + 'a;
 
 /// A contender: one way to perform the operation of a group of rows.
-struct Contender<'a> {
+pub(in crate::suites) struct Contender<'a> {
     row: Row,
     unit: Unit,
     window: Box<Window<'a>>,
 }
 
 impl<'a> Contender<'a> {
-    fn new(
+    pub(in crate::suites) fn new(
         row: Row,
         unit: Unit,
         window: impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> + 'a,
@@ -101,7 +113,11 @@ const WINDOWS: usize = 8;
 const MIN_SAMPLES: usize = 6;
 
 /// Measures all contenders in turn and adds their rows.
-fn alternate(session: &mut Session<'_>, samples: usize, contenders: Vec<Contender<'_>>) {
+pub(in crate::suites) fn alternate(
+    session: &mut Session<'_>,
+    samples: usize,
+    contenders: Vec<Contender<'_>>,
+) {
     let mut all: Vec<_> = contenders
         .into_iter()
         .map(|contender| (contender, Arc::new(Recorder::new(samples)), Lack::new(), None))
@@ -127,7 +143,7 @@ fn alternate(session: &mut Session<'_>, samples: usize, contenders: Vec<Contende
 }
 
 /// The number of samples of an operation of `ns` that keeps a quick run quick.
-fn affordable(plan: &Plan, ns: u64) -> usize {
+pub(in crate::suites) fn affordable(plan: &Plan, ns: u64) -> usize {
     let samples = plan.samples as usize;
     if plan.quick { samples.min((120_000_000 / ns).max(8) as usize) } else { samples }
 }

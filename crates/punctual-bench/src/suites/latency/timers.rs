@@ -17,7 +17,7 @@ use crate::suites::outcome;
 use crate::{Stop, clock};
 
 /// Between the start of a timer and its first expiration: time for the threads to fall asleep.
-const LEAD_NS: u64 = 1_000_000;
+pub(super) const LEAD_NS: u64 = 1_000_000;
 
 /// What a handler writes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,16 +179,17 @@ pub(super) fn threads(
     }
 }
 
-/// A job is spawned for one instant after the other.
-pub(super) fn spawn_at(
+/// A job is spawned for one instant after the other, and is at work for so long each time.
+pub(in crate::suites) fn spawn_at(
     interval_ns: u64,
+    work_ns: u64,
     cpu: usize,
     stop: &Stop,
 ) -> impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> {
     move |recorder, until| {
         let config = punctual::Config::new().cpu(cpu);
         let interval = Duration::from_nanos(interval_ns);
-        let report = instants::run(config, recorder.clone(), until, interval, stop.clone());
+        let report = instants::run(config, recorder.clone(), until, (interval, work_ns), stop.clone());
         outcome(report)
     }
 }
@@ -205,6 +206,7 @@ mod instants {
         recorder: Arc<Recorder>,
         until: usize,
         interval: Duration,
+        work_ns: u64,
         stop: Stop,
     }
 
@@ -213,15 +215,15 @@ mod instants {
         _: init::Context,
         recorder: Arc<Recorder>,
         until: usize,
-        interval: Duration,
+        (interval, work_ns): (Duration, u64),
         stop: Stop,
     ) -> (Shared, Local) {
         tick::spawn(None).expect("it is spawned once");
-        (Shared {}, Local { recorder, until, interval, stop })
+        (Shared {}, Local { recorder, until, interval, work_ns, stop })
     }
 
     /// The first job, which has no instant, runs when the app is up.
-    #[task(priority = 2, capacity = 2, local = [recorder, until, interval, stop])]
+    #[task(priority = 2, capacity = 2, local = [recorder, until, interval, work_ns, stop])]
     fn tick(cx: tick::Context, nominal: Option<Instant>) {
         let now_ns = monotonic_ns();
         if let Some(nominal) = nominal {
@@ -234,29 +236,58 @@ mod instants {
             Some(nominal) => nominal + *cx.local.interval,
             None => punctual::now() + Duration::from_nanos(LEAD_NS),
         };
+        work_until(now_ns + *cx.local.work_ns);
         tick::spawn_at(next, Some(next)).expect("one waits at a time");
     }
 }
 
-/// A thread sleeps until one instant after the other.
-pub(super) fn nanosleep(
+/// Is at work until then; no longer than a job of a measurement is.
+fn work_until(ns: u64) {
+    while monotonic_ns() < ns {
+        std::hint::spin_loop();
+    }
+}
+
+/// A thread sleeps until one instant after the other, and is at work for so long each time.
+pub(in crate::suites) fn nanosleep(
     interval_ns: u64,
+    work_ns: u64,
     cpu: usize,
     stop: &Stop,
 ) -> impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> {
     move |recorder, until| {
         rt::on_thread(cpu, rt::PRIORITY, |lack| {
-            let mut nominal_ns = monotonic_ns() + LEAD_NS;
-            while recorder.len() < until && !stop.is_requested() {
-                // A signal ends it early, and it begins again.
-                while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec(nominal_ns))
-                    .is_err()
-                {}
-                recorder.push(monotonic_ns().saturating_sub(nominal_ns));
-                nominal_ns += interval_ns;
-            }
+            sleep_until_instants(interval_ns, work_ns, recorder, until, stop);
             Ok(lack.clone())
         })
+    }
+}
+
+/// The same at SCHED_DEADLINE with a budget of half of the interval, on any CPU: to be pinned is what it does not permit.
+pub(super) fn deadline(
+    interval_ns: u64,
+    stop: &Stop,
+) -> impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> {
+    move |recorder, until| {
+        let body = || {
+            rt::set_deadline(interval_ns / 2, interval_ns)
+                .map_err(|error| format!("no SCHED_DEADLINE: {error}"))?;
+            sleep_until_instants(interval_ns, 0, recorder, until, stop);
+            Ok(Lack::new())
+        };
+        std::thread::scope(|scope| rt::join(scope.spawn(body)))
+    }
+}
+
+fn sleep_until_instants(interval_ns: u64, work_ns: u64, recorder: &Recorder, until: usize, stop: &Stop) {
+    let mut nominal_ns = monotonic_ns() + LEAD_NS;
+    while recorder.len() < until && !stop.is_requested() {
+        // A signal ends it early, and it begins again.
+        while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec(nominal_ns)).is_err() {}
+        let now_ns = monotonic_ns();
+        recorder.push(now_ns.saturating_sub(nominal_ns));
+        work_until(now_ns + work_ns);
+        nominal_ns += interval_ns;
     }
 }
 

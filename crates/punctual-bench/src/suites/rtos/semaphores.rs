@@ -95,8 +95,13 @@ fn waking<S: Semaphore>(session: &mut Session<'_>, subject: Subject, make: impl 
     );
 }
 
+/// A thread that waits is woken by a POSIX semaphore: what one does instead of creating one.
+pub(super) fn wake_waiting(session: &Session<'_>, waiter: Waiter) -> Measured {
+    wake(session, &PosixSemaphore::new(0), waiter)
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Waiter {
+pub(super) enum Waiter {
     Lower,
     Higher,
 }

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 
 use super::row;
+use super::semaphores::{Waiter, wake_waiting};
+use crate::model::Row;
 use crate::peers::{Attributes, Thread};
 use crate::recorder::Recorder;
 use crate::session::{Measured, Session, Step};
@@ -15,18 +17,27 @@ pub(super) fn steps() -> Vec<Step> {
         Step::new("thread creation, lower priority", |session| {
             let row =
                 row("create-lower", "Creation at a lower level, until the call returns", Subject::Posix);
-            create(session, row.published(published::rtos("Thread Creation (L)")), -1);
+            create(session, row.clone().published(published::rtos("Thread Creation (L)")), -1);
+            let measured = wake_waiting(session, Waiter::Lower);
+            session.add(waiting(row), &measured);
         }),
         Step::new("thread creation, higher priority", |session| {
             let row = row("create-higher", "Creation at a higher level, until it runs", Subject::Posix);
-            create(session, row.published(published::rtos("Thread Creation (H)")), 1);
+            create(session, row.clone().published(published::rtos("Thread Creation (H)")), 1);
+            let measured = wake_waiting(session, Waiter::Higher);
+            session.add(waiting(row), &measured);
         }),
         Step::new("thread switch", switch),
     ]
 }
 
+/// The row of a thread that is there already and is woken, beside one that is created.
+fn waiting(row: Row) -> Row {
+    Row { id: format!("{}-waiting", row.id), subject: "POSIX, one that waits".into(), ..row }
+}
+
 /// Creates threads of a priority `above` that of the creator, which is one more or one less.
-fn create(session: &mut Session<'_>, row: crate::model::Row, above: i32) {
+fn create(session: &mut Session<'_>, row: Row, above: i32) {
     let recorder = Arc::new(Recorder::new(session.samples()));
     let (cpu, stop) = (session.plan.cpu, session.stop);
     let attributes = Attributes::new(cpu, rt::PRIORITY + above, session.no_fifo.is_none());

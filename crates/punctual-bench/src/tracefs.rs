@@ -16,25 +16,12 @@ use crate::tagged;
 
 const PREFIX: &str = "punctual-hourglass-";
 
-/// The events that say what the kernel does with a CPU: those that a kernel does not have are left out.
-const EVENTS: [&str; 9] = [
-    "sched/sched_switch",
-    "irq/irq_handler_entry",
-    "irq/irq_handler_exit",
-    "irq/softirq_entry",
-    "irq/softirq_exit",
-    "ipi/ipi_entry",
-    "ipi/ipi_exit",
-    "irq_vectors",
-    "nmi/nmi_handler",
-];
-
 /// For the one CPU that is traced; 250 ticks of a second take about 60 KiB in ten seconds.
 const BUFFER_KIB: &str = "8192";
 
 /// An instance for one CPU, switched off at first.
 #[derive(Debug)]
-pub(super) struct Instance {
+pub(crate) struct Instance {
     directory: PathBuf,
     cpu: usize,
     time: TraceTime,
@@ -44,15 +31,16 @@ pub(super) struct Instance {
 
 /// What the instance has recorded.
 #[derive(Debug)]
-pub(super) struct Trace {
-    pub(super) text: String,
+pub(crate) struct Trace {
+    pub(crate) text: String,
     /// Events that there was no room for.
-    pub(super) lost: u64,
-    pub(super) time: TraceTime,
+    pub(crate) lost: u64,
+    pub(crate) time: TraceTime,
 }
 
 impl Instance {
-    pub(super) fn create(cpu: usize, clock: &Clock) -> Result<Self, String> {
+    /// For these events; those that a kernel does not have are left out.
+    pub(crate) fn create(cpu: usize, clock: &Clock, events: &[&str]) -> Result<Self, String> {
         let (base, mount) = tracer()?;
         let instances = base.join("instances");
         for left_behind in tagged::left_behind(&instances, PREFIX) {
@@ -63,18 +51,18 @@ impl Instance {
         fs::create_dir(&directory).map_err(|error| format!("no instance of the tracer: {error}"))?;
         let time = TraceTime::for_clock(clock);
         let instance = Self { directory, cpu, time, _mount: mount };
-        instance.set_up().map_err(|error| format!("the tracer refused its settings: {error}"))?;
+        instance.set_up(events).map_err(|error| format!("the tracer refused its settings: {error}"))?;
         Ok(instance)
     }
 
-    fn set_up(&self) -> io::Result<()> {
+    fn set_up(&self, events: &[&str]) -> io::Result<()> {
         self.write("tracing_on", "0")?;
         self.write("trace_clock", self.time.name())?;
         self.write("tracing_cpumask", &cpu_mask(self.cpu))?;
         self.write("options/overwrite", "0")?;
         // A smaller buffer than wished for loses events, which is reported.
         let _ = self.write(&format!("per_cpu/cpu{}/buffer_size_kb", self.cpu), BUFFER_KIB);
-        for event in EVENTS {
+        for event in events {
             // A kernel without it shows less.
             let _ = self.write(&format!("events/{event}/enable"), "1");
         }
@@ -85,17 +73,17 @@ impl Instance {
         fs::write(self.directory.join(file), value)
     }
 
-    pub(super) fn switch_on(&self) {
+    pub(crate) fn switch_on(&self) {
         // Refused, there is nothing in it, and all gaps look like the host's: `read` tells.
         let _ = self.write("tracing_on", "1");
     }
 
-    pub(super) fn switch_off(&self) {
+    pub(crate) fn switch_off(&self) {
         let _ = self.write("tracing_on", "0");
     }
 
     /// What was recorded while it was switched on.
-    pub(super) fn read(&self) -> io::Result<Trace> {
+    pub(crate) fn read(&self) -> io::Result<Trace> {
         let of_cpu = self.directory.join(format!("per_cpu/cpu{}", self.cpu));
         let text = String::from_utf8_lossy(&fs::read(of_cpu.join("trace"))?).into_owned();
         if text.lines().all(|line| line.starts_with('#')) {
@@ -116,7 +104,7 @@ impl Drop for Instance {
 
 /// The tracer's clock, and how ticks of ours become its times.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum TraceTime {
+pub(crate) enum TraceTime {
     /// It is the same counter.
     Counter { ticks_per_us: f64 },
     /// It is `CLOCK_MONOTONIC`, which reads `ns` at `tick`.
@@ -140,7 +128,7 @@ impl TraceTime {
     }
 
     /// The tracer's time at a tick.
-    pub(super) fn of(&self, at: u64) -> u64 {
+    pub(crate) fn of(&self, at: u64) -> u64 {
         match self {
             Self::Counter { .. } => at,
             Self::Monotonic { tick, ns, clock } => ns + clock.ns(at.saturating_sub(*tick)) as u64,
@@ -148,7 +136,7 @@ impl TraceTime {
     }
 
     /// So many nanoseconds in the tracer's units.
-    pub(super) fn units(&self, ns: f64) -> u64 {
+    pub(crate) fn units(&self, ns: f64) -> u64 {
         match self {
             Self::Counter { ticks_per_us } => (ns * ticks_per_us / 1e3) as u64,
             Self::Monotonic { .. } => ns as u64,
@@ -156,7 +144,7 @@ impl TraceTime {
     }
 
     /// The tracer's units in nanoseconds.
-    pub(super) fn ns(&self, units: u64, clock: &Clock) -> f64 {
+    pub(crate) fn ns(&self, units: u64, clock: &Clock) -> f64 {
         match self {
             Self::Counter { .. } => clock.ns(units),
             Self::Monotonic { .. } => units as f64,

@@ -4,13 +4,13 @@ use crate::machine::read;
 
 /// A cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cache {
-    pub(super) level: u32,
-    pub(super) bytes: usize,
+pub(crate) struct Cache {
+    pub(crate) level: u32,
+    pub(crate) bytes: usize,
 }
 
 /// Those that data go through, the smallest first. None where the kernel does not say.
-pub(super) fn caches(cpu: usize) -> Vec<Cache> {
+pub(crate) fn caches(cpu: usize) -> Vec<Cache> {
     let file = |index: usize, name: &str| {
         read(format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{name}"))
     };

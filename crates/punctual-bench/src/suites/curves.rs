@@ -1,0 +1,124 @@
+//! Latency against load, period and utilisation: a job that is spawned for an instant and a thread that sleeps until one, in turns, at
+//! several values of each. The page draws them as curves.
+
+use super::latency::timers::{nanosleep, spawn_at};
+use super::latency::{Contender, affordable, alternate};
+use super::{Subject, X};
+use crate::load::Load;
+use crate::model::{Quantity, Row};
+use crate::options::{Plan, SuiteName};
+use crate::session::{Session, Step, Unit};
+
+/// The period where that is not what varies.
+const PERIOD_US: u64 = 1000;
+
+/// What varies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Curve {
+    /// The period, in µs; the machine is idle.
+    Period,
+    /// How many pairs of threads wake each other through pipes, for each CPU.
+    Load,
+    /// How much of each period the job is at work, in %.
+    Utilisation,
+}
+
+impl Curve {
+    const ALL: [Self; 3] = [Self::Load, Self::Period, Self::Utilisation];
+
+    fn values(self, quick: bool) -> &'static [u64] {
+        match (self, quick) {
+            (Self::Period, true) => &[250, 1000],
+            (Self::Period, false) => &[100, 250, 500, 1000, 2500, 10_000],
+            (Self::Load, true) => &[0, 2],
+            (Self::Load, false) => &[0, 1, 2, 4, 8, 16],
+            (Self::Utilisation, true) => &[10, 80],
+            (Self::Utilisation, false) => &[0, 10, 25, 50, 75, 90],
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Period => "period",
+            Self::Load => "load",
+            Self::Utilisation => "utilisation",
+        }
+    }
+
+    /// A value with its unit.
+    fn text(self, value: u64) -> String {
+        match self {
+            Self::Period => format!("{value} µs"),
+            Self::Load => format!("{value} pairs of threads for each CPU"),
+            Self::Utilisation => format!("{value} %"),
+        }
+    }
+
+    /// Where a value is on the horizontal axis.
+    fn x(self, value: u64) -> Quantity {
+        let (unit, value) = match self {
+            Self::Period => ("ns", value * 1000),
+            Self::Load => ("", value),
+            Self::Utilisation => ("%", value),
+        };
+        Quantity { name: X.into(), value: value as f64, unit: unit.into() }
+    }
+}
+
+pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for curve in Curve::ALL {
+        for &value in curve.values(plan.quick) {
+            let what = format!("latency against {}: {}", curve.name(), curve.text(value));
+            steps.push(Step::new(what, move |session| point(session, curve, value)));
+        }
+    }
+    steps
+}
+
+fn point(session: &mut Session<'_>, curve: Curve, value: u64) {
+    let period_ns = 1000 * if curve == Curve::Period { value } else { PERIOD_US };
+    let work_ns = if curve == Curve::Utilisation { period_ns * value / 100 } else { 0 };
+    let pairs = if curve == Curve::Load { value } else { 0 };
+    let load = Load::pairs(pairs as usize);
+    if let Err(error) = &load {
+        session.note(format!("The load did not start: {error}"));
+    }
+    let row = |subject| {
+        let row = Row::new(
+            SuiteName::Curves,
+            curve.name(),
+            format!("Latency of an instant against {}", curve.name()),
+            subject,
+        );
+        // The slug of the condition is the number alone.
+        let id = format!("{}/{value}", row.id);
+        Row { id, condition: Some(curve.text(value)), quantities: vec![curve.x(value)], ..row }
+    };
+    let (cpu, stop) = (session.plan.cpu, session.stop);
+    let samples = affordable(session.plan, period_ns).min(AT_MOST);
+    let contenders = vec![
+        Contender::new(row(Subject::Punctual), Unit::Nanos, spawn_at(period_ns, work_ns, cpu, stop)),
+        Contender::new(row(Subject::Posix), Unit::Nanos, nanosleep(period_ns, work_ns, cpu, stop)),
+    ];
+    alternate(session, samples, contenders);
+}
+
+/// Samples of a point, which there are many of.
+const AT_MOST: usize = 2048;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn has_work_end_before_the_next_instant() {
+        for quick in [true, false] {
+            assert!(Curve::Utilisation.values(quick).iter().all(|percent| *percent <= 90));
+            for curve in Curve::ALL {
+                assert!(curve.values(quick).is_sorted(), "points are joined from left to right");
+            }
+        }
+        assert_eq!(Curve::Period.x(250).value, 250_000.0);
+    }
+}

@@ -1,0 +1,83 @@
+//! Latency for as long as one likes, in constant memory: a job that is spawned for an instant and a thread that sleeps until one, in
+//! turns, beside the load. No sample is left out; what is kept of them is their histogram.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use punctual_report::format::format_nanos;
+
+use super::Subject;
+use super::latency::Window;
+use super::latency::timers::{nanosleep, spawn_at};
+use crate::load::Load;
+use crate::machine::read;
+use crate::model::{Quantity, Row};
+use crate::options::{Plan, SuiteName};
+use crate::recorder::Recorder;
+use crate::rt::Lack;
+use crate::session::{Session, Step};
+use crate::stats::Statistics;
+
+const PERIOD_NS: u64 = 1_000_000;
+/// Samples before it is the other's turn.
+const TURN: usize = 1000;
+/// A load ends by itself after a while; before that it is started anew.
+const LOAD_FOR: Duration = Duration::from_secs(300);
+
+pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
+    let length = format_nanos(plan.endurance.as_nanos() as f64);
+    vec![Step::new(format!("endurance, {length}"), endure)]
+}
+
+fn endure(session: &mut Session<'_>) {
+    let row = |subject| {
+        Row::new(SuiteName::Endurance, "instant", "An instant, every millisecond", subject).under("load")
+    };
+    let (cpu, stop, kind) = (session.plan.cpu, session.stop, session.plan.load);
+    let end = Instant::now() + session.plan.endurance;
+    let turn = session.samples().min(TURN);
+    let mut contenders: [(Row, Box<Window<'_>>, Statistics, Lack); 2] = [
+        (row(Subject::Punctual), Box::new(spawn_at(PERIOD_NS, 0, cpu, stop)), Statistics::new(), Lack::new()),
+        (row(Subject::Posix), Box::new(nanosleep(PERIOD_NS, 0, cpu, stop)), Statistics::new(), Lack::new()),
+    ];
+    let mut memory_kib = None;
+    'run: while Instant::now() < end && !stop.is_requested() {
+        let until = Instant::now() + LOAD_FOR;
+        let load = Load::start(kind);
+        if let Err(error) = &load {
+            session.note(format!("The load {} did not start: {error}", kind.as_str()));
+        }
+        while Instant::now() < until.min(end) && !stop.is_requested() {
+            for (_, window, statistics, lack) in &mut contenders {
+                let recorder = Arc::new(Recorder::new(turn));
+                match window(&recorder, turn) {
+                    Ok(lacks) if lack.is_empty() => lack.extend(lacks),
+                    Ok(_) => {}
+                    Err(why) => {
+                        session.note(format!("Ended early: {why}."));
+                        break 'run;
+                    }
+                }
+                recorder.values().for_each(|ns| statistics.record_ps(ns.saturating_mul(1000)));
+            }
+            // From the first turn on everything is there that will be.
+            memory_kib = memory_kib.or_else(resident_kib);
+        }
+    }
+    let grown = memory_kib.zip(resident_kib()).map(|(before, after)| Quantity {
+        name: "resident memory of the process, grown by".into(),
+        value: after as f64 - before as f64,
+        unit: "KiB".into(),
+    });
+    for (row, _, statistics, lack) in contenders {
+        let row = Row { quantities: grown.clone().into_iter().collect(), ..row };
+        session.add_figures(row, statistics.distribution(), &lack);
+    }
+}
+
+/// The memory of this process that is in RAM.
+fn resident_kib() -> Option<u64> {
+    let status = read("/proc/self/status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}

@@ -1,0 +1,130 @@
+//! What threads do by `punctual-sync`, POSIX and the predecessor's crate; each returns the ticks of so many operations.
+
+use std::hint::black_box;
+use std::sync::Barrier;
+
+use punctual::sync::TimedQueue;
+use punctual::sync::shared::Ring;
+
+use super::timed;
+use crate::contend::{self, Lock};
+use crate::peers::Semaphore;
+use crate::{clock, rt};
+
+pub(super) fn pcp_mutex(operations: u32) -> u64 {
+    lock(&contend::pcp(), operations)
+}
+
+pub(super) fn posix_mutex(operations: u32) -> u64 {
+    lock(&contend::posix(), operations)
+}
+
+pub(super) fn predecessors_mutex(operations: u32) -> u64 {
+    lock(&contend::predecessor(), operations)
+}
+
+fn lock(lock: &impl Lock, operations: u32) -> u64 {
+    let member = lock.join(contend::CEILING - 1);
+    let mut count = 0_u32;
+    timed(operations, |_| black_box(lock).with(&member, || count = black_box(count + 1)))
+}
+
+/// An item in and out again on one thread.
+pub(super) fn ring(operations: u32) -> u64 {
+    let ring = Ring::<u64, 8>::new();
+    let (mut writer, mut reader) = ring.split().expect("nobody else has its ends");
+    timed(operations, |item| {
+        writer.push(black_box(u64::from(item))).expect("there is room");
+        black_box(reader.pop());
+    })
+}
+
+pub(super) fn timed_queue(operations: u32) -> u64 {
+    let queue = TimedQueue::<u64, 8>::new();
+    let mut receiver = queue.receiver().expect("nobody else receives");
+    timed(operations, |item| {
+        queue.send(black_box(u64::from(item))).expect("there is room");
+        black_box(receiver.recv().value);
+    })
+}
+
+/// From one CPU to the other and back; one way of the two.
+pub(super) fn ring_ping_pong(cpus: [usize; 2], operations: u32) -> u64 {
+    let (there, back) = (Ring::<u64, 8>::new(), Ring::<u64, 8>::new());
+    let (mut out, mut far) = there.split().expect("nobody else has its ends");
+    let (mut answer, mut home) = back.split().expect("nobody else has its ends");
+    ping_pong(
+        cpus,
+        operations,
+        move |item| {
+            out.push(item).expect("one item at a time");
+            until(|| home.pop());
+        },
+        move || {
+            let item = until(|| far.pop());
+            answer.push(item).expect("one item at a time");
+        },
+    )
+}
+
+/// Polls until there is something.
+pub(super) fn until<T>(mut poll: impl FnMut() -> Option<T>) -> T {
+    loop {
+        match poll() {
+            Some(value) => return value,
+            None => std::hint::spin_loop(),
+        }
+    }
+}
+
+/// Two ordinary threads, which spin: half of so many round trips' time.
+pub(super) fn ping_pong(
+    cpus: [usize; 2],
+    operations: u32,
+    mut here: impl FnMut(u64) + Send,
+    mut away: impl FnMut() + Send,
+) -> u64 {
+    let ready = Barrier::new(2);
+    std::thread::scope(|scope| {
+        let away = scope.spawn(|| {
+            // Refused, it is between whatever CPUs they are on.
+            let _ = rt::pin(cpus[1]);
+            ready.wait();
+            (0..operations).for_each(|_| away());
+        });
+        let here = scope.spawn(|| {
+            let _ = rt::pin(cpus[0]);
+            ready.wait();
+            let from = clock::now();
+            (0..operations).for_each(|operation| here(u64::from(operation)));
+            (clock::now() - from) / 2
+        });
+        rt::join(away);
+        rt::join(here)
+    })
+}
+
+/// From a thread to a higher one on the same CPU and back, by semaphores: one way of the two.
+pub(super) fn hand_over(operations: u32) -> u64 {
+    let (there, back) = (Semaphore::new(0), Semaphore::new(0));
+    let ready = Barrier::new(2);
+    std::thread::scope(|scope| {
+        // Starts on this CPU and above this thread's priority.
+        let answers = scope.spawn(|| {
+            // Refused, the row says that there is no SCHED_FIFO.
+            let _ = rt::set_fifo(rt::PRIORITY + 1);
+            ready.wait();
+            for _ in 0..operations {
+                there.acquire();
+                back.signal();
+            }
+        });
+        ready.wait();
+        let ticks = timed(operations, |_| {
+            there.signal();
+            back.acquire();
+        });
+        rt::join(answers);
+        ticks / 2
+    })
+}

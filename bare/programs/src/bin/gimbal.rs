@@ -4,6 +4,7 @@
 //! levels, periods and locks. What is not here is what takes memory or descriptors: recordings, topics and setpoints from files.
 //!
 //! emulator: -smp 4
+//! thorough: raspi3b, raspi4b
 #![no_std]
 #![no_main]
 #![allow(

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A process may die at any instruction of [`Kept::keep`]: the next one gets the value that was kept completely last, never a half of
-//! one. That is [`Latest`](punctual_sync::shared::Latest), whose writer has died.
+//! one. That is [`Latest`], whose writer has died.
 //!
 //! State that a crash has damaged is handed over as well. What cannot be right is the app's to tell: keep what it takes to check it,
 //! and keep it only when it has been checked.

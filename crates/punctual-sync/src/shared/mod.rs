@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | [`Ring`] | every item, in order, from one producer to one consumer | wait-free |
 //! | [`Latest`] | the newest value, from one writer to one reader | wait-free |
+//! | [`Inbox`] | messages from many senders, and a [`Doorbell`] for who takes them | lock-free |
 //! | [`Flag`] | "it has happened" | waits |
 //! | [`Barrier`] | "everybody has arrived" | waits |
 //! | [`TicketLock`] | a value that threads change in turn, first come, first served | waits, with a bound |
@@ -54,6 +55,7 @@
 mod barrier;
 mod error;
 mod flag;
+mod inbox;
 mod latest;
 mod owner;
 #[cfg(not(loom))]
@@ -68,6 +70,7 @@ mod ticket;
 pub use barrier::Barrier;
 pub use error::{AcquireError, BarrierError, SignalError, TicketLockError, TimedOut};
 pub use flag::Flag;
+pub use inbox::{Doorbell, Inbox};
 pub use latest::{Latest, LatestReader, LatestWriter, Reading};
 pub use owner::TakeOverError;
 #[cfg(not(loom))]

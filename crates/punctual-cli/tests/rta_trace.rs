@@ -334,3 +334,25 @@ fn bounds_scheduling_latency() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("--events usual,preemptirq"));
 }
+
+/// A bound by what a narrow recording has would lack what the other threads do.
+#[test]
+fn bounds_nothing_by_a_narrow_recording() {
+    let scratch = Scratch::new("narrow");
+    let trace = scratch.file("narrow.dat");
+    let recorded = ["sched:sched_switch", "sched:sched_waking", "switches of 7 8", "switches followed"];
+    write(&scratch, &trace, &sections(480_000), &[(7, "low"), (8, "high")], Some(&recorded));
+    let latency = punctual(&["trace", "latency"]).arg(&trace).output().unwrap();
+    let outputs = [(text(&latency.stderr), latency.status.code().unwrap()), {
+        let (_, err, status) = rta(&trace, &[]);
+        (err, status)
+    }];
+    for (err, status) in outputs {
+        assert_eq!(status, 2, "{err}");
+        assert!(err.contains("narrow.dat has the switches of traced threads only"), "{err}");
+        assert!(err.contains("record without --narrow"), "{err}");
+    }
+    // Its jobs are reported all the same.
+    let report = punctual(&["trace", "report"]).arg(&trace).output().unwrap();
+    assert_eq!(report.status.code(), Some(0), "{}", text(&report.stderr));
+}

@@ -292,6 +292,12 @@ impl Recorded {
         switches && Source::ALL.iter().all(|&source| self.has(source) || !other.has(source))
     }
 
+    /// Whether it has the context switches of all threads: a narrow recording has those of the traced ones.
+    #[must_use]
+    pub fn has_all_switches(&self) -> bool {
+        self.has(Source::Switches) && self.switches.is_none()
+    }
+
     /// Whose switches and wake-ups are recorded, if not everybody's.
     pub(crate) fn switches_of(&self) -> Option<&Chosen> {
         self.switches.as_ref()

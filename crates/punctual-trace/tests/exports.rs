@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
-use punctual_trace::event::{Kind, Task};
+use punctual_trace::event::{Event, Kind, Task};
 use punctual_trace::explain;
 use punctual_trace::export::{COLUMNS, Csv, Perfetto, captured_job, json};
 use punctual_trace::jobs::{Bounds, Config, Job};
@@ -209,7 +209,7 @@ fn decode(mut bytes: &[u8]) -> Fields {
 fn writes_perfetto_tracks_slices_and_flows() {
     let names = names();
     let mut perfetto = Perfetto::new(Vec::new()).unwrap();
-    scene().events.iter().for_each(|event| perfetto.event(event, &names).unwrap());
+    scene().events.iter().for_each(|event| perfetto.event(event, &names, |_| true).unwrap());
     let jobs = scene_jobs();
     jobs.iter().for_each(|job| perfetto.job(job, &names).unwrap());
     let bytes = perfetto.finish().unwrap();
@@ -268,4 +268,34 @@ fn writes_perfetto_tracks_slices_and_flows() {
     has("control/7", "I", 2_000, 2_020);
     let number = of(&jobs, 7)[0].number;
     has("control/7", &format!("job {number}"), 100, 2_134);
+}
+
+/// Perfetto would show a thread as running until the next event of its CPU, also where others may have taken over unseen.
+#[test]
+fn writes_perfetto_without_threads_that_need_not_be_seen() {
+    let mut s = Script::new();
+    s.switch(10_000, 0, Runnable, HIGH).switch(20_000, 0, Sleeping, LOW);
+    let mut switch = |time, by: Task, to| {
+        s.events.push(Event {
+            time,
+            cpu: 0,
+            by: by.id,
+            kind: Kind::Switch { from: by, reason: Sleeping, to },
+        });
+    };
+    switch(70_000, IRQ, HIGH);
+    switch(90_000, HIGH, IDLE);
+    let mut perfetto = Perfetto::new(Vec::new()).unwrap();
+    s.events.iter().for_each(|event| perfetto.event(event, &names(), |tid| tid == 7).unwrap());
+    let packets: Vec<Fields> = decode(&perfetto.finish().unwrap())[&1].iter().map(Field::message).collect();
+    let slices = packets.iter().filter_map(|packet| packet.get(&11)).map(|event| event[0].message());
+    let begun: Vec<_> = slices.filter_map(|event| event.get(&23).map(|name| name[0].text())).collect();
+    assert_eq!(begun, ["control/7", "somebody unseen", "control/7", "somebody unseen"]);
+    // The kernel's events: who left and who came.
+    let switches = packets.iter().filter_map(|packet| packet.get(&1)).flat_map(|bundle| {
+        bundle[0].message()[&2].iter().map(|event| event.message()[&4][0].message()).collect::<Vec<_>>()
+    });
+    let pids: Vec<_> = switches.map(|switch| (switch[&2][0].number(), switch[&6][0].number())).collect();
+    let unseen = u64::from(i32::MAX.cast_unsigned());
+    assert_eq!(pids, [(unseen, 7), (7, unseen), (unseen, 7), (7, unseen)]);
 }

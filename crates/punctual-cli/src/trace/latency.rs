@@ -48,6 +48,9 @@ pub(crate) fn run(arguments: &LatencyArgs) -> Result<u8, Failure> {
     let path = &arguments.trace;
     let trace = Trace::open(path)?;
     let recorded = trace.recorded()?;
+    if !recorded.has_all_switches() {
+        return Err(Failure::usage(text::needs_all_switches(path, &recorded)));
+    }
     let mut decomposer = Decomposer::new(Config {
         select: Select::real_time(),
         handlers: true,

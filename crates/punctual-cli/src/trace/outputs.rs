@@ -90,9 +90,10 @@ impl Outputs {
         self.failed.is_some() || self.is_unread()
     }
 
-    pub(crate) fn event(&mut self, event: &Event, names: &Names) {
+    pub(crate) fn event(&mut self, event: &Event, analyzer: &Analyzer) {
         let Self { perfetto, html, failed, unread, .. } = self;
-        *unread |= write(perfetto, failed, |perfetto| perfetto.event(event, names));
+        let must_see = |thread| analyzer.watch().must_see(thread);
+        *unread |= write(perfetto, failed, |perfetto| perfetto.event(event, analyzer.names(), must_see));
         if let Some((_, (_, collector))) = html {
             collector.event(event);
         }

@@ -127,7 +127,7 @@ fn analyse(
         let within = events.partition_point(|event| event.time <= to);
         for event in &events[..within] {
             if want_events && event.time >= from {
-                outputs.event(event, analyzer.names());
+                outputs.event(event, analyzer);
             }
             analyzer.feed(event, &mut |job, names| outputs.job(job, names), &mut |_, _| {});
         }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::io;
+use std::path::Path;
 
 use punctual_report::format::{format_clock, format_count, format_part};
 use punctual_report::table::{Cell, Column, Table};
@@ -11,7 +12,7 @@ use punctual_trace::export::table;
 use punctual_trace::jobs::{Actor, Counters, Job, Reservation};
 use punctual_trace::names::Names;
 use punctual_trace::priority;
-use punctual_trace::recorded::{self, Missing, Recorded};
+use punctual_trace::recorded::{self, Missing, Recorded, Source};
 use punctual_trace::stats::{CapturedJob, TaskId, TaskStats, Term};
 
 use super::analysis::Analyzer;
@@ -55,6 +56,18 @@ pub(crate) fn tasks(analyzer: &Analyzer, worst: usize) -> String {
         out += &task(stats, analyzer.names(), worst, width);
     }
     out
+}
+
+/// Why nothing can be bounded by a recording that has not the switches of all threads, and what to do.
+pub(crate) fn needs_all_switches(path: &Path, recorded: &Recorded) -> String {
+    let has = match recorded.has(Source::Switches) {
+        true => "has the switches of traced threads only, as --narrow records them",
+        false => "has no context switches",
+    };
+    format!(
+        "{} {has}: what other threads take is not in it, so it bounds nothing; record without --narrow, and with --events usual at least",
+        path.display()
+    )
 }
 
 /// What is not in a recording, and how much of what is was understood.

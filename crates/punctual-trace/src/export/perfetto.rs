@@ -65,6 +65,9 @@ const INSTANT: u64 = 3;
 /// All packets are of one writer.
 const SEQUENCE: u64 = 1;
 
+/// The number of all threads that are not sure to be seen, in scheduling events. No thread has it.
+const UNSEEN: Tid = Tid::MAX >> 1;
+
 const CPUS: u64 = 1;
 const TASKS: u64 = 2;
 const FIRST_CPU: u64 = 0x1_0000;
@@ -104,12 +107,13 @@ impl<W: Write> Perfetto<W> {
         Ok(this)
     }
 
-    /// Shows who occupies CPUs.
+    /// Shows who occupies CPUs. `must_see` says whether all switches of a thread are recorded, as
+    /// [`Watch::must_see`](crate::stats::Watch::must_see) does; who is not sure to be seen to leave is shown as somebody unseen.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn event(&mut self, event: &Event, names: &Names) -> io::Result<()> {
-        self.scheduling(event, names)?;
+    pub fn event(&mut self, event: &Event, names: &Names, must_see: impl Fn(Tid) -> bool) -> io::Result<()> {
+        self.scheduling(event, names, &must_see)?;
         let (entered, actor) = match event.kind {
             Kind::SyscallEnter { number } => return self.call_begins(event, &names.of_call(number), names),
             Kind::FutexEnter { .. } => return self.call_begins(event, "futex", names),
@@ -122,7 +126,10 @@ impl<W: Write> Perfetto<W> {
                 let by = [format!("thread: {}", names.of(Actor::Thread(event.by)))];
                 return self.slice(event.time, track, INSTANT, Some(&names.of_event(id)), &by, None);
             }
-            Kind::Switch { to, .. } => return self.switch(event, Actor::Thread(to.id), names),
+            Kind::Switch { to, .. } => {
+                let to = if must_see(to.id) { Actor::Thread(to.id) } else { Actor::Unseen };
+                return self.switch(event, to, names);
+            }
             Kind::IrqEntry { irq } => (true, Actor::Irq(irq)),
             Kind::IrqExit { irq } => (false, Actor::Irq(irq)),
             Kind::VectorEntry { vector } => (true, Actor::Vector(vector)),
@@ -152,8 +159,14 @@ impl<W: Write> Perfetto<W> {
     }
 
     /// Switches and wake-ups as the kernel's own events.
-    fn scheduling(&mut self, event: &Event, names: &Names) -> io::Result<()> {
-        let name = |tid| names.of_thread(tid).unwrap_or(if tid == 0 { "swapper" } else { "" });
+    fn scheduling(&mut self, event: &Event, names: &Names, must_see: impl Fn(Tid) -> bool) -> io::Result<()> {
+        let unseen = names.of(Actor::Unseen);
+        let name = |tid| match tid {
+            UNSEEN => unseen.as_str(),
+            _ => names.of_thread(tid).unwrap_or(if tid == 0 { "swapper" } else { "" }),
+        };
+        // Another one may have taken over from it.
+        let seen = |task: Task| if must_see(task.id) { task } else { Task { id: UNSEEN, ..task } };
         let priority = |task: Task| i64::from(task.priority) as u64;
         let woken = |task: Task, cpu: u16| {
             let message = Message::new().text(1, name(task.id)).number(2, task.id.into());
@@ -161,6 +174,7 @@ impl<W: Write> Perfetto<W> {
         };
         let (kind, content) = match event.kind {
             Kind::Switch { from, reason, to } => {
+                let (from, to) = (seen(from), seen(to));
                 let state = match reason {
                     SwitchOut::Runnable => 0,
                     SwitchOut::Sleeping => 1,

@@ -94,6 +94,12 @@ impl Watch {
         self.decomposer.reserve(tid, reservation);
     }
 
+    /// Whether all switches of a thread are recorded: see [`Decomposer::must_see`].
+    #[must_use]
+    pub fn must_see(&self, tid: Tid) -> bool {
+        self.decomposer.must_see(tid)
+    }
+
     /// Takes the next event. Calls `each` with every job that ends, and `alarm` with those that took too long, with all
     /// their events.
     pub fn feed(&mut self, event: &Event, each: &mut dyn FnMut(&Job), alarm: &mut dyn FnMut(&CapturedJob)) {

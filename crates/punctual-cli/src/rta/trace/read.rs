@@ -29,6 +29,9 @@ pub(super) fn read(path: &Path, keeps_jobs: bool) -> Result<Recording, String> {
         say!("warning: {}: {what}", path.display());
     }
     let recorded = trace.recorded().map_err(|error| error.to_string())?;
+    if !recorded.has_all_switches() {
+        return Err(text::needs_all_switches(path, &recorded));
+    }
     let mut events = trace.events().map_err(|error| error.to_string())?;
     let mut decomposer = Decomposer::new(Config {
         select: Select { marked: true, ..Select::real_time() },

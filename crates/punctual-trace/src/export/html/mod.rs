@@ -140,6 +140,8 @@ pub struct Report<'a> {
     pub chains: Vec<(&'a [String], &'a Chain)>,
     /// What everybody is called.
     pub names: &'a Names,
+    /// Who knows of which threads all switches are recorded.
+    watch: &'a Watch,
 }
 
 impl<'a> Report<'a> {
@@ -148,7 +150,7 @@ impl<'a> Report<'a> {
     pub fn new(about: &'a About, watch: &'a Watch, collector: &'a Collector, names: &'a Names) -> Self {
         let tasks = watch.tasks().iter().collect();
         let (counters, left_out, chains) = (watch.counters(), watch.left_out(), Vec::new());
-        Self { about, tasks, counters, left_out, collector, chains, names }
+        Self { about, tasks, counters, left_out, collector, chains, names, watch }
     }
 
     /// How many events there were that were understood.

@@ -49,10 +49,11 @@ pub(super) struct Scene {
     pub(super) left_out: usize,
 }
 
-/// Sets the scene.
-pub(super) fn scene(captured: &CapturedJob) -> Scene {
+/// Sets the scene. Threads that somebody need not have seen have no row: nobody knows when they ran.
+pub(super) fn scene(captured: &CapturedJob, must_see: impl Fn(Tid) -> bool) -> Scene {
     let job = &captured.job;
     let mut actors = involved(job);
+    actors.retain(|actor| !matches!(actor, Actor::Thread(tid) if !must_see(*tid)));
     let left_out = actors.len().saturating_sub(MAX_ROWS);
     actors.truncate(MAX_ROWS);
     let mut rows: Vec<Row> =

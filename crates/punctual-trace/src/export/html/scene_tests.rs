@@ -44,7 +44,7 @@ fn stretch(start: u64, end: u64, cpu: Option<u16>, cost: Option<Phase>) -> Stret
 
 #[test]
 fn shows_everyone_involved_with_their_cost() {
-    let scene = scene(&worst(&inversion()));
+    let scene = scene(&worst(&inversion()), |_| true);
     let [low, irq_thread, irq] = scene.rows.as_slice() else { panic!("{scene:#?}") };
     assert_eq!(
         [low.actor, irq_thread.actor, irq.actor],
@@ -68,15 +68,27 @@ fn shows_everyone_involved_with_their_cost() {
     assert_eq!(scene.left_out, 0);
 }
 
+/// Who need not be seen has no row, since nobody knows when it ran; that it woke the job is known.
+#[test]
+fn draws_no_thread_that_need_not_be_seen() {
+    let scene = scene(&worst(&inversion()), |tid| tid != 9);
+    assert_eq!(
+        scene.rows.iter().map(|row| row.actor).collect::<Vec<_>>(),
+        [Actor::Thread(24), Actor::Irq(30)]
+    );
+    assert_eq!(scene.wakes[0].row, None);
+    assert_eq!(scene.wakes[0].actor, Actor::Thread(9));
+}
+
 #[test]
 fn draws_nothing_before_first_kept_event() {
     let mut captured = worst(&inversion());
     captured.events.drain(..6);
     captured.truncated = true;
-    let cut = scene(&captured);
+    let cut = scene(&captured, |_| true);
     assert!(cut.rows.iter().flat_map(|row| &row.stretches).all(|stretch| stretch.start >= 520), "{cut:#?}");
     captured.events.clear();
-    assert!(scene(&captured).rows.iter().all(|row| row.stretches.is_empty()));
+    assert!(scene(&captured, |_| true).rows.iter().all(|row| row.stretches.is_empty()));
 }
 
 #[test]
@@ -90,7 +102,7 @@ fn gives_rows_to_those_with_greatest_cost() {
     }
     events.push(last);
     let captured = worst(&events);
-    let scene = scene(&captured);
+    let scene = scene(&captured, |_| true);
     assert_eq!(scene.rows.len(), MAX_ROWS);
     // Beside who displaced it there are the holder and the one that displaced that.
     let causes = captured.job.interference_causes.iter().filter(|cause| cause.actor != Actor::Others).count();
@@ -105,7 +117,7 @@ fn shows_handler_that_was_running_before_the_job_woke() {
     let exit = Event { time: 104, cpu: 0, by: 9, kind: Kind::VectorExit { vector: 236 } };
     events.insert(1, entry);
     events.insert(3, exit);
-    let scene = scene(&worst(&events));
+    let scene = scene(&worst(&events), |_| true);
     let timer = scene.rows.iter().find(|row| row.actor == Actor::Vector(236)).unwrap();
     assert_eq!(timer.stretches, [stretch(100, 104, Some(0), Some(Phase::Jitter))]);
     let low = &scene.rows[0].stretches[0];

@@ -8,6 +8,7 @@ use punctual_report::svg::{Anchor, Mark, Svg, fitted, width};
 use super::labels::{Labels, Placement};
 use super::marks::{Beside, beside};
 use super::scene::{Row, Scene, scene};
+use crate::event::Tid;
 use crate::explain;
 use crate::jobs::{Bounds, Job, Phase, WaitTarget};
 use crate::names::Names;
@@ -45,9 +46,9 @@ struct Size {
 const WIDE: Size = Size { class: "timeline wide", width: 1080.0, left: 176.0 };
 const NARROW: Size = Size { class: "timeline narrow", width: 420.0, left: 96.0 };
 
-/// Draws a job.
-pub(super) fn draw(captured: &CapturedJob, names: &Names) -> String {
-    let scene = scene(captured);
+/// Draws a job. `must_see`: whether all switches of a thread are recorded.
+pub(super) fn draw(captured: &CapturedJob, names: &Names, must_see: impl Fn(Tid) -> bool) -> String {
+    let scene = scene(captured, must_see);
     let beside = beside(captured, names);
     sized(&WIDE, &captured.job, &scene, &beside, names)
         + &sized(&NARROW, &captured.job, &scene, &beside, names)
@@ -319,7 +320,7 @@ mod tests {
         names.thread(9, "<logger>");
         let mut events = inversion();
         events.iter_mut().for_each(|event| event.time *= 1_000);
-        let drawn = draw(&worst(&events), &names);
+        let drawn = draw(&worst(&events), &names, |_| true);
         let (wide, narrow) = drawn.split_once("</svg>").unwrap();
         assert!(narrow.contains("timeline narrow"));
         wide.to_owned()
@@ -351,7 +352,7 @@ mod tests {
         captured.events.clear();
         captured.job.segments.clear();
         captured.job.released = None;
-        let drawing = draw(&captured, &Names::new());
+        let drawing = draw(&captured, &Names::new(), |_| true);
         assert!(drawing.contains("class=\"unlisted\"") && !drawing.contains("class=\"release\""));
     }
 }

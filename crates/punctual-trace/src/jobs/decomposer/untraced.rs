@@ -54,8 +54,9 @@ impl Decomposer {
         self.threads.get(by).map_or_else(|| chosen.has(by), |parent| parent.traced)
     }
 
-    /// Whether all switches of this thread are recorded.
-    pub(super) fn must_see(&self, tid: Tid) -> bool {
+    /// Whether all switches of this thread are recorded, as far as is known by now.
+    #[must_use]
+    pub fn must_see(&self, tid: Tid) -> bool {
         let Some(chosen) = self.config.recorded.switches_of() else { return true };
         tid != 0 && self.threads.get(tid).map_or_else(|| chosen.has(tid), |thread| !thread.partly)
     }

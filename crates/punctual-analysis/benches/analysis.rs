@@ -53,6 +53,12 @@ fn schedulable(count: usize, total: f64) -> System {
     }
 }
 
+/// All bounds of ours, whose terms are kept as long as those of one set are looked at.
+fn ours(system: &System) -> u64 {
+    let analysis = black_box(analyse(system));
+    analysis.tasks.iter().map(|bound| bound.as_ref().unwrap().response).sum()
+}
+
 /// All bounds of the other crate, for the blocking that ours has found.
 fn theirs(system: &System, blocking: &[u64]) -> u64 {
     let rbf = |at: usize| {
@@ -78,7 +84,7 @@ fn benches(c: &mut Criterion) {
     };
     let blocked: Vec<Vec<u64>> = systems.iter().map(blocking).collect();
     let mut group = c.benchmark_group("32 sets of 20 tasks");
-    group.bench_function("with all terms", |b| b.iter(|| systems.iter().map(analyse).collect::<Vec<_>>()));
+    group.bench_function("with all terms", |b| b.iter(|| systems.iter().map(ours).sum::<u64>()));
     group.bench_function("response-time-analysis", |b| {
         b.iter(|| {
             systems.iter().zip(&blocked).map(|(system, blocking)| theirs(system, blocking)).sum::<u64>()

@@ -97,20 +97,6 @@ impl Slim {
         Some(Self { window, jitter, cost })
     }
 
-    /// Of the first of these sources, one list after the other, as far as all are so.
-    pub(crate) fn of_first(sources: &[Source], more: &[Source]) -> Vec<Self> {
-        let mut slim = Vec::with_capacity(sources.len() + more.len());
-        let mut costs: Nanos = 0;
-        for source in sources.iter().chain(more).map_while(Self::of) {
-            costs = costs.saturating_add(source.cost);
-            if costs > SLIM {
-                break;
-            }
-            slim.push(source);
-        }
-        slim
-    }
-
     /// [`Stream::before`] of its releases, within a time from 1 to [`SLIM`].
     #[inline]
     fn jobs(&self, length: Nanos) -> u64 {
@@ -118,15 +104,69 @@ impl Slim {
         // Dividing takes longer than all the rest, and within the first window there is nothing to divide.
         if last < self.window.get() { 1 } else { last / self.window + 1 }
     }
+}
 
-    /// [`Stream::before`] of its releases.
-    #[inline]
-    pub(crate) fn before(&self, length: Nanos) -> Option<u64> {
-        match length {
-            0 => Some(0),
-            1..=SLIM => Some(self.jobs(length)),
-            _ => None,
+/// What a slim source's term of a bound is made of, beside the number of jobs.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    who: Who,
+    execution: Nanos,
+    preempting: Nanos,
+}
+
+/// Slim sources, highest first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SlimSources {
+    sums: Vec<Slim>,
+    parts: Vec<Part>,
+}
+
+impl SlimSources {
+    /// The first of these sources, one list after the other, as far as all are slim.
+    pub(crate) fn of_first(sources: &[Source], more: &[Source]) -> Self {
+        let most = sources.len() + more.len();
+        let mut slim = Self { sums: Vec::with_capacity(most), parts: Vec::with_capacity(most) };
+        let mut costs: Nanos = 0;
+        for source in sources.iter().chain(more) {
+            let Some(sum) = Slim::of(source) else { break };
+            costs = costs.saturating_add(sum.cost);
+            if costs > SLIM {
+                break;
+            }
+            slim.sums.push(sum);
+            let Source { who, execution, preempting, .. } = *source;
+            slim.parts.push(Part { who, execution, preempting });
         }
+        slim
+    }
+
+    /// The first `count` of them, if there are as many.
+    pub(crate) fn first(&self, count: usize) -> Option<Slims<'_>> {
+        Some(Slims { sums: self.sums.get(..count)?, parts: self.parts.get(..count)? })
+    }
+}
+
+/// Some of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slims<'a> {
+    sums: &'a [Slim],
+    parts: &'a [Part],
+}
+
+impl<'a> Slims<'a> {
+    pub(crate) fn len(self) -> usize {
+        self.sums.len()
+    }
+
+    /// What they contribute to a bound whose window is `length`, from 1 on, and to which they all come: it is the sum of these terms and of
+    /// others, so none of them overflows.
+    pub(crate) fn terms(self, length: Nanos) -> impl Iterator<Item = Interference> + use<'a> {
+        debug_assert!((1..=SLIM).contains(&length), "a window of {length}");
+        self.sums.iter().zip(self.parts).map(move |(sum, part)| {
+            let jobs = sum.jobs(length);
+            let work = Work { jobs, execution: jobs * part.execution, overhead: jobs * part.preempting };
+            Interference { who: part.who, work }
+        })
     }
 }
 
@@ -192,12 +232,12 @@ pub(crate) fn demand(base: Nanos, sources: Sources<'_>, length: Nanos) -> Option
 
 /// The same of slim sources, after the start of the window.
 #[inline]
-fn demand_of_slim(base: Nanos, sources: &[Slim], length: Nanos) -> Option<Nanos> {
+fn demand_of_slim(base: Nanos, sources: Slims<'_>, length: Nanos) -> Option<Nanos> {
     if length > SLIM {
         return None;
     }
     let jobs = |source: &Slim| u128::from(source.jobs(length)) * u128::from(source.cost);
-    let demand = sources.iter().map(jobs).fold(u128::from(base), |sum, time| sum + time);
+    let demand = sources.sums.iter().map(jobs).fold(u128::from(base), |sum, time| sum + time);
     u64::try_from(demand).ok()
 }
 
@@ -219,7 +259,7 @@ pub(crate) fn finish(
 pub(crate) fn finish_slim(
     supply: Supply,
     base: Nanos,
-    sources: &[Slim],
+    sources: Slims<'_>,
     from: Nanos,
     most: Nanos,
     steps: &mut Steps,
@@ -292,32 +332,34 @@ mod tests {
     #[test]
     fn slim_sources_are_what_they_are_made_of() {
         let sources = [source(10, 0, 2), source(7, 23, 0), source(1_000_000_007, 5, 3_000_000_000)];
-        let slim = Slim::of_first(&sources[..1], &sources[1..]);
-        assert_eq!(slim.len(), 3);
-        for length in (0..200).chain([1 << 31, 10_u64.pow(15), SLIM]) {
-            for (source, slim) in sources.iter().zip(&slim) {
-                assert_eq!(slim.before(length), source.all.before(length), "{source:?} {length}");
-            }
-            if length > 0 {
-                let all = demand(5, [&sources, &[], &[]], length);
-                assert_eq!(demand_of_slim(5, &slim, length), all, "{length}");
+        let slim = SlimSources::of_first(&sources[..1], &sources[1..]);
+        assert!(slim.first(4).is_none());
+        let slim = slim.first(3).unwrap();
+        for length in (1..200).chain([1 << 31, 10_u64.pow(15), SLIM]) {
+            let all = demand(5, [&sources, &[], &[]], length);
+            assert_eq!(demand_of_slim(5, slim, length), all, "{length}");
+            // It has terms only if it has an end.
+            if all.is_some() {
+                let term = |it: &Source| it.term(it.who, it.all.before(length).unwrap(), it.preempting);
+                let terms: Vec<_> = sources.iter().map(term).collect();
+                assert_eq!(slim.terms(length).collect::<Vec<_>>(), terms, "{length}");
             }
         }
-        assert_eq!(demand_of_slim(5, &slim, SLIM + 1), None);
+        assert_eq!(demand_of_slim(5, slim, SLIM + 1), None);
     }
 
     /// What does not fit, and whatever comes after it, is looked at one by one.
     #[test]
     fn only_what_cannot_overflow_is_slim() {
         let plain = || source(10, 0, 2);
-        let of = |other: Source| Slim::of_first(&[plain(), other], &[plain()]).len();
+        let of = |other: Source| SlimSources::of_first(&[plain(), other], &[plain()]).sums.len();
         assert_eq!(of(plain()), 3);
         assert_eq!(of(source(10, SLIM + 1, 2)), 1);
         assert_eq!((of(source(10, 0, SLIM - 4)), of(source(10, 0, SLIM - 3))), (2, 1));
         assert_eq!(of(Source { offset: Some(3), ..plain() }), 1);
         assert_eq!(of(Source { all: Stream::bursts(2, 0, 10), ..plain() }), 1);
         // As many jobs as there can be, each as long as it can be.
-        let most = Slim::of_first(&[source(1, SLIM, SLIM - 1)], &[]);
-        assert_eq!((most.len(), demand_of_slim(Nanos::MAX, &most, SLIM)), (1, None));
+        let most = SlimSources::of_first(&[source(1, SLIM, SLIM - 1)], &[]);
+        assert_eq!(demand_of_slim(Nanos::MAX, most.first(1).unwrap(), SLIM), None);
     }
 }

@@ -22,7 +22,7 @@
 //! Fixed-Priority Scheduling with Arbitrary Deadlines", IEEE Transactions on Computers 58(2), 2009*, a little coarser here.
 
 use crate::bound::{Blocking, Bound, Exactness, Interference, NoBound, Who, Work};
-use crate::demand::{self, Share, Slim, Source, Sources, Steps};
+use crate::demand::{self, Share, Slims, Source, Sources, Steps};
 use crate::supply::Supply;
 use crate::time::Nanos;
 
@@ -41,7 +41,7 @@ pub(crate) struct Contest<'a> {
     pub(crate) level: &'a [Source],
     pub(crate) above: Sources<'a>,
     /// The same in few words, if that is all there is to it.
-    pub(crate) slim: Option<&'a [Slim]>,
+    pub(crate) slim: Option<Slims<'a>>,
     /// What `above` takes.
     pub(crate) share: Share,
     /// That the first job of the window ends no sooner is known.
@@ -341,16 +341,7 @@ impl Contest<'_> {
         let mut interference: Vec<Interference> = Vec::with_capacity(sources);
         match self.slim.filter(|_| counted > 0) {
             // Each has releases, and is the only one of its kind.
-            Some(slim) => {
-                let mut slim = slim.iter();
-                for list in self.above {
-                    let terms = list.iter().zip(slim.by_ref());
-                    interference.extend(terms.map(|(source, slim)| {
-                        let jobs = slim.before(counted).unwrap_or(0);
-                        source.term(source.who, jobs, source.preempting)
-                    }));
-                }
-            }
+            Some(slim) => interference.extend(slim.terms(counted)),
             None => {
                 for source in self.above.into_iter().flatten() {
                     let jobs = source.all.before(counted).unwrap_or(0);
@@ -385,7 +376,11 @@ impl Contest<'_> {
             without_offsets: None,
             since_root: None,
         };
-        bound.not_supplied = finish - bound.sum_of_terms();
+        // A whole CPU gives all the time there is.
+        if self.supply != Supply::Full {
+            bound.not_supplied = finish - bound.sum_of_terms();
+        }
+        debug_assert_eq!(bound.sum_of_terms(), finish);
         bound
     }
 }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use crate::arrival::Stream;
 use crate::blocking::{self, Held, Spinning};
 use crate::bound::{Blocking, Bound, Exactness, NoBound, Outcome, Who};
-use crate::demand::{self, Share, Slim, Source};
+use crate::demand::{self, Share, SlimSources, Source};
 use crate::preemptive::{Before, Contest};
 use crate::release::{Release, Releases, in_window, releases};
 use crate::supply::Supply;
@@ -54,7 +54,7 @@ pub(crate) struct Rivalry {
     /// What `above_all` takes, and the first of `tasks`.
     shares: (Share, Vec<Share>),
     /// The first of `above_all` and then of `tasks`, as far as all of them can be.
-    slim: Vec<Slim>,
+    slim: SlimSources,
     /// The sections that keep somebody waiting, the longest first.
     held: Vec<Held>,
 }
@@ -72,7 +72,7 @@ impl Rivalry {
 
     fn update_sums(&mut self) {
         self.shares = (Share::of_all(&self.above_all), Share::of_first(&self.tasks));
-        self.slim = Slim::of_first(&self.above_all, &self.tasks);
+        self.slim = SlimSources::of_first(&self.above_all, &self.tasks);
     }
 }
 
@@ -89,7 +89,7 @@ impl Rivals {
             levels: Vec::with_capacity(system.tasks.len()),
             places: Vec::new(),
             shares: Default::default(),
-            slim: Vec::new(),
+            slim: SlimSources::default(),
             held: Vec::new(),
         };
         let mut partitions: Vec<Rivalry> = above.into_iter().map(sources).collect();
@@ -377,7 +377,7 @@ impl<'a> Round<'a> {
         }
         let (share, slim) = match special.is_some() || met.is_some() || waits {
             true => (above.iter().map(|it| Share::of_all(it)).fold(Share::default(), Share::plus), None),
-            false => (shares.0.plus(shares.1[from]), slim.get(..above_all.len() + from)),
+            false => (shares.0.plus(shares.1[from]), slim.first(above_all.len() + from)),
         };
         // Only a task that is alone at its level knows what comes before it is spawned.
         let over = met.filter(|_| level.len() == 1).map_or(&[][..], |met| &met.over);

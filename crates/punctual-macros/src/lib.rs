@@ -45,6 +45,10 @@ fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let front = front(args.clone(), item.clone(), &mut errors);
     match (errors.finish(), front) {
+        (Ok(()), Some((app, _))) if app.beyond.is_some() => {
+            let app = generate::with_receiver(app);
+            generate::module(&app, &Analysis::new(&app))
+        }
         (Ok(()), Some((app, analysis))) => generate::module(&app, &analysis),
         (Ok(()), None) => TokenStream::new(),
         (Err(error), _) => {
@@ -58,7 +62,10 @@ fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
 /// The expansion without the code: the model and its analysis, unless the input is no application at all. They are valid
 /// if no errors were recorded.
 fn front(args: TokenStream, item: TokenStream, errors: &mut Errors) -> Option<(App, Analysis)> {
-    let app = parse::app(args, item, errors)?;
+    let (app, beyond) = parse::app(args, item, errors)?;
+    if let Some(beyond) = beyond {
+        check::run_beyond(&beyond, &Analysis::new(&beyond), errors);
+    }
     let analysis = Analysis::new(&app);
     check::run(&app, &analysis, errors);
     Some((app, analysis))

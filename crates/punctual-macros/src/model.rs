@@ -7,8 +7,8 @@
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{
-    Attribute, Expr, ForeignItemFn, Ident, Item, ItemFn, ItemStruct, LitBool, LitStr, Pat, Path, ReturnType,
-    Signature, Token, Type, Visibility,
+    Attribute, Expr, ForeignItemFn, Ident, Item, ItemFn, ItemStatic, ItemStruct, LitBool, LitStr, Pat, Path,
+    ReturnType, Signature, Token, Type, Visibility,
 };
 
 /// The level of `idle`, below that of every task.
@@ -28,6 +28,23 @@ pub(crate) struct App {
     /// All other items, untouched and in order. They are emitted before the handlers, which keeps a `macro_rules!` among them
     /// in scope of the functions that use it.
     pub(crate) items: Vec<Item>,
+    /// What it knows of its other half, if it is one of two.
+    pub(crate) beyond: Option<Beyond>,
+}
+
+/// What one half of an app knows of the other one.
+pub(crate) struct Beyond {
+    /// Whether this half is the one without Linux.
+    pub(crate) is_offline: bool,
+    /// What the halves are called: the first partition of each.
+    pub(crate) own: Ident,
+    pub(crate) other: Ident,
+    /// The tasks of the other half.
+    pub(crate) tasks: Vec<Task>,
+    /// The names of its resources, shared and local.
+    pub(crate) resources: Vec<Ident>,
+    /// What both share.
+    pub(crate) statics: Vec<ItemStatic>,
 }
 
 /// The arguments of `#[punctual::app(..)]`.
@@ -66,6 +83,8 @@ pub(crate) struct PartitionArgs {
     pub(crate) stack: Option<Size>,
     /// One thread that never sleeps.
     pub(crate) poll: bool,
+    /// On a CPU that Linux gave up.
+    pub(crate) offline: bool,
 }
 
 /// The module around the application, less its contents.
@@ -147,6 +166,8 @@ pub(crate) struct Task {
     pub(crate) waits_key: Option<Ident>,
     /// The `local_task` key, if it is a local task: started by tasks of its level only, on their thread.
     pub(crate) local_task: Option<Ident>,
+    /// The `crosses` key, if the other half of the app may spawn it.
+    pub(crate) crosses: Option<Ident>,
 }
 
 /// The releases of a task.

@@ -12,7 +12,7 @@ use core::arch::asm;
 use core::fmt;
 
 pub use gic::ring;
-pub use shared::memory;
+pub use shared::{is_to_end, memory};
 
 use shared::shared;
 

@@ -94,3 +94,9 @@ pub(super) fn end(state: u32, code: i32) {
 pub fn memory() -> *mut [u8] {
     ptr::slice_from_raw_parts_mut((layout::block() + USER) as *mut u8, USER_END - USER)
 }
+
+/// Whether Linux wants the program to end. An app is asked by an interrupt; this is for who has masked these.
+#[must_use]
+pub fn is_to_end() -> bool {
+    shared().stop.load(Ordering::Acquire) != 0
+}

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::suggest;
+use super::{halves, suggest};
 use crate::errors::Errors;
 use crate::model::{App, Handler, Role};
 
@@ -31,6 +31,10 @@ fn declared_twice(app: &App, errors: &mut Errors) {
 fn undeclared(app: &App, handler: &Handler, errors: &mut Errors) {
     for used in handler.local_fields().filter(|used| app.local_field(&used.ident).is_none()) {
         let name = &used.ident;
+        if let Some(beyond) = halves::beyond(app, name) {
+            errors.at(name, beyond);
+            continue;
+        }
         let place = format!("`{}`", app.local.item.ident);
         let hint = suggest::hint(name, &place, app.local.fields.iter().map(|field| &field.ident));
         errors.at(

@@ -8,6 +8,7 @@ mod args;
 mod bare;
 mod binding;
 mod features;
+mod halves;
 mod init;
 mod local;
 mod local_task;
@@ -29,11 +30,20 @@ pub(crate) use names::is_model;
 
 /// Applies every rule.
 pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) {
-    let bare = !cfg!(any(feature = "std", test));
     features::check(app, cfg!(any(feature = "async", test)), errors);
+    rules(app, analysis, !cfg!(any(feature = "std", test)), errors);
+}
+
+/// Applies every rule to the half of an app that is not compiled here, whose features are not known.
+pub(crate) fn run_beyond(app: &App, analysis: &Analysis, errors: &mut Errors) {
+    rules(app, analysis, app.beyond.as_ref().is_some_and(|beyond| beyond.is_offline), errors);
+}
+
+fn rules(app: &App, analysis: &Analysis, bare: bool, errors: &mut Errors) {
     if bare {
         bare::check(app, errors);
     }
+    halves::check(app, errors);
     names::check(app, errors);
     signature::check(app, errors);
     args::check(app, errors);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::suggest;
+use super::{halves, suggest};
 use crate::errors::Errors;
 use crate::model::{App, Handler};
 
@@ -26,6 +26,10 @@ fn declared_twice(app: &App, errors: &mut Errors) {
 fn undeclared(app: &App, handler: &Handler, errors: &mut Errors) {
     for used in handler.shared.iter().filter(|used| app.resource(&used.ident).is_none()) {
         let name = &used.ident;
+        if let Some(beyond) = halves::beyond(app, name) {
+            errors.at(name, beyond);
+            continue;
+        }
         let place = format!("`{}`", app.shared.item.ident);
         let names = app.shared.resources.iter().map(|resource| &resource.ident);
         let hint = suggest::hint(name, &place, names);

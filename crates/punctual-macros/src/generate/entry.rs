@@ -7,7 +7,7 @@ use syn::Attribute;
 use crate::analyse::Analysis;
 use crate::model::{App, Handler, SharedUse};
 
-use super::{contexts, names, option, overview, quiet, resources, tasks};
+use super::{contexts, halves, names, option, overview, quiet, resources, tasks};
 
 /// `run`, and the type that tells the runtime about `init`, `idle` and `shutdown`.
 pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
@@ -29,6 +29,7 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
     let (has_shutdown, shutdown) = shutdown(app, analysis);
     let in_common = in_common(app);
     let overview = overview::text(app, analysis);
+    let meets = halves::meets(app, &config);
     quote! {
         /// What `init` returned and no static holds.
         #quiet struct #kept {
@@ -76,6 +77,7 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
             #config: ::punctual::Config,
             #(#params: #types),*
         ) -> ::core::result::Result<::punctual::Report, ::punctual::StartError> {
+            #meets
             ::punctual::export::run(
                 &#runtime,
                 #config,

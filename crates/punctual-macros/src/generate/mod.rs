@@ -6,6 +6,7 @@
 mod contexts;
 mod entry;
 mod futures;
+mod halves;
 mod handlers;
 #[cfg(test)]
 mod hygiene;
@@ -31,6 +32,7 @@ use syn::spanned::Spanned;
 use crate::analyse::Analysis;
 use crate::model::{App, Duration, Handler, HandlerItem, Size};
 
+pub(crate) use halves::with_receiver;
 pub(crate) use stubs::stubs;
 
 /// The module without the framework's attributes, with the generated code, and `main`.
@@ -81,6 +83,7 @@ fn generated(app: &App, analysis: &Analysis) -> TokenStream {
         reactor::all(app, analysis),
         model::all(app, analysis),
         runtime::all(app, analysis),
+        halves::all(app),
         entry::run(app, analysis),
     ]
     .into_iter()

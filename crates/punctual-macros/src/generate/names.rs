@@ -12,6 +12,9 @@ use syn::ext::IdentExt;
 
 use crate::model::{Arg, Handler};
 
+/// The task that takes what the other half of the app sends.
+pub(super) const RECEIVER: &str = "__punctual_receive";
+
 /// `__punctual_<what>_<name>`, pointing at `name` in errors.
 ///
 /// `what` loses its underscores, for the `spawn` of `after_x` is not the `spawn_after` of `x`.
@@ -77,7 +80,10 @@ pub(super) fn own(name: &Ident) -> Ident {
 
 /// A name without the `r#` of a raw identifier.
 pub(super) fn plain(name: &Ident) -> String {
-    name.unraw().to_string()
+    match name == RECEIVER {
+        true => "receiver".to_owned(),
+        false => name.unraw().to_string(),
+    }
 }
 
 /// A place in the user's code for something that is not: the user's lints are not applied to it.

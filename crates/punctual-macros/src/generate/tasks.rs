@@ -8,7 +8,7 @@ use syn::{ReturnType, Type};
 use crate::analyse::Analysis;
 use crate::model::{App, Duration, Handler, Interval, OnEarly, OnIdle, Overrun, Task, TaskKind};
 
-use super::{contexts, duration, futures, levels, local, names, option, quiet};
+use super::{contexts, duration, futures, halves, levels, local, names, option, quiet};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let tasks = app.tasks.iter().enumerate();
@@ -220,6 +220,9 @@ fn bound(app: &App, task: &Task) -> TokenStream {
     let TaskKind::Bound { source, .. } = &task.kind else { return TokenStream::new() };
     if !cfg!(feature = "std") {
         return interrupt(task, source);
+    }
+    if task.handler.ident == names::RECEIVER {
+        return halves::door(task);
     }
     let Some(field) = app.local_field(source) else { return TokenStream::new() };
     let (cfgs, quiet, body, name) =

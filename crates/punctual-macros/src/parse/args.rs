@@ -19,7 +19,10 @@ const REPORT: &str = "\"auto\", \"always\", \"never\" or \"<path of a file, with
 const KEYS: &[Key] = &[
     CPU,
     Key::new("executor", "\"partition\" or \"global\""),
-    Key::new("partitions", "[<name>, <name>(cpu = <integer or constant expression>, stack = <size>, poll)]"),
+    Key::new(
+        "partitions",
+        "[<name>, <name>(cpu = <integer or constant expression>, stack = <size>, poll, offline)]",
+    ),
     Key::new("priority_base", "<integer from 1 to 98>"),
     STACK,
     Key::new("wake_latency", "<duration>"),

@@ -26,7 +26,7 @@ impl Mark {
         }
     }
 
-    fn of(attr: &Attribute) -> Option<Self> {
+    pub(super) fn of(attr: &Attribute) -> Option<Self> {
         let marks = [Mark::Shared, Mark::Local]
             .into_iter()
             .chain([Role::Init, Role::Idle, Role::Shutdown, Role::Task].map(Mark::Handler));

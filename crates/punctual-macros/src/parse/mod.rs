@@ -8,6 +8,7 @@ mod attributes;
 mod bodies;
 mod constants;
 mod duration;
+mod halves;
 mod handler;
 mod items;
 mod keys;
@@ -32,12 +33,18 @@ pub(crate) use bodies::without_bodies;
 pub(crate) use handler::foreign_fn;
 pub(crate) use items::without_broken_items;
 pub(crate) use rtic::take_attribute;
+pub(crate) use task::receiver;
 
 /// The model of the application, unless the input is too broken for the checks to mean anything.
-pub(crate) fn app(args: TokenStream, item: TokenStream, errors: &mut Errors) -> Option<App> {
-    let args = args::parse(args, errors);
+///
+/// Of one with two halves it is the one that is compiled, and the other one to be checked.
+pub(crate) fn app(tokens: TokenStream, item: TokenStream, errors: &mut Errors) -> Option<(App, Option<App>)> {
+    let args = args::parse(tokens.clone(), errors);
     match syn::parse2::<ItemMod>(item.clone()) {
-        Ok(module) => module::parse(args, module, errors),
+        Ok(module) if halves::offline(&args, errors).is_some() => {
+            module::parse_halves(args, &tokens, module, errors)
+        }
+        Ok(module) => module::parse(args, module, errors).map(|app| (app, None)),
         Err(error) => {
             // A broken module has an error of its own; anything else is the attribute in the wrong place.
             if item.clone().into_iter().any(|token| token.to_string() == "mod") {

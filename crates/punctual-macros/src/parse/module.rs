@@ -1,13 +1,16 @@
 //! The items of the module: the framework's, and those passed through.
 
+use proc_macro2::TokenStream;
 use syn::{Attribute, Item, ItemForeignMod, ItemMod};
 
 use super::attributes::{Mark, cfgs, item_attrs, take_mark};
 use super::constants::Constants;
 use super::handler::{self, Marked, foreign_fn};
-use super::{resources, rtic, task};
+use super::{args, halves, resources, rtic, task};
 use crate::errors::Errors;
-use crate::model::{App, AppArgs, HandlerItem, Idle, Init, Local, Module, Role, Shared, Shutdown, Task};
+use crate::model::{
+    App, AppArgs, Beyond, HandlerItem, Idle, Init, Local, Module, Role, Shared, Shutdown, Task,
+};
 
 /// The model of `module`, unless a mandatory part is missing.
 pub(super) fn parse(args: AppArgs, module: ItemMod, errors: &mut Errors) -> Option<App> {
@@ -32,7 +35,62 @@ pub(super) fn parse(args: AppArgs, module: ItemMod, errors: &mut Errors) -> Opti
         shutdown: parts.shutdown,
         tasks: parts.tasks,
         items: parts.items,
+        beyond: None,
     })
+}
+
+/// The half of the app that is compiled, and the other one.
+pub(super) fn parse_halves(
+    args: AppArgs,
+    tokens: &TokenStream,
+    module: ItemMod,
+    errors: &mut Errors,
+) -> Option<(App, Option<App>)> {
+    let Some((brace, items)) = &module.content else {
+        return parse(args, module, errors).map(|app| (app, None));
+    };
+    let separated = halves::separate(items.clone(), &args, errors);
+    let half = |offline: bool, items: Vec<Item>, errors: &mut Errors| {
+        let mut args = args::parse(tokens.clone(), &mut Errors::default());
+        args.partitions.retain(|partition| partition.offline == offline);
+        // The profile is that of the half on Linux.
+        args.profile &= !offline;
+        let name = args.partitions.first()?.ident.clone();
+        let module = ItemMod { content: Some((*brace, items)), ..module.clone() };
+        Some((name, parse(args, module, errors)))
+    };
+    let own_is_offline = !cfg!(any(feature = "std", test));
+    let (mut own, other) = match own_is_offline {
+        true => (separated.offline, separated.linux),
+        false => (separated.linux, separated.offline),
+    };
+    own.extend(separated.common);
+    let (own_name, own) = half(own_is_offline, own, errors)?;
+    // Once for the checks, and once for what this half knows of its tasks.
+    let known = half(!own_is_offline, other.clone(), &mut Errors::default());
+    let (other_name, other) = half(!own_is_offline, other, errors)?;
+    let (mut own, mut other) = (own?, other?);
+    let resources = |app: &App| {
+        let shared = app.shared.resources.iter().map(|resource| resource.ident.clone());
+        shared.chain(app.local.fields.iter().map(|field| field.ident.clone())).collect()
+    };
+    other.beyond = Some(Beyond {
+        is_offline: !own_is_offline,
+        own: other_name.clone(),
+        other: own_name.clone(),
+        tasks: Vec::new(),
+        resources: resources(&own),
+        statics: Vec::new(),
+    });
+    own.beyond = Some(Beyond {
+        is_offline: own_is_offline,
+        own: own_name,
+        other: other_name,
+        tasks: known.and_then(|(_, app)| app).map_or_else(Vec::new, |app| app.tasks),
+        resources: resources(&other),
+        statics: separated.statics,
+    });
+    Some((own, Some(other)))
 }
 
 /// What has been found in the module so far.

@@ -11,7 +11,7 @@ use super::{recover, size};
 use crate::errors::Errors;
 use crate::model::PartitionArgs;
 
-const KEYS: &[Key] = &[args::CPU, args::STACK, Key::flag("poll")];
+const KEYS: &[Key] = &[args::CPU, args::STACK, Key::flag("poll"), Key::flag("offline")];
 
 /// The entries, of which some may have the same name.
 pub(super) fn parse(keys: &Keys, errors: &mut Errors) -> Vec<PartitionArgs> {
@@ -20,7 +20,9 @@ pub(super) fn parse(keys: &Keys, errors: &mut Errors) -> Vec<PartitionArgs> {
     let parsed = entries.into_iter().map(|(ident, keys)| {
         let keys = Keys::parse(&format!("the partition `{ident}`"), keys, KEYS, errors);
         let poll = keys.boolean("poll", errors).as_ref().is_some_and(LitBool::value);
-        PartitionArgs { ident, cpu: args::cpu(&keys, errors), stack: size::stack(&keys, errors), poll }
+        let offline = keys.boolean("offline", errors).as_ref().is_some_and(LitBool::value);
+        let (cpu, stack) = (args::cpu(&keys, errors), size::stack(&keys, errors));
+        PartitionArgs { ident, cpu, stack, poll, offline }
     });
     parsed.collect()
 }
@@ -64,6 +66,9 @@ mod tests {
         let all = errors.finish().expect_err("there are three mistakes");
         let messages: Vec<String> = all.into_iter().map(|error| error.to_string()).collect();
         assert_eq!(messages.len(), 3, "{messages:#?}");
-        assert!(messages.iter().any(|m| m.contains("the keys are `cpu`, `stack`, `poll`")), "{messages:#?}");
+        assert!(
+            messages.iter().any(|m| m.contains("the keys are `cpu`, `stack`, `poll`, `offline`")),
+            "{messages:#?}"
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! The `#[task(..)]` attribute.
 
+use proc_macro2::{Literal, Span, TokenStream};
 use quote::ToTokens;
 use syn::{Expr, Ident};
 
@@ -8,7 +9,7 @@ use super::duration::{Purpose, duration};
 use super::handler::{self, Marked};
 use super::keys::{Key, Keys, ungrouped};
 use crate::errors::Errors;
-use crate::model::{Budget, Interval, OnBudget, OnEarly, OnIdle, Overrun, Role, Task, TaskKind};
+use crate::model::{Budget, HandlerItem, Interval, OnBudget, OnEarly, OnIdle, Overrun, Role, Task, TaskKind};
 
 const DURATION: &str = "<duration>";
 
@@ -36,6 +37,7 @@ const KEYS: &[Key] = &[
     Key::new("on_idle_source", "<every, once or stop>"),
     Key::new("waits", "<integer from 1 to 64>"),
     Key::flag("local_task"),
+    Key::flag("crosses"),
 ];
 
 pub(super) fn parse(marked: Marked, constants: &Constants, errors: &mut Errors) -> Task {
@@ -55,9 +57,25 @@ pub(super) fn parse(marked: Marked, constants: &Constants, errors: &mut Errors) 
         execution: duration(&keys, "execution", Purpose::Other, errors),
         waits: keys.int("waits", 1..=64, errors).unwrap_or(WAITS),
         waits_key: keys.key("waits").cloned(),
-        local_task: local_task(&keys, errors),
+        local_task: flag(&keys, "local_task", errors),
+        crosses: flag(&keys, "crosses", errors),
         handler: handler::handler(Role::Task, marked, &keys, errors),
     }
+}
+
+/// A task that is released by `BELL`, and whose body is `body`.
+pub(crate) fn receiver(name: &Ident, level: u8, core: &str, body: &TokenStream) -> Task {
+    let (attr, level) = (Ident::new("task", Span::call_site()), Literal::u8_unsuffixed(level));
+    let marked = Marked {
+        attr: syn::parse_quote!(#[#attr(priority = #level, core = #core, binds = BELL)]),
+        item: HandlerItem::Defined(syn::parse_quote! {
+            fn #name(_: #name::Context<'_>) {
+                #body
+            }
+        }),
+        block_cfgs: Vec::new(),
+    };
+    parse(marked, &Constants::default(), &mut Errors::default())
 }
 
 /// The level of a task decides what is generated, so it has to be known here.
@@ -87,9 +105,9 @@ fn priority(keys: &Keys, constants: &Constants, errors: &mut Errors) -> Option<u
     None
 }
 
-fn local_task(keys: &Keys, errors: &mut Errors) -> Option<Ident> {
-    let local = keys.boolean("local_task", errors)?.value;
-    keys.key("local_task").filter(|_| local).cloned()
+fn flag(keys: &Keys, name: &str, errors: &mut Errors) -> Option<Ident> {
+    let set = keys.boolean(name, errors)?.value;
+    keys.key(name).filter(|_| set).cloned()
 }
 
 fn kind(keys: &Keys, is_async: bool, errors: &mut Errors) -> TaskKind {

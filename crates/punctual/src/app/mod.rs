@@ -1,6 +1,7 @@
 //! The app: its static state, where and how it runs, and what is reported of a run.
 
 pub mod config;
+pub mod halves;
 pub mod model;
 pub mod report;
 

@@ -53,6 +53,13 @@ pub enum Outcome {
         /// The name of the task.
         task: String,
     },
+    /// The half of the app that runs without Linux has failed.
+    OtherHalf {
+        /// Its name.
+        other: String,
+        /// How.
+        how: String,
+    },
     /// The event source of a task with `on_idle_source = stop` was at its end, and still was after a job.
     IdleSource {
         /// The name of the task.
@@ -70,6 +77,7 @@ impl fmt::Display for Outcome {
             Self::Panicked { task, message } => write!(f, "`{task}` panicked: {message}"),
             Self::Overrun { task } => write!(f, "overrun of `{task}`"),
             Self::Guard { task } => write!(f, "the guard found `{task}` allocating or blocking"),
+            Self::OtherHalf { other, how } => write!(f, "its other half, `{other}`, has failed: {how}"),
             Self::IdleSource { task } => write!(f, "the event source of `{task}` is at its end"),
         }
     }
@@ -81,14 +89,19 @@ impl fmt::Display for Outcome {
 pub struct Summary {
     /// The largest value, exactly.
     pub max: u64,
-    /// The 99.9th percentile, within 1 %.
+    /// The 99.9th percentile, within 1 %; [`UNKNOWN`](Self::UNKNOWN) of a task that runs without Linux.
     pub p999: u64,
-    /// The median, within 1 %.
+    /// The median, within 1 %; likewise.
     pub p50: u64,
     /// The mean, exactly.
     pub mean: f64,
     /// The histogram: upper end of each bucket that is not empty, and its count.
     pub buckets: Vec<(u64, u64)>,
+}
+
+impl Summary {
+    /// Stands for a quantile that nobody knows.
+    pub const UNKNOWN: u64 = u64::MAX;
 }
 
 /// Something that the [guard](crate::Config::guard) found the jobs of a task do, which takes unbounded time.
@@ -204,12 +217,15 @@ impl Report {
         self.tasks.iter().find(|task| task.name == name)
     }
 
-    /// The exit code of the process: 0; 101 after a panic; 1 after an overrun, an idle event source, or a finding of the
-    /// guard that stops the app.
+    /// The exit code of the process: 0; 101 after a panic; 1 after an overrun, an idle event source, a finding of the
+    /// guard that stops the app, or a failure of the app's other half.
     pub fn exit_code(&self) -> u8 {
         match self.outcome {
             Outcome::Panicked { .. } => 101,
-            Outcome::Overrun { .. } | Outcome::IdleSource { .. } | Outcome::Guard { .. } => 1,
+            Outcome::Overrun { .. }
+            | Outcome::IdleSource { .. }
+            | Outcome::Guard { .. }
+            | Outcome::OtherHalf { .. } => 1,
             _ => 0,
         }
     }
@@ -326,7 +342,8 @@ impl Report {
         } else if task.execution.max > deadline {
             write!(f, "; one of them executed for {}", nanos(task.execution.max))?;
         }
-        match self.virtual_time {
+        // Linux has no trace of what runs without it.
+        match self.virtual_time || task.jitter.p999 == Summary::UNKNOWN {
             true => writeln!(f),
             false => {
                 writeln!(f, "\n    `punctual trace record` and `report` tell what had the CPU meanwhile")
@@ -355,7 +372,10 @@ impl Report {
             }
             for quantity in [&task.jitter, &task.response] {
                 let values = [quantity.max, quantity.p999, quantity.p50];
-                row.extend(values.map(|ns| known(format_nanos(ns as f64))));
+                row.extend(values.map(|ns| match ns {
+                    Summary::UNKNOWN => UNKNOWN.to_owned(),
+                    ns => known(format_nanos(ns as f64)),
+                }));
             }
             row.push(known(format_nanos(task.execution.max as f64)));
             row.push(task.overruns.to_string());

@@ -9,7 +9,7 @@ use punctual_core::Port;
 use super::bound::{Reaction, Source};
 use super::partition::PartitionState;
 use super::runtime::Runtime;
-use super::{board, current, run, services};
+use super::{board, current, halves, run, services};
 
 /// How many interrupts there can be. Their numbers are below.
 pub(crate) const INTERRUPTS: usize = 192;
@@ -124,6 +124,7 @@ fn interrupt(number: u32) {
 #[cold]
 fn unknown(number: u32) {
     if number == board::STOP {
+        halves::end_was_asked_for();
         return services::shutdown();
     }
     board::disable(number);

@@ -8,6 +8,8 @@
 //! What a board has to provide is in [`board`]; `punctual-bare` does.
 
 pub mod config;
+#[path = "../app/halves/mod.rs"]
+pub mod halves;
 #[path = "../app/model/mod.rs"]
 pub mod model;
 pub mod report;

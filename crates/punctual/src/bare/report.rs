@@ -16,6 +16,8 @@ pub enum Outcome {
     /// `punctual::shutdown` was called.
     #[default]
     Shutdown,
+    /// The half of the app that is on Linux has failed.
+    OtherHalf,
     /// A periodic task with `on_overrun = stop` was released while its previous job was unfinished.
     Overrun {
         /// Which one.
@@ -27,6 +29,7 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shutdown => f.write_str("shut down"),
+            Self::OtherHalf => f.write_str("its other half has failed"),
             Self::Overrun { task } => write!(f, "overrun of `{task}`"),
         }
     }
@@ -113,7 +116,7 @@ impl Report {
     pub fn exit_code(&self) -> u8 {
         match self.outcome {
             Outcome::Shutdown => 0,
-            Outcome::Overrun { .. } => 1,
+            Outcome::Overrun { .. } | Outcome::OtherHalf => 1,
         }
     }
 }

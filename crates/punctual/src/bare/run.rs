@@ -12,7 +12,7 @@ use super::partition::PartitionState;
 use super::report::Report;
 use super::runtime::Runtime;
 use super::start_error::StartError;
-use super::{board, cores, current, interrupt};
+use super::{board, cores, current, halves, interrupt};
 
 /// The user's functions, as the generated code provides them. A value of it holds `init`'s arguments.
 pub trait App: Sized {
@@ -219,7 +219,9 @@ fn finish<A: App>(runtime: &'static Runtime) -> Report {
     let (app, outcome) = (runtime.name, runtime.stop_reason().outcome());
     // Last, for the hook may spawn.
     let dropped_jobs = waiting + runtime.dropped();
-    Report { app, outcome, elapsed, dropped_jobs, unbound_interrupts, runtime }
+    let report = Report { app, outcome, elapsed, dropped_jobs, unbound_interrupts, runtime };
+    halves::publish(&report);
+    report
 }
 
 /// Storage for ever, for what `init` and `idle` own; taken before the app starts.
@@ -258,7 +260,7 @@ fn end(report: &Report) -> ! {
         Some("never") => false,
         _ => report.exit_code() != 0 || wrong(),
     };
-    if wanted {
+    if wanted && !halves::is_reported_by_linux() {
         say(format_args!("{report}"));
     }
     board::exit(report.exit_code())

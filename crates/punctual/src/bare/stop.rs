@@ -9,6 +9,8 @@ use super::report::Outcome;
 #[derive(Debug)]
 pub(crate) enum StopReason {
     Shutdown,
+    /// The other half of the app has failed.
+    OtherHalf,
     /// The task that was released while its previous job was unfinished.
     Overrun(&'static str),
 }
@@ -35,6 +37,7 @@ impl FirstStopReason {
         // SAFETY: it is null, or was made in `record` of a reference for ever to something that nobody writes to.
         match unsafe { self.0.load(Ordering::Relaxed).cast_const().as_ref() } {
             Some(StopReason::Overrun(task)) => Outcome::Overrun { task },
+            Some(StopReason::OtherHalf) => Outcome::OtherHalf,
             Some(StopReason::Shutdown) | None => Outcome::Shutdown,
         }
     }

@@ -1,0 +1,34 @@
+#[punctual::app(partitions = [control(offline), ui])]
+mod app {
+
+    #[shared(core = "control")]
+    struct Shared {}
+
+    #[local(core = "control")]
+    struct Local {}
+
+    #[init(core = "control")]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
+    }
+
+    #[shared(core = "ui")]
+    struct Shared {}
+
+    #[local(core = "ui")]
+    struct Local {}
+
+    #[init(core = "ui")]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
+    }
+
+    #[task]
+    fn set(_: set::Context) {}
+
+    #[task(core = "control", crosses, period = punctual::Duration::from_millis(1))]
+    fn sample(_: sample::Context) {}
+
+    #[task(core = "ui")]
+    fn show(_: show::Context) {}
+}

@@ -19,6 +19,8 @@ Examples:
   sudo punctual isolate start --cpus 2-3          take CPUs 2 and 3, for services; `stop` gives them back
   sudo punctual isolate run --offline --cpu 3 -- my-app.bare
                                                   run a program there without Linux (docs/amp.md)
+  sudo punctual isolate run --offline --cpu 3 -- my-app.bare ./my-app
+                                                  run half of an app there, and the other half on Linux
   punctual isolate boot --cpus 3                  show boot parameters, and what they add to that")]
 pub(crate) struct Isolate {
     #[command(subcommand)]

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -229,6 +229,11 @@ impl Device {
         let come = unsafe { libc::poll(&mut wanted, 1, most) };
         let mut count = [0; 8];
         come > 0 && rustix::io::read(&self.door, &mut count).is_ok()
+    }
+
+    /// The descriptors of the device and of the bell.
+    pub(super) fn descriptors(&self) -> [RawFd; 2] {
+        [self.file.as_raw_fd(), self.door.as_raw_fd()]
     }
 
     /// What the program says of itself.

@@ -46,6 +46,9 @@ pub(super) struct Shared {
 
 const _: () = assert!(size_of::<Shared>() == 192);
 
+/// Where [`Shared::state`] is.
+pub(super) const STATE: usize = std::mem::offset_of!(Shared, state);
+
 /// What the module says of itself.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]

@@ -8,11 +8,13 @@
 
 mod check;
 mod device;
+mod half;
 mod image;
 mod layout;
 
 pub use self::check::{Refusal, check};
 pub use self::device::{Device, DeviceError, Options, State};
+pub use self::half::hand_over;
 pub use self::image::{Image, ImageError};
 pub use self::layout::VERSION;
 

@@ -1,5 +1,6 @@
 //! A program on a CPU that Linux gave up, beside Linux, on 64-bit ARM: what `punctual isolate run --offline` promises.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use xtask_support::process::{self, Outcome};
@@ -19,12 +20,20 @@ const LACKING: &str = "the module punctual_cpu, and a CPU that nobody else needs
 /// How often a CPU is taken and given back; on a busy host a time takes a quarter of a second.
 const CYCLES: usize = 250;
 
+/// The apps in two halves.
+const IN_HALVES: [&str; 2] = ["halves", "gimbal"];
+
 /// How many round trips there are in each of three turns.
 const ROUNDS: usize = 20_000;
 
 /// A program of Linux's for the guest.
 fn program(name: &str) -> PathBuf {
     cargo::target_dir().join("aarch64-unknown-linux-gnu/debug").join(name)
+}
+
+/// The half on Linux of an app.
+fn half(name: &str) -> PathBuf {
+    cargo::target_dir().join("bare/amp/aarch64-unknown-linux-gnu/release").join(name)
 }
 
 /// A program for a CPU without Linux.
@@ -49,12 +58,22 @@ pub(crate) fn build() -> Result {
     let mut bare = cargo::command();
     bare.args(["run", "--quiet", "--package", "xtask", "--", "bare", "amp"]);
     process::succeed(bare.env("CARGO_TARGET_DIR", cargo::target_dir()))?;
+    let mut linux = cross()?;
+    linux.current_dir(cargo::root().join("bare/amp-programs")).args(["build", "--locked", "--release"]);
+    for app in IN_HALVES {
+        // In the guest, the two halves need names of their own.
+        fs::copy(image(app), image(&format!("{app}.bare")))?;
+        linux.args(["--bin", app]);
+    }
+    // Programs without Linux cannot unwind, and those of Linux do.
+    linux.args(["--config", "profile.release.panic=\"unwind\""]);
+    cargo::build(linux.env("CARGO_TARGET_DIR", cargo::target_dir().join("bare/amp")))?;
     Ok(())
 }
 
 /// The cases of this file.
 pub(super) fn cases() -> Vec<Case> {
-    vec![command(), cycles(), exchange()]
+    vec![command(), halves(), gimbal(), cycles(), exchange()]
 }
 
 /// A case with the module, after which the kernel's log has no complaint and Linux has all its CPUs.
@@ -146,6 +165,101 @@ fn ran(outcome: &Outcome) -> Result {
     demand(outcome, said("modprobe punctual_cpu") == 1, "a missing module was not named")
 }
 
+/// An app in two halves: both end together, whichever ends first and however it does, and one report tells of both.
+fn halves() -> Case {
+    let punctual = program("punctual");
+    let bare = image("halves.bare");
+    let linux = half("halves");
+    let script = format!(
+        "cd /tmp
+        run=\"{punctual} isolate run --offline --heartbeat 30000 --grace 10000 --cpu 2 -- {bare}\"
+        for how in ends other-ends panic other-panics abort exit; do
+            $run {linux} $how >$how 2>&1; echo \"$how $?, safe $(grep -c 'control: safe' $how), ui $(grep -c 'ui: ends' $how)\"
+        done
+        grep 'the level is 0.[1-9]' ends; grep -E '^(control|show|fail|receiver) ' ends
+        grep 'its other half' other-panics
+        $run {linux} runs >out 2>&1 &
+        until grep -q 'ui: 2' out || ! kill -0 $!; do usleep 20000; done
+        kill -KILL $!; wait $! 2>/dev/null; usleep 3000000; grep -c 'ui: ends' out; {punctual} isolate status
+        {linux}; echo \"alone $?\"
+        $run /nowhere; echo \"no half $?\"",
+        punctual = in_guest(&punctual),
+        bare = in_guest(&bare),
+        linux = in_guest(&linux),
+    );
+    case("an app runs in two halves, which end together", &script, &[punctual, bare, linux], ended_together)
+}
+
+/// The gimbal: its controllers on the CPU without Linux, setpoints and the recording on Linux.
+///
+/// Time is that of the host, so how late its jobs start is said and not judged.
+fn gimbal() -> Case {
+    let (punctual, bare, linux) = (program("punctual"), image("gimbal.bare"), half("gimbal"));
+    let script = format!(
+        "cd /tmp; {} isolate run --offline --heartbeat 30000 --grace 10000 --cpu 2 -- {} {} 1 record.csv 2>&1
+        echo \"ended $?, $(grep -c , record.csv) lines\"",
+        in_guest(&punctual),
+        in_guest(&bare),
+        in_guest(&linux),
+    );
+    let judge = |outcome: &Outcome| {
+        let number = |before: &str, after: &str| {
+            let line = outcome.stdout.lines().find_map(|line| line.strip_prefix(before)?.split_once(after));
+            line.and_then(|(number, _)| number.parse::<u32>().ok()).unwrap_or(0)
+        };
+        let said = |text: &str| outcome.stdout.lines().any(|line| line.contains(text));
+        let recorded = number("ui: ", " periods recorded");
+        demand(
+            outcome,
+            recorded > 0 && number("ended 0, ", " lines") == recorded,
+            "the recording lacks periods",
+        )?;
+        demand(
+            outcome,
+            number("control: ", " exchanges, of which failed: 0; off: true") > 0,
+            "its bus failed",
+        )?;
+        demand(outcome, said("rad of 0.500, tilt at"), "the setpoints did not come across")?;
+        let row = |task: &str, half: &str| {
+            outcome.stdout.lines().any(|line| line.split_whitespace().take(2).eq([task, half]))
+        };
+        for task in ["current", "sample", "position"] {
+            demand(outcome, row(task, "control"), &format!("the report lacks `{task}`"))?;
+        }
+        demand(outcome, row("setpoint", "ui") && row("recording", "ui"), "the report lacks tasks of Linux")
+    };
+    case("the gimbal runs in two halves", &script, &[punctual, bare, linux], judge).saying(|outcome| {
+        let line =
+            |name: &str| outcome.stdout.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        Ok(format!("{}; {}", line("ui: pan"), line("sample ")))
+    })
+}
+
+/// What [`halves`] printed.
+fn ended_together(outcome: &Outcome) -> Result {
+    let said = |text: &str| outcome.stdout.lines().filter(|line| line.contains(text)).count();
+    for (how, what) in [
+        ("ends 0, safe 1, ui 1", "an end on Linux"),
+        ("other-ends 0, safe 1, ui 1", "an end beyond Linux"),
+        ("panic 101, safe 1, ui 1", "a panic on Linux"),
+        ("other-panics 101, safe 0, ui 1", "a panic beyond Linux"),
+        ("abort 1, safe 1, ui 0", "a half on Linux that aborts"),
+        ("exit 7, safe 1, ui 0", "a half on Linux that exits"),
+    ] {
+        demand(outcome, outcome.stdout.lines().any(|line| line == how), what)?;
+    }
+    demand(outcome, said("the level is 0.") > 0, "what Linux wants did not come across")?;
+    for (task, partition) in
+        [("control ", " control "), ("fail ", " control "), ("show ", " ui "), ("receiver ", " ui ")]
+    {
+        let row = |line: &str| line.starts_with(task) && line.contains(partition);
+        demand(outcome, outcome.stdout.lines().any(row), &format!("the report lacks `{task}`"))?;
+    }
+    demand(outcome, said("its other half, `control`, has failed") == 1, "a failure was not said")?;
+    demand(outcome, said("nothing is taken") == 1, "after a kill something is left")?;
+    demand(outcome, said("alone 1") == 1 && said("no half 2") == 1, "a half alone was not refused")
+}
+
 /// A CPU is taken and given back many times.
 fn cycles() -> Case {
     let (amp, periodic) = (program("examples/amp"), image("periodic"));
@@ -203,6 +317,33 @@ mod tests {
         ] {
             let said = format!("{}online 0-2\n", GOOD.replacen(text, other, 1));
             assert!(judge(&outcome(&said, "")).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn demands_that_both_halves_end_together() {
+        const GOOD: &str = "ends 0, safe 1, ui 1\nother-ends 0, safe 1, ui 1\npanic 101, safe 1, ui 1\nother-panics 101, safe 0, ui \
+            1\nabort 1, safe 1, ui 0\nexit 7, safe 1, ui 0\nui: 5: the level is 0.90\ncontrol  control  3  500\nfail  control  2  \
+            0\nreceiver  ui  1  3\nshow  ui  1  5\napp: its other half, `control`, has failed: it failed\n1\nnothing is taken\nalone \
+            1\nno half 2\nonline 0-2\n";
+        let judge = halves().judge;
+        judge(&outcome(GOOD, "")).unwrap();
+        for line in GOOD.lines().filter(|line| *line != "1") {
+            let without = GOOD.replacen(&format!("{line}\n"), "", 1);
+            assert!(judge(&outcome(&without, "")).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn demands_that_the_gimbal_is_controlled_from_beyond() {
+        const GOOD: &str = "ui: 900 periods recorded\nui: pan at 0.502 rad of 0.500, tilt at -0.210 rad of -0.200\ncontrol: 9000 \
+            exchanges, of which failed: 0; off: true\ncurrent  control  4\nsample  control  3\nposition  control  2\nsetpoint  ui  2\n\
+            recording  ui  1\nended 0, 900 lines\nonline 0-2\n";
+        let judge = gimbal().judge;
+        judge(&outcome(GOOD, "")).unwrap();
+        for line in GOOD.lines() {
+            let without = GOOD.replacen(&format!("{line}\n"), "", 1);
+            assert!(judge(&outcome(&without, "")).is_err(), "{line}");
         }
     }
 

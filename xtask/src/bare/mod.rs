@@ -73,7 +73,7 @@ enum Chore {
         /// Its name in programs/src/bin
         program: String,
     },
-    /// Build the programs for a CPU beside Linux, which `cargo xtask lab test --kernel rt-arm64` runs
+    /// Build the programs for a CPU beside Linux, and of apps in two halves the one there, which `cargo xtask lab test --kernel rt-arm64` runs
     Amp,
     /// Run the benchmark of the kernel in QEMU, and write what `punctual bench --json` would
     Bench {

@@ -68,14 +68,14 @@ fn ring_batches<T: Item>() -> f64 {
     let receive = move || {
         let mut batch = [T::of(0); BATCH];
         for _ in 0..ITEMS / BATCH as u64 {
-            until(|| (consumer.ready() >= BATCH).then(|| consumer.pop_slice(&mut batch)));
+            until(|| consumer.has_ready(BATCH).then(|| consumer.pop_slice(&mut batch)));
             black_box(&batch);
         }
     };
     let send = || {
         let batch: [T; BATCH] = std::array::from_fn(|i| T::of(i as u64));
         for _ in 0..ITEMS / BATCH as u64 {
-            until(|| (producer.room() >= BATCH).then(|| producer.push_slice(black_box(&batch))));
+            until(|| producer.has_room_for(BATCH).then(|| producer.push_slice(black_box(&batch))));
         }
     };
     together(receive, send) / ITEMS as f64

@@ -29,6 +29,26 @@ fn a_first_item() {
     });
 }
 
+/// An item that is due is taken out of the inbox at once, unless another has arrived by then.
+#[test]
+fn an_item_that_is_due() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 2>::new());
+        let sender = start(2, || {
+            queue.send_at(0, at(0)).unwrap();
+            queue.send(1).unwrap();
+        });
+        let mut receiver = queue.receiver().unwrap();
+        for expected in [(0, Some(at(0))), (1, None)] {
+            let item = receiver.recv();
+            assert_eq!((item.value, item.due), expected);
+            on_time(&item);
+        }
+        sender.join();
+        assert_eq!(receiver.len(), 0);
+    });
+}
+
 #[test]
 fn an_earlier_item() {
     check(3, |arena| {

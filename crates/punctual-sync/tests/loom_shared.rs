@@ -82,6 +82,44 @@ fn ring_in_batches() {
     });
 }
 
+/// Slices as long as there is room or as there are items, and whole ones that ask for less than all.
+#[test]
+fn ring_in_slices() {
+    check(3, || {
+        lend(Ring::<u32, 2>::new(), |ring| {
+            let producing = spawn(|| {
+                let mut producer = ring.producer().unwrap();
+                let items = [0, 1, 2, 3];
+                let mut sent = 0;
+                while sent < 3 {
+                    sent += producer.push_slice(&items[sent..3]);
+                    yield_now();
+                }
+                while !producer.has_room_for(1) {
+                    yield_now();
+                }
+                assert_eq!(producer.push_slice(&items[3..]), 1);
+            });
+            let mut consumer = ring.consumer().unwrap();
+            while !consumer.has_ready(1) {
+                yield_now();
+            }
+            let mut expected = 0;
+            while expected < 4 {
+                let mut items = [9; 2];
+                let count = consumer.pop_slice(&mut items);
+                for item in &items[..count] {
+                    assert_eq!(*item, expected);
+                    expected += 1;
+                }
+                yield_now();
+            }
+            producing.join().unwrap();
+            assert_eq!(consumer.ready(), 0);
+        });
+    });
+}
+
 #[test]
 fn ring_changes_hands() {
     check(3, || {
@@ -385,6 +423,29 @@ fn semaphore_time_out_loses_no_unit() {
                 Err(error) => panic!("there are two places: {error}"),
             };
             assert_eq!((semaphore.free(), semaphore.waiting()), (left, 0));
+        });
+    });
+}
+
+/// A new writer goes on with the slot that the last one left it, while a value of that one may be being read.
+#[test]
+fn latest_changes_hands() {
+    check(3, || {
+        lend(Latest::new([0_u32; 2]), |cell| {
+            let writing = spawn(|| {
+                for value in 1..4 {
+                    cell.writer().unwrap().write([value; 2]);
+                }
+            });
+            let mut reader = cell.reader().unwrap();
+            let mut last = 0;
+            for _ in 0..2 {
+                let [a, b] = reader.read().value;
+                assert!(a == b && a >= last, "a value is whole, and no older one");
+                last = a;
+            }
+            writing.join().unwrap();
+            assert_eq!(reader.read().value, [3; 2]);
         });
     });
 }

@@ -43,6 +43,29 @@ fn an_end_that_is_seized_is_taken() {
 }
 
 #[test]
+fn slices_of_every_length_go_around_the_end_of_the_array_from_every_place() {
+    for (at, length) in (0..8).flat_map(|at| (0..=8).map(move |length| (at, length))) {
+        let ring = Ring::<[u16; 3], 8>::new();
+        let (mut producer, mut consumer) = ring.split().unwrap();
+        for item in 0..at {
+            producer.push([item; 3]).unwrap();
+            assert_eq!(consumer.pop(), Some([item; 3]));
+        }
+        let items: Vec<[u16; 3]> = (100..100 + length).map(|item| [item, at, length]).collect();
+        assert_eq!(producer.push_slice(&items), items.len());
+        // One by one in the one half of the cases, and as a slice in the other.
+        let mut out = vec![[0; 3]; items.len()];
+        if (at + length) % 2 == 0 {
+            out.fill_with(|| consumer.pop().unwrap());
+        } else {
+            assert_eq!(consumer.pop_slice(&mut out), items.len());
+        }
+        assert_eq!(out, items, "{length} items from place {at} on");
+        assert!(ring.is_empty());
+    }
+}
+
+#[test]
 fn a_slice_is_as_long_as_it_is_though_there_is_more_room_than_an_end_knew() {
     let ring = Ring::<u8, 4>::new();
     let (mut producer, mut consumer) = ring.split().unwrap();

@@ -114,7 +114,7 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
             // SAFETY: `claimed` allows one receiver at a time, which is borrowed mutably here.
             let pending = unsafe { &mut *pending };
             // SAFETY: as above.
-            let sole = unsafe { queue.collect_or_take(pending) };
+            let sole = unsafe { queue.collect_or_take(pending, || now().as_ticks()) };
             sole.map_or_else(|| pending.next(|| now().as_ticks()), Next::Ready)
         });
         let node = match next {

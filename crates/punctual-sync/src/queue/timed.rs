@@ -188,20 +188,29 @@ impl<T, const N: usize> TimedQueue<T, N> {
         }
     }
 
-    /// As [`collect`](Self::collect); but if one immediate item is all that there is, gives its node instead of moving it.
+    /// As [`collect`](Self::collect); but if one item is all that there is, and it is ready, gives its node instead of moving it. `now` is
+    /// asked for only if it is scheduled.
     ///
     /// # Safety
     ///
     /// As there.
     #[inline]
-    pub(super) unsafe fn collect_or_take(&self, pending: &mut Pending<N>) -> Option<u32> {
+    pub(super) unsafe fn collect_or_take(
+        &self,
+        pending: &mut Pending<N>,
+        now: impl FnOnce() -> u64,
+    ) -> Option<u32> {
         // Acquire: pairs with the release of the push, for the link and the item.
         let word = self.inbox.load(Ordering::Acquire);
-        if word & (PARKED | TIMERS) == 0
+        if word & PARKED == 0
             && pending.is_empty()
-            && let Some(node) = word.checked_sub(1)
+            && let Some(node) = (word & INDEX).checked_sub(1)
             && self.nodes.get(node).next.load(Ordering::Relaxed) == 0
-            // Relaxed: nobody else takes it off, so its link is that of before. If another has arrived since, both are collected.
+            // SAFETY: what is in the inbox is filled, and the receiver's, which is the caller.
+            && let (scheduled, due) = unsafe { self.nodes.get(node).time() }
+            && (!scheduled || due <= now())
+            // Relaxed: nobody else takes it off, so its link is that of before. If another has arrived since, both are collected. Then
+            // nothing is scheduled any more.
             && self.inbox.compare_exchange(word, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
             return Some(node);

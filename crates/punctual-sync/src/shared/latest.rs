@@ -20,7 +20,7 @@
 //!
 //! Real-time safety: nothing here allocates, blocks or enters the kernel, except that in shared memory a process asks for
 //! its identity when it takes its first end, and that taking over asks each time. Writing is wait-free:
-//! one copy and one atomic instruction, or up to three if the reader comes in between. So is reading, of the
+//! one copy and one atomic instruction, or up to four if the reader was there at another time than before. So is reading, of the
 //! newest value there was when it began or of a newer one: one atomic instruction if there is a new value, three at most.
 //! A reader that a writer has overtaken sets a flag in the word, and gets the next value directly.
 //!
@@ -186,7 +186,7 @@ impl<T: Copy> Latest<T> {
 
     fn writer_now(&self) -> LatestWriter<'_, T> {
         // Relaxed: the claim ordered this after the previous writer's last exchange, which gave it this slot.
-        LatestWriter { cell: self, back: back(self.state.0.load(Ordering::Relaxed)) }
+        LatestWriter { cell: self, expected: self.state.0.load(Ordering::Relaxed) }
     }
 
     fn reader_now(&self) -> LatestReader<'_, T> {
@@ -216,7 +216,9 @@ impl<T> fmt::Debug for Latest<T> {
 /// The writing end of a [`Latest`].
 pub struct LatestWriter<'a, T> {
     cell: &'a Latest<T>,
-    back: u32,
+    /// The word as it presumably is: as this writer left it, or as the reader leaves it, if that had been there before the last write.
+    /// Only the writer's slot is certain.
+    expected: u32,
 }
 
 impl<T: Copy> LatestWriter<'_, T> {
@@ -233,15 +235,20 @@ impl<T: Copy> LatestWriter<'_, T> {
     #[inline]
     pub fn write_with(&mut self, f: impl FnOnce(&mut T)) {
         // SAFETY: by L1 and L2 the slot `back` is this writer's alone, and by L3 there is no other writer.
-        self.cell.slots[self.back as usize].0.with_mut(|slot| f(unsafe { &mut *slot }));
-        let mut state = self.cell.state.0.load(Ordering::Relaxed);
+        self.cell.slots[back(self.expected) as usize].0.with_mut(|slot| f(unsafe { &mut *slot }));
+        // Not loaded before: while the reader is at work too, that would fetch its cache line twice, to read and then to write.
+        let mut state = self.expected;
         loop {
             let next = published(state);
             // Release: the reader that gets the slot sees the value. Acquire: the reader has finished with the slot that
-            // comes back. It fails only if the reader came in between: once when it wants the slot, and once when it
-            // takes it, after which there is nothing for it to take.
+            // comes back. It fails if something else was expected, and only if the reader came in between: once when it wants
+            // the slot, and once when it takes it, after which there is nothing for it to take.
             match self.cell.state.0.compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) => return self.back = back(next),
+                Ok(_) => {
+                    // A reader that keeps up has taken this one, too, by the next time.
+                    let keeps_up = state & NEW == 0;
+                    return self.expected = if keeps_up { taken(next) } else { next };
+                }
                 Err(now) => state = now,
             }
         }

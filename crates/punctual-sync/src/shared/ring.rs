@@ -188,8 +188,10 @@ impl<T, const N: usize> Ring<T, N> {
     }
 
     fn producer_now(&self) -> RingProducer<'_, T, N> {
+        // Relaxed: the claim ordered this after the previous producer's last store.
+        let next = self.tail.0.load(Ordering::Relaxed);
         // Acquire: as in `RingProducer::has_room`.
-        RingProducer { ring: self, staged: 0, head: self.head.0.load(Ordering::Acquire) }
+        RingProducer { ring: self, next, head: self.head.0.load(Ordering::Acquire) }
     }
 
     fn consumer_now(&self) -> RingConsumer<'_, T, N> {
@@ -223,6 +225,44 @@ impl<T, const N: usize> Ring<T, N> {
         // Masked, so that no counter leads out of the array, not even one that another process corrupted.
         &self.items.0[(counter & Self::MASK) as usize]
     }
+
+    /// The places of `count` items, at most `N`, from a counter on: in one piece up to the end of the array, and in another from its
+    /// beginning. Calls `copy` with the number of the first place of each and the part of the items that is for it.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    fn pieces(&self, counter: u32, count: usize, mut copy: impl FnMut(usize, core::ops::Range<usize>)) {
+        let at = (counter & Self::MASK) as usize;
+        let first = N - at;
+        if count <= first {
+            // All of it, so that a length that the compiler knows remains one.
+            copy(at, 0..count);
+        } else {
+            copy(at, 0..first);
+            copy(0, first..count);
+        }
+    }
+
+    /// The same in pieces of one, since loom's cells do not lie one behind the other.
+    #[cfg(loom)]
+    fn pieces(&self, counter: u32, count: usize, mut copy: impl FnMut(usize, core::ops::Range<usize>)) {
+        for item in 0..count {
+            let number = (counter.wrapping_add(item as u32) & Self::MASK) as usize;
+            // Only that loom sees it; who copies has the place for itself, or shares it with nobody who writes.
+            self.items.0[number].with_mut(|_| ());
+            copy(number, item..item + 1);
+        }
+    }
+
+    /// Where the place of this number is, and those behind it are. Dereferencing it is up to unsafe code.
+    #[inline(always)]
+    fn place(&self, number: usize) -> *mut T {
+        // A pointer to the first, valid for all of them; both wrappers are transparent.
+        #[cfg(not(loom))]
+        let place = self.items.0.as_ptr().cast_mut().cast::<T>().wrapping_add(number);
+        #[cfg(loom)]
+        let place = self.items.0[number].with_mut(|place| place.cast::<T>());
+        place
+    }
 }
 
 impl<T, const N: usize> Default for Ring<T, N> {
@@ -251,8 +291,10 @@ impl<T, const N: usize> Drop for Ring<T, N> {
 /// The producing end of a [`Ring`]. Dropping it publishes what was staged.
 pub struct RingProducer<'a, T, const N: usize> {
     ring: &'a Ring<T, N>,
-    /// How many items are staged beyond the published `tail`.
-    staged: u32,
+    /// The counter of the next item: at or beyond the published `tail`. Kept here besides, as the consumer keeps its own: a producer that
+    /// loads `tail` for each item, from a line that the consumer polls, may be so slow that the consumer always waits for it, and then each item
+    /// costs that line's way there and back, which is five times as much in `benches/cells.rs`.
+    next: u32,
     /// The last seen `head`.
     head: u32,
 }
@@ -264,12 +306,8 @@ impl<T, const N: usize> RingProducer<'_, T, N> {
     /// Gives the item back if the ring is full.
     #[inline]
     pub fn push(&mut self, item: T) -> Result<(), T> {
-        let next = self.next();
-        if !self.has_room(next) {
-            return Err(item);
-        }
-        self.write(next, item);
-        self.show(next.wrapping_add(1));
+        self.stage(item)?;
+        self.publish();
         Ok(())
     }
 
@@ -279,19 +317,23 @@ impl<T, const N: usize> RingProducer<'_, T, N> {
     /// Gives the item back if the ring is full.
     #[inline]
     pub fn stage(&mut self, item: T) -> Result<(), T> {
-        let next = self.next();
-        if !self.has_room(next) {
+        if !self.has_room() {
             return Err(item);
         }
-        self.write(next, item);
-        self.staged += 1;
+        self.ring.item(self.next).with_mut(|place| {
+            // SAFETY: by R1 and R2 the place of a counter from `tail` to `head + N` is the producer's, of which
+            // there is one; `has_room` saw that `next` is in that range.
+            unsafe { (*place).write(item) };
+        });
+        self.next = self.next.wrapping_add(1);
         Ok(())
     }
 
     /// Publishes everything staged, in one store.
     #[inline]
     pub fn publish(&mut self) {
-        self.show(self.next());
+        // Release: the consumer that sees the counter sees the items.
+        self.ring.tail.0.store(self.next, Ordering::Release);
     }
 
     /// Appends as many of `items` as there is room for and publishes them in one store, and everything staged before
@@ -301,15 +343,33 @@ impl<T, const N: usize> RingProducer<'_, T, N> {
     where
         T: Copy,
     {
-        let mut next = self.next();
-        let room = self.cached_room(next);
-        let count = if room >= items.len() { items.len() } else { items.len().min(self.room()) };
-        for &item in &items[..count] {
-            self.write(next, item);
-            next = next.wrapping_add(1);
-        }
-        self.show(next);
+        // Apart, for a length that the compiler knows.
+        let count = if self.has_room_for(items.len()) {
+            self.copy_in(items);
+            items.len()
+        } else {
+            let count = self.cached_room();
+            self.copy_in(&items[..count]);
+            count
+        };
+        self.publish();
         count
+    }
+
+    /// Stages items, for which there is room.
+    #[inline(always)]
+    fn copy_in(&mut self, items: &[T])
+    where
+        T: Copy,
+    {
+        self.ring.pieces(self.next, items.len(), |number, items_from| {
+            let piece = &items[items_from];
+            // SAFETY: by R1 and R2 the places of counters from `tail` to `head + N` are the producer's, of which there is one; there
+            // is room for the items, and `pieces` gives the places of so many counters from `next` on, each once. `items` is
+            // somebody else's memory, since a producer has no reference into the ring's.
+            unsafe { self.ring.place(number).copy_from_nonoverlapping(piece.as_ptr(), piece.len()) };
+        });
+        self.next = self.next.wrapping_add(items.len() as u32);
     }
 
     /// How many items there is room for. It only grows until the next item is appended.
@@ -317,54 +377,30 @@ impl<T, const N: usize> RingProducer<'_, T, N> {
     pub fn room(&mut self) -> usize {
         // Acquire: as in `has_room`.
         self.head = self.ring.head.0.load(Ordering::Acquire);
-        self.cached_room(self.next())
+        self.cached_room()
     }
 
-    /// The counter of the next item.
-    ///
-    /// The published counter is not kept a second time here, as the consumer does: with a copy on this side too, items
-    /// crossed up to three times as slowly in `benches/cells.rs`. Presumably a store less for each item keeps the producer
-    /// ahead of the consumer, so that items cross by whole cache lines.
-    #[inline(always)]
-    fn next(&self) -> u32 {
-        // Relaxed: only this producer stores it; the claim ordered this after the previous producer's last store.
-        self.ring.tail.0.load(Ordering::Relaxed).wrapping_add(self.staged)
+    /// Whether there is room for so many items. Asks the consumer's side only if there was not when it did so last, which makes it cheaper
+    /// than [`room`](Self::room).
+    #[inline]
+    pub fn has_room_for(&mut self, items: usize) -> bool {
+        self.cached_room() >= items || self.room() >= items
     }
 
     #[inline(always)]
-    fn cached_room(&self, next: u32) -> usize {
+    fn cached_room(&self) -> usize {
         // Saturating, for a `head` that another process corrupted.
-        N.saturating_sub(next.wrapping_sub(self.head) as usize)
+        N.saturating_sub(self.next.wrapping_sub(self.head) as usize)
     }
 
     #[inline(always)]
-    fn has_room(&mut self, next: u32) -> bool {
-        if next.wrapping_sub(self.head) < N as u32 {
+    fn has_room(&mut self) -> bool {
+        if self.next.wrapping_sub(self.head) < N as u32 {
             return true;
         }
         // Acquire: the consumer has read the items of the places it gave back.
         self.head = self.ring.head.0.load(Ordering::Acquire);
-        next.wrapping_sub(self.head) < N as u32
-    }
-
-    /// Writes the item of counter `next`, for which there is room.
-    #[inline(always)]
-    fn write(&self, next: u32, item: T) {
-        self.ring.item(next).with_mut(|place| {
-            // SAFETY: by R1 and R2 the place of a counter from `tail` to `head + N` is the producer's, of which
-            // there is one; the caller saw that `next` is in that range.
-            unsafe { (*place).write(item) };
-        });
-    }
-
-    /// Publishes everything before the counter `next`.
-    #[inline(always)]
-    fn show(&mut self, next: u32) {
-        // Release: the consumer that sees the counter sees the items.
-        self.ring.tail.0.store(next, Ordering::Release);
-        if self.staged != 0 {
-            self.staged = 0;
-        }
+        self.next.wrapping_sub(self.head) < N as u32
     }
 }
 
@@ -377,7 +413,8 @@ impl<T, const N: usize> Drop for RingProducer<'_, T, N> {
 
 impl<T, const N: usize> fmt::Debug for RingProducer<'_, T, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RingProducer").field("ring", self.ring).field("staged", &self.staged).finish()
+        let staged = self.next.wrapping_sub(self.ring.tail.0.load(Ordering::Relaxed));
+        f.debug_struct("RingProducer").field("ring", self.ring).field("staged", &staged).finish()
     }
 }
 
@@ -425,15 +462,33 @@ impl<T, const N: usize> RingConsumer<'_, T, N> {
     where
         T: Copy,
     {
-        let count =
-            if self.cached_ready() >= items.len() { items.len() } else { items.len().min(self.ready()) };
-        for item in &mut items[..count] {
-            // SAFETY: as in `take`; there are at least `count` items.
-            *item = self.ring.item(self.head).with(|place| unsafe { (*place).assume_init_read() });
-            self.head = self.head.wrapping_add(1);
-        }
+        // Apart, for a length that the compiler knows.
+        let count = if self.has_ready(items.len()) {
+            self.copy_out(items);
+            items.len()
+        } else {
+            let count = self.cached_ready();
+            self.copy_out(&mut items[..count]);
+            count
+        };
         self.release();
         count
+    }
+
+    /// Takes as many items as `items` has, which are there.
+    #[inline(always)]
+    fn copy_out(&mut self, items: &mut [T])
+    where
+        T: Copy,
+    {
+        self.ring.pieces(self.head, items.len(), |number, items_from| {
+            let piece = &mut items[items_from];
+            // SAFETY: by R1 and R2 the places from `head` to `tail` hold items and are the consumer's, of which there is one; there
+            // are so many, and `pieces` gives the places of so many counters from `head` on, each once. `T: Copy`, so that an item
+            // may be read while its place still holds it. `items` is somebody else's memory.
+            unsafe { piece.as_mut_ptr().copy_from_nonoverlapping(self.ring.place(number), piece.len()) };
+        });
+        self.head = self.head.wrapping_add(items.len() as u32);
     }
 
     /// How many items there are to take. It only grows until the next one is taken.
@@ -442,6 +497,13 @@ impl<T, const N: usize> RingConsumer<'_, T, N> {
         // Acquire: as in `has_item`.
         self.tail = self.ring.tail.0.load(Ordering::Acquire);
         self.cached_ready()
+    }
+
+    /// Whether there are so many items to take. Asks the producer's side only if there were not when it did so last, which makes it cheaper
+    /// than [`ready`](Self::ready).
+    #[inline]
+    pub fn has_ready(&mut self, items: usize) -> bool {
+        self.cached_ready() >= items || self.ready() >= items
     }
 
     #[inline(always)]
@@ -501,7 +563,10 @@ mod tests {
         let ring = Ring::<u8, 4>::new();
         let (mut producer, mut consumer) = ring.split().unwrap();
         ring.tail.0.store(100, Ordering::Relaxed);
-        assert_eq!((ring.len(), consumer.ready(), producer.room()), (4, 4, 0));
+        // The producer knows its own counter.
+        assert_eq!((ring.len(), consumer.ready(), producer.room()), (4, 4, 4));
+        ring.head.0.store(100, Ordering::Relaxed);
+        assert_eq!((producer.room(), producer.has_room_for(1), producer.push(1)), (0, false, Err(1)));
     }
 
     #[test]

@@ -53,6 +53,20 @@ pub struct Args {
     #[arg(long, conflicts_with = "virtual_time")]
     pub ros2: bool,
 
+    /// Control the gimbal at an SPI device, /dev/spidevB.C, or at the socket of a gimbal-plant, instead of simulating one here
+    #[arg(long, value_name = "DEVICE", conflicts_with = "virtual_time")]
+    pub spi: Option<PathBuf>,
+
+    /// The SPI mode of --spi: polarity and phase of its clock
+    #[arg(long, value_name = "MODE", default_value = "0", requires = "spi")]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=3))]
+    pub spi_mode: u8,
+
+    /// The speed of --spi, in bit/s
+    #[arg(long, value_name = "HZ", default_value = "10000000", requires = "spi")]
+    #[arg(value_parser = clap::value_parser!(u32).range(100_000..))]
+    pub spi_hz: u32,
+
     /// Let the gains be changed by `punctual set gimbal`, beginning with those of a file in TOML if one is given
     #[arg(long, value_name = "FILE.toml", num_args = 0..=1, require_equals = true)]
     pub tune: Option<Option<PathBuf>>,

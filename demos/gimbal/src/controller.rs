@@ -17,18 +17,14 @@ use std::sync::mpsc::Sender;
 use punctual::{Config, Duration, Report, StartError};
 
 use crate::axes::Axes;
+use crate::bus::Bus;
 use crate::client::{Gimbal, LinkCounters};
 use crate::control::POSITION_PERIOD_NS;
-use crate::device::SimulatedGimbal;
 use crate::log::Recorder;
-use crate::plant::{GIMBAL, SUPPLY_V};
 use crate::setpoints::Timeline;
 use crate::topics::{Carried, LinkError, Links};
 
-/// What stands where the bus would be. Any [`embedded_hal::spi::SpiDevice`] can take its place.
-pub type Bus = SimulatedGimbal<fn() -> u64>;
-
-/// Exchanges in a row that may fail before the controller gives up: 10 ms without control.
+/// Exchanges in a row that may fail before the controller gives up: 10 ms without control, or longer if the bus waits for each.
 const MAX_FAILURES: u32 = 100;
 
 /// The most samples that are kept of a run.
@@ -67,12 +63,13 @@ pub enum Setpoints {
     Topic,
 }
 
-/// Runs the controller for `seconds`. Its topics go by `links`, if there are any.
+/// Runs the controller of `gimbal` for `seconds`. Its topics go by `links`, if there are any.
 ///
 /// # Errors
 /// If the app cannot start.
 pub fn run(
     config: Config,
+    gimbal: Gimbal<Bus>,
     seconds: f64,
     setpoints: Setpoints,
     links: Option<Links>,
@@ -82,7 +79,7 @@ pub fn run(
     let periods = (seconds * 1e9) as u64 / POSITION_PERIOD_NS + 2;
     let every = periods.div_ceil(MAX_SAMPLES);
     let recording = Recording { recorder: Recorder::with_capacity((periods / every + 1) as usize), every };
-    let report = app::run(config, setpoints, recording, links, sender)?;
+    let report = app::run(config, gimbal, setpoints, recording, links, sender)?;
     Ok(Outcome { report, record: records.try_recv().ok() })
 }
 
@@ -100,14 +97,6 @@ pub struct Recording {
     every: u64,
 }
 
-fn clock() -> u64 {
-    punctual::now().as_ticks()
-}
-
-fn simulated() -> Gimbal<Bus> {
-    Gimbal::new(SimulatedGimbal::new(GIMBAL, SUPPLY_V, clock))
-}
-
 #[punctual::app(main = false, profile)]
 mod app {
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -116,7 +105,7 @@ mod app {
     use punctual::{Duration, Instant};
     use punctual_bridge::TunableReader;
 
-    use super::{Bus, LinkError, Links, MAX_FAILURES, Record, Recording, Sender, Setpoints, simulated};
+    use super::{Bus, LinkError, Links, MAX_FAILURES, Record, Recording, Sender, Setpoints};
     use crate::axes::Axes;
     use crate::client::Gimbal;
     use crate::control::{CurrentController, POSITION_PERIOD_NS, PositionController};
@@ -159,6 +148,7 @@ mod app {
     #[init]
     fn init(
         _: init::Context,
+        gimbal: Gimbal<Bus>,
         setpoints: Setpoints,
         recording: Recording,
         links: Option<Links>,
@@ -181,7 +171,6 @@ mod app {
             current_setpoints_a: Axes::both(0.0),
             setpoints_rad: timeline.at(0),
         };
-        let gimbal = simulated();
         let gave_up = false;
         // A run that cannot be told of, steered or tuned is not the one that was asked for: it ends before anything moves.
         let factors = links.as_ref().is_some_and(|links| links.tune.is_some()).then(tuning::reader);
@@ -247,7 +236,7 @@ mod app {
                 t_ns: (punctual::now() - start).as_ticks(),
                 setpoint_rad: cx.shared.setpoints_rad.lock(|setpoints_rad| *setpoints_rad),
                 measured_rad,
-                true_rad: Some(cx.local.gimbal.device().true_state().map(|state| state.angle_rad)),
+                true_rad: cx.local.gimbal.device().true_rad(),
             });
         }
         let _ = position::spawn(measured_rad, feedback.currents_a());
@@ -330,13 +319,15 @@ mod app {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bus::simulated;
+    use crate::plant::GIMBAL;
     use crate::reference;
 
     #[test]
     fn matches_reference_bit_for_bit_in_virtual_time() {
         let timeline = Timeline::built_in(1.0);
         let setpoints = Setpoints::Timeline(timeline.clone());
-        let outcome = run(Config::new().virtual_time(), 1.0, setpoints, None).unwrap();
+        let outcome = run(Config::new().virtual_time(), simulated(), 1.0, setpoints, None).unwrap();
         let record = outcome.record.unwrap();
         // The last sample of the reference lies at the very end, when the app has stopped.
         let reference = reference::run(GIMBAL, |t_ns| timeline.at(t_ns), 999_900_000);

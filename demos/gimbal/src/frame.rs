@@ -28,7 +28,8 @@ pub const FRAME_LEN: usize = 16;
 /// A frame as it is on the bus.
 pub type Frame = [u8; FRAME_LEN];
 
-const COMMAND_MAGIC: u8 = 0xC5;
+/// What a command starts with.
+pub(crate) const COMMAND_MAGIC: u8 = 0xC5;
 const FEEDBACK_MAGIC: u8 = 0xFB;
 const CRC_AT: usize = FRAME_LEN - 2;
 static CRC: Crc<u16> = Crc::<u16>::new(&CRC_16_IBM_3740);

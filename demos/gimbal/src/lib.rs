@@ -5,6 +5,7 @@
 //! it is passed in as nanoseconds, so that the same code runs in real time, in virtual time and in tests.
 //!
 //! * [`plant`], [`encoder`] and [`device`] are the gimbal, [`frame`] and [`client`] the way to it;
+//! * [`bus`] is between them, if they are not in one program;
 //! * [`control`] and [`setpoints`] decide what it does;
 //! * [`reference`](mod@reference) runs all of these in ideal time, to compare a real run with;
 //! * [`log`], [`difference`](mod@difference) and [`report`] keep, compare and show what it did;
@@ -14,6 +15,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod axes;
+pub mod bus;
 pub mod cli;
 pub mod client;
 pub mod control;

@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use clap::Parser;
+use gimbal::bus;
 use gimbal::cli::Args;
 use gimbal::controller::{self, Outcome, Setpoints};
 use gimbal::log::Recorder;
@@ -91,6 +92,11 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(Some(file)) = &args.tune {
         tuning::check(file).map_err(Failure::input)?;
     }
+    let gimbal = match &args.spi {
+        Some(device) => bus::open(device, bus::Options { mode: args.spi_mode, hz: args.spi_hz })
+            .map_err(Failure::other)?,
+        None => bus::simulated(),
+    };
     // Before anything moves, as a run that cannot be recorded is not the one that was asked for.
     let recording = args.mcap.as_ref().map(Recording::create).transpose().map_err(Failure::other)?;
     let datagrams = args.udp.map(bind).transpose()?;
@@ -99,7 +105,8 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut links = links.is_any().then_some(links);
     // What the gimbal would do if every task ran exactly when it should; by hand, that is known only later.
     let virtual_run = |seconds, timeline, links| {
-        controller::run(Config::new().virtual_time(), seconds, Setpoints::Timeline(timeline), links)
+        let (config, gimbal) = (Config::new().virtual_time(), bus::simulated());
+        controller::run(config, gimbal, seconds, Setpoints::Timeline(timeline), links)
     };
     let of_virtual_run = if args.virtual_time { links.take() } else { None };
     let reference =
@@ -115,7 +122,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
             true => Setpoints::ByHand(steer_from_stdin),
             false => Setpoints::Timeline(timeline),
         };
-        let outcome = controller::run(Config::from_env(), args.seconds, setpoints, links)?;
+        let outcome = controller::run(Config::from_env(), gimbal, args.seconds, setpoints, links)?;
         let reference = match (reference, &outcome.record) {
             (None, Some(record)) => {
                 // No longer than the run, which may have been ended early.
@@ -254,9 +261,17 @@ fn finish(
     let record = outcome.record.as_ref();
     let is_incomplete = record.and_then(|record| record.topics.as_ref()).is_some_and(is_incomplete);
     match record.is_some_and(|record| record.gave_up) {
-        true => Err(Failure::other("the bus failed for 10 ms on end; the controller gave up")),
+        true => Err(Failure::other(gave_up(args))),
         false if printed.is_err() || is_incomplete => Ok(report.exit_code().max(1).into()),
         false => Ok(report.exit_code().into()),
+    }
+}
+
+fn gave_up(args: &Args) -> String {
+    let what = "the bus failed 100 times on end, and the controller gave up";
+    match &args.spi {
+        Some(device) => format!("{what}; is the gimbal at {} still on?", device.display()),
+        None => what.to_owned(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Output};
+use std::process::{Child, ExitStatus, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,22 +25,28 @@ impl Live {
     }
 
     /// Calls `look` until it returns something.
-    pub(crate) fn wait_for<R>(&mut self, mut look: impl FnMut() -> Option<R>) -> R {
+    #[allow(dead_code, reason = "not every test knows that it does not end")]
+    pub(crate) fn wait_for<R>(&mut self, look: impl FnMut() -> Option<R>) -> R {
+        self.wait_or_end(look).unwrap_or_else(|ended| panic!("what is waited for does not come: {ended}"))
+    }
+
+    /// Calls `look` until it returns something, or the process has ended.
+    pub(crate) fn wait_or_end<R>(&mut self, mut look: impl FnMut() -> Option<R>) -> Result<R, ExitStatus> {
         let begun = Instant::now();
         loop {
             if let Some(found) = look() {
-                return found;
+                return Ok(found);
             }
-            let ended = self.child().try_wait().expect("it can be asked");
-            assert!(
-                ended.is_none() && begun.elapsed() < PATIENCE,
-                "what is waited for does not come: {ended:?}"
-            );
+            if let Some(ended) = self.child().try_wait().expect("it can be asked") {
+                return Err(ended);
+            }
+            assert!(begun.elapsed() < PATIENCE, "what is waited for does not come");
             thread::sleep(Duration::from_millis(20));
         }
     }
 
     /// Ends it as Ctrl-C does.
+    #[allow(dead_code, reason = "not every test does")]
     pub(crate) fn interrupt(mut self) -> Output {
         let child = self.0.take().expect("it is ended once");
         // SAFETY: sends a signal to a process that has not been waited for.

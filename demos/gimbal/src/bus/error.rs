@@ -1,0 +1,125 @@
+//! What can be wrong with a bus.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use embedded_hal::spi::{self, ErrorKind};
+
+use super::{Options, is_echo};
+use crate::device::DeviceError;
+use crate::frame::FrameError;
+
+/// Why a transfer failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BusError {
+    /// The simulated device does not know it.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The kernel says so.
+    #[error("{0}")]
+    Kernel(io::ErrorKind),
+    /// It was not one single full-duplex transfer.
+    #[error("a transaction must be a single full-duplex transfer")]
+    NotFullDuplex,
+}
+
+impl From<io::Error> for BusError {
+    fn from(error: io::Error) -> Self {
+        Self::Kernel(error.kind())
+    }
+}
+
+impl spi::Error for BusError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Device(error) => error.kind(),
+            Self::Kernel(_) | Self::NotFullDuplex => ErrorKind::Other,
+        }
+    }
+}
+
+/// Why there is no gimbal.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The device cannot be opened.
+    #[error("--spi {}: {error}; {advice}", .device.display())]
+    Device {
+        /// Which one.
+        device: PathBuf,
+        /// Why not.
+        error: io::Error,
+        /// What helps.
+        advice: &'static str,
+    },
+    /// The device is none of a bus.
+    #[error(
+        "--spi {} is no SPI device; give /dev/spidevB.C of bus B and chip select C, or the socket of a gimbal-plant",
+        .device.display()
+    )]
+    NoSpi {
+        /// Which one.
+        device: PathBuf,
+    },
+    /// The bus does not take these settings.
+    #[error(
+        "--spi {}: the bus does not take mode {} at {} bit/s: {error}; give others: --spi-mode 0 to 3, --spi-hz",
+        .device.display(), .options.mode, .options.hz
+    )]
+    Settings {
+        /// Which one.
+        device: PathBuf,
+        /// What it does not take.
+        options: Options,
+        /// Why not.
+        error: io::Error,
+    },
+    /// A transfer failed.
+    #[error("--spi {}: the first transfer failed: {error}; is the gimbal, or its gimbal-plant, on?", .device.display())]
+    Silent {
+        /// Which one.
+        device: PathBuf,
+        /// Why.
+        error: BusError,
+    },
+    /// What came back is not what a gimbal says.
+    #[error("--spi {}: no gimbal answers: {error}; {}", .device.display(), advise(.error, *.mode))]
+    Foreign {
+        /// Which one.
+        device: PathBuf,
+        /// What is wrong with what came back.
+        error: FrameError,
+        /// The mode that was used.
+        mode: u8,
+    },
+}
+
+fn advise(error: &FrameError, mode: u8) -> String {
+    match is_echo(error) {
+        true => "that is what was sent: the output of the bus is connected to its input".into(),
+        false => format!("is it on and wired, and is mode {mode} the right one? --spi-mode gives another"),
+    }
+}
+
+impl OpenError {
+    pub(super) fn device(device: &Path, error: io::Error) -> Self {
+        let advice = match error.kind() {
+            io::ErrorKind::NotFound => {
+                "`ls /dev/spidev*` shows those of this machine; `gimbal-plant SOCKET` makes one where there is none"
+            }
+            io::ErrorKind::PermissionDenied => {
+                "run it as a user who may use it, on many systems one of the group `spi`"
+            }
+            _ => "is it in use, or has the gimbal-plant of this socket ended?",
+        };
+        Self::Device { device: device.to_owned(), error, advice }
+    }
+
+    /// Why it cannot be driven so.
+    pub(super) fn settings(device: &Path, options: Options, error: io::Error) -> Self {
+        let device = device.to_owned();
+        match error.raw_os_error() == Some(rustix::io::Errno::NOTTY.raw_os_error()) {
+            true => Self::NoSpi { device },
+            false => Self::Settings { device, options, error },
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The other end of a bus: the plant, as a process of its own.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::Path;
+use std::time::Duration;
+
+use super::clock;
+use crate::device::SimulatedGimbal;
+use crate::frame::{FRAME_LEN, Frame};
+use crate::plant::{GIMBAL, SUPPLY_V};
+use embedded_hal::spi::SpiDevice;
+
+/// After so long without a command the gimbal is switched off; the next command finds it at rest.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// Where commands come and answers go.
+struct FarEnd(UnixDatagram);
+
+impl FarEnd {
+    fn open(path: &Path) -> io::Result<Self> {
+        // What a plant that was killed has left.
+        let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+        let refuses = || UnixDatagram::unbound()?.connect(path);
+        if is_socket && refuses().is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+            fs::remove_file(path)?;
+        }
+        let socket = UnixDatagram::bind(path)?;
+        socket.set_read_timeout(Some(SILENCE))?;
+        // Who does not take answers does not keep others from theirs.
+        socket.set_write_timeout(Some(Duration::from_millis(1)))?;
+        Ok(Self(socket))
+    }
+
+    /// The next command; `None` after a silence. What has not the length of one is none, and not answered.
+    fn receive(&self, frame: &mut Frame) -> io::Result<Option<SocketAddr>> {
+        loop {
+            // One byte more shows what is longer.
+            let mut bytes = [0; FRAME_LEN + 1];
+            match self.0.recv_from(&mut bytes) {
+                Ok((FRAME_LEN, from)) => {
+                    frame.copy_from_slice(&bytes[..FRAME_LEN]);
+                    return Ok(Some(from));
+                }
+                Ok(_) => {}
+                // It was stopped for a while.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    return Ok(None);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Whoever asked may be gone.
+    fn answer(&self, to: &SocketAddr, frame: &Frame) {
+        let _ = self.0.send_to_addr(frame, to);
+    }
+}
+
+/// Is a gimbal at the far end of a socket that is made at `path`. `ready` is called when it is.
+///
+/// It is at rest at first, and again after a second without commands, as if it had been switched off.
+///
+/// # Errors
+/// Only if the far end cannot be had, or is lost.
+pub fn serve(path: &Path, ready: impl FnOnce()) -> io::Result<()> {
+    let end = FarEnd::open(path)?;
+    ready();
+    loop {
+        let mut gimbal = SimulatedGimbal::new(GIMBAL, SUPPLY_V, clock);
+        let mut frame = [0; FRAME_LEN];
+        while let Some(from) = end.receive(&mut frame)? {
+            // One frame each way is what it takes.
+            gimbal.transfer_in_place(&mut frame).map_err(io::Error::other)?;
+            end.answer(&from, &frame);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! A socket that stands for an SPI device: a datagram there is the command, one back the answer of the same transfer.
+
+use std::io::{self, ErrorKind};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// How long the other end may take. A bus takes no longer than its bits do.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+
+/// Answers to earlier exchanges that one exchange drops at most, so that it ends whatever the other end sends. More than wait in a socket.
+const MOST_LATE: u32 = 64;
+
+/// The end of the controller.
+#[derive(Debug)]
+pub(super) struct Socket(UnixDatagram);
+
+impl Socket {
+    pub(super) fn connect(path: &Path) -> io::Result<Self> {
+        // Somebody has to be able to answer: under a name that goes with the process.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let name = format!("gimbal-{}-{now}", std::process::id());
+        let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
+        socket.connect(path)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self(socket))
+    }
+
+    /// Sends a frame and waits for the answer, for 1 ms at most.
+    ///
+    /// Real-time safety: enters the kernel and blocks, as every exchange over a bus does; does not allocate.
+    pub(super) fn exchange(&mut self, sent: &[u8], answer: &mut [u8]) -> io::Result<()> {
+        // Answers to earlier frames, which nobody waited for any longer.
+        for _ in 0..MOST_LATE {
+            if self.0.recv(answer).is_err() {
+                break;
+            }
+        }
+        let is_sent = match self.0.send(sent) {
+            Ok(_) => true,
+            // The other end has not taken earlier frames yet: it gets as long as for an answer.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => false,
+            Err(error) => return Err(error),
+        };
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+        if poll(&mut fds, Some(&PATIENCE))? == 0 || !is_sent {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        match self.0.recv(answer)? {
+            length if length == answer.len() => Ok(()),
+            _ => Err(ErrorKind::InvalidData.into()),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The gimbal as a process of its own, behind a socket that stands for an SPI device: the controller brings it to its setpoint, and says what is
+//! wrong where there is none.
+
+mod live;
+mod place;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use live::{Live, messages};
+use place::Place;
+
+fn gimbal(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
+    command.args(arguments).args(["--report", "r.html"]).current_dir(directory).stdin(Stdio::null());
+    command
+}
+
+/// A plant at this socket, which answers: above the controller, where that is granted.
+fn plant(socket: &Path) -> Live {
+    let start = r#"if chrt -f 90 true 2>/dev/null; then exec chrt -f 90 "$@"; fi; exec "$@""#;
+    let mut command = Command::new("sh");
+    command.args(["-c", start, "sh", env!("CARGO_BIN_EXE_gimbal-plant")]).arg(socket);
+    // SAFETY: one call that may be made between fork and exec, and that reads no memory.
+    unsafe {
+        // It does not outlive a test that is killed.
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        });
+    }
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("it can be run");
+    let mut said = String::new();
+    let stderr = child.stderr.as_mut().expect("it is piped");
+    BufReader::new(stderr).read_line(&mut said).expect("it says something");
+    assert!(said.starts_with("gimbal-plant: ready at "), "{said}");
+    Live::new(child)
+}
+
+/// A gimbal at this socket that is steered, with a recording in which `is_there` has found an angle that it waits for. Where nobody has real-time
+/// privileges and much else runs, the plant may get no CPU for so long that the controller gives up, as it should: then there is another one.
+fn steered(place: &Place, steer: &[u8], is_there: impl Fn(&[f64]) -> bool) -> Live {
+    for attempt in 0..50 {
+        let name = format!("r{attempt}.mcap");
+        let arguments = ["--spi", "spi", "--seconds", "3600", "--stdin", "--mcap", &name];
+        let mut command = gimbal(&place.0, &arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut gimbal = Live::new(command.spawn().expect("it can be run"));
+        // It may have ended.
+        let _ = gimbal.child().stdin.take().expect("it is piped").write_all(steer);
+        let recording = place.0.join(&name);
+        let found = || messages(&recording, "/angles").iter().any(|it| is_there(it)).then_some(());
+        match gimbal.wait_or_end(found) {
+            Ok(()) => return gimbal,
+            Err(_) => {
+                let said = stderr(&mut gimbal);
+                assert!(said.contains("gave up") || said.contains("the first transfer failed"), "{said}");
+            }
+        }
+    }
+    panic!("the controller gave up 50 times");
+}
+
+/// What one that has ended said.
+fn stderr(gimbal: &mut Live) -> String {
+    let mut said = String::new();
+    gimbal.child().stderr.take().expect("it is piped").read_to_string(&mut said).expect("it is text");
+    said
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn brings_a_gimbal_of_another_process_to_its_setpoint() {
+    let place = Place::new("spi");
+    let socket = place.0.join("spi");
+    let _plant = plant(&socket);
+    let gimbal =
+        steered(&place, b"0.3,-0.2\n", |it| (it[0] - 0.3).abs() < 0.02 && (it[1] + 0.2).abs() < 0.02);
+    let output = gimbal.interrupt();
+    let said = said(&output);
+    let line = said.lines().find(|line| line.starts_with("SPI: ")).unwrap_or_else(|| panic!("{said}"));
+    let exchanges: u64 = line["SPI: ".len()..].split(' ').next().unwrap().parse().unwrap();
+    assert!(exchanges > 100, "{said}");
+}
+
+#[test]
+fn gives_up_when_the_plant_is_gone_and_finds_the_next_one() {
+    let place = Place::new("spi-gone");
+    let socket: PathBuf = place.0.join("spi");
+    let first = plant(&socket);
+    let mut second = Command::new(env!("CARGO_BIN_EXE_gimbal-plant"));
+    let output = second.arg(&socket).output().expect("it can be run");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("another gimbal-plant has it"), "{}", said(&output));
+
+    let mut gimbal = steered(&place, b"", |_| true);
+    drop(first);
+    let ended = gimbal.wait_or_end(|| None::<()>).unwrap_err();
+    let said = stderr(&mut gimbal);
+    assert_eq!(ended.code(), Some(1), "{said}");
+    assert!(said.contains("the controller gave up; is the gimbal at spi still on?"), "{said}");
+
+    // The socket that a killed plant leaves is nobody's.
+    let _next = plant(&socket);
+}
+
+#[test]
+fn says_what_is_no_device_before_anything_moves() {
+    let place = Place::new("spi-none");
+    for (device, why) in [
+        ("/dev/spidev9.9", "`ls /dev/spidev*` shows those of this machine"),
+        ("/dev/null", "/dev/null is no SPI device"),
+    ] {
+        let output = gimbal(&place.0, &["--spi", device]).output().expect("it can be run");
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        assert!(said(&output).contains(why), "{device}: {}", said(&output));
+        assert!(!place.0.join("r.html").exists());
+    }
+    let output = gimbal(&place.0, &["--spi", "x", "--spi-mode", "4"]).output().expect("it can be run");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+}

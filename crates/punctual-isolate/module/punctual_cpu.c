@@ -57,7 +57,7 @@ static struct eventfd_ctx *door;
 /* The CPU on which an image was started and has not been seen to end; -1: none. */
 static int taken = -1;
 static u64 taken_id;
-/* The firmware has said that it is off: from then on Linux may have it again. */
+/* It has run, and is off: Linux may have it again. Before, firmware may say so of a CPU that it is about to start. */
 static bool was_off;
 
 static long psci(u32 function, u64 a, u64 b, u64 c)
@@ -74,7 +74,7 @@ static long psci(u32 function, u64 a, u64 b, u64 c)
 
 static bool is_off(void)
 {
-	if (!READ_ONCE(was_off) &&
+	if (!READ_ONCE(was_off) && READ_ONCE(head->state) &&
 	    psci(PSCI_0_2_FN64_AFFINITY_INFO, taken_id, 0, 0) == PSCI_0_2_AFFINITY_LEVEL_OFF)
 		WRITE_ONCE(was_off, true);
 	return READ_ONCE(was_off);

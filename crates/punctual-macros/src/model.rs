@@ -45,6 +45,8 @@ pub(crate) struct Beyond {
     pub(crate) resources: Vec<Ident>,
     /// What both share.
     pub(crate) statics: Vec<ItemStatic>,
+    /// Within which time (ns) each half sees that the other one has stalled, if it looks.
+    pub(crate) heartbeat: Option<u64>,
 }
 
 /// The arguments of `#[punctual::app(..)]`.
@@ -85,6 +87,8 @@ pub(crate) struct PartitionArgs {
     pub(crate) poll: bool,
     /// On a CPU that Linux gave up.
     pub(crate) offline: bool,
+    /// Within which time each half of the app sees that the other one has stalled; in ns, with the key.
+    pub(crate) heartbeat: Option<(Ident, u64)>,
 }
 
 /// The module around the application, less its contents.

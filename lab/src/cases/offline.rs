@@ -173,11 +173,11 @@ fn halves() -> Case {
     let script = format!(
         "cd /tmp
         run=\"{punctual} isolate run --offline --heartbeat 30000 --grace 10000 --cpu 2 -- {bare}\"
-        for how in ends other-ends panic other-panics abort exit; do
+        for how in ends other-ends panic other-panics abort exit hang other-hangs; do
             $run {linux} $how >$how 2>&1; echo \"$how $?, safe $(grep -c 'control: safe' $how), ui $(grep -c 'ui: ends' $how)\"
         done
         grep 'the level is 0.[1-9]' ends; grep -E '^(control|show|fail|receiver) ' ends
-        grep 'its other half' other-panics
+        grep 'its other half' other-panics; grep 'no sign of life' hang other-hangs
         $run {linux} runs >out 2>&1 &
         until grep -q 'ui: 2' out || ! kill -0 $!; do usleep 20000; done
         kill -KILL $!; wait $! 2>/dev/null; usleep 3000000; grep -c 'ui: ends' out; {punctual} isolate status
@@ -245,6 +245,8 @@ fn ended_together(outcome: &Outcome) -> Result {
         ("other-panics 101, safe 0, ui 1", "a panic beyond Linux"),
         ("abort 1, safe 1, ui 0", "a half on Linux that aborts"),
         ("exit 7, safe 1, ui 0", "a half on Linux that exits"),
+        ("hang 1, safe 1, ui 0", "a half on Linux that hangs"),
+        ("other-hangs 101, safe 0, ui 1", "a half beyond Linux that hangs"),
     ] {
         demand(outcome, outcome.stdout.lines().any(|line| line == how), what)?;
     }
@@ -255,7 +257,8 @@ fn ended_together(outcome: &Outcome) -> Result {
         let row = |line: &str| line.starts_with(task) && line.contains(partition);
         demand(outcome, outcome.stdout.lines().any(row), &format!("the report lacks `{task}`"))?;
     }
-    demand(outcome, said("its other half, `control`, has failed") == 1, "a failure was not said")?;
+    demand(outcome, said("its other half, `control`, has failed") == 2, "a failure was not said")?;
+    demand(outcome, said("no sign of life") == 2, "a stall was not said")?;
     demand(outcome, said("nothing is taken") == 1, "after a kill something is left")?;
     demand(outcome, said("alone 1") == 1 && said("no half 2") == 1, "a half alone was not refused")
 }
@@ -323,8 +326,9 @@ mod tests {
     #[test]
     fn demands_that_both_halves_end_together() {
         const GOOD: &str = "ends 0, safe 1, ui 1\nother-ends 0, safe 1, ui 1\npanic 101, safe 1, ui 1\nother-panics 101, safe 0, ui \
-            1\nabort 1, safe 1, ui 0\nexit 7, safe 1, ui 0\nui: 5: the level is 0.90\ncontrol  control  3  500\nfail  control  2  \
-            0\nreceiver  ui  1  3\nshow  ui  1  5\napp: its other half, `control`, has failed: it failed\n1\nnothing is taken\nalone \
+            1\nabort 1, safe 1, ui 0\nexit 7, safe 1, ui 0\nhang 1, safe 1, ui 0\nother-hangs 101, safe 0, ui 1\nui: 5: the level is 0.90\ncontrol  control  3  500\nfail  control  2  \
+            0\nreceiver  ui  1  3\nshow  ui  1  5\napp: its other half, `control`, has failed: it failed\nhang:app: its other half has failed, or shows no sign of life\n\
+            other-hangs:app: its other half, `control`, has failed: it shows no sign of life\n1\nnothing is taken\nalone \
             1\nno half 2\nonline 0-2\n";
         let judge = halves().judge;
         judge(&outcome(GOOD, "")).unwrap();

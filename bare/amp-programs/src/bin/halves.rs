@@ -5,7 +5,7 @@
 //! A controller at 1 kHz lets a level follow what the user wants, and says every tenth of a second how far it is.
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
-#[punctual::app(report = "always", partitions = [control(offline), ui])]
+#[punctual::app(report = "always", partitions = [control(offline, heartbeat = 8.secs()), ui])]
 mod app {
     use punctual::sync::shared::Latest;
     #[cfg(target_os = "none")]
@@ -90,7 +90,11 @@ mod app {
             "panic" => panic!("as demanded"),
             "abort" => std::process::abort(),
             "exit" => std::process::exit(7),
-            "hang" => fail::spawn(2),
+            "other-hangs" => fail::spawn(2),
+            "hang" => {
+                std::thread::sleep(std::time::Duration::from_secs(60));
+                Ok(())
+            }
             "other-panics" => fail::spawn(1),
             "other-ends" => fail::spawn(0),
             "runs" => Ok(()),

@@ -10,7 +10,12 @@ use crate::parse;
 
 use super::{names, quiet, tasks};
 
-/// The app with a task that takes the messages of the other half, at the highest level of those that it spawns.
+/// How often a half shows that it runs, in the time within which the other one is to see that it does not. Half of that time passes
+/// before silence counts as one, and a quarter each until the last beat was seen, and until the silence is.
+const BEATS: u64 = 4;
+
+/// The app with a task that takes the messages of the other half, at the highest level of those that it spawns, and one that tells
+/// the other half that this one runs, if that is wanted.
 pub(crate) fn with_receiver(mut app: App) -> App {
     let highest = app.tasks.iter().filter(|task| task.crosses.is_some()).max_by_key(|task| task.priority);
     let level = highest.map_or(1, |task| task.priority);
@@ -18,6 +23,16 @@ pub(crate) fn with_receiver(mut app: App) -> App {
     let core = core.or_else(|| Some(app.args.partitions.first()?.ident.to_string())).unwrap_or_default();
     let take = names::sole("take");
     app.tasks.push(parse::receiver(&names::sole("receive"), level, &core, &quote!(#take();)));
+    if let Some(heartbeat) = app.beyond.as_ref().and_then(|beyond| beyond.heartbeat) {
+        let halves = names::sole("halves");
+        // At the lowest level, so that no job of the partition goes on for ever unnoticed.
+        app.tasks.push(parse::pulse(
+            &names::sole("beat"),
+            heartbeat / BEATS,
+            &core,
+            &quote!(::punctual::export::halves::Halves::pulse(&#halves);),
+        ));
+    }
     app
 }
 
@@ -128,6 +143,7 @@ fn region(app: &App, beyond: &Beyond, inboxes: &[&Task]) -> TokenStream {
     let arguments = inboxes.iter().flat_map(|task| &task.handler.args).map(|arg| &arg.ty);
     let (own, other) = (beyond.own.to_string(), beyond.other.to_string());
     let declared = Literal::u64_unsuffixed(declared(app, beyond, inboxes));
+    let heartbeat = Literal::u64_unsuffixed(beyond.heartbeat.unwrap_or(0));
     quote! {
         #quiet
         #[repr(C)]
@@ -162,6 +178,7 @@ fn region(app: &App, beyond: &Beyond, inboxes: &[&Task]) -> TokenStream {
                 #own,
                 #other,
                 ::punctual::export::halves::declared(#declared, #sizes),
+                #heartbeat,
             )
         };
     }
@@ -171,7 +188,8 @@ fn region(app: &App, beyond: &Beyond, inboxes: &[&Task]) -> TokenStream {
 fn declared(app: &App, beyond: &Beyond, inboxes: &[&Task]) -> u64 {
     let (own, other) = (beyond.own.to_string(), beyond.other.to_string());
     let (offline, linux) = if beyond.is_offline { (own, other) } else { (other, own) };
-    let mut text = format!("{} {offline} {linux}\n", names::plain(&app.module.ident));
+    let heartbeat = beyond.heartbeat.unwrap_or(0);
+    let mut text = format!("{} {offline} {linux} {heartbeat}\n", names::plain(&app.module.ident));
     // Compilers print tokens with more or less space in between.
     let plain =
         |tokens: &dyn ToTokens| tokens.to_token_stream().to_string().split_whitespace().collect::<String>();

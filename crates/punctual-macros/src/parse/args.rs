@@ -21,7 +21,7 @@ const KEYS: &[Key] = &[
     Key::new("executor", "\"partition\" or \"global\""),
     Key::new(
         "partitions",
-        "[<name>, <name>(cpu = <integer or constant expression>, stack = <size>, poll, offline)]",
+        "[<name>, <name>(cpu = <integer or constant expression>, stack = <size>, poll, offline, heartbeat = <duration>)]",
     ),
     Key::new("priority_base", "<integer from 1 to 98>"),
     STACK,

@@ -33,7 +33,7 @@ pub(crate) use bodies::without_bodies;
 pub(crate) use handler::foreign_fn;
 pub(crate) use items::without_broken_items;
 pub(crate) use rtic::take_attribute;
-pub(crate) use task::receiver;
+pub(crate) use task::{pulse, receiver};
 
 /// The model of the application, unless the input is too broken for the checks to mean anything.
 ///

@@ -50,6 +50,8 @@ pub(super) fn parse_halves(
         return parse(args, module, errors).map(|app| (app, None));
     };
     let separated = halves::separate(items.clone(), &args, errors);
+    let heartbeat =
+        args.partitions.iter().find_map(|partition| partition.heartbeat.as_ref()).map(|(_, nanos)| *nanos);
     let half = |offline: bool, items: Vec<Item>, errors: &mut Errors| {
         let mut args = args::parse(tokens.clone(), &mut Errors::default());
         args.partitions.retain(|partition| partition.offline == offline);
@@ -81,6 +83,7 @@ pub(super) fn parse_halves(
         tasks: Vec::new(),
         resources: resources(&own),
         statics: Vec::new(),
+        heartbeat,
     });
     own.beyond = Some(Beyond {
         is_offline: own_is_offline,
@@ -89,6 +92,7 @@ pub(super) fn parse_halves(
         tasks: known.and_then(|(_, app)| app).map_or_else(Vec::new, |app| app.tasks),
         resources: resources(&other),
         statics: separated.statics,
+        heartbeat,
     });
     Some((own, Some(other)))
 }

@@ -1,7 +1,7 @@
 //! The `#[task(..)]` attribute.
 
 use proc_macro2::{Literal, Span, TokenStream};
-use quote::ToTokens;
+use quote::{ToTokens, quote};
 use syn::{Expr, Ident};
 
 use super::constants::Constants;
@@ -65,9 +65,20 @@ pub(super) fn parse(marked: Marked, constants: &Constants, errors: &mut Errors) 
 
 /// A task that is released by `BELL`, and whose body is `body`.
 pub(crate) fn receiver(name: &Ident, level: u8, core: &str, body: &TokenStream) -> Task {
+    added(name, level, core, &quote!(binds = BELL), body)
+}
+
+/// The task by which a half of an app shows the other one that it runs.
+pub(crate) fn pulse(name: &Ident, nanos: u64, core: &str, body: &TokenStream) -> Task {
+    let nanos = Literal::u64_unsuffixed(nanos);
+    added(name, 1, core, &quote!(period = #nanos.nanos()), body)
+}
+
+/// A task that nobody has written.
+fn added(name: &Ident, level: u8, core: &str, released: &TokenStream, body: &TokenStream) -> Task {
     let (attr, level) = (Ident::new("task", Span::call_site()), Literal::u8_unsuffixed(level));
     let marked = Marked {
-        attr: syn::parse_quote!(#[#attr(priority = #level, core = #core, binds = BELL)]),
+        attr: syn::parse_quote!(#[#attr(priority = #level, core = #core, #released)]),
         item: HandlerItem::Defined(syn::parse_quote! {
             fn #name(_: #name::Context<'_>) {
                 #body

@@ -13,6 +13,7 @@ use crate::app::current::LastThread;
 use crate::app::event_source::Source;
 use crate::app::figures::FiguresCell;
 use crate::app::guard::GuardSlot;
+use crate::app::halves;
 use crate::app::heartbeat::BeatSlot;
 use crate::app::model::Model;
 use crate::app::partition::PartitionState;
@@ -319,6 +320,7 @@ impl Runtime {
     }
 
     fn begin_to_stop(&self) {
+        halves::stops(self);
         self.job_flags.fetch_or(STOPS, Ordering::Relaxed);
         self.partitions.iter().for_each(|partition| partition.core.stop());
         self.stop_requested.store(1, Ordering::Release);

@@ -29,7 +29,7 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shutdown => f.write_str("shut down"),
-            Self::OtherHalf => f.write_str("its other half has failed"),
+            Self::OtherHalf => f.write_str("its other half has failed, or shows no sign of life"),
             Self::Overrun { task } => write!(f, "overrun of `{task}`"),
         }
     }

@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use punctual_core::{Instant, Level, Port};
 
 use super::bound::Source;
+use super::halves;
 use super::model::Model;
 use super::partition::PartitionState;
 use super::report::TaskReport;
@@ -207,6 +208,7 @@ impl Runtime {
     /// Begins to stop. Reports the first reason.
     pub(crate) fn stop(&self, reason: &'static StopReason) {
         self.stop_reason.record(reason);
+        halves::stops();
         self.partitions.iter().for_each(|partition| partition.core.stop());
     }
 

@@ -1,4 +1,4 @@
-#[punctual::app(partitions = [control(offline), ui], main = false)]
+#[punctual::app(partitions = [control(offline, heartbeat = 500.millis()), ui], main = false)]
 mod app {
     use punctual::sync::shared::{Latest, Ring};
 

@@ -112,6 +112,13 @@ fn current() -> Option<(&'static Halves, &'static Head)> {
     Some((halves, halves.head()?))
 }
 
+/// Tells the other half that this one has begun to stop, if it is one.
+pub(crate) fn stops() {
+    if let Some((halves, _)) = current() {
+        halves.leave();
+    }
+}
+
 /// Notes that Linux wants the end, whose half may be gone then.
 pub(crate) fn end_was_asked_for() {
     ASKED.store(true, Ordering::Relaxed);
@@ -119,7 +126,9 @@ pub(crate) fn end_was_asked_for() {
 
 /// Whether the other half's report has the figures of this one.
 pub(crate) fn is_reported_by_linux() -> bool {
-    current().is_some() && !ASKED.load(Ordering::Relaxed)
+    // Nor does a half that has stalled report.
+    current().is_some_and(|(halves, _)| !halves.heard.is_silent.load(Ordering::Relaxed))
+        && !ASKED.load(Ordering::Relaxed)
 }
 
 /// Hands the figures of a run over, and says that it has ended.

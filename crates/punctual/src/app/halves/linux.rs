@@ -214,6 +214,13 @@ impl Drop for Met {
     }
 }
 
+/// Tells the other half that the app of `runtime`, if it is this half, has begun to stop. Neither allocates nor takes a lock.
+pub(crate) fn stops(runtime: &Runtime) {
+    if let Some(link) = link().filter(|link| ptr::eq(link.halves.runtime, runtime)) {
+        link.halves.leave();
+    }
+}
+
 /// Tells the other half that this one has ended, unless it knows.
 fn leave(halves: &'static Halves, stage: u32) {
     if let Some(head) = halves.head()
@@ -239,6 +246,7 @@ pub(crate) fn complete(runtime: &'static Runtime, report: &mut Report) {
     }
     let how = match state.load(Ordering::Acquire) {
         FAULTED => "it failed: what it says is on the standard output of `punctual`",
+        _ if halves.heard.is_silent.load(Ordering::Relaxed) => "it shows no sign of life",
         _ if head.bare.stage() == FAILED => "it ended with an error",
         _ => "its CPU was turned off",
     };

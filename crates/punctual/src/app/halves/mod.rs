@@ -13,6 +13,11 @@
 //! | the end of one | its receiver stops the app, as `shutdown` does | likewise; sees a fault of the other by the state of its CPU |
 //! | report | writes its figures into the region | adds them to its own |
 //!
+//! With `heartbeat = D` each half has a task at the lowest level of its receiver's partition that counts every `D` / 4 in the region, and
+//! ends its own half when the other one's count has stood still for `D` / 2: at most a quarter passes between the last count and
+//! the look that has seen it, and another until the look that finds it too old. So a stall is seen within `D`, and a half that is late by
+//! less than a quarter of it is never taken for one that has stalled.
+//!
 //! Real-time safety: sending takes atomic instructions alone, and a call of the kernel, or an interrupt for Linux, if the other half
 //! sleeps.
 
@@ -26,20 +31,21 @@ use core::marker::PhantomData;
 use core::mem;
 use core::ops::Deref;
 use core::ptr;
-use core::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use punctual_sync::shared::{Doorbell, Latest, Plain, Ring};
 
 use self::figures::Figures;
 use crate::app::runtime::Runtime;
+use crate::app::services::now;
 use crate::app::stop::StopReason;
 
 #[cfg(not(feature = "std"))]
 pub use self::bare::{Board, meet};
 #[cfg(not(feature = "std"))]
-pub(crate) use self::bare::{end_was_asked_for, is_reported_by_linux, publish};
+pub(crate) use self::bare::{end_was_asked_for, is_reported_by_linux, publish, stops};
 #[cfg(feature = "std")]
-pub(crate) use self::linux::complete;
+pub(crate) use self::linux::{complete, stops};
 #[cfg(feature = "std")]
 pub use self::linux::{door, meet};
 
@@ -84,6 +90,10 @@ struct Side {
     size: AtomicU64,
     stage: AtomicU32,
     bell: Doorbell,
+    /// How often its heartbeat has run.
+    beat: AtomicU32,
+    /// 1 if it has begun to stop, so that its heartbeat runs no more.
+    leaves: AtomicU32,
 }
 
 impl Side {
@@ -108,20 +118,59 @@ pub struct Halves {
     other_name: &'static str,
     declared: u64,
     size: usize,
+    /// Within which time a stall is seen, in ns.
+    heartbeat: u64,
+    heard: Heard,
     /// Null while they have not met.
     head: AtomicPtr<Head>,
 }
 
+/// What the heartbeat knows of the other half's.
+#[derive(Debug)]
+struct Heard {
+    beat: AtomicU32,
+    /// When it was seen first, in ns; zero if it has not been looked for.
+    since: AtomicU64,
+    /// Whether it has stood still for too long.
+    is_silent: AtomicBool,
+}
+
+impl Heard {
+    const fn nothing() -> Self {
+        Self { beat: AtomicU32::new(0), since: AtomicU64::new(0), is_silent: AtomicBool::new(false) }
+    }
+
+    /// Notes what is heard at a time; returns whether it has been the same for `most`, or for longer than a half may take to begin or
+    /// to end. Of one job at a time.
+    fn hears(&self, beat: u32, leaves: bool, now: u64, most: u64) -> bool {
+        let since = self.since.load(Ordering::Relaxed);
+        if since == 0 || self.beat.load(Ordering::Relaxed) != beat {
+            self.beat.store(beat, Ordering::Relaxed);
+            self.since.store(now.max(1), Ordering::Relaxed);
+            return false;
+        }
+        // It begins when its `init` has ended, and ends before its `shutdown` begins.
+        let most = if beat == 0 || leaves { most.max(PATIENCE) } else { most };
+        let is_silent = now.saturating_sub(since) >= most;
+        if is_silent {
+            self.is_silent.store(true, Ordering::Relaxed);
+        }
+        is_silent
+    }
+}
+
 impl Halves {
-    /// Those of the app of `runtime`. `R` is the region, `declared` a hash of what both halves declare.
+    /// Those of the app of `runtime`. `R` is the region, `declared` a hash of what both halves declare, `heartbeat` the time within which
+    /// each sees that the other has stalled, in ns, or zero.
     pub const fn new<R>(
         runtime: &'static Runtime,
         own_name: &'static str,
         other_name: &'static str,
         declared: u64,
+        heartbeat: u64,
     ) -> Self {
-        let size = size_of::<R>();
-        Self { runtime, own_name, other_name, declared, size, head: AtomicPtr::new(ptr::null_mut()) }
+        let (size, head) = (size_of::<R>(), AtomicPtr::new(ptr::null_mut()));
+        Self { runtime, own_name, other_name, declared, size, heartbeat, heard: Heard::nothing(), head }
     }
 
     fn head(&self) -> Option<&'static Head> {
@@ -183,6 +232,30 @@ impl Halves {
             FAILED => self.runtime.stop(&StopReason::OtherHalf),
             _ if self.has_died() => self.runtime.stop(&StopReason::OtherHalf),
             _ => {}
+        }
+    }
+
+    /// What the heartbeat does: shows that this half runs, and ends it if the other one does not.
+    pub fn pulse(&'static self) {
+        let Some(head) = self.head() else { return };
+        let own = &self.own(head).beat;
+        // Nobody else writes it.
+        own.store(own.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        let other = self.other(head);
+        // What has ended has rung.
+        if !matches!(other.stage(), PRESENT | AGREES) {
+            return;
+        }
+        let (beat, leaves) = (other.beat.load(Ordering::Relaxed), other.leaves.load(Ordering::Relaxed) != 0);
+        if self.heard.hears(beat, leaves, now().as_ticks(), self.heartbeat / 2) {
+            self.runtime.stop(&StopReason::OtherHalf);
+        }
+    }
+
+    /// Notes that this half has begun to stop.
+    fn leave(&self) {
+        if let Some(head) = self.head() {
+            self.own(head).leaves.store(1, Ordering::Relaxed);
         }
     }
 
@@ -360,6 +433,24 @@ mod tests {
             let said = said(other).unwrap();
             assert!(said.contains(what) && said.contains("build both anew"), "{said}");
         }
+    }
+
+    #[test]
+    fn silence_is_one_after_half_of_the_heartbeat_and_before_the_first_beat_after_the_patience() {
+        let heard = Heard::nothing();
+        assert!(!heard.hears(0, false, 100, 50), "it is looked for");
+        assert!(!heard.hears(0, false, 100 + PATIENCE - 1, 50));
+        assert!(!heard.hears(1, false, 100 + PATIENCE, 50));
+        let begin = 100 + PATIENCE;
+        assert!(!heard.hears(1, false, begin + 49, 50));
+        assert!(!heard.hears(2, false, begin + 60, 50));
+        assert!(!heard.hears(2, false, begin + 109, 50) && !heard.is_silent.load(Ordering::Relaxed));
+        assert!(heard.hears(2, false, begin + 110, 50) && heard.is_silent.load(Ordering::Relaxed));
+        assert!(!heard.hears(2, true, begin + 110, 50), "it ends");
+        assert!(heard.hears(2, true, begin + 60 + PATIENCE, 50));
+        let absent = Heard::nothing();
+        assert!(!absent.hears(0, false, 0, 50));
+        assert!(absent.hears(0, false, PATIENCE + 1, 50));
     }
 
     #[test]

@@ -1,0 +1,151 @@
+//! A partition whose jobs note themselves, on one thread and with a clock that stands still.
+
+use std::sync::{Mutex, OnceLock};
+
+use punctual_core::sync::{AtomicU32, AtomicU64, Ordering};
+use punctual_core::{
+    CurrentWorker, Duration, Instant, Jobs, Level, Node, Partition, Periodic, Port, Queue, Stamp, Worker,
+};
+
+pub(crate) fn at(time: u64) -> Instant {
+    Instant::from_ticks(time)
+}
+
+/// Notes who is woken, by its base. Time stands still until it is set.
+#[derive(Default)]
+pub(crate) struct Recorder {
+    pub(crate) now: AtomicU64,
+    /// How far a stamp is ahead.
+    pub(crate) ahead: AtomicU64,
+    woken: Mutex<Vec<u8>>,
+    /// What happens while the worker sleeps.
+    pub(crate) asleep: OnceLock<Box<dyn Fn(Option<Instant>) + Send + Sync>>,
+}
+
+impl Port for Recorder {
+    type Word = AtomicU64;
+
+    fn now(&self) -> Instant {
+        at(self.now.load(Ordering::Relaxed))
+    }
+    const STAMP_ERROR: Duration = Duration::from_ticks(10);
+    fn stamp(&self) -> Instant {
+        at(self.now().as_ticks() + self.ahead.load(Ordering::Relaxed))
+    }
+    fn wake(&self, worker: &Worker) {
+        self.woken.lock().unwrap().push(worker.base());
+    }
+    fn wait(&self, _: &Worker, until: Option<Instant>) -> bool {
+        self.asleep.get().expect("nobody sleeps in this test")(until);
+        until.is_some_and(|until| self.now() >= until)
+    }
+    fn wait_while(&self, _: &AtomicU32, _: u32) {
+        panic!("nobody is above");
+    }
+    fn wake_all(&self, _: &AtomicU32) {
+        panic!("nobody waits");
+    }
+    fn boost(&self, _: &AtomicU32) -> bool {
+        false
+    }
+    fn unboost(&self, _: &AtomicU32) {}
+    fn unwinds(&self) {
+        panic!("every critical section is left at its end");
+    }
+}
+
+pub(crate) type Job = fn(&'static Rig, CurrentWorker, u32);
+
+/// A partition whose jobs note themselves.
+pub(crate) struct Rig {
+    pub(crate) partition: Partition<Recorder>,
+    /// (level, node, base of the worker).
+    ran: Mutex<Vec<(u8, u32, u8)>>,
+    /// When each of them started, as far as they were told.
+    stamps: Mutex<Vec<Option<u64>>>,
+}
+
+/// Four nodes of each level; the worker of each is the one with this base. All may call.
+pub(crate) fn rig(bases: &[u8], levels: &[(u8, u8, Job)]) -> &'static Rig {
+    rig_with(bases, levels, &[])
+}
+
+pub(crate) fn rig_with(bases: &[u8], levels: &[(u8, u8, Job)], grids: &[&'static Periodic]) -> &'static Rig {
+    let grids: &'static [&'static Periodic] = grids.to_vec().leak();
+    let linked: &'static OnceLock<&'static Rig> = Box::leak(Box::new(OnceLock::new()));
+    let workers: &'static [&'static Worker] =
+        bases.iter().map(|&base| &*Box::leak(Box::new(Worker::new(base)))).collect::<Vec<_>>().leak();
+    let levels = levels.iter().map(|&(number, base, job)| {
+        let run = move |me: CurrentWorker, node: u32, now: Stamp| {
+            let rig = *linked.get().unwrap();
+            rig.ran.lock().unwrap().push((number, node, me.base()));
+            rig.stamps.lock().unwrap().push(now.map(|now| now.as_ticks()));
+            job(rig, me, node);
+            now
+        };
+        let worker = workers.iter().find(|worker| worker.base() == base).unwrap();
+        let nodes: &'static [Node] = (0..4).map(|_| Node::new()).collect::<Vec<_>>().leak();
+        let queue = Box::leak(Box::new(Queue::new()));
+        let jobs = Jobs::of(Box::leak(Box::new(run)));
+        &*Box::leak(Box::new(Level::new(number, worker, queue, nodes, grids, jobs)))
+    });
+    let levels: &'static [&'static Level] = levels.collect::<Vec<_>>().leak();
+    // SAFETY: all of them are new, and this is their only partition.
+    let partition = unsafe { Partition::new(Recorder::default(), levels, workers) };
+    let rig: &'static Rig =
+        Box::leak(Box::new(Rig { partition, ran: Mutex::default(), stamps: Mutex::default() }));
+    linked.set(rig).ok().unwrap();
+    for base in bases {
+        let me = rig.worker(*base);
+        me.enter(u32::from(*base) + 1, true);
+        me.allow_calls(true);
+    }
+    rig
+}
+
+impl Rig {
+    /// The thread of the test, as one after the other.
+    pub(crate) fn worker(&'static self, base: u8) -> CurrentWorker {
+        let worker = self.partition.workers().iter().find(|worker| worker.base() == base).unwrap();
+        // SAFETY: each test has one thread and a partition of its own.
+        unsafe { CurrentWorker::new(worker) }
+    }
+
+    pub(crate) fn level(&self, number: u8) -> &'static Level {
+        self.partition.levels().iter().find(|level| level.number() == number).unwrap()
+    }
+
+    pub(crate) fn spawn(&'static self, me: CurrentWorker, level: u8, node: u32) {
+        // SAFETY: the level is the partition's, and tests spawn a node that is in no queue.
+        unsafe { self.partition.spawn(me, self.level(level), node) };
+    }
+
+    pub(crate) fn spawn_from_outside(&self, level: u8, node: u32) {
+        // SAFETY: as for `spawn`.
+        unsafe { self.partition.spawn_from_outside(self.level(level), node) };
+    }
+
+    /// Runs `job` at `level` if it may be a call.
+    pub(crate) fn call(&'static self, me: CurrentWorker, level: u8, job: impl FnOnce()) -> bool {
+        let job = || {
+            job();
+            None
+        };
+        // SAFETY: the level is the partition's.
+        unsafe { self.partition.call(me, self.level(level), job) }.is_ok()
+    }
+
+    pub(crate) fn ran(&self) -> Vec<(u8, u32, u8)> {
+        std::mem::take(&mut self.ran.lock().unwrap())
+    }
+
+    pub(crate) fn stamps(&self) -> Vec<Option<u64>> {
+        std::mem::take(&mut self.stamps.lock().unwrap())
+    }
+
+    pub(crate) fn woken(&self) -> Vec<u8> {
+        std::mem::take(&mut self.partition.port().woken.lock().unwrap())
+    }
+}
+
+pub(crate) const NOTHING: Job = |_, _, _| {};

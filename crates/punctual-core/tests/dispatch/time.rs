@@ -1,0 +1,234 @@
+//! Who keeps the time of a level, and what a look at the clock is for.
+
+use std::sync::Mutex;
+
+use punctual_core::sync::{AtomicU64, Ordering};
+use punctual_core::{Duration, Instant, OverrunPolicy, Periodic, Slots, Word};
+
+use crate::rig::{Job, NOTHING, at, rig, rig_with};
+
+#[test]
+fn a_worker_sleeps_until_something_is_due_and_is_woken_for_what_is_earlier() {
+    static GRID: Periodic =
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+    let rig = rig_with(&[1], &[(1, 1, |_, _, _| GRID.completed(at(0)))], &[&GRID]);
+    let slept: &'static Mutex<Vec<Option<u64>>> = Box::leak(Box::new(Mutex::default()));
+    let asleep = move |until: Option<Instant>| {
+        let (partition, level) = (&rig.partition, rig.level(1));
+        slept.lock().unwrap().push(until.map(|until| until.as_ticks()));
+        let until = until.expect("there is a grid");
+        partition.armed(level, until);
+        assert_eq!(rig.woken(), [], "it wakes by then");
+        partition.armed(level, at(until.as_ticks() - 1));
+        assert_eq!(rig.woken(), [1], "it would sleep too long");
+        if until == at(200) {
+            return partition.stop();
+        }
+        partition.port().now.store(until.as_ticks(), Ordering::Relaxed);
+    };
+    rig.partition.port().asleep.set(Box::new(asleep)).ok().unwrap();
+    rig.level(1).start(at(0));
+    rig.partition.work(rig.worker(1), rig.level(1));
+    assert_eq!(*slept.lock().unwrap(), [Some(100), Some(200)]);
+    assert_eq!(rig.ran(), [(1, 0, 1), (1, 0, 1)]);
+    rig.woken();
+    rig.partition.armed(rig.level(1), at(0));
+    assert_eq!(rig.woken(), [], "it is awake and looks by itself");
+}
+
+#[test]
+fn what_a_sleep_has_waited_for_is_released_without_a_look_at_the_clock() {
+    let rig = rig(&[1], &[(1, 1, NOTHING)]);
+    // SAFETY: nothing else uses nodes 1 to 3.
+    let slots = unsafe { Slots::<(), 3, 1>::new(rig.level(1), 1) };
+    for time in [5, 5, 7] {
+        slots.arm((), at(time)).unwrap();
+    }
+    let sleeps: &'static AtomicU64 = Box::leak(Box::default());
+    let asleep = move |until: Option<Instant>| {
+        let now = match sleeps.fetch_add(1, Ordering::Relaxed) {
+            // Woken before.
+            0 => 3,
+            1 => {
+                assert_eq!(rig.ran(), [], "nothing is due");
+                // Late.
+                8
+            }
+            _ => return rig.partition.stop(),
+        };
+        assert_eq!(until, Some(at(5)));
+        rig.partition.port().now.store(now, Ordering::Relaxed);
+    };
+    rig.partition.port().asleep.set(Box::new(asleep)).ok().unwrap();
+    rig.partition.work(rig.worker(1), rig.level(1));
+    assert_eq!(rig.ran(), [(1, 1, 1), (1, 2, 1), (1, 3, 1)]);
+    assert_eq!(rig.stamps(), [None, Some(8), Some(8)], "the first is released by what the sleep has told");
+}
+
+#[test]
+fn what_is_ready_above_goes_before_what_is_due() {
+    let rig = rig(&[1, 2], &[(1, 1, NOTHING), (2, 2, NOTHING)]);
+    // SAFETY: nothing else uses node 2.
+    let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 2) };
+    slots.arm((), at(0)).unwrap();
+    // SAFETY: the level is the partition's, and the node is in no queue.
+    unsafe { rig.partition.spawn_from_outside(rig.level(2), 0) };
+    assert_eq!(rig.woken(), [2], "whose thread has not come yet");
+    rig.partition.port().asleep.set(Box::new(|_| rig.partition.stop())).ok().unwrap();
+    rig.partition.work(rig.worker(1), rig.level(1));
+    assert_eq!(rig.ran(), [(2, 0, 1), (1, 2, 1)]);
+}
+
+#[test]
+fn what_has_become_due_during_a_call_on_the_levels_worker_is_run_after_it() {
+    let rig = rig(&[1], &[(1, 1, NOTHING)]);
+    // SAFETY: nothing else uses node 2.
+    let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 2) };
+    slots.arm((), at(5)).unwrap();
+    let me = rig.worker(1);
+    assert!(rig.call(me, 1, || {}));
+    assert_eq!(rig.ran(), [], "it is not due");
+    assert!(rig.call(me, 1, || rig.partition.port().now.store(5, Ordering::Relaxed)));
+    assert_eq!(rig.ran(), [(1, 2, 1)]);
+}
+
+#[test]
+fn nothing_is_released_by_a_stamp() {
+    let rig = rig(&[1], &[(1, 1, NOTHING)]);
+    // SAFETY: nothing else uses node 2.
+    let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 2) };
+    slots.arm((), at(105)).unwrap();
+    rig.partition.port().now.store(100, Ordering::Relaxed);
+    rig.partition.port().ahead.store(7, Ordering::Relaxed);
+    rig.spawn(rig.worker(1), 1, 0);
+    assert_eq!(rig.ran(), [(1, 0, 1)], "it is 100");
+    rig.partition.port().now.store(105, Ordering::Relaxed);
+    rig.spawn(rig.worker(1), 1, 0);
+    assert_eq!(rig.ran(), [(1, 0, 1), (1, 2, 1)]);
+}
+
+#[test]
+fn only_a_levels_worker_keeps_its_time() {
+    static GRID: Periodic =
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+    let job: Job = |_, _, node| {
+        if node == 0 {
+            GRID.completed(at(0));
+        }
+    };
+    let rig = rig_with(&[0, 1], &[(1, 1, job)], &[&GRID]);
+    rig.level(1).start(at(0));
+    rig.spawn(rig.worker(0), 1, 1);
+    assert_eq!(rig.ran(), [(1, 1, 0)], "what is due is left to the worker");
+    rig.spawn(rig.worker(1), 1, 2);
+    assert_eq!(rig.ran(), [(1, 2, 1), (1, 0, 1)], "what is due comes after what was queued before");
+    rig.partition.stop();
+    rig.partition.port().now.store(100, Ordering::Relaxed);
+    rig.spawn(rig.worker(1), 1, 1);
+    assert_eq!(rig.ran(), [(1, 1, 1)], "nothing is released any more");
+}
+
+#[test]
+fn the_clock_is_read_for_a_timed_level_only_and_handed_on() {
+    static GRID: Periodic =
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+    let rig = rig_with(&[1], &[(1, 1, NOTHING)], &[&GRID]);
+    rig.level(1).start(at(0));
+    rig.partition.port().ahead.store(7, Ordering::Relaxed);
+    rig.spawn(rig.worker(1), 1, 1);
+    assert_eq!(
+        (rig.ran().len(), rig.stamps()),
+        (2, vec![Some(0), Some(0)]),
+        "by the clock if something is due"
+    );
+    rig.spawn(rig.worker(1), 1, 1);
+    assert_eq!(rig.stamps(), [Some(7)], "by the stamp if nothing is");
+    let rig = self::rig(&[1], &[(1, 1, NOTHING)]);
+    rig.spawn(rig.worker(1), 1, 0);
+    assert_eq!(rig.stamps(), [None]);
+    // SAFETY: there is no other worker.
+    unsafe { rig.worker(1).set_polling() };
+    rig.spawn(rig.worker(1), 1, 0);
+    assert_eq!(rig.stamps(), [None]);
+}
+
+#[test]
+fn a_thread_that_polls_keeps_the_time_of_every_level() {
+    let rig = rig(&[0], &[(1, 0, NOTHING), (2, 0, NOTHING)]);
+    let me = rig.worker(0);
+    // SAFETY: there is no other worker.
+    unsafe { me.set_polling() };
+    // SAFETY: nothing else uses node 2 of each level.
+    let [one, two]: [Slots<(), 1, 1>; 2] = [1, 2].map(|level| unsafe { Slots::new(rig.level(level), 2) });
+    one.arm((), at(5)).unwrap();
+    two.arm((), at(6)).unwrap();
+    assert!(rig.call(me, 1, || {}), "nothing waits");
+    assert_eq!(rig.ran(), [], "nothing is due");
+    rig.partition.port().now.store(6, Ordering::Relaxed);
+    assert!(rig.call(me, 1, || rig.spawn(me, 1, 0)));
+    assert_eq!(
+        rig.ran(),
+        [(2, 2, 0), (1, 0, 0), (1, 2, 0)],
+        "the highest first; jobs of a level by their release"
+    );
+    assert_eq!(rig.stamps(), [Some(6), None, None], "a reading is old when a job has run since");
+    rig.partition.stop();
+    one.arm((), at(0)).unwrap_err();
+    assert_eq!(rig.woken(), [0], "of the stop");
+}
+
+#[test]
+fn a_thread_that_polls_releases_at_the_level_that_it_occupies() {
+    let rig = rig(&[0], &[(1, 0, NOTHING)]);
+    let me = rig.worker(0);
+    // SAFETY: there is no other worker.
+    unsafe { me.set_polling() };
+    // SAFETY: nothing else uses node 2.
+    let slots: Slots<(), 1, 1> = unsafe { Slots::new(rig.level(1), 2) };
+    slots.arm((), at(5)).unwrap();
+    rig.partition.port().now.store(5, Ordering::Relaxed);
+    assert!(rig.call(me, 1, || {}));
+    assert_eq!((rig.ran(), rig.partition.snapshot()), (vec![(1, 2, 0)], Word::EMPTY));
+}
+
+#[test]
+fn a_look_releases_and_marks_and_runs_nothing() {
+    let rig = rig(&[0], &[(1, 0, NOTHING), (2, 0, NOTHING)]);
+    let me = rig.worker(0);
+    // SAFETY: there is no other worker.
+    unsafe { me.set_polling() };
+    rig.partition.begin_polling();
+    // SAFETY: nothing else uses node 2.
+    let slots: Slots<(), 1, 1> = unsafe { Slots::new(rig.level(1), 2) };
+    slots.arm((), at(5)).unwrap();
+    rig.partition.look(me, at(4));
+    assert_eq!(rig.partition.snapshot(), Word::EMPTY, "it is not due");
+    rig.spawn_from_outside(2, 0);
+    rig.partition.look(me, at(5));
+    assert_eq!((rig.partition.snapshot(), rig.ran()), (Word::EMPTY.mark_ready(1).mark_ready(2), vec![]));
+    rig.partition.serve(me, None);
+    assert_eq!(rig.ran(), [(2, 0, 0), (1, 2, 0)]);
+}
+
+#[test]
+fn a_thread_that_polls_needs_no_marks_and_no_wakes() {
+    let low: Job = |rig, _, _| {
+        rig.spawn_from_outside(2, 0);
+        assert_eq!((rig.ran(), rig.woken()), (vec![(1, 0, 0)], vec![]));
+        assert!(!rig.partition.snapshot().is_ready(2), "its thread finds the job");
+    };
+    let rig = rig(&[0], &[(1, 0, low), (2, 0, |rig, _, _| rig.partition.stop())]);
+    let me = rig.worker(0);
+    // SAFETY: there is no other worker.
+    unsafe { me.set_polling() };
+    rig.spawn_from_outside(1, 0);
+    assert_eq!(rig.woken(), [0], "it does not poll yet");
+    rig.partition.poll(me);
+    assert_eq!(rig.ran(), [(2, 0, 0)]);
+    assert_eq!(rig.partition.snapshot(), Word::EMPTY);
+    rig.woken();
+    // SAFETY: there is one thread.
+    unsafe { rig.partition.reset() };
+    rig.spawn_from_outside(1, 0);
+    assert_eq!(rig.woken(), [0], "it does not poll any more");
+}

@@ -19,7 +19,7 @@ use crate::driver::board::{Board, cross_cargo};
 use crate::driver::console;
 use crate::driver::guest::{Ended, Guest, Stream};
 use crate::driver::machine::{Machine, Mode};
-use crate::driver::stage::Job;
+use crate::driver::stage::{Job, quoted};
 use crate::figures;
 use crate::kernels::debs::RT_TESTS;
 use crate::kernels::package::Flavour;
@@ -326,11 +326,10 @@ fn job(cases: &[&Case]) -> Job {
     for (number, case) in cases.iter().enumerate() {
         let script = script_name(number);
         suite += &format!(
-            "echo '{}{}' >/dev/console\n\
+            "echo {} >/dev/console\n\
              cd /tmp/case && timeout -s KILL {CASE_LIMIT} sh /lab/bin/{script} >/tmp/stdout 2>/tmp/stderr\n\
              echo $? >/tmp/status\nfor part in stdout stderr status; do mv /tmp/$part /results/{number}.$part; done\n",
-            console::CASE,
-            case.name,
+            quoted(&format!("{}{}", console::CASE, case.name)),
         );
         job.scripts.push((script, case.script.clone()));
         for program in &case.programs {
@@ -417,5 +416,15 @@ mod tests {
         let job = job(&[&one, &two]);
         assert_eq!(job.programs.len(), 1);
         assert_eq!(job.scripts.len(), 3);
+    }
+
+    /// The guest's shell reads what the suite does, names of cases included.
+    #[test]
+    fn says_names_of_cases_as_they_are() {
+        let case = Case::new("the kernel's `x` $y", &[], "exit".to_owned(), None, Box::new(|_| Ok(())));
+        let (_, suite) = job(&[&case]).scripts.pop().unwrap();
+        let echo = suite.lines().find(|line| line.starts_with("echo")).unwrap().replace("/dev/console", "&1");
+        let said = std::process::Command::new("sh").args(["-c", &echo]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&said.stdout), format!("{}{}\n", console::CASE, case.name));
     }
 }

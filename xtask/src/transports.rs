@@ -14,5 +14,7 @@ pub(crate) fn run() -> Result {
         let tests = ["--lib", "--test", feature, "--", "--nocapture"];
         process::succeed(cargo::command().args(["test", "--locked"]).args(both).args(tests))?;
     }
-    Ok(())
+    // What `punctual new` makes takes its crates from those that have been fetched for the others.
+    let template = ["-p", "punctual-cli", "--test", "new", "--", "--ignored", "the_node_of_ros_2"];
+    process::succeed(cargo::command().args(["test", "--locked"]).args(template))
 }

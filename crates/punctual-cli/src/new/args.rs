@@ -10,6 +10,8 @@ use clap::{Args, ValueEnum};
 Examples:
   punctual new my-controller                     one control loop
   punctual new my-gimbal --template gimbal       two axes that follow setpoints
+  punctual new my-node --template ros2           a node of ROS 2
+  punctual new my-board --template bare --board raspi3b
   punctual new my-app --punctual ~/punctual      with the library of a working copy")]
 pub(crate) struct New {
     /// The directory to be made; its last part is the crate's name
@@ -18,6 +20,10 @@ pub(crate) struct New {
     /// What to start from
     #[arg(long, value_name = "NAME", default_value = "plain")]
     pub(crate) template: Template,
+
+    /// The board of the template `bare` [default: raspi4b]
+    #[arg(long, value_name = "BOARD")]
+    pub(crate) board: Option<Board>,
 
     /// The library in this working copy, instead of the released one
     #[arg(long, value_name = "DIRECTORY")]
@@ -30,4 +36,57 @@ pub(crate) enum Template {
     Plain,
     /// A controller of two simulated axes, steered from the standard input
     Gimbal,
+    /// A control loop that is a node of ROS 2
+    Ros2,
+    /// A task on a board without an operating system
+    Bare,
+}
+
+/// The boards of `punctual-bare`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "kebab-case")]
+pub(crate) enum Board {
+    /// Raspberry Pi 2B
+    Raspi2b,
+    /// Raspberry Pi 3B
+    Raspi3b,
+    /// Raspberry Pi 4B
+    #[default]
+    Raspi4b,
+    /// QEMU's virtual board with a Cortex-A7
+    VirtA7,
+    /// QEMU's virtual board with a Cortex-A72
+    VirtA72,
+}
+
+impl Board {
+    /// The feature of `punctual-bare`.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Raspi2b => "raspi2b",
+            Self::Raspi3b => "raspi3b",
+            Self::Raspi4b => "raspi4b",
+            Self::VirtA7 => "virt-a7",
+            Self::VirtA72 => "virt-a72",
+        }
+    }
+
+    /// What the compiler makes programs for.
+    pub(crate) const fn target(self) -> &'static str {
+        match self {
+            Self::Raspi2b | Self::VirtA7 => "armv7a-none-eabihf",
+            Self::Raspi3b | Self::Raspi4b | Self::VirtA72 => "aarch64-unknown-none",
+        }
+    }
+
+    /// How QEMU is called for it.
+    pub(crate) const fn runner(self) -> &'static str {
+        match self {
+            Self::Raspi2b => "qemu-system-arm -machine raspi2b",
+            Self::Raspi3b => "qemu-system-aarch64 -machine raspi3b",
+            Self::Raspi4b => "qemu-system-aarch64 -machine raspi4b",
+            Self::VirtA7 => "qemu-system-arm -machine virt -cpu cortex-a7",
+            Self::VirtA72 => "qemu-system-aarch64 -machine virt -cpu cortex-a72",
+        }
+    }
 }

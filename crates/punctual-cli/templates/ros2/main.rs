@@ -1,0 +1,128 @@
+//! A real-time controller that is a node of ROS 2.
+//!
+//! | task | level | released | does |
+//! |---|---|---|---|
+//! | `control` | 1 | every millisecond | reads the sensor and the newest setpoint, computes the output; publishes every tenth value |
+//!
+//! `cargo test` runs it in virtual time and without a node; `cargo run` on threads of the kernel, until Ctrl-C.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use punctual::Config;
+use punctual_bridge::messages::Vector3;
+use punctual_bridge::{Bridge, Incoming, Ros2, Running, Topic};
+
+/// Setpoints are taken up to this.
+const LIMIT: f64 = 10.0;
+
+/// What the controller tells: x the value, y the setpoint.
+static STATE: Topic<Vector3, 256> = Topic::new("/state").hz(100);
+/// What it is told: x the setpoint.
+static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
+
+fn main() -> ExitCode {
+    match controller::run(Config::from_env(), connect) {
+        Ok(report) => {
+            println!("{report}");
+            report.exit_code().into()
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            error.exit_code().into()
+        }
+    }
+}
+
+/// What becomes of the topics.
+type Connect = fn() -> Result<Option<Running>, Box<dyn Error>>;
+
+/// A node with both topics. Its threads are ordinary ones; the tasks wait for none of them.
+fn connect() -> Result<Option<Running>, Box<dyn Error>> {
+    let within = |wanted: &Vector3| match wanted.x.abs() <= LIMIT {
+        true => Ok(()),
+        false => Err(format!("x is {}, beyond -{LIMIT} to {LIMIT}", wanted.x)),
+    };
+    let node = Ros2::connect("@NODE@")?.subscribe(SETPOINT.subscribe()?.check(within))?;
+    Ok(Some(Bridge::new().topic(&STATE).sink(node).start()?))
+}
+
+#[punctual::app(main = false)]
+mod controller {
+    use punctual_bridge::{IncomingReader, Publisher};
+
+    use super::{Connect, Running, SETPOINT, STATE, Vector3};
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {
+        setpoint: IncomingReader<Vector3>,
+        state: Publisher<Vector3, 256>,
+        value: f64,
+        bridge: Option<Running>,
+    }
+
+    /// Before the first job: open devices here, allocate, and start threads by `punctual::background`.
+    #[init]
+    fn init(_: init::Context, connect: Connect) -> (Shared, Local) {
+        let bridge = connect().unwrap_or_else(|error| {
+            // Nothing has moved yet, and a controller that nobody can steer is not wanted.
+            eprintln!("{error}");
+            std::process::exit(1)
+        });
+        let setpoint = SETPOINT.reader().expect("one task reads it");
+        let state = STATE.publisher().expect("one task publishes it");
+        (Shared {}, Local { setpoint, state, value: 0.0, bridge })
+    }
+
+    #[task(
+        priority = 1,
+        period = 1.millis(),
+        deadline = 500.micros(),
+        local = [setpoint, state, value, turn: u32 = 0]
+    )]
+    fn control(cx: control::Context) {
+        let setpoint = cx.local.setpoint.read().message.x;
+        // In place of your sensor and actuator: a value that follows the setpoint.
+        let value = cx.local.value;
+        *value += (setpoint - *value) / 100.0;
+        if cx.local.turn.is_multiple_of(10) {
+            cx.local.state.publish(cx.released, Vector3 { x: *value, y: setpoint, z: 0.0 });
+        }
+        *cx.local.turn = cx.local.turn.wrapping_add(1);
+    }
+
+    #[shutdown(local = [bridge])]
+    fn shutdown(cx: shutdown::Context) {
+        if let Some(bridge) = cx.local.bridge.take() {
+            eprint!("{}", bridge.finish());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual::{Config, Duration};
+    use punctual_bridge::message::Layout;
+
+    use super::*;
+
+    /// A message as ROS 2 has it.
+    fn bytes(x: f64) -> Vec<u8> {
+        [&[0, 1, 0, 0], [x, 0.0, 0.0].map(f64::to_le_bytes).as_flattened()].concat()
+    }
+
+    /// A minute of control takes a moment, and is the same each time.
+    #[test]
+    fn follows_the_newest_setpoint_and_is_never_late() {
+        let mut peer = SETPOINT.subscribe().expect("there is no node");
+        peer.take(&bytes(0.5), Layout::Cdr, &"a test").expect("it is a setpoint");
+        assert!(peer.take(&bytes(f64::NAN), Layout::Cdr, &"a test").is_err());
+        let config = Config::new().virtual_time().until(Duration::from_minutes(1));
+        let report = controller::run(config, || Ok(None)).expect("virtual time needs nothing");
+        let control = report.task("control").expect("it is declared");
+        assert_eq!((control.jobs, control.overruns, control.misses), (60_000, 0, 0));
+    }
+}

@@ -1,0 +1,160 @@
+//! The time of a level, and the main loop of its worker: release, serve, sleep.
+
+use super::{Partition, Preemption};
+use crate::Instant;
+use crate::atomic::{Ordering, fence};
+use crate::current::CurrentWorker;
+use crate::level::{Level, Stamp};
+use crate::port::Port;
+use crate::timers::NEVER;
+use crate::word::Word;
+
+impl<P: Port> Partition<P> {
+    /// Wakes the worker of `level` if it sleeps beyond `time`, for which a timer was armed.
+    pub fn armed(&self, level: &'static Level, time: Instant) {
+        if Self::ONE_THREAD {
+            let place = self.levels.iter().position(|other| core::ptr::eq(*other, level));
+            // Release: see `forget`. Before the fence, so that a tick finds it.
+            self.timed.fetch_or(1 << place.expect("it is a level of this partition"), Ordering::Release);
+        }
+        // Pairs with the fence in `sleep`: either the worker's second check sees that something has changed, or this
+        // load sees that it sleeps too long.
+        fence(Ordering::SeqCst);
+        let until = if Self::ONE_THREAD { &self.alarm } else { &level.worker().sleeps_until };
+        if time.as_ticks() < until.load(Ordering::Relaxed) {
+            self.port.wake(level.worker());
+        }
+    }
+
+    /// Releases all jobs of `level` that are due at `now`, and marks it ready. For the thread that keeps its time: its
+    /// worker, or the thread that runs every level.
+    ///
+    /// # Panics
+    /// If `me` is neither.
+    pub fn release_due(&self, me: CurrentWorker, level: &'static Level, now: Instant) -> bool {
+        assert!(me.is(level.worker()) || me.is_alone(), "another thread keeps the level's time");
+        // SAFETY: `me` is the level's worker, or the one thread of the partition that runs jobs, and so keeps its time.
+        let any = unsafe { level.release_due(now) };
+        if any {
+            self.mark_ready(level);
+        }
+        any
+    }
+
+    /// Releases what is due at `level`, whose worker `me` is, as [`work`](Self::work) has checked; returns the time, if it has looked
+    /// at the clock and queued anything.
+    ///
+    /// If the level can be occupied at once, and nothing is ready there or above that would come first, this is done before the
+    /// release, and what is due first needs neither inbox, mark nor queue. It has run then, and what else was due after it. Otherwise this
+    /// is a release like any other: that the level is above the partition's and nothing stands ready is what rule 2 asks before it
+    /// serves the level.
+    ///
+    /// With a time that the clock has `reached` it is not read, and what has become due since that time waits for the next look.
+    fn keep_time(&'static self, me: CurrentWorker, level: &'static Level, reached: Option<Instant>) -> Stamp {
+        if !level.is_timed() {
+            return None;
+        }
+        let now = reached.unwrap_or_else(|| self.port.now());
+        let stamp = if reached.is_none() { Some(now) } else { None };
+        // SAFETY: this is the level's worker.
+        if unsafe { level.next() } > now.as_ticks() {
+            return None;
+        }
+        let number = level.number();
+        if self.snapshot().highest_ready() >= number || !self.start(me, number, true) {
+            return if self.release_due(me, level, now) { stamp } else { None };
+        }
+        let preemption = Preemption::enter(self, me, level);
+        // SAFETY: this is the level's worker, and occupies the level. What it has taken is a node of the level.
+        let end = unsafe {
+            match level.take_due(now) {
+                (Some(node), _) => level.waiting().run(me, node, stamp),
+                (None, _) => stamp,
+            }
+        };
+        preemption.finish(end);
+        None
+    }
+
+    /// The main loop of a level's worker: release, serve, sleep; returns once the partition is stopping.
+    ///
+    /// Implements rule 4: if the level is ready but cannot start, it stays marked, and the worker sleeps.
+    ///
+    /// # Panics
+    /// If `level` is not one of this partition's, or `me` is not its worker.
+    pub fn work(&'static self, me: CurrentWorker, level: &'static Level) {
+        assert!(me.is(level.worker()), "a level is worked by its own worker");
+        assert!(self.levels.iter().any(|l| core::ptr::eq(*l, level)), "the level is of another partition");
+        let mut reached = None;
+        while !self.is_stopping() {
+            let now = self.keep_time(me, level, reached);
+            self.serve(me, now);
+            reached = match self.boost_ordinary_holder(me, level.number()) {
+                true => None,
+                false => self.sleep(me, level),
+            };
+        }
+        self.finish(me, level);
+    }
+
+    /// Runs what is still ready at `level`, or waits until somebody else has.
+    ///
+    /// No wake will come: `stop` has woken every worker, and whoever serves the level now does
+    /// not wake its worker. So it registers as a waiter. It does not `serve`, since a level
+    /// above may be ready whose worker has ended.
+    pub(crate) fn finish(&'static self, me: CurrentWorker, level: &'static Level) {
+        let number = level.number();
+        while self.snapshot().is_ready(number) {
+            if self.start(me, number, false) {
+                Preemption::enter(self, me, level).finish(None);
+            } else {
+                self.wait_for_word(me, |word| !word.is_ready(number) || word.level() < number);
+            }
+        }
+    }
+
+    /// Runs `job` at `level` once nothing at or above that runs, and then what has become ready there. For the thread that runs the
+    /// level, after its last job: unlike [`call`](Self::call), this waits.
+    ///
+    /// # Safety
+    /// `level` is one of this partition's, and `me` may run its jobs.
+    pub unsafe fn run_last(&'static self, me: CurrentWorker, level: &'static Level, job: impl FnOnce()) {
+        let number = level.number();
+        while !self.start(me, number, false) {
+            self.wait_for_word(me, |word| word.level() < number);
+        }
+        let preemption = Preemption::enter(self, me, level);
+        job();
+        preemption.finish(None);
+    }
+
+    /// The earliest time for which a thread of the partition sleeps, or `until` if that is earlier: until then one that spins holds up none.
+    fn first_time(&self, until: Option<Instant>) -> Option<Instant> {
+        // Relaxed: a thread that goes to sleep later for an earlier time is held up until the end of the spin, which is bounded.
+        let times = self.workers.iter().map(|worker| worker.sleeps_until.load(Ordering::Relaxed));
+        let first = times.filter(|&time| time != 0 && time != NEVER).min().map(Instant::from_ticks);
+        match (first, until) {
+            (Some(first), Some(until)) => Some(first.min(until)),
+            (first, until) => first.or(until),
+        }
+    }
+
+    /// Sleeps until something is due at `level` or somebody wakes this thread; returns the time that the clock has reached, if that is
+    /// known.
+    fn sleep(&self, me: CurrentWorker, level: &'static Level) -> Option<Instant> {
+        // SAFETY: `me` is the level's worker, as `work` has checked.
+        let until = if self.is_stopping() { NEVER } else { unsafe { level.next() } };
+        me.sleeps_until.store(until, Ordering::Relaxed);
+        // Pairs with the fence in `armed`.
+        fence(Ordering::SeqCst);
+        let until = (until != NEVER).then(|| Instant::from_ticks(until));
+        let reached = !level.has_changes() && {
+            // For everybody else it sleeps already: it has announced until when, and the spin only reads. Whoever has something for this
+            // thread wakes it as if it slept, and a wake that comes before the wait ends that at once.
+            self.port.spin(&me, || self.first_time(until), || self.snapshot() != Word::EMPTY);
+            self.port.wait(&me, until)
+        };
+        me.sleeps_until.store(0, Ordering::Relaxed);
+        until.filter(|_| reached)
+    }
+}

@@ -20,7 +20,7 @@ pub(crate) fn name(call: &Call) -> Option<&'static str> {
     let reads = |flags: usize| reads(at[0] as i32, flags as i32);
     let writes = |flags: usize| writes(at[0] as i32, flags as i32);
     let connects = || !is_nonblocking(at[0] as i32);
-    let mut name = calls! {
+    let name = calls! {
         // Time and events.
         SYS_nanosleep if always, SYS_clock_nanosleep if always, SYS_sched_yield if always,
         SYS_rt_sigsuspend if always, SYS_rt_sigtimedwait if always,
@@ -57,18 +57,16 @@ pub(crate) fn name(call: &Call) -> Option<&'static str> {
     };
     // Those that newer architectures have no more.
     #[cfg(target_arch = "x86_64")]
-    {
-        name = name.or_else(|| {
-            calls! {
-                SYS_poll if at[2] as i32 != 0, SYS_select if has_time(at[4]), SYS_epoll_wait if at[3] as i32 != 0,
-                SYS_pause if always, SYS_fork if always, SYS_vfork if always,
-                SYS_open if always, SYS_creat if always, SYS_stat if always, SYS_lstat if always,
-                SYS_access if always, SYS_readlink if always, SYS_mkdir if always, SYS_rmdir if always,
-                SYS_unlink if always, SYS_rename if always, SYS_link if always, SYS_symlink if always,
-                SYS_getdents if always,
-            }
-        });
-    }
+    let name = name.or_else(|| {
+        calls! {
+            SYS_poll if at[2] as i32 != 0, SYS_select if has_time(at[4]), SYS_epoll_wait if at[3] as i32 != 0,
+            SYS_pause if always, SYS_fork if always, SYS_vfork if always,
+            SYS_open if always, SYS_creat if always, SYS_stat if always, SYS_lstat if always,
+            SYS_access if always, SYS_readlink if always, SYS_mkdir if always, SYS_rmdir if always,
+            SYS_unlink if always, SYS_rename if always, SYS_link if always, SYS_symlink if always,
+            SYS_getdents if always,
+        }
+    });
     name
 }
 

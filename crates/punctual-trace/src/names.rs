@@ -21,6 +21,9 @@ use crate::jobs::Actor;
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
+/// What whoever nobody has seen is called.
+pub(crate) const SOMEBODY_UNSEEN: &str = "somebody unseen";
+
 /// Names are kept for this many of a kind, so that a trace of days cannot fill the memory with those of threads long gone.
 const MAX_NAMES: usize = 65_536;
 
@@ -152,7 +155,7 @@ impl Names {
             Actor::Task(task) => self.tasks.get(&task).cloned().unwrap_or(format!("task {task}")),
             Actor::Throttling => "throttling".into(),
             Actor::Others => "others".into(),
-            Actor::Unseen => "somebody unseen".into(),
+            Actor::Unseen => SOMEBODY_UNSEEN.into(),
         }
     }
 }

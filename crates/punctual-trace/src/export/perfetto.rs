@@ -14,7 +14,7 @@ use super::proto::Message;
 use crate::event::{Event, Kind, SwitchOut, Task, Tid};
 use crate::explain;
 use crate::jobs::{Actor, Job, JobKind};
-use crate::names::Names;
+use crate::names::{Names, SOMEBODY_UNSEEN};
 use crate::stats::Key;
 
 /// Fields of the messages of `perfetto_trace.proto` that are written here.
@@ -113,7 +113,14 @@ impl<W: Write> Perfetto<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn event(&mut self, event: &Event, names: &Names, must_see: impl Fn(Tid) -> bool) -> io::Result<()> {
-        self.scheduling(event, names, &must_see)?;
+        let seen = |task: Task| if must_see(task.id) { task } else { Task { id: UNSEEN, ..task } };
+        let kind = match event.kind {
+            // Another one may have taken over from it.
+            Kind::Switch { from, reason, to } => Kind::Switch { from: seen(from), reason, to: seen(to) },
+            kind => kind,
+        };
+        let event = &Event { kind, ..*event };
+        self.scheduling(event, names)?;
         let (entered, actor) = match event.kind {
             Kind::SyscallEnter { number } => return self.call_begins(event, &names.of_call(number), names),
             Kind::FutexEnter { .. } => return self.call_begins(event, "futex", names),
@@ -127,7 +134,7 @@ impl<W: Write> Perfetto<W> {
                 return self.slice(event.time, track, INSTANT, Some(&names.of_event(id)), &by, None);
             }
             Kind::Switch { to, .. } => {
-                let to = if must_see(to.id) { Actor::Thread(to.id) } else { Actor::Unseen };
+                let to = if to.id == UNSEEN { Actor::Unseen } else { Actor::Thread(to.id) };
                 return self.switch(event, to, names);
             }
             Kind::IrqEntry { irq } => (true, Actor::Irq(irq)),
@@ -159,14 +166,14 @@ impl<W: Write> Perfetto<W> {
     }
 
     /// Switches and wake-ups as the kernel's own events.
-    fn scheduling(&mut self, event: &Event, names: &Names, must_see: impl Fn(Tid) -> bool) -> io::Result<()> {
-        let unseen = names.of(Actor::Unseen);
-        let name = |tid| match tid {
-            UNSEEN => unseen.as_str(),
-            _ => names.of_thread(tid).unwrap_or(if tid == 0 { "swapper" } else { "" }),
+    fn scheduling(&mut self, event: &Event, names: &Names) -> io::Result<()> {
+        let name = |tid| {
+            names.of_thread(tid).unwrap_or(match tid {
+                0 => "swapper",
+                UNSEEN => SOMEBODY_UNSEEN,
+                _ => "",
+            })
         };
-        // Another one may have taken over from it.
-        let seen = |task: Task| if must_see(task.id) { task } else { Task { id: UNSEEN, ..task } };
         let priority = |task: Task| i64::from(task.priority) as u64;
         let woken = |task: Task, cpu: u16| {
             let message = Message::new().text(1, name(task.id)).number(2, task.id.into());
@@ -174,7 +181,6 @@ impl<W: Write> Perfetto<W> {
         };
         let (kind, content) = match event.kind {
             Kind::Switch { from, reason, to } => {
-                let (from, to) = (seen(from), seen(to));
                 let state = match reason {
                     SwitchOut::Runnable => 0,
                     SwitchOut::Sleeping => 1,

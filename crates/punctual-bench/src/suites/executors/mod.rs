@@ -72,33 +72,30 @@ const PLAIN: (&str, &str) = ("punctual", "Punctual");
 const MANY: (&str, &str) = ("punctual-100-tasks", "Punctual, 100 tasks");
 const SYNC: (&str, &str) = ("punctual-sync", "punctual-sync");
 
+/// What the apps take for an operation.
+fn ours(operation: Operation) -> Vec<Peer> {
+    vec![
+        Peer::app(DEFAULT, apps::monitored::measure, operation),
+        Peer::app(PLAIN, apps::plain::measure, operation),
+        Peer::app(MANY, apps::many::measure, operation),
+    ]
+}
+
 pub(crate) fn steps(_: &Plan) -> Vec<Step> {
     use Operation::{ArmAndCancel, DueAtOnce, HigherLevel, Lock, SameLevel, TimersArmed, Wake};
     let same = || {
-        let mut all = vec![
-            Peer::app(DEFAULT, apps::monitored::measure, SameLevel),
-            Peer::app(PLAIN, apps::plain::measure, SameLevel),
-            Peer::app(MANY, apps::many::measure, SameLevel),
-        ];
+        let mut all = ours(SameLevel);
         all.extend(others(Group::SameLevel));
         all
     };
     let higher = || {
-        let mut all = vec![
-            Peer::app(DEFAULT, apps::monitored::measure, HigherLevel),
-            Peer::app(PLAIN, apps::plain::measure, HigherLevel),
-            Peer::app(MANY, apps::many::measure, HigherLevel),
-            Peer::threaded(("posix", "POSIX"), plain::hand_over),
-        ];
+        let mut all = ours(HigherLevel);
+        all.push(Peer::threaded(("posix", "POSIX"), plain::hand_over));
         all.extend(others(Group::HigherLevel));
         all
     };
     let wake = || {
-        let mut all = vec![
-            Peer::app(DEFAULT, apps::monitored::measure, Wake),
-            Peer::app(PLAIN, apps::plain::measure, Wake),
-            Peer::app(MANY, apps::many::measure, Wake),
-        ];
+        let mut all = ours(Wake);
         all.extend(others(Group::Wake));
         all
     };

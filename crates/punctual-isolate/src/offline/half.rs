@@ -4,9 +4,11 @@
 //! environment, as `punctual`, whose runtime reads it, expects it.
 
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+
+use rustix::process::{self, Pid, Signal};
 
 use super::device::Device;
 use super::layout::{RING, SHARED, STATE, USER};
@@ -23,25 +25,21 @@ pub fn hand_over(device: &Device, command: &mut Command) {
         PLACES,
         format!("device={memory},bell={bell},mapped={SHARED},memory={USER},state={STATE},ring={RING}"),
     );
-    let parent = std::process::id();
+    let parent = process::getpid();
     // SAFETY: between fork and exec it makes system calls alone.
     unsafe { command.pre_exec(move || inherit(descriptors, parent)) };
 }
 
-fn inherit(descriptors: [RawFd; 2], parent: u32) -> io::Result<()> {
+fn inherit(descriptors: [RawFd; 2], parent: Pid) -> io::Result<()> {
     for descriptor in descriptors {
         // SAFETY: the descriptor is open, as a copy of the parent's.
-        if unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, 0) } < 0 {
+        if unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) } < 0 {
             return Err(io::Error::last_os_error());
         }
     }
-    // SAFETY: it takes numbers alone.
-    if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    process::set_parent_process_death_signal(Some(Signal::TERM))?;
     // It may have died before that was in force.
-    // SAFETY: it takes nothing.
-    if unsafe { libc::getppid() } as u32 != parent {
+    if process::getppid() != Some(parent) {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
     Ok(())

@@ -80,7 +80,7 @@ enum Chore {
     /// Build and run programs without an operating system; in `bare/`, `cargo xtask` alone does
     Bare(bare::Options),
     /// As root: run tests and examples again as a user without privileges
-    Unprivileged,
+    Unprivileged(unprivileged::Options),
     /// Check that the tutorial and the README show what is tested, and build the book into target/book by mdBook
     Book(book::Options),
     /// With clang: build the BPF object of punctual-trace, or check that the committed one is what its source gives
@@ -113,7 +113,7 @@ fn main() -> ExitCode {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
-        Chore::Unprivileged => unprivileged::run(),
+        Chore::Unprivileged(options) => unprivileged::run(&options),
         Chore::Book(options) => book::run(&options),
         Chore::Bpf(options) => bpf::run(&options),
         Chore::ReleaseCheck(options) => release::run(&options),

@@ -14,6 +14,17 @@ use crate::process::{self, End};
 use crate::scratch::Scratch;
 use crate::{Result, examples, golden, variants};
 
+/// What `cargo xtask unprivileged` takes.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Run once more what fails, and pass if it passes then; up to three test executables
+    #[arg(long)]
+    retry: bool,
+}
+
+/// With `--retry`: if more test executables fail, chance is not to blame.
+const RETRIED: usize = 3;
+
 /// The packages whose tests depend on privileges.
 const PACKAGES: [&str; 3] = ["punctual", "punctual-bench", "punctual-core"];
 
@@ -37,7 +48,7 @@ const DROP_PRIVILEGES: [&str; 9] = [
     "--inh-caps=-all",
 ];
 
-pub(crate) fn run() -> Result {
+pub(crate) fn run(options: &Options) -> Result {
     if !is_root(&fs::read_to_string("/proc/self/status")?) {
         println!("already unprivileged: `cargo test` and `cargo xtask examples` have tested this case");
         return Ok(());
@@ -59,20 +70,44 @@ pub(crate) fn run() -> Result {
         command
     };
 
-    let mut failures = 0;
+    let mut failed = Vec::new();
     for test in staged.iter().filter(|artifact| artifact.purpose == Purpose::Test) {
-        let outcome = process::capture(&mut launch(&test.path), TIME_LIMIT)?;
-        let summary = outcome.stdout.lines().find(|line| line.starts_with("test result")).unwrap_or_default();
-        println!("{}::{}: {summary}", test.package, test.target);
-        if outcome.end != End::Exited(0) {
-            failures += 1;
-            println!("FAILED: {}\n{}{}", outcome.end, outcome.stdout, outcome.stderr);
+        if !passes(test, &launch)? {
+            failed.push(test);
         }
+    }
+    let retry = options.retry && failed.len() <= RETRIED;
+    let mut failures = 0;
+    for test in failed {
+        let passed = retry && {
+            println!("*** once more: {}::{} without privileges", test.package, test.target);
+            passes(test, &launch)?
+        };
+        failures += usize::from(!passed);
     }
     if failures > 0 {
         return Err(format!("test executables that fail without privileges: {failures}").into());
     }
-    examples::check(&examples, &programs, &staged, &launch)
+    let check = || examples::check(&examples, &programs, &staged, &launch);
+    check().or_else(|error| {
+        if !options.retry {
+            return Err(error);
+        }
+        println!("{error}\n*** once more: examples without privileges");
+        check()
+    })
+}
+
+/// Runs the test executable, and shows its output if it fails.
+fn passes(test: &Artifact, launch: &dyn Fn(&Path) -> Command) -> Result<bool> {
+    let outcome = process::capture(&mut launch(&test.path), TIME_LIMIT)?;
+    let summary = outcome.stdout.lines().find(|line| line.starts_with("test result")).unwrap_or_default();
+    println!("{}::{}: {summary}", test.package, test.target);
+    let passed = outcome.end == End::Exited(0);
+    if !passed {
+        println!("FAILED: {}\n{}{}", outcome.end, outcome.stdout, outcome.stderr);
+    }
+    Ok(passed)
 }
 
 /// A directory for temporary files: the one of root may be closed to others.

@@ -8,6 +8,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use punctual_isolate::facts;
+use punctual_isolate::tree::Tree;
+
 /// Whether [`now`] reads the counter. Written once, before anything is measured.
 static COUNTER: AtomicBool = AtomicBool::new(false);
 static CHOSEN: OnceLock<Clock> = OnceLock::new();
@@ -98,8 +101,8 @@ pub(crate) fn monotonic_ns() -> u64 {
 /// Whether the kernel keeps its own time by the counter, which it does only if the counter runs at one rate, never stops
 /// and is the same on every CPU.
 fn kernel_trusts_the_counter() -> bool {
-    let source = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-    source.is_ok_and(|source| counter::CLOCK_SOURCES.contains(&source.trim()))
+    let source = facts::clock_source(&Tree::system());
+    source.is_some_and(|source| counter::CLOCK_SOURCES.contains(&source.as_str()))
 }
 
 /// The counter and the kernel's clock at one instant, from the tightest of some tries.

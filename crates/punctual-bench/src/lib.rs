@@ -28,7 +28,6 @@ pub mod model;
 pub mod stats;
 pub mod text;
 
-mod caches;
 mod clock;
 mod contend;
 mod gpio;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::caches::caches;
+use crate::machine::caches;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// The longest duration of a load, whatever happens.
@@ -109,7 +109,7 @@ impl Load {
 
     /// Threads that write at random to more memory than `cpu` has caches for, and do nothing else: one for each CPU.
     pub(crate) fn thrash(cpu: usize) -> std::io::Result<Self> {
-        let last = caches(cpu).last().map_or(SWEPT_BYTES, |cache| cache.bytes);
+        let last = caches(cpu).last().map_or(SWEPT_BYTES, |cache| cache.size as usize);
         let mut load = Self { stop: Arc::default(), threads: Vec::new() };
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             load.sweep((last * BEYOND).min(MAX_SWEPT_BYTES))?;

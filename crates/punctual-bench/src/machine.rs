@@ -6,6 +6,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::cpus;
+use punctual_isolate::cpus::Cpus;
+use punctual_isolate::facts::{self, Cache, Kernel, Statistics, TICK, Throttling, Topology};
+use punctual_isolate::tree::Tree;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, Clock};
@@ -59,31 +62,31 @@ pub struct Machine {
 impl Machine {
     /// Describes this machine. `cpu` is the one to be measured.
     pub(crate) fn look(cpu: usize, clock: &Clock) -> Self {
-        let runtime = read("/proc/sys/kernel/sched_rt_runtime_us");
-        let period = read("/proc/sys/kernel/sched_rt_period_us");
-        let rt_throttling = match runtime.as_str() {
-            "-1" => "off".into(),
-            "" => String::new(),
-            _ => format!("{runtime} of {period} µs"),
+        let tree = Tree::system();
+        let kernel = Kernel::look(&tree);
+        let topology = Topology::look(&tree);
+        let measured = topology.cpu(cpu).cloned().unwrap_or_default();
+        let rt_throttling = match kernel.throttling {
+            Some(Throttling::Off) => "off".into(),
+            Some(Throttling::On { runtime_us, period_us }) => format!("{runtime_us} of {period_us} µs"),
+            None => String::new(),
         };
-        let hypervisor = hypervisor();
         let mut machine = Self {
-            kernel: read("/proc/sys/kernel/osrelease"),
-            // Not every kernel that is one has the file.
-            preempt_rt: read("/sys/kernel/realtime") == "1" || read("/proc/version").contains("PREEMPT_RT"),
+            kernel: kernel.release,
+            preempt_rt: kernel.preempt_rt == Some(true),
             architecture: std::env::consts::ARCH.into(),
-            cpu_model: cpu_model(),
-            cpu_family: cpu_family(),
-            cpu_mhz: cpu_mhz(cpu),
+            cpu_model: measured.model.unwrap_or_else(|| "unknown".into()),
+            cpu_family: measured.family.unwrap_or_default(),
+            cpu_mhz: measured.mhz,
             locked_ns: Some(locked_ns(cpu, clock)),
-            cpus: std::thread::available_parallelism().map_or(1, usize::from).max(online()),
-            hypervisor,
-            clock_source: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from).max(topology.online.len()),
+            hypervisor: facts::hypervisor(&tree).unwrap_or_else(|| "none".into()),
+            clock_source: kernel.clock_source.unwrap_or_default(),
             clock: clock.name().into(),
             clock_step_ns: clock.step_ns(),
-            isolated_cpus: isolated(),
-            tickless_cpus: read("/sys/devices/system/cpu/nohz_full").replace("(null)", ""),
-            governor: read(format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")),
+            isolated_cpus: isolated().to_string(),
+            tickless_cpus: topology.tickless.to_string(),
+            governor: measured.governor.unwrap_or_default(),
             rt_throttling,
             fifo_refused: rt::fifo_refused(),
             notes: Vec::new(),
@@ -147,64 +150,33 @@ pub(crate) fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).map_or_else(|_| String::new(), |text| text.trim().to_owned())
 }
 
-fn online() -> usize {
-    cpu_list(&read("/sys/devices/system/cpu/online")).len()
+/// CPUs kept free, by boot parameters or by cpuset partitions.
+pub(crate) fn isolated() -> Cpus {
+    cpus::ISOLATED
+        .iter()
+        .map(|file| Cpus::of_list(&read(file)))
+        .fold(Cpus::default(), |all, cpus| all.and(&cpus))
 }
 
-/// CPUs kept free, as the kernel lists them.
-pub(crate) fn isolated() -> String {
-    cpus::ISOLATED.iter().map(read).find(|list| !list.is_empty()).unwrap_or_default()
+/// The CPUs as they are now.
+pub(crate) fn topology() -> Topology {
+    Topology::look(&Tree::system())
 }
 
-/// The CPUs of a list of the kernel's.
-pub(crate) fn cpu_list(list: &str) -> Vec<usize> {
-    cpus::list(list).collect()
-}
-
-fn cpu_model() -> String {
-    let info = read("/proc/cpuinfo");
-    let named = |name: &str| {
-        let line = info.lines().find(|line| line.starts_with(name))?;
-        Some(line.split_once(':')?.1.trim().to_owned())
-    };
-    named("model name").or_else(|| named("Model")).or_else(|| named("CPU part")).unwrap_or("unknown".into())
-}
-
-/// As `family-model-stepping`.
-fn cpu_family() -> String {
-    let info = read("/proc/cpuinfo");
-    let number = |name: &str| {
-        let (_, number) =
-            info.lines().filter_map(|line| line.split_once(':')).find(|(key, _)| key.trim() == name)?;
-        Some(number.trim().to_owned())
-    };
-    let numbers = ["cpu family", "model", "stepping"].map(number);
-    numbers.into_iter().collect::<Option<Vec<_>>>().map_or_else(String::new, |numbers| numbers.join("-"))
-}
-
-/// The frequency of a CPU: the current one where the kernel scales it, else the one in its description.
-fn cpu_mhz(cpu: usize) -> Option<f64> {
-    let khz = read(format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq"));
-    if let Ok(khz) = khz.parse::<f64>() {
-        return Some(khz / 1e3);
-    }
-    let info = read("/proc/cpuinfo");
-    let lines = info.lines().filter_map(|line| line.split_once(':'));
-    let mut of_cpu =
-        lines.skip_while(|(key, number)| key.trim() != "processor" || number.trim().parse() != Ok(cpu));
-    let (_, mhz) = of_cpu.find(|(key, _)| key.trim() == "cpu MHz")?;
-    mhz.trim().parse().ok().filter(|mhz| *mhz > 0.0)
+/// The caches of data of a CPU, the smallest first. None where the kernel does not say.
+pub(crate) fn caches(cpu: usize) -> Vec<Cache> {
+    topology().cpu(cpu).map_or_else(Vec::new, |cpu| cpu.caches.clone())
 }
 
 /// The time that the host of a virtual machine has given to others than its CPUs although they had work, so far.
 pub(crate) fn stolen_s() -> Option<f64> {
-    stolen_ticks(&read("/proc/stat"))
-        .map(|ticks| ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+    Some(Statistics::look(&Tree::system()).all.stolen? as f64 * TICK.as_secs_f64())
 }
 
-/// The eighth number of all CPUs (`proc_stat(5)`).
-fn stolen_ticks(stat: &str) -> Option<u64> {
-    stat.lines().find_map(|line| line.strip_prefix("cpu "))?.split_whitespace().nth(7)?.parse().ok()
+/// The same, of one CPU, in ns; in steps of 10 ms.
+pub(crate) fn stolen_ns(cpu: usize) -> Option<u64> {
+    let ticks = Statistics::look(&Tree::system()).cpu(cpu)?.stolen?;
+    Some(ticks.saturating_mul(TICK.as_nanos() as u64))
 }
 
 /// What an instruction with a bus lock takes: the median of windows of many, on `cpu` with real-time priority if that is granted.
@@ -226,57 +198,9 @@ fn locked_ns(cpu: usize, clock: &Clock) -> f64 {
     clock.ps(windows[WINDOWS / 2]) as f64 / 1e3 / OPERATIONS as f64
 }
 
-fn hypervisor() -> String {
-    let declared = read("/sys/hypervisor/type");
-    let flagged = || {
-        let info = read("/proc/cpuinfo");
-        let flags = info.lines().find(|line| line.starts_with("flags"));
-        flags.is_some_and(|line| line.split_whitespace().any(|flag| flag == "hypervisor"))
-    };
-    match declared {
-        declared if !declared.is_empty() => declared,
-        _ if flagged() => hypervisors_name().unwrap_or("unknown hypervisor".into()),
-        _ if read("/sys/class/dmi/id/sys_vendor") == "QEMU" => "QEMU".into(),
-        _ => "none".into(),
-    }
-}
-
-/// The hypervisor's name in the `cpuid` leaf reserved for it.
-#[cfg(target_arch = "x86_64")]
-fn hypervisors_name() -> Option<String> {
-    #[allow(unused_unsafe, reason = "newer toolchains hold the instruction to be safe")]
-    // SAFETY: every x86-64 CPU has `cpuid`.
-    let leaf = unsafe { core::arch::x86_64::__cpuid(0x4000_0000) };
-    let bytes: Vec<u8> = [leaf.ebx, leaf.ecx, leaf.edx].into_iter().flat_map(u32::to_le_bytes).collect();
-    let name = String::from_utf8(bytes).ok()?;
-    match name.trim_matches(|c: char| !c.is_ascii_graphic()) {
-        "" => None,
-        "KVMKVMKVM" => Some("KVM".into()),
-        "VMwareVMware" => Some("VMware".into()),
-        "Microsoft Hv" => Some("Hyper-V".into()),
-        "XenVMMXenVMM" => Some("Xen".into()),
-        "TCGTCGTCGTCG" => Some("QEMU without KVM".into()),
-        other => Some(other.into()),
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn hypervisors_name() -> Option<String> {
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn finds_stolen_time_of_all_cpus() {
-        let stat = "cpu  1 2 3 4 5 6 7 81 9 10\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
-        assert_eq!(stolen_ticks(stat), Some(81));
-        // A kernel that does not count it.
-        assert_eq!(stolen_ticks("cpu  1 2 3 4 5 6 7\n"), None);
-        assert!(stolen_s().is_none_or(|stolen| stolen >= 0.0));
-    }
 
     #[test]
     fn describes_machine() {
@@ -285,5 +209,6 @@ mod tests {
         assert!(machine.kernel_line().contains("PREEMPT_RT"));
         assert!(machine.hardware_line().contains(&machine.architecture));
         assert!(machine.locked_ns.is_some_and(|ns| ns > 0.0));
+        assert!(stolen_s().is_none_or(|stolen| stolen >= 0.0));
     }
 }

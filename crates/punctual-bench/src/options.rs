@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::gpio::GpioLines;
 use crate::load::LoadKind;
-use crate::machine::{cpu_list, isolated};
+use crate::machine::isolated;
 use crate::rt;
 
 /// One of the suites.
@@ -197,8 +197,8 @@ impl Plan {
         if !options.load.is_installed() {
             return Err(BadOptions::NoSuchLoad(options.load));
         }
-        let isolated = cpu_list(&isolated());
-        let default = || allowed.iter().rev().find(|cpu| isolated.contains(cpu)).or(allowed.last()).copied();
+        let isolated = isolated();
+        let default = || allowed.iter().rev().find(|&&cpu| isolated.has(cpu)).or(allowed.last()).copied();
         let cpu = options.cpu.or_else(default).unwrap_or(0);
         if !allowed.contains(&cpu) {
             return Err(BadOptions::UnknownCpu { cpu, allowed });

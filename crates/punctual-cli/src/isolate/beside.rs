@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use punctual_isolate::facts::Statistics;
 use punctual_isolate::isolate::{Account, Plan, Row};
 use punctual_isolate::tree::Tree;
 use punctual_report::format::{format_count, format_counted, format_nanos};
@@ -206,12 +207,8 @@ fn is_own(thread: Tid, group: Option<&str>) -> bool {
 
 /// For how many ticks of the kernel's statistics, 10 ms each, the hypervisor has had the CPUs.
 fn stolen(tree: &Tree, plan: &Plan) -> Option<u64> {
-    let text = tree.text("/proc/stat")?;
-    let of = |cpu: usize| {
-        let line = text.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;
-        line.split_whitespace().nth(7)?.parse::<u64>().ok()
-    };
-    plan.cpus.iter().map(of).sum()
+    let statistics = Statistics::look(tree);
+    plan.cpus.iter().map(|cpu| statistics.cpu(cpu)?.stolen).sum()
 }
 
 /// How often what came, beside what came to the others.

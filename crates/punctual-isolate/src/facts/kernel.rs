@@ -4,6 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::tree::Tree;
 
+/// The clock by which the kernel keeps its time.
+pub(crate) const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+/// How much of each period real-time threads may use, in µs; -1 is all of it.
+pub(crate) const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+pub(crate) const PERIOD: &str = "/proc/sys/kernel/sched_rt_period_us";
+
 /// A kernel is not configured in more text than this.
 const MAX_CONFIGURATION: usize = 4 << 20;
 
@@ -29,14 +35,44 @@ pub struct Kernel {
     pub release: String,
     /// Whether it is PREEMPT_RT, unless nothing says.
     pub preempt_rt: Option<bool>,
+    /// The clock by which it keeps its time.
+    pub clock_source: Option<String>,
+    /// What it leaves to real-time threads.
+    pub throttling: Option<Throttling>,
     /// How it was booted.
     pub parameters: Parameters,
     /// The options that it was built with, if that is known.
     options: Option<BTreeMap<String, String>>,
 }
 
+/// What a kernel leaves to the real-time threads of a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Throttling {
+    /// All of it.
+    Off,
+    /// So much of each period, in µs.
+    On {
+        /// The time of real-time threads.
+        runtime_us: u64,
+        /// Of this time.
+        period_us: u64,
+    },
+}
+
+impl Throttling {
+    fn look(tree: &Tree) -> Option<Self> {
+        let runtime: i64 = tree.number(RUNTIME)?;
+        Some(match u64::try_from(runtime) {
+            Ok(runtime_us) => Self::On { runtime_us, period_us: tree.number(PERIOD)? },
+            Err(_) => Self::Off,
+        })
+    }
+}
+
 impl Kernel {
-    pub(super) fn look(tree: &Tree) -> Self {
+    /// Reads how it was built and booted, and how it is set.
+    #[must_use]
+    pub fn look(tree: &Tree) -> Self {
         let release = tree.text("/proc/sys/kernel/osrelease").unwrap_or_default();
         let options = options(tree, &release);
         let version = tree.text("/proc/version");
@@ -49,7 +85,8 @@ impl Kernel {
                 .or(declared),
         };
         let parameters = Parameters::parse(&tree.text("/proc/cmdline").unwrap_or_default());
-        Self { release, preempt_rt, parameters, options }
+        let clock_source = clock_source(tree);
+        Self { release, preempt_rt, clock_source, throttling: Throttling::look(tree), parameters, options }
     }
 
     /// An option's value; `Some("n")` if it is off, `None` if nothing is known of the configuration.
@@ -65,6 +102,12 @@ impl Kernel {
         let mut parts = self.release.split(|c: char| !c.is_ascii_digit());
         Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
     }
+}
+
+/// The clock by which the kernel keeps its time.
+#[must_use]
+pub fn clock_source(tree: &Tree) -> Option<String> {
+    tree.text(CLOCK_SOURCE)
 }
 
 fn options(tree: &Tree, release: &str) -> Option<BTreeMap<String, String>> {

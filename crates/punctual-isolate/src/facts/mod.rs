@@ -4,21 +4,28 @@
 //! never a guess.
 
 mod cgroups;
+mod description;
 mod interrupts;
 mod kernel;
 mod process;
+mod statistics;
 mod threads;
 mod topology;
 
 pub use self::cgroups::Cgroups;
 pub use self::interrupts::Interrupt;
-pub use self::kernel::{Kernel, Parameters};
+pub(crate) use self::kernel::{CLOCK_SOURCE, PERIOD, RUNTIME};
+pub use self::kernel::{Kernel, Parameters, Throttling, clock_source};
 pub use self::process::{Container, Process};
+pub use self::statistics::{Spent, Statistics, TICK};
 pub use self::threads::{Policy, Thread, real_time_threads};
 pub use self::topology::{Cache, Cpu, IdleState, Topology};
 
 use crate::cpus::Cpus;
 use crate::tree::Tree;
+
+/// Where a kernel that knows its hypervisor says which it is.
+const HYPERVISOR: &str = "/sys/hypervisor/type";
 
 /// A machine, its kernel, and what this process may do on it.
 #[derive(Debug)]
@@ -73,17 +80,50 @@ impl Machine {
     }
 }
 
-fn hypervisor(tree: &Tree) -> Option<String> {
-    let declared = tree.text("/sys/hypervisor/type").filter(|text| !text.is_empty());
+/// The hypervisor that the machine is a guest of, if there is one that does not hide.
+#[must_use]
+pub fn hypervisor(tree: &Tree) -> Option<String> {
+    let declared = tree.text(HYPERVISOR).filter(|text| !text.is_empty());
     let vendor = || tree.text("/sys/class/dmi/id/sys_vendor").filter(|text| !text.is_empty());
     let is_flagged = || {
         let flags = tree.field("/proc/cpuinfo", "flags").ok().flatten();
         flags.is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
     };
     declared.or_else(|| match is_flagged() {
-        true => Some(vendor().unwrap_or_else(|| "an unknown hypervisor".into())),
+        true => {
+            // What it says of itself is no file; a recording has it in the one where others say it.
+            let name = tree.is_live().then(name_by_cpuid).flatten();
+            if let Some(name) = &name {
+                tree.keep(HYPERVISOR, name);
+            }
+            Some(name.or_else(vendor).unwrap_or_else(|| "an unknown hypervisor".into()))
+        }
         false => vendor().filter(|vendor| vendor == "QEMU"),
     })
+}
+
+/// The name in the `cpuid` leaf that is reserved for it. Only of a CPU that has said it is a hypervisor's.
+#[cfg(target_arch = "x86_64")]
+fn name_by_cpuid() -> Option<String> {
+    #[allow(unused_unsafe, reason = "newer toolchains hold the instruction to be safe")]
+    // SAFETY: every x86-64 CPU has `cpuid`.
+    let leaf = unsafe { core::arch::x86_64::__cpuid(0x4000_0000) };
+    let bytes: Vec<u8> = [leaf.ebx, leaf.ecx, leaf.edx].into_iter().flat_map(u32::to_le_bytes).collect();
+    let name = String::from_utf8(bytes).ok()?;
+    match name.trim_matches(|c: char| !c.is_ascii_graphic()) {
+        "" => None,
+        "KVMKVMKVM" => Some("KVM".into()),
+        "VMwareVMware" => Some("VMware".into()),
+        "Microsoft Hv" => Some("Hyper-V".into()),
+        "XenVMMXenVMM" => Some("Xen".into()),
+        "TCGTCGTCGTCG" => Some("QEMU without KVM".into()),
+        other => Some(other.into()),
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn name_by_cpuid() -> Option<String> {
+    None
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The CPUs: which there are, what they share, how fast and how deep asleep they may be.
 
+use super::description::Description;
 use crate::cpus::Cpus;
 use crate::tree::Tree;
 
@@ -23,6 +24,12 @@ pub struct Topology {
 pub struct Cpu {
     /// The kernel's number of it.
     pub number: usize,
+    /// What its maker calls it, or the number of its design.
+    pub model: Option<String>,
+    /// Family, model and stepping of an x86 CPU, such as `25-1-1`: hypervisors give different CPUs one name.
+    pub family: Option<String>,
+    /// How fast it is now, in MHz; on a virtual machine mostly the rate of its time-stamp counter.
+    pub mhz: Option<f64>,
     /// The CPUs that are threads of the same core, itself included.
     pub siblings: Cpus,
     /// The socket.
@@ -62,7 +69,10 @@ pub struct IdleState {
 }
 
 impl Topology {
-    pub(super) fn look(tree: &Tree) -> Self {
+    /// Reads the CPUs.
+    #[must_use]
+    pub fn look(tree: &Tree) -> Self {
+        let description = Description::look(tree);
         let list = |name: &str| {
             let text = tree.text(&format!("/sys/devices/system/cpu/{name}"));
             text.map(|text| Cpus::of_list(&text)).unwrap_or_default()
@@ -72,7 +82,7 @@ impl Topology {
             offline: list("offline"),
             isolated: list("isolated"),
             tickless: list("nohz_full"),
-            cpus: online.iter().map(|number| Cpu::look(tree, number)).collect(),
+            cpus: online.iter().map(|number| Cpu::look(tree, &description, number)).collect(),
             online,
         }
     }
@@ -92,7 +102,7 @@ impl Topology {
 }
 
 impl Cpu {
-    fn look(tree: &Tree, number: usize) -> Self {
+    fn look(tree: &Tree, description: &Description, number: usize) -> Self {
         let directory = format!("/sys/devices/system/cpu/cpu{number}");
         let siblings = tree.text(&format!("{directory}/topology/thread_siblings_list"));
         let node = tree.list(&directory).iter().find_map(|name| name.strip_prefix("node")?.parse().ok());
@@ -101,8 +111,16 @@ impl Cpu {
         let mut idle_states: Vec<IdleState> =
             states.filter_map(|state| IdleState::look(tree, &directory, state)).collect();
         idle_states.sort_by_key(|state| state.number);
+        let said = |key: &str| description.of(number, key).map(str::to_owned);
+        let family = ["cpu family", "model", "stepping"].map(said).into_iter().collect::<Option<Vec<_>>>();
+        // The kernel scales it, or has only measured it.
+        let khz: Option<f64> = tree.number(&format!("{directory}/cpufreq/scaling_cur_freq"));
+        let mhz = khz.map(|khz| khz / 1e3).or_else(|| said("cpu MHz")?.parse().ok());
         Self {
             number,
+            model: said("model name").or_else(|| said("Model")).or_else(|| said("CPU part")),
+            family: family.map(|numbers| numbers.join("-")),
+            mhz: mhz.filter(|&mhz| mhz > 0.0),
             siblings: siblings.map_or_else(|| Cpus::from([number]), |list| Cpus::of_list(&list)),
             package: tree.number(&format!("{directory}/topology/physical_package_id")),
             node: node.or_else(|| node_of(tree, number)),
@@ -188,5 +206,17 @@ mod tests {
         assert_eq!(cpu.caches, [Cache { level: 1, size: 32 << 10, shared: Cpus::default() }]);
         assert_eq!(topology.cpu(0).unwrap().siblings, Cpus::from([0]));
         assert!(!topology.is_near(0, 1));
+    }
+
+    #[test]
+    fn names_cpus_and_their_frequencies() {
+        let info = "processor : 0\ncpu family : 25\nmodel : 1\nmodel name : AMD EPYC\nstepping : 2\ncpu MHz : 2450.5\n\n\
+                    processor : 1\nmodel name : other\ncpu MHz : 0.000\n";
+        let tree = Tree::parse("").with("/sys/devices/system/cpu/online", "0-1").with("/proc/cpuinfo", info);
+        let [first, second] = &Topology::look(&tree).cpus[..] else { panic!("there are two") };
+        assert_eq!((first.model.as_deref(), first.family.as_deref()), (Some("AMD EPYC"), Some("25-1-2")));
+        assert_eq!((first.mhz, second.family.as_deref(), second.mhz), (Some(2450.5), None, None));
+        let scaled = tree.with("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "1800000");
+        assert_eq!(Topology::look(&scaled).cpus[0].mhz, Some(1800.0));
     }
 }

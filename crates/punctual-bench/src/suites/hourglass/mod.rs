@@ -8,7 +8,7 @@ mod attribute;
 mod watch;
 
 use crate::clock;
-use crate::machine::{cpu_list, isolated, read};
+use crate::machine::{isolated, stolen_ns, topology};
 use crate::model::{Cause, Quantity, Row};
 use crate::options::{Plan, SuiteName};
 use crate::rt::{self, Lack};
@@ -41,10 +41,10 @@ enum Policy {
 
 pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
     let mut cpus = vec![plan.cpu];
-    let isolated = cpu_list(&isolated());
-    if isolated.contains(&plan.cpu) {
+    let isolated = isolated();
+    if isolated.has(plan.cpu) {
         // A CPU without isolation shows its benefit.
-        cpus.extend(rt::allowed_cpus().into_iter().rev().find(|cpu| !isolated.contains(cpu)));
+        cpus.extend(rt::allowed_cpus().into_iter().rev().find(|&cpu| !isolated.has(cpu)));
     }
     let mut steps = Vec::new();
     for cpu in cpus {
@@ -60,10 +60,10 @@ pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
 /// The isolation of a CPU in a few words; empty if there is none.
 fn isolation(cpu: usize) -> Option<String> {
     let mut in_force = Vec::new();
-    if cpu_list(&isolated()).contains(&cpu) {
+    if isolated().has(cpu) {
         in_force.push("isolated");
     }
-    if cpu_list(&read("/sys/devices/system/cpu/nohz_full")).contains(&cpu) {
+    if topology().tickless.has(cpu) {
         in_force.push("without tick");
     }
     (!in_force.is_empty()).then(|| in_force.join(", "))
@@ -178,15 +178,6 @@ fn explained(causes: &[Cause], stolen_ns: Option<u64>) -> Option<Quantity> {
         causes.iter().filter(|cause| cause.name == attribute::HOST).map(|cause| cause.total_ns).sum();
     let unknown = (host - stolen_ns.unwrap_or(0) as f64).max(0.0);
     (total > 0.0).then(|| quantity("explained", 100.0 * (1.0 - unknown / total), "%"))
-}
-
-/// How long the hypervisor has had a CPU, as the kernel counts it: in ticks of 10 ms.
-fn stolen_ns(cpu: usize) -> Option<u64> {
-    let line = format!("cpu{cpu} ");
-    let ticks = read("/proc/stat")
-        .lines()
-        .find_map(|found| found.strip_prefix(&line)?.split_whitespace().nth(7)?.parse::<u64>().ok());
-    Some(ticks? * 10_000_000)
 }
 
 /// The causes of the gaps, longest first, and the number of lost events.

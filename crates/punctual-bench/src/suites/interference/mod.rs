@@ -9,9 +9,8 @@ mod sweep;
 use std::hint::black_box;
 
 use self::sweep::{Access, Sweep, sweeping};
-use crate::caches::caches;
 use crate::clock;
-use crate::machine::read;
+use crate::machine::{caches, read, topology};
 use crate::model::{Quantity, Row};
 use crate::options::{Plan, SuiteName};
 use crate::recorder::Recorder;
@@ -32,8 +31,10 @@ const MAX_BYTES: usize = 256 * 1024 * 1024;
 
 pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
     let mut steps = vec![Step::new("interference, quiet", |session| turn(session, None))];
-    let mut sizes: Vec<(String, usize)> =
-        caches(plan.cpu).into_iter().map(|cache| (format!("L{}", cache.level), cache.bytes)).collect();
+    let mut sizes: Vec<(String, usize)> = caches(plan.cpu)
+        .into_iter()
+        .map(|cache| (format!("L{}", cache.level), cache.size as usize))
+        .collect();
     if let Some((last, bytes)) = sizes.last().cloned() {
         sizes.push((format!("{BEYOND} × {last}"), (bytes * BEYOND).min(MAX_BYTES)));
     }
@@ -85,9 +86,8 @@ fn turn(session: &mut Session<'_>, other: Option<(Sweep, &str, &str)>) {
         "Published (Wassen and Lankes, an Intel processor with an inclusive cache, a short loop on an isolated CPU): 44 to 64 \
          cycles while the other CPU uses a small buffer, 44 to 1340 while it uses a large one, 47 on average in both.",
     );
-    let thread = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
     if let Some(other) = session.plan.other_cpu
-        && crate::machine::cpu_list(&read(thread)).contains(&other)
+        && topology().cpu(cpu).is_some_and(|cpu| cpu.siblings.has(other))
     {
         session.note(format!("CPU {other} is another thread of the same core: the two share every cache."));
     }

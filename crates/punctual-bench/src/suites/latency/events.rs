@@ -9,7 +9,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::timers::{self, Periodic, What};
 use super::{Condition, Contender, affordable, alternate, cyclictest, row};
-use crate::machine::{cpu_list, isolated as isolated_cpus};
+use crate::machine::isolated as isolated_cpus;
 use crate::model::Row;
 use crate::options::Plan;
 use crate::recorder::Recorder;
@@ -23,10 +23,10 @@ const INTERVAL_NS: u64 = 500_000;
 
 /// The release at an instant under load, on a CPU that is isolated and on one that is not.
 pub(super) fn isolated(plan: &Plan) -> Vec<Step> {
-    let isolated = cpu_list(&isolated_cpus());
+    let isolated = isolated_cpus();
     let allowed = rt::allowed_cpus();
     let on = |is_isolated: bool| {
-        let cpu = allowed.iter().rev().copied().find(|cpu| isolated.contains(cpu) == is_isolated);
+        let cpu = allowed.iter().rev().copied().find(|&cpu| isolated.has(cpu) == is_isolated);
         let name = if is_isolated { "load, isolated" } else { "load, not isolated" };
         Step::new(format!("release at an instant, {name}"), move |session| match cpu {
             Some(cpu) => {
@@ -45,7 +45,7 @@ pub(super) fn isolated(plan: &Plan) -> Vec<Step> {
         })
     };
     // Without isolation the other is the row under load.
-    let has_isolated = isolated.contains(&plan.cpu);
+    let has_isolated = isolated.has(plan.cpu);
     [true, false].into_iter().filter(|&is_isolated| is_isolated || has_isolated).map(on).collect()
 }
 

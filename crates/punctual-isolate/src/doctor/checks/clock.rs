@@ -1,19 +1,19 @@
 //! The clock: what reading it costs, and whether it keeps up.
 
 use super::*;
+use crate::facts::CLOCK_SOURCE;
 
 pub(super) const CHECK: Check = Check { name: "clock", look };
 
-const DIRECTORY: &str = "/sys/devices/system/clocksource/clocksource0";
+const AVAILABLE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 const MIGRATION: &str = "/proc/sys/kernel/timer_migration";
 
 fn look(scene: &Scene, report: &mut Report) {
-    if let Some(source) = report.read(scene, &format!("{DIRECTORY}/current_clocksource")) {
+    if let Some(source) = report.read(scene, CLOCK_SOURCE) {
         let is_slow = matches!(source.as_str(), "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies");
         if is_slow {
             let cost = measure::clock(&scene.machine.tree).map(|ns| Cost::measured(ns, "for a reading"));
-            let available =
-                scene.machine.tree.text(&format!("{DIRECTORY}/available_clocksource")).unwrap_or_default();
+            let available = scene.machine.tree.text(AVAILABLE).unwrap_or_default();
             let finding = Finding::new(Severity::Medium, format!("the clock source is {source}"))
                 .why(
                     "Reading the clock is a system call that asks a device. The kernel falls back to it when it finds the \
@@ -21,7 +21,7 @@ fn look(scene: &Scene, report: &mut Report) {
                 )
                 .costs(cost.or_else(|| Some(Cost::typical(1_500, "for a reading"))));
             report.add(match available.split(' ').any(|source| source == "tsc") {
-                true => finding.write(&format!("{DIRECTORY}/current_clocksource"), "tsc"),
+                true => finding.write(CLOCK_SOURCE, "tsc"),
                 false => finding.fix(
                     Lasts::FromReboot,
                     "boot with tsc=reliable, if the hardware's counter is known to be",
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn finds_slow_clock_source_and_gives_its_cost() {
-        let slow = ("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet");
+        let slow = (CLOCK_SOURCE, "hpet");
         let available = ("/sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc hpet");
         assert_eq!(found(CHECK, &[slow]), ["medium"]);
         assert_eq!(fixed(CHECK, &[slow, available]), [(slow.0, "tsc")]);

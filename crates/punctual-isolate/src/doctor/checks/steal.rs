@@ -1,25 +1,19 @@
 //! Time that a hypervisor takes.
 
 use super::*;
+use crate::facts::Statistics;
 
 pub(super) const CHECK: Check = Check { name: "steal", look };
 
 fn look(scene: &Scene, report: &mut Report) {
     let machine = scene.machine;
     let Some(name) = &machine.hypervisor else { return };
-    // Since boot, in ticks: user nice system idle iowait irq softirq steal.
-    let statistics = machine.tree.text("/proc/stat").unwrap_or_default();
-    let stolen = scene.cpus.iter().filter_map(|cpu| {
-        let line = statistics.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;
-        let fields: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).take(8).collect();
-        let busy = fields
-            .iter()
-            .enumerate()
-            .filter(|&(at, _)| at != 3 && at != 4)
-            .fold(0_u64, |sum, (_, &ticks)| sum.saturating_add(ticks));
-        Some((*fields.get(7)?, busy))
+    let statistics = Statistics::look(&machine.tree);
+    let spent = scene.cpus.iter().filter_map(|cpu| {
+        let spent = statistics.cpu(cpu)?;
+        Some((spent.stolen?, spent.busy))
     });
-    let (stolen, busy) = stolen
+    let (stolen, busy) = spent
         .fold((0_u64, 0_u64), |(s, b), (stolen, busy)| (s.saturating_add(stolen), b.saturating_add(busy)));
     let share = match busy {
         0 => String::new(),

@@ -1,11 +1,9 @@
 //! What the kernel takes from real-time threads for the sake of others.
 
 use super::*;
+use crate::facts::{PERIOD, RUNTIME};
 
 pub(super) const CHECK: Check = Check { name: "throttling", look };
-
-const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
-const PERIOD: &str = "/proc/sys/kernel/sched_rt_period_us";
 
 fn look(scene: &Scene, report: &mut Report) {
     let period = report.number(scene, PERIOD).unwrap_or(1_000_000);

@@ -1,0 +1,99 @@
+//! How CPUs have spent their time since the machine was started (`/proc/stat`, `proc_stat(5)`).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::tree::Tree;
+
+/// What all times are multiples of, whatever the kernel's tick is.
+pub const TICK: Duration = Duration::from_millis(10);
+
+/// Where the hypervisor's time is in a line.
+const STOLEN: usize = 7;
+/// Where the CPU had nothing to do, or waited for a disk.
+const IDLE: [usize; 2] = [3, 4];
+
+/// How all CPUs have spent their time.
+#[derive(Debug, Clone, Default)]
+pub struct Statistics {
+    /// All together.
+    pub all: Spent,
+    cpus: BTreeMap<usize, Spent>,
+}
+
+/// How the time was spent, in [`TICK`]s.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// By threads, by interrupts and by the hypervisor.
+    pub busy: u64,
+    /// By the hypervisor, while there was something to do. `None` of a kernel that does not count it.
+    pub stolen: Option<u64>,
+}
+
+impl Statistics {
+    /// Reads the time so far.
+    #[must_use]
+    pub fn look(tree: &Tree) -> Self {
+        let mut statistics = Self::default();
+        for line in tree.text("/proc/stat").unwrap_or_default().lines() {
+            let Some((number, ticks)) = line.strip_prefix("cpu").and_then(|line| line.split_once(' ')) else {
+                continue;
+            };
+            match number.parse() {
+                Ok(number) => drop(statistics.cpus.insert(number, Spent::of(ticks))),
+                Err(_) if number.is_empty() => statistics.all = Spent::of(ticks),
+                Err(_) => {}
+            }
+        }
+        statistics
+    }
+
+    /// Of a CPU that is online.
+    #[must_use]
+    pub fn cpu(&self, number: usize) -> Option<Spent> {
+        self.cpus.get(&number).copied()
+    }
+}
+
+impl Spent {
+    fn of(ticks: &str) -> Self {
+        // Of ten fields the last two are of guests, whose time is in the first two as well.
+        let fields = ticks.split_whitespace().map_while(|word| word.parse::<u64>().ok()).take(STOLEN + 1);
+        let fields: Vec<u64> = fields.collect();
+        let busy = fields.iter().enumerate().filter(|(at, _)| !IDLE.contains(at));
+        Self {
+            busy: busy.fold(0, |sum, (_, &ticks)| sum.saturating_add(ticks)),
+            stolen: fields.get(STOLEN).copied(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Statistics {
+        Statistics::look(&Tree::parse("").with("/proc/stat", text))
+    }
+
+    #[test]
+    fn tells_each_cpu_from_all_together() {
+        let statistics = of("cpu  1 2 3 4 5 6 7 81 9 10\ncpu12 1 1 1 1 1 1 1 2 1 1\nctxt 5\ncpufreq 1\n");
+        assert_eq!(statistics.all, Spent { busy: 100, stolen: Some(81) });
+        assert_eq!(statistics.cpu(12), Some(Spent { busy: 7, stolen: Some(2) }));
+        assert_eq!(statistics.cpu(1), None);
+    }
+
+    #[test]
+    fn does_not_guess_what_an_old_kernel_does_not_count() {
+        assert_eq!(of("cpu  1 2 3 4 5 6 7\n").all, Spent { busy: 19, stolen: None });
+        assert_eq!(of("").all, Spent::default());
+        assert_eq!(of("cpu x\ncpu0\n").all.stolen, None);
+    }
+
+    #[test]
+    fn absurd_times_add_up_to_the_largest() {
+        let max = u64::MAX;
+        assert_eq!(of(&format!("cpu  {max} {max} 0 0 0 0 0 1")).all, Spent { busy: max, stolen: Some(1) });
+    }
+}

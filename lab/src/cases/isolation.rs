@@ -29,7 +29,14 @@ pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case
     };
     let periodic = find(built, Purpose::Example, golden::PACKAGE, "periodic")?;
     let polling = find(built, Purpose::Example, golden::PACKAGE, "polling")?;
-    Ok(vec![ticks(), reported(periodic), given_back(punctual), partitioned(polling)])
+    Ok(vec![
+        ticks(),
+        reported(periodic),
+        given_back(punctual, FEW).quick(&[Setup::Four]),
+        given_back(punctual, MANY),
+        under_load(punctual),
+        partitioned(polling),
+    ])
 }
 
 /// What the report of an app says of a CPU that it polls and shares.
@@ -81,9 +88,29 @@ fn partitioned(program: &Path) -> Case {
     .quick(&[Setup::Four])
 }
 
+/// The moments at which `punctual` is killed, as words of a shell, how many they are, and where that is tried.
+struct Moments {
+    words: &'static str,
+    count: usize,
+    on: &'static [Setup],
+}
+
+const FEW: Moments = Moments { words: "100000 250000 350000 500000 1000000", count: 5, on: &[] };
+
+/// Random ones: the odd from the start on, the even from the first write on. A guest takes some 0.3 s for all writes.
+const MANY: Moments = Moments {
+    words: "$(awk 'BEGIN { srand(); for (n = 0; n < 50; n++) print int(rand() * 300000) }')",
+    count: 50,
+    on: &[Setup::Four],
+};
+/// Of that many kills at least one in this many leaves something to be given back.
+const EACH_LEAVES: usize = 5;
+
 /// A CPU is taken, has no interrupt of a device while it computes, and everything is as before: after the command's end, after
 /// its crash, and after `punctual` was killed at some moment and called once more.
-fn given_back(program: &Path) -> Case {
+///
+/// Nothing is recorded: see `tracing` about recordings in the host's time.
+fn given_back(program: &Path, moments: Moments) -> Case {
     // What an interrupt has left to do where it was comes with its next one, so a file of the host is written first.
     let script = format!(
         "mkdir -p /sys/fs/cgroup
@@ -101,7 +128,7 @@ fn given_back(program: &Path) -> Case {
         }}
         compare() {{ state >/tmp/after; cmp -s /tmp/before /tmp/after && echo $1 same || echo $1 differs; }}
         state >/tmp/before
-        {program} isolate run --cpus 3 -- sh -c '
+        {program} isolate run --no-record --cpus 3 -- sh -c '
             devices() {{ awk \"\\$1 ~ /^[0-9]+:/ {{ n += \\$5 }} END {{ print n + 0 }}\" /proc/interrupts; }}
             grep Cpus_allowed_list /proc/self/status
             cat /sys/fs/cgroup/cpuset.cpus.isolated
@@ -112,27 +139,82 @@ fn given_back(program: &Path) -> Case {
             exit 7'
         echo ended $?
         compare ended
-        {program} isolate run --cpus 3 -- sh -c 'kill -SEGV $$'
+        {program} isolate run --no-record --cpus 3 -- sh -c 'kill -SEGV $$'
         echo crashed $?
         compare crashed
-        for moment in 100000 250000 350000 500000 1000000; do
-            {program} isolate run --cpus 3 -- sleep 60 &
+        for moment in {words}; do
+            {program} isolate run --no-record --cpus 3 -- sleep 60 &
+            [ $((moment % 2)) = 1 ] || until [ -s /run/punctual/isolate.journal ]; do usleep 1000; done
             usleep $moment
             kill -KILL $!
             wait $! 2>/dev/null
             {program} isolate status >/dev/null
             compare killed
         done",
+        program = in_guest(program),
+        words = moments.words
+    );
+    let name = format!("punctual isolate takes a CPU and gives it back, killed {} times", moments.count);
+    let judge = move |outcome: &Outcome| was_given_back(outcome, moments.count);
+    Case::new(&name, moments.on, script, Some(program), Box::new(judge))
+        .lacking("a CPU that nobody else needs")
+}
+
+/// For so long a taken CPU computes while the others have more than enough to do, in seconds.
+const LOADED: u32 = 60;
+
+/// A CPU is taken for a while that the others have forks, files, packets and pipes to do. Nothing of it comes there, but for the
+/// tick and what the kernel gives every CPU; nobody stalls, and the other CPUs keep working.
+fn under_load(program: &Path) -> Case {
+    let script = format!(
+        "mkdir -p /sys/fs/cgroup
+        mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
+        forks() {{ while :; do (:) & (:) & wait; echo >>/tmp/case/forks; done; }}
+        files() {{ while :; do dd if=/dev/zero of=/results/file bs=64k count=64 2>/dev/null; sync; done; }}
+        packets() {{ while :; do ping -q -c 100 -i 0.01 -s 8000 127.0.0.1 >/dev/null; done; }}
+        pipes() {{ while :; do dd if=/dev/zero bs=100 count=20000 2>/dev/null | cat >/dev/null; done; }}
+        dmesg -c >/dev/null
+        for load in forks files packets pipes pipes; do $load & loads=\"$loads $!\"; done
+        {program} isolate run --no-record --cpus 3 -- sh -c '
+            read -r from rest </proc/uptime
+            count() {{ awk \"\\$1 == name {{ print \\$5 }}\" name=$1 /proc/interrupts; }}
+            devices() {{ awk \"\\$1 ~ /^[0-9]+:/ {{ n += \\$5 }} END {{ print n + 0 }}\" /proc/interrupts; }}
+            sleep 1
+            before=$(devices)
+            calls=$(count CAL:)
+            until=$((${{from%.*}} + {LOADED}))
+            while read -r now rest </proc/uptime; [ ${{now%.*}} -lt $until ]; do :; done
+            echo $(($(devices) - before)) interrupts
+            echo $(($(count CAL:) - calls)) calls'
+        echo ended $?
+        before=$(wc -l </tmp/case/forks)
+        sleep 2
+        [ $(wc -l </tmp/case/forks) -gt $before ] && echo others work
+        kill $loads
+        wait 2>/dev/null
+        dmesg | grep -i -e stall -e lockup -e 'blocked for more'
+        rm -f /results/file",
         program = in_guest(program)
     );
-    let name = "punctual isolate takes a CPU and gives it back";
-    Case::new(name, &[Setup::Four], script, Some(program), Box::new(was_given_back))
+    Case::new("a taken CPU under load", &[Setup::Four], script, Some(program), Box::new(was_left_alone))
         .lacking("a CPU that nobody else needs")
-        .quick(&[Setup::Four])
+        .saying(|outcome| Ok(outcome.stdout.lines().take(2).collect::<Vec<_>>().join(", ")))
+}
+
+/// What came to a taken CPU under load.
+fn was_left_alone(outcome: &Outcome) -> Result {
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    let [devices, calls, ended, others] = lines[..] else {
+        return demand(outcome, false, "it did not end, or something has stalled");
+    };
+    demand(outcome, devices == "0 interrupts", "the CPU has interrupts of devices")?;
+    demand(outcome, calls.ends_with(" calls"), "calls from other CPUs were not counted")?;
+    demand(outcome, ended == "ended 0", "the command failed")?;
+    demand(outcome, others == "others work", "the other CPUs do not")
 }
 
 /// What the command of [`given_back`] and the comparisons printed.
-fn was_given_back(outcome: &Outcome) -> Result {
+fn was_given_back(outcome: &Outcome, kills: usize) -> Result {
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     demand(outcome, lines.first() == Some(&"Cpus_allowed_list:\t3"), "the command is not on the CPU")?;
     demand(outcome, lines.get(1) == Some(&"3"), "the CPU is not isolated")?;
@@ -141,7 +223,9 @@ fn was_given_back(outcome: &Outcome) -> Result {
     demand(outcome, lines.contains(&"crashed 139"), "the crash was lost")?;
     let count = |line: &str| lines.iter().filter(|&&said| said == line).count();
     let same = [count("ended same"), count("crashed same"), count("killed same")];
-    demand(outcome, same == [1, 1, 5], "a setting is not what it was")
+    demand(outcome, same == [1, 1, kills], "a setting is not what it was")?;
+    let left = outcome.stderr.matches("given back first").count();
+    demand(outcome, left * EACH_LEAVES >= kills, "hardly a kill has left anything")
 }
 
 /// A loop on the isolated CPU is hardly ever interrupted by the tick; the same loop on the other CPU always.
@@ -262,12 +346,29 @@ mod tests {
     }
 
     #[test]
+    fn demands_that_a_taken_cpu_is_left_alone() {
+        let whole = "0 interrupts\n3 calls\nended 0\nothers work\n";
+        was_left_alone(&outcome(whole, "")).unwrap();
+        for (text, other) in [
+            ("0 inter", "1 inter"),
+            ("ended 0", "ended 2"),
+            ("others work\n", ""),
+            ("work\n", "work\nrcu: INFO: rcu_preempt detected stalls\n"),
+        ] {
+            was_left_alone(&outcome(&whole.replacen(text, other, 1), "")).unwrap_err();
+        }
+    }
+
+    #[test]
     fn demands_everything_back() {
         let whole = format!(
             "Cpus_allowed_list:\t3\n3\n0 interrupts\nended 7\nended same\ncrashed 139\ncrashed same\n{}",
             "killed same\n".repeat(5)
         );
-        was_given_back(&outcome(&whole, "")).unwrap();
+        let left = "given back first: x\n";
+        was_given_back(&outcome(&whole, left), 5).unwrap();
+        was_given_back(&outcome(&whole, ""), 5).unwrap_err();
+        was_given_back(&outcome(&whole, &left.repeat(10)), 50).unwrap_err();
         for (text, other) in [
             ("list:\t3", "list:\t0-3"),
             ("\n3\n", "\n\n"),
@@ -276,7 +377,7 @@ mod tests {
             ("ended same", "ended differs"),
             ("killed same", "killed differs"),
         ] {
-            was_given_back(&outcome(&whole.replacen(text, other, 1), "")).unwrap_err();
+            was_given_back(&outcome(&whole.replacen(text, other, 1), left), 5).unwrap_err();
         }
     }
 }

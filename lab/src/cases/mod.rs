@@ -9,6 +9,7 @@ mod locks;
 pub(crate) mod offline;
 mod peers;
 mod responders;
+mod supervision;
 mod tracing;
 mod user_drivers;
 
@@ -220,6 +221,7 @@ pub(crate) fn all(built: &[Artifact], bench: Option<&Path>, bless: bool) -> Resu
     cases.extend(locks::cases(built)?);
     cases.extend(load::cases(built)?);
     cases.extend(isolation::cases(built, bench)?);
+    cases.extend(supervision::cases(built, bench)?);
     cases.extend(figures::cases(&counts(), bless));
     cases.extend(peers::cases(measures));
     cases.extend(devices::cases(built)?);

@@ -18,7 +18,7 @@
 //! ```
 
 // Not the atomics of a model: this is a layout.
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// The name of the anonymous file begins so.
 pub const NAME: &str = "punctual:";
@@ -37,21 +37,53 @@ const BITS: u32 = 7;
 /// The values below 256 have a bucket each. From there on each doubling has 128 buckets, so none is wider than 1/128 of its values.
 /// Up to 2^37 ns, which is 137 s; beyond that everything counts in the last bucket. These are the buckets of an HDR histogram
 /// of two digits.
-pub const BUCKETS: usize = (37 - BITS as usize - 1) * (1 << BITS) + (2 << BITS);
+pub const BUCKETS: usize = buckets(BITS);
+
+const fn buckets(bits: u32) -> usize {
+    (37 - bits as usize - 1) * (1 << bits) + (2 << bits)
+}
 
 /// The bucket of a value.
 ///
 /// Real-time safety: a few instructions.
 #[inline]
 pub fn bucket_of(value: u64) -> usize {
-    // By how many bits the value is shortened: its highest set bit tells, and the seven bits below it are the place.
-    let least = (2 << BITS) - 1;
-    let shift = (value | least).ilog2() - BITS;
-    (((shift as usize) << BITS) + (value >> shift) as usize).min(BUCKETS - 1)
+    of::<BITS>(value)
 }
 
 /// The last value in a bucket, one of [`BUCKETS`].
 pub fn bucket_end(bucket: usize) -> u64 {
+    end::<BITS>(bucket)
+}
+
+/// The buckets of a doubling where memory is scarce, as a power of two.
+const COARSE_BITS: u32 = 4;
+
+/// The number of buckets where memory is scarce: the same range, and none is wider than 1/16 of its values.
+pub const COARSE_BUCKETS: usize = buckets(COARSE_BITS);
+
+/// The bucket of a value, of [`COARSE_BUCKETS`].
+///
+/// Real-time safety: a few instructions.
+#[inline]
+pub fn coarse_bucket_of(value: u64) -> usize {
+    of::<COARSE_BITS>(value)
+}
+
+/// The last value in a bucket, one of [`COARSE_BUCKETS`]. No two have their end in one of [`BUCKETS`].
+pub fn coarse_bucket_end(bucket: usize) -> u64 {
+    end::<COARSE_BITS>(bucket)
+}
+
+#[inline]
+fn of<const BITS: u32>(value: u64) -> usize {
+    // By how many bits the value is shortened: its highest set bit tells, and the `BITS` below it are the place.
+    let least = (2 << BITS) - 1;
+    let shift = (value | least).ilog2() - BITS;
+    (((shift as usize) << BITS) + (value >> shift) as usize).min(buckets(BITS) - 1)
+}
+
+fn end<const BITS: u32>(bucket: usize) -> u64 {
     let shift = (bucket >> BITS).saturating_sub(1) as u32;
     let place = (bucket - ((shift as usize) << BITS)) as u64;
     ((place + 1) << shift) - 1
@@ -122,6 +154,20 @@ pub struct Quantity {
     pub max: AtomicU64,
     /// The sum over all jobs, at most 2^64 − 1.
     pub sum: AtomicU64,
+}
+
+impl Quantity {
+    /// Adds a value. For one thread at a time.
+    ///
+    /// Real-time safety: loads and stores.
+    #[inline]
+    pub fn record(&self, value: u64) {
+        self.last.store(value, Relaxed);
+        if value > self.max.load(Relaxed) {
+            self.max.store(value, Relaxed);
+        }
+        self.sum.store(self.sum.load(Relaxed).saturating_add(value), Relaxed);
+    }
 }
 
 /// How many values there were in each bucket, see [`bucket_of`].
@@ -195,6 +241,20 @@ mod tests {
         }
         assert_eq!(first, 1 << 37);
         assert_eq!([first, u64::MAX].map(bucket_of), [BUCKETS - 1; 2]);
+    }
+
+    #[test]
+    fn coarse_buckets_follow_each_other_and_end_in_different_fine_ones() {
+        let (mut first, mut fine) = (0, None);
+        for bucket in 0..COARSE_BUCKETS {
+            let end = coarse_bucket_end(bucket);
+            assert_eq!((coarse_bucket_of(first), coarse_bucket_of(end)), (bucket, bucket));
+            assert!(end - first <= first / 16);
+            assert!(fine < Some(bucket_of(end)) && bucket_end(bucket_of(end)) == end);
+            (first, fine) = (end + 1, Some(bucket_of(end)));
+        }
+        assert_eq!(first, 1 << 37);
+        assert_eq!([first, u64::MAX].map(coarse_bucket_of), [COARSE_BUCKETS - 1; 2]);
     }
 
     #[test]

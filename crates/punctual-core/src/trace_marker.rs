@@ -3,12 +3,15 @@
 //! Each mark is one `write(2)` to a file `trace_marker_raw`. Its first four bytes are its type; the kernel adds time, CPU and
 //! thread. All numbers are in native byte order:
 //!
-//! | bytes | start | end | name |
-//! |---|---|---|---|
-//! | 0 to 3 | `0x504a_0001` | `0x504a_0002` | `0x504a_0003` |
-//! | 4, 5 | task | task | task |
-//! | 6, 7 | 0 | 0 | length |
-//! | 8 … | release, 8 bytes | | UTF-8 |
+//! | bytes | start | end | name | job beyond | lost beyond |
+//! |---|---|---|---|---|---|
+//! | 0 to 3 | `0x504a_0001` | `0x504a_0002` | `0x504a_0003` | `0x504a_0004` | `0x504a_0005` |
+//! | 4, 5 | task | task | task | task | 0 |
+//! | 6, 7 | 0 | 0 | length | CPU | CPU |
+//! | 8 … | release, 8 bytes | | UTF-8 | release, start, end, preempted: 8 bytes each | count, 8 bytes |
+//!
+//! A job *beyond* has run on a CPU that Linux gave up, and somebody on Linux marks it later. So it says itself when it started and
+//! ended.
 //!
 //! `punctual` writes marks and `punctual-trace` reads them, both by this module.
 //!
@@ -28,6 +31,10 @@ pub const START: u32 = 0x504a_0001;
 pub const END: u32 = 0x504a_0002;
 /// The type of a task name.
 pub const NAME: u32 = 0x504a_0003;
+/// The type of a whole job on a CPU without Linux.
+pub const BEYOND: u32 = 0x504a_0004;
+/// The type of a number of such jobs that are not marked.
+pub const LOST: u32 = 0x504a_0005;
 
 /// The longest name in a mark, in bytes.
 pub const MAX_NAME_LEN: usize = 120;
@@ -57,6 +64,29 @@ pub fn name(task: u16, name: &str) -> Bytes {
         length -= 1;
     }
     Mark::Name { task, name: &name.as_bytes()[..length] }.write(BIG_ENDIAN)
+}
+
+/// Marks a job of task number `task` on CPU `cpu`, which is not Linux's.
+pub fn beyond(task: u16, cpu: u16, job: Beyond) -> Bytes {
+    Mark::Beyond { task, cpu, job }.write(BIG_ENDIAN)
+}
+
+/// Says that `count` jobs on CPU `cpu`, which is not Linux's, are not marked.
+pub fn lost(cpu: u16, count: u64) -> Bytes {
+    Mark::Lost { cpu, count }.write(BIG_ENDIAN)
+}
+
+/// A job on a CPU without Linux; all in ns, and instants by `CLOCK_MONOTONIC`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beyond {
+    /// When it was released.
+    pub released: u64,
+    /// When it started.
+    pub started: u64,
+    /// When it ended.
+    pub ended: u64,
+    /// For how long jobs ran meanwhile that preempted it.
+    pub preempted: u64,
 }
 
 /// The bytes of a mark.
@@ -96,6 +126,22 @@ pub enum Mark<'a> {
         /// Its name in UTF-8, if whoever wrote it kept to that.
         name: &'a [u8],
     },
+    /// A job has run on a CPU without Linux.
+    Beyond {
+        /// The number of its task.
+        task: u16,
+        /// The CPU.
+        cpu: u16,
+        /// The job.
+        job: Beyond,
+    },
+    /// Jobs on a CPU without Linux that are not marked.
+    Lost {
+        /// The CPU.
+        cpu: u16,
+        /// How many.
+        count: u64,
+    },
 }
 
 impl<'a> Mark<'a> {
@@ -106,18 +152,36 @@ impl<'a> Mark<'a> {
             Self::Start { task, .. } => (START, task),
             Self::End { task } => (END, task),
             Self::Name { task, .. } => (NAME, task),
+            Self::Beyond { task, .. } => (BEYOND, task),
+            Self::Lost { .. } => (LOST, 0),
         };
         let mut bytes = [0; HEAD + MAX_NAME_LEN];
         let short = |value: u16| if big_endian { value.to_be_bytes() } else { value.to_le_bytes() };
         bytes[..4].copy_from_slice(&if big_endian { id.to_be_bytes() } else { id.to_le_bytes() });
         bytes[4..6].copy_from_slice(&short(task));
+        let mut put = |at: usize, value: u64| {
+            let value = if big_endian { value.to_be_bytes() } else { value.to_le_bytes() };
+            bytes[HEAD + 8 * at..][..8].copy_from_slice(&value);
+        };
         let more = match self {
             Self::Start { released: ns, .. } => {
-                let ns = if big_endian { ns.to_be_bytes() } else { ns.to_le_bytes() };
-                bytes[HEAD..][..8].copy_from_slice(&ns);
+                put(0, ns);
                 8
             }
             Self::End { .. } => 0,
+            Self::Beyond { cpu, job: Beyond { released, started, ended, preempted }, .. } => {
+                [released, started, ended, preempted]
+                    .into_iter()
+                    .enumerate()
+                    .for_each(|(at, ns)| put(at, ns));
+                bytes[6..8].copy_from_slice(&short(cpu));
+                32
+            }
+            Self::Lost { cpu, count } => {
+                put(0, count);
+                bytes[6..8].copy_from_slice(&short(cpu));
+                8
+            }
             Self::Name { name, .. } => {
                 let name = &name[..name.len().min(MAX_NAME_LEN)];
                 bytes[6..8].copy_from_slice(&short(name.len() as u16));
@@ -135,13 +199,19 @@ impl<'a> Mark<'a> {
             let bytes = *content.get(at..)?.first_chunk::<2>()?;
             Some(if big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
         };
+        let long = |at: usize| {
+            let bytes = *content.get(4 + 8 * at..)?.first_chunk::<8>()?;
+            Some(if big_endian { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) })
+        };
         let task = short(0)?;
         match id {
-            START => {
-                let bytes = *content.get(4..)?.first_chunk::<8>()?;
-                let released = if big_endian { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) };
-                Some(Self::Start { task, released })
+            START => Some(Self::Start { task, released: long(0)? }),
+            BEYOND => {
+                let [released, started, ended, preempted] = [long(0)?, long(1)?, long(2)?, long(3)?];
+                let job = Beyond { released, started, ended, preempted };
+                Some(Self::Beyond { task, cpu: short(2)?, job })
             }
+            LOST => Some(Self::Lost { cpu: short(2)?, count: long(0)? }),
             END => Some(Self::End { task }),
             NAME => Some(Self::Name { task, name: content.get(4..)?.get(..usize::from(short(2)?))? }),
             _ => None,
@@ -153,6 +223,8 @@ impl<'a> Mark<'a> {
 mod tests {
     use super::*;
 
+    const JOB: Beyond = Beyond { released: 1, started: u64::MAX, ended: 1 << 40, preempted: 5 };
+
     fn read(bytes: &[u8]) -> Option<Mark<'_>> {
         Mark::read(u32::from_ne_bytes(*bytes.first_chunk()?), &bytes[4..], BIG_ENDIAN)
     }
@@ -163,6 +235,8 @@ mod tests {
         assert_eq!(read(&end(u16::MAX)), Some(Mark::End { task: u16::MAX }));
         assert_eq!(read(&name(1, "sample")), Some(Mark::Name { task: 1, name: b"sample" }));
         assert_eq!(read(&name(1, "")), Some(Mark::Name { task: 1, name: b"" }));
+        assert_eq!(read(&beyond(7, 3, JOB)), Some(Mark::Beyond { task: 7, cpu: 3, job: JOB }));
+        assert_eq!(read(&lost(3, u64::MAX)), Some(Mark::Lost { cpu: 3, count: u64::MAX }));
     }
 
     #[test]
@@ -171,6 +245,9 @@ mod tests {
         assert_eq!(bytes[..8], [0x50, 0x4a, 0, 1, 1, 2, 0, 0]);
         assert_eq!(Mark::read(START, &bytes[4..], true), Some(Mark::Start { task: 0x0102, released: 3 }));
         assert_eq!(Mark::Start { task: 0x0102, released: 3 }.write(false)[..6], [1, 0, 0x4a, 0x50, 2, 1]);
+        let beyond = Mark::Beyond { task: 1, cpu: 0x0203, job: JOB };
+        assert_eq!(Mark::read(BEYOND, &beyond.write(true)[4..], true), Some(beyond));
+        assert_eq!(beyond.write(true)[4..8], [0, 1, 2, 3]);
     }
 
     #[test]
@@ -188,8 +265,10 @@ mod tests {
 
     #[test]
     fn what_was_cut_off_is_no_mark() {
-        let (start, end, name) = (start(1, 2), end(1), name(1, "n"));
-        for (bytes, least) in [(&start[..], 16), (&end[..], 6), (&name[..], 9)] {
+        let (start, end, name, beyond, lost) =
+            (start(1, 2), end(1), name(1, "n"), beyond(1, 2, JOB), lost(1, 2));
+        let all = [(&start[..], 16), (&end[..], 6), (&name[..], 9), (&beyond[..], 40), (&lost[..], 16)];
+        for (bytes, least) in all {
             for length in 4..least {
                 assert_eq!(read(&bytes[..length]), None, "{length} of {bytes:?}");
             }

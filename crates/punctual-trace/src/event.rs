@@ -231,6 +231,28 @@ pub enum Kind {
         /// Which task.
         task: u16,
     },
+    /// A Punctual app says, some time later, that a job of its half on a CPU without Linux has ended.
+    OfflineJob {
+        /// Which task.
+        task: u16,
+        /// Which CPU; 255 also stands for all above.
+        cpu: u8,
+        /// When it started, in ns by `CLOCK_MONOTONIC`.
+        started: u64,
+        /// How long before it was released, in ns. Of this and what follows, the largest number means at least so much.
+        jitter: u32,
+        /// How long after it ended.
+        window: u32,
+        /// For how long of that jobs ran that preempted it.
+        preempted: u32,
+    },
+    /// It says that jobs there have ended of which there is no such event.
+    OfflineLost {
+        /// Which CPU; 255 also stands for all above.
+        cpu: u8,
+        /// How many.
+        count: u32,
+    },
     /// `irq_disable` or `preempt_disable`.
     Disable {
         /// What is off from now on.

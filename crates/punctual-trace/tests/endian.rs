@@ -112,6 +112,14 @@ fn events() -> Vec<Event> {
         Kind::FutexExit { result: -11 },
         Kind::JobStart { task: 4, released: 1 << 50 },
         Kind::JobEnd { task: 4 },
+        Kind::OfflineJob {
+            task: 4,
+            cpu: 2,
+            started: 1 << 50,
+            jitter: 1,
+            window: 1 << 20,
+            preempted: 1 << 10,
+        },
         Kind::ScheduleEnter,
         Kind::Switch { from: a, reason: SwitchOut::Gone, to: b },
     ];

@@ -27,7 +27,7 @@ impl Random {
     fn kind(&mut self) -> Kind {
         let (task, cpu) = (self.task(), self.below(300) as u16);
         let address = u64::MAX - self.below(1 << 40);
-        match self.below(26) {
+        match self.below(28) {
             0 => Kind::Waking { task, cpu },
             1 => Kind::Wakeup { task, cpu, new: false },
             2 => Kind::Wakeup { task, cpu, new: true },
@@ -52,6 +52,18 @@ impl Random {
             21 => Kind::ScheduleExit,
             22 => Kind::JobStart { task: self.below(1 << 16) as u16, released: self.below(u64::MAX) },
             23 => Kind::JobEnd { task: self.below(1 << 16) as u16 },
+            24 => {
+                let window = self.below(1 << 32) as u32;
+                Kind::OfflineJob {
+                    task: self.below(1 << 16) as u16,
+                    cpu: self.below(256) as u8,
+                    started: (1 << 32) + self.below(1 << 60),
+                    jitter: self.below(1 << 32) as u32,
+                    window,
+                    preempted: self.below(u64::from(window) + 1) as u32,
+                }
+            }
+            25 => Kind::OfflineLost { cpu: self.below(256) as u8, count: self.below(1 << 32) as u32 },
             _ => {
                 let reasons =
                     [SwitchOut::Runnable, SwitchOut::Sleeping, SwitchOut::Uninterruptible, SwitchOut::Gone];

@@ -85,9 +85,15 @@ impl Soup {
                 }
             }
             26 => Kind::Noise { source: Noise::Nmi, ns: self.number(5_000) },
-            _ => match small % 3 {
+            _ => match small % 5 {
                 0 => Kind::JobEnd { task: self.number(4) as u16 },
                 1 => Kind::SyscallEnter { number: 1 },
+                2 => {
+                    let [jitter, window, preempted] = [(); 3].map(|()| self.number(5_000) as u32);
+                    let started = self.number(5_000);
+                    Kind::OfflineJob { task: small as u16, cpu: 2, started, jitter, window, preempted }
+                }
+                3 => Kind::OfflineLost { cpu: 2, count: small as u32 },
                 _ => Kind::Lost { count: small },
             },
         }

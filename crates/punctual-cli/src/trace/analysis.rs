@@ -110,6 +110,7 @@ impl Analyzer {
         for (task, name) in &news.tasks {
             self.names.task(*task, name);
             self.expect(Actor::Task(*task), JobKind::Thread);
+            self.expect(Actor::Task(*task), JobKind::Offline);
         }
         news.calls.iter().for_each(|(number, name)| self.names.call(*number, name));
         news.irqs.iter().for_each(|(irq, name)| self.names.irq(*irq, name));

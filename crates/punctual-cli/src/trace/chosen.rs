@@ -73,7 +73,7 @@ impl Search {
 
     #[inline]
     fn see(&mut self, event: &Event) {
-        if let Kind::JobStart { task, .. } = event.kind {
+        if let Kind::JobStart { task, .. } | Kind::OfflineJob { task, .. } = event.kind {
             self.marks.insert((task, event.by));
         }
     }

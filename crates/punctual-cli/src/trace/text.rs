@@ -4,12 +4,12 @@ use std::fmt::Write;
 use std::io;
 use std::path::Path;
 
-use punctual_report::format::{format_clock, format_count, format_part};
+use punctual_report::format::{format_clock, format_count, format_counted, format_part};
 use punctual_report::table::{Cell, Column, Table};
 use punctual_report::text::wrapped;
 use punctual_trace::explain;
 use punctual_trace::export::table;
-use punctual_trace::jobs::{Actor, Counters, Job, Reservation};
+use punctual_trace::jobs::{Actor, Counters, Job, JobKind, Reservation};
 use punctual_trace::names::Names;
 use punctual_trace::priority;
 use punctual_trace::recorded::{self, Missing, Recorded, Source};
@@ -92,16 +92,24 @@ pub(crate) fn absent(recorded: &Recorded) -> String {
     out
 }
 
-/// A warning about switches that the kernel left out, if any.
+/// A warning about what was not recorded and not counted as lost by the kernel, if any.
 pub(crate) fn left_out(counters: &Counters) -> Option<String> {
-    (counters.unseen_switches > 0).then(|| {
+    let offline = (counters.offline_lost > 0).then(|| {
+        format!(
+            "LOST: {} of CPUs without Linux, whose app could not tell of them in time",
+            format_counted(counters.offline_lost, "job")
+        )
+    });
+    let switches = (counters.unseen_switches > 0).then(|| {
         format!(
             "warning: beside the {1} recorded context switches, {0} are missing that the kernel did not count as lost; the \
              jobs around them are counted as flawed and left out. Larger buffers do not help",
             format_count(counters.unseen_switches),
             format_count(counters.switches)
         )
-    })
+    });
+    let all: Vec<String> = [switches, offline].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join("\n"))
 }
 
 /// Explains the letters and words of the tables that follow.
@@ -179,7 +187,11 @@ pub(crate) fn system_calls(captured: &CapturedJob, names: &Names, width: usize) 
 /// Priority and counts of a task.
 fn counts(stats: &TaskStats) -> String {
     let mut out = String::new();
-    let of_thread = matches!(stats.key().actor, Actor::Thread(_) | Actor::Task(_));
+    let offline = stats.key().kind == JobKind::Offline;
+    if offline {
+        out += ", on a CPU without Linux";
+    }
+    let of_thread = !offline && matches!(stats.key().actor, Actor::Thread(_) | Actor::Task(_));
     if let Some((most, least)) = stats.priorities().filter(|_| of_thread) {
         out += &format!(", {}", priority::range(most, least));
     }

@@ -55,6 +55,7 @@ fn kind_name(kind: JobKind) -> &'static str {
         JobKind::Irq => "irq",
         JobKind::Vector => "vector",
         JobKind::Softirq => "softirq",
+        JobKind::Offline => "offline",
     }
 }
 

@@ -20,6 +20,8 @@ pub enum JobKind {
     Vector,
     /// One run of a softirq.
     Softirq,
+    /// One on a CPU without Linux, of which its app tells. Everything is known of it, but not who preempted it.
+    Offline,
 }
 
 /// What determined the release.

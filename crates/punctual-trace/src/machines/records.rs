@@ -117,19 +117,22 @@ impl Machine {
     fn change_mark(&self, record: &mut [u8], id: u16, first: &impl Fn(u64) -> u64) {
         let Some((_, at)) = self.marks.filter(|(event, _)| *event == id) else { return };
         let kind = Order::NATIVE.u32(record, at).unwrap_or(0);
-        if ![trace_marker::START, trace_marker::END, trace_marker::NAME].contains(&kind) {
-            return;
-        }
+        // How many instants follow the number of the task.
+        let times = match kind {
+            trace_marker::START => 1,
+            trace_marker::BEYOND => 3,
+            trace_marker::END | trace_marker::NAME => 0,
+            _ => return,
+        };
         if let Some(bytes) = record.get_mut(at + 4..at + 6) {
             let task = load(bytes) as u16;
             store(bytes, task.wrapping_add(TASKS.wrapping_mul(self.index as u16)).into());
         }
-        if kind == trace_marker::START
-            && self.is_monotonic
-            && let Some(bytes) = record.get_mut(at + 8..at + 16)
-        {
-            let time = load(bytes);
-            store(bytes, first(time));
+        for bytes in record.get_mut(at + 8..).unwrap_or_default().chunks_exact_mut(8).take(times) {
+            if self.is_monotonic {
+                let time = load(bytes);
+                store(bytes, first(time));
+            }
         }
     }
 }

@@ -18,7 +18,7 @@
 use std::collections::BTreeMap;
 
 use punctual_core::trace_marker::Mark;
-pub use punctual_core::trace_marker::{end, name, start};
+pub use punctual_core::trace_marker::{Beyond, beyond, end, lost, name, start};
 
 use super::Order;
 use crate::event::Kind;
@@ -52,6 +52,13 @@ impl Tasks {
         match Mark::read(id, content, order == Order::Big)? {
             Mark::Start { task, released } => Some(Kind::JobStart { task, released }),
             Mark::End { task } => Some(Kind::JobEnd { task }),
+            Mark::Beyond { task, cpu, job: Beyond { released, started, ended, preempted } } => {
+                let least = |later: u64, earlier: u64| short(later.saturating_sub(earlier));
+                let (jitter, window) = (least(started, released), least(ended, started));
+                let preempted = short(preempted).min(window);
+                Some(Kind::OfflineJob { task, cpu: near(cpu), started, jitter, window, preempted })
+            }
+            Mark::Lost { cpu, count } => Some(Kind::OfflineLost { cpu: near(cpu), count: short(count) }),
             Mark::Name { task, name } => {
                 self.learn(task, &String::from_utf8_lossy(name));
                 None
@@ -71,6 +78,16 @@ impl Tasks {
             self.changes += 1;
         }
     }
+}
+
+/// So much, or at least the largest number.
+fn short(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// A CPU, or the highest number.
+fn near(cpu: u16) -> u8 {
+    u8::try_from(cpu).unwrap_or(u8::MAX)
 }
 
 /// Separates the names of tasks with the same number.

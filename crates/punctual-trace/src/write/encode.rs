@@ -13,7 +13,7 @@
 //! # Ok::<(), punctual_trace::write::WriteError>(())
 //! ```
 
-use punctual_core::trace_marker::{self, Mark};
+use punctual_core::trace_marker::{self, Beyond, Mark};
 
 use super::WriteError;
 use super::page::bytes;
@@ -158,6 +158,17 @@ fn marker_content(order: Order, kind: &Kind, record: &mut Vec<u8>) {
     let mark = match *kind {
         Kind::JobStart { task, released } => Mark::Start { task, released },
         Kind::JobEnd { task } => Mark::End { task },
+        Kind::OfflineJob { task, cpu, started, jitter, window, preempted } => {
+            let released = started.saturating_sub(jitter.into());
+            let job = Beyond {
+                released,
+                started,
+                ended: started.saturating_add(window.into()),
+                preempted: preempted.into(),
+            };
+            Mark::Beyond { task, cpu: cpu.into(), job }
+        }
+        Kind::OfflineLost { cpu, count } => Mark::Lost { cpu: cpu.into(), count: count.into() },
         _ => return,
     };
     record.extend(&mark.write(order == Order::Big)[4..]);
@@ -219,6 +230,8 @@ fn values(kind: &Kind) -> (Code, &'static str, [u64; 5]) {
         Kind::ScheduleExit => (Code::GraphExit, "ScheduleExit", &[SCHEDULE]),
         Kind::JobStart { .. } => (Code::Marker, "JobStart", &[trace_marker::START.into()]),
         Kind::JobEnd { .. } => (Code::Marker, "JobEnd", &[trace_marker::END.into()]),
+        Kind::OfflineJob { .. } => (Code::Marker, "OfflineJob", &[trace_marker::BEYOND.into()]),
+        Kind::OfflineLost { .. } => (Code::Marker, "OfflineLost", &[trace_marker::LOST.into()]),
         Kind::Disable { section: Section::Interrupts, caller } => {
             (Code::IrqOff, "Disable", &[signed(caller)])
         }

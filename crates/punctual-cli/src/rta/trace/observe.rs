@@ -142,6 +142,8 @@ impl Observer {
     pub(crate) fn job(&mut self, job: &Job) {
         match job.kind {
             JobKind::Thread | JobKind::IrqThread => self.of_thread(job),
+            // It is in nobody's way here.
+            JobKind::Offline => {}
             JobKind::Irq | JobKind::Vector | JobKind::Softirq => self.of_handler(job),
         }
     }

@@ -129,6 +129,7 @@ pub(super) fn kind_label(kind: JobKind) -> &'static str {
         JobKind::Irq => "interrupt",
         JobKind::Vector => "vector",
         JobKind::Softirq => "softirq",
+        JobKind::Offline => "without Linux",
     }
 }
 
@@ -141,7 +142,9 @@ fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String
         _ => kind_label(key.kind).to_owned(),
     }];
     let gathered = report.collector.task(task.id());
-    if let (Actor::Thread(_) | Actor::Task(_), Some(known)) = (key.actor, task.priorities()) {
+    if key.kind == JobKind::Offline {
+        facts.push("on a CPU without Linux".to_owned());
+    } else if let (Actor::Thread(_) | Actor::Task(_), Some(known)) = (key.actor, task.priorities()) {
         facts.push(priority::range(known.0, known.1));
     }
     if let Some(Reservation { runtime, deadline, period }) = task.reservation() {

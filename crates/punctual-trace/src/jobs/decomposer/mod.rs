@@ -7,6 +7,7 @@ mod interrupts;
 mod locks;
 mod lost;
 mod marks;
+mod offline;
 mod open;
 mod running;
 mod switches;
@@ -55,6 +56,8 @@ pub struct Counters {
     pub unknown_timers: u64,
     /// Events older than their predecessor; they are treated as simultaneous with it.
     pub disordered: u64,
+    /// Jobs on CPUs without Linux of which their app could not tell.
+    pub offline_lost: u64,
 }
 
 /// Decomposes a stream of events into jobs. See the [module](super).
@@ -216,6 +219,8 @@ impl Decomposer {
             Kind::ScheduleExit => self.with_running(event, |open| open.scheduler_left(time)),
             Kind::JobStart { task, released } => self.job_start(event, task, released, sink),
             Kind::JobEnd { task } => self.job_end(event, task, sink),
+            Kind::OfflineJob { .. } => self.offline_job(event, sink),
+            Kind::OfflineLost { count, .. } => self.counters.offline_lost += u64::from(count),
             Kind::Disable { section, caller } => self.cpu(cpu).sections.begin(time, section, caller),
             Kind::Enable { section, .. } => self.cpu(cpu).sections.end(time, section),
             // All other noise has events of its own.

@@ -25,6 +25,13 @@ pub fn cpu() -> u32 {
     shared().cpu
 }
 
+/// Calls a function with interrupts masked, and restores how that was before.
+pub fn uninterrupted(work: &mut dyn FnMut()) {
+    let before = crate::arch::mask_interrupts_for_a_while();
+    work();
+    crate::arch::restore_interrupts(before);
+}
+
 /// Says that the image runs.
 ///
 /// # Safety

@@ -64,6 +64,8 @@ pub(super) fn meets(app: &App, config: &Ident) -> TokenStream {
                         memory: ::punctual_bare::amp::memory(),
                         ring: ::punctual_bare::amp::ring,
                         is_to_end: ::punctual_bare::amp::is_to_end,
+                        cpu: ::punctual_bare::amp::cpu(),
+                        uninterrupted: ::punctual_bare::amp::uninterrupted,
                     },
                     #fill,
                 )
@@ -95,6 +97,33 @@ pub(super) fn all(app: &App) -> TokenStream {
 
 fn crossing(tasks: &[Task]) -> impl Iterator<Item = &Task> {
     tasks.iter().filter(|task| task.crosses.is_some())
+}
+
+/// How many tasks the half without Linux has, with those that [`with_receiver`] adds, and which are configured away.
+fn tasks_without_linux(app: &App, beyond: &Beyond) -> usize {
+    match beyond.is_offline {
+        true => app.tasks.len(),
+        false => beyond.tasks.len() + 1 + usize::from(beyond.heartbeat.is_some()),
+    }
+}
+
+/// Where the jobs of a task of the half without Linux are shown: a function of its body.
+pub(super) fn shown(app: &App, index: usize) -> TokenStream {
+    if !app.beyond.as_ref().is_some_and(|beyond| beyond.is_offline) {
+        return TokenStream::new();
+    }
+    let [halves, region] = ["halves", "Region"].map(names::sole);
+    let variable = names::var("region");
+    quote! {
+        #[inline(always)]
+        fn shown() -> ::core::option::Option<&'static ::punctual::export::halves::Shown> {
+            // The region is that of the halves.
+            match unsafe { ::punctual::export::halves::Halves::region::<#region>(&#halves) } {
+                ::core::option::Option::Some(#variable) => ::core::option::Option::Some(&#variable.shown[#index]),
+                ::core::option::Option::None => ::core::option::Option::None,
+            }
+        }
+    }
 }
 
 /// The fields of a message, for its arguments.
@@ -144,11 +173,13 @@ fn region(app: &App, beyond: &Beyond, inboxes: &[&Task]) -> TokenStream {
     let (own, other) = (beyond.own.to_string(), beyond.other.to_string());
     let declared = Literal::u64_unsuffixed(declared(app, beyond, inboxes));
     let heartbeat = Literal::u64_unsuffixed(beyond.heartbeat.unwrap_or(0));
+    let tasks = tasks_without_linux(app, beyond);
     quote! {
         #quiet
         #[repr(C)]
         struct #region {
             head: ::punctual::export::halves::Head,
+            shown: [::punctual::export::halves::Shown; #tasks],
             #(#boxes,)*
             #(#places: #types,)*
         }
@@ -156,7 +187,7 @@ fn region(app: &App, beyond: &Beyond, inboxes: &[&Task]) -> TokenStream {
         #quiet
         const _: () = ::core::assert!(
             ::core::mem::size_of::<#region>() <= ::punctual::export::halves::ROOM,
-            "what the halves of the app share has more than 448 KiB: have smaller rings, or fewer messages wait",
+            "what the halves of the app share has more than 448 KiB: have smaller rings, fewer tasks, or fewer messages wait",
         );
 
         #quiet
@@ -173,13 +204,17 @@ fn region(app: &App, beyond: &Beyond, inboxes: &[&Task]) -> TokenStream {
                 #(::core::mem::size_of::<#arguments>(),)*
                 #(::core::mem::size_of::<#types>(),)*
             ];
-            ::punctual::export::halves::Halves::new::<#region>(
-                &#runtime,
-                #own,
-                #other,
-                ::punctual::export::halves::declared(#declared, #sizes),
-                #heartbeat,
-            )
+            // The rows of tasks are a field of the region.
+            unsafe {
+                ::punctual::export::halves::Halves::new::<#region>(
+                    &#runtime,
+                    #own,
+                    #other,
+                    ::punctual::export::halves::declared(#declared, #sizes),
+                    #heartbeat,
+                    (::core::mem::offset_of!(#region, shown), #tasks),
+                )
+            }
         };
     }
 }

@@ -81,6 +81,7 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
         quote!(#(#cfgs)* const _: () = #check;)
     });
     let (interval_static, interval) = interval(task);
+    let shown = halves::shown(app, index);
     quote! {
         #checked
         #interval_static
@@ -97,6 +98,8 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
             const EXECUTION: ::punctual::export::Duration = #execution;
 
             #interval
+
+            #shown
 
             #[inline(always)]
             fn runtime() -> &'static ::punctual::export::Runtime {

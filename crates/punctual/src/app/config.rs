@@ -352,7 +352,8 @@ impl Config {
     ///
     /// Recordings in a trace instance get these marks on kernels that can copy them. On others, set
     /// `PUNCTUAL_TRACE` to the path of the instance's `trace_marker_raw`, as recorders that start the app do. It always
-    /// overrides the program. Polling partitions write no marks, and neither does virtual time.
+    /// overrides the program. Polling partitions write no marks, and neither does virtual time. Those of a half of the app that
+    /// runs without Linux are written for it.
     pub fn trace(mut self, trace: bool) -> Self {
         self.trace = Some(Marks::new(trace));
         self

@@ -89,19 +89,14 @@ impl fmt::Display for Outcome {
 pub struct Summary {
     /// The largest value, exactly.
     pub max: u64,
-    /// The 99.9th percentile, within 1 %; [`UNKNOWN`](Self::UNKNOWN) of a task that runs without Linux.
+    /// The 99.9th percentile, within 1 %; within 7 % of a task that runs without Linux.
     pub p999: u64,
-    /// The median, within 1 %; likewise.
+    /// The median; likewise.
     pub p50: u64,
     /// The mean, exactly.
     pub mean: f64,
     /// The histogram: upper end of each bucket that is not empty, and its count.
     pub buckets: Vec<(u64, u64)>,
-}
-
-impl Summary {
-    /// Stands for a quantile that nobody knows.
-    pub const UNKNOWN: u64 = u64::MAX;
 }
 
 /// Something that the [guard](crate::Config::guard) found the jobs of a task do, which takes unbounded time.
@@ -143,6 +138,8 @@ pub struct TaskReport {
     /// Whether its jobs were measured. Without measurement, because of `#[app(monitor = false)]` or without the feature
     /// `monitoring`, nothing is known of single jobs: `jobs`, `misses`, `self_suspensions` and the times are empty.
     pub measured: bool,
+    /// Whether it belongs to the half of the app that runs on a CPU without Linux.
+    pub without_linux: bool,
     /// How many jobs ended.
     pub jobs: u64,
     /// How many releases found the previous job unfinished.
@@ -343,7 +340,7 @@ impl Report {
             write!(f, "; one of them executed for {}", nanos(task.execution.max))?;
         }
         // Linux has no trace of what runs without it.
-        match self.virtual_time || task.jitter.p999 == Summary::UNKNOWN {
+        match self.virtual_time || task.without_linux {
             true => writeln!(f),
             false => {
                 writeln!(f, "\n    `punctual trace record` and `report` tell what had the CPU meanwhile")
@@ -372,10 +369,7 @@ impl Report {
             }
             for quantity in [&task.jitter, &task.response] {
                 let values = [quantity.max, quantity.p999, quantity.p50];
-                row.extend(values.map(|ns| match ns {
-                    Summary::UNKNOWN => UNKNOWN.to_owned(),
-                    ns => known(format_nanos(ns as f64)),
-                }));
+                row.extend(values.map(|ns| known(format_nanos(ns as f64))));
             }
             row.push(known(format_nanos(task.execution.max as f64)));
             row.push(task.overruns.to_string());

@@ -2,6 +2,7 @@
 
 use punctual_core::{CurrentWorker, Instant, Port, Stamp};
 
+use super::halves;
 use super::monitor::{Job, Monitor};
 use crate::task::body::{Body, counted, measures, released};
 
@@ -57,8 +58,18 @@ pub(crate) unsafe fn execute<B: Body>(
     let preempted = partition.executed().saturating_sub(executed);
     partition.add_executed(gross.saturating_sub(preempted));
     let job = Job { release, start, end, preempted, deadline: B::DEADLINE };
-    // SAFETY: by this function's contract this thread occupies the task's level.
-    unsafe { monitor.record(job) };
+    match B::shown() {
+        Some(shown) => {
+            if let Some(ran) = shown.add(job) {
+                halves::leave_mark(ran);
+            }
+            if let Some(interval) = B::interval() {
+                shown.set_early(interval.early());
+            }
+        }
+        // SAFETY: by this function's contract this thread occupies the task's level.
+        None => unsafe { monitor.record(job) },
+    }
     // SAFETY: this thread is still at the task's level, and `call` has returned.
     unsafe { B::after(Some(end)) };
     Some(end)

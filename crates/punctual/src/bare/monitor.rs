@@ -1,6 +1,7 @@
 //! What is measured of every job: counts, maxima and means of release jitter J, response time R and execution time C.
 //!
-//! Without the histograms, and so the quantiles, for which there is no memory to be had here.
+//! Without the histograms, and so the quantiles, for which there is no memory to be had here. The half of an app that is without
+//! Linux has memory that Linux gave, and counts [there](crate::app::halves::Shown).
 
 use core::cell::UnsafeCell;
 
@@ -9,7 +10,7 @@ use punctual_core::{Duration, Instant};
 use super::profile::ProfileSlot;
 use super::report::{Summary, TaskReport};
 use super::runtime::TaskInfo;
-use crate::task::body::Body;
+use crate::task::body::{Body, measures};
 
 /// What one job took.
 #[derive(Debug, Clone, Copy)]
@@ -92,7 +93,13 @@ impl Monitor {
 
     /// The task `B`, whose monitor this is, to the rest of the app.
     pub(crate) fn info<B: Body>(&'static self) -> TaskInfo {
-        TaskInfo { name: B::NAME, level: B::LEVEL, partition: B::partition() }
+        TaskInfo {
+            name: B::NAME,
+            level: B::LEVEL,
+            partition: B::partition(),
+            measured: measures::<B>(),
+            shown: B::shown(),
+        }
     }
 
     /// Begins a run.
@@ -121,16 +128,12 @@ impl Monitor {
         measured.misses += u64::from(job.deadline.is_some_and(|deadline| response > deadline.as_ticks()));
     }
 
-    /// The measurements so far.
+    /// The measurements so far of the task `B`, whose monitor this is.
     ///
     /// # Safety
     /// No job of the task can run.
-    pub(crate) unsafe fn report(
-        &self,
-        name: &'static str,
-        level: u8,
-        partition: Option<&'static str>,
-    ) -> TaskReport {
+    pub(crate) unsafe fn report<B: Body>(&self) -> TaskReport {
+        let (name, level, partition) = (B::NAME, B::LEVEL, B::partition().public_name());
         let mut report = TaskReport { name, level, partition, ..TaskReport::default() };
         // SAFETY: by this function's contract nothing else refers to the cell's content.
         if let Some(measured) = unsafe { &*self.measured.get() } {
@@ -141,6 +144,9 @@ impl Monitor {
             report.jitter = measured.jitter.summary(jobs);
             report.response = measured.response.summary(jobs);
             report.execution = measured.execution.summary(jobs);
+            if let Some(shown) = B::shown() {
+                shown.fill(&mut report);
+            }
         }
         report
     }

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use punctual_core::{Instant, Level, Port};
 
 use super::bound::Source;
-use super::halves;
+use super::halves::{self, Shown};
 use super::model::Model;
 use super::partition::PartitionState;
 use super::report::TaskReport;
@@ -86,6 +86,8 @@ pub struct TaskInfo {
     pub(crate) name: &'static str,
     pub(crate) level: u8,
     pub(crate) partition: &'static PartitionState,
+    pub(crate) measured: bool,
+    pub(crate) shown: Option<&'static Shown>,
 }
 
 /// The state of one app. A static of the generated code; one run at a time.

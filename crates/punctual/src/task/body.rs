@@ -2,6 +2,7 @@
 
 use punctual_core::{CurrentWorker, Duration, Instant, Level, Port, Stamp};
 
+use crate::app::halves::Shown;
 use crate::app::partition::PartitionState;
 use crate::app::runtime::Runtime;
 use crate::model::OnEarly;
@@ -28,6 +29,13 @@ pub trait Body: 'static {
     /// Its minimum inter-arrival time, if it declares one. Known at compile time, so that a task without one pays nothing.
     #[inline(always)]
     fn interval() -> Option<&'static Interval> {
+        None
+    }
+
+    /// Where its jobs are shown to the app's half on Linux, if there is one and this one is without Linux. Known at compile time,
+    /// but for whether the halves have met.
+    #[inline(always)]
+    fn shown() -> Option<&'static Shown> {
         None
     }
 

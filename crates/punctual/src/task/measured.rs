@@ -16,11 +16,7 @@ fn add(count: &AtomicU64, more: u64) {
 /// Adds a value. Never allocates and never drops one.
 #[inline]
 fn record(quantity: &Quantity, histogram: &Histogram, value: u64) {
-    quantity.last.store(value, Relaxed);
-    if value > quantity.max.load(Relaxed) {
-        quantity.max.store(value, Relaxed);
-    }
-    quantity.sum.store(quantity.sum.load(Relaxed).saturating_add(value), Relaxed);
+    quantity.record(value);
     let count = &histogram.0[bucket_of(value)];
     count.store(count.load(Relaxed).saturating_add(1), Relaxed);
 }

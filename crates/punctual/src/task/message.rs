@@ -417,9 +417,7 @@ impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
             fault::contained(B::runtime(), Culprit::Argument(B::NAME), || drop(args));
         };
         // SAFETY: no job of the task can run or be spawned, by this function's contract.
-        let (mut report, dropped) = unsafe {
-            (self.monitor.report(B::NAME, B::LEVEL, B::partition().public_name()), self.slots.clear(drop))
-        };
+        let (mut report, dropped) = unsafe { (self.monitor.report::<B>(), self.slots.clear(drop)) };
         if let Some(interval) = B::interval() {
             interval.fill(&mut report);
         }

@@ -94,11 +94,18 @@ impl Monitor {
         }
     }
 
-    /// The measurements so far.
+    /// The measurements so far of the task `B`, whose monitor this is.
     ///
     /// # Safety
     /// No job of the task can run.
-    pub(crate) unsafe fn report(&self, name: &str, level: u8, partition: Option<&str>) -> TaskReport {
+    pub(crate) unsafe fn report<B: Body>(&self) -> TaskReport {
+        // SAFETY: by this function's contract.
+        unsafe { self.report_as(B::NAME, B::LEVEL, B::partition().public_name()) }
+    }
+
+    /// # Safety
+    /// As for [`report`](Self::report).
+    unsafe fn report_as(&self, name: &str, level: u8, partition: Option<&str>) -> TaskReport {
         // SAFETY: the cell changes only when a run begins, and this one has not ended.
         let figures = unsafe { self.figures.get() };
         let partition = partition.map(str::to_owned);
@@ -139,7 +146,7 @@ mod tests {
             monitor.start();
             monitor.record(job(0, 10, 110));
             monitor.record(job(200, 200, 360));
-            monitor.report("task", 3, None)
+            monitor.report_as("task", 3, None)
         };
         assert_eq!((report.jobs, report.misses), (2, 1));
         assert_eq!((report.jitter.max, report.response.max, report.execution.max), (10, 160, 130));

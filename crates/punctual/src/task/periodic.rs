@@ -35,7 +35,12 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
     #[inline]
     pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
         // SAFETY: this thread occupies the task's level and has popped this job, by this function's contract.
-        unsafe { execute_queued::<B>(&self.monitor, me, (), self.level.released(node), now) }
+        let end = unsafe { execute_queued::<B>(&self.monitor, me, (), self.level.released(node), now) };
+        #[cfg(not(feature = "std"))]
+        if let Some(shown) = B::shown() {
+            shown.set_overruns(self.periodic.overruns());
+        }
+        end
     }
 }
 
@@ -49,7 +54,7 @@ impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
 
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
         // SAFETY: no job of the task can run, by this function's contract.
-        let mut report = unsafe { self.monitor.report(B::NAME, B::LEVEL, B::partition().public_name()) };
+        let mut report = unsafe { self.monitor.report::<B>() };
         report.period = Some(self.period);
         report.deadline = B::DEADLINE;
         report.overruns = self.periodic.overruns();

@@ -1,16 +1,16 @@
 //! The half without Linux.
 
+use core::cell::UnsafeCell;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-use punctual_core::Duration;
+use punctual_sync::shared::RingProducer;
 
-use super::figures::{NAME, NONE, ROWS, Row};
+use super::shown::{JOBS, Ran};
 use super::{ABSENT, AGREES, ENDED, FAILED, Halves, Head, MAGIC, PATIENCE, PRESENT, VERSION, difference};
 use crate::app::board;
-use crate::app::report::{Report, Summary, TaskReport};
+use crate::app::report::Report;
 use crate::app::start_error::StartError;
-use crate::model::OnEarly;
 
 /// What the board `amp` provides for it.
 #[derive(Debug, Clone, Copy)]
@@ -21,11 +21,43 @@ pub struct Board {
     pub ring: fn(),
     /// Whether Linux wants the program to end.
     pub is_to_end: fn() -> bool,
+    /// The CPU's number in Linux.
+    pub cpu: u32,
+    /// Calls a function with interrupts masked, and puts them back.
+    pub uninterrupted: fn(&mut dyn FnMut()),
 }
 
 /// Those of the app that runs here, and how to interrupt Linux.
 static HALVES: AtomicPtr<Halves> = AtomicPtr::new(ptr::null_mut());
 static RING: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+static UNINTERRUPTED: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+
+/// The end of the ring of jobs to be marked.
+struct Producer(UnsafeCell<Option<RingProducer<'static, Ran, JOBS>>>);
+
+// SAFETY: it is used with interrupts masked, on the one core that there is: before the run by `meet`, and in `uninterrupted`.
+unsafe impl Sync for Producer {}
+
+static PRODUCER: Producer = Producer(UnsafeCell::new(None));
+
+/// Leaves a job for Linux to mark.
+#[cold]
+#[inline(never)]
+pub(crate) fn leave_mark(ran: Ran) {
+    let Some((_, head)) = current() else { return };
+    let masked = UNINTERRUPTED.load(Ordering::Relaxed);
+    // SAFETY: it is the function that `meet` has stored before there was a current half.
+    let masked = unsafe { core::mem::transmute::<*mut (), fn(&mut dyn FnMut())>(masked) };
+    masked(&mut || {
+        // SAFETY: interrupts are masked and there is one core, so nobody else refers to the content.
+        let producer = unsafe { &mut *PRODUCER.0.get() };
+        if producer.as_mut().is_none_or(|producer| producer.push(ran).is_err()) {
+            // Nobody else writes it.
+            let lost = &head.jobs.lost;
+            lost.store(lost.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        }
+    });
+}
 
 /// Whether Linux asked for the end.
 static ASKED: AtomicBool = AtomicBool::new(false);
@@ -54,6 +86,14 @@ pub unsafe fn meet<R>(
         fill(region);
         &*region.cast()
     };
+    // From here on tasks find their rows.
+    halves.set(head);
+    declare(halves);
+    head.cpu.store(board.cpu, Ordering::Relaxed);
+    (board.uninterrupted)(&mut || {
+        // SAFETY: interrupts are masked and there is one core, so nobody else refers to the content.
+        unsafe { *PRODUCER.0.get() = head.jobs.ring.producer().ok() };
+    });
     head.version.store(VERSION, Ordering::Relaxed);
     head.bare.declared.store(halves.declared, Ordering::Relaxed);
     head.bare.size.store(halves.size as u64, Ordering::Relaxed);
@@ -82,7 +122,7 @@ pub unsafe fn meet<R>(
         head.bare.enter(FAILED);
         return Err(failed("it is not of the same source: build both anew"));
     }
-    halves.set(head);
+    UNINTERRUPTED.store(board.uninterrupted as *mut (), Ordering::Relaxed);
     RING.store(board.ring as *mut (), Ordering::Relaxed);
     HALVES.store(ptr::from_ref(halves).cast_mut(), Ordering::Relaxed);
     head.bare.enter(AGREES);
@@ -131,58 +171,23 @@ pub(crate) fn is_reported_by_linux() -> bool {
         && !ASKED.load(Ordering::Relaxed)
 }
 
-/// Hands the figures of a run over, and says that it has ended.
-pub(crate) fn publish(report: &Report) {
-    let Some((halves, head)) = current() else { return };
-    let table = head.figures.table();
-    let mut count = 0;
-    for task in report.tasks() {
-        if count < ROWS {
-            // SAFETY: only this half writes the table, before the stage below, after which the other one reads it.
-            unsafe { (&raw mut (*table).rows[count]).write(row(&task)) };
+/// Says what the tasks are, to who reads their rows.
+fn declare(halves: &'static Halves) {
+    for task in halves.runtime.tasks {
+        // SAFETY: there is no run yet, so no job can run and none can be spawned.
+        let report = unsafe { task.report() };
+        if let (Some(info), Some(report)) = (task.info(), report)
+            && let Some(shown) = info.shown
+        {
+            shown.declare(&report, info.measured);
         }
-        count += 1;
     }
-    // SAFETY: as above.
-    unsafe {
-        (*table).elapsed = report.elapsed.as_ticks();
-        (*table).dropped_jobs = report.dropped_jobs;
-        (*table).count = count as u64;
-    }
-    head.bare.enter(if report.exit_code() == 0 { ENDED } else { FAILED });
-    halves.ring();
 }
 
-fn row(task: &TaskReport) -> Row {
-    let mut name = [0; NAME];
-    let mut length = task.name.len().min(NAME);
-    while !task.name.is_char_boundary(length) {
-        length -= 1;
-    }
-    name[..length].copy_from_slice(&task.name.as_bytes()[..length]);
-    let nanos = |duration: Option<Duration>| duration.map_or(NONE, |duration| duration.as_ticks());
-    let both = |summary: Summary| [summary.max, summary.mean];
-    Row {
-        name,
-        level: task.level,
-        measured: task.measured.into(),
-        on_early: match task.on_early {
-            None => 0,
-            Some(OnEarly::Count) => 1,
-            Some(OnEarly::Delay) => 2,
-            Some(OnEarly::Reject) => 3,
-        },
-        reserved: 0,
-        burst: task.burst.into(),
-        period: nanos(task.period),
-        deadline: nanos(task.deadline),
-        min_interval: nanos(task.min_interval),
-        jobs: task.jobs,
-        overruns: task.overruns,
-        misses: task.misses,
-        early: task.early,
-        jitter: both(task.jitter),
-        response: both(task.response),
-        execution: both(task.execution),
-    }
+/// Says that a run has ended.
+pub(crate) fn publish(report: &Report) {
+    let Some((halves, head)) = current() else { return };
+    head.dropped_jobs.store(report.dropped_jobs, Ordering::Relaxed);
+    head.bare.enter(if report.exit_code() == 0 { ENDED } else { FAILED });
+    halves.ring();
 }

@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::figures::{NONE, ROWS, Row};
-use super::{ABSENT, AGREES, ENDED, FAILED, Halves, Head, MAGIC, PATIENCE, PRESENT, VERSION, difference};
+use super::shown::{Jobs, Shown};
+use super::{
+    ABSENT, AGREES, ENDED, FAILED, Halves, Head, MAGIC, PATIENCE, PRESENT, VERSION, difference, marks,
+};
 use crate::app::config::{Config, Platform};
-use crate::app::report::{Outcome, Report, Summary, TaskReport};
+use crate::app::report::{Outcome, Report};
 use crate::app::runtime::Runtime;
 use crate::app::start_error::StartError;
-use crate::model::OnEarly;
 
 /// Where everything is, for example `device=3,bell=4,mapped=524288,memory=65536,state=128,ring=28836`.
 const PLACES: &str = "PUNCTUAL_HALVES";
@@ -257,62 +258,53 @@ pub(crate) fn complete(runtime: &'static Runtime, report: &mut Report) {
     for task in &mut report.tasks {
         task.partition.get_or_insert_with(|| halves.own_name.into());
     }
-    if !has_ended() {
-        report.settings.notes.push(format!(
-            "nothing is known of the tasks of `{}`: {}",
-            halves.other_name,
-            if state.load(Ordering::Acquire) < OFF { "it did not end in time" } else { how }
-        ));
-        return;
+    let other = Other { halves, head };
+    for (name, shown) in other.tasks() {
+        report.tasks.push(shown.report(name, halves.other_name));
     }
-    // SAFETY: its last stage was seen.
-    let table = unsafe { head.figures.read() };
-    report.dropped_jobs += table.dropped_jobs;
-    let count = usize::try_from(table.count).unwrap_or(usize::MAX);
-    report.tasks.extend(table.rows.iter().take(count).map(|row| task(row, halves.other_name)));
     report.tasks.sort_by_key(|task| std::cmp::Reverse(task.level));
-    if count > ROWS {
-        let (missing, other) = (count - ROWS, halves.other_name);
-        report
-            .settings
-            .notes
-            .push(format!("{missing} tasks of `{other}` are not in the table, which has room for {ROWS}"));
+    report.settings.notes.extend(marks::end());
+    match has_ended() {
+        true => report.dropped_jobs += head.dropped_jobs.load(Ordering::Relaxed),
+        false => report.settings.notes.push(format!(
+            "the figures of `{}` are those until {}",
+            halves.other_name,
+            if state.load(Ordering::Acquire) < OFF { "now, for it did not end in time" } else { how }
+        )),
     }
 }
 
-fn task(row: &Row, partition: &str) -> TaskReport {
-    let name = row.name.split(|&byte| byte == 0).next().unwrap_or_default();
-    let duration = |nanos: u64| (nanos != NONE).then(|| punctual_core::Duration::from_ticks(nanos));
-    let summary = |[max, mean]: [u64; 2]| Summary {
-        max,
-        p999: Summary::UNKNOWN,
-        p50: Summary::UNKNOWN,
-        mean: mean as f64,
-        buckets: Vec::new(),
-    };
-    TaskReport {
-        name: String::from_utf8_lossy(name).into_owned(),
-        partition: Some(partition.to_owned()),
-        level: row.level,
-        period: duration(row.period),
-        deadline: duration(row.deadline),
-        min_interval: duration(row.min_interval),
-        burst: u16::try_from(row.burst).unwrap_or(u16::MAX),
-        on_early: match row.on_early {
-            1 => Some(OnEarly::Count),
-            2 => Some(OnEarly::Delay),
-            3 => Some(OnEarly::Reject),
-            _ => None,
-        },
-        early: row.early,
-        measured: row.measured != 0,
-        jobs: row.jobs,
-        overruns: row.overruns,
-        misses: row.misses,
-        jitter: summary(row.jitter),
-        response: summary(row.response),
-        execution: summary(row.execution),
-        ..TaskReport::default()
+/// The half without Linux, for who shows its tasks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Other {
+    pub(super) halves: &'static Halves,
+    pub(super) head: &'static Head,
+}
+
+/// That of the app of `runtime`, if it has one, when both have met.
+pub(crate) fn other(runtime: &'static Runtime) -> Option<Other> {
+    let halves = link().filter(|link| ptr::eq(link.halves.runtime, runtime))?.halves;
+    Some(Other { halves, head: halves.head()? })
+}
+
+impl Other {
+    /// Its partition.
+    pub(crate) fn name(&self) -> &'static str {
+        self.halves.other_name
+    }
+
+    /// Its CPU, as Linux counts.
+    pub(crate) fn cpu(&self) -> u32 {
+        self.head.cpu.load(Ordering::Relaxed)
+    }
+
+    /// Its tasks, by their names.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = (String, &'static Shown)> + use<> {
+        self.halves.shown(self.head).iter().filter_map(|shown| Some((shown.name()?, shown)))
+    }
+
+    pub(super) fn jobs(&self) -> &'static Jobs {
+        &self.head.jobs
     }
 }
 

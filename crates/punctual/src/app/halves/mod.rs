@@ -11,7 +11,10 @@
 //! | | compares, and agrees or refuses | compares, and waits for that |
 //! | run | `init`, tasks | `init`, tasks |
 //! | the end of one | its receiver stops the app, as `shutdown` does | likewise; sees a fault of the other by the state of its CPU |
-//! | report | writes its figures into the region | adds them to its own |
+//! | report | | adds the other one's figures to its own |
+//!
+//! The half without Linux counts its jobs in the region all the time, in a row [for each task](Shown). So the half on Linux can show them
+//! to `punctual top`, mark them in the kernel's trace, and report them also of a half that has failed.
 //!
 //! With `heartbeat = D` each half has a task at the lowest level of its receiver's partition that counts every `D` / 4 in the region, and
 //! ends its own half when the other one's count has stood still for `D` / 2: at most a quarter passes between the last count and
@@ -23,9 +26,11 @@
 
 #[cfg(not(feature = "std"))]
 mod bare;
-mod figures;
 #[cfg(feature = "std")]
 mod linux;
+#[cfg(feature = "std")]
+mod marks;
+mod shown;
 
 use core::marker::PhantomData;
 use core::mem;
@@ -35,7 +40,7 @@ use core::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64,
 
 use punctual_sync::shared::{Doorbell, Latest, Plain, Ring};
 
-use self::figures::Figures;
+use self::shown::Jobs;
 use crate::app::runtime::Runtime;
 use crate::app::services::now;
 use crate::app::stop::StopReason;
@@ -43,14 +48,17 @@ use crate::app::stop::StopReason;
 #[cfg(not(feature = "std"))]
 pub use self::bare::{Board, meet};
 #[cfg(not(feature = "std"))]
-pub(crate) use self::bare::{end_was_asked_for, is_reported_by_linux, publish, stops};
+pub(crate) use self::bare::{end_was_asked_for, is_reported_by_linux, leave_mark, publish, stops};
 #[cfg(feature = "std")]
-pub(crate) use self::linux::{complete, stops};
+pub(crate) use self::linux::{Other, complete, other, stops};
 #[cfg(feature = "std")]
 pub use self::linux::{door, meet};
+#[cfg(feature = "std")]
+pub(crate) use self::marks::{begin as begin_marks, drain as drain_marks, name as name_marks};
+pub use self::shown::Shown;
 
 /// Of the head and of everything that the macro puts behind it.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// "PNHALVES", read as a little-endian number.
 const MAGIC: u64 = u64::from_le_bytes(*b"PNHALVES");
@@ -78,7 +86,11 @@ pub struct Head {
     version: AtomicU32,
     bare: Side,
     linux: Side,
-    figures: Figures,
+    /// Of the run of the half without Linux, when it has ended.
+    dropped_jobs: AtomicU64,
+    /// The CPU of that half, as Linux counts.
+    cpu: AtomicU32,
+    jobs: Jobs,
 }
 
 /// What one half writes, but for its bell.
@@ -118,6 +130,8 @@ pub struct Halves {
     other_name: &'static str,
     declared: u64,
     size: usize,
+    /// Where in the region the rows of tasks are, and how many.
+    shown: (usize, usize),
     /// Within which time a stall is seen, in ns.
     heartbeat: u64,
     heard: Heard,
@@ -162,15 +176,31 @@ impl Heard {
 impl Halves {
     /// Those of the app of `runtime`. `R` is the region, `declared` a hash of what both halves declare, `heartbeat` the time within which
     /// each sees that the other has stalled, in ns, or zero.
-    pub const fn new<R>(
+    ///
+    /// # Safety
+    /// At a distance of `shown.0` bytes from the beginning of `R`, there are `shown.1` [`Shown`].
+    pub const unsafe fn new<R>(
         runtime: &'static Runtime,
         own_name: &'static str,
         other_name: &'static str,
         declared: u64,
         heartbeat: u64,
+        shown: (usize, usize),
     ) -> Self {
         let (size, head) = (size_of::<R>(), AtomicPtr::new(ptr::null_mut()));
-        Self { runtime, own_name, other_name, declared, size, heartbeat, heard: Heard::nothing(), head }
+        let heard = Heard::nothing();
+        Self { runtime, own_name, other_name, declared, size, shown, heartbeat, heard, head }
+    }
+
+    /// The rows of all tasks of the half without Linux, in the region that begins with `head`.
+    #[cfg_attr(
+        not(feature = "std"),
+        expect(dead_code, reason = "Linux reads them; here each task has its own")
+    )]
+    fn shown<'a>(&self, head: &'a Head) -> &'a [Shown] {
+        let (offset, count) = self.shown;
+        // SAFETY: they are there by the contract of `new`, and zero is a value of each; they consist of atomics.
+        unsafe { core::slice::from_raw_parts(ptr::from_ref(head).byte_add(offset).cast(), count) }
     }
 
     fn head(&self) -> Option<&'static Head> {
@@ -418,7 +448,11 @@ pub const ROOM: usize = 0x7_0000;
 const _: () = assert!(mem::align_of::<Head>() == 128 && mem::offset_of!(Head, magic) == 0);
 
 #[cfg(all(test, feature = "std"))]
-mod tests {
+#[path = "tests.rs"]
+pub(crate) mod tests;
+
+#[cfg(all(test, feature = "std"))]
+mod meeting {
     use super::*;
 
     #[test]

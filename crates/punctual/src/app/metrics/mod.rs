@@ -4,7 +4,8 @@
 //! opens to those who may trace the process. It is sealed, so nobody else can write to it or cut it off.
 //!
 //! Real-time safety: the memory is allocated and mapped before `init`, and jobs write to it what they would write to memory of
-//! their own. What they do not count there, the supervisor copies.
+//! their own. What they do not count there, the supervisor copies; so it does with all figures of a half of the app that runs without
+//! Linux.
 
 mod region;
 mod text;
@@ -22,6 +23,7 @@ use punctual_core::metrics::{
 };
 
 use self::region::Region;
+use crate::app::halves::{self, Other};
 use crate::app::report::Settings;
 use crate::app::runtime::{Registered, Runtime, TaskInfo};
 use crate::background::traffic;
@@ -40,6 +42,8 @@ pub(crate) type Cpus<'a> = &'a [Option<usize>];
 pub(crate) struct Metrics {
     runtime: &'static Runtime,
     region: Arc<Region>,
+    /// The tasks of the app's half without Linux, which come behind the others.
+    beyond: Vec<&'static halves::Shown>,
     /// Where the first of [`MAX_TRAFFIC`] is.
     traffic_at: usize,
 }
@@ -64,8 +68,23 @@ impl Metrics {
         settings: &Settings,
         cpus: Cpus<'_>,
     ) -> io::Result<Shown> {
-        let text = text::of(runtime, settings, cpus);
-        let count = tasks(runtime).count();
+        // SAFETY: by this function's contract.
+        unsafe { Self::show_with(runtime, settings, cpus, halves::other(runtime)) }
+    }
+
+    /// [`show`](Self::show), with the half without Linux.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn show_with(
+        runtime: &'static Runtime,
+        settings: &Settings,
+        cpus: Cpus<'_>,
+        other: Option<Other>,
+    ) -> io::Result<Shown> {
+        let text = text::of(runtime, settings, cpus, other);
+        let beyond: Vec<_> = other.iter().flat_map(Other::tasks).map(|(_, shown)| shown).collect();
+        let count = tasks(runtime).count() + beyond.len();
         let traffic_at = TASKS_AT + count * size_of::<TaskFigures>();
         let text_at = traffic_at + MAX_TRAFFIC * size_of::<TrafficFigures>();
         let (region, file) = Region::new(runtime.name, text_at + text.len())?;
@@ -82,7 +101,7 @@ impl Metrics {
                 }
             }
         }
-        let metrics = Self { runtime, region, traffic_at };
+        let metrics = Self { runtime, region, beyond, traffic_at };
         let header = metrics.header();
         header.version.store(VERSION, Relaxed);
         header.tasks.store(count as u32, Relaxed);
@@ -104,14 +123,17 @@ impl Metrics {
         header.started.store(self.runtime.started(), Relaxed);
         header.dropped.store(self.runtime.dropped(), Relaxed);
         header.stopping.store(self.runtime.is_stopping().into(), Relaxed);
+        let mut own = 0;
         for (index, (task, _)) in tasks(self.runtime).enumerate() {
-            let figures: NonNull<TaskFigures> = self.region.at(TASKS_AT + index * size_of::<TaskFigures>());
-            // SAFETY: `show` made room for as many; they are atomics, and zero is a value of each.
-            let occasional = unsafe { &figures.as_ref().occasional };
+            own = index + 1;
+            let occasional = &self.figures(index).occasional;
             let counters = task.counters();
             occasional.overruns.store(counters.overruns, Relaxed);
             occasional.early.store(counters.early, Relaxed);
             occasional.idle_releases.store(counters.idle_releases, Relaxed);
+        }
+        for (index, shown) in self.beyond.iter().enumerate() {
+            shown.copy(self.figures(own + index));
         }
         traffic::each(|place, name, counts| self.show_traffic(place, name, counts));
         header.updated.store(self.runtime.home.core.port().now().as_ticks(), Relaxed);
@@ -139,6 +161,13 @@ impl Metrics {
         }
     }
 
+    /// Those of a task, by its place.
+    fn figures(&self, index: usize) -> &TaskFigures {
+        let figures: NonNull<TaskFigures> = self.region.at(TASKS_AT + index * size_of::<TaskFigures>());
+        // SAFETY: `show` made room for as many; they are atomics, and zero is a value of each.
+        unsafe { figures.as_ref() }
+    }
+
     fn header(&self) -> &Header {
         // SAFETY: the region begins with room for it; it consists of atomics, and zero is a value of each.
         unsafe { self.region.at::<Header>(0).as_ref() }
@@ -154,4 +183,36 @@ impl Drop for Shown {
 /// The tasks that have jobs.
 fn tasks(runtime: &'static Runtime) -> impl Iterator<Item = (&'static dyn Registered, TaskInfo)> {
     runtime.tasks.iter().filter_map(|task| task.info().map(|info| (*task, info)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::halves::tests::{other, runtime};
+
+    #[test]
+    fn the_tasks_of_the_half_without_linux_are_shown_behind_the_others() {
+        let other = other();
+        let (_, sample) = other.tasks().next().unwrap();
+        // SAFETY: there is no run.
+        let shown =
+            unsafe { Metrics::show_with(runtime(), &Settings::default(), &[None], Some(other)) }.unwrap();
+        let metrics = &shown.metrics;
+        assert_eq!(
+            (metrics.header().tasks.load(Relaxed), metrics.figures(0).occasional.overruns.load(Relaxed)),
+            (2, 0)
+        );
+        sample.set_overruns(9);
+        metrics.update();
+        assert_eq!(metrics.figures(0).occasional.overruns.load(Relaxed), 9);
+        let text = text::of(runtime(), &Settings::default(), &[None], Some(other));
+        let text: String = text.split_whitespace().collect();
+        for part in [
+            r#"{"name":"ui","cpu":null}"#,
+            r#"{"name":"control","cpu":2}"#,
+            r#"{"name":"sample","partition":"control","level":3,"kind":null,"period":100000,"deadline":45,"measured":1}"#,
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
 }

@@ -13,6 +13,7 @@ use super::endless_idle::{EndlessIdle, Idle};
 use super::signals::Signals;
 use super::unfinished;
 use crate::app::fault;
+use crate::app::halves;
 use crate::app::metrics::{self, Metrics, Shown};
 use crate::app::panic_hook::PanicRedirect;
 use crate::app::partition::ThreadModel;
@@ -204,6 +205,7 @@ impl Watch {
                     self.named = Instant::now();
                 }
                 pause = pause.min(TASK_NAMES_INTERVAL);
+                pause = halves::drain_marks().map_or(pause, |again| pause.min(again));
             }
             if self.runtime.is_stopping() {
                 pause = pause.min(TICK);

@@ -370,7 +370,7 @@ impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
             unsafe { self.abandon(instance.is_some() && !B::NON_SEND.future()) };
         }
         // SAFETY: no job of the task can run, by this function's contract.
-        let report = unsafe { self.monitor.report(B::NAME, B::LEVEL, B::partition().public_name()) };
+        let report = unsafe { self.monitor.report::<B>() };
         // A wait that is broken off is no job; a poll that is never made is one.
         (Some(report), instance.is_some_and(|waits| waits).into())
     }

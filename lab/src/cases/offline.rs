@@ -1,5 +1,7 @@
 //! A program on a CPU that Linux gave up, beside Linux, on 64-bit ARM: what `punctual isolate run --offline` promises.
 
+mod seen;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -73,7 +75,7 @@ pub(crate) fn build() -> Result {
 
 /// The cases of this file.
 pub(super) fn cases() -> Vec<Case> {
-    vec![command(), halves(), gimbal(), cycles(), exchange()]
+    vec![command(), halves(), seen::seen(), gimbal(), cycles(), exchange()]
 }
 
 /// A case with the module, after which the kernel's log has no complaint and Linux has all its CPUs.

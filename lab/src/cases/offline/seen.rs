@@ -1,0 +1,99 @@
+//! What Linux sees of the half of an app that runs without it.
+
+use serde_json::Value;
+use xtask_support::Result;
+use xtask_support::process::Outcome;
+
+use super::{Case, case, half, image, in_guest, program};
+use crate::cases::demand;
+
+/// `punctual top` shows the tasks of both halves, a recording has the jobs of both.
+pub(super) fn seen() -> Case {
+    let (punctual, bare, linux) = (program("punctual"), image("halves.bare"), half("halves"));
+    let script = format!(
+        "cd /tmp
+        run=\"{punctual} isolate run --offline --heartbeat 30000 --grace 10000 --cpu 2 -- {bare} {linux}\"
+        {punctual} trace record -o t.dat -- $run ends >out 2>&1; echo \"recorded $?\"
+        {punctual} trace report t.dat --csv t.csv >report 2>&1; grep LOST report
+        head -n 1 t.csv; grep ',offline,' t.csv | grep ',control,' | head -n 50
+        $run runs >out 2>&1 &
+        until grep -q 'ui: 9' out || ! kill -0 $!; do usleep 20000; done
+        {punctual} top --count 1 --json
+        kill -INT $!; wait $!; echo \"ended $?\"",
+        punctual = in_guest(&punctual),
+        bare = in_guest(&bare),
+        linux = in_guest(&linux),
+    );
+    case("both halves are in `top` and in a trace", &script, &[punctual, bare, linux], judge)
+}
+
+fn judge(outcome: &Outcome) -> Result {
+    let said = |line: &str| outcome.stdout.lines().any(|said| said == line);
+    demand(outcome, said("recorded 0") && said("ended 0"), "an app or a recording failed")?;
+    demand(outcome, !outcome.stdout.contains("LOST"), "jobs are not marked")?;
+    let mut lines = outcome.stdout.lines().skip_while(|line| !line.starts_with("version,"));
+    let columns: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    let jobs: Vec<Vec<&str>> = lines
+        .map(|line| line.split(',').collect())
+        .filter(|job: &Vec<_>| job.len() == columns.len())
+        .collect();
+    let field = |job: &[&str], name: &str| {
+        let at = columns.iter().position(|column| *column == name)?;
+        job.get(at)?.parse::<u64>().ok()
+    };
+    demand(outcome, jobs.len() == 50, "the trace lacks jobs")?;
+    let is_right = |pair: &[Vec<&str>]| {
+        let [one, next] = pair else { return false };
+        let at = |job, name| field(job, name).unwrap_or(0);
+        // One of each ms that is not an overrun, in their order, on their CPU, with terms that add up.
+        let apart = at(next, "released_min_ns").saturating_sub(at(one, "released_min_ns"));
+        at(one, "first_cpu") == 2
+            && at(one, "released_min_ns") <= at(one, "start_ns")
+            && at(one, "start_ns") < at(one, "end_ns")
+            && at(one, "r_max_ns") == at(one, "end_ns") - at(one, "released_min_ns")
+            && apart > 0
+            && apart.is_multiple_of(1_000_000)
+    };
+    demand(outcome, jobs.windows(2).all(is_right), "jobs in the trace are not as they ran")?;
+    let look = outcome.stdout.lines().find_map(|line| serde_json::from_str::<Value>(line).ok());
+    let tasks = look.as_ref().and_then(|look| look["tasks"].as_array()).cloned().unwrap_or_default();
+    let jobs = |name: &str, partition: &str| {
+        let task = tasks.iter().find(|task| task["name"] == name && task["partition"] == partition)?;
+        let jobs = task["jobs"].as_u64()?;
+        let known = |quantity: &str| task[quantity]["max"].as_u64() >= task[quantity]["p999"].as_u64();
+        (known("jitter") && known("response") && task["execution"]["max"].as_u64()? > 0).then_some(jobs)
+    };
+    // An answer comes after each 100 of its turns.
+    demand(outcome, jobs("control", "control") >= Some(900), "`top` lacks the half without Linux")?;
+    demand(outcome, jobs("show", "ui") > Some(0), "`top` lacks the half on Linux")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases::outcome;
+
+    #[test]
+    fn demands_jobs_of_both_halves() {
+        let job = |n: u64| format!("5,offline,control,{n}000000,{n}000100,{n}000300,2,300\n");
+        let jobs: String = (1..=50).map(job).collect();
+        let good = format!(
+            "recorded 0\nversion,sort,task_name,released_min_ns,start_ns,end_ns,first_cpu,r_max_ns\n{jobs}{}\nended 0\nonline 0-2\n",
+            r#"{"tasks":[{"name":"control","partition":"control","jobs":900,"jitter":{"max":2,"p999":1},"response":{"max":2,"p999":1},"execution":{"max":1}},{"name":"show","partition":"ui","jobs":1,"jitter":{"max":2,"p999":1},"response":{"max":2,"p999":1},"execution":{"max":1}}]}"#
+        );
+        judge(&outcome(&good, "")).unwrap();
+        for (text, other) in [
+            ("recorded 0", "recorded 1"),
+            ("ended 0", "ended 101"),
+            ("recorded 0", "recorded 0\nLOST: 7 jobs"),
+            ("5,offline,control,9000000", "5,offline,control,9000001"),
+            ("5,offline,control,9000000,9000100,9000300,2,300\n", ""),
+            ("9000300,2,", "9000300,0,"),
+            ("\"jobs\":900", "\"jobs\":0"),
+            ("\"partition\":\"ui\"", "\"partition\":\"control\""),
+        ] {
+            assert!(good.contains(text), "{text}");
+            assert!(judge(&outcome(&good.replacen(text, other, 1), "")).is_err(), "{other}");
+        }
+    }
+}

@@ -418,7 +418,7 @@ static int __init look(void)
 static int __init memory(void)
 {
 	if (phys) {
-		if (phys % PUNCTUAL_CPU_BLOCK || pfn_valid(PHYS_PFN(phys))) {
+		if (phys % PUNCTUAL_CPU_BLOCK || pfn_is_map_memory(PHYS_PFN(phys))) {
 			pr_err("phys=%#lx: not a multiple of 2 MB, or memory of Linux\n", phys);
 			return -EINVAL;
 		}

@@ -46,6 +46,15 @@ impl Arch {
         }
     }
 
+    /// Another one: on ARM with an older interrupt controller and an exception level for hypervisors, so that the firmware is called by
+    /// SMC and enters programs there.
+    pub(crate) fn other_machine(self) -> [&'static str; 4] {
+        match self {
+            Self::Amd64 => self.machine(),
+            Self::Arm64 => ["-M", "virt,gic-version=2,virtualization=on", "-cpu", "cortex-a72"],
+        }
+    }
+
     /// Its options for devices that programs drive from user space: a PCI device made for that, and a parallel port whose printer throws
     /// everything away.
     pub(crate) fn devices(self) -> &'static [&'static str] {

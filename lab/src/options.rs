@@ -112,7 +112,14 @@ impl Boot {
         if append.len() > 1500 {
             return Err("--append: the kernel takes no more than 2048 bytes in all".into());
         }
-        Ok(Machine { cpus: self.cpus, memory: self.memory, counted: false, network: self.network, append })
+        Ok(Machine {
+            cpus: self.cpus,
+            memory: self.memory,
+            counted: false,
+            network: self.network,
+            other: false,
+            append,
+        })
     }
 }
 
@@ -169,7 +176,14 @@ mod tests {
     fn takes_all_that_follows_the_options_as_the_command() {
         let run = parse("--kernel stock --cpus 2 --memory 256 --timeout 9 -- ls -l --cpus 3").unwrap();
         assert_eq!((run.boot.kernel, run.boot.timeout), (Flavour::Stock, Duration::from_secs(9)));
-        let machine = Machine { cpus: 2, memory: 256, counted: false, network: false, append: String::new() };
+        let machine = Machine {
+            cpus: 2,
+            memory: 256,
+            counted: false,
+            network: false,
+            other: false,
+            append: String::new(),
+        };
         assert_eq!(run.boot.machine().unwrap(), machine);
         assert_eq!(run.command, ["ls", "-l", "--cpus", "3"]);
         assert_eq!(parse("ls -l --cpus 3").unwrap().command, ["ls", "-l", "--cpus", "3"]);

@@ -54,10 +54,12 @@ pub(crate) enum Setup {
     LockstatTwo,
     /// Three CPUs in the host's time, for 64-bit ARM, of which one can be given up.
     ArmThree,
+    /// The same on [another machine](crate::arch::Arch::other_machine), of whose memory Linux leaves some alone.
+    ArmOther,
 }
 
 impl Setup {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Counted,
         Self::CountedTwo,
         Self::CountedFour,
@@ -70,13 +72,14 @@ impl Setup {
         Self::ProbeTwo,
         Self::LockstatTwo,
         Self::ArmThree,
+        Self::ArmOther,
     ];
 
     pub(crate) fn flavour(self) -> Flavour {
         match self {
             Self::ProbeCounted | Self::ProbeCountedTwo | Self::ProbeTwo => Flavour::RtProbe,
             Self::LockstatTwo => Flavour::RtLockstat,
-            Self::ArmThree => Flavour::RtArm64,
+            Self::ArmThree | Self::ArmOther => Flavour::RtArm64,
             _ => Flavour::Rt,
         }
     }
@@ -98,7 +101,7 @@ impl Setup {
             | Self::ProbeCountedTwo
             | Self::ProbeTwo
             | Self::LockstatTwo => 2,
-            Self::ArmThree => 3,
+            Self::ArmThree | Self::ArmOther => 3,
             Self::CountedFour | Self::Four => 4,
         }
     }
@@ -117,6 +120,7 @@ impl Setup {
             Self::ProbeTwo => "probe, 2 CPUs",
             Self::LockstatTwo => "lockstat, 2 CPUs",
             Self::ArmThree => "arm64, 3 CPUs",
+            Self::ArmOther => "arm64, GICv2, SMC",
         }
     }
 
@@ -124,6 +128,7 @@ impl Setup {
     pub(crate) fn append(self) -> &'static str {
         match self {
             Self::Isolated => isolation::PARAMETERS,
+            Self::ArmOther => offline::KEPT,
             _ => "",
         }
     }

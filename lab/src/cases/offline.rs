@@ -1,5 +1,6 @@
 //! A program on a CPU that Linux gave up, beside Linux, on 64-bit ARM: what `punctual isolate run --offline` promises.
 
+mod dies;
 mod seen;
 
 use std::fs;
@@ -15,6 +16,10 @@ use crate::driver::stage::in_guest;
 use crate::kernels::modules;
 
 const ON: &[Setup] = &[Setup::ArmThree];
+
+/// Of 1536 MB from 1 GB on, what Linux leaves alone, and where that begins.
+pub(crate) const KEPT: &str = "mem=1534M";
+const KEPT_AT: u64 = (1024 + 1534) << 20;
 
 /// What a board lacks for it.
 const LACKING: &str = "the module punctual_cpu, and a CPU that nobody else needs";
@@ -75,7 +80,7 @@ pub(crate) fn build() -> Result {
 
 /// The cases of this file.
 pub(super) fn cases() -> Vec<Case> {
-    vec![command(), halves(), seen::seen(), gimbal(), cycles(), exchange()]
+    vec![command(), halves(), dies::dies(), seen::seen(), gimbal(), cycles(), exchange(), other()]
 }
 
 /// A case with the module, after which the kernel's log has no complaint and Linux has all its CPUs.
@@ -190,6 +195,43 @@ fn halves() -> Case {
         linux = in_guest(&linux),
     );
     case("an app runs in two halves, which end together", &script, &[punctual, bare, linux], ended_together)
+}
+
+/// The same with a GICv2, firmware that is called by SMC and enters programs at EL2, and memory that Linux does not know; elsewhere none of that is.
+fn other() -> Case {
+    let (punctual, bare, linux) = (program("punctual"), image("halves.bare"), half("halves"));
+    let script = format!(
+        "rmmod punctual_cpu
+        insmod {module} phys=$((0x44000000)) || echo 'memory of Linux is refused'
+        insmod {module} phys={KEPT_AT} || exit 9
+        dmesg | grep 'punctual_cpu: version'; cd /tmp
+        for how in ends other-ends other-panics other-faults; do
+            {punctual} isolate run --offline --heartbeat 30000 --grace 10000 --cpu 2 -- {bare} {linux} $how >$how 2>&1
+            echo \"$how $?, safe $(grep -c 'control: safe' $how), ui $(grep -c 'ui: ends' $how)\"
+        done
+        rmmod punctual_cpu; insmod {module}",
+        module = modules::in_guest("punctual_cpu"),
+        punctual = in_guest(&punctual),
+        bare = in_guest(&bare),
+        linux = in_guest(&linux),
+    );
+    let judge = |outcome: &Outcome| {
+        let said = |text: &str| outcome.stdout.lines().any(|line| line.contains(text));
+        demand(outcome, said("memory of Linux is refused"), "memory of Linux was taken")?;
+        let place = format!("by SMC, 2 MB at {KEPT_AT:#x}");
+        demand(outcome, said("GICv2,") && said(&place), "it is not the other machine")?;
+        for line in [
+            "ends 0, safe 1, ui 1",
+            "other-ends 0, safe 1, ui 1",
+            "other-panics 101, safe 0, ui 1",
+            "other-faults 101, safe 0, ui 1",
+        ] {
+            demand(outcome, outcome.stdout.lines().any(|said| said == line), line)?;
+        }
+        Ok(())
+    };
+    let case = case("an app runs in two halves on another machine", &script, &[punctual, bare, linux], judge);
+    Case { on: &[Setup::ArmOther], ..case }
 }
 
 /// The gimbal: its controllers on the CPU without Linux, setpoints and the recording on Linux.
@@ -335,6 +377,18 @@ mod tests {
         let judge = halves().judge;
         judge(&outcome(GOOD, "")).unwrap();
         for line in GOOD.lines().filter(|line| *line != "1") {
+            let without = GOOD.replacen(&format!("{line}\n"), "", 1);
+            assert!(judge(&outcome(&without, "")).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn demands_the_other_machine() {
+        const GOOD: &str = "memory of Linux is refused\npunctual_cpu: version 1, GICv2, PSCI 0x10001 by SMC, 2 MB at 0x9fe00000\nends 0, \
+            safe 1, ui 1\nother-ends 0, safe 1, ui 1\nother-panics 101, safe 0, ui 1\nother-faults 101, safe 0, ui 1\nonline 0-2\n";
+        let judge = other().judge;
+        judge(&outcome(GOOD, "")).unwrap();
+        for line in GOOD.lines() {
             let without = GOOD.replacen(&format!("{line}\n"), "", 1);
             assert!(judge(&outcome(&without, "")).is_err(), "{line}");
         }

@@ -21,6 +21,8 @@ pub(crate) struct Machine {
     pub(crate) counted: bool,
     /// It has a network, in which this machine is [`HOST`](super::stage::HOST).
     pub(crate) network: bool,
+    /// It is the [other one](Arch::other_machine) of its architecture.
+    pub(crate) other: bool,
     /// Further parameters of the kernel.
     pub(crate) append: String,
 }
@@ -62,7 +64,8 @@ impl Machine {
         // The machine ends with us even if we are killed.
         let mut command = Command::new(setpriv);
         command.args(["--pdeathsig", "KILL"]).arg(qemu);
-        command.args(kernel.arch.machine()).args(["-nodefaults", "-display", "none", "-no-reboot"]);
+        let machine = if self.other { kernel.arch.other_machine() } else { kernel.arch.machine() };
+        command.args(machine).args(["-nodefaults", "-display", "none", "-no-reboot"]);
         // Its threads have names: of a trace of this machine, those that are the guest's CPUs can be told.
         command.args(["-name", "lab,debug-threads=on"]);
         command.args(["-smp", &self.cpus.to_string(), "-m", &self.memory.to_string()]);
@@ -159,8 +162,14 @@ mod tests {
 
     #[test]
     fn keeps_the_host_clock_from_counted_machines() {
-        let mut machine =
-            Machine { cpus: 1, memory: 256, counted: true, network: false, append: String::new() };
+        let mut machine = Machine {
+            cpus: 1,
+            memory: 256,
+            counted: true,
+            network: false,
+            other: false,
+            append: String::new(),
+        };
         let arguments = machine.kernel_arguments(Arch::Amd64, Mode::Late);
         assert!(arguments.ends_with("lab=late"), "{arguments}");
         machine.append = "quiet nosmt".to_owned();
@@ -169,7 +178,14 @@ mod tests {
 
     #[test]
     fn gives_no_time_stamp_counter_to_arm() {
-        let machine = Machine { cpus: 1, memory: 256, counted: false, network: false, append: String::new() };
+        let machine = Machine {
+            cpus: 1,
+            memory: 256,
+            counted: false,
+            network: false,
+            other: false,
+            append: String::new(),
+        };
         let arguments = machine.kernel_arguments(Arch::Arm64, Mode::Share);
         assert!(arguments.starts_with("console=ttyAMA0 ") && !arguments.contains("tsc"), "{arguments}");
     }

@@ -145,8 +145,14 @@ impl Measurement {
             scripts: vec![(name, script(program, rt_tests, parts))],
             ..Job::default()
         };
-        let machine =
-            Machine { cpus: 1, memory: MEMORY, counted: true, network: false, append: String::new() };
+        let machine = Machine {
+            cpus: 1,
+            memory: MEMORY,
+            counted: true,
+            network: false,
+            other: false,
+            append: String::new(),
+        };
         let guest = Guest {
             machine,
             kernel: &self.kernel,

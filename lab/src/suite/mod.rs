@@ -247,6 +247,7 @@ impl Suite<'_> {
             memory: MEMORY,
             counted: on.counted(),
             network: false,
+            other: on == Setup::ArmOther,
             append: on.append().to_owned(),
         };
         let mode = if machine.counted { Mode::Late } else { Mode::Share };

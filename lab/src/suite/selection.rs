@@ -84,7 +84,7 @@ mod tests {
             [Setup::ProbeCounted, Setup::ProbeCountedTwo, Setup::ProbeTwo]
         );
         assert_eq!(machines("--kernel rt-lockstat"), [Setup::LockstatTwo]);
-        assert_eq!(machines("--kernel rt-arm64"), [Setup::ArmThree]);
+        assert_eq!(machines("--kernel rt-arm64"), [Setup::ArmThree, Setup::ArmOther]);
         assert!(machines("--quick").iter().all(|on| !on.flavour().is_extra()));
         let error = parse("--kernel stock").unwrap_err();
         assert!(error.contains("no machine with the kernel `stock`"), "{error}");

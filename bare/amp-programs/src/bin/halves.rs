@@ -51,6 +51,10 @@ mod app {
         match how {
             0 => punctual::shutdown(),
             1 => panic!("as demanded"),
+            3 => {
+                // SAFETY: none. It is the point that nothing is there, which the MMU knows.
+                let _ = unsafe { (0x7f_0000_0000 as *const u32).read_volatile() };
+            }
             _ => loop {
                 core::hint::spin_loop();
             },
@@ -91,6 +95,7 @@ mod app {
             "abort" => std::process::abort(),
             "exit" => std::process::exit(7),
             "other-hangs" => fail::spawn(2),
+            "other-faults" => fail::spawn(3),
             "hang" => {
                 std::thread::sleep(std::time::Duration::from_secs(60));
                 Ok(())

@@ -1,0 +1,112 @@
+//! Either half of an app dies or hangs: the other one reaches its safe state within the time that the app declares, and Linux
+//! takes its CPU back.
+
+use xtask_support::Result;
+use xtask_support::process::Outcome;
+
+use super::{Case, case, half, image, in_guest, program};
+use crate::cases::demand;
+
+/// The time that the app declares: see `bare/amp-programs/src/bin/halves.rs`. A stall is seen after half of it at the earliest.
+const DECLARED_MS: u64 = 8_000;
+
+/// How it goes wrong, and what exit code that has.
+const WAYS: [(&str, &str); 6] = [
+    ("Linux is killed", "1"),
+    ("Linux stops", "1"),
+    ("all of Linux stops", "1"),
+    ("the command stops", "0"),
+    ("the other one faults", "101"),
+    ("the other one hangs", "101"),
+];
+
+/// Of each way its name, how long it took until the other half was safe, and the exit code.
+pub(super) fn dies() -> Case {
+    let (punctual, bare, linux) = (program("punctual"), image("halves.bare"), half("halves"));
+    let script = format!(
+        "cd /tmp
+        run=\"{punctual} isolate run --offline --heartbeat 30000 --grace 2000 --cpu 2 -- {bare} {linux}\"
+        now() {{ read up idle </proc/uptime; echo $((${{up%.*}}${{up#*.}}0)); }}
+        until_said() {{ until grep -q \"$1\" out || ! kill -0 $command; do usleep 20000; done; }}
+        begin() {{ : >out; $run $1 >out 2>&1 & command=$!; until_said \"ui: $2\"; half=$(pidof halves); from=$(now); }}
+        say() {{ till=$(now); wait $command; echo \"$1: $((till - from)) ms, $?, online $(cat /sys/devices/system/cpu/online)\"; }}
+        begin runs 3; kill -KILL $half; until_said 'control: safe'; say 'Linux is killed'
+        begin runs 3; kill -STOP $half; until_said 'control: safe'; say 'Linux stops'
+        begin runs 3; kill -STOP $command $half; sleep {seconds}
+        kill -CONT $command; until_said 'control: safe'; kill -KILL $half; say 'all of Linux stops'
+        begin runs 3; kill -STOP $command; sleep {seconds}; kill -CONT $command; grep -c 'control: safe' out; kill -INT $command; say 'the command stops'
+        begin other-faults 5; until_said 'ui: ends'; say 'the other one faults'; grep 'data abort' out
+        begin other-hangs 5; until_said 'ui: ends'; say 'the other one hangs'
+        $run ends >out 2>&1; echo \"again $?\"",
+        punctual = in_guest(&punctual),
+        bare = in_guest(&bare),
+        linux = in_guest(&linux),
+        seconds = DECLARED_MS / 1_000 + 1,
+    );
+    case(
+        "whichever half dies or hangs, the other one is safe in time",
+        &script,
+        &[punctual, bare, linux],
+        judge,
+    )
+    .saying(|outcome| {
+        let times = WAYS.iter().filter_map(|(way, _)| Some(format!("{way} {} ms", took(outcome, way)?.0)));
+        Ok(times.collect::<Vec<_>>().join(", "))
+    })
+}
+
+/// How long it took, and what followed.
+fn took<'a>(outcome: &'a Outcome, way: &str) -> Option<(u64, &'a str)> {
+    let line = outcome.stdout.lines().find_map(|line| line.strip_prefix(way)?.strip_prefix(": "))?;
+    let (ms, rest) = line.split_once(" ms, ")?;
+    Some((ms.parse().ok()?, rest))
+}
+
+fn judge(outcome: &Outcome) -> Result {
+    for (way, code) in WAYS {
+        let Some((ms, rest)) = took(outcome, way) else {
+            return demand(outcome, false, &format!("{way}: nothing is said"));
+        };
+        demand(outcome, rest == format!("{code}, online 0-2"), &format!("{way}: it did not end so"))?;
+        let most = match way {
+            // It is said when the command goes on, a second after the time has passed.
+            "all of Linux stops" | "the command stops" => DECLARED_MS + 2_000,
+            _ => DECLARED_MS,
+        };
+        demand(outcome, ms <= most, &format!("{way}: it took longer than declared"))?;
+    }
+    let said = |line: &str| outcome.stdout.lines().any(|said| said == line);
+    demand(outcome, said("0"), "it ended though only the command had stopped")?;
+    demand(outcome, outcome.stdout.contains("data abort"), "a fault was not said")?;
+    demand(outcome, said("again 0"), "the CPU cannot be had again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases::outcome;
+
+    #[test]
+    fn demands_each_end_in_time() {
+        let ends: Vec<String> =
+            WAYS.iter().map(|(way, code)| format!("{way}: 7999 ms, {code}, online 0-2\n")).collect();
+        let good = format!("{}0\npunctual: data abort\nagain 0\nonline 0-2\n", ends.concat());
+        judge(&outcome(&good, "")).unwrap();
+        for (text, other) in [
+            ("Linux is killed: 7999", "Linux is killed: 8001"),
+            ("all of Linux stops: 7999", "all of Linux stops: 10001"),
+            ("Linux stops: 7999 ms, 1,", "Linux stops: 7999 ms, 0,"),
+            (
+                "the other one faults: 7999 ms, 101, online 0-2",
+                "the other one faults: 7999 ms, 101, online 0-1",
+            ),
+            ("the other one hangs: 7999", "the other one hangs: "),
+            ("\n0\n", "\n1\n"),
+            ("data abort", ""),
+            ("again 0", "again 2"),
+        ] {
+            assert!(good.contains(text), "{text}");
+            assert!(judge(&outcome(&good.replacen(text, other, 1), "")).is_err(), "{other}");
+        }
+    }
+}

@@ -45,13 +45,13 @@ impl<P: Port> Partition<P> {
         level: &'static Level,
     ) -> Option<Preemption<P>> {
         const { assert!(Self::ONE_THREAD, "handlers run jobs as the one thread of their partition") };
-        let number = level.number();
-        let word = self.load_as(me, Ordering::Relaxed);
-        if !word.is_below(number) || word.is_ready_from(number) {
+        let (number, held) = (level.number(), me.held());
+        let word = self.load(Ordering::Relaxed).with_occupied(held);
+        if !word.goes_first(number) {
             return None;
         }
         // What other CPUs mark ready meanwhile they have this one look at.
-        self.occupy_as(me, me.held() | bit(number));
+        self.occupy_as(me, held | bit(number));
         Some(Preemption::enter(self, me, level))
     }
 
@@ -71,15 +71,17 @@ impl<P: Port> Partition<P> {
     ) -> (Option<Instant>, Option<Expired<P>>) {
         const { assert!(Self::ONE_THREAD, "handlers run jobs as the one thread of their partition") };
         // Whoever arms a timer from here on wakes this CPU. What has been armed before is seen by the look.
-        self.alarm.store(NEVER, Ordering::Relaxed);
+        self.alarm.hide();
         // Pairs with the fence in `armed`.
         fence(Ordering::SeqCst);
-        let (mut earliest, mut first, mut expired) = (NEVER, None::<&'static Level>, None);
-        let mut timed = if self.is_stopping() { 0 } else { self.timed.load(Ordering::Relaxed) };
+        let (mut earliest, mut expired) = (NEVER, None);
+        let mut timed = if self.begins_nothing() { 0 } else { self.timed.load(Ordering::Relaxed) };
+        // From the highest level down, for only the highest of what is due can be the handler's to run.
         while timed != 0 {
             let place = timed.ilog2();
             timed &= !(1 << place);
-            let level = self.levels()[place as usize];
+            // SAFETY: `armed` and `lay_grids_here` have set bits of places that there are.
+            let level = unsafe { *self.levels().get_unchecked(place as usize) };
             // SAFETY: the one thread of the partition keeps the time of every level, and leaves that to this handler.
             let next = unsafe { level.next() };
             if next > now.as_ticks() {
@@ -89,16 +91,6 @@ impl<P: Port> Partition<P> {
                 earliest = earliest.min(next);
                 continue;
             }
-            // Only the highest can be the handler's to run.
-            let other = match first {
-                Some(first) if level.number() < first.number() => Some(level),
-                _ => first.replace(level),
-            };
-            if let Some(other) = other {
-                earliest = earliest.min(self.release_and_look(me, other, now));
-            }
-        }
-        if let Some(level) = first {
             let mut next = 0;
             // SAFETY: the level is the partition's, `me` its one thread, and it goes on when this has run, by this function's contract.
             if let Some(preemption) = unsafe { self.preempt_by_interrupt(me, level) } {
@@ -112,9 +104,29 @@ impl<P: Port> Partition<P> {
                 next = self.release_and_look(me, level, now);
             }
             earliest = earliest.min(next);
+            break;
         }
-        self.alarm.store(earliest, Ordering::Relaxed);
+        if timed != 0 {
+            earliest = earliest.min(self.release_at(me, timed, now));
+        }
+        self.alarm.set(earliest);
         ((earliest != NEVER).then(|| Instant::from_ticks(earliest)), expired)
+    }
+
+    /// Releases what is due at levels by their places; returns when something is next there.
+    #[inline(never)]
+    fn release_at(&self, me: CurrentWorker, mut timed: u32, now: Instant) -> u64 {
+        let mut earliest = NEVER;
+        while timed != 0 {
+            let place = timed.ilog2();
+            timed &= !(1 << place);
+            let next = self.release_and_look(me, self.levels()[place as usize], now);
+            if next == NEVER {
+                self.forget(place);
+            }
+            earliest = earliest.min(next);
+        }
+        earliest
     }
 
     /// Releases what is due at `level`; returns when something is next.
@@ -245,6 +257,44 @@ mod tests {
         assert!(!PARTITION.snapshot().is_ready(1));
     }
 
+    static ONE_GRID: Periodic =
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+    static OTHER_GRID: Periodic =
+        Periodic::new(1, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+    static TWO_NODES: [Node; 2] = [const { Node::new() }; 2];
+    static TWO_QUEUE: Queue = Queue::new();
+    static TWO_WORKER: Worker = Worker::new(1);
+    static TWO_IDLE: Worker = Worker::new(0);
+    static TWO_RAN: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
+    static TWO_LEVEL: Level = Level::new(
+        1,
+        &TWO_WORKER,
+        &TWO_QUEUE,
+        &TWO_NODES,
+        &[&ONE_GRID, &OTHER_GRID],
+        Jobs::of(&|_, node, _| {
+            TWO_RAN[node as usize].fetch_add(1, Ordering::Relaxed);
+            None
+        }),
+    );
+    // SAFETY: nothing else uses the level or the workers.
+    static TWO: Partition<Still> = unsafe { Partition::new(Still, &[&TWO_LEVEL], &[&TWO_IDLE, &TWO_WORKER]) };
+
+    #[test]
+    fn of_what_is_due_together_a_tick_takes_one_and_queues_the_rest() {
+        // SAFETY: only this test uses the worker.
+        let me = unsafe { CurrentWorker::new(&TWO_IDLE) };
+        me.enter(0, true);
+        // SAFETY: there is no other thread.
+        unsafe { me.set_alone() };
+        TWO.lay_grids_here(Instant::from_ticks(50));
+        // SAFETY: this thread stands for the handler and for what that interrupts.
+        let (next, expired) = unsafe { TWO.tick(me, Instant::from_ticks(50)) };
+        assert_eq!(next, Some(Instant::from_ticks(150)));
+        expired.expect("nothing goes before it").run();
+        assert_eq!([&TWO_RAN[0], &TWO_RAN[1]].map(|ran| ran.load(Ordering::Relaxed)), [1, 1]);
+    }
+
     /// Statics of a level with a grid.
     macro_rules! level_with_grid {
         ($name:ident = $number:literal) => {
@@ -277,7 +327,7 @@ mod tests {
     static THREE: Partition<Still> = unsafe {
         Partition::new(
             Still,
-            &[&two::LEVEL, &three::LEVEL, &one::LEVEL],
+            &[&one::LEVEL, &two::LEVEL, &three::LEVEL],
             &[&ALONE, &one::WORKER, &two::WORKER, &three::WORKER],
         )
     };
@@ -304,7 +354,7 @@ mod tests {
             (2, true, false, false)
         );
         // Whoever arms a timer for earlier than that has to wake the CPU.
-        assert_eq!(THREE.alarm.load(Ordering::Relaxed), 60);
+        assert_eq!(THREE.alarm.time(), 60);
         // One above interrupts it before its first instruction. Its own grid skips, for its job has not run yet.
         let (next, above) = tick(150);
         assert_eq!(next, Some(at(160)));

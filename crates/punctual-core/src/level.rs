@@ -321,6 +321,16 @@ impl Level {
             self.queue.timers.set_next(next);
             return (due, next);
         }
+        // SAFETY: by this function's contract.
+        unsafe { self.take_due_of_grids(now) }
+    }
+
+    /// [`take_due`](Self::take_due) of a level with periodic tasks.
+    ///
+    /// # Safety
+    /// As for [`take_due`](Self::take_due).
+    #[inline(never)]
+    unsafe fn take_due_of_grids(&self, now: Instant) -> (Option<u32>, u64) {
         let mut due = None;
         // SAFETY: this thread keeps the level's time, by this function's contract.
         unsafe {

@@ -55,6 +55,7 @@
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 mod activation;
+mod alarm;
 #[doc(hidden)]
 pub mod atomic;
 pub mod cpus;

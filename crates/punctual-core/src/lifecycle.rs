@@ -78,6 +78,12 @@ impl<P: Port> Partition<P> {
         self.stopping.load(Ordering::Acquire)
     }
 
+    /// As [`is_stopping`](Self::is_stopping), for who only decides whether to begin something: synchronizes with no other thread.
+    #[inline(always)]
+    pub fn begins_nothing(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
     /// Begins to stop, and wakes every worker.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
@@ -97,7 +103,7 @@ impl<P: Port> Partition<P> {
         }
         // SAFETY: no thread takes part in the partition or spawns into it, by this function's contract.
         unsafe { self.word_cell().reset() };
-        self.alarm.store(0, Ordering::Relaxed);
+        self.alarm.set(0);
         self.timed.store(0, Ordering::Relaxed);
         self.stopping.store(false, Ordering::Relaxed);
         self.polled.store(false, Ordering::Relaxed);

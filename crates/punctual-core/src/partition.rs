@@ -41,7 +41,8 @@ mod work;
 pub use self::running::Preemption;
 use self::running::Running;
 use crate::Worker;
-use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, const_new};
+use crate::alarm::Alarm;
+use crate::atomic::{AtomicBool, AtomicU32, Ordering, const_new};
 use crate::current::CurrentWorker;
 use crate::level::{Level, Stamp};
 use crate::pi_wait::EventCount;
@@ -60,7 +61,7 @@ struct Padded<C>(C);
 pub struct Partition<P: Port> {
     word: Padded<P::Word>,
     /// Of a partition of [one thread](crate::OneThread): the time until which its clock is not looked at, in ns.
-    pub(crate) alarm: AtomicU64,
+    pub(crate) alarm: Alarm,
     /// Likewise: at which of the levels, by their places, something may be due some time; whoever arms there says so.
     pub(crate) timed: AtomicU32,
     pub(crate) changes: EventCount,
@@ -74,7 +75,7 @@ pub struct Partition<P: Port> {
 
 impl<P: Port> Partition<P> {
     const_new! {
-        /// A partition of these levels (in any order) and all threads that take part in it.
+        /// A partition of these levels and all threads that take part in it.
         ///
         /// # Safety
         /// * No other partition has any of these levels or workers, and none of them is named twice. No two levels have a node or
@@ -85,17 +86,19 @@ impl<P: Port> Partition<P> {
         ///   calls the partition, but for the handlers of interrupts, is on another CPU, or in such a handler.
         ///
         /// # Panics
-        /// If two levels have the same number, or if there are more than 254 workers.
+        /// If two levels have the same number, or if there are more than 254 workers; and if the port's word is of one thread, also if
+        /// the levels are not in the order of their numbers.
         pub unsafe fn new(
             port: P,
             levels: &'static [&'static Level],
             workers: &'static [&'static Worker],
         ) -> Self {
             assert!(distinct(levels), "each level of a partition has a number of its own");
+            assert!(!Self::ONE_THREAD || ascend(levels), "a tick looks at the highest level first");
             assert!(workers.len() < u8::MAX as usize, "a partition has at most 254 threads");
             Self {
                 word: Padded(empty::<P>()),
-                alarm: AtomicU64::new(0),
+                alarm: Alarm::new(),
                 timed: AtomicU32::new(0),
                 changes: EventCount::new(0),
                 stopping: AtomicBool::new(false),
@@ -527,6 +530,18 @@ const fn empty<P: Port>() -> P::Word {
 #[cfg(loom)]
 fn empty<P: Port>() -> P::Word {
     P::Word::empty()
+}
+
+/// Whether each of these levels is above the one before.
+const fn ascend(levels: &[&Level]) -> bool {
+    let mut at = 1;
+    while at < levels.len() {
+        if levels[at - 1].number() >= levels[at].number() {
+            return false;
+        }
+        at += 1;
+    }
+    true
 }
 
 /// Whether no two of these levels have the same number.

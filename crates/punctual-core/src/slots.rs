@@ -41,14 +41,15 @@ const fn bits(slots: usize, word: usize) -> Register {
 /// The `N` job slots of one task, with `W = N.div_ceil(64)` words of free bits.
 ///
 /// Aligned, so that a spawn on another CPU takes over one cache line for bits and arguments, if these are small.
+/// The bits first, since an exclusive access on Arm has no offset.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub struct Slots<A, const N: usize, const W: usize> {
+    /// A bit for each slot that is free.
+    free: [[Bits; 64 / WIDTH]; W],
     level: &'static Level,
     /// The node of slot 0; the nodes of a task are adjacent.
     base: u32,
-    /// A bit for each slot that is free.
-    free: [[Bits; 64 / WIDTH]; W],
     args: [UnsafeCell<MaybeUninit<A>>; N],
 }
 

@@ -166,12 +166,12 @@ impl Timers {
     #[inline]
     pub(crate) unsafe fn expire_first(&self, nodes: &[Node]) -> (Option<u32>, u64) {
         let heap = Heap { nodes, armed: &self.armed };
-        // SAFETY: as in `expire`. What is in the heap are nodes of the level.
+        // SAFETY: as in `expire`. What is in the heap are nodes of the level, of which there is one at least.
         unsafe {
-            let node = heap.entry(0).node;
+            let node = heap.first().node;
             let left = heap.remove_first(node);
             let due = nodes.get_unchecked(node as usize).expire().then_some(node);
-            (due, if left == 0 { NEVER } else { heap.entry(0).time })
+            (due, if left == 0 { NEVER } else { heap.first().time })
         }
     }
 
@@ -206,6 +206,13 @@ impl Heap<'_> {
         self.nodes[position as usize].place.with(|place| unsafe { (*place).entry })
     }
 
+    /// The entry at position 0. There is one.
+    #[inline]
+    unsafe fn first(self) -> Entry {
+        // SAFETY: there is a node then, and this thread alone uses the places of the nodes.
+        unsafe { self.nodes.get_unchecked(0).place.with(|place| (*place).entry) }
+    }
+
     #[inline]
     unsafe fn set(self, position: u32, entry: Entry) {
         // SAFETY: this thread alone uses the places of the nodes.
@@ -232,7 +239,7 @@ impl Heap<'_> {
         self.armed.store(last, Ordering::Relaxed);
         if free != last {
             // SAFETY: this thread keeps the level's time.
-            unsafe { self.fill(free, last) };
+            unsafe { Self::fill(self.nodes, self.armed, free, last) };
         }
     }
 
@@ -246,19 +253,21 @@ impl Heap<'_> {
         self.armed.store(last, Ordering::Relaxed);
         if last != 0 {
             // SAFETY: this thread keeps the level's time, and there are further entries.
-            unsafe { self.fill(0, last) };
+            unsafe { Self::fill(self.nodes, self.armed, 0, last) };
         }
         last
     }
 
     /// Moves the entry of the last position to where it belongs, now that one is free.
+    // Given the parts of `self`, which would go by way of memory as a whole, also where there is nothing to move.
     #[inline(never)]
-    unsafe fn fill(self, free: u32, last: u32) {
+    unsafe fn fill(nodes: &[Node], armed: &AtomicU32, free: u32, last: u32) {
+        let heap = Heap { nodes, armed };
         // SAFETY: this thread keeps the level's time.
         unsafe {
-            let entry = self.entry(last);
-            let free = self.sink(free);
-            self.rise(free, entry);
+            let entry = heap.entry(last);
+            let free = heap.sink(free);
+            heap.rise(free, entry);
         }
     }
 

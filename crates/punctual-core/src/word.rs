@@ -102,10 +102,11 @@ impl Word {
         self.ready() & bit(level) != 0
     }
 
-    /// Whether `level` or one above is marked ready.
+    /// Whether `level` is above the partition's level, and above whatever is ready.
     #[inline]
-    pub(crate) const fn is_ready_from(self, level: u8) -> bool {
-        self.ready() >= bit(level)
+    pub(crate) const fn goes_first(self, level: u8) -> bool {
+        // See `is_below`.
+        self.occupied() | self.ready() < bit(level)
     }
 
     /// This word with `level` occupied.
@@ -198,9 +199,11 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_first_is_ready_there_or_above() {
-        let word = Word::EMPTY.occupy(7).mark_ready(3);
-        assert_eq!([2, 3, 4, 7].map(|level| word.is_ready_from(level)), [true, true, false, false]);
+    fn what_goes_first_is_above_all_that_is_occupied_or_ready() {
+        let first = |word: Word| [2, 3, 4, 7].map(|level| word.goes_first(level));
+        assert_eq!(first(Word::EMPTY.mark_ready(3)), [false, false, true, true]);
+        assert_eq!(first(Word::EMPTY.occupy(3)), [false, false, true, true]);
+        assert_eq!(first(Word::EMPTY.occupy(2).mark_ready(4)), [false, false, false, true]);
     }
 
     #[test]

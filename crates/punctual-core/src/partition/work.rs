@@ -20,8 +20,12 @@ impl<P: Port> Partition<P> {
         // Pairs with the fence in `sleep`: either the worker's second check sees that something has changed, or this
         // load sees that it sleeps too long.
         fence(Ordering::SeqCst);
-        let until = if Self::ONE_THREAD { &self.alarm } else { &level.worker().sleeps_until };
-        if time.as_ticks() < until.load(Ordering::Relaxed) {
+        let until = if Self::ONE_THREAD {
+            self.alarm.time()
+        } else {
+            level.worker().sleeps_until.load(Ordering::Relaxed)
+        };
+        if time.as_ticks() < until {
             self.port.wake(level.worker());
         }
     }

@@ -47,6 +47,26 @@ pub fn count() -> u32 {
     }
 }
 
+/// What it has counted since it was at `begin`. What is computed of `begin` is computed later.
+#[inline(always)]
+pub fn since(mut begin: u32) -> u32 {
+    // SAFETY: as in `count`.
+    unsafe {
+        #[cfg(target_arch = "arm")]
+        {
+            let count: u32;
+            asm!("mrc p15, 0, {}, c9, c13, 0 @ {}", out(reg) count, inout(reg) begin, options(nostack, preserves_flags));
+            count.wrapping_sub(begin)
+        }
+        #[cfg(target_arch = "aarch64")]
+        {
+            let count: u64;
+            asm!("mrs {}, pmccntr_el0 // {:w}", out(reg) count, inout(reg) begin, options(nostack, preserves_flags));
+            (count as u32).wrapping_sub(begin)
+        }
+    }
+}
+
 /// The counter of the generic timer, and one instruction later that of cycles.
 #[inline(always)]
 pub fn timer_and_count() -> (u64, u32) {

@@ -1,23 +1,14 @@
 //! What `punctual` asks of a board, by the names that it gives these functions.
 
 use core::alloc::Layout;
-use core::cell::UnsafeCell;
 use core::fmt::Write;
-use core::mem::{self, MaybeUninit};
+use core::mem;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::console::Console;
 use crate::interrupt::{self, Handler};
 use crate::{arch, cores, end, memory, time};
-
-/// What an app has called on interrupts.
-struct Callbacks(UnsafeCell<MaybeUninit<Handler>>);
-
-// SAFETY: written with interrupts masked, before another core has joined, and otherwise only read, by handlers.
-unsafe impl Sync for Callbacks {}
-
-static CALLBACKS: Callbacks = Callbacks(UnsafeCell::new(MaybeUninit::uninit()));
 
 /// What tells the level of this core: null, or a `fn() -> Option<u8>`.
 static LEVEL: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
@@ -37,11 +28,7 @@ fn __punctual_board_explain(level: fn() -> Option<u8>) {
 #[unsafe(no_mangle)]
 fn __punctual_board_handle(timer: fn(), interrupt: fn(u32), after: fn()) {
     arch::mask_interrupts();
-    // SAFETY: interrupts are masked, and the caller is no handler, by the contract of this name, so nothing reads it. The
-    // reference lasts until the next call.
-    let handler: &'static Handler =
-        unsafe { (*CALLBACKS.0.get()).write(Handler { timer, interrupt, after }) };
-    interrupt::handle(handler);
+    interrupt::handle(&Handler { timer, interrupt, after });
     time::enable_alarm();
 }
 

@@ -9,9 +9,43 @@
     b       report
     .endm
 
+// Takes an interrupt, all of it in place, which saves a branch: this is one instruction less than there is room for.
+//
+// Interrupts are handled on the stack of what they interrupt, so that the handler may allow further ones. They save what a
+// function may change: x0-x18, x30, and of the FPU q0-q31 and its control and status. Of q8-q15 it preserves the lower halves only.
     .macro  interrupted
     .balign 128
-    b       interrupt
+    msr     spsel, #0
+    sub     sp, sp, #(24 * 8 + 32 * 16)
+    stp     x0, x1, [sp, #(4 * 8)]
+    mrs     x0, elr_el1
+    mrs     x1, spsr_el1
+    stp     x29, x0, [sp]               // A frame record, for backtraces.
+    mov     x29, sp
+    stp     x1, x30, [sp, #(2 * 8)]
+    stp     x2, x3, [sp, #(6 * 8)]
+    stp     x4, x5, [sp, #(8 * 8)]
+    stp     x6, x7, [sp, #(10 * 8)]
+    stp     x8, x9, [sp, #(12 * 8)]
+    stp     x10, x11, [sp, #(14 * 8)]
+    stp     x12, x13, [sp, #(16 * 8)]
+    stp     x14, x15, [sp, #(18 * 8)]
+    stp     x16, x17, [sp, #(20 * 8)]
+    mrs     x0, fpcr
+    mrs     x1, fpsr
+    bfi     x1, x0, #32, #32
+    stp     x18, x1, [sp, #(22 * 8)]
+    add     x0, sp, #(24 * 8)
+    st1     {v0.2d, v1.2d, v2.2d, v3.2d}, [x0], #64
+    st1     {v4.2d, v5.2d, v6.2d, v7.2d}, [x0], #64
+    st1     {v8.2d, v9.2d, v10.2d, v11.2d}, [x0], #64
+    st1     {v12.2d, v13.2d, v14.2d, v15.2d}, [x0], #64
+    st1     {v16.2d, v17.2d, v18.2d, v19.2d}, [x0], #64
+    st1     {v20.2d, v21.2d, v22.2d, v23.2d}, [x0], #64
+    st1     {v24.2d, v25.2d, v26.2d, v27.2d}, [x0], #64
+    st1     {v28.2d, v29.2d, v30.2d, v31.2d}, [x0], #64
+    bl      __punctual_bare_interrupt
+    b       interrupt_end
     .endm
 
     .section .text.vectors, "ax"
@@ -58,39 +92,8 @@ report:
     mov     x0, sp
     bl      __punctual_bare_fault
 
-// Interrupts are handled on the stack of what they interrupt, so that the handler may allow further ones. They save what a
-// function may change: x0-x18, x30, and of the FPU q0-q31 and its control and status. Of q8-q15 it preserves the lower halves only.
-interrupt:
-    msr     spsel, #0
-    sub     sp, sp, #(24 * 8 + 32 * 16)
-    stp     x0, x1, [sp, #(4 * 8)]
-    mrs     x0, elr_el1
-    mrs     x1, spsr_el1
-    stp     x29, x0, [sp]               // A frame record, for backtraces.
-    mov     x29, sp
-    stp     x1, x30, [sp, #(2 * 8)]
-    stp     x2, x3, [sp, #(6 * 8)]
-    stp     x4, x5, [sp, #(8 * 8)]
-    stp     x6, x7, [sp, #(10 * 8)]
-    stp     x8, x9, [sp, #(12 * 8)]
-    stp     x10, x11, [sp, #(14 * 8)]
-    stp     x12, x13, [sp, #(16 * 8)]
-    stp     x14, x15, [sp, #(18 * 8)]
-    stp     x16, x17, [sp, #(20 * 8)]
-    mrs     x0, fpcr
-    mrs     x1, fpsr
-    bfi     x1, x0, #32, #32
-    stp     x18, x1, [sp, #(22 * 8)]
-    add     x0, sp, #(24 * 8)
-    st1     {v0.2d, v1.2d, v2.2d, v3.2d}, [x0], #64
-    st1     {v4.2d, v5.2d, v6.2d, v7.2d}, [x0], #64
-    st1     {v8.2d, v9.2d, v10.2d, v11.2d}, [x0], #64
-    st1     {v12.2d, v13.2d, v14.2d, v15.2d}, [x0], #64
-    st1     {v16.2d, v17.2d, v18.2d, v19.2d}, [x0], #64
-    st1     {v20.2d, v21.2d, v22.2d, v23.2d}, [x0], #64
-    st1     {v24.2d, v25.2d, v26.2d, v27.2d}, [x0], #64
-    st1     {v28.2d, v29.2d, v30.2d, v31.2d}, [x0], #64
-    bl      __punctual_bare_interrupt
+// Leaves an interrupt that `interrupted` has taken.
+interrupt_end:
     add     x0, sp, #(24 * 8)
     ld1     {v0.2d, v1.2d, v2.2d, v3.2d}, [x0], #64
     ld1     {v4.2d, v5.2d, v6.2d, v7.2d}, [x0], #64

@@ -8,7 +8,7 @@
 //! Each core has a part of the controller of its own; what the first core [enables](enable) comes to that one, unless it is
 //! [routed](crate::cores::route) elsewhere. Neither is given priorities: which job goes before which is decided by levels.
 
-use core::ptr;
+use core::mem;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::arch;
@@ -41,20 +41,28 @@ pub struct Handler {
     pub after: fn(),
 }
 
-/// Set by [`init`], before any interrupt.
-static HANDLER: AtomicPtr<Handler> = AtomicPtr::new(ptr::null_mut());
-
-/// What there is before the program says otherwise.
-static NOBODY: Handler = Handler { timer: unhandled, interrupt: |_| unhandled(), after: unhandled };
+/// The functions of the [`Handler`], each at an address of its own, which saves the vectors a load. There is what the program has said last.
+static TIMER_HANDLER: AtomicPtr<()> = AtomicPtr::new(unhandled as fn() as *mut ());
+static INTERRUPT_HANDLER: AtomicPtr<()> = AtomicPtr::new(unhandled_interrupt as fn(u32) as *mut ());
+static AFTER_HANDLER: AtomicPtr<()> = AtomicPtr::new(unhandled as fn() as *mut ());
 
 fn unhandled() {
     panic!("an interrupt, but the program handles none: it may not unmask them");
 }
 
+fn unhandled_interrupt(_: u32) {
+    unhandled();
+}
+
 /// Makes `handler` the one that gets all interrupts, on every core.
-pub fn handle(handler: &'static Handler) {
-    // Release: on another core its content is read.
-    HANDLER.store(ptr::from_ref(handler).cast_mut(), Ordering::Release);
+///
+/// An interrupt that comes meanwhile may be given to functions of this one and of the one before.
+pub fn handle(handler: &Handler) {
+    let Handler { timer, interrupt, after } = *handler;
+    // Relaxed: there is nothing behind them but code.
+    TIMER_HANDLER.store(timer as *mut (), Ordering::Relaxed);
+    INTERRUPT_HANDLER.store(interrupt as *mut (), Ordering::Relaxed);
+    AFTER_HANDLER.store(after as *mut (), Ordering::Relaxed);
 }
 
 /// Has the interrupt controller pass an interrupt on.
@@ -104,7 +112,6 @@ pub fn wait() {
 /// # Safety
 /// Called once, with interrupts masked.
 pub(crate) unsafe fn init() {
-    handle(&NOBODY);
     // SAFETY: this is the only call, with interrupts masked, by this function's contract.
     unsafe { controller::init() };
 }
@@ -112,18 +119,23 @@ pub(crate) unsafe fn init() {
 /// What the vectors call, with interrupts masked; masked they are when it returns.
 #[unsafe(no_mangle)]
 extern "C" fn __punctual_bare_interrupt() {
-    // SAFETY: from a reference that lasts, since `init`, without which no interrupt gets here. Relaxed: this core has stored it.
-    let handler = unsafe { &*HANDLER.load(Ordering::Relaxed) };
     // One at a time: to ask whether another is pending costs each interrupt what a second one saves.
     if let Some(acknowledged) = controller::acknowledge() {
         // Before it is dealt with, which may take long and then lets others interrupt.
         controller::end(acknowledged);
         let number = acknowledged.number();
         if number == TIMER {
-            (handler.timer)();
+            // SAFETY: the initial value and those that `handle` stores are of this type.
+            let timer = unsafe { mem::transmute::<*mut (), fn()>(TIMER_HANDLER.load(Ordering::Relaxed)) };
+            timer();
         } else {
-            (handler.interrupt)(number);
+            // SAFETY: as above.
+            let interrupt =
+                unsafe { mem::transmute::<*mut (), fn(u32)>(INTERRUPT_HANDLER.load(Ordering::Relaxed)) };
+            interrupt(number);
         }
     }
-    (handler.after)();
+    // SAFETY: as above.
+    let after = unsafe { mem::transmute::<*mut (), fn()>(AFTER_HANDLER.load(Ordering::Relaxed)) };
+    after();
 }

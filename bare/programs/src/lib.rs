@@ -12,6 +12,23 @@ pub use {
     core::{cell, future, mem, task},
 };
 
+#[doc(hidden)]
+pub mod process {
+    pub use crate::own_main::ExitCode;
+}
+
+/// What is in scope everywhere where there is `std`.
+#[doc(hidden)]
+pub mod prelude {
+    #[cfg(feature = "alloc")]
+    pub use alloc::{
+        borrow::ToOwned,
+        boxed::Box,
+        string::{String, ToString},
+        vec::Vec,
+    };
+}
+
 #[cfg(feature = "raspberry-pi")]
 #[path = "pins/raspberry_pi.rs"]
 pub mod pins;
@@ -26,3 +43,4 @@ pub mod float;
 pub mod kernel_bench;
 #[cfg(not(feature = "raspberry-pi"))]
 pub mod latency;
+pub mod own_main;

@@ -35,7 +35,6 @@ impl Line for Uart {
 }
 
 fn main() -> ! {
-    println!("punctual-boot on {}: send an image by XMODEM", board::NAME);
     let layout = Layout::from_size_align(ROOM, 4096).expect("it is a power of two");
     let place = memory::take(layout).expect("a board has so much memory");
     // SAFETY: nothing else has this memory, and zeros are bytes.
@@ -44,6 +43,8 @@ fn main() -> ! {
         core::slice::from_raw_parts_mut(place.as_ptr(), ROOM)
     };
     loop {
+        // Each time, for who listens later than this began, as `cargo xtask load`.
+        println!("punctual-boot on {}: send an image by XMODEM", board::NAME);
         match receive(&mut Uart, buffer) {
             Ok(0) => println!("nothing was sent"),
             Ok(size) => {

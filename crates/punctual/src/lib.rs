@@ -96,8 +96,9 @@
 //!
 //! # Features
 //!
-//! All are on by default but `alloc`, which is for bare boards with an allocator: it gives the module of an app what the prelude of the
-//! standard library has besides that of `core`, as `Vec`.
+//! All are on by default but two for bare boards. With `alloc`, for boards with an allocator, the module of an app has what the prelude of the
+//! standard library has besides that of `core`, as `Vec`, and a report has its tasks in one. With `virtual-time` an app can run in that, and end
+//! after a time; with `std` it can in any case.
 //!
 //! | feature | without it |
 //! |---|---|

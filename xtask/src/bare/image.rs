@@ -63,7 +63,7 @@ pub(super) fn make(board: Board, program: &str, directory: &Path) -> Result<(Fir
         toolchain::build_loader(board)?
     } else {
         let program = Program::named(program)?;
-        toolchain::build(board, program.features(Place::Board), &program.name)?
+        toolchain::build(board, &program.features(Place::Board), &program.name)?
     };
     let elf = Elf::read(&path)?;
     firmware.check(&elf)?;

@@ -8,6 +8,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
+
+use super::board::Board;
 use crate::{Result, process};
 
 const STX: u8 = 0x02;
@@ -21,6 +24,8 @@ const WITH_CRC: u8 = b'C';
 const BLOCK: usize = 1024;
 /// How long the receiver may take to ask for the first block.
 const ASK: Duration = Duration::from_secs(60);
+/// How long it may take until it says which board it is on.
+const GREETING: Duration = Duration::from_secs(120);
 /// How long it may take for an answer.
 const ANSWER: Duration = Duration::from_secs(10);
 /// How often a block is sent again.
@@ -42,9 +47,39 @@ pub(super) struct Serial<W = File> {
 
 impl Serial {
     /// Opens it at 115200 baud.
+    ///
+    /// # Errors
+    /// If it is not there, or is none; with its name.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let file = open(path)?;
-        Ok(Self::of(file.try_clone()?, file))
+        let said = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let file = open(path).map_err(|error| said(&error))?;
+        Ok(Self::of(file.try_clone().map_err(|error| said(&error))?, file))
+    }
+
+    /// The board that the boot loader at the other end says it is on, which it does whenever nobody has sent for a while.
+    pub(super) fn board(&mut self) -> Result<Board> {
+        eprintln!("waiting until the boot loader says which board it is on");
+        named(self)
+    }
+}
+
+/// The board that a boot loader names.
+fn named(line: &mut impl Line) -> Result<Board> {
+    let (begin, mut said) = (Instant::now(), String::new());
+    loop {
+        let Some(byte) = line.receive(GREETING.saturating_sub(begin.elapsed()))? else {
+            return Err(
+                "no boot loader says which board it is on: switch it on, or name the board by --board".into(),
+            );
+        };
+        said.push(char::from(byte));
+        let boards = Board::value_variants().iter();
+        // Up to the colon, so that no name is taken for a longer one.
+        if let Some(board) =
+            boards.copied().find(|board| said.ends_with(&format!("punctual-boot on {}:", board.full_name())))
+        {
+            return Ok(board);
+        }
     }
 }
 
@@ -87,14 +122,13 @@ impl<W: Write> Line for Serial<W> {
     }
 }
 
-/// Sends an image, with progress on standard error. Returns the line, on which the program is heard from now on.
-pub(super) fn load(path: &Path, image: &[u8]) -> Result<Serial> {
-    let mut line = Serial::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    eprintln!("waiting for the boot loader at {}", path.display());
+/// Sends an image, with progress on standard error.
+pub(super) fn load(line: &mut Serial, image: &[u8]) -> Result {
+    eprintln!("waiting for the boot loader to ask");
     let progress = |sent: usize| eprint!("\r{sent} of {} bytes", image.len());
-    let sent = send(&mut line, image, progress);
+    let sent = send(line, image, progress);
     eprintln!();
-    sent.map(|()| line)
+    sent
 }
 
 /// Sends an image to who asks for one.
@@ -205,6 +239,17 @@ mod tests {
         assert_eq!(sent[1], sent[2]);
         assert_eq!(sent[1][3 + 5..3 + 7], [7, 0x1A]);
         assert_eq!(sent[3], [EOT]);
+    }
+
+    #[test]
+    fn hears_which_board_it_is_on() {
+        let heard = |said: &str| {
+            let answers = format!("C{said} send an image by XMODEM\r\nC").into_bytes().into();
+            named(&mut Script { answers, sent: vec![] })
+        };
+        assert_eq!(heard("CCpunctual-boot on Raspberry Pi 3B:").unwrap(), Board::Raspi3b);
+        assert_eq!(heard("punctual-boot on QEMU virt, Cortex-A72:").unwrap(), Board::VirtA72);
+        assert!(heard("Raspberry Pi 3B:").unwrap_err().to_string().contains("--board"));
     }
 
     #[test]

@@ -64,13 +64,16 @@ enum Chore {
         output: Option<PathBuf>,
     },
     /// Send a program to the boot loader of a board, and then show what it prints
+    ///
+    /// As a runner of cargo's it sends what cargo has built: CARGO_TARGET_AARCH64_UNKNOWN_NONE_RUNNER="cargo xtask load --serial /dev/ttyUSB0"
     Load {
+        /// [default: the one that the boot loader says it is on]
         #[arg(long)]
-        board: Board,
+        board: Option<Board>,
         /// The serial line, as /dev/ttyUSB0
         #[arg(long)]
         serial: PathBuf,
-        /// Its name in programs/src/bin
+        /// Its name in programs/src/bin, or the path of an executable, with a `/` in it
         program: String,
     },
     /// Build the programs for a CPU beside Linux, and of apps in two halves the one there, which `cargo xtask lab test --kernel rt-arm64` runs
@@ -102,11 +105,18 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
             image::write(*board, program, output.as_deref()).map(|()| ExitCode::SUCCESS)
         }
         Chore::Load { board, serial, program } => {
-            let program = Program::named(program)?;
-            let elf = toolchain::build(*board, program.features(Place::Board), &program.name)?;
-            let elf = elf::Elf::read(&elf)?;
-            eprintln!("{}: {}", program.name, elf.sizes());
-            let line = load::load(serial, &elf.image)?;
+            let mut line = load::Serial::open(serial)?;
+            let executable = match program.contains('/') {
+                true => PathBuf::from(program),
+                false => {
+                    let program = Program::named(program)?;
+                    let board = board.map_or_else(|| line.board(), Ok)?;
+                    toolchain::build(board, &program.features(Place::Board), &program.name)?
+                }
+            };
+            let elf = elf::Elf::read(&executable)?;
+            eprintln!("{program}: {}", elf.sizes());
+            load::load(&mut line, &elf.image)?;
             line.show().map(|()| ExitCode::SUCCESS)
         }
         Chore::Amp => toolchain::build_beside_linux().map(|()| ExitCode::SUCCESS),
@@ -118,6 +128,6 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 /// A program for QEMU.
 fn prepare(board: Board, name: &str) -> Result<(Program, Machine)> {
     let program = Program::named(name)?;
-    let elf = toolchain::build(board, program.features(Place::Emulator), &program.name)?;
+    let elf = toolchain::build(board, &program.features(Place::Emulator), &program.name)?;
     Ok((program, Machine::new(board, &elf)?))
 }

@@ -33,6 +33,8 @@ pub(super) struct Program {
     monitored: bool,
     /// Whether it allocates.
     allocates: bool,
+    /// Whether it runs in virtual time.
+    virtual_time: bool,
     /// The boards it does not run on.
     not_on: Vec<Board>,
     /// The boards it runs on only where time does not matter.
@@ -65,6 +67,7 @@ impl Program {
                     .collect(),
                 monitored: lines(&source, "unmonitored").next().is_none(),
                 allocates: lines(&source, "allocates").next().is_some(),
+                virtual_time: lines(&source, "virtual-time").next().is_some(),
                 exit: Header::parse(&source)?.exit,
                 expected: match is_benchmark {
                     true => String::new(),
@@ -88,17 +91,18 @@ impl Program {
     }
 
     /// The features of `programs` that it is built with, besides that of the board.
-    pub(super) fn features(&self, place: Place) -> &'static str {
-        match (place, self.monitored, self.allocates) {
-            (Place::Emulator, true, true) => "semihosting,monitoring,alloc",
-            (Place::Emulator, true, false) => "semihosting,monitoring",
-            (Place::Emulator, false, true) => "semihosting,alloc",
-            (Place::Emulator, false, false) => "semihosting",
-            (Place::Board, true, true) => "monitoring,alloc",
-            (Place::Board, true, false) => "monitoring",
-            (Place::Board, false, true) => "alloc",
-            (Place::Board, false, false) => "",
-        }
+    pub(super) fn features(&self, place: Place) -> String {
+        // Both, though a program may want one: what is built with other features is built anew.
+        let more = self.allocates || self.virtual_time;
+        let features = [
+            ("semihosting", place == Place::Emulator),
+            ("monitoring", self.monitored),
+            ("alloc", more),
+            ("virtual-time", more),
+        ];
+        let wanted: Vec<&str> =
+            features.iter().filter(|(_, wanted)| *wanted).map(|(name, _)| *name).collect();
+        wanted.join(",")
     }
 
     pub(super) fn runs_on(&self, board: Board, thorough: bool) -> bool {
@@ -223,7 +227,51 @@ fn without_addresses(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+
     use super::*;
+
+    /// Each example runs on boards, or `docs/bare.md` says why it does not.
+    #[test]
+    fn no_example_is_left_out_without_a_reason() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let sources = |directory: &str| -> Vec<(String, String)> {
+            let entries = fs::read_dir(here.join(directory)).unwrap().map(|entry| entry.unwrap().path());
+            let sources = entries.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+            let named = |path: PathBuf| {
+                let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+                (name, fs::read_to_string(path).unwrap())
+            };
+            sources.map(named).collect()
+        };
+        let mut examples: Vec<String> =
+            sources("crates/punctual/examples").into_iter().map(|(name, _)| name).collect();
+        examples.sort();
+        let mut running: Vec<String> = Vec::new();
+        for (name, source) in sources("bare/programs/src/bin") {
+            for example in names(&source, "golden") {
+                assert_eq!(name, example, "the program is named after its example");
+                let path = format!("crates/punctual/examples/{example}.rs");
+                let main = source.contains("programs::with_main!");
+                assert!(main || source.contains(&path), "{name} is the example");
+                running.push(name.clone());
+            }
+        }
+        let page = fs::read_to_string(here.join("docs/bare.md")).unwrap();
+        let table = page.split_once("| examples | what they need |").expect("the page has the table").1;
+        let rows = table.lines().skip(2).map_while(|line| line.strip_prefix("| "));
+        let mut accounted = running.clone();
+        for row in rows {
+            let (listed, reason) = row.split_once(" | ").expect("a row has two cells");
+            assert!(!reason.trim_matches(['|', ' ']).is_empty(), "{listed}: why");
+            accounted.extend(listed.split(", ").map(|name| name.trim_matches('`').to_owned()));
+        }
+        accounted.sort();
+        assert_eq!(accounted, examples, "each example is a program, or in the table of docs/bare.md");
+        let [run, all] = [running.len(), examples.len()];
+        assert!(page.contains(&format!("has {run} of the {all} examples")), "{run} of {all}");
+        assert!(page.contains(&format!("The other {} need something", all - run)));
+    }
 
     #[test]
     fn compares_what_does_not_depend_on_the_compiler() {

@@ -126,7 +126,7 @@ fn build<'a>(board: Board, programs: &[&'a Program]) -> Result<Vec<(&'a Program,
         programs.chunk_by(|one, other| one.features(Place::Emulator) == other.features(Place::Emulator))
     {
         let names: Vec<&str> = same.iter().map(|program| program.name.as_str()).collect();
-        let elves = toolchain::build_all(board, same[0].features(Place::Emulator), &names)?;
+        let elves = toolchain::build_all(board, &same[0].features(Place::Emulator), &names)?;
         built.extend(same.iter().copied().zip(elves));
     }
     Ok(built)
@@ -136,13 +136,17 @@ fn build<'a>(board: Board, programs: &[&'a Program]) -> Result<Vec<(&'a Program,
 fn load_and_run(board: Board) -> Result {
     let image = hello(board)?;
     let loader = Machine::new(board, &toolchain::build_loader(board)?)?;
-    loader.with_line(|line| load::load(line, &image)?.wait_for(&greeting(board), LOAD_LIMIT))
+    loader.with_line(|line| {
+        let mut line = load::Serial::open(line)?;
+        load::load(&mut line, &image)?;
+        line.wait_for(&greeting(board), LOAD_LIMIT)
+    })
 }
 
 /// The image of `hello` for a board.
 pub(super) fn hello(board: Board) -> Result<Vec<u8>> {
     let hello = Program::named("hello")?;
-    let hello = toolchain::build(board, hello.features(Place::Board), &hello.name)?;
+    let hello = toolchain::build(board, &hello.features(Place::Board), &hello.name)?;
     Ok(Elf::read(&hello)?.image)
 }
 

@@ -8,8 +8,8 @@
 //! Each core has a part of the controller of its own; what the first core [enables](enable) comes to that one, unless it is
 //! [routed](crate::cores::route) elsewhere. Neither is given priorities: which job goes before which is decided by levels.
 
-use core::mem;
 use core::sync::atomic::{AtomicPtr, Ordering};
+use core::{mem, ptr};
 
 use crate::arch;
 use crate::board::controller;
@@ -41,17 +41,14 @@ pub struct Handler {
     pub after: fn(),
 }
 
-/// The functions of the [`Handler`], each at an address of its own, which saves the vectors a load. There is what the program has said last.
-static TIMER_HANDLER: AtomicPtr<()> = AtomicPtr::new(unhandled as fn() as *mut ());
-static INTERRUPT_HANDLER: AtomicPtr<()> = AtomicPtr::new(unhandled_interrupt as fn(u32) as *mut ());
-static AFTER_HANDLER: AtomicPtr<()> = AtomicPtr::new(unhandled as fn() as *mut ());
+/// The functions of the [`Handler`], each at an address of its own, which saves the vectors a load. Set by [`init`], before any interrupt:
+/// they are no constants, for which an image would have another page.
+static TIMER_HANDLER: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+static INTERRUPT_HANDLER: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+static AFTER_HANDLER: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
 fn unhandled() {
     panic!("an interrupt, but the program handles none: it may not unmask them");
-}
-
-fn unhandled_interrupt(_: u32) {
-    unhandled();
 }
 
 /// Makes `handler` the one that gets all interrupts, on every core.
@@ -112,6 +109,7 @@ pub fn wait() {
 /// # Safety
 /// Called once, with interrupts masked.
 pub(crate) unsafe fn init() {
+    handle(&Handler { timer: unhandled, interrupt: |_| unhandled(), after: unhandled });
     // SAFETY: this is the only call, with interrupts masked, by this function's contract.
     unsafe { controller::init() };
 }
@@ -125,7 +123,7 @@ extern "C" fn __punctual_bare_interrupt() {
         controller::end(acknowledged);
         let number = acknowledged.number();
         if number == TIMER {
-            // SAFETY: the initial value and those that `handle` stores are of this type.
+            // SAFETY: what `handle` has stored, since `init`, without which no interrupt gets here, is of this type.
             let timer = unsafe { mem::transmute::<*mut (), fn()>(TIMER_HANDLER.load(Ordering::Relaxed)) };
             timer();
         } else {

@@ -5,13 +5,13 @@
 
 use punctual_core::{CurrentWorker, Level, Preemption, Stamp, Worker};
 
-use super::board;
-use super::interrupt::INTERRUPTS;
+use super::interrupt::{INTERRUPTS, Place};
 use super::job::execute;
 use super::partition::PartitionState;
 use super::port::AppPort;
 use super::report::TaskReport;
 use super::runtime::{Registered, TaskInfo};
+use super::{board, clock};
 use crate::model::OnEarly;
 use crate::task::body::{AT_ITS_START, Body};
 use crate::task::interval::Interval;
@@ -49,24 +49,24 @@ pub trait Source: Sync {
 /// What is done about an interrupt. Not by way of [`Source`], which takes the handler an instruction more.
 #[derive(Clone, Copy)]
 pub struct Reaction {
-    task: *const (),
-    react: unsafe fn(*const ()),
+    pub(super) task: *const (),
+    react: unsafe fn(&'static Place),
 }
 
 impl Reaction {
     /// Calls `react`, for what is no task.
-    pub(crate) const fn of(react: unsafe fn(*const ())) -> Self {
+    pub(crate) const fn of(react: unsafe fn(&Place)) -> Self {
         Self { task: core::ptr::null(), react }
     }
 
-    /// Releases a job, and runs it if nothing goes before it.
+    /// Holds the interrupt back, releases a job, and runs it if nothing goes before it.
     ///
     /// # Safety
-    /// Called by the handler of the interrupt, with interrupts masked and this one disabled, while the app runs.
+    /// Called by the handler of the interrupt, with interrupts masked, while the app runs. It is what is in `place`.
     #[inline(always)]
-    pub(crate) unsafe fn take_place(self) {
-        // SAFETY: the task is what the function takes, as `reaction` says; the rest is this function's contract.
-        unsafe { (self.react)(self.task) }
+    pub(crate) unsafe fn take_place(self, place: &'static Place) {
+        // SAFETY: the task there is what the function takes, as `reaction` says; the rest is this function's contract.
+        unsafe { (self.react)(place) }
     }
 }
 
@@ -104,25 +104,36 @@ impl<B: Bound> BoundTask<B> {
     }
 
     /// # Safety
-    /// `this` is a static task of this type; and as for [`Reaction::take_place`].
-    unsafe fn interrupted(this: *const ()) {
-        // SAFETY: it is one, by this function's contract.
-        let this = unsafe { &*this.cast::<Self>() };
+    /// The task of `place` is a static one of this type; and as for [`Reaction::take_place`].
+    unsafe fn interrupted(place: &Place) {
+        // Enabled again when the job has ended. Here, where the number is a constant.
+        board::disable(B::INTERRUPT);
         let on_early = B::interval().map(Interval::on_early);
         let at_once = !matches!(on_early, Some(OnEarly::Delay | OnEarly::Reject));
         if at_once && let Some((me, preemption)) = Self::preempt() {
             // SAFETY: as in the module `interrupt`; this interrupt is disabled until the job has ended.
             unsafe { board::unmask() };
             // Not earlier: as for a spawn.
-            let end = match B::partition().core.is_stopping() {
+            let end = match B::partition().core.begins_nothing() {
                 true => None,
                 // SAFETY: `preempt` made this thread occupy the level to run this job.
-                false => unsafe { execute::<B>(&this.task.monitor, me, (), AT_ITS_START, None) },
+                false => unsafe { execute::<B>(&Self::of(place).task.monitor, me, (), AT_ITS_START, None) },
             };
             preemption.finish(end);
             return board::mask();
         }
-        this.queue(on_early);
+        // SAFETY: by this function's contract.
+        unsafe { Self::queue(place, on_early) };
+    }
+
+    /// The task of an interrupt.
+    ///
+    /// # Safety
+    /// It is one of this type.
+    #[inline(always)]
+    unsafe fn of(place: &Place) -> &'static Self {
+        // SAFETY: by this function's contract.
+        unsafe { &*place.task().cast::<Self>() }
     }
 
     /// The right to run a job at once, without slot and queue: nothing that goes before it waits.
@@ -139,18 +150,23 @@ impl<B: Bound> BoundTask<B> {
     }
 
     /// Releases a job from the handler, to be run when what goes before it has.
+    ///
+    /// # Safety
+    /// As for [`of`](Self::of).
     #[inline(never)]
-    fn queue(&'static self, on_early: Option<OnEarly>) {
+    unsafe fn queue(place: &Place, on_early: Option<OnEarly>) {
+        // SAFETY: by this function's contract.
+        let this = unsafe { Self::of(place) };
         B::partition().begin_handler();
         // An interrupt cannot be refused: its line stays raised. It stays disabled until the job that waits has ended.
         let on_early = match on_early {
             Some(OnEarly::Reject) => Some(OnEarly::Delay),
             on_early => on_early,
         };
-        self.release_as(on_early);
+        this.release_as(on_early);
         // What is only released, the handler serves.
         if B::partition().end_handler() && on_early == Some(OnEarly::Delay) {
-            board::alarm(0);
+            clock::alarm(0);
         }
     }
 

@@ -4,6 +4,8 @@ use punctual_core::{CurrentWorker, Instant, Port, Stamp};
 
 use super::halves;
 use super::monitor::{Job, Monitor};
+#[cfg(feature = "virtual-time")]
+use super::virtual_time;
 use crate::task::body::{Body, counted, measures, released};
 
 // Nothing else is ever wanted of a job here, and nothing makes an exception of one that was queued.
@@ -12,7 +14,7 @@ pub(crate) use self::{execute as execute_plain, execute as execute_queued};
 /// Whether a spawn has to be looked at further, in an app that is stopping; that the task's partition knows, too.
 #[inline(always)]
 pub(crate) fn needs_care<B: Body>() -> bool {
-    B::partition().core.is_stopping()
+    B::partition().core.begins_nothing()
 }
 
 /// Whether anybody asks when a job was released.
@@ -41,6 +43,8 @@ pub(crate) unsafe fn execute<B: Body>(
         }
         // SAFETY: this thread runs this job at the task's level, by this function's contract.
         unsafe { B::call(me, Instant::from_ticks(release), args) };
+        #[cfg(feature = "virtual-time")]
+        virtual_time::spend_declared::<B>(me);
         // SAFETY: this thread is still at the task's level, and `call` has returned.
         unsafe { B::after(None) };
         return None;
@@ -53,6 +57,8 @@ pub(crate) unsafe fn execute<B: Body>(
     let executed = partition.executed();
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
     unsafe { B::call(me, release, args) };
+    #[cfg(feature = "virtual-time")]
+    virtual_time::spend_declared::<B>(me);
     let end = port.now();
     let gross = end.as_ticks().saturating_sub(start.as_ticks());
     let preempted = partition.executed().saturating_sub(executed);

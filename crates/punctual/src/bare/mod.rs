@@ -16,6 +16,7 @@ pub mod report;
 
 pub(crate) mod board;
 pub(crate) mod bound;
+pub(crate) mod clock;
 pub(crate) mod cores;
 pub(crate) mod current;
 pub(crate) mod fault;
@@ -32,3 +33,5 @@ pub(crate) mod runtime;
 pub(crate) mod services;
 pub(crate) mod start_error;
 pub(crate) mod stop;
+#[cfg(feature = "virtual-time")]
+pub(crate) mod virtual_time;

@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use punctual_core::{Instant, OneThread, Port, Worker};
 
-use super::{board, current};
+use super::{board, clock, current};
 
 /// A core of a board.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Port for AppPort {
 
     #[inline]
     fn now(&self) -> Instant {
-        Instant::from_ticks(board::now())
+        Instant::from_ticks(clock::now())
     }
 
     /// Something has been armed for earlier than the timer is: it fires now, and then looks what is next. A handler says for itself
@@ -38,7 +38,7 @@ impl Port for AppPort {
             Some(partition) if core::ptr::eq(partition.core.port(), self) => {
                 match partition.is_in_handler() {
                     true => partition.look_again(),
-                    false => board::alarm(0),
+                    false => clock::alarm(0),
                 }
             }
             _ => board::ring(self.core.load(Ordering::Relaxed)),

@@ -23,6 +23,12 @@ pub enum Outcome {
         /// Which one.
         task: &'static str,
     },
+    /// The time given by [`Config::until`](crate::Config::until) is over.
+    #[cfg(feature = "virtual-time")]
+    TimeUp,
+    /// In virtual time: no job was left to run or to release.
+    #[cfg(feature = "virtual-time")]
+    Quiescent,
 }
 
 impl fmt::Display for Outcome {
@@ -31,6 +37,10 @@ impl fmt::Display for Outcome {
             Self::Shutdown => f.write_str("shut down"),
             Self::OtherHalf => f.write_str("its other half has failed, or shows no sign of life"),
             Self::Overrun { task } => write!(f, "overrun of `{task}`"),
+            #[cfg(feature = "virtual-time")]
+            Self::TimeUp => f.write_str("time up"),
+            #[cfg(feature = "virtual-time")]
+            Self::Quiescent => f.write_str("nothing left to do"),
         }
     }
 }
@@ -97,14 +107,40 @@ pub struct Report {
     pub dropped_jobs: u64,
     /// Interrupts that came and that no task binds.
     pub unbound_interrupts: u64,
+    /// Whether time was virtual.
+    #[cfg(feature = "virtual-time")]
+    pub virtual_time: bool,
+    /// The tasks, in the order of their declaration; without the feature `alloc` by [`tasks()`](Self::tasks) alone.
+    #[cfg(feature = "alloc")]
+    pub tasks: alloc::vec::Vec<TaskReport>,
     pub(crate) runtime: &'static Runtime,
 }
 
 impl Report {
+    /// Of a run that has ended.
+    pub(crate) fn new(
+        runtime: &'static Runtime,
+        elapsed: Duration,
+        dropped_jobs: u64,
+        unbound_interrupts: u64,
+    ) -> Self {
+        Self {
+            app: runtime.name,
+            outcome: runtime.stop_reason().outcome(),
+            elapsed,
+            dropped_jobs,
+            unbound_interrupts,
+            #[cfg(feature = "virtual-time")]
+            virtual_time: super::virtual_time::is_on(),
+            #[cfg(feature = "alloc")]
+            tasks: tasks(runtime).collect(),
+            runtime,
+        }
+    }
+
     /// The tasks, in the order of their declaration.
     pub fn tasks(&self) -> impl Iterator<Item = TaskReport> + use<> {
-        // SAFETY: a report is made when the last job has ended, and no other run can begin before `main` does.
-        self.runtime.tasks.iter().filter_map(|task| unsafe { task.report() })
+        tasks(self.runtime)
     }
 
     /// A task by its name.
@@ -116,9 +152,16 @@ impl Report {
     pub fn exit_code(&self) -> u8 {
         match self.outcome {
             Outcome::Shutdown => 0,
+            #[cfg(feature = "virtual-time")]
+            Outcome::TimeUp | Outcome::Quiescent => 0,
             Outcome::Overrun { .. } | Outcome::OtherHalf => 1,
         }
     }
+}
+
+fn tasks(runtime: &'static Runtime) -> impl Iterator<Item = TaskReport> {
+    // SAFETY: a report is made when the last job has ended, and lasts while no other run can have begun.
+    runtime.tasks.iter().filter_map(|task| unsafe { task.report() })
 }
 
 /// The columns after those with names, and their widths.
@@ -142,6 +185,10 @@ const UNKNOWN: &str = "–";
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} after {}", self.app, self.outcome, Nanos(self.elapsed.as_ticks()))?;
+        #[cfg(feature = "virtual-time")]
+        if self.virtual_time {
+            f.write_str(" of virtual time")?;
+        }
         if self.dropped_jobs > 0 {
             write!(f, "; jobs dropped: {}", self.dropped_jobs)?;
         }

@@ -3,7 +3,7 @@
 use core::alloc::Layout;
 use core::fmt::{self, Write};
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use punctual_core::{CurrentWorker, Duration, Instant, Port};
 
@@ -62,7 +62,8 @@ impl Drops {
 }
 
 /// Runs an app until it is shut down.
-pub fn run<A: App>(runtime: &'static Runtime, _: Config, app: A) -> Result<Report, StartError> {
+pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<Report, StartError> {
+    config.check(runtime)?;
     runtime.take()?;
     let home = runtime.home;
     if let Err(error) = prepare(runtime) {
@@ -73,15 +74,24 @@ pub fn run<A: App>(runtime: &'static Runtime, _: Config, app: A) -> Result<Repor
     // SAFETY: the app is taken, and this is the first core, which runs the partition.
     let me = unsafe { hold(home) };
     current::set(Some(home));
+    config.begin();
     // SAFETY: everything is held, and a taken app has no resources filled.
     let mut kept = unsafe { app.init(me) };
 
     let start = home.core.port().now();
     runtime.set_started(start);
+    config.started(start);
+    HAS_BEGUN.store(true, Ordering::Relaxed);
     cores::go(runtime);
     interrupt::begin(home);
     // SAFETY: this thread holds everything, and `init` is over.
-    unsafe { begin(home, me, start) };
+    unsafe {
+        match config.is_virtual() {
+            #[cfg(feature = "virtual-time")]
+            true => super::virtual_time::open(home, me),
+            _ => begin(home, me, start),
+        }
+    }
     if A::HAS_IDLE && !runtime.is_stopping() {
         IDLE.store(ptr::from_ref(const { &Idle::of::<A>() }).cast_mut(), Ordering::Relaxed);
         // SAFETY: the resources are filled, and this is the only call.
@@ -99,6 +109,8 @@ pub fn run<A: App>(runtime: &'static Runtime, _: Config, app: A) -> Result<Repor
     // SAFETY: the resources are filled, no job can run, and nothing uses them afterwards.
     unsafe { A::drop_resources(kept, &Drops(())) };
     current::set(None);
+    HAS_BEGUN.store(false, Ordering::Relaxed);
+    config.end();
     runtime.give_back();
     Ok(report)
 }
@@ -142,8 +154,16 @@ pub(crate) unsafe fn begin(partition: &'static PartitionState, me: CurrentWorker
     unsafe { partition.core().abandon(me) };
 }
 
-/// Sleeps until the next interrupt, unless the app is stopping. What it releases has run when this returns.
+/// Sleeps until the next interrupt, unless the app is stopping. What it releases has run when this returns. In virtual time, goes on to
+/// the next event.
 pub(crate) fn wait(partition: &'static PartitionState) {
+    #[cfg(feature = "virtual-time")]
+    if super::virtual_time::is_on() {
+        if let Some((_, me)) = current::get() {
+            super::virtual_time::step(partition, me);
+        }
+        return;
+    }
     // Masked, so that the interrupt does not come between the look and the sleep, from which it wakes all the same.
     board::mask();
     if !partition.core.is_stopping() {
@@ -151,6 +171,14 @@ pub(crate) fn wait(partition: &'static PartitionState) {
     }
     // SAFETY: interrupts were unmasked before.
     unsafe { board::unmask() };
+}
+
+/// Whether `init` of the app that runs is over.
+static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// Whether `init` of the app that runs is over.
+pub(crate) fn has_begun() -> bool {
+    HAS_BEGUN.load(Ordering::Relaxed)
 }
 
 /// How to end an app whose `idle` does not.
@@ -216,10 +244,9 @@ fn finish<A: App>(runtime: &'static Runtime) -> Report {
     let waiting = runtime.tasks.iter().map(|task| u64::from(unsafe { task.end() }.1)).sum::<u64>();
     // SAFETY: the resources are filled; no job can run, and an `idle` that has not ended does not go on.
     unsafe { A::shutdown() };
-    let (app, outcome) = (runtime.name, runtime.stop_reason().outcome());
     // Last, for the hook may spawn.
     let dropped_jobs = waiting + runtime.dropped();
-    let report = Report { app, outcome, elapsed, dropped_jobs, unbound_interrupts, runtime };
+    let report = Report::new(runtime, elapsed, dropped_jobs, unbound_interrupts);
     halves::publish(&report);
     report
 }

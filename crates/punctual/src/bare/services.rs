@@ -3,14 +3,14 @@
 use punctual_core::{Instant, IntoDuration};
 
 use super::stop::StopReason;
-use super::{board, current, run};
+use super::{clock, current, run};
 
 /// The time now, by the board's counter.
 ///
 /// Real-time safety: reads a register and multiplies.
 #[inline]
 pub fn now() -> Instant {
-    Instant::from_ticks(board::now())
+    Instant::from_ticks(clock::now())
 }
 
 /// Stops the app that runs on the core, if one does.
@@ -25,12 +25,20 @@ pub fn shutdown() {
 
 /// Consumes execution time of the core, with what preempts the calling job meanwhile not counted if jobs are measured.
 ///
-/// For load models, tests and demonstrations.
+/// For load models, tests and demonstrations. In virtual time the clock moves by so much, and what is released meanwhile above the
+/// calling job preempts it; in `init` no time passes.
 pub fn spend(duration: impl IntoDuration) {
+    #[cfg(feature = "virtual-time")]
+    if super::virtual_time::is_on() {
+        if let Some((partition, me)) = current::get() {
+            super::virtual_time::spend(partition, me, duration.into_duration());
+        }
+        return;
+    }
     let executed = || current::partition().map_or(0, |partition| partition.executed());
-    let (begin, before) = (board::now(), executed());
+    let (begin, before) = (clock::now(), executed());
     let duration = duration.into_duration().as_ticks();
-    while board::now().saturating_sub(begin).saturating_sub(executed() - before) < duration {
+    while clock::now().saturating_sub(begin).saturating_sub(executed() - before) < duration {
         core::hint::spin_loop();
     }
 }
@@ -43,7 +51,7 @@ pub fn spend(duration: impl IntoDuration) {
 /// # Panics
 /// If called anywhere but in `idle`.
 pub fn wait_for_event() {
-    let idle = current::get().filter(|(partition, me)| me.level() == 0 && partition.runtime.started() != 0);
+    let idle = current::get().filter(|(_, me)| me.level() == 0 && run::has_begun());
     let (partition, _) = idle.expect("wait_for_event is for idle only");
     run::wait(partition);
     run::leave_idle(partition);

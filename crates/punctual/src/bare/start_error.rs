@@ -26,6 +26,9 @@ pub enum StartError {
         /// The number of the core.
         core: u32,
     },
+    /// The app has several partitions, which have no virtual time here.
+    #[cfg(feature = "virtual-time")]
+    VirtualPartitions(&'static str),
     /// The interrupt of a task cannot come to the core of the task's partition.
     NotRouted {
         /// The app.
@@ -53,6 +56,11 @@ impl fmt::Display for StartError {
                 f,
                 "punctual: the app `{app}` cannot start: its partition `{partition}` needs core {core}, which the board does not \
                  have or which does not start; have fewer partitions, or give QEMU more cores by -smp"
+            ),
+            #[cfg(feature = "virtual-time")]
+            Self::VirtualPartitions(app) => write!(
+                f,
+                "punctual: the app `{app}` cannot start: it has several partitions, and on a board virtual time is for apps with one;                  run it on the board's clock, or in virtual time on Linux"
             ),
             Self::NotRouted { app, partition, interrupt } => write!(
                 f,

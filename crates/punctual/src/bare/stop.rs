@@ -13,6 +13,10 @@ pub(crate) enum StopReason {
     OtherHalf,
     /// The task that was released while its previous job was unfinished.
     Overrun(&'static str),
+    #[cfg(feature = "virtual-time")]
+    TimeUp,
+    #[cfg(feature = "virtual-time")]
+    Quiescent,
 }
 
 /// The first reason of a run.
@@ -38,6 +42,10 @@ impl FirstStopReason {
         match unsafe { self.0.load(Ordering::Relaxed).cast_const().as_ref() } {
             Some(StopReason::Overrun(task)) => Outcome::Overrun { task },
             Some(StopReason::OtherHalf) => Outcome::OtherHalf,
+            #[cfg(feature = "virtual-time")]
+            Some(StopReason::TimeUp) => Outcome::TimeUp,
+            #[cfg(feature = "virtual-time")]
+            Some(StopReason::Quiescent) => Outcome::Quiescent,
             Some(StopReason::Shutdown) | None => Outcome::Shutdown,
         }
     }

@@ -1,0 +1,14 @@
+//! The example `overrun_skip` of `punctual`, unchanged.
+//!
+//! golden: overrun_skip
+//! main: its own
+//! virtual-time: in its run
+//! allocates: its report
+//! thorough: raspi2b, raspi3b, raspi4b, virt-a7, virt-a72
+#![no_std]
+#![no_main]
+
+#[macro_use]
+extern crate punctual_bare;
+
+programs::with_main!("overrun_skip");

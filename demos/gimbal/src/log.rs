@@ -1,5 +1,8 @@
 //! The record of a run, kept in memory that is there before the run starts.
 
+#[cfg(target_os = "none")]
+use alloc::{boxed::Box, vec};
+
 use crate::axes::Axes;
 
 /// One line of the record.

@@ -1,10 +1,12 @@
-//! The controllers of the demo `gimbal` on the first core, and the gimbal that they control on the second, with a bus in between.
+//! The controller of the demo `gimbal`, and on the second core the gimbal that it controls, with a bus in between.
 //!
-//! Controllers, plant, encoders, frames and the client of the bus are the files that run on Linux, unchanged; so are the tasks, their
-//! levels, periods and locks. What is not here is what takes memory or descriptors: recordings, topics and setpoints from files.
+//! The controller's app is the file that runs on Linux, and so are control loops, plant, encoders, frames, the client of the bus, setpoints and
+//! the recording. What is not here is what takes descriptors: topics, tuning, and setpoints by hand or from files.
 //!
 //! emulator: -smp 4
-//! thorough: raspi3b, raspi4b
+//! allocates: its recording
+//! virtual-time: ends by the clock
+//! thorough: raspi2b, raspi3b, raspi4b, virt-a72
 #![no_std]
 #![no_main]
 #![allow(
@@ -14,6 +16,7 @@
     reason = "of the files of the demo not everything is used here"
 )]
 
+extern crate alloc;
 extern crate core as std;
 extern crate punctual_bare;
 
@@ -31,44 +34,93 @@ mod device;
 mod encoder;
 #[path = "../../../../demos/gimbal/src/frame.rs"]
 mod frame;
+#[path = "../../../../demos/gimbal/src/log.rs"]
+mod log;
 #[path = "../../../../demos/gimbal/src/plant/mod.rs"]
 mod plant;
+#[path = "../../../../demos/gimbal/src/setpoints/timeline.rs"]
+mod setpoints;
+#[path = "../../../../demos/gimbal/src/controller/tasks.rs"]
+mod tasks;
 
-#[punctual::app(report = "always", partitions = [control, gimbal])]
-mod app {
+/// How long it is controlled, in s.
+const SECONDS: f64 = 1.0;
+
+/// From when on, in s, which angles are wanted, in rad.
+const SETPOINTS: [(f64, f64, f64); 3] = [(0.0, 0.0, 0.0), (0.05, 0.5, 0.0), (0.4, 0.5, -0.2)];
+
+mod bus {
+    use core::cell::UnsafeCell;
     use core::hint;
     use core::sync::atomic::{AtomicU32, Ordering};
 
     use embedded_hal::spi::{ErrorKind, ErrorType, Operation, SpiDevice};
-    use punctual::Instant;
-    use punctual::prelude::*;
-    use punctual_bare::println;
+    use punctual_bare::cores;
 
     use crate::axes::Axes;
-    use crate::client::Gimbal;
-    use crate::control::{CurrentController, PositionController};
     use crate::device::SimulatedGimbal;
-    use crate::encoder::RESOLUTION_RAD;
     use crate::frame::Frame;
     use crate::plant::{GIMBAL, SUPPLY_V};
 
-    /// Position loops run once in so many samples.
-    const SAMPLES_PER_POSITION: u32 = 10;
+    /// The core that the gimbal is on.
+    const CORE: u32 = 1;
 
-    /// The position loops have so many periods: a second.
-    const PERIODS: u32 = 1_000;
-
-    /// From which period on (that is, ms) which angles are wanted, in rad.
-    const SETPOINTS: [(u32, f64, f64); 3] = [(0, 0.0, 0.0), (50, 0.5, 0.0), (400, 0.5, -0.2)];
-
-    /// The gimbal's answer to the last transfer, in words.
-    static ANSWER: [AtomicU32; 4] = [const { AtomicU32::new(0) }; 4];
+    /// What is being transferred: the command, and then the answer.
+    static FRAME: [AtomicU32; 4] = [const { AtomicU32::new(0) }; 4];
     /// How many transfers have been answered.
     static ANSWERED: AtomicU32 = AtomicU32::new(0);
 
+    struct Simulated(UnsafeCell<Option<SimulatedGimbal<fn() -> u64>>>);
+
+    // SAFETY: only `answer` uses it, which the one core does, one call after the other.
+    unsafe impl Sync for Simulated {}
+
+    static SIMULATED: Simulated = Simulated(UnsafeCell::new(None));
+
+    fn load() -> Frame {
+        let mut frame = Frame::default();
+        for (bytes, word) in frame.chunks_exact_mut(4).zip(&FRAME) {
+            bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+        }
+        frame
+    }
+
+    fn store(frame: &Frame) {
+        for (bytes, word) in frame.chunks_exact(4).zip(&FRAME) {
+            word.store(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]), Ordering::Relaxed);
+        }
+    }
+
+    fn clock() -> u64 {
+        punctual::now().as_ticks()
+    }
+
+    /// The gimbal: answers with what its sensors show, and applies the command.
+    fn answer() {
+        // SAFETY: no other call is under way: the core does one thing at a time, with interrupts masked.
+        let simulated = unsafe { &mut *SIMULATED.0.get() };
+        let simulated =
+            simulated.get_or_insert_with(|| SimulatedGimbal::new(GIMBAL, SUPPLY_V, clock as fn() -> u64));
+        let mut frame = load();
+        // It takes frames of this length.
+        if simulated.transfer_in_place(&mut frame).is_ok() {
+            store(&frame);
+        }
+        // Release: the answer comes before.
+        ANSWERED.fetch_add(1, Ordering::Release);
+    }
+
     /// The controller's end of the bus: a transfer lasts until the other core has answered.
+    #[derive(Debug, Default)]
     pub struct Bus {
         transfers: u32,
+    }
+
+    impl Bus {
+        /// What no sensor shows, the other core keeps to itself.
+        pub fn true_rad(&self) -> Option<Axes<f64>> {
+            None
+        }
     }
 
     impl ErrorType for Bus {
@@ -78,161 +130,98 @@ mod app {
     impl SpiDevice for Bus {
         fn transaction(&mut self, operations: &mut [Operation<'_, u8>]) -> Result<(), ErrorKind> {
             let [Operation::Transfer(read, write)] = operations else { return Err(ErrorKind::Other) };
-            let command: Frame = (*write).try_into().map_err(|_| ErrorKind::FrameFormat)?;
-            let answer: &mut Frame = (*read).try_into().map_err(|_| ErrorKind::FrameFormat)?;
-            transfer::spawn(command).map_err(|_| ErrorKind::Overrun)?;
+            let answered: &mut Frame = (*read).try_into().map_err(|_| ErrorKind::FrameFormat)?;
+            store((*write).try_into().map_err(|_| ErrorKind::FrameFormat)?);
+            // What this core has stored, that one sees.
+            if !cores::start(CORE, answer) {
+                return Err(ErrorKind::Other);
+            }
             self.transfers += 1;
             // Acquire: pairs with the release of the answer.
             while ANSWERED.load(Ordering::Acquire) != self.transfers {
                 hint::spin_loop();
             }
-            for (bytes, word) in answer.chunks_exact_mut(4).zip(&ANSWER) {
-                bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
-            }
+            *answered = load();
             Ok(())
         }
     }
+}
 
-    fn clock() -> u64 {
-        punctual::now().as_ticks()
-    }
+/// What stands around the tasks here.
+mod controller {
+    use core::fmt;
 
-    #[shared]
-    struct Shared {
-        /// Written by `current`, sent by the next `sample`.
-        voltages_v: Axes<f64>,
-        /// Written by `position`, followed by `current`.
-        current_setpoints_a: Axes<f64>,
-        /// Written by `setpoint`, followed by `position`.
-        setpoints_rad: Axes<f64>,
-    }
+    use punctual_bare::println;
 
-    #[local]
-    struct Local {
-        gimbal: Gimbal<Bus>,
-        simulated: SimulatedGimbal<fn() -> u64>,
-        position_loops: Axes<PositionController>,
-        current_loops: Axes<CurrentController>,
-        /// What was measured last, and how far that is from what is wanted.
-        last_rad: Axes<f64>,
-        error_rad: Axes<f64>,
-    }
+    use crate::axes::Axes;
+    use crate::encoder::RESOLUTION_RAD;
+    pub use crate::tasks::{Record, Recording, Setpoints};
 
-    #[init]
-    fn init(_: init::Context) -> (Shared, Local) {
-        let position_loops = Axes::<PositionController>::for_axes(GIMBAL);
-        let current_loops = Axes::<CurrentController>::for_axes(GIMBAL, SUPPLY_V);
-        let shared = Shared {
-            voltages_v: Axes::both(0.0),
-            current_setpoints_a: Axes::both(0.0),
-            setpoints_rad: Axes::both(0.0),
-        };
-        let local = Local {
-            gimbal: Gimbal::new(Bus { transfers: 0 }),
-            simulated: SimulatedGimbal::new(GIMBAL, SUPPLY_V, clock),
-            position_loops,
-            current_loops,
-            last_rad: Axes::both(0.0),
-            error_rad: Axes::both(0.0),
-        };
-        (shared, local)
-    }
+    /// Ways for topics, of which there are none.
+    #[derive(Debug)]
+    pub enum Links {}
 
-    /// The gimbal: answers with what its sensors show, and applies the command.
-    #[task(priority = 1, core = "gimbal", local = [simulated])]
-    fn transfer(cx: transfer::Context, mut frame: Frame) {
-        // It takes frames of this length.
-        if cx.local.simulated.transfer_in_place(&mut frame).is_err() {
-            return;
-        }
-        for (bytes, word) in frame.chunks_exact(4).zip(&ANSWER) {
-            word.store(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]), Ordering::Relaxed);
-        }
-        ANSWERED.fetch_add(1, Ordering::Release);
-    }
+    /// What becomes of the record: a few lines.
+    #[derive(Debug)]
+    pub struct Records;
 
-    #[task(
-        priority = 3,
-        core = "control",
-        period = 100.micros(),
-        shared = [voltages_v, setpoints_rad],
-        local = [gimbal, last_rad, error_rad, samples: u32 = 0]
-    )]
-    fn sample(mut cx: sample::Context) {
-        let voltages_v = cx.shared.voltages_v.lock(|voltages_v| *voltages_v);
-        let turn = *cx.local.samples;
-        *cx.local.samples += 1;
-        let Ok(feedback) = cx.local.gimbal.exchange(voltages_v) else { return };
-        if !turn.is_multiple_of(SAMPLES_PER_POSITION) {
-            // A full queue means that the loops are behind; the next sample brings newer values.
-            let _ = current::spawn(feedback.currents_a());
-            return;
-        }
-        let measured_rad = feedback.angles_rad();
-        let setpoints_rad = cx.shared.setpoints_rad.lock(|setpoints_rad| *setpoints_rad);
-        *cx.local.error_rad = setpoints_rad.zip(measured_rad).map(|(wanted, measured)| measured - wanted);
-        *cx.local.last_rad = measured_rad;
-        if turn == SAMPLES_PER_POSITION * PERIODS {
-            punctual::shutdown();
-        }
-        let _ = position::spawn(measured_rad, feedback.currents_a());
-    }
-
-    #[task(
-        priority = 2,
-        core = "control",
-        shared = [setpoints_rad, current_setpoints_a],
-        local = [position_loops],
-        deadline = 1.millis(),
-        min_interval = 800.micros(),
-    )]
-    fn position(mut cx: position::Context, measured_rad: Axes<f64>, currents_a: Axes<f64>) {
-        let setpoints_rad = cx.shared.setpoints_rad.lock(|setpoints_rad| *setpoints_rad);
-        let wanted_a = cx.local.position_loops.update(setpoints_rad, measured_rad);
-        cx.shared.current_setpoints_a.lock(|current_setpoints_a| *current_setpoints_a = wanted_a);
-        let _ = current::spawn(currents_a);
-    }
-
-    #[task(
-        priority = 4,
-        core = "control",
-        shared = [current_setpoints_a, voltages_v],
-        local = [current_loops],
-        deadline = 100.micros()
-    )]
-    fn current(mut cx: current::Context, measured_a: Axes<f64>) {
-        let wanted_a = cx.shared.current_setpoints_a.lock(|current_setpoints_a| *current_setpoints_a);
-        let volts = cx.local.current_loops.update(wanted_a, measured_a);
-        cx.shared.voltages_v.lock(|voltages_v| *voltages_v = volts);
-    }
-
-    #[task(
-        priority = 1,
-        core = "control",
-        period = 1.millis(),
-        shared = [setpoints_rad],
-        local = [start: Option<Instant> = None]
-    )]
-    fn setpoint(mut cx: setpoint::Context) {
-        let start = *cx.local.start.get_or_insert(cx.released);
-        // Of the coming millisecond.
-        let coming = (cx.released - start).as_ticks() / 1_000_000 + 1;
-        let wanted = SETPOINTS.iter().rev().find(|(from, ..)| u64::from(*from) <= coming);
-        let Some(&(_, pan, tilt)) = wanted else { return };
-        cx.shared.setpoints_rad.lock(|setpoints_rad| *setpoints_rad = Axes::new(pan, tilt));
-    }
-
-    #[shutdown(local = [gimbal, last_rad, error_rad])]
-    fn shutdown(cx: shutdown::Context) {
-        let link = cx.local.gimbal.counters();
-        println!("exchanges: {}, of which failed: {}", link.exchanges, link.bus_errors);
-        println!("frames lost or damaged: {}", link.lost_feedback + link.lost_commands + link.crc_errors);
-        let last_rad = *cx.local.last_rad;
-        for (axis, angle_rad, error_rad) in
-            [("pan", last_rad.pan, cx.local.error_rad.pan), ("tilt", last_rad.tilt, cx.local.error_rad.tilt)]
-        {
-            let counts = (error_rad.abs() / RESOLUTION_RAD + 0.5) as u32;
-            println!("{axis} at {angle_rad:.2} rad, from its setpoint in counts of its encoder: {counts}");
+    impl Records {
+        pub fn hand_over(&self, record: Record) {
+            let link = record.link;
+            println!("exchanges: {}, of which failed: {}", link.exchanges, link.bus_errors);
+            println!("frames lost or damaged: {}", link.lost_feedback + link.lost_commands + link.crc_errors);
+            let samples = record.recorder.samples();
+            println!("samples recorded: {}", samples.len());
+            for at_ms in [399, 999] {
+                let Some(sample) = samples.iter().find(|sample| sample.t_ns >= at_ms * 1_000_000) else {
+                    continue;
+                };
+                let error =
+                    sample.setpoint_rad.zip(sample.measured_rad).map(|(wanted, measured)| wanted - measured);
+                println!(
+                    "after {at_ms} ms: {}, from its setpoint in counts of its encoders: {}, {}",
+                    Angles(sample.measured_rad),
+                    (error.pan.abs() / RESOLUTION_RAD + 0.5) as u32,
+                    (error.tilt.abs() / RESOLUTION_RAD + 0.5) as u32,
+                );
+            }
         }
     }
+
+    struct Angles(Axes<f64>);
+
+    impl fmt::Display for Angles {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "pan at {:.2} rad, tilt at {:.2} rad", self.0.pan, self.0.tilt)
+        }
+    }
+}
+
+punctual_bare::entry!(main);
+
+fn main() -> ! {
+    use client::Gimbal;
+    use punctual::{Config, Duration};
+    use setpoints::Timeline;
+
+    let periods = (SECONDS * 1e9) as u64 / control::POSITION_PERIOD_NS + 2;
+    let recording = tasks::Recording { recorder: log::Recorder::with_capacity(periods as usize), every: 1 };
+    let mut timeline = Timeline::new();
+    for (from_s, pan, tilt) in SETPOINTS {
+        timeline.push(from_s, axes::Axes::new(pan, tilt));
+    }
+    let setpoints = tasks::Setpoints::Timeline(timeline);
+    let config = Config::new().until(Duration::from_nanos((SECONDS * 1e9) as u64));
+    let gimbal = Gimbal::new(bus::Bus::default());
+    let code = match tasks::app::run(config, gimbal, setpoints, recording, None, controller::Records) {
+        Ok(report) => {
+            punctual_bare::print!("{report}");
+            report.exit_code()
+        }
+        Err(error) => {
+            punctual_bare::println!("{error}");
+            2
+        }
+    };
+    punctual_bare::exit(code.into())
 }

@@ -1,6 +1,11 @@
 //! Setpoints over time: steps that hold until the next one.
 
+#[cfg(target_os = "none")]
+use alloc::vec::Vec;
+
 use crate::axes::Axes;
+#[cfg(target_os = "none")]
+use crate::float::Float as _;
 
 /// Length of the built-in sequence at its natural speed, in seconds.
 pub const BUILT_IN_SECONDS: f64 = 10.0;

@@ -2,6 +2,7 @@
 
 mod dies;
 mod seen;
+mod x86;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -80,7 +81,17 @@ pub(crate) fn build() -> Result {
 
 /// The cases of this file.
 pub(super) fn cases() -> Vec<Case> {
-    vec![command(), halves(), dies::dies(), seen::seen(), gimbal(), cycles(), exchange(), other()]
+    vec![
+        command(),
+        halves(),
+        dies::dies(),
+        seen::seen(),
+        gimbal(),
+        cycles(),
+        exchange(),
+        other(),
+        x86::sipi(),
+    ]
 }
 
 /// A case with the module, after which the kernel's log has no complaint and Linux has all its CPUs.

@@ -1,0 +1,77 @@
+//! A CPU of x86-64 that Linux gave up, started by INIT and a start-up interrupt: the prototype of `docs/amp.md`.
+
+use xtask_support::Result;
+use xtask_support::process::Outcome;
+
+use super::{COMPLAINTS, Case};
+use crate::cases::{Setup, demand};
+use crate::kernels::modules;
+
+/// How often it is given up and taken back.
+const CYCLES: u32 = 10;
+
+/// The CPU counts in memory while Linux does without, and Linux gets it back.
+pub(super) fn sipi() -> Case {
+    let script = format!(
+        "dmesg -c >/tmp/kernel
+        cpu=/sys/devices/system/cpu; count=/sys/module/punctual_sipi/parameters/count
+        insmod {module} 2>&1 | grep -q busy && echo 'refused'
+        for cycle in $(seq {CYCLES}); do
+            echo 0 >$cpu/cpu1/online && insmod {module} || break
+            usleep 50000; first=$(cat $count); usleep 50000; second=$(cat $count)
+            echo \"counts $first $second, online $(cat $cpu/online)\"
+            echo 1 >$cpu/cpu1/online || break
+            after=$(cat $count); usleep 50000
+            echo \"back $((after - $(cat $count))), online $(cat $cpu/online)\"
+            taskset 2 true && echo computes
+            rmmod punctual_sipi
+        done
+        dmesg >/tmp/kernel; grep -iE '{COMPLAINTS}' /tmp/kernel && echo complaints
+        true",
+        module = modules::in_guest("punctual_sipi")
+    );
+    Case::new("a CPU of x86-64 counts without Linux", &[Setup::Two], script, None, Box::new(judge))
+        .lacking("the module punctual_sipi, and a CPU that nobody else needs")
+}
+
+fn judge(outcome: &Outcome) -> Result {
+    let said = |line: &str| outcome.stdout.lines().filter(|said| *said == line).count();
+    demand(outcome, said("refused") == 1, "a CPU was taken that Linux has")?;
+    let counts =
+        outcome.stdout.lines().filter_map(|line| line.strip_prefix("counts ")?.strip_suffix(", online 0"));
+    let grow = counts.filter(|counts| {
+        let counts =
+            counts.split_once(' ').map(|(first, second)| (first.parse::<u64>(), second.parse::<u64>()));
+        matches!(counts, Some((Ok(first), Ok(second))) if 0 < first && first < second)
+    });
+    let cycles = CYCLES as usize;
+    demand(outcome, grow.count() == cycles, "it did not count")?;
+    demand(outcome, said("back 0, online 0-1") == cycles, "Linux did not get it back")?;
+    demand(outcome, said("computes") == cycles, "it does not work for Linux again")?;
+    demand(outcome, !outcome.stdout.ends_with("complaints\n"), "the kernel complains")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases::outcome;
+
+    #[test]
+    fn demands_that_it_counts_and_comes_back() {
+        let cycle = "counts 7 9, online 0\nback 0, online 0-1\ncomputes\n";
+        let good = format!("refused\n{}", cycle.repeat(CYCLES as usize));
+        judge(&outcome(&good, "")).unwrap();
+        for (text, other) in [
+            ("refused\n", ""),
+            ("counts 7 9", "counts 9 9"),
+            ("counts 7 9", "counts 0 9"),
+            ("online 0\n", "online 0-1\n"),
+            ("back 0", "back -4"),
+            ("online 0-1", "online 0"),
+            ("computes\n", ""),
+        ] {
+            assert!(judge(&outcome(&good.replacen(text, other, 1), "")).is_err(), "{other}");
+        }
+        assert!(judge(&outcome(&format!("{good}[1] BUG: x\ncomplaints\n"), "")).is_err());
+    }
+}

@@ -84,7 +84,8 @@ impl Plan {
         if !missing.is_empty() {
             return Err(Refusal::NotOnline(is_or_are(&missing), online.clone()));
         }
-        let taken = cpus.common(&machine.cgroups.isolated);
+        // Linux 6.12 lists those of isolcpus= with those of partitions.
+        let taken = cpus.common(&machine.cgroups.isolated).without(&machine.topology.isolated);
         if !taken.is_empty() {
             return Err(Refusal::Partitioned(is_or_are(&taken)));
         }

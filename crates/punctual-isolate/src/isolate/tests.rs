@@ -169,6 +169,13 @@ fn plan_makes_no_partition_of_what_boot_parameters_isolate() {
 }
 
 #[test]
+fn plan_takes_what_boot_parameters_isolate_where_the_kernel_lists_it_with_the_partitions() {
+    let listed = small().with("/sys/fs/cgroup/cpuset.cpus.isolated", "3");
+    let booted = listed.with("/sys/devices/system/cpu/isolated", "3");
+    assert_eq!(Plan::new(&Machine::look(booted), &request("3")).unwrap().group, None);
+}
+
+#[test]
 fn plan_uses_version_1_where_that_has_the_controller() {
     let plan = Plan::new(&machine("guest"), &request("1")).unwrap();
     assert_eq!(plan.group.as_deref(), Some("/sys/fs/cgroup/cpuset/punctual-isolated"));

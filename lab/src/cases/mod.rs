@@ -3,6 +3,7 @@
 mod devices;
 mod examples;
 mod figures;
+mod interruptions;
 mod isolation;
 mod load;
 mod locks;
@@ -226,6 +227,7 @@ pub(crate) fn all(built: &[Artifact], bench: Option<&Path>, bless: bool) -> Resu
     cases.extend(locks::cases(built)?);
     cases.extend(load::cases(built)?);
     cases.extend(isolation::cases(built, bench)?);
+    cases.extend(interruptions::cases(built, bench)?);
     cases.extend(supervision::cases(built, bench)?);
     cases.extend(figures::cases(&counts(), bless));
     cases.extend(peers::cases(measures));

@@ -51,6 +51,17 @@ pub fn start(core: u32, work: fn()) -> bool {
     true
 }
 
+/// Has the other cores sleep until there is work for them.
+///
+/// QEMU's Raspberry Pi 3 and 4 keep them in a loop that asks, with WFE, which does not sleep there: on counted time the loops of three cores take
+/// turns with the program, and no idle time is skipped. On a board that sleeps, and the firmware's loop is left as it is.
+#[cfg(all(feature = "semihosting", any(feature = "raspi3b", feature = "raspi4b")))]
+pub(crate) fn send_to_sleep() {
+    for core in 1..CORES as u32 {
+        start(core, || {});
+    }
+}
+
 /// Interrupts another core, as [`BELL`]. What this core did before, that one sees in its handler.
 pub fn ring(core: u32) {
     arch::data_barrier();

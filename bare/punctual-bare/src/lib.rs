@@ -126,6 +126,8 @@ unsafe extern "C" fn __punctual_bare_start() -> ! {
         time::init();
         interrupt::init();
     }
+    #[cfg(all(feature = "semihosting", any(feature = "raspi3b", feature = "raspi4b")))]
+    cores::send_to_sleep();
     // SAFETY: called once, with interrupts masked.
     #[cfg(feature = "amp")]
     unsafe {

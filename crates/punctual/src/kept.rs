@@ -23,19 +23,18 @@
 //! nothing is handed over: the value is in the memory of the process, and [`Kept::outlives_process`] says so.
 
 use std::error::Error;
-use std::ffi::c_void;
 use std::fmt::{self, Display, Formatter};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
 
 use punctual_core::heartbeat;
 use punctual_sync::shared::{
     Latest, LatestWriter, LayoutError, LayoutField, Plain, attach_at, init_at, region_size,
 };
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
-use rustix::mm::{MapFlags, ProtFlags};
+
+use crate::mapping::Mapping;
 
 /// The longest name, in bytes.
 const LONGEST: usize = 64;
@@ -45,7 +44,7 @@ const LONGEST: usize = 64;
 pub struct Kept<T: Plain> {
     // Dropped before what it points into.
     writer: LatestWriter<'static, T>,
-    _memory: Memory,
+    _memory: Mapping,
     outlives: bool,
 }
 
@@ -133,7 +132,7 @@ impl<T: Plain> Kept<T> {
         }
         let Some(directory) = directory else {
             let system = |error| KeptError::System { path: PathBuf::new(), error };
-            let memory = Memory::new(region_size::<Latest<T>>(), None).map_err(system)?;
+            let memory = Mapping::new(region_size::<Latest<T>>(), None).map_err(system)?;
             return Self::begin(memory, name, initial, false);
         };
         let path = directory.join(name);
@@ -153,13 +152,13 @@ impl<T: Plain> Kept<T> {
         }
         let failed = |error| KeptError::System { path: path.clone(), error };
         let length = usize::try_from(length).map_err(|_| failed(io::ErrorKind::FileTooLarge.into()))?;
-        let memory = Memory::new(length, Some(&file)).map_err(failed)?;
+        let memory = Mapping::new(length, Some(file.as_fd())).map_err(failed)?;
         Self::begin(memory, name, initial, true)
     }
 
     /// Finds what is in the memory, or makes it.
-    fn begin(memory: Memory, name: &str, initial: T, outlives: bool) -> Result<(Self, T), KeptError> {
-        let (start, length) = (memory.start.as_ptr(), memory.length);
+    fn begin(memory: Mapping, name: &str, initial: T, outlives: bool) -> Result<(Self, T), KeptError> {
+        let (start, length) = (memory.start(), memory.length());
         // SAFETY: the memory is mapped until `Kept` is dropped, and the reference does not leave it. It was all zero when it was made,
         // so only `init_at` below has put the magic number there, and whoever has the file uses it by this function.
         let latest = match unsafe { attach_at::<Latest<T>>(start, length) } {
@@ -188,41 +187,6 @@ impl<T: Plain> Kept<T> {
     #[must_use]
     pub fn outlives_process(&self) -> bool {
         self.outlives
-    }
-}
-
-/// A mapping.
-#[derive(Debug)]
-struct Memory {
-    start: NonNull<u8>,
-    length: usize,
-}
-
-// SAFETY: a mapping belongs to the process, not to a thread; `Memory` only unmaps it.
-unsafe impl Send for Memory {}
-// SAFETY: nothing can be done by a reference to it.
-unsafe impl Sync for Memory {}
-
-impl Memory {
-    /// Of a file that is so long, or of nothing but zeros.
-    fn new(length: usize, file: Option<&OwnedFd>) -> io::Result<Self> {
-        let (access, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
-        // SAFETY: a new mapping at an address that the kernel chooses.
-        let start = unsafe {
-            match file {
-                Some(file) => rustix::mm::mmap(std::ptr::null_mut(), length, access, shared, file.as_fd(), 0),
-                None => rustix::mm::mmap_anonymous(std::ptr::null_mut(), length, access, shared),
-            }
-        }?;
-        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mapped at 0"))?;
-        Ok(Self { start, length })
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `new`; `Kept` drops what points into it first.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast::<c_void>(), self.length) };
     }
 }
 

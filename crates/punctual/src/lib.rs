@@ -134,6 +134,8 @@ mod lock;
 #[cfg(feature = "std")]
 mod logging;
 #[cfg(feature = "std")]
+mod mapping;
+#[cfg(feature = "std")]
 mod port;
 mod task;
 

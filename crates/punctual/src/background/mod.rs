@@ -3,7 +3,7 @@
 //! A thread started from a task inherits the task's CPU, but not its policy. [`spawn`] starts an
 //! ordinary thread off the partitions' CPUs, if the machine has others. Tasks of a polling
 //! partition, which must not enter the kernel, [`submit`] their system calls to such a thread. Any other task has a
-//! [`Helper`] of its own for what it must not do itself.
+//! [`Helper`] of its own for what it must not do itself, or a [`HelperProcess`], whose crash is not the app's.
 //!
 //! ```
 //! let answer = punctual::background::spawn("adder", || 40 + 2).expect("threads can be started");
@@ -12,6 +12,7 @@
 
 pub(crate) mod calls;
 mod helper;
+mod process;
 pub(crate) mod traffic;
 
 use std::io;
@@ -22,6 +23,7 @@ use crate::port::linux::{notice, settings};
 pub use calls::submit;
 pub(crate) use calls::{Consumer, with};
 pub use helper::Helper;
+pub use process::{HelperProcess, Requests};
 pub use traffic::Traffic;
 
 /// Starts a named ordinary thread off the partitions' CPUs.

@@ -1,0 +1,51 @@
+//! Memory that is mapped: of a file, to be shared with other processes, or of this process alone.
+
+use std::ffi::c_void;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// A mapping, all of it in memory from the start. Unmapped when dropped: whatever points into it goes first.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread; `Mapping` only unmaps it.
+unsafe impl Send for Mapping {}
+// SAFETY: nothing can be done by a reference to it but to learn where it is.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Of a file that is so long, or of nothing but zeros.
+    pub(crate) fn new(length: usize, file: Option<BorrowedFd<'_>>) -> io::Result<Self> {
+        let (access, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let start = unsafe {
+            match file {
+                Some(file) => rustix::mm::mmap(std::ptr::null_mut(), length, access, shared, file, 0),
+                None => rustix::mm::mmap_anonymous(std::ptr::null_mut(), length, access, shared),
+            }
+        }?;
+        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mapped at 0"))?;
+        Ok(Self { start, length })
+    }
+
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`, and by the contract of the type nothing points into it any more.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast::<c_void>(), self.length) };
+    }
+}

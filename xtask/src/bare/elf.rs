@@ -24,7 +24,7 @@ pub(super) struct Elf {
 impl Elf {
     /// Reads an executable. It has to begin with its entry point, since an image does not tell it.
     pub(super) fn read(path: &Path) -> Result<Self> {
-        let bytes = fs::read(path)?;
+        let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let file = object::File::parse(&*bytes)?;
         let mut loaded = Vec::new();
         let mut end = 0;

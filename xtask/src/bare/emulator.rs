@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -39,9 +39,8 @@ impl Machine {
     /// Whether the installed QEMU has the board; an error if there is no QEMU.
     pub(super) fn exists(board: Board) -> Result<bool> {
         let emulator = board.emulator();
-        let output = Command::new(emulator).args(["-machine", "help"]).output().map_err(|error| {
-            format!("cannot run {emulator}: {error}; `bash .ci/packages.sh --bare` installs it")
-        })?;
+        let output = Command::new(emulator).args(["-machine", "help"]).output();
+        let output = output.map_err(|error| cannot_run(emulator, &error))?;
         let listed = String::from_utf8_lossy(&output.stdout);
         Ok(listed.lines().any(|line| line.split_whitespace().next() == Some(board.machine())))
     }
@@ -62,7 +61,7 @@ impl Machine {
         if counted {
             command.args(COUNTED);
         }
-        let mut child = command.args(["-serial", "stdio"]).stdout(Stdio::piped()).spawn()?;
+        let mut child = start(command.args(["-serial", "stdio"]).stdout(Stdio::piped()))?;
         let mut pipe = child.stdout.take().expect("it is piped");
         let mut annotator = Annotator::new(&self.elf);
         let mut buffer = [0; 4096];
@@ -93,7 +92,7 @@ impl Machine {
         let output = self.elf_path.with_extension("uart");
         let mut board = self.command(options);
         board.args(["-serial", &format!("file:{}", output.display())]);
-        let mut board = halted(&mut board, &socket).stdin(Stdio::null()).spawn()?;
+        let mut board = start(halted(&mut board, &socket).stdin(Stdio::null()))?;
         let mut gdb = Command::new("gdb-multiarch");
         gdb.args(["--quiet", "--nx"]).arg(&self.elf_path);
         gdb.args(["-ex", "set confirm off", "-ex", &format!("target remote {}", socket.display())]);
@@ -141,6 +140,16 @@ impl Machine {
     }
 }
 
+fn cannot_run(emulator: &str, error: &io::Error) -> String {
+    format!("cannot run {emulator}: {error}; `bash .ci/packages.sh --bare` installs it")
+}
+
+/// Starts QEMU.
+fn start(command: &mut Command) -> Result<Child> {
+    let child = command.spawn();
+    Ok(child.map_err(|error| cannot_run(&command.get_program().to_string_lossy(), &error))?)
+}
+
 /// The board, on which nothing has been loaded.
 fn board_alone(board: Board) -> Command {
     let mut command = Command::new(board.emulator());
@@ -177,7 +186,7 @@ pub(super) fn debugged(
 
 /// Runs QEMU while `user` uses the board's UART, a pseudo terminal.
 fn on_terminal(mut command: Command, user: impl FnOnce(&Path) -> Result) -> Result {
-    let mut child = command.args(["-serial", "pty"]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let mut child = start(command.args(["-serial", "pty"]).stdin(Stdio::null()).stdout(Stdio::piped()))?;
     let stdout = child.stdout.take().expect("it is piped");
     let mut stdout = BufReader::new(stdout);
     // QEMU says "char device redirected to /dev/pts/1 (label serial0)".

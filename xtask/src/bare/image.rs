@@ -67,9 +67,9 @@ pub(super) fn make(board: Board, program: &str, directory: &Path) -> Result<(Fir
     };
     let elf = Elf::read(&path)?;
     firmware.check(&elf)?;
-    fs::create_dir_all(directory)?;
-    fs::write(directory.join(firmware.kernel), &elf.image)?;
-    fs::write(directory.join("config.txt"), firmware.config())?;
+    fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    write_to(&directory.join(firmware.kernel), &elf.image)?;
+    write_to(&directory.join("config.txt"), firmware.config().as_bytes())?;
     Ok((firmware, path, elf))
 }
 
@@ -93,6 +93,10 @@ impl Firmware {
              {settings}# The clock of the PL011, which the baud rate is made of.\ninit_uart_clock=48000000\n"
         )
     }
+}
+
+fn write_to(path: &Path, content: &[u8]) -> Result {
+    Ok(fs::write(path, content).map_err(|error| format!("{}: {error}", path.display()))?)
 }
 
 #[cfg(test)]

@@ -251,11 +251,14 @@ mod tests {
 
     #[test]
     fn operations_are_tried_and_can_be_tried_again() {
-        for _ in 0..2 {
-            let [_, dispatch, lock, profiling, before, profiling_lock] =
-                operations().expect("nobody else tries them");
-            assert!(dispatch > 0 && lock > 0, "{dispatch} {lock}");
-            assert!(profiling > 0 && profiling_lock > 0, "{profiling} {profiling_lock}");
+        // What other threads take from one try may be more than the difference of two medians.
+        let tries: Vec<_> = (0..9).map(|_| operations().expect("nobody else tries them")).collect();
+        let usual =
+            |at: usize| middle(tries.iter().map(|costs| costs[at]).collect()).expect("there are nine");
+        let [_, dispatch, lock, profiling, _, profiling_lock] = std::array::from_fn(usual);
+        assert!(dispatch > 0 && lock > 0, "{dispatch} {lock}");
+        assert!(profiling > 0 && profiling_lock > 0, "{tries:?}");
+        for [_, _, _, profiling, before, _] in tries {
             assert!(before <= profiling, "{before} {profiling}");
         }
     }

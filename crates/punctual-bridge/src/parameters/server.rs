@@ -157,9 +157,12 @@ pub(super) fn start<P: Parameters>(name: &str, store: Store<P>) -> Result<Tuning
     let (stop, stops) = UnixStream::pair().map_err(StartError::Socket)?;
     let store = Arc::new(Mutex::new(store));
     let theirs = Arc::clone(&store);
+    // Whoever asks at once changes what has been published, so that recordings have what was changed.
+    let mut first = lock(&store);
     let thread = punctual::background::spawn("punctual-params", move || serve(&listener, &stops, &theirs));
     let thread = thread.map_err(StartError::Thread)?;
-    lock(&store).publish();
+    first.publish();
+    drop(first);
     Ok(TuningServer { store, stop: Some(stop), thread: Some(thread) })
 }
 

@@ -60,7 +60,7 @@ pub(crate) unsafe fn init() {
 fn counts_per_nano(frequency: u64) -> u64 {
     let dividend = frequency << 32;
     let rest = dividend % NANOS_PER_SECOND;
-    (dividend / NANOS_PER_SECOND) << 32 | (rest << 32) / NANOS_PER_SECOND
+    ((dividend / NANOS_PER_SECOND) << 32) | ((rest << 32) / NANOS_PER_SECOND)
 }
 
 /// Nanoseconds since power-on.

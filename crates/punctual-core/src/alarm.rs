@@ -9,7 +9,7 @@
 //! * Of the last tick that does not see it, it therefore reads either half or both halves of `NEVER`, or of the time. `NEVER` has all bits
 //!   set. So what it puts together is that time or a later one, and it rings for all that are earlier.
 
-#[cfg(not(any(loom, not(target_pointer_width = "64"))))]
+#[cfg(all(not(loom), target_pointer_width = "64"))]
 use crate::atomic::AtomicU64;
 use crate::atomic::Ordering;
 #[cfg(any(loom, not(target_pointer_width = "64")))]
@@ -21,7 +21,7 @@ use crate::timers::NEVER;
 pub(crate) struct Alarm(
     // Models have the halves.
     #[cfg(any(loom, not(target_pointer_width = "64")))] [AtomicU32; 2],
-    #[cfg(not(any(loom, not(target_pointer_width = "64"))))] AtomicU64,
+    #[cfg(all(not(loom), target_pointer_width = "64"))] AtomicU64,
 );
 
 #[cfg(any(loom, not(target_pointer_width = "64")))]
@@ -49,7 +49,7 @@ impl Alarm {
     }
 }
 
-#[cfg(not(any(loom, not(target_pointer_width = "64"))))]
+#[cfg(all(not(loom), target_pointer_width = "64"))]
 impl Alarm {
     /// As of a thread that is awake, and has not looked yet.
     pub(crate) const fn new() -> Self {

@@ -44,7 +44,7 @@ pub struct Record {
 pub enum Setpoints {
     /// Known beforehand.
     Timeline(Timeline),
-    /// From [`steer`], called by this function on an ordinary thread that is started with the app.
+    /// From `steer`, called by this function on an ordinary thread that is started with the app.
     #[cfg(target_os = "linux")]
     ByHand(fn()),
     /// From the topic `/setpoint`.

@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use xtask_support::Result;
-use xtask_support::cargo::{Artifact, Purpose};
+use xtask_support::cargo::Artifact;
 use xtask_support::process::Outcome;
 
-use super::{Case, Setup, demand, find};
+use super::{CGROUPS, Case, Setup, demand, punctual};
 use crate::driver::stage::in_guest;
 
 /// How long the loop runs, in s.
@@ -17,10 +17,7 @@ const TICKS: u64 = 250;
 
 /// The cases of this file.
 pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case>> {
-    let punctual = match bench {
-        Some(bench) => bench,
-        None => find(built, Purpose::Other, "punctual-cli", "punctual")?,
-    };
+    let punctual = punctual(built, bench)?;
     Ok(vec![taken(punctual), booted(punctual)])
 }
 
@@ -133,8 +130,7 @@ fn is_hardly_disturbed(outcome: &Outcome) -> Result {
 
 fn taken(punctual: &Path) -> Case {
     let script = format!(
-        "mkdir -p /sys/fs/cgroup
-        mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
+        "{CGROUPS}
         {watched}{OTHERS}
         taskset -c 3 sh /tmp/case/watched
         {program} isolate run --no-record --cpus 3 -- sh /tmp/case/watched
@@ -157,8 +153,7 @@ fn taken(punctual: &Path) -> Case {
 
 fn booted(punctual: &Path) -> Case {
     let script = format!(
-        "mkdir -p /sys/fs/cgroup
-        mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
+        "{CGROUPS}
         {watched}{OTHERS}
         taskset -c 0 sh /tmp/case/watched
         taskset -c 1 sh /tmp/case/watched

@@ -7,7 +7,7 @@ use xtask_support::cargo::{Artifact, Purpose};
 use xtask_support::process::{End, Outcome};
 use xtask_support::{Result, golden};
 
-use super::{Case, Setup, demand, find};
+use super::{CGROUPS, Case, Setup, demand, find, punctual};
 use crate::driver::stage::in_guest;
 
 /// The second of two CPUs is taken away: from the scheduler, from the tick, from RCU's callbacks, from interrupts.
@@ -22,11 +22,7 @@ const PART: u64 = 20;
 
 /// The cases of this file.
 pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case>> {
-    // The benchmark is the same program, built for release, and a guest has room for one of a name.
-    let punctual = match bench {
-        Some(bench) => bench,
-        None => find(built, Purpose::Other, "punctual-cli", "punctual")?,
-    };
+    let punctual = punctual(built, bench)?;
     let periodic = find(built, Purpose::Example, golden::PACKAGE, "periodic")?;
     let polling = find(built, Purpose::Example, golden::PACKAGE, "polling")?;
     Ok(vec![
@@ -46,8 +42,7 @@ const SHARED: &str = "is not isolated, so other threads take turns";
 /// of one CPU has none for its other threads, and the refusal says so.
 fn partitioned(program: &Path) -> Case {
     let script = format!(
-        "mkdir -p /sys/fs/cgroup
-        mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
+        "{CGROUPS}
         cd /sys/fs/cgroup && echo +cpuset >cgroup.subtree_control && mkdir polls || exit 9
         partition() {{
             echo $1 >polls/cpuset.cpus && echo isolated >polls/cpuset.cpus.partition && cat polls/cpuset.cpus.partition
@@ -113,8 +108,7 @@ const EACH_LEAVES: usize = 5;
 fn given_back(program: &Path, moments: Moments) -> Case {
     // What an interrupt has left to do where it was comes with its next one, so a file of the host is written first.
     let script = format!(
-        "mkdir -p /sys/fs/cgroup
-        mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
+        "{CGROUPS}
         state() {{
             for file in /proc/irq/*/smp_affinity_list /proc/irq/default_smp_affinity \
                 /sys/devices/virtual/workqueue/cpumask /sys/devices/virtual/workqueue/writeback/cpumask \
@@ -167,8 +161,7 @@ const LOADED: u32 = 60;
 /// tick and what the kernel gives every CPU; nobody stalls, and the other CPUs keep working.
 fn under_load(program: &Path) -> Case {
     let script = format!(
-        "mkdir -p /sys/fs/cgroup
-        mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
+        "{CGROUPS}
         forks() {{ while :; do (:) & (:) & wait; echo >>/tmp/case/forks; done; }}
         files() {{ while :; do dd if=/dev/zero of=/results/file bs=64k count=64 2>/dev/null; sync; done; }}
         packets() {{ while :; do ping -q -c 100 -i 0.01 -s 8000 127.0.0.1 >/dev/null; done; }}

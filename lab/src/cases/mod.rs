@@ -266,6 +266,15 @@ fn find<'a>(built: &'a [Artifact], purpose: Purpose, package: &str, target: &str
     Ok(&found.path)
 }
 
+/// The command. The benchmark is the same program, built for release, and a guest has room for one of a name.
+fn punctual<'a>(built: &'a [Artifact], bench: Option<&'a Path>) -> Result<&'a Path> {
+    bench.map_or_else(|| find(built, Purpose::Other, "punctual-cli", "punctual"), Ok)
+}
+
+/// Has a guest's shell mount control groups of version 2.
+const CGROUPS: &str = "mkdir -p /sys/fs/cgroup
+        mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null";
+
 /// The lab itself: without this, no other case means what it says.
 fn kernel() -> Case {
     let script = "grep -o PREEMPT_RT /proc/version; cat /sys/kernel/realtime".to_owned();

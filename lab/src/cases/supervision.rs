@@ -9,16 +9,12 @@ use xtask_support::Result;
 use xtask_support::cargo::{Artifact, Purpose};
 use xtask_support::process::Outcome;
 
-use super::{Case, Setup, demand, find};
+use super::{CGROUPS, Case, Setup, demand, find, punctual};
 use crate::driver::stage::in_guest;
 
 /// The cases of this file.
 pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case>> {
-    // The benchmark is the same program, built for release, and a guest has room for one of a name.
-    let punctual = match bench {
-        Some(bench) => bench,
-        None => find(built, Purpose::Other, "punctual-cli", "punctual")?,
-    };
+    let punctual = punctual(built, bench)?;
     // Of the tests of the command, one is the app that misbehaves.
     Ok(vec![misbehaves(punctual, find(built, Purpose::Test, "punctual-cli", "supervise")?)])
 }
@@ -108,8 +104,7 @@ fn misbehaves(punctual: &Path, app: &Path) -> Case {
     let mut script = format!(
         // What the kernel says of crashes and of memory is expected, and has addresses in it.
         "dmesg -n 1
-        mkdir -p /sys/fs/cgroup
-        mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
+        {CGROUPS}
         echo +memory >/sys/fs/cgroup/cgroup.subtree_control
         export GROUP_OF_MEMORY=/sys/fs/cgroup/little END_OF_LOOP=/tmp/case/end
         mkdir $GROUP_OF_MEMORY && echo 67108864 >$GROUP_OF_MEMORY/memory.max

@@ -9,7 +9,7 @@ use xtask_support::Result;
 use xtask_support::cargo::{Artifact, Purpose};
 use xtask_support::process::{End, Outcome};
 
-use super::{Case, PROGRAMS, Setup, demand, find};
+use super::{Case, PROGRAMS, Setup, demand, find, punctual};
 use crate::driver::stage::in_guest;
 use crate::kernels::debs::RT_TESTS;
 
@@ -19,11 +19,7 @@ const PACKAGE: &str = "punctual-trace";
 /// The cases of this file.
 pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case>> {
     let test = |name: &str| find(built, Purpose::Test, PACKAGE, name);
-    // The benchmark is the same program, built for release, and a guest has room for one of a name.
-    let punctual = match bench {
-        Some(bench) => bench,
-        None => find(built, Purpose::Other, "punctual-cli", "punctual")?,
-    };
+    let punctual = punctual(built, bench)?;
     Ok(vec![
         recordings(test("record")?),
         every_group(test("record")?),

@@ -9,67 +9,38 @@
 //! * Of the last tick that does not see it, it therefore reads either half or both halves of `NEVER`, or of the time. `NEVER` has all bits
 //!   set. So what it puts together is that time or a later one, and it rings for all that are earlier.
 
-#[cfg(all(not(loom), target_pointer_width = "64"))]
-use crate::atomic::AtomicU64;
-use crate::atomic::Ordering;
-#[cfg(any(loom, not(target_pointer_width = "64")))]
-use crate::atomic::{AtomicU32, const_new};
+#[cfg(not(loom))]
+use crate::atomic::Halves as Number;
+// Models have the halves on every machine.
+#[cfg(loom)]
+use crate::atomic::Split as Number;
+use crate::atomic::const_new;
 use crate::timers::NEVER;
 
 /// A time in ns.
 #[derive(Debug)]
-pub(crate) struct Alarm(
-    // Models have the halves.
-    #[cfg(any(loom, not(target_pointer_width = "64")))] [AtomicU32; 2],
-    #[cfg(all(not(loom), target_pointer_width = "64"))] AtomicU64,
-);
+pub(crate) struct Alarm(Number);
 
-#[cfg(any(loom, not(target_pointer_width = "64")))]
 impl Alarm {
     const_new! {
         /// As of a thread that is awake, and has not looked yet.
         pub(crate) fn new() -> Self {
-            Self([AtomicU32::new(0), AtomicU32::new(0)])
+            Self(Number::new(0))
         }
     }
 
     /// The time, or a later one if it is being changed.
     #[inline(always)]
     pub(crate) fn time(&self) -> u64 {
-        let [low, high] = &self.0;
-        u64::from(high.load(Ordering::Relaxed)) << 32 | u64::from(low.load(Ordering::Relaxed))
+        self.0.load()
     }
 
     /// Changes it, by turns to [`NEVER`] and to a time.
     #[inline(always)]
     pub(crate) fn set(&self, time: u64) {
-        let [low, high] = &self.0;
-        low.store(time as u32, Ordering::Relaxed);
-        high.store((time >> 32) as u32, Ordering::Relaxed);
-    }
-}
-
-#[cfg(all(not(loom), target_pointer_width = "64"))]
-impl Alarm {
-    /// As of a thread that is awake, and has not looked yet.
-    pub(crate) const fn new() -> Self {
-        Self(AtomicU64::new(0))
+        self.0.store(time);
     }
 
-    /// The time.
-    #[inline(always)]
-    pub(crate) fn time(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Changes it.
-    #[inline(always)]
-    pub(crate) fn set(&self, time: u64) {
-        self.0.store(time, Ordering::Relaxed);
-    }
-}
-
-impl Alarm {
     /// Has everybody ring who arms anything.
     #[inline(always)]
     pub(crate) fn hide(&self) {

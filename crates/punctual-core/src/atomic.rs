@@ -37,13 +37,46 @@ impl<T> UnsafeCell<T> {
     }
 }
 
+/// A number of 64 bits in two halves, of which a reader may see halves of two numbers.
+#[cfg(any(loom, not(target_pointer_width = "64")))]
+#[derive(Debug)]
+pub struct Split(pub(crate) [AtomicU32; 2]);
+
+#[cfg(any(loom, not(target_pointer_width = "64")))]
+impl Split {
+    const_new! {
+        /// The number.
+        pub fn new(number: u64) -> Self {
+            Self([AtomicU32::new(number as u32), AtomicU32::new((number >> 32) as u32)])
+        }
+    }
+
+    /// The number.
+    #[inline(always)]
+    pub fn load(&self) -> u64 {
+        let [low, high] = &self.0;
+        u64::from(high.load(Ordering::Relaxed)) << 32 | u64::from(low.load(Ordering::Relaxed))
+    }
+
+    /// Replaces it.
+    #[inline(always)]
+    pub fn store(&self, number: u64) {
+        let [low, high] = &self.0;
+        low.store(number as u32, Ordering::Relaxed);
+        high.store((number >> 32) as u32, Ordering::Relaxed);
+    }
+}
+
 /// A number of 64 bits that is read and written without a data race, but on a machine of 32 bits in two halves: for what one thread at a
 /// time uses, or what something else tells to be out of date.
+#[cfg(not(any(loom, target_pointer_width = "64")))]
+pub type Halves = Split;
+
+/// A number of 64 bits that is read and written without a data race, but on a machine of 32 bits in two halves: for what one thread at a
+/// time uses, or what something else tells to be out of date.
+#[cfg(any(loom, target_pointer_width = "64"))]
 #[derive(Debug)]
-pub struct Halves(
-    #[cfg(any(loom, target_pointer_width = "64"))] AtomicU64,
-    #[cfg(not(any(loom, target_pointer_width = "64")))] [AtomicU32; 2],
-);
+pub struct Halves(AtomicU64);
 
 #[cfg(any(loom, target_pointer_width = "64"))]
 impl Halves {
@@ -64,29 +97,6 @@ impl Halves {
     #[inline(always)]
     pub fn store(&self, number: u64) {
         self.0.store(number, Ordering::Relaxed);
-    }
-}
-
-#[cfg(not(any(loom, target_pointer_width = "64")))]
-impl Halves {
-    /// The number.
-    pub const fn new(number: u64) -> Self {
-        Self([AtomicU32::new(number as u32), AtomicU32::new((number >> 32) as u32)])
-    }
-
-    /// The number.
-    #[inline(always)]
-    pub fn load(&self) -> u64 {
-        let [low, high] = &self.0;
-        u64::from(high.load(Ordering::Relaxed)) << 32 | u64::from(low.load(Ordering::Relaxed))
-    }
-
-    /// Replaces it.
-    #[inline(always)]
-    pub fn store(&self, number: u64) {
-        let [low, high] = &self.0;
-        low.store(number as u32, Ordering::Relaxed);
-        high.store((number >> 32) as u32, Ordering::Relaxed);
     }
 }
 

@@ -23,13 +23,19 @@ impl Scratch {
         &self.0
     }
 
-    /// Copies an executable here, for everyone to run, and returns the path of the copy.
+    /// Puts an executable here, for everyone to run, and returns its path here.
+    ///
+    /// A second name for the same file where that is possible: the tests of a workspace take gigabytes.
     pub fn stage(&self, executable: &Path) -> io::Result<PathBuf> {
         let name = executable.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let copy = self.0.join(name);
-        fs::copy(executable, &copy)?;
-        fs::set_permissions(&copy, Permissions::from_mode(0o755))?;
-        Ok(copy)
+        let staged = self.0.join(name);
+        let is_for_everyone = fs::metadata(executable)?.permissions().mode() & 0o777 == 0o755;
+        if is_for_everyone && fs::hard_link(executable, &staged).is_ok() {
+            return Ok(staged);
+        }
+        fs::copy(executable, &staged)?;
+        fs::set_permissions(&staged, Permissions::from_mode(0o755))?;
+        Ok(staged)
     }
 }
 
@@ -38,6 +44,27 @@ impl Drop for Scratch {
         if let Err(error) = fs::remove_dir_all(&self.0) {
             // Not `eprintln!`, which panics where it cannot print: in a drop that may be the end without further clean-up.
             let _ = writeln!(io::stderr(), "xtask: {} stays behind: {error}", self.0.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_staged_is_for_everyone_and_leaves_the_original_as_it_is() {
+        let scratch = Scratch::new("stage-test").unwrap();
+        let here = scratch.path().join("built");
+        fs::create_dir(&here).unwrap();
+        for mode in [0o755, 0o700] {
+            let original = here.join(format!("program-{mode:o}"));
+            fs::write(&original, "#!/bin/sh\n").unwrap();
+            fs::set_permissions(&original, Permissions::from_mode(mode)).unwrap();
+            let staged = scratch.stage(&original).unwrap();
+            assert_eq!(fs::read(&staged).unwrap(), b"#!/bin/sh\n");
+            let mode_of = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode_of(&staged), mode_of(&original)), (0o755, mode));
         }
     }
 }

@@ -93,6 +93,26 @@ fn what_has_become_due_during_a_call_on_the_levels_worker_is_run_after_it() {
 }
 
 #[test]
+fn what_has_become_due_during_a_job_goes_before_what_was_released_later() {
+    let rig = rig(&[1], &[(1, 1, NOTHING)]);
+    // SAFETY: nothing else uses these nodes.
+    let slots = unsafe { Slots::<(), 4, 1>::new(rig.level(1), 0) };
+    let waits = slots.put((), 20).unwrap();
+    for time in [30, 10, 20] {
+        slots.arm((), at(time)).unwrap();
+    }
+    let me = rig.worker(1);
+    assert!(rig.call(me, 1, || {
+        rig.spawn(me, 1, waits);
+        rig.partition.port().now.store(25, Ordering::Relaxed);
+    }));
+    assert_eq!(rig.ran(), [(1, 2, 1), (1, waits, 1), (1, 3, 1)], "of equals, who waits goes first");
+    rig.partition.port().now.store(30, Ordering::Relaxed);
+    assert!(rig.call(me, 1, || {}));
+    assert_eq!(rig.ran(), [(1, 1, 1)], "it was not due");
+}
+
+#[test]
 fn nothing_is_released_by_a_stamp() {
     let rig = rig(&[1], &[(1, 1, NOTHING)]);
     // SAFETY: nothing else uses node 2.

@@ -247,7 +247,11 @@ mod tests {
         let preemption = preempt().expect("nothing waits");
         assert_eq!((PARTITION.snapshot().level(), me.running()), (1, 1));
         assert!(preempt().is_none(), "it is not above itself");
+        // SAFETY: the level is the partition's.
+        let call = || unsafe { PARTITION.call(me, &LEVEL, || None) }.is_ok();
+        assert!(!call(), "nor is a job that is spawned from there");
         preemption.finish(None);
+        assert!(call(), "it is over");
         // SAFETY: the level is the partition's, and its job has run.
         unsafe { PARTITION.spawn_from_outside(&LEVEL, 0) };
         assert!(preempt().is_none(), "what waits at the level goes first");

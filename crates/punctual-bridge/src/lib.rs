@@ -86,15 +86,16 @@
 //! | `parameters` | [`parameters`]: what can be changed while the app runs |
 //! | `ros1` | [`Ros1`]: a node of ROS 1, to publish and to subscribe; 122 crates more |
 //! | `ros2` | [`Ros2`]: a node of ROS 2, to publish and to subscribe; some 90 crates more |
+//! | `zenoh` | [`Zenoh`]: a node of Zenoh, to publish and to subscribe on several machines; some 200 crates more |
 //!
 //! # What is not here
 //!
-//! There is no transport of Zenoh. A program that has one of its own puts it behind a [`Sink`] and in front of a
-//! [`Subscription`]. Parameters are set by `punctual set` and by the program itself, not as parameters of ROS 2. Messages are the bytes that ROS 2 has for them (CDR), so they can be passed on as they are.
+//! A program that has a transport of its own puts it behind a [`Sink`] and in front of a [`Subscription`]. Parameters are set by `punctual set` and by the program itself, not as parameters of ROS 2. Messages are the bytes that ROS 2 has for them (CDR), so they can be passed on as they are.
 //!
 //! [`Recording`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Recording.html
 //! [`Ros1`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Ros1.html
 //! [`Ros2`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Ros2.html
+//! [`Zenoh`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Zenoh.html
 //! [`parameters`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/parameters/
 
 mod bridge;
@@ -102,7 +103,7 @@ mod contained;
 mod csv;
 mod datagrams;
 mod incoming;
-#[cfg(any(feature = "ros1", feature = "ros2"))]
+#[cfg(any(feature = "ros1", feature = "ros2", feature = "zenoh"))]
 mod limit;
 pub mod message;
 pub mod messages;
@@ -117,6 +118,8 @@ mod ros1;
 mod ros2;
 mod sink;
 mod topic;
+#[cfg(feature = "zenoh")]
+mod zenoh;
 
 // The derive names this crate from outside.
 extern crate self as punctual_bridge;
@@ -140,6 +143,8 @@ pub use ros1::{Ros1, Ros1Error};
 pub use ros2::{Ros2, Ros2Error};
 pub use sink::{Channel, Clock, Sample, Sink};
 pub use topic::{Outgoing, Publisher, Topic};
+#[cfg(feature = "zenoh")]
+pub use zenoh::{Zenoh, ZenohError};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

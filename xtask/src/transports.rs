@@ -3,7 +3,7 @@
 use crate::{Result, cargo, process};
 
 /// Each feature, with the tests that only it has.
-const FEATURES: [&str; 2] = ["ros1", "ros2"];
+const FEATURES: [&str; 3] = ["ros1", "ros2", "zenoh"];
 
 pub(crate) fn run() -> Result {
     for feature in FEATURES {

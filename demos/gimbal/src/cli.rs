@@ -9,7 +9,7 @@ pub const MAX_SECONDS: f64 = 3600.0;
 
 /// Control a simulated two-axis camera gimbal in real time and report how well it follows its setpoints
 #[derive(Debug, Clone, PartialEq, Parser)]
-#[command(version, group = ArgGroup::new("source").args(["setpoints", "stdin", "udp", "ros1", "ros2"]))]
+#[command(version, group = ArgGroup::new("source").args(["setpoints", "stdin", "udp", "ros1", "ros2", "zenoh"]))]
 pub struct Args {
     /// Length of the run in seconds, up to 3600
     #[arg(long, value_name = "SECONDS", default_value = "10")]
@@ -52,6 +52,11 @@ pub struct Args {
     /// Be the node `gimbal` of ROS 2: takes /setpoint, publishes /angles, /target and /currents (needs the feature ros2)
     #[arg(long, conflicts_with = "virtual_time")]
     pub ros2: bool,
+
+    /// Be a node of Zenoh at this endpoint, tcp/127.0.0.1:7447 if none is given, or as a file of Zenoh says: takes setpoint, publishes angles, target and currents (needs the feature zenoh)
+    #[arg(long, value_name = "tcp/ADDRESS:PORT|FILE.json5", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "tcp/127.0.0.1:7447", conflicts_with = "virtual_time")]
+    pub zenoh: Option<String>,
 
     /// Control the gimbal at an SPI device, /dev/spidevB.C, or at the socket of a gimbal-plant, instead of simulating one here
     #[arg(long, value_name = "DEVICE", conflicts_with = "virtual_time")]
@@ -114,7 +119,7 @@ mod tests {
         assert_eq!(args.seconds, 10.0);
         assert!(!args.virtual_time && !args.stdin);
         assert_eq!((args.report, args.json, args.mcap, args.setpoints), (None, None, None, None));
-        assert_eq!((args.udp, args.ros1, args.ros2, args.tune), (None, false, false, None));
+        assert_eq!((args.udp, args.ros1, args.ros2, args.zenoh, args.tune), (None, false, false, None, None));
     }
 
     #[test]

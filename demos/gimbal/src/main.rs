@@ -80,15 +80,9 @@ impl From<StartError> for Failure {
 
 fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (timeline, setpoints) = setpoints(args)?;
-    let by_hand = (args.stdin && !args.virtual_time) || args.udp.is_some() || args.ros1 || args.ros2;
-    if args.ros1 && cfg!(not(feature = "ros1")) {
-        let advice = "cargo run --release -p gimbal --features ros1 -- --ros1";
-        return Err(Failure::input(format!("--ros1: this gimbal was built without ROS 1: {advice}")));
-    }
-    if args.ros2 && cfg!(not(feature = "ros2")) {
-        let advice = "cargo run --release -p gimbal --features ros2 -- --ros2";
-        return Err(Failure::input(format!("--ros2: this gimbal was built without ROS 2: {advice}")));
-    }
+    let has_node = args.ros1 || args.ros2 || args.zenoh.is_some();
+    let by_hand = (args.stdin && !args.virtual_time) || args.udp.is_some() || has_node;
+    check_features(args)?;
     if let Some(Some(file)) = &args.tune {
         tuning::check(file).map_err(Failure::input)?;
     }
@@ -101,7 +95,8 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
     let recording = args.mcap.as_ref().map(Recording::create).transpose().map_err(Failure::other)?;
     let datagrams = args.udp.map(bind).transpose()?;
     let Args { ros1, ros2, virtual_time, .. } = *args;
-    let links = Links { recording, datagrams, ros1, ros2, tune: args.tune.clone(), virtual_time };
+    let (zenoh, tune) = (args.zenoh.clone(), args.tune.clone());
+    let links = Links { recording, datagrams, ros1, ros2, zenoh, tune, virtual_time };
     let mut links = links.is_any().then_some(links);
     // What the gimbal would do if every task ran exactly when it should; by hand, that is known only later.
     let virtual_run = |seconds, timeline, links| {
@@ -136,6 +131,21 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
     finish(args, &outcome, reference.as_ref().map(|r| &r.recorder), &setpoints, started)
 }
 
+/// What many dependencies are needed for is not always built.
+fn check_features(args: &Args) -> Result<(), Failure> {
+    let all = [
+        (args.ros1, cfg!(feature = "ros1"), "ros1", "ROS 1"),
+        (args.ros2, cfg!(feature = "ros2"), "ros2", "ROS 2"),
+        (args.zenoh.is_some(), cfg!(feature = "zenoh"), "zenoh", "Zenoh"),
+    ];
+    match all.into_iter().find(|(is_wanted, is_built, ..)| *is_wanted && !is_built) {
+        None => Ok(()),
+        Some((_, _, feature, name)) => Err(Failure::input(format!(
+            "--{feature}: this gimbal was built without {name}: cargo run --release -p gimbal --features {feature} -- --{feature}"
+        ))),
+    }
+}
+
 fn setpoints(args: &Args) -> Result<(Timeline, String), Failure> {
     let ranges = GIMBAL.map(|axis| axis.range);
     if let Some(path) = &args.setpoints {
@@ -150,6 +160,9 @@ fn setpoints(args: &Args) -> Result<(Timeline, String), Failure> {
     }
     if args.ros2 {
         return Ok((Timeline::new(), "ROS 2, /setpoint".into()));
+    }
+    if let Some(place) = &args.zenoh {
+        return Ok((Timeline::new(), format!("Zenoh, {place}, setpoint")));
     }
     match (args.stdin, args.virtual_time) {
         (false, _) => Ok((Timeline::built_in(args.seconds), "built-in step sequence".into())),

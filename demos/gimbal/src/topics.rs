@@ -14,6 +14,8 @@ use punctual::Instant;
 use punctual_bridge::Ros1;
 #[cfg(feature = "ros2")]
 use punctual_bridge::Ros2;
+#[cfg(feature = "zenoh")]
+use punctual_bridge::Zenoh;
 use punctual_bridge::messages::Vector3;
 use punctual_bridge::parameters::TuningReport;
 use punctual_bridge::{
@@ -81,6 +83,8 @@ pub struct Links {
     pub ros1: bool,
     /// Whether there is a node of ROS 2, likewise.
     pub ros2: bool,
+    /// Where a node of Zenoh listens, or the file that says what it does, likewise.
+    pub zenoh: Option<String>,
     /// Whether the gains can be changed, and a file with those at the start.
     pub tune: Option<Option<PathBuf>>,
     /// Whether the app runs in virtual time.
@@ -95,12 +99,12 @@ impl Links {
 
     /// Whether anything takes what goes out.
     const fn has_sinks(&self) -> bool {
-        self.recording.is_some() || self.ros1 || self.ros2
+        self.recording.is_some() || self.ros1 || self.ros2 || self.zenoh.is_some()
     }
 
     /// Whether setpoints come from somewhere.
     const fn is_steered(&self) -> bool {
-        self.datagrams.is_some() || self.ros1 || self.ros2
+        self.datagrams.is_some() || self.ros1 || self.ros2 || self.zenoh.is_some()
     }
 }
 
@@ -121,6 +125,10 @@ pub enum LinkError {
     #[cfg(feature = "ros2")]
     #[error(transparent)]
     Ros2(#[from] punctual_bridge::Ros2Error),
+    /// There is no node of Zenoh.
+    #[cfg(feature = "zenoh")]
+    #[error(transparent)]
+    Zenoh(#[from] punctual_bridge::ZenohError),
     /// The gains cannot be changed.
     #[error(transparent)]
     Tune(#[from] TuneError),
@@ -155,6 +163,12 @@ impl Topics {
         #[cfg(feature = "ros2")]
         if links.ros2 {
             bridge = bridge.sink(Ros2::connect("gimbal")?.subscribe(subscription())?);
+        }
+        #[cfg(feature = "zenoh")]
+        if let Some(place) = &links.zenoh {
+            let is_file = place.ends_with(".json5") || place.ends_with(".json");
+            let node = if is_file { Zenoh::configured(place) } else { Zenoh::listen(place) };
+            bridge = bridge.sink(node?.subscribe(subscription())?);
         }
         let bridge = has_sinks.then(|| bridge.virtual_time(links.virtual_time).start()).transpose()?;
         let tuning = links.tune.map(|file| tuning::start(file.as_deref(), has_sinks)).transpose()?;

@@ -20,10 +20,10 @@ use gimbal::output::say;
     version,
     after_help = "\
 Each answer is due within 100 µs: run it at a real-time priority above that of the controller, by `chrt -f 90`.
-After a second without commands it is switched off; the next command finds it at rest."
+After a second without commands over a socket it is switched off; the next command finds it at rest."
 )]
 struct Args {
-    /// The socket to be made, which stands for an SPI device
+    /// The socket to be made, which stands for an SPI device; or a device that answers transfers
     path: PathBuf,
 }
 

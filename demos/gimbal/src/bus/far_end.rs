@@ -1,7 +1,7 @@
 //! The other end of a bus: the plant, as a process of its own.
 
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
@@ -17,10 +17,24 @@ use embedded_hal::spi::SpiDevice;
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// Where commands come and answers go.
-struct FarEnd(UnixDatagram);
+enum FarEnd {
+    /// A device that holds a transfer until it is answered.
+    Device(File),
+    Socket(UnixDatagram),
+}
+
+/// From whom a command is.
+enum Asker {
+    Device,
+    Socket(SocketAddr),
+}
 
 impl FarEnd {
     fn open(path: &Path) -> io::Result<Self> {
+        let is_device = |file: fs::Metadata| file.file_type().is_char_device();
+        if fs::metadata(path).is_ok_and(is_device) {
+            return OpenOptions::new().read(true).write(true).open(path).map(Self::Device);
+        }
         // What a plant that was killed has left.
         let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
         let refuses = || UnixDatagram::unbound()?.connect(path);
@@ -31,15 +45,21 @@ impl FarEnd {
         socket.set_read_timeout(Some(SILENCE))?;
         // Who does not take answers does not keep others from theirs.
         socket.set_write_timeout(Some(Duration::from_millis(1)))?;
-        Ok(Self(socket))
+        Ok(Self::Socket(socket))
     }
 
     /// The next command; `None` after a silence. What has not the length of one is none, and not answered.
-    fn receive(&self, frame: &mut Frame) -> io::Result<Option<SocketAddr>> {
+    fn receive(&mut self, frame: &mut Frame) -> io::Result<Option<Asker>> {
         loop {
             // One byte more shows what is longer.
             let mut bytes = [0; FRAME_LEN + 1];
-            match self.0.recv_from(&mut bytes) {
+            let received = match self {
+                Self::Device(device) => device.read(&mut bytes).map(|length| (length, Asker::Device)),
+                Self::Socket(socket) => {
+                    socket.recv_from(&mut bytes).map(|(length, from)| (length, Asker::Socket(from)))
+                }
+            };
+            match received {
                 Ok((FRAME_LEN, from)) => {
                     frame.copy_from_slice(&bytes[..FRAME_LEN]);
                     return Ok(Some(from));
@@ -55,20 +75,27 @@ impl FarEnd {
         }
     }
 
-    /// Whoever asked may be gone.
-    fn answer(&self, to: &SocketAddr, frame: &Frame) {
-        let _ = self.0.send_to_addr(frame, to);
+    fn answer(&mut self, to: &Asker, frame: &Frame) -> io::Result<()> {
+        match (self, to) {
+            (Self::Device(device), _) => device.write_all(frame),
+            (Self::Socket(socket), Asker::Socket(address)) => {
+                // Whoever asked may be gone.
+                let _ = socket.send_to_addr(frame, address);
+                Ok(())
+            }
+            (Self::Socket(_), Asker::Device) => Ok(()),
+        }
     }
 }
 
-/// Is a gimbal at the far end of a socket that is made at `path`. `ready` is called when it is.
+/// Is a gimbal at the far end of `path`: of a device that is one, or of a socket that is made there. `ready` is called when it is.
 ///
-/// It is at rest at first, and again after a second without commands, as if it had been switched off.
+/// It is at rest at first, and over a socket again after a second without commands, as if it had been switched off.
 ///
 /// # Errors
 /// Only if the far end cannot be had, or is lost.
 pub fn serve(path: &Path, ready: impl FnOnce()) -> io::Result<()> {
-    let end = FarEnd::open(path)?;
+    let mut end = FarEnd::open(path)?;
     ready();
     loop {
         let mut gimbal = SimulatedGimbal::new(GIMBAL, SUPPLY_V, clock);
@@ -76,7 +103,7 @@ pub fn serve(path: &Path, ready: impl FnOnce()) -> io::Result<()> {
         while let Some(from) = end.receive(&mut frame)? {
             // One frame each way is what it takes.
             gimbal.transfer_in_place(&mut frame).map_err(io::Error::other)?;
-            end.answer(&from, &frame);
+            end.answer(&from, &frame)?;
         }
     }
 }

@@ -4,16 +4,17 @@
 //! overlap: 75 % of the new samples are above 75 % of the old. It has to have grown by the clock, in locked instructions if both runs have
 //! measured them, and by its peer if that was measured in the turns of the same row: a machine that is slower today makes
 //! no regression. The margin is a tenth, or what the noise of the two runs asks for: the widths of the middle halves of both, the steps
-//! of their clocks, and the most by which a peer of the same suite has moved, of which nobody has changed the code. Maxima are shown as ratios and never judged: they are rare events, and two runs differ in them by
-//! chance. Of what was asked to take some time and never takes less, the time beyond that is compared.
+//! of their clocks, and the most by which rows of others than ours have moved under the same circumstances, whose code nobody has changed.
+//! Maxima are shown as ratios and never judged: they are rare events, and two runs differ in them by chance. Of what was asked to take some time and never takes less, the time beyond that is compared.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::model::{Check, FORMAT, Row, Run, Suite, VERSION, Verdict};
+use crate::options::SuiteName;
 use crate::stats::Distribution;
-use crate::suites::PEER;
+use crate::suites::{AS_BY_DEFAULT_IN_SHORT, PEER};
 
 /// Why an earlier run cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -163,6 +164,33 @@ impl Comparison {
         }
     }
 
+    /// The suites with rows that are slower.
+    pub fn suites_with_slower_rows(&self) -> Vec<SuiteName> {
+        let is_slower = |name: &SuiteName| {
+            self.rows
+                .iter()
+                .any(|row| row.change == Change::Slower && suite_of(&row.id) == Some(name.as_str()))
+        };
+        SuiteName::ALL.into_iter().filter(is_slower).collect()
+    }
+
+    /// Takes back what is not slower in `again`, a comparison of a later run with the same earlier one: something else took the CPU
+    /// for a while, or shared its core.
+    pub fn confirm(&mut self, again: &Self) {
+        let mut taken_back = 0;
+        for row in self.rows.iter_mut().filter(|row| row.change == Change::Slower) {
+            let later = again.rows.iter().find(|later| later.id == row.id);
+            if later.is_some_and(|later| later.change != Change::Slower) {
+                row.change = Change::Same;
+                taken_back += 1;
+            }
+        }
+        if taken_back > 0 {
+            self.notes
+                .push(format!("{taken_back} rows were slower and were not when they were measured again."));
+        }
+    }
+
     /// Rows and checks that are worse.
     pub fn regressions(&self) -> usize {
         let rows = self.rows.iter().filter(|row| row.change == Change::Slower).count();
@@ -179,7 +207,7 @@ struct Scale {
     locked: Option<f64>,
     /// The median of the row's peer, likewise.
     peer: Option<f64>,
-    /// The most by which a peer of the suite has moved, as a part.
+    /// The most by which a row of others under the same circumstances has moved, as a part.
     drift: f64,
     /// The steps of both clocks together, in nanoseconds.
     steps: f64,
@@ -187,27 +215,24 @@ struct Scale {
 
 impl Scale {
     fn new((old_run, old): (&Run, &Row), (new_run, new): (&Run, &Row)) -> Self {
-        let suite = |id: &str| id.split('/').next().map(str::to_owned);
-        let moved = |row: &Row| {
-            let before = old_run.rows().find(|before| before.id == row.id)?;
-            let both = before.is_meaningful() && row.is_meaningful();
-            let (a, b) = before.figures.as_ref().zip(row.figures.as_ref()).filter(|_| both)?;
-            (a.p50_ns > 0.0 && b.p50_ns > 0.0).then(|| b.p50_ns / a.p50_ns)
-        };
-        let peers = || new_run.rows().filter(|row| row.subject == PEER && suite(&row.id) == suite(&new.id));
+        let moved = |row: &Row| grown(old_run.rows().find(|before| before.id == row.id)?, row);
+        let is_peer = is_of_others(new) || is_of_others(old);
         let alike = |row: &&Row| row.operation == new.operation && row.condition == new.condition;
-        let is_peer = new.subject == PEER || old.subject == PEER;
-        let peer = peers().find(alike).filter(|_| !is_peer).and_then(moved);
+        let peer = new_run.rows().filter(|row| row.subject == PEER && suite(row) == suite(new)).find(alike);
+        let peer = peer.filter(|_| !is_peer).and_then(moved);
+        let others =
+            new_run.rows().filter(|row| is_of_others(row) && circumstances(row) == circumstances(new));
         let locked = old_run.machine.locked_ns.zip(new_run.machine.locked_ns).map(|(old, new)| new / old);
-        let drift = peers().filter_map(moved).map(|ratio| ratio.ln().abs().exp_m1()).fold(0.0, f64::max);
+        let drift = others.filter_map(moved).map(|ratio| ratio.ln().abs().exp_m1()).fold(0.0, f64::max);
         let steps = old_run.machine.clock_step_ns + new_run.machine.clock_step_ns;
         Self { locked, peer, drift, steps }
     }
 
-    /// By how much, as a part, a median has to have grown.
-    fn margin(&self, old: &Distribution, new: &Distribution) -> f64 {
-        let width = |row: &Distribution| (row.p75_ns - row.p25_ns) / row.p50_ns.max(f64::MIN_POSITIVE);
-        let step = self.steps / old.p50_ns.min(new.p50_ns).max(f64::MIN_POSITIVE);
+    /// By how much, as a part, a median has to have grown, of what is beyond what was [asked](asked_ns) for.
+    fn margin(&self, old: &Distribution, new: &Distribution, asked_ns: f64) -> f64 {
+        let median = |row: &Distribution| (row.p50_ns - asked_ns).max(f64::MIN_POSITIVE);
+        let width = |row: &Distribution| (row.p75_ns - row.p25_ns) / median(row);
+        let step = self.steps / median(old).min(median(new));
         MARGIN.max(width(old) + width(new)).max(step).max(self.drift)
     }
 
@@ -232,20 +257,24 @@ fn of_rows(old: &Row, new: &Row, scale: &Scale) -> RowChange {
     if !old.is_meaningful() || !new.is_meaningful() || old.nominal_ns != new.nominal_ns {
         return change;
     }
-    let never_early = |row: &Distribution, nominal| row.min_ns >= nominal;
-    let beyond =
-        new.nominal_ns.filter(|&nominal| never_early(a, nominal) && never_early(b, nominal)).unwrap_or(0.0);
-    let ratio = |a: f64, b: f64| (a > beyond && b > beyond).then(|| (b - beyond) / (a - beyond));
-    let p50_ratio = ratio(a.p50_ns, b.p50_ns);
-    let margin = 1.0 + scale.margin(a, b);
+    let is_judged = !is_of_others(new);
+    let asked_ns = asked_ns(new, a, b);
+    let p50_ratio = ratio(a.p50_ns, b.p50_ns, asked_ns);
+    let margin = 1.0 + scale.margin(a, b, asked_ns);
     RowChange {
         p50_ratio,
-        max_ratio: ratio(a.max_ns, b.max_ns),
+        max_ratio: ratio(a.max_ns, b.max_ns, asked_ns),
         change: match p50_ratio {
-            Some(ratio) if b.p25_ns > a.p75_ns && scale.ratios(ratio).all(|ratio| ratio > margin) => {
+            Some(ratio)
+                if is_judged && b.p25_ns > a.p75_ns && scale.ratios(ratio).all(|ratio| ratio > margin) =>
+            {
                 Change::Slower
             }
-            Some(ratio) if b.p75_ns < a.p25_ns && scale.ratios(ratio).all(|ratio| ratio < 1.0 / margin) => {
+            Some(ratio)
+                if is_judged
+                    && b.p75_ns < a.p25_ns
+                    && scale.ratios(ratio).all(|ratio| ratio < 1.0 / margin) =>
+            {
                 Change::Faster
             }
             Some(_) => Change::Same,
@@ -253,6 +282,51 @@ fn of_rows(old: &Row, new: &Row, scale: &Scale) -> RowChange {
         },
         ..change
     }
+}
+
+/// The suite of a row.
+fn suite(row: &Row) -> Option<&str> {
+    suite_of(&row.id)
+}
+
+fn suite_of(id: &str) -> Option<&str> {
+    id.split('/').next()
+}
+
+/// Suites of what is ours beside what others have for the same. In those of the machine itself every row is judged.
+const WITH_OTHERS: [SuiteName; 5] =
+    [SuiteName::Rtos, SuiteName::Latency, SuiteName::Executors, SuiteName::Curves, SuiteName::Endurance];
+
+/// Whether what a row measures is not ours: then it has moved because the machine or its load has, and so may ours have.
+fn is_of_others(row: &Row) -> bool {
+    let ours = ["Punctual", AS_BY_DEFAULT_IN_SHORT, "punctual-sync", "TimedQueue"];
+    let beside = WITH_OTHERS.iter().any(|name| suite(row) == Some(name.as_str()));
+    row.subject == PEER || beside && !ours.iter().any(|ours| row.subject.starts_with(ours))
+}
+
+/// What a row shares with those that move together: whether it is of two CPUs, from one of which to the other it takes several times as
+/// long where the host has placed them apart, and whether there is a load beside it.
+fn circumstances(row: &Row) -> (bool, bool) {
+    let of_two = ["/channel/", "/cache-line", "/switch-cpus"];
+    let is_loaded = row.condition.as_ref().is_some_and(|condition| !condition.starts_with("idle"));
+    (of_two.iter().any(|part| row.id.contains(part)), is_loaded)
+}
+
+/// By how much the median of a row has grown, if it says something in both runs.
+fn grown(old: &Row, new: &Row) -> Option<f64> {
+    let both = old.is_meaningful() && new.is_meaningful() && old.nominal_ns == new.nominal_ns;
+    let (a, b) = old.figures.as_ref().zip(new.figures.as_ref()).filter(|_| both)?;
+    ratio(a.p50_ns, b.p50_ns, asked_ns(new, a, b))
+}
+
+/// What the samples of both runs take in any case, because so much was asked for; 0 if one of them came early.
+fn asked_ns(row: &Row, a: &Distribution, b: &Distribution) -> f64 {
+    row.nominal_ns.filter(|&nominal| a.min_ns.min(b.min_ns) >= nominal).unwrap_or(0.0)
+}
+
+/// Of two times, what is beyond `asked_ns`, the new through the old.
+fn ratio(old_ns: f64, new_ns: f64, asked_ns: f64) -> Option<f64> {
+    (old_ns > asked_ns && new_ns > asked_ns).then(|| (new_ns - asked_ns) / (old_ns - asked_ns))
 }
 
 /// Rows and checks of subjects that only the old run has, together with those of the new one that are about the same.

@@ -47,6 +47,39 @@ fn knows_the_noise_of_both_runs() {
 }
 
 #[test]
+fn takes_nothing_for_a_regression_that_another_run_does_not_find() {
+    let of =
+        |a, b| run(vec![row("rtos/a/punctual", "Punctual", a), row("latency/b/punctual", "Punctual", b)]);
+    let old = of(1000, 1000);
+    let mut comparison = Comparison::new(&old, &of(2000, 2000));
+    assert_eq!(comparison.suites_with_slower_rows(), [SuiteName::Rtos, SuiteName::Latency]);
+    comparison.confirm(&Comparison::new(&old, &of(1000, 2000)));
+    assert_eq!((comparison.regressions(), comparison.rows[0].change), (1, Change::Same));
+    assert_eq!(comparison.suites_with_slower_rows(), [SuiteName::Latency]);
+    // What a later run has not measured stays as it is.
+    comparison.confirm(&Comparison::new(&old, &run(Vec::new())));
+    assert_eq!(comparison.regressions(), 1);
+    assert!(comparison.notes.join("").contains("1 rows were slower"), "{comparison:?}");
+}
+
+#[test]
+fn judges_what_is_ours_by_what_is_not() {
+    let beside = |ours, other| {
+        run(vec![row("latency/a/punctual/idle", "Punctual", ours), row("executors/x/tokio", "tokio", other)])
+    };
+    let changes = |old: &Run, new: &Run| -> Vec<Change> {
+        Comparison::new(old, new).rows.iter().map(|row| row.change).collect()
+    };
+    assert_eq!(changes(&beside(1000, 1000), &beside(1600, 1000)), [Change::Slower, Change::Same]);
+    assert_eq!(changes(&beside(1000, 1000), &beside(1600, 2000)), [Change::Same; 2]);
+    let mut loaded = beside(1600, 2000);
+    loaded.suites[0].rows[1].condition = Some("load".into());
+    let mut before = beside(1000, 1000);
+    before.suites[0].rows[1].condition = Some("load".into());
+    assert_eq!(changes(&before, &loaded), [Change::Slower, Change::Same], "beside a load more moves");
+}
+
+#[test]
 fn reports_no_regression_for_one_outlier() {
     let old = run(vec![row("a", "Punctual", 1000)]);
     let mut new = old.clone();
@@ -69,6 +102,22 @@ fn compares_excess_of_delays() {
     // What may be early, such as the period of pulses, is compared as a whole.
     let early = Comparison::new(&delayed(9_000), &delayed(18_000));
     assert!((early.rows[0].p50_ratio.unwrap() - 2.0).abs() < 0.01, "{early:?}");
+}
+
+#[test]
+fn takes_excess_of_delays_for_noise() {
+    let delayed = |ours, peer| {
+        let [mut ours, mut peer] = [row("a/x/punctual", "Punctual", ours), row("a/x/posix", "POSIX", peer)];
+        ours.nominal_ns = Some(10_000.0);
+        peer.nominal_ns = Some(10_000.0);
+        run(vec![ours, peer])
+    };
+    // Both are twice as late, which is a tenth of the whole.
+    let comparison = Comparison::new(&delayed(11_500, 11_500), &delayed(13_200, 13_200));
+    assert!(comparison.rows[0].p50_ratio.unwrap() > 1.5, "{comparison:?}");
+    assert_eq!(comparison.regressions(), 0, "{comparison:?}");
+    let only_ours = Comparison::new(&delayed(11_500, 11_500), &delayed(15_500, 11_500));
+    assert_eq!(only_ours.regressions(), 1, "{only_ours:?}");
 }
 
 #[test]

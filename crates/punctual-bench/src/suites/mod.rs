@@ -93,6 +93,9 @@ pub(crate) const X: &str = "at";
 /// Punctual as it is without any settings: monitored.
 pub(crate) const AS_BY_DEFAULT: &str = "Punctual, as by default";
 
+/// The same where several are told apart by more words.
+pub(crate) const AS_BY_DEFAULT_IN_SHORT: &str = "as by default";
+
 /// The subject that ratios refer to.
 pub(crate) const PEER: &str = "POSIX";
 

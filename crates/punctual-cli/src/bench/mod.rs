@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use punctual_bench::compare::{self, Comparison};
 use punctual_bench::model::Run;
-use punctual_bench::{BadOptions, Stop, html, text};
+use punctual_bench::{BadOptions, Options, Silent, Stop, html, text};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::args::Bench;
@@ -52,11 +52,34 @@ fn measure(arguments: &Bench) -> Result<u8, String> {
     let display = Display::new(arguments.is_only_printed().then(|| stop.clone()));
     let run = punctual_bench::run(&arguments.options(), &stop, &display)
         .map_err(|error| format!("{}: {error}", flag_of(&error)))?;
-    let comparison = old.map(|old| Comparison::new(&old, &run));
+    let comparison = match old {
+        Some(old) => Some(compared(&old, &run, arguments, &stop)?),
+        None => None,
+    };
     if let Some(comparison) = &comparison {
         print(&format!("{}\n", text::comparison(comparison)));
     }
     Ok(finish(arguments, &run, comparison.as_ref()))
+}
+
+/// How often what seems slower is measured again: something else may have had the CPU, or the other half of its core.
+const REPETITIONS: usize = 2;
+
+/// Compares the run with an earlier one. What is slower is so in further runs of its suites, too.
+fn compared(old: &Run, run: &Run, arguments: &Bench, stop: &Stop) -> Result<Comparison, String> {
+    let mut comparison = Comparison::new(old, run);
+    for _ in 0..REPETITIONS {
+        let suites = comparison.suites_with_slower_rows();
+        if suites.is_empty() || stop.is_requested() {
+            break;
+        }
+        let names: Vec<&str> = suites.iter().map(|suite| suite.as_str()).collect();
+        print(&format!("Slower than before: {} is measured again\n", names.join(", ")));
+        let again = punctual_bench::run(&Options { suites, ..arguments.options() }, stop, &Silent)
+            .map_err(|error| format!("{}: {error}", flag_of(&error)))?;
+        comparison.confirm(&Comparison::new(old, &again));
+    }
+    Ok(comparison)
 }
 
 /// Makes a first signal request a stop and a second one end the program at once.

@@ -109,7 +109,8 @@ fn boot(options: &Boot, machine: Machine, mode: Mode, command: Vec<String>) -> R
     if machine.network {
         if kernel.network.is_empty() {
             return Err(format!(
-                "--network: {} has no driver for a network card in {}; `rt`, `stock` and `rt-arm64` have one, unless they were                  fetched by an earlier lab: then delete that directory",
+                "--network: {} has no driver for a network card in {}; `rt`, `stock` and `rt-arm64` have one, unless they were \
+                 fetched by an earlier lab: then delete that directory",
                 kernel.package,
                 kernel.directory().display()
             )

@@ -98,6 +98,12 @@ pub(crate) fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// The processor time of the process in nanoseconds.
+pub(crate) fn process_time_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Whether the kernel keeps its own time by the counter, which it does only if the counter runs at one rate, never stops
 /// and is the same on every CPU.
 fn kernel_trusts_the_counter() -> bool {

@@ -136,7 +136,6 @@ pub(crate) fn rtic(what: Rtic) -> Vec<Published> {
 }
 
 /// Section 6.1 of Balciunas: from the edge of a GPIO line to the answer at another.
-///
 pub(crate) fn edges() -> Vec<Published> {
     let line = |system: &str, mean_us: f64, max_us: Option<f64>| Published {
         source:

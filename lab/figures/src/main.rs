@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use punctual_bench::{LoadKind, Options, Silent, Stop, SuiteName};
 
 /// Of the suite `latency`, the steps that are about paths and not about waiting.
-const IDLE: [&str; 7] = [
+const IDLE: [&str; 8] = [
     "switching at one level",
     "between levels, one CPU",
     "lock and unlock",
@@ -15,6 +15,7 @@ const IDLE: [&str; 7] = [
     "to handler, idle",
     "at an instant, idle",
     "inversion, idle",
+    "period, idle",
 ];
 
 /// The same of those that have a load beside them.

@@ -32,8 +32,8 @@ const NS_PER_INSTRUCTION: f64 = 2.0;
 /// The package, and its program, that measures.
 pub const PROGRAM: &str = "punctual-figures";
 
-/// Who performs the operations of the rows that are kept.
-const OURS: [&str; 2] = ["punctual", "punctual-sync"];
+/// Who performs the operations of the rows that are kept; the last is an app as it is by default.
+const OURS: [&str; 3] = ["punctual", "punctual-sync", "monitored"];
 const PEER: &str = "posix";
 
 /// What is kept of a row's samples: the name, and the field of the JSON.

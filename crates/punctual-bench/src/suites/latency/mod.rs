@@ -10,6 +10,7 @@ mod events;
 mod inversion;
 mod locking;
 mod partitions;
+mod periods;
 mod pulses;
 mod round_trip;
 mod split;
@@ -29,6 +30,7 @@ use crate::session::{Measured, Session, Step, Unit};
 pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
     let mut steps = switching::steps();
     steps.extend(locking::steps());
+    steps.extend(periods::steps());
     for condition in [Condition::Idle, Condition::Load] {
         steps.extend(events::steps(condition));
         steps.extend(split::steps(condition));

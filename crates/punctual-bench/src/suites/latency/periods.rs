@@ -1,0 +1,151 @@
+//! The processor time that a period takes: of a periodic task that does nothing, and of a thread that sleeps until the next instant.
+//!
+//! It is that of the whole process, so what other threads do for a release is in it. Reading it is a system call, which stands for
+//! the work: one reading in [`PERIODS`] periods, the same for all.
+
+use std::sync::Arc;
+
+use punctual::Duration;
+use rustix::thread::ClockId;
+
+use super::timers::{LEAD_NS, timespec};
+use super::{Contender, affordable, alternate, row};
+use crate::Stop;
+use crate::clock::{monotonic_ns, process_time_ns};
+use crate::model::Row;
+use crate::recorder::Recorder;
+use crate::rt::{self, Lack};
+use crate::session::{Step, Unit};
+use crate::suites::{AS_BY_DEFAULT, Subject, outcome};
+
+const PERIOD_NS: u64 = 1_000_000;
+/// Periods between two readings of the processor time, which are one sample.
+const PERIODS: u32 = 8;
+/// More samples of so many periods would say nothing more.
+const AT_MOST: usize = 256;
+
+pub(super) fn steps() -> Vec<Step> {
+    vec![Step::new("processor time of a period, idle", |session| {
+        let operation = "A period of 1 ms: the processor time of the process";
+        let row = |subject| row("period", operation, subject).per_sample(PERIODS).under("idle");
+        let plain = row(Subject::Punctual);
+        let monitored = Row {
+            id: plain.id.replace("/punctual", "/monitored"),
+            subject: AS_BY_DEFAULT.into(),
+            ..plain.clone()
+        };
+        let (cpu, stop) = (session.plan.cpu, session.stop);
+        let samples = affordable(session.plan, PERIOD_NS * u64::from(PERIODS)).min(AT_MOST);
+        let contenders = vec![
+            Contender::new(monitored, Unit::Nanos, move |recorder, until| {
+                monitored::measure(recorder, until, cpu, stop)
+            }),
+            Contender::new(plain, Unit::Nanos, move |recorder, until| {
+                plain::measure(recorder, until, cpu, stop)
+            }),
+            Contender::new(row(Subject::Posix), Unit::Nanos, move |recorder, until| {
+                rt::on_thread(cpu, rt::PRIORITY, |lack| {
+                    thread(recorder, until, stop);
+                    Ok(lack.clone())
+                })
+            }),
+        ];
+        alternate(session, samples, contenders);
+    })]
+}
+
+/// What is known of the periods so far.
+#[derive(Debug)]
+struct Periods {
+    recorder: Arc<Recorder>,
+    until: usize,
+    stop: Stop,
+    /// How many have begun; the first are those in which the caches warm up.
+    count: u32,
+    last_ns: u64,
+}
+
+impl Periods {
+    fn new(recorder: &Arc<Recorder>, until: usize, stop: &Stop) -> Self {
+        Self { recorder: recorder.clone(), until, stop: stop.clone(), count: 0, last_ns: 0 }
+    }
+
+    /// One more has begun; whether another is wanted.
+    fn begin(&mut self) -> bool {
+        self.count += 1;
+        if !self.count.is_multiple_of(PERIODS) {
+            return true;
+        }
+        let now_ns = process_time_ns();
+        if self.count > PERIODS {
+            self.recorder.push(now_ns - self.last_ns);
+        }
+        self.last_ns = now_ns;
+        self.recorder.len() < self.until && !self.stop.is_requested()
+    }
+}
+
+macro_rules! app {
+    ($(#[$doc:meta])* $app:ident $(, $monitor:ident = $value:expr)?) => {
+        $(#[$doc])*
+        #[punctual::app(main = false $(, $monitor = $value)?)]
+        mod $app {
+            use super::*;
+
+            #[shared]
+            struct Shared {}
+
+            #[local]
+            struct Local {
+                periods: Periods,
+            }
+
+            #[init]
+            fn init(_: init::Context, periods: Periods) -> (Shared, Local) {
+                (Shared {}, Local { periods })
+            }
+
+            #[task(priority = 2, period = Duration::from_nanos(PERIOD_NS), local = [periods])]
+            fn tick(cx: tick::Context) {
+                if !cx.local.periods.begin() {
+                    punctual::shutdown();
+                }
+            }
+
+            pub(super) fn measure(
+                recorder: &Arc<Recorder>,
+                until: usize,
+                cpu: usize,
+                stop: &Stop,
+            ) -> Result<Lack, String> {
+                if recorder.len() >= until {
+                    return Ok(Lack::new());
+                }
+                outcome(run(punctual::Config::new().cpu(cpu), Periods::new(recorder, until, stop)))
+            }
+        }
+    };
+}
+
+app! {
+    /// As an app is if nothing else is said.
+    monitored
+}
+app! {
+    /// Without monitoring.
+    plain, monitor = false
+}
+
+/// A thread that does the same by `clock_nanosleep`.
+fn thread(recorder: &Arc<Recorder>, until: usize, stop: &Stop) {
+    let mut periods = Periods::new(recorder, until, stop);
+    let mut next_ns = monotonic_ns() + LEAD_NS;
+    loop {
+        // A signal ends it early, and it begins again.
+        while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec(next_ns)).is_err() {}
+        if !periods.begin() {
+            return;
+        }
+        next_ns += PERIOD_NS;
+    }
+}

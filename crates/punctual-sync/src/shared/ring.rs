@@ -570,6 +570,19 @@ mod tests {
     }
 
     #[test]
+    fn an_end_is_told_of_just_enough_items_and_room() {
+        let ring = Ring::<u8, 4>::new();
+        let (mut producer, mut consumer) = ring.split().unwrap();
+        assert!(!consumer.has_ready(1));
+        assert_eq!(producer.push_slice(&[1, 2, 3, 4]), 4);
+        assert!(!producer.has_room_for(1));
+        // Both have looked when there was less.
+        assert!(consumer.has_ready(4) && !consumer.has_ready(5));
+        (1..4).for_each(|item| assert_eq!(consumer.pop(), Some(item)));
+        assert!(producer.has_room_for(3) && !producer.has_room_for(4));
+    }
+
+    #[test]
     fn an_end_that_is_seized_is_the_new_owners() {
         let ring = Ring::<u8, 4>::new();
         let another = Owner::new(1, 1);

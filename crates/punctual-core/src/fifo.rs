@@ -255,6 +255,19 @@ mod tests {
     }
 
     #[test]
+    fn a_node_is_appended_behind_what_waits() {
+        let nodes: [Node; 3] = Default::default();
+        let fifo = Fifo::new();
+        // SAFETY: a single thread; the nodes are of no other queue, and the inbox is empty when the last of them is appended.
+        unsafe {
+            fifo.push(&nodes, 0);
+            fifo.push_own(&nodes, 1);
+            fifo.append(&nodes, 2);
+        }
+        assert_eq!(drain(&fifo, &nodes), [0, 1, 2]);
+    }
+
+    #[test]
     fn a_late_timer_keeps_its_place_in_time() {
         let nodes: [Node; 5] = Default::default();
         let fifo = Fifo::new();

@@ -18,6 +18,8 @@ pub(crate) struct Recorder {
     /// How far a stamp is ahead.
     pub(crate) ahead: AtomicU64,
     woken: Mutex<Vec<u8>>,
+    /// Until when each worker that is about to sleep may spin.
+    pub(crate) spins: Mutex<Vec<Option<u64>>>,
     /// What happens while the worker sleeps.
     pub(crate) asleep: OnceLock<Box<dyn Fn(Option<Instant>) + Send + Sync>>,
 }
@@ -34,6 +36,9 @@ impl Port for Recorder {
     }
     fn wake(&self, worker: &Worker) {
         self.woken.lock().unwrap().push(worker.base());
+    }
+    fn spin(&self, _: &Worker, until: impl FnOnce() -> Option<Instant>, _: impl Fn() -> bool) {
+        self.spins.lock().unwrap().push(until().map(|until| until.as_ticks()));
     }
     fn wait(&self, _: &Worker, until: Option<Instant>) -> bool {
         self.asleep.get().expect("nobody sleeps in this test")(until);

@@ -93,6 +93,28 @@ fn what_has_become_due_during_a_call_on_the_levels_worker_is_run_after_it() {
 }
 
 #[test]
+fn a_worker_spins_until_something_is_due_at_any_level() {
+    let rig = rig(&[1, 2], &[(1, 1, NOTHING), (2, 2, NOTHING)]);
+    // SAFETY: nothing else uses node 1 of each level.
+    let [one, two]: [Slots<(), 1, 1>; 2] = [1, 2].map(|level| unsafe { Slots::new(rig.level(level), 1) });
+    one.arm((), at(50)).unwrap();
+    let sleeps: &'static AtomicU64 = Box::leak(Box::default());
+    let asleep = move |_: Option<Instant>| match sleeps.fetch_add(1, Ordering::Relaxed) {
+        // The worker of level 2 sleeps while that of level 1 goes to sleep.
+        0 => rig.partition.work(rig.worker(1), rig.level(1)),
+        _ => rig.partition.stop(),
+    };
+    rig.partition.port().asleep.set(Box::new(asleep)).ok().unwrap();
+    two.arm((), at(30)).unwrap();
+    rig.partition.work(rig.worker(2), rig.level(2));
+    assert_eq!(
+        *rig.partition.port().spins.lock().unwrap(),
+        [Some(30), Some(30)],
+        "a spin would hold up the other"
+    );
+}
+
+#[test]
 fn what_has_become_due_during_a_job_goes_before_what_was_released_later() {
     let rig = rig(&[1], &[(1, 1, NOTHING)]);
     // SAFETY: nothing else uses these nodes.

@@ -24,8 +24,8 @@ use crate::workdir::at;
 /// In MB.
 const MEMORY: u32 = 512;
 
-/// A guest that has not measured everything by then hangs.
-const TIMEOUT: Duration = Duration::from_secs(600);
+/// A guest that has not measured everything by then hangs, also one for 64-bit ARM on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(3600);
 
 #[derive(Args, Debug)]
 pub(crate) struct Options {

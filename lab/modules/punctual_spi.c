@@ -3,8 +3,8 @@
  * An SPI controller with one device that user space reaches through spidev:
  * /dev/spidevB.0, B the number of the bus. Its output is connected to its
  * input; or, with far=1, to a process that has /dev/punctual-spi open: read()
- * waits for the next transfer and takes what was sent, write() is what the
- * transfer returns. Without an answer within 1 ms it returns ones, as a bus to
+ * waits for the next transfer, for 5 ms, and takes what was sent, or nothing;
+ * write() is what the transfer returns. Without an answer within 1 ms it returns ones, as a bus to
  * which nothing is connected does.
  *
  * A transfer takes the time that its bits take at the speed that was asked for,
@@ -27,6 +27,8 @@
 /* The longest transfer that a process answers, and how long it may take. */
 #define LONGEST 64
 #define PATIENCE_US 1000
+/* How long read() waits for a transfer. */
+#define PAUSE_US 5000
 
 static bool far;
 module_param(far, bool, 0444);
@@ -135,10 +137,11 @@ static ssize_t far_read(struct file *file, char __user *to, size_t size, loff_t 
 	int error;
 
 	do {
-		error = wait_event_interruptible(far_end.changed,
-						 READ_ONCE(far_end.state) == ASKED);
+		error = wait_event_interruptible_hrtimeout(far_end.changed,
+							   READ_ONCE(far_end.state) == ASKED,
+							   ns_to_ktime(PAUSE_US * NSEC_PER_USEC));
 		if (error)
-			return error;
+			return error == -ETIME ? 0 : error;
 		mutex_lock(&far_end.lock);
 		/* It may be over already. */
 		length = far_end.state == ASKED ? far_end.length : 0;

@@ -46,6 +46,12 @@ impl<C: FnMut() -> u64> SimulatedGimbal<C> {
         self.plant.state()
     }
 
+    /// Simulates up to the clock's time, so that the next transfer after a pause takes no longer than others.
+    pub fn catch_up(&mut self) {
+        // What is missing after a second is made up for later.
+        let _ = self.plant.advance_to((self.clock)());
+    }
+
     fn exchange(&mut self, command: &Frame) -> Frame {
         let now_ns = (self.clock)();
         self.status.set(Status::BEHIND, self.plant.advance_to(now_ns).is_err());

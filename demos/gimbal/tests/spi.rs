@@ -18,11 +18,9 @@ fn gimbal(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// A plant at this socket, which answers: above the controller, where that is granted.
-fn plant(socket: &Path) -> Live {
-    let start = r#"if chrt -f 90 true 2>/dev/null; then exec chrt -f 90 "$@"; fi; exec "$@""#;
-    let mut command = Command::new("sh");
-    command.args(["-c", start, "sh", env!("CARGO_BIN_EXE_gimbal-plant")]).arg(socket);
+fn plant_at(socket: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal-plant"));
+    command.arg(socket).stderr(Stdio::piped());
     // SAFETY: one call that may be made between fork and exec, and that reads no memory.
     unsafe {
         // It does not outlive a test that is killed.
@@ -31,7 +29,12 @@ fn plant(socket: &Path) -> Live {
             _ => Err(std::io::Error::last_os_error()),
         });
     }
-    let mut child = command.stderr(Stdio::piped()).spawn().expect("it can be run");
+    command
+}
+
+/// A plant at this socket, which answers: above the controller, where that is granted.
+fn plant(socket: &Path) -> Live {
+    let mut child = plant_at(socket).spawn().expect("it can be run");
     let mut said = String::new();
     let stderr = child.stderr.as_mut().expect("it is piped");
     BufReader::new(stderr).read_line(&mut said).expect("it says something");
@@ -123,4 +126,29 @@ fn says_what_is_no_device_before_anything_moves() {
     }
     let output = gimbal(&place.0, &["--spi", "x", "--spi-mode", "4"]).output().expect("it can be run");
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+}
+
+/// Where no real-time priority is to be had, a plant says so and answers all the same.
+#[test]
+fn says_that_it_is_not_real_time() {
+    let place = Place::new("spi-ordinary");
+    let mut command = plant_at(&place.0.join("spi"));
+    // SAFETY: two calls that may be made between fork and exec, and that read no memory but the limit.
+    unsafe {
+        command.pre_exec(|| {
+            const CAP_SYS_NICE: libc::c_ulong = 23;
+            // Refused to whoever has not the capability, who is then where the test wants to be.
+            libc::prctl(libc::PR_CAPBSET_DROP, CAP_SYS_NICE);
+            match libc::setrlimit(libc::RLIMIT_RTPRIO, &libc::rlimit { rlim_cur: 0, rlim_max: 0 }) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        });
+    }
+    let mut plant = Live::new(command.spawn().expect("it can be run"));
+    let mut said = BufReader::new(plant.child().stderr.take().expect("it is piped")).lines();
+    let mut line = || said.next().expect("it says more").expect("it is text");
+    assert!(line().starts_with("gimbal-plant: ready at "));
+    let refusal = line();
+    assert!(refusal.contains("*** NOT REAL-TIME") && refusal.contains("--priority 0"), "{refusal}");
 }

@@ -13,12 +13,16 @@ use crate::frame::{FRAME_LEN, Frame};
 use crate::plant::{GIMBAL, SUPPLY_V};
 use embedded_hal::spi::SpiDevice;
 
-/// After so long without a command the gimbal is switched off; the next command finds it at rest.
-const SILENCE: Duration = Duration::from_secs(1);
+/// How long a command is waited for before the gimbal is simulated further. What has to be made up for when one comes
+/// then, 200 steps at most, takes a few microseconds.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// After so many pauses in a row, a second, the gimbal is switched off; the next command finds it at rest.
+const SILENCE: u32 = 200;
 
 /// Where commands come and answers go.
 enum FarEnd {
-    /// A device that holds a transfer until it is answered.
+    /// A device that holds a transfer until it is answered, and says after 5 ms that there is none.
     Device(File),
     Socket(UnixDatagram),
 }
@@ -42,13 +46,13 @@ impl FarEnd {
             fs::remove_file(path)?;
         }
         let socket = UnixDatagram::bind(path)?;
-        socket.set_read_timeout(Some(SILENCE))?;
+        socket.set_read_timeout(Some(PAUSE))?;
         // Who does not take answers does not keep others from theirs.
         socket.set_write_timeout(Some(Duration::from_millis(1)))?;
         Ok(Self::Socket(socket))
     }
 
-    /// The next command; `None` after a silence. What has not the length of one is none, and not answered.
+    /// The next command; `None` after a pause. What has not the length of one is none, and not answered.
     fn receive(&mut self, frame: &mut Frame) -> io::Result<Option<Asker>> {
         loop {
             // One byte more shows what is longer.
@@ -60,6 +64,7 @@ impl FarEnd {
                 }
             };
             match received {
+                Ok((0, Asker::Device)) => return Ok(None),
                 Ok((FRAME_LEN, from)) => {
                     frame.copy_from_slice(&bytes[..FRAME_LEN]);
                     return Ok(Some(from));
@@ -90,7 +95,7 @@ impl FarEnd {
 
 /// Is a gimbal at the far end of `path`: of a device that is one, or of a socket that is made there. `ready` is called when it is.
 ///
-/// It is at rest at first, and over a socket again after a second without commands, as if it had been switched off.
+/// It is at rest at first, and again after a second without commands, as if it had been switched off.
 ///
 /// # Errors
 /// Only if the far end cannot be had, or is lost.
@@ -100,10 +105,17 @@ pub fn serve(path: &Path, ready: impl FnOnce()) -> io::Result<()> {
     loop {
         let mut gimbal = SimulatedGimbal::new(GIMBAL, SUPPLY_V, clock);
         let mut frame = [0; FRAME_LEN];
-        while let Some(from) = end.receive(&mut frame)? {
-            // One frame each way is what it takes.
-            gimbal.transfer_in_place(&mut frame).map_err(io::Error::other)?;
-            end.answer(&from, &frame)?;
+        let mut pauses = 0;
+        while pauses < SILENCE {
+            if let Some(from) = end.receive(&mut frame)? {
+                pauses = 0;
+                // One frame each way is what it takes.
+                gimbal.transfer_in_place(&mut frame).map_err(io::Error::other)?;
+                end.answer(&from, &frame)?;
+            } else {
+                pauses += 1;
+                gimbal.catch_up();
+            }
         }
     }
 }

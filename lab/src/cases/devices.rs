@@ -1,9 +1,9 @@
 //! Events of devices release tasks: edges of GPIO lines, frames on a CAN bus; and tasks talk to a device on SPI.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use xtask_support::Result;
-use xtask_support::cargo::{Artifact, Purpose};
+use xtask_support::cargo::{self, Artifact, Purpose};
 use xtask_support::process::{End, Outcome};
 
 use super::{Case, PROGRAMS, Setup, demand, find};
@@ -22,8 +22,17 @@ pub(super) const NO_MODULES: &str = "a module of the lab's own";
 /// The cases of this file.
 pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
     let program = |name: &str| find(built, Purpose::Example, PROGRAMS, name);
-    Ok(vec![edge(program("gpio_responder")?), spi(program("spi_exchange")?), can(program("can_frames")?)])
+    Ok(vec![
+        edge(program("gpio_responder")?),
+        spi(program("spi_exchange")?),
+        far_end(&gimbal(), &gimbal().with_file_name("gimbal-plant")),
+        can(program("can_frames")?),
+    ])
 }
+
+/// How far from the reference in virtual time the axes of a gimbal behind a bus may be, in µrad: what they turn in a period of 100 µs at
+/// most, 27.4 and 15.6 rad/s. Its sensors are read that much later at most, when the transfer has reached the process of the plant.
+const PERIOD_URAD: [u32; 2] = [2740, 1560];
 
 /// Every setting has to apply, or the app does not start.
 pub(super) const STRICT: &str = "PUNCTUAL_STRICT=1";
@@ -84,6 +93,67 @@ fn spi(program: &Path) -> Case {
         .lacking(NO_MODULES)
 }
 
+/// Where the gimbal is, once it is built: for release, as 10 000 exchanges a second are too many for what is not.
+pub(crate) fn gimbal() -> PathBuf {
+    cargo::target_dir().join("release/gimbal")
+}
+
+/// The gimbal's controller and its plant, two processes, at the two ends of a bus.
+fn far_end(gimbal: &Path, plant: &Path) -> Case {
+    let module = modules::in_guest("punctual_spi");
+    let script = format!(
+        "insmod {module} far=1 || exit 9
+        device=$(ls /dev/spidev*)
+        control() {{ {gimbal} --spi $device --report r.html --seconds $* >said 2>&1; echo \"status $?\"; }}
+        control 1; grep -o 'no gimbal answers' said
+        control 1 --spi-mode 1; grep -o 'does not take mode 1' said
+        {plant} /dev/punctual-spi 2>ready &
+        until grep -q ready ready || ! kill -0 $!; do sleep 0.1; done
+        control 2; grep -E '^(SPI|pan|tilt): ' said; grep -o 'NOT REAL-TIME' ready
+        (sleep 2; kill -9 $!) &
+        control 60 --stdin </dev/null; grep -o 'the controller gave up' said
+        wait
+        rmmod punctual_spi",
+        gimbal = in_guest(gimbal),
+        plant = in_guest(plant),
+    );
+    Case::new("a gimbal behind spidev", &[Setup::Counted], script, Some(gimbal), Box::new(behind_spidev))
+        .with(plant)
+        .lacking(NO_MODULES)
+}
+
+/// Whether the gimbal follows, and each thing that is wrong is named.
+fn behind_spidev(outcome: &Outcome) -> Result {
+    demand(outcome, outcome.end == End::Exited(0), "the module cannot be had")?;
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    let [
+        "status 1",
+        "no gimbal answers",
+        "status 1",
+        "does not take mode 1",
+        "status 0",
+        pan,
+        tilt,
+        spi,
+        "status 1",
+        "the controller gave up",
+    ] = lines[..]
+    else {
+        return demand(outcome, false, "not what a gimbal says");
+    };
+    let exchanges =
+        spi.strip_prefix("SPI: ").and_then(|rest| rest.strip_suffix(" exchanges, 0 lost or damaged"));
+    let exchanges: Option<u32> = exchanges.and_then(|number| number.parse().ok());
+    demand(outcome, exchanges.is_some_and(|number| number >= 19_990), "exchanges are missing or damaged")?;
+    // "pan: at most 767 µrad from the virtual-time reference, …"
+    let near = |line: &str, limit: u32| {
+        let number = line.split(' ').nth(3).and_then(|number| number.parse::<u32>().ok());
+        number.is_some_and(|urad| urad <= limit)
+    };
+    let [of_pan, of_tilt] = PERIOD_URAD;
+    demand(outcome, near(pan, of_pan) && near(tilt, of_tilt), "it does not move as in virtual time")
+}
+
 /// Frames release a task.
 fn can(program: &Path) -> Case {
     let script = format!(
@@ -112,6 +182,26 @@ mod tests {
         let judge = edge(Path::new("/x")).judge;
         judge(&outcome("ready\nshut down after 5 edges\n", "")).unwrap();
         assert!(judge(&outcome("ready\nshut down after 4 edges\n", "")).is_err());
+    }
+
+    #[test]
+    fn refuses_a_gimbal_that_does_not_follow() {
+        let judge = far_end(Path::new("/g"), Path::new("/p")).judge;
+        let said = |pan: u32, exchanges: u32, lost: u32| {
+            let follows = format!("{pan} µrad from the virtual-time reference, RMS 1.0 µrad");
+            outcome(
+                &format!(
+                    "status 1\nno gimbal answers\nstatus 1\ndoes not take mode 1\nstatus 0\npan: at most {follows}\n\
+                     tilt: at most {follows}\nSPI: {exchanges} exchanges, {lost} lost or damaged\nstatus 1\nthe controller gave up\n"
+                ),
+                "",
+            )
+        };
+        judge(&said(767, 20_000, 0)).unwrap();
+        assert!(judge(&said(3000, 20_000, 0)).is_err());
+        assert!(judge(&said(767, 15_000, 0)).is_err());
+        assert!(judge(&said(767, 20_000, 1)).is_err());
+        assert!(judge(&outcome("status 1\n", "")).is_err());
     }
 
     #[test]

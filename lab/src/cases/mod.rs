@@ -1,6 +1,6 @@
 //! The cases of the lab's suite, with their expectations: a file for each subject.
 
-mod devices;
+pub(crate) mod devices;
 mod examples;
 mod figures;
 mod interruptions;

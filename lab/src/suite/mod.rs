@@ -74,6 +74,9 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
     if programs.contains(&&bench) {
         cargo::build(cargo::command().args(["build", "--release", "-p", "punctual-cli"]))?;
     }
+    if programs.contains(&&cases::devices::gimbal()) {
+        cargo::build(cargo::command().args(["build", "--release", "-p", "gimbal"]))?;
+    }
     if programs.contains(&&cases::counts()) {
         figures::command::build(Arch::Amd64)?;
     }

@@ -85,12 +85,12 @@
 //! | `mcap` | [`Recording`] |
 //! | `parameters` | [`parameters`]: what can be changed while the app runs |
 //! | `ros1` | [`Ros1`]: a node of ROS 1, to publish and to subscribe; 122 crates more |
-//! | `ros2` | [`Ros2`]: a node of ROS 2, to publish and to subscribe; some 90 crates more |
+//! | `ros2` | [`Ros2`]: a node of ROS 2, to publish, to subscribe and to have `parameters`; some 90 crates more |
 //! | `zenoh` | [`Zenoh`]: a node of Zenoh, to publish and to subscribe on several machines; some 200 crates more |
 //!
 //! # What is not here
 //!
-//! A program that has a transport of its own puts it behind a [`Sink`] and in front of a [`Subscription`]. Parameters are set by `punctual set` and by the program itself, not as parameters of ROS 2. Messages are the bytes that ROS 2 has for them (CDR), so they can be passed on as they are.
+//! A program that has a transport of its own puts it behind a [`Sink`] and in front of a [`Subscription`]. Messages are the bytes that ROS 2 has for them (CDR), so they can be passed on as they are.
 //!
 //! [`Recording`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Recording.html
 //! [`Ros1`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Ros1.html

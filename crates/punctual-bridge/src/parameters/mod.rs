@@ -56,6 +56,8 @@ pub use cell::{Tunable, TunableReader};
 pub use file::{FileError, assignments};
 pub use number::Number;
 pub use remote::{AskError, Remote, Remotes};
+#[cfg(feature = "ros2")]
+pub(crate) use server::Door;
 pub use server::{StartError, TuningReport, TuningServer};
 pub use tuning::Tuning;
 

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use punctual::export::warn;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+#[cfg(feature = "ros2")]
+use super::Parameter;
 use super::peer::Peer;
 use super::protocol::{Answer, Request, receive};
 use super::tuning::Store;
@@ -106,6 +108,12 @@ impl<P: Parameters> TuningServer<P> {
         lock(&self.store).now
     }
 
+    /// Another way to the parameters.
+    #[cfg(feature = "ros2")]
+    pub(crate) fn door(&self) -> Arc<dyn Door> {
+        Arc::clone(&self.store) as Arc<dyn Door>
+    }
+
     /// What has become of requests so far.
     pub fn report(&self) -> TuningReport {
         lock(&self.store).counts
@@ -125,6 +133,46 @@ impl<P: Parameters> TuningServer<P> {
             // Panics of checks are contained, and nothing else there panics.
             let _ = thread.join();
         }
+        lock(&self.store).is_over = true;
+    }
+}
+
+/// What whoever serves parameters needs of them, whatever their type.
+#[cfg(feature = "ros2")]
+pub(crate) trait Door: Send + Sync {
+    /// The parameters with their present values.
+    fn list(&self) -> Vec<Parameter>;
+
+    /// Makes all of these assignments, or none, as long as the server has not ended.
+    fn set(&self, assignments: &[(String, String)]) -> Result<(), Refused>;
+
+    /// Counts a request that is refused before it comes to assignments.
+    fn count_refused(&self);
+
+    /// Counts a request that is none.
+    fn count_malformed(&self);
+}
+
+#[cfg(feature = "ros2")]
+impl<P: Parameters> Door for Mutex<Store<P>> {
+    fn list(&self) -> Vec<Parameter> {
+        list(&lock(self).now)
+    }
+
+    fn set(&self, assignments: &[(String, String)]) -> Result<(), Refused> {
+        let mut store = lock(self);
+        if store.is_over {
+            return Err(Refused(vec!["the parameters are served no more".into()]));
+        }
+        store.set(assignments).map(drop)
+    }
+
+    fn count_refused(&self) {
+        lock(self).counts.refused += 1;
+    }
+
+    fn count_malformed(&self) {
+        lock(self).counts.malformed += 1;
     }
 }
 

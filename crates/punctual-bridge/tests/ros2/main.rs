@@ -1,14 +1,15 @@
 //! A node of ROS 2 beside PyPI's cyclonedds, which knows nothing of it: on loopback, in a network namespace with nothing else.
 
-#[path = "support/node.rs"]
+mod cyclone;
+#[path = "../support/node.rs"]
 mod node;
+mod parameters;
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
+use cyclone::{PATIENCE, Peer, alone};
 use node::{SETPOINT, of_real_time};
 use punctual_bridge::message::Text;
 use punctual_bridge::messages::{JointState, Vector3};
@@ -16,9 +17,6 @@ use punctual_bridge::{Bridge, Ros2, Ros2Error, Running, Topic};
 
 static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
 static JOINTS: Topic<JointState<4>, 64> = Topic::new("/joint_states").hz(100);
-
-/// Longer than any machine takes.
-const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Says what it receives, and sends what it is told, to the reader that it has found.
 const PEER: &str = r#"
@@ -81,64 +79,11 @@ for line in sys.stdin:
     writer.write(kind(*map(float, line.split())))
 "#;
 
-/// A process that ends with the test.
-struct Peer {
-    child: Child,
-    stdin: ChildStdin,
-    lines: Receiver<String>,
-}
-
-impl Peer {
-    fn start(kind: &str) -> Self {
-        let mut command = Command::new("python3");
-        let xml =
-            "<General><Interfaces><NetworkInterface name=\"lo\" multicast=\"true\"/></Interfaces></General>";
-        command.args(["-c", PEER, kind]).env("CYCLONEDDS_URI", xml);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it is there");
-        let stdin = child.stdin.take().expect("it is piped");
-        let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
-        let (tell, lines) = channel();
-        thread::spawn(move || stdout.lines().map_while(Result::ok).all(|line| tell.send(line).is_ok()));
-        Self { child, stdin, lines }
-    }
-
-    fn send(&mut self, numbers: &str) {
-        writeln!(self.stdin, "{numbers}").expect("it reads");
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Runs `test` of this program where there is nothing but loopback; `None` if that cannot be had.
-fn alone(test: &str) -> Option<bool> {
-    let unshare = |script: &str, arguments: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.args(["-n", "sh", "-c", script, "sh"]).args(arguments).stdin(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
-    let up = "ip link set lo up && ip link set lo multicast on";
-    let python = "python3 -c 'import cyclonedds.domain'";
-    if !unshare(&format!("{up} && {python} 2>/dev/null"), &[]) {
-        return None;
-    }
-    let this = std::env::current_exe().expect("a program knows where it is");
-    let this = this.to_str().expect("it is text");
-    Some(unshare(&format!("{up} && exec \"$@\""), &[this, "--ignored", "--exact", "--nocapture", test]))
-}
-
 #[test]
 fn exchanges_messages_with_cyclonedds() {
     match alone("inside") {
         Some(went_well) => assert!(went_well, "see above"),
-        None => eprintln!(
-            "*** SKIPPED: NOTHING WAS EXCHANGED WITH ROS 2. It takes root or a user namespace, `unshare`, `ip`, and \
-             `pip install cyclonedds` for python3 ***"
-        ),
+        None => cyclone::skip("NOTHING WAS EXCHANGED WITH ROS 2"),
     }
 }
 
@@ -179,11 +124,11 @@ fn inside() {
     let (bridge, came) = start();
     assert_eq!(of_real_time(), [], "rustdds's threads are ordinary");
 
-    let mut peer = Peer::start("whole");
+    let mut peer = Peer::start(PEER, "whole");
     let next = |peer: &Peer| match peer.lines.try_recv() {
         Ok(line) => Some(line),
         Err(error) => {
-            assert_eq!(error, std::sync::mpsc::TryRecvError::Empty, "the peer has ended");
+            assert_eq!(error, TryRecvError::Empty, "the peer has ended");
             None
         }
     };
@@ -206,7 +151,7 @@ fn inside() {
     assert_eq!((report.accepted, report.malformed, report.refused), (2, 1, 1));
 
     // Of another length under the same name.
-    let mut short = Peer::start("short");
+    let mut short = Peer::start(PEER, "short");
     short.send("1");
     while SETPOINT.report().malformed < 2 {
         assert_eq!(came.recv_timeout(Duration::from_millis(20)), Err(RecvTimeoutError::Timeout));

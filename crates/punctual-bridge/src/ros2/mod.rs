@@ -1,5 +1,8 @@
 //! ROS 2: a node whose topics are those of a bridge, by ros2-client and rustdds.
 
+mod parameters;
+mod values;
+
 use std::convert::Infallible;
 use std::env;
 use std::fmt;
@@ -23,7 +26,8 @@ use ros2_client::{MessageTypeName, Name, NodeName, NodeOptions};
 
 use crate::limit::within;
 use crate::message::{Description, Layout};
-use crate::{Channel, Clock, Message, Sample, Sink, Subscription};
+use crate::{Channel, Clock, Message, Parameters, Sample, Sink, Subscription, TuningServer};
+use parameters::Services;
 
 /// Whose settings the threads of rustdds inherit.
 const THREAD: &str = "punctual-ros2";
@@ -64,7 +68,10 @@ const HEADER_BYTES: usize = 4;
 /// is more than 64 messages behind may find a gap, which nobody counts.
 ///
 /// `ros2 topic` finds the topics, `ros2 node list` the node; `ros2 node info` does not say which topics it has.
+///
+/// With [`parameters`](Self::parameters) the node has parameters, too: `ros2 param set /gimbal pan.kp 1.5`.
 pub struct Ros2 {
+    services: Option<Services>,
     link: Option<Link>,
     name: String,
     writers: Vec<DataWriter<Whole, Raw>>,
@@ -96,6 +103,11 @@ pub enum Ros2Error {
         /// Why it was not.
         reason: String,
     },
+    /// The environment asks for what there is not.
+    #[error(
+        "ROS 2: RMW_IMPLEMENTATION is {0:?}; parameters are served as rmw_fastrtps_cpp or rmw_cyclonedds_cpp has them"
+    )]
+    Middleware(String),
     /// It takes too long.
     #[error("ROS 2: {0} does not come up")]
     Silent(String),
@@ -136,7 +148,13 @@ impl Ros2 {
             Some(Err(reason)) => return Err(Ros2Error::Refused { what, reason }),
             None => return Err(Ros2Error::Silent(what)),
         };
-        Ok(Self { link: Some(link), name: name.to_owned(), writers: vec![], subscribers: vec![] })
+        Ok(Self {
+            services: None,
+            link: Some(link),
+            name: name.to_owned(),
+            writers: vec![],
+            subscribers: vec![],
+        })
     }
 
     /// Takes the messages of this topic, of whatever node publishes it.
@@ -156,17 +174,44 @@ impl Ros2 {
         self.subscribers.push(Subscriber::start(reader, subscription)?);
         Ok(self)
     }
+
+    /// Serves these parameters as those of the node, beside the socket that `punctual set` goes to: the services `list_parameters`,
+    /// `get_parameters`, `get_parameter_types`, `describe_parameters`, `set_parameters` and `set_parameters_atomically` of `rcl_interfaces`.
+    ///
+    /// A number with a fraction is a double of ROS, any other an integer, and the descriptor of each has its range. What
+    /// `set_parameters_atomically` is given is set whole or not at all; `set_parameters` sets one after the other, as ROS has it. What is refused
+    /// comes back with the reason. Once the server has ended nothing can be set. Changes are not published at `/parameter_events`.
+    ///
+    /// How DDS carries a service is up to who carries it: as with other nodes, `RMW_IMPLEMENTATION` says which of `rmw_fastrtps_cpp`, which is
+    /// the default, and `rmw_cyclonedds_cpp` the others have.
+    ///
+    /// # Errors
+    /// [`Ros2Error`].
+    pub fn parameters<P: Parameters>(mut self, server: &TuningServer<P>) -> Result<Self, Ros2Error> {
+        let mapping = parameters::mapping(env::var_os("RMW_IMPLEMENTATION"))?;
+        let refused =
+            |reason| Ros2Error::Refused { what: format!("the parameters of the node {}", self.name), reason };
+        let link = self.link.as_mut().ok_or_else(|| refused("the node has ended".into()))?;
+        let answering = parameters::services(&mut link.node, mapping, server.door()).map_err(refused)?;
+        self.services = Some(Services::start(answering)?);
+        Ok(self)
+    }
+}
+
+/// Of topics and services: reliable, and nobody waits for a peer.
+fn qos() -> QosProfile {
+    QosProfile {
+        reliability: Reliability::Reliable { when_full: WhenFull::Fail },
+        history: History::KeepLast { depth: DEPTH },
+        ..QosProfile::publisher_default()
+    }
 }
 
 impl Link {
     /// The topic as DDS has it, and what is promised there.
     fn topic(&self, name: &str, description: &Description) -> Result<(Topic, QosPolicies), String> {
         let (package, kind) = description.name().split_once("/msg/").ok_or("the message has no package")?;
-        let qos = QosProfile {
-            reliability: Reliability::Reliable { when_full: WhenFull::Fail },
-            history: History::KeepLast { depth: DEPTH },
-            ..QosProfile::publisher_default()
-        };
+        let qos = qos();
         let name = Name::parse(name).map_err(text)?;
         let topic = self.node.create_topic(&name, MessageTypeName::new(package, kind), &qos).map_err(text)?;
         Ok((topic, QosPolicies::from(&qos)))
@@ -229,6 +274,7 @@ impl Sink for Ros2 {
 
     fn end(&mut self, _: &[(&'static str, u64)]) -> io::Result<()> {
         self.subscribers.clear();
+        self.services = None;
         // They tell their peers when they are dropped.
         let ends = (std::mem::take(&mut self.writers), self.link.take());
         match within(THREAD, PATIENCE, move || drop(ends))? {

@@ -1,0 +1,69 @@
+//! A peer by PyPI's cyclonedds, and where it is alone with a node.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+/// Longer than any machine takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A process that ends with the test.
+pub(crate) struct Peer {
+    child: Child,
+    stdin: ChildStdin,
+    /// What it says.
+    pub(crate) lines: Receiver<String>,
+}
+
+impl Peer {
+    pub(crate) fn start(script: &str, argument: &str) -> Self {
+        let mut command = Command::new("python3");
+        let xml =
+            "<General><Interfaces><NetworkInterface name=\"lo\" multicast=\"true\"/></Interfaces></General>";
+        command.args(["-c", script, argument]).env("CYCLONEDDS_URI", xml);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it is there");
+        let stdin = child.stdin.take().expect("it is piped");
+        let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+        let (tell, lines) = channel();
+        thread::spawn(move || stdout.lines().map_while(Result::ok).all(|line| tell.send(line).is_ok()));
+        Self { child, stdin, lines }
+    }
+
+    pub(crate) fn send(&mut self, line: &str) {
+        writeln!(self.stdin, "{line}").expect("it reads");
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs `test` of this program where there is nothing but loopback; `None` if that cannot be had.
+pub(crate) fn alone(test: &str) -> Option<bool> {
+    let unshare = |script: &str, arguments: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["-n", "sh", "-c", script, "sh"]).args(arguments).stdin(Stdio::null());
+        command.env_remove("ROS_DOMAIN_ID").env_remove("RMW_IMPLEMENTATION");
+        command.status().is_ok_and(|status| status.success())
+    };
+    let up = "ip link set lo up && ip link set lo multicast on";
+    let python = "python3 -c 'import cyclonedds.domain'";
+    if !unshare(&format!("{up} && {python} 2>/dev/null"), &[]) {
+        return None;
+    }
+    let this = std::env::current_exe().expect("a program knows where it is");
+    let this = this.to_str().expect("it is text");
+    Some(unshare(&format!("{up} && exec \"$@\""), &[this, "--ignored", "--exact", "--nocapture", test]))
+}
+
+/// Says loudly what was not tried.
+pub(crate) fn skip(what: &str) {
+    eprintln!(
+        "*** SKIPPED: {what}. It takes root or a user namespace, `unshare`, `ip`, and `pip install cyclonedds` for python3 ***"
+    );
+}

@@ -72,7 +72,7 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u32).range(100_000..))]
     pub spi_hz: u32,
 
-    /// Let the gains be changed by `punctual set gimbal`, beginning with those of a file in TOML if one is given
+    /// Let the gains be changed by `punctual set gimbal`, and with --ros2 as parameters of the node; beginning with those of a file in TOML if one is given
     #[arg(long, value_name = "FILE.toml", num_args = 0..=1, require_equals = true)]
     pub tune: Option<Option<PathBuf>>,
 }

@@ -150,8 +150,10 @@ impl Topics {
         let (is_steered, has_sinks) = (links.is_steered(), links.has_sinks());
         let datagrams = links.datagrams.map(|socket| Datagrams::on(socket, subscription())).transpose()?;
         let mut bridge = Bridge::new().topic(&ANGLES).topic(&TARGET).topic(&CURRENTS);
-        if links.tune.is_some() {
+        let mut tuning = None;
+        if let Some(file) = &links.tune {
             bridge = bridge.topic(&tuning::CHANGES);
+            tuning = Some(tuning::start(file.as_deref(), has_sinks)?);
         }
         if let Some(recording) = links.recording {
             bridge = bridge.sink(recording);
@@ -162,7 +164,11 @@ impl Topics {
         }
         #[cfg(feature = "ros2")]
         if links.ros2 {
-            bridge = bridge.sink(Ros2::connect("gimbal")?.subscribe(subscription())?);
+            let node = Ros2::connect("gimbal")?.subscribe(subscription())?;
+            bridge = bridge.sink(match &tuning {
+                Some(tuning) => node.parameters(tuning)?,
+                None => node,
+            });
         }
         #[cfg(feature = "zenoh")]
         if let Some(place) = &links.zenoh {
@@ -171,7 +177,6 @@ impl Topics {
             bridge = bridge.sink(node?.subscribe(subscription())?);
         }
         let bridge = has_sinks.then(|| bridge.virtual_time(links.virtual_time).start()).transpose()?;
-        let tuning = links.tune.map(|file| tuning::start(file.as_deref(), has_sinks)).transpose()?;
         Ok(Self { outgoing: bridge.map(Outgoing::new), datagrams, tuning, is_steered })
     }
 

@@ -96,6 +96,16 @@ fn read_by_others(directory: &Path) {
     let sample = tasks.iter().find(|task| task["name"] == "sample").expect("it is one");
     let expected = ["/angles 50", &format!("/currents {}", sample["jobs"]), "/target 50"];
     assert_eq!(lines.get(..3), Some(&expected[..]), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    // What the README shows of it.
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/read_mcap.py");
+    let mut reader = Command::new("python3");
+    let shown = reader.args([example, "run.mcap"]).current_dir(directory).output().unwrap();
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let readme = include_str!("../../../README.md");
+    assert!(
+        shown.ends_with(")\n") && readme.contains(&format!("read_mcap.py run.mcap\n{shown}```\n")),
+        "{shown}"
+    );
     let angles = lines[3].split(' ').map(|number| number.parse().unwrap()).collect::<Vec<f64>>();
     assert!(angles[0].abs() < 2.5 && angles[1].abs() < 1.0 && angles[2] == 0.0, "{said}");
 }

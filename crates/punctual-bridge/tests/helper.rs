@@ -1,5 +1,8 @@
 //! The helper, and the thread that takes datagrams, are ordinary threads off the CPUs of the app, as the kernel says.
 
+#[path = "support/threads.rs"]
+mod threads;
+
 use std::collections::BTreeSet;
 use std::io;
 use std::net::UdpSocket;
@@ -10,6 +13,7 @@ use punctual::{Config, Duration};
 use punctual_bridge::messages::Vector3;
 use punctual_bridge::{Channel, Clock, Datagrams, Incoming, Message, Sample, Sink, Topic};
 use punctual_core::cpus;
+use threads::Thread;
 
 #[derive(Clone, Copy, Message)]
 struct Number {
@@ -19,31 +23,18 @@ struct Number {
 static NUMBERS: Topic<Number, 64> = Topic::new("/numbers");
 static WANTED: Incoming<Vector3> = Incoming::new("/wanted", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
 
-/// What the kernel says of a thread: its policy, and the CPUs that it may run on.
-type Settings = (String, String);
-
 /// What it says of the helper.
-static HELPER: Mutex<Option<Settings>> = Mutex::new(None);
+static HELPER: Mutex<Option<Thread>> = Mutex::new(None);
 
 /// Listens, and has one message come, of which `tell` gets the settings of the thread that takes it.
-fn listen(tell: Sender<Settings>) -> Datagrams {
+fn listen(tell: Sender<Thread>) -> Datagrams {
     let subscription = WANTED.subscribe().expect("nobody else takes it");
-    let subscription = subscription.release(move |_| tell.send(of_this_thread()).is_ok());
+    let subscription = subscription.release(move |_| tell.send(threads::this()).is_ok());
     let datagrams = Datagrams::listen("127.0.0.1:0", subscription).expect("there are free ports");
     let bytes = [&[0, 1, 0, 0], [0.5_f64; 3].map(f64::to_le_bytes).as_flattened()].concat();
     let socket = UdpSocket::bind("127.0.0.1:0").expect("there are free ports");
     socket.send_to(&bytes, datagrams.address()).expect("it is on this machine");
     datagrams
-}
-
-fn of_this_thread() -> Settings {
-    let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("it is there");
-    // Behind the name, which may have spaces: the policy is the 41st field of all.
-    let behind = stat.rsplit_once(')').expect("the name is in parentheses").1;
-    let policy = behind.split_whitespace().nth(38).expect("there are more fields").to_owned();
-    let status = std::fs::read_to_string("/proc/thread-self/status").expect("it is there");
-    let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    (policy, cpus.expect("the kernel tells").trim().to_owned())
 }
 
 /// Looks at the thread that it is called on.
@@ -59,7 +50,7 @@ impl Sink for Looking {
     }
 
     fn write(&mut self, _: &Channel, _: &Sample<'_>) -> io::Result<()> {
-        *HELPER.lock().unwrap() = Some(of_this_thread());
+        *HELPER.lock().unwrap() = Some(threads::this());
         Ok(())
     }
 
@@ -78,7 +69,7 @@ mod app {
 
     use punctual_bridge::{Bridge, Datagrams, Publisher, Running};
 
-    use super::{Looking, NUMBERS, Number, Settings, listen};
+    use super::{Looking, NUMBERS, Number, Thread, listen};
 
     #[shared]
     struct Shared {}
@@ -91,7 +82,7 @@ mod app {
     }
 
     #[init]
-    fn init(_: init::Context, tell: Sender<Settings>) -> (Shared, Local) {
+    fn init(_: init::Context, tell: Sender<Thread>) -> (Shared, Local) {
         let bridge = Bridge::new().topic(&NUMBERS).sink(Looking).start().expect("it can start");
         let numbers = NUMBERS.publisher().expect("nobody else publishes it");
         publish::spawn().expect("it is spawned once");
@@ -122,10 +113,10 @@ fn are_ordinary_threads_off_the_cpus_of_the_app() {
     let report = app::run(Config::new().until(Duration::from_secs(60)), tell).expect("nothing is required");
     let datagrams = waits.join().expect("a datagram comes");
     let helper = HELPER.lock().unwrap().clone().expect("one message came");
-    let all = cpus::list(&of_this_thread().1).count();
+    let all = cpus::list(&threads::this().cpus).count();
     let real_time = report.settings.threads.iter().filter(|thread| thread.policy == "SCHED_FIFO");
     let taken: BTreeSet<usize> = real_time.flat_map(|thread| cpus::list(&thread.cpus)).collect();
-    for (name, (policy, cpus)) in [("the helper", helper), ("what takes datagrams", datagrams)] {
+    for (name, Thread { policy, cpus, .. }) in [("the helper", helper), ("what takes datagrams", datagrams)] {
         assert_eq!(policy, "0", "{name}: SCHED_OTHER");
         let cpus: BTreeSet<usize> = cpus::list(&cpus).collect();
         if !taken.is_empty() && taken.len() < all {

@@ -1,5 +1,7 @@
 //! Two nodes of Zenoh in two processes, on loopback in a network namespace with nothing else.
 
+#[path = "support/alone.rs"]
+mod alone;
 #[path = "support/node.rs"]
 mod node;
 
@@ -34,22 +36,6 @@ const MANY: u32 = 20_000;
 const PATIENCE: Duration = Duration::from_secs(600);
 const ENDPOINT: &str = "tcp/127.0.0.1:7447";
 
-/// Runs `test` of this program where there is nothing but loopback; `None` if that cannot be had.
-fn alone(test: &str) -> Option<bool> {
-    let unshare = |script: &str, arguments: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.args(["-n", "sh", "-c", script, "sh"]).args(arguments).stdin(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
-    let up = "ip link set lo up";
-    if !unshare(&format!("{up} 2>/dev/null"), &[]) {
-        return None;
-    }
-    let this = std::env::current_exe().expect("a program knows where it is");
-    let this = this.to_str().expect("it is text");
-    Some(unshare(&format!("{up} && exec \"$@\""), &[this, "--ignored", "--exact", "--nocapture", test]))
-}
-
 #[test]
 fn exchanges_messages_between_two_processes() {
     succeeds("inside");
@@ -62,7 +48,7 @@ fn counts_what_a_peer_that_stands_still_has_no_room_for() {
 
 /// Has `test` run alone.
 fn succeeds(test: &str) {
-    match alone(test) {
+    match alone::run(test, "ip link set lo up", "true") {
         Some(went_well) => assert!(went_well, "see above"),
         None => eprintln!(
             "*** SKIPPED: NOTHING WAS EXCHANGED BY ZENOH. It takes root or a user namespace, `unshare` and `ip` ***"

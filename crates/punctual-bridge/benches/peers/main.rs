@@ -6,6 +6,7 @@
 
 mod app;
 mod peer;
+#[path = "../../tests/support/threads.rs"]
 mod threads;
 
 use std::env;
@@ -112,7 +113,7 @@ fn window(kind: Kind) -> Window {
     for missing in report.settings.all_missing() {
         eprintln!("*** NOT GRANTED: {missing} ***");
     }
-    Window { kind, report, ended: told.try_recv().ok(), memory_kib: threads::memory_kib() }
+    Window { kind, report, ended: told.try_recv().ok(), memory_kib: memory_kib() }
 }
 
 /// Prints J, R and C of each kind of window.
@@ -162,4 +163,11 @@ fn quantile(buckets: &[(u64, u64)], share: f64) -> u64 {
 
 fn us(ns: u64) -> f64 {
     ns as f64 / 1e3
+}
+
+/// How much memory is resident.
+fn memory_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("it is there");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).expect("the kernel tells")
 }

@@ -27,7 +27,6 @@ use ros2_client::{MessageTypeName, Name, NodeName, NodeOptions};
 use crate::limit::within;
 use crate::message::{Description, Layout};
 use crate::{Channel, Clock, Message, Parameters, Sample, Sink, Subscription, TuningServer};
-use parameters::Services;
 
 /// Whose settings the threads of rustdds inherit.
 const THREAD: &str = "punctual-ros2";
@@ -71,11 +70,11 @@ const HEADER_BYTES: usize = 4;
 ///
 /// With [`parameters`](Self::parameters) the node has parameters, too: `ros2 param set /gimbal pan.kp 1.5`.
 pub struct Ros2 {
-    services: Option<Services>,
+    services: Option<Waiting>,
     link: Option<Link>,
     name: String,
     writers: Vec<DataWriter<Whole, Raw>>,
-    subscribers: Vec<Subscriber>,
+    subscribers: Vec<Waiting>,
 }
 
 /// Why there is no node, or no topic of it.
@@ -161,7 +160,7 @@ impl Ros2 {
     ///
     /// # Errors
     /// [`Ros2Error`].
-    pub fn subscribe<T: Message>(mut self, subscription: Subscription<T>) -> Result<Self, Ros2Error> {
+    pub fn subscribe<T: Message>(mut self, mut subscription: Subscription<T>) -> Result<Self, Ros2Error> {
         let name = subscription.topic();
         let reader = (|| {
             let link = self.link.as_ref().ok_or("the node has ended")?;
@@ -171,7 +170,8 @@ impl Ros2 {
         })();
         let refused = |reason| Ros2Error::Refused { what: format!("the subscription to {name}"), reason };
         let reader = reader.map_err(refused)?;
-        self.subscribers.push(Subscriber::start(reader, subscription)?);
+        let wait = move |end| futures::executor::block_on(take(&reader, end, &mut subscription));
+        self.subscribers.push(Waiting::start(wait)?);
         Ok(self)
     }
 
@@ -193,7 +193,7 @@ impl Ros2 {
             |reason| Ros2Error::Refused { what: format!("the parameters of the node {}", self.name), reason };
         let link = self.link.as_mut().ok_or_else(|| refused("the node has ended".into()))?;
         let answering = parameters::services(&mut link.node, mapping, server.door()).map_err(refused)?;
-        self.services = Some(Services::start(answering)?);
+        self.services = Some(Waiting::start(move |end| parameters::serve_until(answering, end))?);
         Ok(self)
     }
 }
@@ -290,26 +290,22 @@ impl fmt::Debug for Ros2 {
     }
 }
 
-/// The thread that takes the messages of a topic, which ends when this is dropped.
-struct Subscriber {
+/// A thread that waits for what comes, and ends when this is dropped.
+struct Waiting {
     ends: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Subscriber {
-    fn start<T: Message>(
-        reader: SimpleDataReader<Whole, Raw>,
-        mut subscription: Subscription<T>,
-    ) -> io::Result<Self> {
+impl Waiting {
+    /// Starts `wait` on an ordinary thread. It has to return when what it is given says so, and must not panic.
+    fn start(wait: impl FnOnce(oneshot::Receiver<()>) + Send + 'static) -> io::Result<Self> {
         let (ends, end) = oneshot::channel();
-        let thread = punctual::background::spawn(THREAD, move || {
-            futures::executor::block_on(take(&reader, end, &mut subscription));
-        })?;
+        let thread = punctual::background::spawn(THREAD, move || wait(end))?;
         Ok(Self { ends: Some(ends), thread: Some(thread) })
     }
 }
 
-impl Drop for Subscriber {
+impl Drop for Waiting {
     fn drop(&mut self) {
         drop(self.ends.take());
         if let Some(thread) = self.thread.take() {

@@ -2,9 +2,8 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use futures::StreamExt;
 use futures::channel::oneshot;
@@ -22,7 +21,7 @@ use ros2_client::rcl_interfaces::{
 use ros2_client::{Message, Name, ReadError, ServiceTypeName};
 
 use super::values::{descriptor, listed, text, unknown, value};
-use super::{PAUSE, Ros2Error, THREAD, qos};
+use super::{PAUSE, Ros2Error, qos};
 use crate::parameters::{Door, Parameter, Refused};
 
 /// How DDS carries requests and answers for who uses this middleware of ROS.
@@ -54,31 +53,9 @@ pub(super) fn services(
     Ok(making.answering)
 }
 
-/// The thread that answers, which ends when this is dropped.
-pub(super) struct Services {
-    ends: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Services {
-    /// Answers on an ordinary thread.
-    pub(super) fn start(answering: Vec<BoxFuture<'static, ()>>) -> io::Result<Self> {
-        let (ends, end) = oneshot::channel::<()>();
-        let thread = punctual::background::spawn(THREAD, move || {
-            futures::executor::block_on(select(end, join_all(answering)));
-        })?;
-        Ok(Self { ends: Some(ends), thread: Some(thread) })
-    }
-}
-
-impl Drop for Services {
-    fn drop(&mut self) {
-        drop(self.ends.take());
-        if let Some(thread) = self.thread.take() {
-            // The program's own check is contained, and nothing else there panics.
-            let _ = thread.join();
-        }
-    }
+/// Lets all of them answer until `end`.
+pub(super) fn serve_until(answering: Vec<BoxFuture<'static, ()>>, end: oneshot::Receiver<()>) {
+    futures::executor::block_on(select(end, join_all(answering)));
 }
 
 struct Making<'n> {

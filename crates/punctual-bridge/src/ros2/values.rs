@@ -54,14 +54,9 @@ pub(super) fn descriptor(parameter: &Parameter) -> ParameterDescriptor {
     let value = value(parameter);
     let unit = unit.as_deref().map_or_else(String::new, |unit| format!(" {unit}"));
     let mut descriptor = ParameterDescriptor {
-        name: parameter.name.clone(),
         r#type: value.to_parameter_type() as u8,
         description: format!("{kind}, {default}{unit} by default"),
-        additional_constraints: String::new(),
-        read_only: false,
-        dynamic_typing: false,
-        floating_point_range: vec![],
-        integer_range: vec![],
+        ..unknown(&parameter.name)
     };
     let Some((min, max)) = range else { return descriptor };
     descriptor.additional_constraints = format!("{min} to {max}{unit}");

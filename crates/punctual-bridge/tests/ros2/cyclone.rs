@@ -43,22 +43,10 @@ impl Drop for Peer {
     }
 }
 
-/// Runs `test` of this program where there is nothing but loopback; `None` if that cannot be had.
+/// Runs `test` of this program where there is nothing but loopback; `None` if that, or cyclonedds, cannot be had.
 pub(crate) fn alone(test: &str) -> Option<bool> {
-    let unshare = |script: &str, arguments: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.args(["-n", "sh", "-c", script, "sh"]).args(arguments).stdin(Stdio::null());
-        command.env_remove("ROS_DOMAIN_ID").env_remove("RMW_IMPLEMENTATION");
-        command.status().is_ok_and(|status| status.success())
-    };
     let up = "ip link set lo up && ip link set lo multicast on";
-    let python = "python3 -c 'import cyclonedds.domain'";
-    if !unshare(&format!("{up} && {python} 2>/dev/null"), &[]) {
-        return None;
-    }
-    let this = std::env::current_exe().expect("a program knows where it is");
-    let this = this.to_str().expect("it is text");
-    Some(unshare(&format!("{up} && exec \"$@\""), &[this, "--ignored", "--exact", "--nocapture", test]))
+    crate::alone::run(test, up, "python3 -c 'import cyclonedds.domain'")
 }
 
 /// Says loudly what was not tried.

@@ -1,5 +1,7 @@
 //! A node of ROS 2 beside PyPI's cyclonedds, which knows nothing of it: on loopback, in a network namespace with nothing else.
 
+#[path = "../support/alone.rs"]
+mod alone;
 mod cyclone;
 #[path = "../support/node.rs"]
 mod node;

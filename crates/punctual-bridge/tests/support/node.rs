@@ -1,10 +1,14 @@
 //! What the tests of nodes share: how a node is started, what it takes, and which threads it has.
 
+#[path = "threads.rs"]
+mod threads;
+
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use punctual_bridge::messages::Vector3;
 use punctual_bridge::{Incoming, Running, Subscription};
+use threads::Thread;
 
 pub(crate) static SETPOINT: Incoming<Vector3> =
     Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
@@ -32,14 +36,7 @@ pub(crate) fn start(
     (thread::spawn(start).join().expect("it starts"), came)
 }
 
-/// The threads of this process that are not ordinary: name and policy.
-pub(crate) fn of_real_time() -> Vec<(String, String)> {
-    let tasks = std::fs::read_dir("/proc/self/task").expect("it is there");
-    let stats = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
-    let policy = |stat: String| {
-        // Behind the name, which may have spaces: the policy is the 41st field of all.
-        let (name, behind) = stat.rsplit_once(')').expect("the name is in parentheses");
-        (name.to_owned(), behind.split_whitespace().nth(38).expect("there are more fields").to_owned())
-    };
-    stats.map(policy).filter(|(_, policy)| policy != "0").collect()
+/// The threads of this process that are not ordinary.
+pub(crate) fn of_real_time() -> Vec<Thread> {
+    threads::all().into_iter().filter(|thread| thread.policy != "0").collect()
 }

@@ -1,0 +1,20 @@
+//! A test that is alone with loopback, in a network namespace of its own.
+
+use std::process::{Command, Stdio};
+
+/// Runs the ignored `test` of this program where the commands `up` have made a network; `None` if that, or what the command `wanted` looks
+/// for, cannot be had.
+pub(crate) fn run(test: &str, up: &str, wanted: &str) -> Option<bool> {
+    let unshare = |script: &str, arguments: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["-n", "sh", "-c", script, "sh"]).args(arguments).stdin(Stdio::null());
+        command.env_remove("ROS_DOMAIN_ID").env_remove("RMW_IMPLEMENTATION");
+        command.status().is_ok_and(|status| status.success())
+    };
+    if !unshare(&format!("{up} 2>/dev/null && {wanted} 2>/dev/null"), &[]) {
+        return None;
+    }
+    let this = std::env::current_exe().expect("a program knows where it is");
+    let this = this.to_str().expect("it is text");
+    Some(unshare(&format!("{up} && exec \"$@\""), &[this, "--ignored", "--exact", "--nocapture", test]))
+}

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use punctual_isolate::facts;
 use punctual_isolate::tree::Tree;
+use rustix::time::ClockId;
 
 /// Whether [`now`] reads the counter. Written once, before anything is measured.
 static COUNTER: AtomicBool = AtomicBool::new(false);
@@ -94,13 +95,17 @@ pub(crate) fn now() -> u64 {
 /// `CLOCK_MONOTONIC` in nanoseconds.
 #[inline]
 pub(crate) fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    read_ns(ClockId::Monotonic)
 }
 
 /// The processor time of the process in nanoseconds.
 pub(crate) fn process_time_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    read_ns(ClockId::ProcessCPUTime)
+}
+
+#[inline]
+fn read_ns(clock: ClockId) -> u64 {
+    let time = rustix::time::clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

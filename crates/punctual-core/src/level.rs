@@ -226,10 +226,17 @@ impl Level {
         &self.nodes[node as usize]
     }
 
+    /// The index of a node of this level. An index out of range for a node of another level.
+    #[inline]
+    pub(crate) fn position(&self, node: &Node) -> usize {
+        let distance = core::ptr::from_ref(node).addr().wrapping_sub(self.nodes.as_ptr().addr());
+        distance / size_of::<Node>()
+    }
+
     /// # Safety
     /// `node` is one of the level's.
     #[inline]
-    pub(crate) unsafe fn node_unchecked(&self, node: u32) -> &Node {
+    pub(crate) unsafe fn node_unchecked(&self, node: u32) -> &'static Node {
         // SAFETY: it is one of these, by this function's contract.
         unsafe { self.nodes.get_unchecked(node as usize) }
     }
@@ -425,26 +432,28 @@ impl Level {
         }
     }
 
-    pub(crate) fn arm(&self, node: u32, time: Instant) -> u32 {
-        let (key, first) = self.node(node).arm(time.as_ticks(), self.queue.timers.order());
-        self.note(node, Some(first));
+    /// Arms `node`, whose index is `index`; returns the key of the arming.
+    pub(crate) fn arm(&self, node: &Node, index: u32, time: Instant) -> u32 {
+        let (key, first) = node.arm(time.as_ticks(), self.queue.timers.order());
+        self.note(node, index, Some(first));
         key
     }
 
-    pub(crate) fn disarm(&self, node: u32, key: u32) -> bool {
-        let first = self.node(node).disarm(key);
-        self.note(node, first)
+    /// Disarms `node`, whose index is `index`, if it is still armed under `key`; returns whether it was.
+    pub(crate) fn disarm(&self, node: &Node, index: u32, key: u32) -> bool {
+        self.note(node, index, node.disarm(key))
     }
 
-    pub(crate) fn rearm(&self, node: u32, key: u32, time: Instant) -> bool {
-        let first = self.node(node).rearm(key, time.as_ticks(), self.queue.timers.order());
-        self.note(node, first)
+    /// Moves `node`, whose index is `index`, to `time` if it is still armed under `key`; returns whether it was.
+    pub(crate) fn rearm(&self, node: &Node, index: u32, key: u32, time: Instant) -> bool {
+        let first = node.rearm(key, time.as_ticks(), self.queue.timers.order());
+        self.note(node, index, first)
     }
 
     /// Notes that `node` has changed, if it has and is not among the changed ones; returns whether it has.
-    fn note(&self, node: u32, first: Option<First>) -> bool {
+    fn note(&self, node: &Node, index: u32, first: Option<First>) -> bool {
         if first == Some(true) {
-            self.queue.timers.note(self.nodes, node);
+            self.queue.timers.note(node, index);
         }
         first.is_some()
     }
@@ -498,7 +507,7 @@ mod tests {
         };
         assert_eq!(released(), [], "no grid is laid");
         LEVEL.start(Instant::from_ticks(u64::MAX - 50));
-        LEVEL.arm(1, end);
+        LEVEL.arm(LEVEL.node(1), 1, end);
         assert_eq!(LEVEL.next_due(), Some(Instant::from_ticks(u64::MAX - 50)));
         assert_eq!(released(), [(0, u64::MAX - 50), (1, u64::MAX)], "the grid has no further point");
         assert_eq!((released(), LEVEL.next_due()), (vec![], None));
@@ -522,7 +531,7 @@ mod tests {
         );
         static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[&GRID], JOBS);
         let at = Instant::from_ticks;
-        LEVEL.arm(0, at(50));
+        LEVEL.arm(LEVEL.node(0), 0, at(50));
         LEVEL.start(at(50));
         let mut released = Vec::new();
         // SAFETY: only this test uses the level.
@@ -551,22 +560,23 @@ mod tests {
         // SAFETY: only this test uses the level.
         let next = || unsafe { LEVEL.next() };
         assert!(!LEVEL.is_timed() && !LEVEL.may_be_due(u64::MAX - 1));
-        let keys = [0, 1].map(|node| LEVEL.arm(node, at(5)));
+        let keys = [0, 1].map(|node| LEVEL.arm(LEVEL.node(node), node, at(5)));
+        let disarm = |node: u32| LEVEL.disarm(LEVEL.node(node), node, keys[node as usize]);
         assert!(LEVEL.may_be_due(0), "nobody has looked since");
-        assert!(LEVEL.disarm(0, keys[0]) && !LEVEL.disarm(0, keys[0]));
+        assert!(disarm(0) && !disarm(0));
         assert_eq!((next(), LEVEL.is_timed()), (5, true), "one is left, and it was not armed any more");
         assert!(!LEVEL.may_be_due(4) && LEVEL.may_be_due(5));
-        assert!(LEVEL.disarm(1, keys[1]));
+        assert!(disarm(1));
         assert_eq!((next(), LEVEL.is_timed()), (NEVER, false));
-        LEVEL.arm(0, at(5));
+        LEVEL.arm(LEVEL.node(0), 0, at(5));
         // SAFETY: only this test uses the level.
         assert!(unsafe { LEVEL.each_due(at(5), |_| true) } && !LEVEL.is_timed());
-        LEVEL.arm(0, at(5));
+        LEVEL.arm(LEVEL.node(0), 0, at(5));
         assert_eq!(next(), 5);
         // SAFETY: only this test uses the level.
         unsafe { LEVEL.reset() };
         assert!(!LEVEL.is_timed());
-        LEVEL.arm(0, at(5));
+        LEVEL.arm(LEVEL.node(0), 0, at(5));
         // SAFETY: only this test uses the level.
         unsafe { LEVEL.reset() };
         assert!(!LEVEL.is_timed(), "nobody had looked");

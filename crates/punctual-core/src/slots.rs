@@ -57,10 +57,29 @@ pub struct Slots<A, const N: usize, const W: usize> {
 // slot's node was handed to through the queue or the timer, never at once. They cross threads: `A: Send`.
 unsafe impl<A: Send, const N: usize, const W: usize> Sync for Slots<A, N, W> {}
 
-/// The key of one armed job: which slot, and which arming of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Identifies one armed job: its node, which belongs to one task's slots, and the arming of that node.
+///
+/// Other slots reject the handle:
+///
+/// ```
+/// use punctual_core::{Instant, Jobs, Level, Node, Queue, Slots, Worker};
+///
+/// static WORKER: Worker = Worker::new(1);
+/// static QUEUE: Queue = Queue::new();
+/// static NODES: [Node; 3] = [const { Node::new() }; 3];
+/// static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[], Jobs::of(&|_, _, _| None));
+/// // SAFETY: nodes 0 and 1 belong to these slots alone.
+/// static SPEEDS: Slots<f32, 2, 1> = unsafe { Slots::new(&LEVEL, 0) };
+/// // SAFETY: node 2 belongs to these slots alone.
+/// static NAMES: Slots<&str, 1, 1> = unsafe { Slots::new(&LEVEL, 2) };
+///
+/// let armed = SPEEDS.arm(0.5, Instant::from_ticks(1_000)).unwrap();
+/// assert_eq!(NAMES.cancel(armed), None);
+/// assert_eq!(SPEEDS.cancel(armed), Some(0.5));
+/// ```
+#[derive(Debug, Clone, Copy)]
 pub struct Armed {
-    slot: u32,
+    node: &'static Node,
     key: u32,
 }
 
@@ -169,24 +188,38 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         let Some(slot) = self.claim() else { return Err(args) };
         // SAFETY: this thread has just claimed the slot.
         unsafe { self.write(slot, args) };
-        Ok(Armed { slot, key: self.level.arm(self.base + slot, time) })
+        let index = self.base + slot;
+        // SAFETY: the level has a node for each slot, as `new` has checked.
+        let node = unsafe { self.level.node_unchecked(index) };
+        Ok(Armed { node, key: self.level.arm(node, index, time) })
     }
 
-    /// Takes back an armed job that has not been released yet.
+    /// Takes back an armed job that has not been released yet. Returns `None` for a job of other slots.
     pub fn cancel(&self, armed: Armed) -> Option<A> {
-        if !self.level.disarm(self.base + armed.slot, armed.key) {
+        let slot = self.slot_of(armed)?;
+        if !self.level.disarm(armed.node, self.base + slot, armed.key) {
             return None;
         }
         // SAFETY: disarming made this thread the owner of the slot, which holds arguments.
-        Some(unsafe { self.read(armed.slot) })
+        Some(unsafe { self.read(slot) })
     }
 
-    /// Moves an armed job to another time; `false` if it has been released or cancelled.
+    /// Moves an armed job to another time. Returns `false` if it has been released or cancelled, or is a job of other
+    /// slots.
     ///
-    /// Not for two threads at once with one `armed`, of which a copy may be about: if the other thread cancels it at that moment, what
-    /// is armed in the slot next may be released late.
+    /// Two threads must not use copies of one `armed` at once: if one thread cancels the job while the other moves it,
+    /// the job that is armed in the slot next may be released late.
     pub fn reschedule(&self, armed: Armed, time: Instant) -> bool {
-        self.level.rearm(self.base + armed.slot, armed.key, time)
+        let Some(slot) = self.slot_of(armed) else { return false };
+        self.level.rearm(armed.node, self.base + slot, armed.key, time)
+    }
+
+    /// The slot in which the job was armed; `None` if it was armed in other slots.
+    #[inline]
+    fn slot_of(&self, armed: Armed) -> Option<u32> {
+        // No node of another task lies between these.
+        let slot = self.level.position(armed.node).wrapping_sub(self.base as usize);
+        (slot < N).then_some(slot as u32)
     }
 
     /// Takes the job of `node` out of its slot: its arguments and its release time (ns, 0 if nobody looked at the clock).
@@ -366,6 +399,43 @@ mod tests {
         assert_eq!((unsafe { slots.clear(drop) }, Arc::strong_count(&argument)), (67, 1));
         // SAFETY: there is one thread.
         assert_eq!(unsafe { slots.clear(drop) }, 0);
+    }
+
+    #[test]
+    fn rejects_handle_of_another_task() {
+        let of_four = || level((0..4).map(|_| Node::new()).collect::<Vec<_>>().leak());
+        let (here, elsewhere) = (of_four(), of_four());
+        // SAFETY: no two of these have a node in common.
+        let (one, two, next, other) = unsafe {
+            (
+                Slots::<Arc<()>, 1, 1>::new(here, 0),
+                Slots::<Arc<()>, 2, 1>::new(here, 1),
+                Slots::<Arc<()>, 1, 1>::new(here, 3),
+                Slots::<Arc<()>, 4, 1>::new(elsewhere, 0),
+            )
+        };
+        let (argument, time) = (Arc::new(()), Instant::from_ticks(5));
+        let armed = || Arc::clone(&argument);
+        let first = one.arm(armed(), time).unwrap();
+        let both = [two.arm(armed(), time).unwrap(), two.arm(armed(), time).unwrap()];
+        let last = next.arm(armed(), time).unwrap();
+        // In the same slots and under the same keys as those.
+        let others = [(); 4].map(|()| other.arm(armed(), time).unwrap());
+        for foreign in [first, last].into_iter().chain(others) {
+            assert!(two.cancel(foreign).is_none(), "{foreign:?}");
+            assert!(!two.reschedule(foreign, time), "{foreign:?}");
+        }
+        for foreign in both {
+            assert!(one.cancel(foreign).is_none() && next.cancel(foreign).is_none());
+            assert!(other.cancel(foreign).is_none() && !other.reschedule(foreign, time));
+        }
+        assert_eq!(Arc::strong_count(&argument), 9, "every job is still armed");
+        for own in both {
+            assert!(two.reschedule(own, time) && two.cancel(own).is_some());
+        }
+        assert!(others.into_iter().all(|own| other.cancel(own).is_some()));
+        assert!(one.cancel(first).is_some() && next.cancel(last).is_some());
+        assert_eq!(Arc::strong_count(&argument), 1);
     }
 
     #[test]

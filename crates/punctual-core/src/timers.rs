@@ -73,12 +73,12 @@ impl Timers {
         self.order.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Notes that `node` has changed. For the thread that has learnt that it is the first to do so.
-    pub(crate) fn note(&self, nodes: &[Node], node: u32) {
+    /// Notes that `node`, whose index is `index`, has changed. For the thread that has learnt that it is the first to do so.
+    pub(crate) fn note(&self, node: &Node, index: u32) {
         let mut top = self.changed.load(Ordering::Relaxed);
         loop {
-            nodes[node as usize].next_changed.store(top & !GRIDS, Ordering::Relaxed);
-            let pushed = (node + 1) | (top & GRIDS);
+            node.next_changed.store(top & !GRIDS, Ordering::Relaxed);
+            let pushed = (index + 1) | (top & GRIDS);
             // Release: who takes the node sees its link.
             match self.changed.compare_exchange_weak(top, pushed, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
@@ -332,7 +332,7 @@ mod tests {
         fn arm(&self, node: u32, time: u64) -> u32 {
             let (key, first) = self.nodes[node as usize].arm(time, self.timers.order());
             if first {
-                self.timers.note(&self.nodes, node);
+                self.timers.note(&self.nodes[node as usize], node);
             }
             key
         }
@@ -345,7 +345,7 @@ mod tests {
                 Some(time) => changed.rearm(key, time, self.timers.order()),
             };
             if first == Some(true) {
-                self.timers.note(&self.nodes, node);
+                self.timers.note(&self.nodes[node as usize], node);
             }
             first.is_some()
         }
@@ -420,7 +420,7 @@ mod tests {
         assert!(!unsafe { few.timers.expire(&few.nodes, 0) });
         assert_eq!(few.expire(), Some((5, 1)));
         assert_eq!(few.earliest(), None);
-        few.timers.note(&few.nodes, 0);
+        few.timers.note(&few.nodes[0], 0);
         assert_eq!(few.expire(), Some((9, 0)));
     }
 

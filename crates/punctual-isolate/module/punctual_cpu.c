@@ -35,6 +35,8 @@
 
 #define BEAT_MS 50
 #define BELL 8
+/* The longest wait for the end of an image. */
+#define MAX_STOP_MS 60000U
 
 static ulong phys;
 module_param(phys, ulong, 0444);
@@ -57,6 +59,8 @@ static struct eventfd_ctx *door;
 /* The CPU on which an image was started and has not been seen to end; -1: none. */
 static int taken = -1;
 static u64 taken_id;
+/* The grace of that image. The copy in shared memory belongs to user space, which may overwrite it at any time. */
+static u32 grace_ms;
 /* It has run, and is off: Linux may have it again. Before, firmware may say so of a CPU that it is about to start. */
 static bool was_off;
 
@@ -136,7 +140,7 @@ static DECLARE_DELAYED_WORK(beating, beat);
 
 static void beat(struct work_struct *work)
 {
-	WRITE_ONCE(head->linux_beat, head->linux_beat + 1);
+	WRITE_ONCE(head->linux_beat, READ_ONCE(head->linux_beat) + 1);
 	schedule_delayed_work(&beating, msecs_to_jiffies(BEAT_MS));
 }
 
@@ -169,7 +173,7 @@ static int stop(u32 patience_ms)
 static void end(void)
 {
 	mutex_lock(&lock);
-	stop(2 * head->grace_ms + 1000);
+	stop(min_t(u64, 2ULL * grace_ms + 1000, MAX_STOP_MS));
 	mutex_unlock(&lock);
 }
 
@@ -215,6 +219,7 @@ static int start(struct punctual_cpu_start *what)
 	head->bell = BELL;
 	head->patience_ms = what->patience_ms;
 	head->grace_ms = what->grace_ms;
+	grace_ms = what->grace_ms;
 	clean();
 	taken_id = id;
 	error = psci(PSCI_0_2_FN64_CPU_ON, id, base + image->entry, base);
@@ -226,12 +231,15 @@ static int start(struct punctual_cpu_start *what)
 	was_off = false;
 	taken = what->cpu;
 	__module_get(THIS_MODULE);
-	swap(door, eventfd);
+	eventfd = xchg(&door, eventfd);
 	schedule_delayed_work(&beating, 0);
 unlock:
 	cpus_read_unlock();
-	if (eventfd)
+	/* The handler of an interrupt may still use the one of the image before. */
+	if (eventfd) {
+		synchronize_irq(mapped_door);
 		eventfd_ctx_put(eventfd);
+	}
 	return error;
 }
 
@@ -262,11 +270,14 @@ static int ring(void)
 
 static irqreturn_t rang(int irq, void *data)
 {
-	if (door) {
+	/* One load: release() may clear the pointer at any time, and frees the context only after this handler. */
+	struct eventfd_ctx *eventfd = READ_ONCE(door);
+
+	if (eventfd) {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
-		eventfd_signal(door);
+		eventfd_signal(eventfd);
 #else
-		eventfd_signal(door, 1);
+		eventfd_signal(eventfd, 1);
 #endif
 	}
 	return IRQ_HANDLED;
@@ -300,7 +311,7 @@ static long punctual_ioctl(struct file *file, unsigned int command, unsigned lon
 			result = -EFAULT;
 		break;
 	case PUNCTUAL_CPU_STOP:
-		result = get_user(patience, (u32 __user *)user) ? -EFAULT : stop(min(patience, 60000U));
+		result = get_user(patience, (u32 __user *)user) ? -EFAULT : stop(min(patience, MAX_STOP_MS));
 		break;
 	case PUNCTUAL_CPU_RING:
 		result = ring();
@@ -317,9 +328,10 @@ static long punctual_ioctl(struct file *file, unsigned int command, unsigned lon
 
 static ssize_t punctual_write(struct file *file, const char __user *from, size_t count, loff_t *at)
 {
-	ssize_t written = taken < 0 ? -EINVAL : -EBUSY;
+	ssize_t written;
 
 	mutex_lock(&lock);
+	written = taken < 0 ? -EINVAL : -EBUSY;
 	if (taken < 0 && *at >= PUNCTUAL_CPU_SHARED)
 		written = simple_write_to_buffer(head, PUNCTUAL_CPU_BLOCK, at, from, count);
 	mutex_unlock(&lock);

@@ -90,6 +90,7 @@ mod tests {
     use super::*;
 
     const HEADER: &str = include_str!("../../module/punctual_cpu.h");
+    const MODULE: &str = include_str!("../../module/punctual_cpu.c");
 
     /// The fields of a structure, with the size of each; reserved ones are there to fill lines.
     fn fields(text: &str, name: &str) -> Vec<(String, usize)> {
@@ -151,9 +152,55 @@ mod tests {
         assert_eq!(defined("TEXT"), TEXT as u64);
         assert_eq!(defined("TEXT_SIZE"), TEXT_SIZE as u64);
         assert_eq!(defined("USER"), USER as u64);
-        let module = include_str!("../../module/punctual_cpu.c");
-        assert!(module.contains(&format!("MODULE_VERSION(\"{VERSION}\")")));
+        assert!(MODULE.contains(&format!("MODULE_VERSION(\"{VERSION}\")")));
         assert_eq!([ABOUT, PLACE, START], [0x8018_70A0, 0xC018_70A1, 0xC018_70A2]);
         assert_eq!([STOP, RING, IS_ON], [0x4004_70A3, 0x70A4, 0x70A5]);
+    }
+
+    /// Every place of `name` as a whole word, with the text before and after it on its line.
+    fn places<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        text.lines().flat_map(move |line| {
+            line.match_indices(name)
+                .map(move |(at, _)| (&line[..at], &line[at + name.len()..]))
+                .filter(move |(before, after)| !before.ends_with(is_word) && !after.starts_with(is_word))
+        })
+    }
+
+    #[test]
+    fn module_loads_words_that_user_space_writes_once() {
+        let mut words = 0;
+        for (before, after) in places(MODULE, "head").filter(|(_, after)| after.starts_with("->")) {
+            let is_once = before.ends_with("READ_ONCE(") || before.ends_with("WRITE_ONCE(");
+            let is_release = before.ends_with("smp_store_release(&");
+            let is_plain_store = before.trim().is_empty() && after.contains(" = ");
+            assert!(is_once || is_release || is_plain_store, "{before}head{after}");
+            words += 1;
+        }
+        assert!(words > 15, "only {words} accesses found");
+    }
+
+    #[test]
+    fn module_loads_the_eventfd_once_per_interrupt() {
+        let code = |(before, _): &(&str, &str)| !before.contains("/*") && !before.ends_with("head->");
+        let places: Vec<_> = places(MODULE, "door").filter(code).collect();
+        for (before, after) in &places {
+            let is_exchange = before.ends_with("xchg(&") && after.starts_with(", ");
+            let is_declaration = *before == "static struct eventfd_ctx *";
+            assert!(is_exchange || is_declaration || before.ends_with("READ_ONCE("), "{before}door{after}");
+        }
+        assert_eq!(places.iter().filter(|(before, _)| before.ends_with("READ_ONCE(")).count(), 1);
+    }
+
+    #[test]
+    fn module_bounds_every_wait_for_an_image() {
+        let calls: Vec<_> = places(MODULE, "stop").filter(|(_, after)| after.starts_with('(')).collect();
+        let (definitions, calls): (Vec<_>, Vec<_>) =
+            calls.into_iter().partition(|(before, _)| before.ends_with("static int "));
+        assert_eq!((definitions.len(), calls.len()), (1, 2));
+        for (_, after) in calls {
+            assert!(after.contains("min") && after.contains("MAX_STOP_MS"), "stop{after}");
+            assert!(!after.contains("2 * "), "the product is of 32 bits: stop{after}");
+        }
     }
 }

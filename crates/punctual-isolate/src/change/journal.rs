@@ -1,8 +1,11 @@
 //! What has been changed, in a file that outlives the process that changes it.
 //!
-//! The first line names the boot, the owner and the purpose; each further line is a change, written before it is made. The file
-//! is not flushed to a disk: what it is about is gone after a crash of the machine as well.
+//! The first line names the boot, the owner and the purpose. Each change has two lines: one written before the change, and
+//! one written after it with the value that the kernel stored, which may differ from the value that was written. If the
+//! second line is missing, the process was killed in between and the stored value is unknown; undoing then restores the old
+//! value without comparing. The file is not flushed to a disk: a crash of the machine resets the settings as well.
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -37,6 +40,9 @@ struct Entry {
     setting: Setting,
     old: String,
     new: String,
+    /// The kernel stores `new`. Otherwise a write is in flight, and the setting may have any value.
+    #[serde(default)]
+    stored: bool,
 }
 
 /// A process that has changed settings.
@@ -136,7 +142,7 @@ pub struct Held {
     pub purpose: String,
     /// Whether they are to outlast the process.
     pub keep: bool,
-    /// How many there are.
+    /// Number of settings that were changed.
     pub changes: usize,
 }
 
@@ -248,7 +254,8 @@ impl Store {
             {
                 let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 let Head { owner, purpose, keep, .. } = head;
-                held.push(Held { name, owner, purpose, keep, changes: entries.len() });
+                let changes = entries.iter().map(|entry| &entry.setting).collect::<BTreeSet<_>>().len();
+                held.push(Held { name, owner, purpose, keep, changes });
             }
         }
         held.sort_by(|one, other| one.name.cmp(&other.name));
@@ -300,21 +307,19 @@ impl Journal {
         if setting.canonical(&old) == setting.canonical(new) {
             return Ok(());
         }
-        self.note(&Entry { setting: setting.clone(), old: old.clone(), new: new.clone() })?;
+        let entry = Entry { setting: setting.clone(), old, new: new.clone(), stored: false };
+        note(&mut self.file, &entry).map_err(at(&self.path))?;
         self.changed.push(setting.clone());
         settings.set(setting, new).map_err(refused)?;
-        // The kernel may have made something else of it, as of CPUs that are not there.
-        let became = settings.get(setting).map_err(refused)?;
-        if setting.canonical(&became) != setting.canonical(new) {
-            self.note(&Entry { setting: setting.clone(), old, new: became })?;
-        }
-        Ok(())
+        // The kernel may store another value, for example without the CPUs that do not exist.
+        let stored = settings.get(setting).map_err(refused)?;
+        note(&mut self.file, &Entry { new: stored, stored: true, ..entry }).map_err(at(&self.path))
     }
+}
 
-    fn note(&mut self, entry: &Entry) -> Result<(), JournalError> {
-        let line = serde_json::to_string(entry).expect("it is of texts and numbers");
-        self.file.write_all(format!("{line}\n").as_bytes()).map_err(at(&self.path))
-    }
+fn note(file: &mut File, entry: &Entry) -> io::Result<()> {
+    let line = serde_json::to_string(entry).expect("texts and numbers serialize");
+    file.write_all(format!("{line}\n").as_bytes())
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
@@ -341,14 +346,15 @@ fn finish(
                 let _ = settings.set(&Setting::Members(path.clone()), "none");
             }
         }
+        let mut file = OpenOptions::new().append(true).open(path).ok();
         let mut seen: Vec<&Setting> = Vec::new();
         for entry in entries.iter().rev() {
-            // The last line on a setting has what became of it.
+            // The last line on a setting is the current one.
             if seen.contains(&&entry.setting) {
                 continue;
             }
             seen.push(&entry.setting);
-            match restore(entry, settings) {
+            match restore(entry, settings, file.as_mut()) {
                 Ok(()) => undone.restored += 1,
                 Err(left) => undone.left.push(left),
             }
@@ -360,8 +366,8 @@ fn finish(
     Ok(undone)
 }
 
-fn restore(entry: &Entry, settings: &mut dyn Settings) -> Result<(), Left> {
-    let Entry { setting, old, new } = entry;
+fn restore(entry: &Entry, settings: &mut dyn Settings, journal: Option<&mut File>) -> Result<(), Left> {
+    let Entry { setting, old, new, stored } = entry;
     let left = |why: String, is_open| Left { setting: setting.clone(), old: old.clone(), why, is_open };
     let now = match settings.get(setting) {
         Ok(now) => setting.canonical(&now),
@@ -374,13 +380,19 @@ fn restore(entry: &Entry, settings: &mut dyn Settings) -> Result<(), Left> {
     if now == setting.canonical(old) {
         return Ok(());
     }
-    if now != setting.canonical(new) {
+    if *stored && now != setting.canonical(new) {
         return Err(left(format!("somebody has set it to `{now}` since"), false));
+    }
+    if *stored && let Some(journal) = journal {
+        // The kernel may rewrite the old value as well. Restoring goes on without the note, for example on a full disk: it
+        // matters only if this process is killed at the write.
+        let _ = note(journal, &Entry { stored: false, ..entry.clone() });
     }
     settings.set(setting, old).map_err(|error| left(error.to_string(), true))
 }
 
-/// The lines of a journal, if there is one. A last line without an end was not followed by its change.
+/// The lines of a journal, if there is one. An incomplete last line was not followed by its change, or does not yet confirm
+/// one.
 fn read(path: &Path) -> Result<Option<(Head, Vec<Entry>)>, JournalError> {
     let text = match fs::read(path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),

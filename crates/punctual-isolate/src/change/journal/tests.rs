@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,13 +40,16 @@ impl Drop for Scratch {
     }
 }
 
-/// Settings in memory, which are killed, so to speak, at the write of that number: before it, or right behind it.
+/// Settings in memory. The process that uses them is killed at the access, read or write, of that number: before it, or
+/// right after it.
 #[derive(Debug, Clone, Default)]
 struct Memory {
     values: BTreeMap<Setting, String>,
-    writes: usize,
+    accesses: Cell<usize>,
     killed: Option<(usize, bool)>,
     refuses: Option<Setting>,
+    /// Stores other values than those written.
+    rewrites: bool,
 }
 
 fn file(path: &str) -> Setting {
@@ -67,6 +71,37 @@ impl Memory {
         }
     }
 
+    /// The value that is stored when `value` is written.
+    fn stored(&self, setting: &Setting, value: &str) -> String {
+        match (self.rewrites, setting, value) {
+            (true, Setting::File(path), "0-2") if path.ends_with("smp_affinity_list") => "0-1".into(),
+            (true, Setting::File(path), "7") if path.ends_with("cpumask") => "00000003".into(),
+            (true, Setting::File(path), "0") if path.ends_with("timer_migration") => "2".into(),
+            (true, Setting::File(path), "1") if path.ends_with("timer_migration") => "3".into(),
+            _ => value.into(),
+        }
+    }
+
+    /// The values after everything was restored.
+    fn restored(&self) -> BTreeMap<Setting, String> {
+        let stored = |(setting, value): (&Setting, &String)| (setting.clone(), self.stored(setting, value));
+        self.values.iter().map(stored).collect()
+    }
+
+    /// Runs `access`, and dies before or after it if `killed` has its number.
+    fn access<T>(&self, access: impl FnOnce() -> T) -> T {
+        let dies = self.killed.filter(|&(at, _)| at == self.accesses.get()).map(|(_, is_done)| is_done);
+        self.accesses.set(self.accesses.get() + 1);
+        if dies == Some(false) {
+            std::panic::resume_unwind(Box::new("killed"));
+        }
+        let done = access();
+        if dies.is_some() {
+            std::panic::resume_unwind(Box::new("killed"));
+        }
+        done
+    }
+
     fn changes() -> Vec<Change> {
         let thread = Setting::Policy { thread: 7, started: 1 };
         vec![
@@ -80,21 +115,20 @@ impl Memory {
 
 impl Settings for Memory {
     fn get(&self, setting: &Setting) -> io::Result<String> {
-        self.values.get(setting).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.access(|| self.values.get(setting).cloned().ok_or_else(|| io::ErrorKind::NotFound.into()))
     }
 
     fn set(&mut self, setting: &Setting, value: &str) -> io::Result<()> {
         if self.refuses.as_ref() == Some(setting) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        let dies = self.killed.filter(|&(at, _)| at == self.writes).map(|(_, is_done)| is_done);
-        self.writes += 1;
-        if dies != Some(false) {
-            self.values.insert(setting.clone(), value.to_owned());
-        }
-        if dies.is_some() {
-            std::panic::resume_unwind(Box::new("killed"));
-        }
+        let stored = self.stored(setting, value);
+        let mut values = std::mem::take(&mut self.values);
+        let written = catch_unwind(AssertUnwindSafe(|| {
+            self.access(|| values.insert(setting.clone(), stored));
+        }));
+        self.values = values;
+        written.unwrap_or_else(|killed| std::panic::resume_unwind(killed));
         Ok(())
     }
 }
@@ -106,22 +140,41 @@ fn apply_all(store: &Store, memory: &mut Memory) {
     }
 }
 
+/// A machine that stores the values written, and a machine that stores others.
+fn machines() -> [Memory; 2] {
+    [false, true].map(|rewrites| Memory { rewrites, ..Memory::new() })
+}
+
+/// Counts the accesses of `run` to the settings of a copy of `memory`.
+fn accesses(memory: &Memory, run: impl FnOnce(&mut Memory)) -> usize {
+    let mut memory = Memory { accesses: Cell::new(0), killed: None, ..memory.clone() };
+    run(&mut memory);
+    memory.accesses.get()
+}
+
 #[test]
-fn restores_everything_after_a_kill_at_any_write() {
+fn restores_everything_after_a_kill_at_any_access() {
     let scratch = Scratch::new("kill");
     let store = scratch.store();
-    let before = Memory::new();
-    for at in 0..Memory::changes().len() {
-        for is_done in [false, true] {
+    for before in machines() {
+        let count = accesses(&before, |memory| apply_all(&store, memory));
+        store.undo("x", &mut before.clone()).unwrap();
+        assert_eq!(count, 3 * Memory::changes().len());
+        for (at, is_done) in (0..count).flat_map(|at| [(at, false), (at, true)]) {
             let mut memory = Memory { killed: Some((at, is_done)), ..before.clone() };
             assert!(catch_unwind(AssertUnwindSafe(|| apply_all(&store, &mut memory))).is_err());
-            assert_eq!(memory.values != before.values, at > 0 || is_done);
+            // The old value is written only where it was overwritten.
+            let expected = |(setting, value): (&Setting, &String)| match before.values[setting] == *value {
+                true => (setting.clone(), value.clone()),
+                false => (setting.clone(), before.stored(setting, &before.values[setting])),
+            };
+            let expected: BTreeMap<_, _> = memory.values.iter().map(expected).collect();
             scratch.orphan("x");
             memory.killed = None;
             let recovered = store.recover(&mut memory).unwrap();
             assert_eq!(recovered.len(), 1);
-            assert!(recovered[0].1.left.is_empty(), "{recovered:?}");
-            assert_eq!(memory.values, before.values, "killed at write {at}");
+            assert!(recovered[0].1.left.is_empty(), "killed at access {at}: {recovered:?}");
+            assert_eq!(memory.values, expected, "killed at access {at}");
             assert!(store.held().unwrap().is_empty());
         }
     }
@@ -131,16 +184,22 @@ fn restores_everything_after_a_kill_at_any_write() {
 fn restores_everything_after_kills_while_undoing() {
     let scratch = Scratch::new("twice");
     let store = scratch.store();
-    let before = Memory::new();
-    for at in 0..Memory::changes().len() {
-        let mut memory = before.clone();
-        apply_all(&store, &mut memory);
-        (memory.writes, memory.killed) = (0, Some((at, true)));
-        assert!(catch_unwind(AssertUnwindSafe(|| store.undo("x", &mut memory))).is_err());
-        memory.killed = None;
-        let undone = store.undo("x", &mut memory).unwrap().unwrap();
-        assert!(undone.left.is_empty(), "{undone:?}");
-        assert_eq!(memory.values, before.values);
+    for before in machines() {
+        let mut changed = before.clone();
+        apply_all(&store, &mut changed);
+        let journal = fs::read(store.path("x")).unwrap();
+        let count = accesses(&changed, |memory| drop(store.undo("x", memory).unwrap()));
+        assert_eq!(count, 2 * Memory::changes().len());
+        for (at, is_done) in (0..count).flat_map(|at| [(at, false), (at, true)]) {
+            fs::write(store.path("x"), &journal).unwrap();
+            let mut memory = changed.clone();
+            (memory.accesses, memory.killed) = (Cell::new(0), Some((at, is_done)));
+            assert!(catch_unwind(AssertUnwindSafe(|| store.undo("x", &mut memory))).is_err());
+            memory.killed = None;
+            let undone = store.undo("x", &mut memory).unwrap().unwrap();
+            assert!(undone.left.is_empty(), "killed at access {at}: {undone:?}");
+            assert_eq!(memory.values, before.restored(), "killed at access {at}");
+        }
     }
 }
 

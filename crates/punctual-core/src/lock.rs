@@ -45,6 +45,29 @@ pub trait Mutex {
     fn lock<R>(&mut self, f: impl FnOnce(&mut Self::T) -> R) -> R;
 }
 
+/// A borrowed lock right: several resources can be locked together again and again, each one also alone.
+///
+/// ```
+/// use punctual_core::Mutex;
+/// use punctual_core::several::Lock2;
+///
+/// fn transfer(from: &mut impl Mutex<T = u32>, to: &mut impl Mutex<T = u32>) {
+///     (&mut *from, &mut *to).lock(|from, to| {
+///         *from -= 1;
+///         *to += 1;
+///     });
+///     assert!(to.lock(|to| *to > 0));
+/// }
+/// ```
+impl<M: Mutex> Mutex for &mut M {
+    type T = M::T;
+
+    #[inline(always)]
+    fn lock<R>(&mut self, f: impl FnOnce(&mut M::T) -> R) -> R {
+        (**self).lock(f)
+    }
+}
+
 /// Storage for a resource: empty until the app starts, emptied when it has ended.
 #[derive(Debug)]
 pub struct Resource<T>(UnsafeCell<MaybeUninit<T>>);

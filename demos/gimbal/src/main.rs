@@ -28,7 +28,12 @@ use gimbal::tuning;
 use punctual::{Config, StartError};
 use punctual_bridge::Recording;
 
-const DEFAULT_REPORT: &str = "gimbal-report.html";
+/// Returns where the report goes by default: in a checkout among the build products, which git ignores.
+fn default_report() -> PathBuf {
+    let directory = Path::new("target");
+    let directory = if directory.is_dir() { directory } else { Path::new("") };
+    directory.join("gimbal-report.html")
+}
 
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
@@ -258,7 +263,7 @@ fn finish(
         if let Some(Ok(report)) = &record.topics {
             text.push_str(&format!("\nTopics:\n{report}"));
         }
-        let path = args.report.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_REPORT));
+        let path = args.report.clone().unwrap_or_else(default_report);
         write(&path, &to_html(&summary))?;
         let shown = path.canonicalize().unwrap_or(path);
         text.push_str(&format!("\nThe report with the step response is in {}\n", shown.display()));

@@ -55,7 +55,7 @@ fn touches_nothing_that_is_there() {
         (&["no/such"], "does not exist"),
         (&["2x"], "cannot be the name of a crate"),
         (&["punctual"], "the name of another crate"),
-        (&["ours", "--punctual", "mine"], "neither a crate nor crates/punctual"),
+        (&["ours", "--path", "mine"], "not a checkout of Punctual"),
         (&["ours", "--board", "raspi3b"], "add --template bare"),
         (&["ours", "--template", "none"], "possible values: plain, gimbal, ros2, bare"),
     ] {
@@ -67,39 +67,43 @@ fn touches_nothing_that_is_there() {
     assert_eq!(contents(&scratch.0), [(scratch.file("mine/work"), b"mine".to_vec())]);
 }
 
-/// That of `bare` is what `bare/template` is, which is built and run for each board where there is QEMU.
+/// `cargo xtask bare test` builds and runs these crates in QEMU.
 #[test]
-fn the_crate_for_a_board_is_that_of_the_other_template() {
-    let (scratch, root) = (Scratch::new("new-bare"), root());
-    let theirs = |path: &str| fs::read_to_string(root.join("bare/template").join(path)).unwrap();
-    for board in ["raspi2b", "raspi3b", "raspi4b", "virt-a7", "virt-a72"] {
+fn selects_target_and_features_of_each_board() {
+    let scratch = Scratch::new("new-bare");
+    for (board, target) in [
+        ("raspi2b", "armv7a-none-eabihf"),
+        ("raspi3b", "aarch64-unknown-none"),
+        ("raspi4b", "aarch64-unknown-none"),
+        ("virt-a7", "armv7a-none-eabihf"),
+        ("virt-a72", "aarch64-unknown-none"),
+    ] {
         let name = format!("my-{board}");
         let status = new(&[&name, "--template", "bare", "--board", board], &scratch.0).status().unwrap();
         assert!(status.success());
-        let ours = |path: &str| fs::read_to_string(scratch.file(&name).join(path)).unwrap();
-        assert_eq!(ours("src/main.rs"), theirs("src/main.rs"));
-        // Whatever stands before and after the conditions, and one branch of each.
-        let mut rest = ours(".cargo/config.toml");
-        let config = theirs(".cargo/config.toml").replace("{{board}}", board);
-        let mut parts: Vec<&str> = config.split("{%").map(|part| part.rsplit("%}").next().unwrap()).collect();
-        // One may begin as another does.
-        parts.sort_by_key(|part| std::cmp::Reverse(part.len()));
-        for part in parts {
-            match rest.find(part) {
-                Some(at) => rest.replace_range(at..at + part.len(), ""),
-                None => assert!(!part.contains('\n'), "{part} is not in {rest}"),
-            }
-        }
-        assert_eq!(rest.trim(), "", "{board}");
-        let manifest = ours("Cargo.toml");
-        let after = |text: &str| text[text.find("[features]").expect("it has them")..].trim_end().to_owned();
-        let own = "\n\n# It is a workspace of its own, wherever it lies.\n[workspace]";
-        assert_eq!(after(&manifest), after(&theirs("Cargo.toml")) + own);
-        assert!(
-            manifest
-                .contains(&format!("punctual-bare = {{ version = \"0.1.0\", features = [\"{board}\"] }}"))
-        );
+        let file = |path: &str| fs::read_to_string(scratch.file(&name).join(path)).unwrap();
+        let manifest = file("Cargo.toml");
+        let library = root().join("bare/punctual-bare");
+        let line =
+            format!("punctual-bare = {{ path = \"{}\", features = [\"{board}\"] }}", library.display());
+        assert!(manifest.contains(&line), "{line} is missing in {manifest}");
+        assert!(file(".cargo/config.toml").contains(&format!("target = \"{target}\"")));
     }
+}
+
+#[test]
+fn depends_on_the_checkout_it_was_built_from() {
+    let scratch = Scratch::new("new-checkout");
+    let output = new(&["mine"], &scratch.0).output().unwrap();
+    let checkout = root();
+    assert!(
+        text(&output.stdout).contains(&format!("depends on the checkout {}\n", checkout.display())),
+        "{}",
+        text(&output.stdout)
+    );
+    let manifest = fs::read_to_string(scratch.file("mine/Cargo.toml")).unwrap();
+    let library = checkout.join("crates/punctual");
+    assert!(manifest.contains(&format!("punctual = {{ path = \"{}\" }}", library.display())), "{manifest}");
 }
 
 /// ROS 2 is much to build: `cargo xtask transports` does.
@@ -109,7 +113,7 @@ fn the_node_of_ros_2_builds_without_a_warning_and_passes_its_tests() {
     builds("ros2");
 }
 
-/// With this working copy's library, and the versions of its other dependencies, so that nothing is fetched.
+/// Uses this checkout's library and lock file, so that nothing is fetched.
 #[test]
 #[ignore = "takes half a minute of a CPU: `cargo test -p punctual-cli --test new -- --ignored what_it_makes`, as CI does"]
 fn what_it_makes_builds_without_a_warning_and_passes_its_tests() {
@@ -122,7 +126,7 @@ fn builds(template: &str) {
     let scratch = Scratch::new(&format!("new-build-{template}"));
     let name = format!("my-{template}");
     let from = root();
-    let arguments = [&name, "--template", template, "--punctual", from.to_str().unwrap()];
+    let arguments = [&name, "--template", template];
     assert!(new(&arguments, &scratch.0).status().unwrap().success());
     let directory = scratch.file(&name);
     fs::copy(from.join("Cargo.lock"), directory.join("Cargo.lock")).unwrap();

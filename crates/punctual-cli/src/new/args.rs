@@ -12,10 +12,11 @@ Examples:
   punctual new my-gimbal --template gimbal       two axes that follow setpoints
   punctual new my-node --template ros2           a node of ROS 2
   punctual new my-board --template bare --board raspi3b
-  punctual new my-app --punctual ~/punctual      with the library of a working copy")]
+  punctual new my-app --path ~/punctual          with the library of another checkout")]
 pub(crate) struct New {
-    /// The directory to be made; its last part is the crate's name
-    pub(crate) path: PathBuf,
+    /// The directory to create; its last component names the crate
+    #[arg(value_name = "PATH")]
+    pub(crate) directory: PathBuf,
 
     /// What to start from
     #[arg(long, value_name = "NAME", default_value = "plain")]
@@ -25,9 +26,10 @@ pub(crate) struct New {
     #[arg(long, value_name = "BOARD")]
     pub(crate) board: Option<Board>,
 
-    /// The library in this working copy, instead of the released one
+    /// The checkout of Punctual that the crate depends on [default: the one this command was built
+    /// from; if it was installed from a registry, the released version]
     #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) punctual: Option<PathBuf>,
+    pub(crate) path: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

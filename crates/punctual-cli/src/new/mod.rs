@@ -52,10 +52,11 @@ impl Template {
         [&HOSTED, own].concat()
     }
 
-    /// Each crate of ours that it needs: where it lies beside that of the library, its name, and how its line in the manifest goes on.
+    /// Punctual's own crates that the template needs: directory in a checkout, name, and further keys of the manifest.
     fn dependencies(self, board: Board) -> Vec<(&'static str, &'static str, String)> {
-        let (library, bridge) = (("", "punctual"), ("../punctual-bridge", "punctual-bridge"));
-        let bare = ("../../bare/punctual-bare", "punctual-bare");
+        let library = ("crates/punctual", "punctual");
+        let bridge = ("crates/punctual-bridge", "punctual-bridge");
+        let bare = ("bare/punctual-bare", "punctual-bare");
         let with = |(place, name): (&'static str, &'static str), more: &str| (place, name, more.to_owned());
         match self {
             Self::Plain | Self::Gimbal => vec![with(library, "")],
@@ -70,13 +71,17 @@ impl Template {
 
 pub(crate) fn run(arguments: &New) -> ExitCode {
     match make(arguments) {
-        Ok(directory) => {
+        Ok((directory, library)) => {
             let directory = directory.display();
             let next = match arguments.template {
                 Template::Bare => "cargo run --release --features semihosting",
                 _ => "cargo test && cargo run --release",
             };
-            print(&format!("{directory} is made; next: cd {directory} && {next}\n"));
+            let uses = match library {
+                Some(checkout) => format!("the checkout {}", checkout.display()),
+                None => format!("punctual {}", env!("CARGO_PKG_VERSION")),
+            };
+            print(&format!("created {directory}, which depends on {uses}\nnext: cd {directory} && {next}\n"));
             ExitCode::SUCCESS
         }
         Err(message) => {
@@ -86,9 +91,9 @@ pub(crate) fn run(arguments: &New) -> ExitCode {
     }
 }
 
-/// Makes the crate, or nothing.
-fn make(arguments: &New) -> Result<PathBuf, String> {
-    let directory = &arguments.path;
+/// Creates the crate, or nothing. Returns its directory and the checkout that it depends on, if any.
+fn make(arguments: &New) -> Result<(PathBuf, Option<PathBuf>), String> {
+    let directory = &arguments.directory;
     let shown = directory.display();
     let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     check_name(name)?;
@@ -98,8 +103,9 @@ fn make(arguments: &New) -> Result<PathBuf, String> {
                 .into(),
         );
     }
-    let dependencies = dependencies(arguments)?;
-    // It must not be there: what is there is somebody's work.
+    let checkout = checkout(arguments.path.as_deref())?;
+    let dependencies = dependencies(arguments, checkout.as_deref())?;
+    // An existing directory may contain work of the user.
     fs::create_dir(directory).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => format!("{shown} is there already; give another name, or remove it"),
         io::ErrorKind::NotFound => format!("{shown}: the directory above it does not exist; make it first"),
@@ -114,7 +120,7 @@ fn make(arguments: &New) -> Result<PathBuf, String> {
         };
         format!("{}: {error}{left}", path.display())
     })?;
-    Ok(directory.clone())
+    Ok((directory.clone(), checkout))
 }
 
 fn write(
@@ -145,15 +151,43 @@ fn write(
     Ok(())
 }
 
-/// The lines of the manifest for the crates of ours: by their version, or by their directories.
-fn dependencies(arguments: &New) -> Result<String, String> {
-    let library = arguments.punctual.as_deref().map(library).transpose()?;
+/// Returns the root of the checkout that provides the library, or `None` for the released version.
+fn checkout(path: Option<&Path>) -> Result<Option<PathBuf>, String> {
+    let root = |directory: &Path| {
+        let root = fs::canonicalize(directory).ok()?;
+        root.join("crates/punctual/src/lib.rs").is_file().then_some(root)
+    };
+    if let Some(path) = path {
+        return root(path).map(Some).ok_or_else(|| {
+            format!(
+                "--path {}: not a checkout of Punctual, since it has no crates/punctual; give the root of \
+                 one",
+                path.display()
+            )
+        });
+    }
+    // A registry unpacks this package alone; in a checkout it lies two directories below the root.
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    match own.ancestors().nth(2).filter(|_| own.ends_with("crates/punctual-cli")) {
+        None => Ok(None),
+        Some(built_from) => root(built_from).map(Some).ok_or_else(|| {
+            format!(
+                "the checkout {}, from which this command was built, no longer exists; give its new \
+                 place by --path",
+                built_from.display()
+            )
+        }),
+    }
+}
+
+/// The lines of the manifest for Punctual's own crates: by directory in a checkout, or by version.
+fn dependencies(arguments: &New, checkout: Option<&Path>) -> Result<String, String> {
     let line = |(place, name, more): (&str, &str, String)| {
-        let at = match &library {
+        let at = match checkout {
             None => format!("version = \"{}\"", env!("CARGO_PKG_VERSION")),
-            Some(library) => format!("path = \"{}\"", beside(library, place)?),
+            Some(checkout) => format!("path = \"{}\"", directory_in(checkout, place)?),
         };
-        Ok::<String, String>(match (library.is_some(), more.is_empty()) {
+        Ok::<String, String>(match (checkout.is_some(), more.is_empty()) {
             (false, true) => format!("{name} = \"{}\"", env!("CARGO_PKG_VERSION")),
             (_, true) => format!("{name} = {{ {at} }}"),
             (_, false) => format!("{name} = {{ {at}, {more} }}"),
@@ -163,26 +197,14 @@ fn dependencies(arguments: &New) -> Result<String, String> {
     Ok(lines.collect::<Result<Vec<_>, String>>()?.join("\n"))
 }
 
-/// The directory of the library in the working copy, or of the crate, that was given.
-fn library(directory: &Path) -> Result<PathBuf, String> {
-    let place =
-        |path: &Path| path.join("src/lib.rs").is_file().then(|| fs::canonicalize(path).ok()).flatten();
-    place(&directory.join("crates/punctual")).or_else(|| place(directory)).ok_or_else(|| {
-        format!(
-            "--punctual {}: there is neither a crate nor crates/punctual; give the directory of either",
-            directory.display()
-        )
-    })
-}
-
-/// The directory of a crate that lies at `place` from the library's, as a manifest has it.
-fn beside(library: &Path, place: &str) -> Result<String, String> {
-    let path = library.join(place);
+/// The directory of a crate of the checkout, as a manifest names it.
+fn directory_in(checkout: &Path, place: &str) -> Result<String, String> {
+    let path = checkout.join(place);
     let found = fs::canonicalize(&path)
-        .map_err(|error| format!("--punctual: {}: {error}; give a whole working copy", path.display()))?;
+        .map_err(|error| format!("{}: {error}; give a complete checkout by --path", path.display()))?;
     let text = found.to_str().filter(|path| !path.contains(['"', '\\', '\n']));
     text.map(str::to_owned)
-        .ok_or_else(|| format!("--punctual: a manifest cannot name {}; move it", found.display()))
+        .ok_or_else(|| format!("a manifest cannot name {}; move the checkout", found.display()))
 }
 
 /// Whether cargo takes it for the name of a package, and systemd for that of a unit.

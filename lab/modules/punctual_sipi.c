@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * Starts a CPU of x86-64 that hotplug has taken from Linux, by INIT and a start-up
- * interrupt, at code that counts in memory. A prototype for docs/amp.md: it has no handler
+ * interrupt, at code that counts in memory. A prototype for docs/book/src/guides/amp.md: it has no handler
  * of machine checks, and kexec and updates of the microcode know nothing of it.
  *
  *	echo 0 >/sys/devices/system/cpu/cpu1/online; insmod punctual_sipi.ko cpu=1

@@ -1,7 +1,7 @@
 //! Programs on a PREEMPT_RT kernel, which this machine need not have: `cargo xtask lab`.
 //!
 //! The kernel is Debian's, or built from Debian's source, and runs in QEMU without hardware virtualization, so it takes
-//! neither privileges nor modules of the host, and works inside a virtual machine. `docs/lab.md` says what its times mean.
+//! neither privileges nor modules of the host, and works inside a virtual machine. `docs/book/src/guides/lab.md` says what its times mean.
 //!
 //! * `options` is the command line.
 //! * `kernels` downloads or builds kernels and their modules, and keeps them.

@@ -64,7 +64,7 @@ fn is_published(package: &Value) -> bool {
 fn faults(package: &Value, kept: &[&Value]) -> Vec<String> {
     let name = package["name"].as_str().unwrap_or_default();
     let mut faults = Vec::new();
-    for key in ["description", "license", "repository", "readme", "rust_version"] {
+    for key in ["description", "license", "readme", "rust_version"] {
         if package[key].as_str().is_none_or(str::is_empty) {
             faults.push(format!("{name}: no `{}`", key.replace('_', "-")));
         }

@@ -1,6 +1,6 @@
 //! Results of measurements as `punctual bench --json` writes them, printed as they come.
 //!
-//! `docs/bench-schema.md` describes the format. Times are numbers of nanoseconds.
+//! `docs/book/src/reference/bench-json.md` describes the format. Times are numbers of nanoseconds.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 

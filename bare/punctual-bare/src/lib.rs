@@ -23,7 +23,7 @@
 //! | `raspi4b` | Raspberry Pi 4B with a BCM2711, Cortex-A72 | `aarch64-unknown-none` |
 //! | `virt-a7` | QEMU's `virt` with a Cortex-A7 | `armv7a-none-eabihf` |
 //! | `virt-a72` | QEMU's `virt` with a Cortex-A72 | `aarch64-unknown-none` |
-//! | `amp` | a CPU beside Linux, see `docs/amp.md` | `aarch64-unknown-none` |
+//! | `amp` | a CPU beside Linux, see `docs/book/src/guides/amp.md` | `aarch64-unknown-none` |
 //!
 //! # What is so when `main` begins
 //!

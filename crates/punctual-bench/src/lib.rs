@@ -3,7 +3,7 @@
 //! [`run`] runs suites and returns a [`Run`](model::Run): the cost of a real-time system's operations, whether scheduling
 //! and locking rules hold, the latency of events and delays, what preempts a loop, and the effect of policies and
 //! affinities. [`text`] makes tables of a run, [`html`] a page, [`model`] its JSON, and [`compare`] compares it with an
-//! earlier one. `docs/benchmarks.md` explains how each figure is measured.
+//! earlier one. `docs/book/src/internals/measurement.md` explains how each figure is measured.
 //!
 //! ```no_run
 //! use punctual_bench::{Options, Silent, Stop, SuiteName};

@@ -1,6 +1,6 @@
 //! The result of a run: the source of the terminal's tables, the JSON, the page and the comparison.
 //!
-//! The JSON has exactly these fields; `docs/bench-schema.md` describes it. A changed meaning or a removed field gets a new
+//! The JSON has exactly these fields; `docs/book/src/reference/bench-json.md` describes it. A changed meaning or a removed field gets a new
 //! [`VERSION`].
 
 use serde::{Deserialize, Serialize};

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use punctual::{Config, Duration};
 use punctual_bridge::{Parameters, Tunable};
 
+// ANCHOR: parameters
 #[derive(Debug, Clone, Copy, Parameters)]
 pub(crate) struct Pid {
     #[parameter(default = 2.0, range = 0.0..=10.0, unit = "A/rad")]
@@ -41,6 +42,7 @@ pub(crate) struct Gains {
 }
 
 static GAINS: Tunable<Gains> = Tunable::new();
+// ANCHOR_END: parameters
 
 /// What an operator does, one line every 100 ms.
 const COMMANDS: [&[(&str, &str)]; 4] = [
@@ -120,6 +122,7 @@ mod app {
         (Shared { angle: 0.0 }, Local { gains, server: server.ok(), setup })
     }
 
+    // ANCHOR: start
     fn start(setup: &Setup) -> Result<TuningServer<Gains>, Box<dyn Error>> {
         let mut tuning = Tuning::new(&GAINS);
         if let Some(file) = &setup.file {
@@ -127,6 +130,7 @@ mod app {
         }
         Ok(tuning.start("motor")?)
     }
+    // ANCHOR_END: start
 
     #[task(priority = 2, period = 1.millis(), shared = [angle], local = [gains, speed: f64 = 0.0])]
     fn control(mut cx: control::Context) {

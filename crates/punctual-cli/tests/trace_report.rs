@@ -186,7 +186,9 @@ fn writes_lines_and_columns_as_documented() {
         }
     }
     let (csv, _, _) = report(&scratch.0, &["concurrent.dat", "--csv", "-"]);
-    let table = include_str!("../../../docs/trace-schema.md").lines().filter(|line| line.starts_with("| `"));
+    let table = include_str!("../../../docs/book/src/reference/trace-json.md")
+        .lines()
+        .filter(|line| line.starts_with("| `"));
     let documented: Vec<_> = table.filter_map(|line| line.split('`').nth(1)).collect();
     assert_eq!(csv.lines().next().unwrap().split(',').collect::<Vec<_>>(), documented);
 }

@@ -104,6 +104,6 @@ pub use thread::Thread;
 mod pages {
     #[doc = include_str!("../README.md")]
     struct Readme;
-    #[doc = include_str!("../../../docs/kernel.md")]
+    #[doc = include_str!("../../../docs/book/src/guides/kernel.md")]
     struct Kernel;
 }

@@ -7,7 +7,7 @@
 //! [`record`] takes a trace of the running kernel, [`mod@write`] makes a file of it that other tools open, [`read`] makes events
 //! of files. [`jobs`] decomposes, [`stats`] sums up and raises alarms, [`explain`] says it in sentences, [`export`] writes it for other
 //! programs. [`recorded`] is for what a recording cannot tell, [`buffer_stats`] for what the kernel says it lost. [`machines`] makes one recording of those of several machines. [`noise`] sums up what takes CPUs from
-//! the threads that they are for. `docs/tracing.md` maps every term to kernel events, with its
+//! the threads that they are for. `docs/book/src/internals/tracing.md` maps every term to kernel events, with its
 //! precision.
 //!
 //! The feature `bpf` is for [`record::Group::Schedule`]: when threads enter and leave the scheduler, by BPF programs.

@@ -168,7 +168,7 @@ impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "# What operations take, in instructions, on one CPU; docs/lab.md says how it is measured."
+            "# What operations take, in instructions, on one CPU; docs/book/src/guides/lab.md says how it is measured."
         )?;
         writeln!(f, "# Written by `cargo xtask lab figures --bless`.")?;
         writeln!(f, "kernel {}", self.kernel)?;

@@ -231,7 +231,7 @@ mod tests {
 
     use super::*;
 
-    /// Each example runs on boards, or `docs/bare.md` says why it does not.
+    /// Each example runs on boards, or `docs/book/src/guides/boards.md` says why it does not.
     #[test]
     fn no_example_is_left_out_without_a_reason() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -257,7 +257,7 @@ mod tests {
                 running.push(name.clone());
             }
         }
-        let page = fs::read_to_string(here.join("docs/bare.md")).unwrap();
+        let page = fs::read_to_string(here.join("docs/book/src/guides/boards.md")).unwrap();
         let table = page.split_once("| examples | what they need |").expect("the page has the table").1;
         let rows = table.lines().skip(2).map_while(|line| line.strip_prefix("| "));
         let mut accounted = running.clone();
@@ -267,7 +267,10 @@ mod tests {
             accounted.extend(listed.split(", ").map(|name| name.trim_matches('`').to_owned()));
         }
         accounted.sort();
-        assert_eq!(accounted, examples, "each example is a program, or in the table of docs/bare.md");
+        assert_eq!(
+            accounted, examples,
+            "each example is a program, or in the table of docs/book/src/guides/boards.md"
+        );
         let [run, all] = [running.len(), examples.len()];
         assert!(page.contains(&format!("has {run} of the {all} examples")), "{run} of {all}");
         assert!(page.contains(&format!("The other {} need something", all - run)));

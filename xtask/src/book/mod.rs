@@ -12,6 +12,9 @@ use clap::Args;
 
 use crate::{Result, cargo};
 
+/// The address of the public repository, once there is one: the book then links to it.
+const REPOSITORY: Option<&str> = None;
+
 /// The mdBook that builds the book where none is installed.
 const VERSION: &str = "0.5.4";
 
@@ -74,6 +77,11 @@ fn build(mdbook: &Path) -> Result {
     let target = cargo::target_dir().join("book");
     let mut command = Command::new(mdbook);
     command.arg("build").arg(cargo::root().join("docs/book")).arg("--dest-dir").arg(&target);
+    if let Some(repository) = REPOSITORY {
+        let edit = format!("{repository}/edit/main/docs/book/{{path}}");
+        command.env("MDBOOK_OUTPUT__HTML__GIT_REPOSITORY_URL", repository);
+        command.env("MDBOOK_OUTPUT__HTML__EDIT_URL_TEMPLATE", edit);
+    }
     // Says nothing but warnings and errors.
     command.env("MDBOOK_LOG", "warn").stdin(Stdio::null());
     let output = command.output().map_err(|error| format!("{}: {error}", mdbook.display()))?;

@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::Result;
 
-/// Where a link to a file of this repository begins.
-const REPOSITORY: &str = "https://github.com/punctual-rs/punctual/";
+/// Directories of the programs that listings are taken from.
+const PROGRAMS: [&str; 3] = ["/examples/", "bare/programs/src/bin/", "bare/amp-programs/src/bin/"];
+
+/// Pages whose Rust is compiled and run as doctests of a crate.
+const DOCTESTS: [&str; 1] = ["guides/kernel.md"];
 
 /// The columns of a line of the README, which people read as it is.
 const COLUMNS: usize = 100;
@@ -91,16 +94,21 @@ impl<'a> Page<'a> {
         self.path.parent().unwrap_or(self.root)
     }
 
-    /// Listings of the book are included, whole or by an anchor, and Rust is that of an example which is run.
+    /// Listings of the book are included, whole or by an anchor. Rust comes from a program that is built and
+    /// run, or from a page that is itself a doctest.
     fn check_includes(&self, problems: &mut Vec<String>) {
         for include in between(&self.text, "{{#include ", "}}") {
             if let Err(problem) = excerpt(&self.directory().join(path_of(include)), anchor_of(include)) {
                 problems.push(format!("{}: {{{{#include {include}}}}}: {problem}", self.name()));
             }
         }
+        if DOCTESTS.iter().any(|page| self.path.ends_with(page)) {
+            return;
+        }
         for listing in between(&self.text, "```rust\n", "```") {
             let source = between(listing, "{{#include ", "}}").next().unwrap_or_default();
-            if !path_of(source).contains("crates/punctual/examples/") || listing.lines().count() != 1 {
+            let is_built = PROGRAMS.iter().any(|directory| path_of(source).contains(directory));
+            if !is_built || listing.lines().count() != 1 {
                 problems.push(format!("{}: Rust that is not included from an example", self.name()));
             }
         }
@@ -119,23 +127,25 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Links to files, in the tree or on the site of the repository, and to headings of Markdown.
+    /// Checks links to files and to headings of Markdown. A page of the book links only to other pages: the
+    /// rendered book contains nothing else of this repository.
     fn check_links(&self, problems: &mut Vec<String>) -> Result {
+        let book = self.root.join("docs/book/src");
         for link in links(&self.text) {
             let (target, heading) = link.split_once('#').map_or((link, None), |(t, h)| (t, Some(h)));
-            let file = match target.strip_prefix(REPOSITORY) {
-                Some("") => self.root.join("README.md"),
-                Some(path) => match path.split_once("/main/") {
-                    Some(("blob" | "tree", path)) => self.root.join(path),
-                    _ => continue,
-                },
-                None if target.contains("://") => continue,
-                None if target.is_empty() => self.path.clone(),
-                None => self.directory().join(target),
-            };
-            if !file.exists() {
-                problems.push(format!("{}: there is no {link}", self.name()));
+            if target.contains("://") {
                 continue;
+            }
+            let file = if target.is_empty() { self.path.clone() } else { self.directory().join(target) };
+            let Ok(file) = fs::canonicalize(file) else {
+                problems.push(format!("{}: {link} does not exist", self.name()));
+                continue;
+            };
+            if self.path.starts_with(&book) && !file.starts_with(&book) {
+                problems.push(format!(
+                    "{}: {link} leaves the book; name the path in code style instead",
+                    self.name()
+                ));
             }
             let Some(heading) = heading else { continue };
             if !headings(&fs::read_to_string(&file)?).any(|slug| slug == heading) {
@@ -238,16 +248,9 @@ mod tests {
 
     #[test]
     fn finds_links_to_nothing() {
-        let good = format!(
-            "[a](2-priorities.md) [b](../rtic.md#constructs) [c]({REPOSITORY}blob/main/README.md#limits)"
-        );
+        let good = "[a](2-priorities.md) [b](../porting/rtic.md#constructs)";
         assert_eq!(said(&format!("{good} [d](https://rtic.rs)")), [""; 0]);
-        for link in [
-            "none.md",
-            "../rtic.md#none",
-            "#none",
-            "https://github.com/punctual-rs/punctual/blob/main/none.md",
-        ] {
+        for link in ["none.md", "../porting/rtic.md#none", "#none", "../../../../README.md"] {
             assert_eq!(said(&format!("[a]({link})")).len(), 1, "{link}");
         }
     }

@@ -1,4 +1,4 @@
-//! The environment variables that sources name are those that the README lists.
+//! Compares the environment variables that sources name with those that the book lists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,17 +12,19 @@ const SOURCES: [&str; 6] = ["bare", "crates", "demos", "fuzz", "lab", "xtask"];
 /// Tests and chores pass these to programs of their own.
 const INTERNAL: [&str; 2] = ["PUNCTUAL_TEST_", "PUNCTUAL_MUTANT"];
 
-/// What only the README or only sources name, a line each.
+/// The page of the book that lists every variable.
+const PAGE: &str = "docs/book/src/reference/environment.md";
+
+/// Lists the variables that only the page or only sources name, one problem per line.
 pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
     let mut used = BTreeSet::new();
     for directory in SOURCES {
         collect(&root.join(directory), &mut used)?;
     }
-    let readme = fs::read_to_string(root.join("README.md"))?;
-    let listed = quoted(&readme, '`').collect::<BTreeSet<_>>();
-    let unlisted = used.difference(&listed).map(|name| format!("README.md: does not list {name}"));
-    let unused =
-        listed.difference(&used).map(|name| format!("README.md: lists {name}, which no source names"));
+    let page = fs::read_to_string(root.join(PAGE))?;
+    let listed = quoted(&page, '`').collect::<BTreeSet<_>>();
+    let unlisted = used.difference(&listed).map(|name| format!("{PAGE}: does not list {name}"));
+    let unused = listed.difference(&used).map(|name| format!("{PAGE}: lists {name}, which no source names"));
     Ok(unlisted.chain(unused).collect())
 }
 
@@ -55,7 +57,7 @@ mod tests {
     use crate::cargo;
 
     #[test]
-    fn readme_lists_every_variable() {
+    fn page_lists_every_variable() {
         assert_eq!(problems(cargo::root()).expect("the sources can be read"), [""; 0]);
     }
 

@@ -36,7 +36,7 @@ const PLACE: &str = "PUNCTUAL_TRACES";
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Read the recordings in this directory instead of fetching any; docs/tracing.md says what each is to be called
+    /// Read the recordings in this directory instead of fetching any; docs/book/src/internals/tracing.md says what each is to be called
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
 

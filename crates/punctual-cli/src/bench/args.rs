@@ -63,7 +63,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "CHIP:OUT:IN")]
     gpio: Option<GpioLines>,
 
-    /// Write the results as JSON (format: docs/bench-schema.md)
+    /// Write the results as JSON (format: docs/book/src/reference/bench-json.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 

@@ -18,7 +18,7 @@ Examples:
   sudo punctual isolate run --cpus 3 -- ./my-app  take CPU 3, run the app there, give it back
   sudo punctual isolate start --cpus 2-3          take CPUs 2 and 3, for services; `stop` gives them back
   sudo punctual isolate run --offline --cpu 3 -- my-app.bare
-                                                  run a program there without Linux (docs/amp.md)
+                                                  run a program there without Linux (docs/book/src/guides/amp.md)
   sudo punctual isolate run --offline --cpu 3 -- my-app.bare ./my-app
                                                   run half of an app there, and the other half on Linux
   punctual isolate boot --cpus 3                  show boot parameters, and what they add to that")]

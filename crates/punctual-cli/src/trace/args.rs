@@ -14,7 +14,7 @@ use crate::parse::seconds;
 ///
 /// Records what the kernel does with threads and splits every job into the terms of response-time analysis: R (response
 /// time) = J (release jitter) + W (busy window), and W = B (blocking) + I (interference) + SS (scheduling overhead) + C
-/// (execution time). Works for any real-time thread, not only those of Punctual apps. docs/tracing.md explains where each
+/// (execution time). Works for any real-time thread, not only those of Punctual apps. docs/book/src/internals/tracing.md explains where each
 /// term comes from and how exact it is.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -35,7 +35,7 @@ pub enum Refusal {
     /// The firmware keeps CPUs in a loop.
     #[error(
         "the firmware starts CPUs by a spin table, as that of a Raspberry Pi 4 does, and cannot take one back; have it load \
-         TF-A as `armstub`, which brings PSCI (docs/amp.md)"
+         TF-A as `armstub`, which brings PSCI (docs/book/src/guides/amp.md)"
     )]
     SpinTable,
     /// Nothing in the firmware starts a CPU.
@@ -46,7 +46,7 @@ pub enum Refusal {
     NoPsci,
     /// The module is not loaded.
     #[error(
-        "the module punctual_cpu is not loaded: modprobe punctual_cpu, which docs/amp.md says how to build{0}"
+        "the module punctual_cpu is not loaded: modprobe punctual_cpu, which docs/book/src/guides/amp.md says how to build{0}"
     )]
     NoModule(&'static str),
     /// The module is of another release.

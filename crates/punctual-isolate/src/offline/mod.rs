@@ -1,10 +1,9 @@
 //! A program without Linux on a CPU that Linux gave up: 64-bit ARM with PSCI, by the kernel module in `module/`.
 //!
 //! [`check`] says whether that can be done here, [`Image`] reads the program, [`give_up`] takes the CPU from Linux, with a
-//! journal as for any isolation, and [`Device`] starts the program, listens to it and ends it. [`docs/amp.md`] says what the
+//! journal as for any isolation, and [`Device`] starts the program, listens to it and ends it. `docs/book/src/guides/amp.md` says what the
 //! program may do, and what a machine has to have.
 //!
-//! [`docs/amp.md`]: https://github.com/punctual-rs/punctual/blob/main/docs/amp.md
 
 mod check;
 mod device;

@@ -1,4 +1,4 @@
-//! A CPU of x86-64 that Linux gave up, started by INIT and a start-up interrupt: the prototype of `docs/amp.md`.
+//! A CPU of x86-64 that Linux gave up, started by INIT and a start-up interrupt: the prototype of `docs/book/src/guides/amp.md`.
 
 use xtask_support::Result;
 use xtask_support::process::Outcome;

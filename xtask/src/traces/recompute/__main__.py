@@ -3,7 +3,7 @@
 usage: recompute JOBS.csv JOBS.json TABLES.txt PAGE.html REPORT.txt OPTIONS.txt [-v] [COMMAND..]
 
 OPTIONS is the text of `trace-cmd dump --options`; with `-N`, events are printed as their kernel has it. It knows nothing of the program
-but the definitions in docs/tracing.md. A report has room for 128 tasks; COMMAND prints the tables of others if their numbers follow it.
+but the definitions in docs/book/src/internals/tracing.md. A report has room for 128 tasks; COMMAND prints the tables of others if their numbers follow it.
 What it cannot recompute it counts, and says.
 """
 

@@ -1,4 +1,4 @@
-"""Walks through a job once more, and says what its terms are by the definitions in docs/tracing.md."""
+"""Walks through a job once more, and says what its terms are by the definitions in docs/book/src/internals/tracing.md."""
 
 from collections import namedtuple
 

@@ -1,4 +1,4 @@
-"""Says once more in words what a job's figures are, as docs/tracing.md and the sentences themselves have it."""
+"""Says once more in words what a job's figures are, as docs/book/src/internals/tracing.md and the sentences themselves have it."""
 
 from summary import count, text_of_part as part
 

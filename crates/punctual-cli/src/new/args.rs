@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// Make a crate to start from: an app with a test in virtual time, a systemd unit and a README
+/// Make a crate to start from: an app with two tests in virtual time, a systemd unit and a README
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -3,11 +3,28 @@
 //! | task | level | released | does |
 //! |---|---|---|---|
 //! | `control` | 2 | every millisecond | reads the sensor, computes the output |
-//! | `alarm` | 1 | by `control` | says that the sensor is out of range |
+//! | `alarm` | 1 | by `control` | logs that the sensor is out of range |
 //!
 //! `cargo test` runs it in virtual time; `cargo run` on threads of the kernel, until Ctrl-C.
 
-#[punctual::app]
+use std::process::ExitCode;
+
+use punctual::Config;
+
+fn main() -> ExitCode {
+    match controller::run(Config::from_env(), 1.0, |_| ()) {
+        Ok(report) => {
+            println!("{report}");
+            report.exit_code().into()
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            error.exit_code().into()
+        }
+    }
+}
+
+#[punctual::app(main = false)]
 mod controller {
     use punctual::prelude::*;
 
@@ -22,12 +39,14 @@ mod controller {
     #[local]
     struct Local {
         value: f32,
+        at_end: fn(f32),
     }
 
-    /// Before the first job: open devices here, allocate, and start threads by `punctual::background`.
+    /// Before the first job: open devices here, allocate, and start threads by `punctual::background`. The
+    /// arguments come from the caller of `run`: `main` or a test.
     #[init]
-    fn init(_: init::Context) -> (Shared, Local) {
-        (Shared { setpoint: 1.0 }, Local { value: 0.0 })
+    fn init(_: init::Context, setpoint: f32, at_end: fn(f32)) -> (Shared, Local) {
+        (Shared { setpoint }, Local { value: 0.0, at_end })
     }
 
     #[task(priority = 2, period = 1.millis(), deadline = 500.micros(), shared = [setpoint], local = [value])]
@@ -37,7 +56,7 @@ mod controller {
         let value = cx.local.value;
         *value += (setpoint - *value) / 100.0;
         if value.abs() > LIMIT {
-            // One that waits already says it.
+            // An alarm that still waits is enough.
             let _ = alarm::spawn(*value);
         }
     }
@@ -45,21 +64,42 @@ mod controller {
     #[task(priority = 1, shared = [setpoint])]
     fn alarm(mut cx: alarm::Context, value: f32) {
         cx.shared.setpoint.lock(|setpoint| *setpoint = 0.0);
-        punctual::log!(Warn, "the sensor says {value}: back to zero");
+        punctual::log!(Warn, "the sensor reads {value}: back to zero");
+    }
+
+    #[shutdown(local = [value, at_end])]
+    fn shutdown(cx: shutdown::Context) {
+        (cx.local.at_end)(*cx.local.value);
     }
 }
 
+/// In virtual time a minute takes a moment, and every run is the same. Tests run at the same time, and each run of
+/// the app waits for its turn.
 #[cfg(test)]
 mod tests {
-    use punctual::{Config, Duration};
+    use std::sync::Mutex;
 
-    /// A minute of control takes a moment, and is the same each time.
+    use punctual::Duration;
+
+    use super::*;
+
     #[test]
-    fn controls_every_millisecond_and_never_late() {
+    fn reaches_the_setpoint_and_is_never_late() {
+        static VALUE: Mutex<f32> = Mutex::new(0.0);
         let config = Config::new().virtual_time().until(Duration::from_minutes(1));
-        let report = super::controller::run(config).expect("virtual time needs nothing");
+        let at_end = |value| *VALUE.lock().unwrap() = value;
+        let report = controller::run(config, 1.0, at_end).expect("virtual time needs nothing");
         let control = report.task("control").expect("it is declared");
         assert_eq!((control.jobs, control.overruns, control.misses), (60_000, 0, 0));
         assert_eq!(report.task("alarm").map(|alarm| alarm.jobs), Some(0));
+        let value = *VALUE.lock().unwrap();
+        assert!((value - 1.0).abs() < 0.001, "{value}");
+    }
+
+    #[test]
+    fn value_out_of_range_raises_the_alarm() {
+        let config = Config::new().virtual_time().until(Duration::from_secs(1));
+        let report = controller::run(config, 20.0, |_| ()).expect("virtual time needs nothing");
+        assert!(report.task("alarm").is_some_and(|alarm| alarm.jobs > 0), "{report}");
     }
 }

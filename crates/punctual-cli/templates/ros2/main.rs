@@ -16,9 +16,9 @@ use punctual_bridge::{Bridge, Incoming, Ros2, Running, Topic};
 /// Setpoints are taken up to this.
 const LIMIT: f64 = 10.0;
 
-/// What the controller tells: x the value, y the setpoint.
+/// The state of the controller: x is the value, y the setpoint.
 static STATE: Topic<Vector3, 256> = Topic::new("/state").hz(100);
-/// What it is told: x the setpoint.
+/// The newest command: x is the setpoint.
 static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
 
 fn main() -> ExitCode {
@@ -39,12 +39,17 @@ type Connect = fn() -> Result<Option<Running>, Box<dyn Error>>;
 
 /// A node with both topics. Its threads are ordinary ones; the tasks wait for none of them.
 fn connect() -> Result<Option<Running>, Box<dyn Error>> {
-    let within = |wanted: &Vector3| match wanted.x.abs() <= LIMIT {
-        true => Ok(()),
-        false => Err(format!("x is {}, beyond -{LIMIT} to {LIMIT}", wanted.x)),
-    };
     let node = Ros2::connect("@NODE@")?.subscribe(SETPOINT.subscribe()?.check(within))?;
     Ok(Some(Bridge::new().topic(&STATE).sink(node).start()?))
+}
+
+/// Accepts the setpoints that the controller may follow.
+fn within(wanted: &Vector3) -> Result<(), String> {
+    if wanted.x.abs() <= LIMIT {
+        Ok(())
+    } else {
+        Err(format!("x is {}, beyond -{LIMIT} to {LIMIT}", wanted.x))
+    }
 }
 
 #[punctual::app(main = false)]
@@ -124,5 +129,14 @@ mod tests {
         let report = controller::run(config, || Ok(None)).expect("virtual time needs nothing");
         let control = report.task("control").expect("it is declared");
         assert_eq!((control.jobs, control.overruns, control.misses), (60_000, 0, 0));
+    }
+
+    #[test]
+    fn rejects_setpoints_out_of_range() {
+        let setpoint = |x| Vector3 { x, y: 0.0, z: 0.0 };
+        assert!(within(&setpoint(-LIMIT)).is_ok());
+        for x in [LIMIT + 0.1, f64::INFINITY, f64::NAN] {
+            assert!(within(&setpoint(x)).is_err(), "{x}");
+        }
     }
 }

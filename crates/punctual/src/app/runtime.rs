@@ -1,6 +1,7 @@
-//! The static state of an app, and how a run of it begins and ends.
+//! The static state of an app.
 
-use std::cell::Cell;
+mod claim;
+
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -9,7 +10,6 @@ use punctual_core::{Duration, Instant, Level, Port};
 use punctual_sync::PcpGroup;
 use punctual_sync::futex::selector::unwatched;
 
-use crate::app::current::LastThread;
 use crate::app::event_source::Source;
 use crate::app::figures::FiguresCell;
 use crate::app::guard::GuardSlot;
@@ -22,19 +22,14 @@ use crate::app::reactor::Reactor;
 use crate::app::report::{Outcome, TaskReport};
 use crate::app::spawn_gate::{GatePass, SpawnGate};
 use crate::app::stage::Stage;
-use crate::app::start_error::StartError;
 use crate::app::stop::Fault;
 use crate::app::stop::{FirstStopReason, StopReason};
 use crate::port::linux::futex;
 use crate::port::linux::trace_marker::Mark;
 use crate::port::virtual_time::{Claims, Turns};
 
-/// The app is not running.
-const FREE: u8 = 0;
-/// A run is in progress.
-const TAKEN: u8 = 1;
-/// A run ended without removing all state.
-const NOT_RESET: u8 = 2;
+use self::claim::Claim;
+pub(crate) use self::claim::{RunGuard, each_running};
 
 /// Set by a panic: queued jobs are dropped instead of run.
 const ABORTS: u8 = 1;
@@ -154,8 +149,7 @@ pub struct Runtime {
     reactor: Option<&'static Reactor>,
     /// The group of all locks, under the global executor.
     pub(crate) ceilings: Option<&'static PcpGroup>,
-    /// [`FREE`], [`TAKEN`] or [`NOT_RESET`].
-    state: AtomicU8,
+    claim: Claim,
     gate: SpawnGate,
     /// [`ABORTS`], [`MARKS`], [`COPY`], [`PROFILES`], [`SUPERVISED`], [`GUARDED`] and [`STOPS`]: in one byte, so that a spawn or a
     /// job checks all of them at once.
@@ -230,7 +224,7 @@ impl Runtime {
             tasks,
             reactor,
             ceilings,
-            state: AtomicU8::new(FREE),
+            claim: Claim::free(),
             gate: SpawnGate::closed(),
             job_flags: AtomicU8::new(0),
             dropped: AtomicU64::new(0),
@@ -248,29 +242,6 @@ impl Runtime {
             turns: Turns::new(),
             claims: Claims::new(),
         }
-    }
-
-    /// Claims the app for a run.
-    pub(crate) fn take(&'static self, virtual_time: bool) -> Result<RunGuard, StartError> {
-        match self.state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => {}
-            Err(NOT_RESET) => return Err(StartError::NotReset(self.name)),
-            Err(_) => return Err(StartError::AlreadyRunning(self.name)),
-        }
-        // SAFETY: the previous run, if any, has joined its threads, closed the app to others, and dropped every job.
-        unsafe {
-            self.partitions.iter().for_each(|partition| partition.reset(virtual_time));
-            self.tasks.iter().for_each(|task| task.begin());
-        }
-        self.job_flags.store(0, Ordering::Relaxed);
-        self.dropped.store(0, Ordering::Relaxed);
-        self.stop_requested.store(0, Ordering::Relaxed);
-        self.started.store(0, Ordering::Relaxed);
-        self.stop_reason.reset();
-        self.forget_fault();
-        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).push(self);
-        self.gate.open();
-        Ok(RunGuard { runtime: self, ended: Cell::new(false) })
     }
 
     /// The number of its first task in the trace, the same in every run; `numbers` allocates that many numbers.
@@ -417,7 +388,7 @@ impl Runtime {
 
     /// Stops the copy of a running app in the child of a `fork`. Async-signal-safe.
     pub(crate) fn stop_copy(&self) {
-        if self.state.load(Ordering::Relaxed) == TAKEN {
+        if self.claim.is_taken() {
             self.job_flags.fetch_or(COPY, Ordering::Relaxed);
             self.partitions.iter().for_each(|partition| partition.core.stop());
         }
@@ -538,57 +509,5 @@ pub(crate) fn notify(fd: RawFd) {
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
         // If it is full, the thread has been notified already.
         let _ = unwatched(|| rustix::io::write(fd, &1_u64.to_ne_bytes()));
-    }
-}
-
-/// The apps that are running, for signals and for `shutdown` from other threads.
-static RUNNING: Mutex<Vec<&'static Runtime>> = Mutex::new(Vec::new());
-
-/// Calls `f` for every running app.
-pub(crate) fn each_running(f: impl Fn(&'static Runtime)) {
-    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    running.into_iter().for_each(f);
-}
-
-/// A run in progress. Releases the app when dropped, if the run has [ended](Self::end).
-#[derive(Debug)]
-pub(crate) struct RunGuard {
-    runtime: &'static Runtime,
-    ended: Cell<bool>,
-}
-
-impl RunGuard {
-    /// Ends the run: no spawns any more, every waiting job dropped. Returns measurements and how many these were, besides
-    /// those that [`dropped`](Runtime::dropped) counts.
-    ///
-    /// # Safety
-    /// Every thread of the run has ended.
-    pub(crate) unsafe fn end(&self) -> (Vec<TaskReport>, u64) {
-        self.runtime.gate.close();
-        // SAFETY: every thread of the run has ended, by this function's contract; the calling one drops the futures, whose
-        // destructors may lock, one after the other.
-        let _last = unsafe { LastThread::of(self.runtime) };
-        // SAFETY: every thread of the run has ended, by this function's contract, and nobody passes the gate any more.
-        let ended = self.runtime.tasks.iter().map(|task| unsafe { task.end() });
-        let (mut tasks, mut dropped) = (Vec::new(), 0);
-        for (task, waiting) in ended {
-            tasks.extend(task);
-            dropped += u64::from(waiting);
-        }
-        self.ended.set(true);
-        (tasks, dropped)
-    }
-}
-
-impl Drop for RunGuard {
-    fn drop(&mut self) {
-        self.runtime.gate.close();
-        RUNNING
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|running| !std::ptr::eq(*running, self.runtime));
-        // The next run would find what was not dropped, and use it with other resources on another thread.
-        let state = if self.ended.get() { FREE } else { NOT_RESET };
-        self.runtime.state.store(state, Ordering::Release);
     }
 }

@@ -9,7 +9,7 @@ use crate::port::linux::futex::{ADVICE, Refused};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
-    /// This app is running already; the name of its module.
+    /// This app is running already; the name of its module. Runs in virtual time wait for each other instead.
     AlreadyRunning(&'static str),
     /// An earlier run of this app did not get as far as dropping what it left; the name of its module.
     NotReset(&'static str),
@@ -144,7 +144,12 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AlreadyRunning(name) => {
-                write!(f, "the app `{name}` is running already; wait until its `run` has returned")
+                write!(
+                    f,
+                    "the app `{name}` is running already in this process; wait until its `run` has returned, or \
+                     use `Config::virtual_time`, whose runs wait for each other; run tests on threads of the kernel \
+                     one by one, by `cargo test -- --test-threads=1`"
+                )
             }
             Self::NotReset(name) => write!(
                 f,

@@ -162,12 +162,8 @@ mod without_the_key {
         fn high(_: high::Context) {}
     }
 
-    /// One run of an app at a time.
-    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
-
     #[test]
     fn jobs_are_measured_without_monitoring_and_locks_and_spawns_are_not_known() {
-        let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let file = File::new("without");
         let config = Config::new().virtual_time().until(Duration::from_millis(20)).profile(file.path());
         app::run(config).unwrap();
@@ -181,7 +177,6 @@ mod without_the_key {
 
     #[test]
     fn a_run_without_a_profile_after_one_with_is_not_profiled() {
-        let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let file = File::new("after");
         let config = || Config::new().virtual_time().until(Duration::from_millis(20));
         app::run(config().profile(file.path())).unwrap();

@@ -5,7 +5,6 @@ use punctual::{Config, Instant, Report};
 
 use crate::log::Log;
 use crate::script::Step::{self, Do, Say, Spend, X, Y};
-use crate::script::alone;
 
 #[punctual::app(main = false, executor = "global")]
 mod app {
@@ -90,7 +89,7 @@ fn plays_with(idle: &'static [Step], script: fn(), expected: &[(u64, &'static st
         let report = app::run(Config::new().virtual_time(), log.clone(), idle, script).unwrap();
         (log.take(), report)
     };
-    let runs = alone(|| (0..20).map(|_| once()).collect::<Vec<_>>());
+    let runs: Vec<_> = (0..20).map(|_| once()).collect();
     let reports: Vec<_> = runs.iter().map(|(_, report)| report.to_string()).collect();
     assert_eq!(runs[0].0, expected);
     for (run, report) in runs.iter().zip(&reports) {

@@ -1,7 +1,5 @@
 //! The end of virtual time: times are 64 bits of nanoseconds, and a model may reach their end.
 
-use std::sync::{Mutex, PoisonError};
-
 use punctual::report::Outcome;
 use punctual::{Config, Duration, Instant};
 
@@ -69,15 +67,8 @@ app!(two, [, partitions = [a, b]], [, core = "b"]);
 app!(polls, [, partitions = [a(poll)]], []);
 app!(global, [, executor = "global"], []);
 
-/// The tests share the apps, each of which runs once at a time.
-fn turn() -> impl Drop {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// What became of the run, when it ended, and how many jobs of `late` there were.
 fn ends(act: Act) -> (Outcome, Duration, u64) {
-    let _turn = turn();
     let config = || Config::new().virtual_time();
     let all = [
         one::run(config(), act),
@@ -121,7 +112,6 @@ fn what_is_never_is_not_waited_for() {
 
 #[test]
 fn a_limit_beyond_the_end_is_the_end() {
-    let _turn = turn();
     let config = || Config::new().virtual_time().until(Duration::from_ticks(u64::MAX));
     let report = one::run(config(), Act::Spend(u64::MAX)).expect("nothing keeps it from starting");
     assert_eq!(report.outcome, Outcome::TimeUp);

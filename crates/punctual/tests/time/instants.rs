@@ -3,7 +3,6 @@
 use punctual::Report;
 
 use crate::log::Log;
-use crate::script::alone;
 use crate::until_ms;
 
 #[punctual::app(main = false)]
@@ -51,11 +50,9 @@ mod app {
 }
 
 fn run(spawn: fn()) -> (Vec<(u64, &'static str)>, Report) {
-    alone(|| {
-        let log = Log::default();
-        let report = app::run(until_ms(10), log.clone(), spawn).unwrap();
-        (log.take(), report)
-    })
+    let log = Log::default();
+    let report = app::run(until_ms(10), log.clone(), spawn).unwrap();
+    (log.take(), report)
 }
 
 /// As in response-time analysis: a release at the end of a job does not interfere with it, but comes before what is below.

@@ -9,6 +9,7 @@ mod init;
 mod instants;
 #[path = "../support/log.rs"]
 mod log;
+mod parallel;
 mod partitions;
 mod polling;
 mod script;

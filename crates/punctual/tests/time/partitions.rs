@@ -5,7 +5,6 @@ use punctual::{Config, Instant, Report};
 
 use crate::log::Log;
 use crate::script::Step::{self, Do, Say, Spend, X, Y};
-use crate::script::alone;
 use crate::until_ms;
 
 #[punctual::app(main = false, partitions = [a, b])]
@@ -85,15 +84,13 @@ fn run_with(config: &Config, script: fn()) -> (Entries, Report) {
         let report = app::run(config.clone(), log.clone(), script).expect("nothing keeps it from starting");
         (log.take(), report)
     };
-    alone(|| {
-        let first = once();
-        for _ in 1..20 {
-            let again = once();
-            assert_eq!(again.0, first.0);
-            assert_eq!(again.1.to_string(), first.1.to_string());
-        }
-        first
-    })
+    let first = once();
+    for _ in 1..20 {
+        let again = once();
+        assert_eq!(again.0, first.0);
+        assert_eq!(again.1.to_string(), first.1.to_string());
+    }
+    first
 }
 
 /// Runs the app until nothing is left to do, which is at `end`.

@@ -1,7 +1,5 @@
 //! Jobs whose course is data: what they say, how long they take, and what they lock meanwhile.
 
-use std::sync::{Mutex, PoisonError};
-
 use punctual::Duration;
 
 use crate::log::Log;
@@ -55,11 +53,4 @@ impl punctual::Mutex for Nothing {
     fn lock<R>(&mut self, _: impl FnOnce(&mut u32) -> R) -> R {
         match *self {}
     }
-}
-
-/// One run of an app at a time.
-pub(crate) fn alone<R>(run: impl FnOnce() -> R) -> R {
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    run()
 }

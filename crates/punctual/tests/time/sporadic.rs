@@ -85,9 +85,6 @@ mod app {
 }
 
 fn run(script: fn()) -> (Vec<(u64, &'static str)>, Report) {
-    // One run of an app at a time.
-    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let log = Log::default();
     let report = app::run(Config::new().virtual_time(), log.clone(), script).unwrap();
     assert_eq!(report.outcome, Outcome::Quiescent);

@@ -1,6 +1,6 @@
 //! Jobs armed for a time: their order, cancelling and moving them, and what they preempt.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::*;
 
@@ -47,9 +47,6 @@ mod app {
 }
 
 fn run(script: fn()) -> (Vec<(u64, &'static str)>, Report) {
-    // One run of an app at a time.
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let log = Log::default();
     let report = app::run(Config::new().virtual_time(), log.clone(), script).unwrap();
     assert_eq!(report.outcome, Outcome::Quiescent);

@@ -157,7 +157,9 @@ pub use punctual_macros::app;
 /// Channels, queues, rings and mutexes, for use beyond the resources of an app.
 pub use punctual_sync as sync;
 #[cfg(feature = "async")]
-pub use task::async_task::{Delay, Timeout, TimeoutError, delay, delay_until, timeout_after, timeout_at};
+pub use task::async_task::{
+    Delay, Tick, Ticker, Timeout, TimeoutError, delay, delay_until, every, timeout_after, timeout_at,
+};
 #[cfg(all(feature = "async", feature = "std"))]
 pub use task::async_task::{Readiness, readable, writable};
 pub use task::message::SpawnHandle;

@@ -31,6 +31,9 @@ use crate::port::virtual_time::{Claims, Turns};
 use self::claim::Claim;
 pub(crate) use self::claim::{RunGuard, each_running};
 
+/// No grid of a periodic task is laid.
+const NOT_LAID: u64 = u64::MAX;
+
 /// Set by a panic: queued jobs are dropped instead of run.
 const ABORTS: u8 = 1;
 /// Jobs write marks into the kernel's trace.
@@ -157,6 +160,8 @@ pub struct Runtime {
     /// The number of jobs released and never run.
     dropped: AtomicU64,
     started: AtomicU64,
+    /// The origin of the grids in ns, or [`NOT_LAID`].
+    grid: AtomicU64,
     stop_reason: FirstStopReason,
     fault: Mutex<Option<Fault>>,
     /// Whether a supervisor writes out the deferred messages of the app's threads.
@@ -229,6 +234,7 @@ impl Runtime {
             job_flags: AtomicU8::new(0),
             dropped: AtomicU64::new(0),
             started: AtomicU64::new(0),
+            grid: AtomicU64::new(NOT_LAID),
             stop_reason: FirstStopReason::none(),
             fault: Mutex::new(None),
             watched: AtomicBool::new(false),
@@ -263,6 +269,18 @@ impl Runtime {
     #[inline]
     pub(crate) fn started(&self) -> u64 {
         self.started.load(Ordering::Relaxed)
+    }
+
+    /// Records where the grids of periodic tasks begin, before they are laid.
+    pub(crate) fn set_grid(&self, origin: Instant) {
+        self.grid.store(origin.as_ticks(), Ordering::Relaxed);
+    }
+
+    /// Where the grids of periodic tasks begin; `None` before they are laid.
+    #[cfg_attr(not(feature = "async"), allow(dead_code, reason = "there are no tickers"))]
+    pub(crate) fn grid(&self) -> Option<Instant> {
+        let origin = self.grid.load(Ordering::Relaxed);
+        (origin != NOT_LAID).then(|| Instant::from_ticks(origin))
     }
 
     pub(crate) fn elapsed(&self) -> u64 {

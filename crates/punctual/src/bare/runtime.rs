@@ -169,6 +169,12 @@ impl Runtime {
         self.started.store(start.as_ticks(), Ordering::Relaxed);
     }
 
+    /// Where the grids of periodic tasks begin.
+    #[cfg_attr(not(feature = "async"), allow(dead_code, reason = "there are no tickers"))]
+    pub(crate) fn grid(&self) -> Option<Instant> {
+        Some(Instant::from_ticks(self.started()))
+    }
+
     /// When the app started, in ns; 0 before.
     #[inline]
     pub(crate) fn started(&self) -> u64 {

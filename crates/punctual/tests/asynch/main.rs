@@ -11,6 +11,7 @@ mod log;
 #[path = "../support/privileges.rs"]
 mod privileges;
 mod readiness;
+mod ticker;
 mod wakes;
 
 use log::Log;

@@ -157,6 +157,7 @@ pub(super) fn run(
                     settings::boosted(plan.highest_priority(), || {
                         runtime.set_started(now());
                         let origin = origin();
+                        runtime.set_grid(origin);
                         polling.iter().for_each(|partition| partition.core().lay_grids(origin));
                         // SAFETY: this thread holds these, and nobody takes them over.
                         others.iter().for_each(|partition| unsafe {

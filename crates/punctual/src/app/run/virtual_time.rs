@@ -71,6 +71,7 @@ pub(super) fn run(
     if filled {
         // SAFETY: the resources are filled and no job runs.
         unsafe { super::refresh_sources(runtime) };
+        runtime.set_grid(start);
         runtime.partitions.iter().for_each(|partition| virtual_time::lay_grids(partition));
         // SAFETY: this thread holds everything, and `init` is over.
         unsafe { virtual_time::begin(home, me) };

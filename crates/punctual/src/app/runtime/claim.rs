@@ -69,6 +69,7 @@ impl Runtime {
         self.dropped.store(0, Ordering::Relaxed);
         self.stop_requested.store(0, Ordering::Relaxed);
         self.started.store(0, Ordering::Relaxed);
+        self.grid.store(super::NOT_LAID, Ordering::Relaxed);
         self.stop_reason.reset();
         self.forget_fault();
         running().push(self);

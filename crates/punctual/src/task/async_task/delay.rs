@@ -10,19 +10,7 @@ use super::timers::{self, AnyTimers};
 
 /// Waits until `duration` from the first poll; see [`delay_until`].
 ///
-/// For work at a steady rate add up instants instead, or the time each round takes is added to the period:
-///
-/// ```no_run
-/// # use punctual::prelude::*;
-/// # async fn work() {
-/// let mut next = punctual::now();
-/// loop {
-///     next += 10.millis();
-///     punctual::delay_until(next).await;
-///     // …
-/// }
-/// # }
-/// ```
+/// For work at a steady rate use [`every`](super::every): delays add the time that each round takes to the period.
 pub fn delay(duration: impl IntoDuration) -> Delay {
     Delay { due: Due::After(duration.into_duration()), timer: None }
 }
@@ -58,6 +46,13 @@ struct Timer {
     timers: &'static dyn AnyTimers,
     armed: Armed,
     waker: Waker,
+}
+
+impl Delay {
+    /// Whether it ends at `time`.
+    pub(super) fn ends_at(&self, time: Instant) -> bool {
+        matches!(self.due, Due::At(due) if due == time)
+    }
 }
 
 impl core::fmt::Debug for Timer {

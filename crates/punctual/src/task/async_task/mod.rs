@@ -13,6 +13,7 @@ mod future;
 #[cfg(feature = "std")]
 mod readiness;
 mod task;
+mod ticker;
 mod timers;
 
 pub use delay::{Delay, Timeout, TimeoutError, delay, delay_until, timeout_after, timeout_at};
@@ -20,4 +21,5 @@ pub use future::{OfUnsent, Place, future_drop, future_place_local, future_poll, 
 #[cfg(feature = "std")]
 pub use readiness::{Readiness, readable, writable};
 pub use task::{AsyncBody, AsyncTask, NonSend};
+pub use ticker::{Tick, Ticker, every};
 pub use timers::Timers;

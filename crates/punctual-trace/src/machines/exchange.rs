@@ -10,8 +10,8 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::net::{ToSocketAddrs, UdpSocket};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const SENT: u32 = 0x504a_0010;
 const RECEIVED: u32 = 0x504a_0011;
@@ -81,8 +81,11 @@ fn parse(bytes: &[u8]) -> Option<(Purpose, u64)> {
     bytes.starts_with(&MAGIC).then_some((purpose, number))
 }
 
-/// Answers messages at that socket until the other machine has had enough, or has begun and is silent for five seconds.
-/// Returns how many there were.
+/// Answers messages at that socket until the machine that sent the first one ends the exchange or
+/// is silent for five seconds. Returns the number of messages.
+///
+/// Waits for the first message without a limit. From then on only that sender is heard: datagrams
+/// of others neither end the exchange nor prolong it, and are not marked.
 ///
 /// # Errors
 /// If the marks cannot be written, or the network fails.
@@ -90,23 +93,34 @@ pub fn listen(socket: &UdpSocket, marker: &File) -> io::Result<u64> {
     socket.set_read_timeout(None)?;
     let mut buffer = [0; 64];
     let mut count = 0;
+    // The sender of the first message, and the end of its silence.
+    let mut peer: Option<(SocketAddr, Instant)> = None;
     loop {
+        if let Some((_, end)) = peer {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(count);
+            }
+            socket.set_read_timeout(Some(left))?;
+        }
         let (length, from) = match socket.recv_from(&mut buffer) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) if is_patience(&error) => return Ok(count),
+            Err(error) if is_patience(&error) => continue,
             received => received?,
         };
+        if peer.is_some_and(|(peer, _)| peer != from) {
+            continue;
+        }
         match parse(&buffer[..length]) {
             Some((Purpose::Message, number)) => {
                 write(marker, number, false)?;
                 let answer = number | 1;
                 write(marker, answer, true)?;
                 socket.send_to(&datagram(Purpose::Message, answer), from)?;
-                socket.set_read_timeout(Some(SILENCE))?;
+                peer = Some((from, Instant::now() + SILENCE));
                 count += 1;
             }
-            Some((Purpose::End, _)) => return Ok(count),
-            None => {}
+            Some((Purpose::End, _)) if peer.is_some() => return Ok(count),
+            _ => {}
         }
     }
 }
@@ -119,7 +133,6 @@ pub fn run(to: impl ToSocketAddrs, marker: &File, count: u32, every: Duration) -
     let to = to.to_socket_addrs()?.next().ok_or(io::ErrorKind::AddrNotAvailable)?;
     let socket = UdpSocket::bind(if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
     socket.connect(to)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
     // No two exchanges have numbers in common, unless they begin in the same ns.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let base = now & !(NUMBERS - 1);
@@ -128,7 +141,13 @@ pub fn run(to: impl ToSocketAddrs, marker: &File, count: u32, every: Duration) -
         write(marker, number, true)?;
         socket.send(&datagram(Purpose::Message, number))?;
         let mut buffer = [0; 64];
+        let end = Instant::now() + PATIENCE;
         loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            socket.set_read_timeout(Some(left))?;
             match socket.recv(&mut buffer) {
                 Err(error) if is_patience(&error) => break,
                 // Nobody listens yet.
@@ -191,6 +210,35 @@ mod tests {
         assert!(answers(&theirs, true) >= answered);
         assert!(theirs.iter().filter(|(_, sent)| !sent).all(|(number, _)| mine.contains(&(*number, true))));
         std::fs::remove_dir_all(place).unwrap();
+    }
+
+    #[test]
+    fn hears_only_the_sender_of_the_first_message() {
+        let place = std::env::temp_dir().join(format!("punctual-exchange-peer-{}", std::process::id()));
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let [peer, stranger] = [(), ()].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        for client in [&peer, &stranger] {
+            client.connect(socket.local_addr().unwrap()).unwrap();
+            client.set_read_timeout(Some(Duration::from_secs(600))).unwrap();
+        }
+        let file = File::create(&place).unwrap();
+        let listener = std::thread::spawn(move || listen(&socket, &file).unwrap());
+        // There is nothing to end yet.
+        stranger.send(&datagram(Purpose::End, 0)).unwrap();
+        for number in [2, 4] {
+            peer.send(&datagram(Purpose::Message, number)).unwrap();
+            let mut answer = [0; 64];
+            let length = peer.recv(&mut answer).unwrap();
+            assert_eq!(parse(&answer[..length]), Some((Purpose::Message, number | 1)));
+            stranger.send(&datagram(Purpose::Message, 100)).unwrap();
+            stranger.send(&datagram(Purpose::End, 0)).unwrap();
+        }
+        peer.send(&datagram(Purpose::End, 0)).unwrap();
+        assert_eq!(listener.join().unwrap(), 2);
+        let expected: Vec<u8> =
+            [(2, false), (3, true), (4, false), (5, true)].iter().flat_map(|&(n, s)| mark(n, s)).collect();
+        assert_eq!(std::fs::read(&place).unwrap(), expected);
+        std::fs::remove_file(place).unwrap();
     }
 
     #[test]

@@ -1,6 +1,4 @@
 //! Derives from the model the levels in use and where they run, and the ceiling and the protocol of every shared resource.
-//!
-//! The analysis ignores `#[cfg]`: a task that may be configured out counts. So a ceiling can only be too high, never too low.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -145,8 +143,6 @@ impl Analysis {
 
     /// The partition and the level of the thread that waits for the descriptors of async tasks, if any of them may enter the
     /// kernel: those of the highest such task, so that the thread can poll what it wakes.
-    ///
-    /// Tasks that are configured out count, as they do for the levels.
     pub(crate) fn reactor(&self, app: &App) -> Option<(usize, u8)> {
         let tasks = app.tasks.iter().zip(&self.partition_of_task).filter(|(task, _)| task.is_async());
         let places = tasks.map(|(task, &partition)| (partition, task.priority));

@@ -1,8 +1,7 @@
 //! The `#[punctual::app]` attribute, which `punctual` re-exports.
 //!
-//! Expansion runs in stages: `parse` makes a `model` of the module, `analyse` derives the ceilings from
-//! it, `check` enforces the rules, `generate` writes the code. Every mistake found on the way is
-//! reported.
+//! Expansion runs in stages: `parse` resolves the `#[cfg]`s of the module and makes a `model` of it, `analyse` derives
+//! the ceilings, `check` enforces the rules, `generate` writes the code. Each stage reports every mistake it finds.
 
 mod analyse;
 mod check;
@@ -22,6 +21,7 @@ use quote::quote;
 use crate::analyse::Analysis;
 use crate::errors::Errors;
 use crate::model::App;
+use crate::parse::Source;
 
 #[doc = include_str!("app.md")]
 #[proc_macro_attribute]
@@ -43,7 +43,12 @@ pub fn parameters(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 
 fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
-    let front = front(args.clone(), item.clone(), &mut errors);
+    let source = match Source::new(&args, item) {
+        Ok(source) => source,
+        Err(question) => return question,
+    };
+    let item = source.tokens.clone();
+    let front = front(args.clone(), source, &mut errors);
     match (errors.finish(), front) {
         (Ok(()), Some((app, _))) if app.beyond.is_some() => {
             let app = generate::with_receiver(app);
@@ -61,8 +66,8 @@ fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
 
 /// The expansion without the code: the model and its analysis, unless the input is no application at all. They are valid
 /// if no errors were recorded.
-fn front(args: TokenStream, item: TokenStream, errors: &mut Errors) -> Option<(App, Analysis)> {
-    let (app, beyond) = parse::app(args, item, errors)?;
+fn front(args: TokenStream, source: Source, errors: &mut Errors) -> Option<(App, Analysis)> {
+    let (app, beyond) = parse::app(args, source, errors)?;
     if let Some(beyond) = beyond {
         check::run_beyond(&beyond, &Analysis::new(&beyond), errors);
     }

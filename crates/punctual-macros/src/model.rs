@@ -25,11 +25,20 @@ pub(crate) struct App {
     pub(crate) shutdown: Option<Shutdown>,
     /// The tasks, in order of declaration.
     pub(crate) tasks: Vec<Task>,
+    /// What its conditions leave out.
+    pub(crate) absent: Absent,
     /// All other items, untouched and in order. They are emitted before the handlers, which keeps a `macro_rules!` among them
     /// in scope of the functions that use it.
     pub(crate) items: Vec<Item>,
     /// What it knows of its other half, if it is one of two.
     pub(crate) beyond: Option<Beyond>,
+}
+
+/// What a `#[cfg]` leaves out, as far as rules allow for it.
+pub(crate) struct Absent {
+    /// The names of resources.
+    pub(crate) fields: Vec<Ident>,
+    pub(crate) tasks: Vec<Task>,
 }
 
 /// What one half of an app knows of the other one.
@@ -109,7 +118,6 @@ pub(crate) struct Shared {
 /// A field of the `#[shared]` struct.
 pub(crate) struct Resource {
     pub(crate) ident: Ident,
-    pub(crate) cfgs: Vec<Attribute>,
     pub(crate) ty: Type,
     pub(crate) lock_free: bool,
 }
@@ -124,7 +132,6 @@ pub(crate) struct Local {
 /// A field of the `#[local]` struct.
 pub(crate) struct LocalField {
     pub(crate) ident: Ident,
-    pub(crate) cfgs: Vec<Attribute>,
     pub(crate) ty: Type,
 }
 
@@ -262,8 +269,7 @@ pub(crate) struct Size {
 pub(crate) struct Handler {
     pub(crate) ident: Ident,
     pub(crate) role: Role,
-    /// The `#[cfg]`s of the function and of the `extern` block around it: they govern all code generated for
-    /// the handler.
+    /// The `#[cfg]`s of the function and of the `extern` block around it, all of which hold.
     pub(crate) cfgs: Vec<Attribute>,
     /// The first parameter; `None` only before the checks.
     pub(crate) context: Option<Context>,
@@ -307,7 +313,6 @@ pub(crate) struct Arg {
 /// An entry of a `shared = [..]` list.
 pub(crate) struct SharedUse {
     pub(crate) ident: Ident,
-    pub(crate) cfgs: Vec<Attribute>,
     pub(crate) access: Access,
 }
 
@@ -323,7 +328,6 @@ pub(crate) enum Access {
 /// An entry of a `local = [..]` list.
 pub(crate) struct LocalUse {
     pub(crate) ident: Ident,
-    pub(crate) cfgs: Vec<Attribute>,
     pub(crate) origin: LocalOrigin,
 }
 
@@ -349,9 +353,8 @@ impl App {
         self.local.fields.iter().find(|field| field.ident == *name)
     }
 
-    /// The tasks of this name: several, if their `#[cfg]`s exclude each other.
-    pub(crate) fn tasks_named<'a>(&'a self, name: &Ident) -> impl Iterator<Item = &'a Task> {
-        self.tasks.iter().filter(move |task| task.handler.ident == *name)
+    pub(crate) fn task_named(&self, name: &Ident) -> Option<&Task> {
+        self.tasks.iter().find(|task| task.handler.ident == *name)
     }
 
     /// The task that a handler of this app is, if it is one.

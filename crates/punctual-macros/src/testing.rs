@@ -6,6 +6,10 @@ use syn::DeriveInput;
 
 use crate::errors::Errors;
 use crate::model::App;
+use crate::parse::Source;
+
+/// What holds if a test does not say more.
+const HOLDING: &[&str] = &["all()"];
 
 /// The model of an application that has no mistakes. A `#[local]` struct and an `#[init]` are supplied.
 pub(crate) fn app(items: TokenStream) -> App {
@@ -22,7 +26,7 @@ pub(crate) fn app_with(args: TokenStream, items: TokenStream) -> App {
             #items
         }
     };
-    let app = crate::front(args, module, &mut errors);
+    let app = crate::front(args, Source::holding(module, HOLDING), &mut errors);
     errors.finish().expect("the application has no mistakes");
     app.expect("the application is whole").0
 }
@@ -40,17 +44,30 @@ pub(crate) fn errors(items: TokenStream) -> Vec<String> {
 
 /// [`errors`] of an application with arguments.
 pub(crate) fn errors_with(args: TokenStream, items: TokenStream) -> Vec<String> {
+    errors_of(args, module(items))
+}
+
+/// [`errors`] where these predicates hold, and no others.
+pub(crate) fn errors_holding(predicates: &[&str], items: TokenStream) -> Vec<String> {
+    errors_of_source(TokenStream::new(), Source::holding(module(items), predicates))
+}
+
+fn module(items: TokenStream) -> TokenStream {
     let text = items.to_string();
     let shared = (!text.contains("# [shared")).then(|| quote! { #[shared] struct Shared {} });
     let local = (!text.contains("# [local")).then(|| quote! { #[local] struct Local {} });
     let init = quote! { #[init] fn init(cx: init::Context) -> (Shared, Local) { loop {} } };
-    errors_of_module(args, quote! { #shared #local #init #items })
+    quote! { mod app { #shared #local #init #items } }
 }
 
 /// The messages of the errors in `item`.
 pub(crate) fn errors_of(args: TokenStream, item: TokenStream) -> Vec<String> {
+    errors_of_source(args, Source::holding(item, HOLDING))
+}
+
+fn errors_of_source(args: TokenStream, source: Source) -> Vec<String> {
     let mut errors = Errors::default();
-    crate::front(args, item, &mut errors);
+    crate::front(args, source, &mut errors);
     messages(errors)
 }
 

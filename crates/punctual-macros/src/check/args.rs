@@ -2,7 +2,7 @@
 
 use syn::visit::{self, Visit};
 use syn::{
-    FnArg, Ident, Item, Lifetime, ParenthesizedGenericArguments, Type, TypeBareFn, TypeImplTrait, TypePath,
+    Ident, Item, Lifetime, ParenthesizedGenericArguments, Type, TypeBareFn, TypeImplTrait, TypePath,
     TypeReference,
 };
 
@@ -11,7 +11,6 @@ use crate::model::{App, Handler, LocalOrigin, Role, TaskKind};
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
     for handler in app.handlers() {
-        attributes(handler, errors);
         opaque_types(handler, errors);
         borrowed_locals(app, handler, errors);
         match handler.role {
@@ -36,16 +35,6 @@ fn context_only(handler: &Handler, why: &str, errors: &mut Errors) {
             &arg.pat,
             format_args!("`{name}` {why}, which has no arguments to pass; it takes its context only"),
         );
-    }
-}
-
-fn attributes(handler: &Handler, errors: &mut Errors) {
-    for input in &handler.sig().inputs {
-        let FnArg::Typed(parameter) = input else { continue };
-        let conditional = |path: &syn::Path| path.is_ident("cfg") || path.is_ident("cfg_attr");
-        if let Some(attr) = parameter.attrs.iter().find(|attr| conditional(attr.path())) {
-            errors.at(attr, "a parameter of a handler cannot be conditional; put the `#[cfg]` in its type");
-        }
     }
 }
 
@@ -192,11 +181,5 @@ mod tests {
         let one =
             errors(quote! { #[task(local = [a: &str = "", b: &'static str = ""])] fn t(cx: t::Context) {} });
         assert_one(&one, &["outlives every job", "&'static"]);
-    }
-
-    #[test]
-    fn conditional_argument() {
-        let errors = errors(quote! { #[task] fn t(cx: t::Context, #[cfg(a)] a: u8) {} });
-        assert_one(&errors, &["cannot be conditional"]);
     }
 }

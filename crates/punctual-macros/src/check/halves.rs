@@ -156,7 +156,7 @@ mod tests {
         ));
         assert_one(&many, &["`capacity` of 64 at most"]);
         let cfg = errors(quote!(
-            #[cfg(a)]
+            #[cfg(all())]
             #[task(core = "control", crosses)]
             fn t(cx: t::Context) {}
         ));

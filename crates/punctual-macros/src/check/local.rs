@@ -23,7 +23,7 @@ fn declared_twice(app: &App, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for name in app.local.fields.iter().map(|field| &field.ident) {
         if !seen.insert(name) {
-            errors.at(name, format_args!("the local resource `{name}` is declared twice; rename one"));
+            errors.at(name, suggest::declared_twice("local", name));
         }
     }
 }
@@ -33,6 +33,10 @@ fn undeclared(app: &App, handler: &Handler, errors: &mut Errors) {
         let name = &used.ident;
         if let Some(beyond) = halves::beyond(app, name) {
             errors.at(name, beyond);
+            continue;
+        }
+        if app.absent.fields.contains(name) {
+            errors.at(name, suggest::left_out(name));
             continue;
         }
         let place = format!("`{}`", app.local.item.ident);
@@ -93,7 +97,7 @@ fn shadowing(app: &App, handler: &Handler, errors: &mut Errors) {
 mod tests {
     use quote::quote;
 
-    use crate::testing::{assert_one, errors};
+    use crate::testing::{assert_one, errors, errors_holding};
 
     #[test]
     fn undeclared_local() {
@@ -130,6 +134,19 @@ mod tests {
         assert_eq!(errors.len(), 2, "{errors:#?}");
         assert!(errors[0].contains("`b` is local to `idle`; to use it in `t` too"));
         assert!(errors[1].contains("`a` is local to `t`; to use it in `u` too"));
+    }
+
+    #[test]
+    fn tasks_whose_conditions_exclude_each_other_may_use_one_local() {
+        let items = quote! {
+            #[local] struct Local { a: u8 }
+            #[cfg(x)] #[task(local = [a])] fn t(cx: t::Context) {}
+            #[cfg_attr(not(x), task(local = [a]))] fn u(cx: u::Context) {}
+        };
+        for predicates in [&["x"], &["not(x)"]] {
+            assert_eq!(errors_holding(predicates, items.clone()), [""; 0]);
+        }
+        assert_one(&errors_holding(&["x", "not(x)"], items), &["`a` is local to `t`"]);
     }
 
     #[test]

@@ -44,6 +44,10 @@ fn released_otherwise(task: &Task, errors: &mut Errors) {
 
 fn without_spawner(app: &App, partition: &Partition, level: u8, tasks: &[&Task], errors: &mut Errors) {
     let Some(first) = tasks.first().filter(|_| tasks.iter().all(|task| task.is_local())) else { return };
+    // Another build has a task that spawns these.
+    if app.absent.tasks.iter().any(|task| task.priority == level && !task.is_local()) {
+        return;
+    }
     let place = match app.args.partitions.is_empty() {
         true => String::new(),
         false => format!(" in the partition `{}`", partition.name),

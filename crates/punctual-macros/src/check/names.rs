@@ -1,6 +1,6 @@
 //! The names of handlers.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use syn::{Ident, Item};
 
@@ -72,15 +72,11 @@ fn reserved(handler: &Handler, errors: &mut Errors) {
     }
 }
 
-/// Whether `#[cfg]`s exclude each other is for the compiler to see; some must be there, and they must differ.
+/// Each handler has a module of its name.
 fn duplicate(app: &App, errors: &mut Errors) {
-    let mut seen: HashMap<&Ident, Vec<&Handler>> = HashMap::new();
-    for handler in app.handlers().filter(|handler| !is_reserved(handler)) {
-        let (name, before) = (&handler.ident, seen.entry(&handler.ident).or_default());
-        if before
-            .iter()
-            .any(|other| other.cfgs.is_empty() || other.cfgs == handler.cfgs || handler.cfgs.is_empty())
-        {
+    let mut seen = HashSet::new();
+    for name in app.handlers().filter(|handler| !is_reserved(handler)).map(|handler| &handler.ident) {
+        if !seen.insert(name) {
             errors.at(
                 name,
                 format_args!(
@@ -88,7 +84,6 @@ fn duplicate(app: &App, errors: &mut Errors) {
                 ),
             );
         }
-        before.push(handler);
     }
 }
 
@@ -97,17 +92,19 @@ mod tests {
     use quote::{format_ident, quote};
 
     use super::RESERVED;
-    use crate::testing::{assert_one, errors, errors_of_module};
+    use crate::testing::{assert_one, errors, errors_holding, errors_of_module};
 
     #[test]
     fn duplicate_task() {
-        let errors = errors(quote! {
+        let tasks = quote! {
             #[cfg(a)] #[task] fn t(cx: t::Context) {}
             #[cfg(not(a))] #[task(priority = 2)] async fn t(cx: t::Context) {}
             #[task] fn u(cx: u::Context) {}
             #[cfg(a)] #[task] fn u(cx: u::Context) {}
-        });
-        assert_one(&errors, &["there is a function `u` already", "exclude each other"]);
+        };
+        let both = errors_holding(&["a"], tasks.clone());
+        assert_one(&both, &["there is a function `u` already", "exclude each other"]);
+        assert_eq!(errors_holding(&["not(a)"], tasks), [""; 0]);
     }
 
     #[test]

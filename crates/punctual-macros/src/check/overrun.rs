@@ -9,8 +9,8 @@ use crate::model::{App, Overrun, Task, TaskKind};
 pub(super) fn check(app: &App, errors: &mut Errors) {
     for task in &app.tasks {
         if let TaskKind::Periodic { on_overrun: Overrun::Handler(name), .. } = &task.kind {
-            match app.tasks_named(name).next() {
-                Some(_) => app.tasks_named(name).for_each(|handler| spawnable(name, handler, errors)),
+            match app.task_named(name) {
+                Some(handler) => spawnable(name, handler, errors),
                 None => missing(app, name, errors),
             }
         }
@@ -18,6 +18,11 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
 }
 
 fn missing(app: &App, name: &Ident, errors: &mut Errors) {
+    if app.absent.tasks.iter().any(|task| task.handler.ident == *name) {
+        let message = format!("a `#[cfg]` leaves `{name}` out of this build; give this task the same one");
+        errors.at(name, message);
+        return;
+    }
     let place = format!("`{}`", app.module.ident);
     let hint = suggest::hint(name, &place, app.tasks.iter().map(|task| &task.handler.ident));
     errors.at(

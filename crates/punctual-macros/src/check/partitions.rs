@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use syn::Ident;
+
 use super::suggest;
 use crate::analyse::Analysis;
 use crate::errors::Errors;
@@ -81,7 +83,7 @@ fn without_tasks(app: &App, analysis: &Analysis, errors: &mut Errors) {
     for (declared, partition) in app.args.partitions.iter().zip(&analysis.partitions) {
         let name = &declared.ident;
         // Of two with one name, the tasks are in the first.
-        if seen.insert(name.to_string()) && partition.levels.is_empty() {
+        if seen.insert(name.to_string()) && partition.levels.is_empty() && !is_left_empty(app, name) {
             errors.at(
                 name,
                 format_args!(
@@ -90,6 +92,12 @@ fn without_tasks(app: &App, analysis: &Analysis, errors: &mut Errors) {
             );
         }
     }
+}
+
+/// Whether the tasks of a partition are left out by conditions.
+fn is_left_empty(app: &App, partition: &Ident) -> bool {
+    let mut cores = app.absent.tasks.iter().filter_map(|task| task.core.as_ref());
+    cores.any(|core| partition == &core.value())
 }
 
 /// Reports the first bound task beyond the limit: a partition has at most some thirty other threads.

@@ -18,7 +18,7 @@ fn declared_twice(app: &App, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for name in app.shared.resources.iter().map(|resource| &resource.ident) {
         if !seen.insert(name) {
-            errors.at(name, format_args!("the shared resource `{name}` is declared twice; rename one"));
+            errors.at(name, suggest::declared_twice("shared", name));
         }
     }
 }
@@ -28,6 +28,10 @@ fn undeclared(app: &App, handler: &Handler, errors: &mut Errors) {
         let name = &used.ident;
         if let Some(beyond) = halves::beyond(app, name) {
             errors.at(name, beyond);
+            continue;
+        }
+        if app.absent.fields.contains(name) {
+            errors.at(name, suggest::left_out(name));
             continue;
         }
         let place = format!("`{}`", app.shared.item.ident);
@@ -53,7 +57,7 @@ fn listed_twice(handler: &Handler, errors: &mut Errors) {
 mod tests {
     use quote::quote;
 
-    use crate::testing::{assert_one, errors};
+    use crate::testing::{assert_one, errors, errors_holding};
 
     #[test]
     fn undeclared_shared_resource() {
@@ -78,8 +82,19 @@ mod tests {
 
     #[test]
     fn shared_resource_declared_twice() {
-        let errors = errors(quote! { #[shared] struct Shared { a: u8, #[cfg(b)] a: u16 } });
-        assert_one(&errors, &["the shared resource `a` is declared twice"]);
+        let items = quote! { #[shared] struct Shared { a: u8, #[cfg(b)] a: u16 } };
+        assert_one(&errors_holding(&["b"], items.clone()), &["the shared resource `a` is declared twice"]);
+        assert_eq!(errors(items), [""; 0]);
+    }
+
+    #[test]
+    fn shared_resource_left_out() {
+        let errors = errors(quote! {
+            #[shared] struct Shared { #[cfg(b)] a: u16 }
+            #[task(shared = [a])] fn t(cx: t::Context) {}
+            #[task(shared = [#[cfg(b)] a])] fn u(cx: u::Context) {}
+        });
+        assert_one(&errors, &["a `#[cfg]` leaves `a` out", "give this entry the same one"]);
     }
 
     #[test]

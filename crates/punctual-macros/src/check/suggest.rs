@@ -1,4 +1,4 @@
-//! Suggestions for an undeclared name: the nearest declared one, and a list of all.
+//! Suggestions for names of resources and tasks that are not declared, or declared twice.
 
 use syn::Ident;
 
@@ -20,6 +20,18 @@ pub(super) fn hint<'a>(name: &Ident, place: &str, declared: impl Iterator<Item =
     let list = declared.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let stop = if meant.is_empty() { ";" } else { "" };
     format!("{meant}{stop} {place} declares {list}")
+}
+
+/// The answer to a second field of one name.
+pub(super) fn declared_twice(kind: &str, name: &Ident) -> String {
+    format!(
+        "the {kind} resource `{name}` is declared twice; rename one, or give both `#[cfg]`s that exclude each other"
+    )
+}
+
+/// The answer to a name that a condition leaves out.
+pub(super) fn left_out(name: &Ident) -> String {
+    format!("a `#[cfg]` leaves `{name}` out of this build; give this entry the same one")
 }
 
 /// The Levenshtein distance: how many letters to insert, delete or replace to turn `a` into `b`.

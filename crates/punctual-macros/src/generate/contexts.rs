@@ -32,9 +32,9 @@ fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
             format!("The shared resources of `{}`.", names::plain(name)),
         );
         let members = handler.shared.iter().map(|used| {
-            let (cfgs, ident) = (&used.cfgs, &used.ident);
+            let ident = &used.ident;
             let ty = shared_type(app, analysis, handler, used);
-            quote!(#(#cfgs)* pub #ident: #ty,)
+            quote!(pub #ident: #ty,)
         });
         fields.extend(quote!(pub shared: #ty<#life>,));
         all.extend(structure(&quiet, handler, &ty, &doc, quote!(#(#members)*), bound));
@@ -43,9 +43,9 @@ fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
         let (ty, doc) =
             (names::of("LocalResources", name), format!("The local resources of `{}`.", names::plain(name)));
         let members = handler.locals.iter().map(|local| {
-            let (cfgs, ident) = (&local.cfgs, &local.ident);
+            let ident = &local.ident;
             let (ty, lifetime) = local_type(app, handler, local);
-            quote!(#(#cfgs)* pub #ident: &#lifetime mut #ty,)
+            quote!(pub #ident: &#lifetime mut #ty,)
         });
         fields.extend(quote!(pub local: #ty<#life>,));
         all.extend(structure(&quiet, handler, &ty, &doc, quote!(#(#members)*), bound));
@@ -76,9 +76,9 @@ fn structure(
     fields: TokenStream,
     bound: &TokenStream,
 ) -> TokenStream {
-    let (cfgs, life, job) = (&handler.cfgs, names::lifetime(), names::job(handler));
+    let (life, job) = (names::lifetime(), names::job(handler));
     quote! {
-        #(#cfgs)* #quiet
+        #quiet
         #[doc = #doc]
         pub struct #ty<#life> {
             #fields
@@ -166,18 +166,18 @@ pub(super) fn make(app: &App, analysis: &Analysis, handler: &Handler) -> TokenSt
     if !handler.shared.is_empty() {
         let ty = names::of("SharedResources", name);
         let values = handler.shared.iter().map(|used| {
-            let (cfgs, ident) = (&used.cfgs, &used.ident);
+            let ident = &used.ident;
             let value = shared_value(app, analysis, handler, used);
-            quote!(#(#cfgs)* #ident: #value,)
+            quote!(#ident: #value,)
         });
         fields.extend(quote!(shared: #ty { #(#values)* #job },));
     }
     if !handler.locals.is_empty() {
         let ty = names::of("LocalResources", name);
         let values = handler.locals.iter().map(|local| {
-            let (cfgs, ident) = (&local.cfgs, &local.ident);
+            let ident = &local.ident;
             let value = local_value(app, handler, local);
-            quote!(#(#cfgs)* #ident: #value,)
+            quote!(#ident: #value,)
         });
         fields.extend(quote!(local: #ty { #(#values)* #job },));
     }

@@ -1,11 +1,10 @@
 //! `run` and `main`.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::TokenStream;
 use quote::quote;
-use syn::Attribute;
 
 use crate::analyse::Analysis;
-use crate::model::{App, Handler, SharedUse};
+use crate::model::{App, LocalUse, SharedUse};
 
 use super::{contexts, halves, names, option, overview, quiet, resources, tasks};
 
@@ -94,31 +93,17 @@ fn kept_fields(app: &App) -> (TokenStream, TokenStream) {
     let local = names::var("local");
     for field in app.local.fields.iter().filter(|field| !resources::is_static(app, &field.ident)) {
         // It may never be read.
-        let (cfgs, ident, ty) = (&field.cfgs, names::own(&field.ident), &field.ty);
+        let (ident, ty) = (names::own(&field.ident), &field.ty);
         if resources::is_idles(app, &field.ident) {
-            types.extend(quote!(#(#cfgs)* #ident: ::core::option::Option<&'static mut #ty>,));
+            types.extend(quote!(#ident: ::core::option::Option<&'static mut #ty>,));
             let value = option(Some(quote!(::punctual::export::leak(#local.#ident))));
-            values.extend(quote!(#(#cfgs)* #ident: #value,));
+            values.extend(quote!(#ident: #value,));
         } else {
-            types.extend(quote!(#(#cfgs)* #ident: #ty,));
-            values.extend(quote!(#(#cfgs)* #ident: #local.#ident,));
+            types.extend(quote!(#ident: #ty,));
+            values.extend(quote!(#ident: #local.#ident,));
         }
     }
     (types, values)
-}
-
-/// Whether a handler is configured in, as an expression: the conjunction of its `#[cfg]`s.
-fn is_there(handler: &Handler) -> TokenStream {
-    let (cfgs, is) = (&handler.cfgs, names::var("is"));
-    match cfgs.is_empty() {
-        true => quote!(true),
-        false => quote!({
-            #[allow(unused_mut)]
-            let mut #is = false;
-            #(#cfgs)* { #is = true; }
-            #is
-        }),
-    }
 }
 
 /// The names of what both `idle` and `shutdown` use and one of them may change, as elements of an array.
@@ -127,61 +112,45 @@ fn is_there(handler: &Handler) -> TokenStream {
 fn in_common(app: &App) -> TokenStream {
     let (Some(idle), Some(shutdown)) = (&app.idle, &app.shutdown) else { return TokenStream::new() };
     let (idle, shutdown) = (&idle.handler, &shutdown.handler);
-    let element = |name: &Ident, one: &[Attribute], other: &[Attribute]| {
-        let name = names::plain(name);
-        let cfgs = idle.cfgs.iter().chain(&shutdown.cfgs).chain(one).chain(other);
-        quote!(#(#cfgs)* #name,)
-    };
-    let mut elements = TokenStream::new();
-    for used in &idle.shared {
-        let same = |other: &&SharedUse| other.ident == used.ident;
+    let changed = |used: &&SharedUse| {
         let read_only = |other: &SharedUse| used.access.is_reference() && other.access.is_reference();
-        for other in shutdown.shared.iter().filter(same).filter(|other| !read_only(other)) {
-            elements.extend(element(&used.ident, &used.cfgs, &other.cfgs));
-        }
-    }
+        shutdown.shared.iter().any(|other| other.ident == used.ident && !read_only(other))
+    };
+    let shared = idle.shared.iter().filter(changed).map(|used| &used.ident);
     // A local that a handler declares is its own, whatever its name.
-    for used in idle.local_fields() {
-        for other in shutdown.local_fields().filter(|other| other.ident == used.ident) {
-            elements.extend(element(&used.ident, &used.cfgs, &other.cfgs));
-        }
-    }
-    elements
+    let both = |used: &&LocalUse| shutdown.local_fields().any(|other| other.ident == used.ident);
+    let locals = idle.local_fields().filter(both).map(|used| &used.ident);
+    let names = shared.chain(locals).map(names::plain);
+    quote!(#(#names),*)
 }
 
 fn idle(app: &App, analysis: &Analysis) -> (TokenStream, TokenStream) {
     let Some(idle) = &app.idle else { return (quote!(false), TokenStream::new()) };
-    let (handler, cfgs) = (&idle.handler, &idle.handler.cfgs);
+    let handler = &idle.handler;
     let (name, context) = (&handler.ident, contexts::make(app, analysis, handler));
     let (variable, ty, function) =
         (names::var("function"), tasks::function_type(handler), names::function(name));
     let call = quote! {
-        #(#cfgs)*
-        {
-            let #variable: #ty = #function;
-            // The caller is the idle thread and calls this once.
-            #variable(unsafe { #context });
-        }
+        let #variable: #ty = #function;
+        // The caller is the idle thread and calls this once.
+        #variable(unsafe { #context });
     };
-    (is_there(handler), call)
+    (quote!(true), call)
 }
 
 fn shutdown(app: &App, analysis: &Analysis) -> (TokenStream, TokenStream) {
     let Some(shutdown) = &app.shutdown else { return (quote!(false), TokenStream::new()) };
-    let (handler, cfgs) = (&shutdown.handler, &shutdown.handler.cfgs);
+    let handler = &shutdown.handler;
     let (name, context) = (&handler.ident, contexts::make(app, analysis, handler));
     let (variable, ty, function) =
         (names::var("function"), tasks::function_type(handler), names::function(name));
     // In one expression, so that the locals it declares live as long as the call.
     let call = quote! {
-        #(#cfgs)*
-        {
-            let #variable: #ty = #function;
-            // The caller excludes everything else.
-            unsafe { #variable(#context) };
-        }
+        let #variable: #ty = #function;
+        // The caller excludes everything else.
+        unsafe { #variable(#context) };
     };
-    (is_there(handler), call)
+    (quote!(true), call)
 }
 
 /// `main`, unless the user writes one.

@@ -48,7 +48,7 @@ fn make(task: &Task) -> Ident {
 /// The function that makes the future, and its uses.
 pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
     let (handler, quiet, make, life) = (&task.handler, quiet(), make(task), names::lifetime());
-    let (cfgs, ident) = (&handler.cfgs, &handler.ident);
+    let ident = &handler.ident;
     let (body, context_type, args) =
         (names::body(ident), names::of("Context", ident), tasks::args_type(handler));
     let [context, message, storage, waking] = ["context", "message", "storage", "cx"].map(names::var);
@@ -74,12 +74,12 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
         }
     };
     let sent = handler.args.iter().filter(|_| !task.is_local());
-    let sent = sent.map(|arg| statics::assert("send", &Vec::from_iter(cfgs), &arg.ty));
+    let sent = sent.map(|arg| statics::assert("send", &arg.ty));
     quote! {
         #(#sent)*
 
         // For a context of any lifetime, so nothing in it outlives the future.
-        #(#cfgs)* #quiet
+        #quiet
         fn #make<#life>(
             (#context, #message): (#context_type<#life>, #args),
         ) -> impl ::core::future::Future + use<#life> {
@@ -87,7 +87,7 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
             #function(#context, #(#variables),*)
         }
 
-        #(#cfgs)* #quiet
+        #quiet
         impl ::punctual::export::AsyncBody for #body {
             type Message = #args;
             const NON_SEND: ::punctual::export::NonSend = ::punctual::export::NonSend::#stays;

@@ -264,11 +264,11 @@ fn both(statik: &ItemStatic) -> TokenStream {
 /// What can be named of a task of the other half.
 fn abroad(task: &Task, beyond: &Beyond) -> TokenStream {
     let (handler, quiet) = (&task.handler, quiet());
-    let (cfgs, ident) = (&handler.cfgs, &handler.ident);
+    let ident = &handler.ident;
     let module = names::own(ident);
     let doc = format!("The task `{}` of `{}`, the other half of the app.", names::plain(ident), beyond.other);
     if !matches!(task.kind, TaskKind::Message) {
-        return quote!(#(#cfgs)* #quiet #[doc = #doc] pub mod #module {});
+        return quote!(#quiet #[doc = #doc] pub mod #module {});
     }
     let (spawn, args, names) =
         (names::of("spawn", ident), tasks::args_type(handler), names::params(&handler.args));
@@ -310,7 +310,7 @@ fn abroad(task: &Task, beyond: &Beyond) -> TokenStream {
         quote! {
             // Nothing is spawned like that. The lifetime keeps the compiler from noticing before somebody calls this. The types of the
             // arguments may be there in the other half alone.
-            #(#cfgs)* #quiet
+            #quiet
             pub fn #spawn(
                 #(#names: impl ::core::marker::Sized),*
             ) -> ::core::result::Result<(), ::punctual::SpawnError<()>>
@@ -323,7 +323,7 @@ fn abroad(task: &Task, beyond: &Beyond) -> TokenStream {
     };
     quote! {
         #function
-        #(#cfgs)* #quiet
+        #quiet
         #[doc = #doc]
         pub mod #module {
             pub use super::#spawn as spawn;

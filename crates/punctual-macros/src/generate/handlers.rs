@@ -13,7 +13,7 @@ pub(super) fn modules(app: &App, analysis: &Analysis) -> TokenStream {
 }
 
 fn module(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
-    let (cfgs, ident) = (&handler.cfgs, &handler.ident);
+    let ident = &handler.ident;
     let mut exports = vec!["Context"];
     if !handler.shared.is_empty() {
         exports.push("SharedResources");
@@ -49,7 +49,7 @@ fn module(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
     };
     let (quiet, module) = (quiet(), names::own(ident));
     quote! {
-        #(#cfgs)* #quiet
+        #quiet
         #[doc = #doc]
         pub mod #module {
             #(#exports)*

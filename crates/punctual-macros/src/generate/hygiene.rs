@@ -8,6 +8,7 @@ use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::quote;
 
 use crate::errors::Errors;
+use crate::parse::Source;
 
 /// The file with the names. `BLESS=1` writes it.
 const NAMES: &str = "tests/ui/support/generated_names.rs";
@@ -96,7 +97,7 @@ fn generate(args: TokenStream, items: TokenStream) -> TokenStream {
         }
     };
     let mut errors = Errors::default();
-    let app = crate::front(args, module, &mut errors);
+    let app = crate::front(args, Source::holding(module, &["all()"]), &mut errors);
     errors.finish().expect("the app has no mistakes");
     let (app, analysis) = app.expect("the app is whole");
     super::generated(&app, &analysis)

@@ -38,10 +38,9 @@ fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usi
             }
         }
     };
-    let entry = |cfgs: &[syn::Attribute], base: usize, nodes: usize, body: TokenStream| {
+    let entry = |base: usize, nodes: usize, body: TokenStream| {
         let function = function(body);
         quote! {
-            #(#cfgs)*
             {
                 #function
                 #filled = ::punctual::export::fill(#filled, #base, #nodes, #run);
@@ -54,7 +53,6 @@ fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usi
             let (name, words) = (names::level("timers", partition, level), timers.div_ceil(64));
             let (partition, base) = (names::partition("partition", partition), own as u32);
             let waking = entry(
-                &[],
                 own,
                 timers,
                 quote! {
@@ -73,8 +71,8 @@ fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usi
         }
     };
     let periodic = each().filter(|task| matches!(task.kind, TaskKind::Periodic { .. })).map(|task| {
-        let (cfgs, grid) = (&task.handler.cfgs, names::grid(&task.handler.ident));
-        quote!(#(#cfgs)* &#grid)
+        let grid = names::grid(&task.handler.ident);
+        quote!(&#grid)
     });
     let of_tasks = tasks.iter().map(|&index| {
         let task = &app.tasks[index];
@@ -85,7 +83,7 @@ fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usi
     });
     let of_tasks: Vec<_> = of_tasks.collect();
     let table = match &*of_tasks {
-        [(task, _, body)] if waking.is_none() && task.handler.cfgs.is_empty() => {
+        [(_, _, body)] if waking.is_none() => {
             let function = function(body.clone());
             quote! {
                 #quiet const #table_name: [::punctual::export::Run; 1] = {
@@ -95,9 +93,8 @@ fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usi
             }
         }
         _ => {
-            let entries = of_tasks
-                .iter()
-                .map(|(task, base, body)| entry(&task.handler.cfgs, *base, nodes_of(task), body.clone()));
+            let entries =
+                of_tasks.iter().map(|(task, base, body)| entry(*base, nodes_of(task), body.clone()));
             quote! {
                 // By node and not by task, so that it takes the same for each of many tasks.
                 #quiet const #table_name: [::punctual::export::Run; #count] = {
@@ -134,8 +131,6 @@ fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usi
 }
 
 /// The first node of a task in its level.
-///
-/// Tasks that are configured out keep their nodes, so that the numbers do not depend on `#[cfg]`.
 pub(super) fn base(app: &App, analysis: &Analysis, index: usize) -> u32 {
     let level = &analysis.partitions[analysis.partition_of_task[index]].levels[&app.tasks[index].priority];
     let before = level.iter().take_while(|&&task| task != index);

@@ -40,7 +40,7 @@ fn one(app: &App, partition: usize, level: u8, tasks: &[usize]) -> TokenStream {
 
 fn method(task: &Task) -> TokenStream {
     let (handler, place) = (&task.handler, tasks::place(task));
-    let (cfgs, method, args) = (&handler.cfgs, names::own(&handler.ident), tasks::args_type(handler));
+    let (method, args) = (names::own(&handler.ident), tasks::args_type(handler));
     let (types, names) = (handler.args.iter().map(|arg| &arg.ty), names::params(&handler.args));
     let value = tasks::tuple(&names);
     quote! {
@@ -48,7 +48,6 @@ fn method(task: &Task) -> TokenStream {
         ///
         /// # Errors
         /// `SpawnError` if the task has not completed yet.
-        #(#cfgs)*
         #[inline]
         pub fn #method(&self, #(#names: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
             ::punctual::export::AsyncTask::spawn_local(&#place, #value)
@@ -59,12 +58,12 @@ fn method(task: &Task) -> TokenStream {
 /// A stub for the `spawn` that a local task does not have: its error names the alternative.
 pub(super) fn no_spawn(task: &Task) -> TokenStream {
     let (handler, quiet) = (&task.handler, quiet());
-    let (cfgs, args) = (&handler.cfgs, tasks::args_type(handler));
+    let args = tasks::args_type(handler);
     let (spawn, life) = (names::of("spawn", &handler.ident), names::lifetime());
     let (types, names) = (handler.args.iter().map(|arg| &arg.ty), names::params(&handler.args));
     quote! {
         // Nothing is spawned like that. The lifetime keeps the compiler from noticing before somebody calls this.
-        #(#cfgs)* #quiet
+        #quiet
         pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>>
         where
             for<#life> &#life (): ::punctual::export::SpawnedAnywhere,

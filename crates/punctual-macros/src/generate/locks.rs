@@ -20,9 +20,9 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let Some(protocol) = protocol(app) else { return quote!(#(#groups)*) };
     let resources = app.shared.resources.iter().zip(&analysis.resources);
     let mutexes = resources.filter(|(_, users)| users.is_across()).map(|(resource, users)| {
-        let (name, ceiling, cfgs) = (names::ceiling(&resource.ident), users.ceiling(), &resource.cfgs);
+        let (name, ceiling) = (names::ceiling(&resource.ident), users.ceiling());
         quote! {
-            #(#cfgs)* #quiet
+            #quiet
             static #name: ::punctual::export::CeilingMutex =
                 ::punctual::export::CeilingMutex::new(&#protocol, #ceiling, ());
         }

@@ -14,28 +14,16 @@ const GLOBAL: &str = "global";
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let name = names::plain(&app.module.ident);
     let (partitions, resources) = (partitions(app, analysis), resources(app, analysis));
-    let tasks = app.tasks.iter().zip(&analysis.partition_of_task).map(|(each, &partition)| {
-        let (cfgs, task) = (&each.handler.cfgs, task(app, analysis, each, partition));
-        quote!(#(#cfgs)* #task)
-    });
+    let tasks = app
+        .tasks
+        .iter()
+        .zip(&analysis.partition_of_task)
+        .map(|(each, &partition)| task(app, analysis, each, partition));
     let idle = option(app.idle.as_ref().map(|idle| {
         let partition = option(partition_name(app, analysis, analysis.home).map(|name| quote!(#name)));
         let uses = uses(app, analysis, &idle.handler);
         quote!(::punctual::model::Idle::new(#partition, #uses))
     }));
-    // A task that is configured out is not in the list.
-    let idle = match app.idle.as_ref().map(|idle| &idle.handler.cfgs) {
-        Some(cfgs) if !cfgs.is_empty() => {
-            let there = names::var("idle");
-            quote!({
-                #[allow(unused_mut, unused_assignments)]
-                let mut #there = ::core::option::Option::None;
-                #(#cfgs)* { #there = #idle; }
-                #there
-            })
-        }
-        _ => idle,
-    };
     let model = ident();
     quote! {
         /// What this app declares, as data: the input of a response-time analysis.
@@ -145,20 +133,20 @@ fn task(app: &App, analysis: &Analysis, task: &Task, partition: usize) -> TokenS
 fn uses(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
     let level = app.task(handler).map_or(crate::model::IDLE_LEVEL, |task| task.priority);
     let uses = handler.shared.iter().map(|used| {
-        let (cfgs, resource) = (&used.cfgs, names::plain(&used.ident));
+        let resource = names::plain(&used.ident);
         let access = match analysis.lock_kind(app, level, used) {
             LockKind::Reference => quote!(Shared),
             LockKind::Direct | LockKind::Exclusive => quote!(Exclusive),
             LockKind::Locked(_) | LockKind::Across(_) | LockKind::Ceiling => quote!(Lock),
         };
-        quote!(#(#cfgs)* ::punctual::model::Use::new(#resource, ::punctual::model::Access::#access))
+        quote!(::punctual::model::Use::new(#resource, ::punctual::model::Access::#access))
     });
     quote!(const { &[#(#uses),*] })
 }
 
 fn resources(app: &App, analysis: &Analysis) -> TokenStream {
     let all = app.shared.resources.iter().zip(&analysis.resources).map(|(resource, users)| {
-        let (cfgs, name, ceiling) = (&resource.cfgs, names::plain(&resource.ident), users.ceiling());
+        let (name, ceiling) = (names::plain(&resource.ident), users.ceiling());
         let protocol = Ident::new(protocol(resource, users), Span::call_site());
         let group = option(users.group.map(|group| {
             let group = group as u16;
@@ -172,7 +160,7 @@ fn resources(app: &App, analysis: &Analysis) -> TokenStream {
         // The levels of the global executor are partitions of their own.
         partitions.dedup();
         quote! {
-            #(#cfgs)* ::punctual::model::Resource::new(
+            ::punctual::model::Resource::new(
                 #name, #ceiling, ::punctual::model::Protocol::#protocol, #group, &[#(#partitions),*]
             )
         }

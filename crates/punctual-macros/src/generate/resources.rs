@@ -1,8 +1,8 @@
 //! The statics that hold the resources, and the code that fills and empties them.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{ToTokens, quote};
-use syn::{Attribute, Type};
+use quote::quote;
+use syn::Type;
 
 use crate::analyse::Analysis;
 use crate::model::{App, Handler, LocalOrigin, LocalUse, SharedUse, Task};
@@ -25,7 +25,7 @@ pub(super) fn is_idles(app: &App, field: &Ident) -> bool {
 }
 
 /// Whether a local of a task is the task's for ever: that of an async task that never completes. What `shutdown` takes
-/// over, or another task has under another `#[cfg]`, is not.
+/// over is not.
 ///
 /// It is not dropped at the end of the run, since what was made of the reference may be anywhere by then.
 pub(super) fn is_endless(app: &App, handler: &Handler, local: &LocalUse) -> bool {
@@ -43,11 +43,11 @@ fn is_field_endless(app: &App, field: &Ident) -> bool {
 /// The statics, and the functions that make the initial values of what handlers declare.
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let shared = app.shared.resources.iter().zip(&analysis.resources).map(|(resource, users)| {
-        let (cfgs, ty) = (Vec::from_iter(&resource.cfgs), &resource.ty);
-        let shared = statics::resource(&cfgs, &names::shared(&resource.ident), quote!(#ty));
+        let ty = &resource.ty;
+        let shared = statics::resource(&names::shared(&resource.ident), quote!(#ty));
         // `init`, `idle`, and the end of the run are on one thread; `shutdown` need not be.
         let moves = !users.is_idles() || app.shutdown.iter().any(|hook| uses(&hook.handler, &resource.ident));
-        let send = moves.then(|| statics::assert("send", &cfgs, ty));
+        let send = moves.then(|| statics::assert("send", ty));
         // Jobs of one level run one after the other.
         let together = users.levels.len() > 1 || users.partitions.len() > 1;
         // A future that keeps such a reference moves from thread to thread; the error has to point at the field first.
@@ -60,15 +60,14 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         // `shutdown` may run beside an `idle` that does not return.
         let beside = users.is_idles() && app.shutdown.iter().any(|hook| uses(&hook.handler, &resource.ident));
         let together = together || beside || app.handlers().any(|handler| keeps(&handler));
-        let sync = (users.by_reference && together).then(|| statics::assert("sync", &cfgs, ty));
+        let sync = (users.by_reference && together).then(|| statics::assert("sync", ty));
         quote!(#shared #send #sync)
     });
     let fields = app.local.fields.iter().filter(|field| is_static(app, &field.ident)).map(|field| {
-        let (cfgs, name) = (Vec::from_iter(&field.cfgs), names::field(&field.ident));
-        local_static(&cfgs, &name, &field.ty, is_field_endless(app, &field.ident))
+        local_static(&names::field(&field.ident), &field.ty, is_field_endless(app, &field.ident))
     });
-    let declared = declared(app).map(|Declared { cfgs, handler, local, ty, endless }| {
-        local_static(&cfgs, &names::declared(handler, local), ty, endless)
+    let declared = declared(app).map(|Declared { handler, local, ty, endless }| {
+        local_static(&names::declared(handler, local), ty, endless)
     });
     let initial = app.handlers().map(initial_values);
     quote!(#(#shared)* #(#fields)* #(#declared)* #(#initial)*)
@@ -78,9 +77,9 @@ fn uses(handler: &Handler, resource: &Ident) -> bool {
     handler.shared.iter().any(|used| used.ident == *resource)
 }
 
-fn local_static(cfgs: &[&Attribute], name: &Ident, ty: &Type, endless: bool) -> TokenStream {
+fn local_static(name: &Ident, ty: &Type, endless: bool) -> TokenStream {
     let held = if endless { quote!(::core::option::Option<&'static mut #ty>) } else { quote!(#ty) };
-    let (statik, send) = (statics::resource(cfgs, name, held), statics::assert("send", cfgs, ty));
+    let (statik, send) = (statics::resource(name, held), statics::assert("send", ty));
     quote!(#statik #send)
 }
 
@@ -94,8 +93,8 @@ fn initial_values(handler: &Handler) -> TokenStream {
     let quiet = quiet();
     let values = handler.locals.iter().filter_map(|local| {
         let LocalOrigin::Declared { ty, expr } = &local.origin else { return None };
-        let (outer, inner, name) = (&handler.cfgs, &local.cfgs, names::initial(&handler.ident, &local.ident));
-        Some(quote!(#(#outer)* #(#inner)* #quiet fn #name() -> #ty { #expr }))
+        let name = names::initial(&handler.ident, &local.ident);
+        Some(quote!(#quiet fn #name() -> #ty { #expr }))
     });
     values.collect()
 }
@@ -104,22 +103,22 @@ fn initial_values(handler: &Handler) -> TokenStream {
 pub(super) fn fill(app: &App) -> TokenStream {
     let [shared_value, local_value] = ["shared", "local"].map(names::var);
     let shared = app.shared.resources.iter().map(|resource| {
-        let (cfgs, ident, name) = (&resource.cfgs, &resource.ident, names::shared(&resource.ident));
-        quote! { #(#cfgs)* unsafe { ::punctual::export::Resource::fill(&#name.0, #shared_value.#ident) }; }
+        let (ident, name) = (&resource.ident, names::shared(&resource.ident));
+        quote! { unsafe { ::punctual::export::Resource::fill(&#name.0, #shared_value.#ident) }; }
     });
     let fields = app.local.fields.iter().filter(|field| is_static(app, &field.ident)).map(|field| {
-        let (cfgs, ident, name) = (&field.cfgs, &field.ident, names::field(&field.ident));
+        let (ident, name) = (&field.ident, names::field(&field.ident));
         let value = held(quote!(#local_value.#ident), is_field_endless(app, ident));
-        quote! { #(#cfgs)* unsafe { ::punctual::export::Resource::fill(&#name.0, #value) }; }
+        quote! { unsafe { ::punctual::export::Resource::fill(&#name.0, #value) }; }
     });
     let [done, undo] = ["done", "undo"].map(names::var);
-    let declared = declared(app).map(|Declared { cfgs, handler, local, endless, .. }| {
+    let declared = declared(app).map(|Declared { handler, local, endless, .. }| {
         let (name, initial) = (names::declared(handler, local), names::initial(handler, local));
         let value = held(quote!(#initial()), endless);
         let empty = quote!(unsafe { ::punctual::export::Resource::empty(&#name.0) });
         quote! {
-            #(#cfgs)* unsafe { ::punctual::export::Resource::fill(&#name.0, #value) };
-            #(#cfgs)* let #undo = ::punctual::export::Undo(&#done, || #empty);
+            unsafe { ::punctual::export::Resource::fill(&#name.0, #value) };
+            let #undo = ::punctual::export::Undo(&#done, || #empty);
         }
     });
     // Of these, only the initial values are the user's code, which may panic.
@@ -137,27 +136,25 @@ pub(super) fn fill(app: &App) -> TokenStream {
 pub(super) fn empty(app: &App) -> TokenStream {
     let [drops, value, source] = ["drops", "value", "kept"].map(names::var);
     let shared = app.shared.resources.iter().map(|resource| {
-        let (cfgs, name, text) =
-            (&resource.cfgs, names::shared(&resource.ident), names::plain(&resource.ident));
-        emptied(cfgs, &text, &name)
+        let (name, text) = (names::shared(&resource.ident), names::plain(&resource.ident));
+        emptied(&text, &name)
     });
     let (fields, kept): (Vec<_>, Vec<_>) =
         app.local.fields.iter().partition(|field| is_static(app, &field.ident));
     let fields = fields.into_iter().map(|field| {
-        let (cfgs, name, text) = (&field.cfgs, names::field(&field.ident), names::plain(&field.ident));
-        emptied(cfgs, &text, &name)
+        let (name, text) = (names::field(&field.ident), names::plain(&field.ident));
+        emptied(&text, &name)
     });
-    let declared = declared(app).map(|Declared { cfgs, handler, local, .. }| {
+    let declared = declared(app).map(|Declared { handler, local, .. }| {
         let (name, text) = (
             names::declared(handler, local),
             format!("{} of {}", names::plain(local), names::plain(handler)),
         );
-        emptied(&cfgs, &text, &name)
+        emptied(&text, &name)
     });
     let kept = kept.into_iter().map(|field| {
-        let (cfgs, ident, text) = (&field.cfgs, names::own(&field.ident), names::plain(&field.ident));
+        let (ident, text) = (names::own(&field.ident), names::plain(&field.ident));
         quote! {
-            #(#cfgs)*
             {
                 let #value = #source.#ident;
                 ::punctual::export::Drops::resource(#drops, #text, move || ::core::mem::drop(#value));
@@ -168,10 +165,9 @@ pub(super) fn empty(app: &App) -> TokenStream {
 }
 
 /// A statement that drops what the static `name` holds by the variable `drops`, which says `text` if that panics.
-fn emptied(cfgs: &[impl ToTokens], text: &str, name: &Ident) -> TokenStream {
+fn emptied(text: &str, name: &Ident) -> TokenStream {
     let drops = names::var("drops");
     quote! {
-        #(#cfgs)*
         ::punctual::export::Drops::resource(#drops, #text, || unsafe {
             ::punctual::export::Resource::empty(&#name.0)
         });
@@ -180,7 +176,6 @@ fn emptied(cfgs: &[impl ToTokens], text: &str, name: &Ident) -> TokenStream {
 
 /// A local that a task declares itself.
 struct Declared<'a> {
-    cfgs: Vec<&'a Attribute>,
     handler: &'a Ident,
     local: &'a Ident,
     ty: &'a Type,
@@ -193,9 +188,8 @@ fn declared(app: &App) -> impl Iterator<Item = Declared<'_>> {
         let handler = &task.handler;
         handler.locals.iter().filter_map(|local| {
             let LocalOrigin::Declared { ty, .. } = &local.origin else { return None };
-            let cfgs = handler.cfgs.iter().chain(&local.cfgs).collect();
             let endless = task.is_endless();
-            Some(Declared { cfgs, handler: &handler.ident, local: &local.ident, ty, endless })
+            Some(Declared { handler: &handler.ident, local: &local.ident, ty, endless })
         })
     })
 }

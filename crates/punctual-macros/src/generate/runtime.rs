@@ -17,8 +17,8 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let (strict, trace, profile) = (app.args.strict, app.args.trace, app.args.profile);
     let report = option(app.args.report.as_ref().map(|report| quote!(#report)));
     let tasks = app.tasks.iter().map(|task| {
-        let (cfgs, task) = (&task.handler.cfgs, tasks::place(task));
-        quote!(#(#cfgs)* &#task)
+        let task = tasks::place(task);
+        quote!(&#task)
     });
     let timers = analysis.partitions.iter().enumerate().flat_map(|(index, partition)| {
         let timed = partition
@@ -74,8 +74,8 @@ fn partition(app: &App, analysis: &Analysis, index: usize, partition: &Partition
         .zip(&analysis.partition_of_task)
         .filter(|(task, of)| task.is_bound() && **of == index);
     let listeners = bound.map(|(task, _)| {
-        let (cfgs, listener) = (&task.handler.cfgs, names::listener(&task.handler.ident));
-        quote!(#(#cfgs)* &#listener)
+        let listener = names::listener(&task.handler.ident);
+        quote!(&#listener)
     });
     let waiter = reactor::place(app, analysis).filter(|&(partition, _)| partition == index).map(|_| {
         let worker = reactor::worker();

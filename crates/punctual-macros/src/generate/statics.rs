@@ -5,8 +5,8 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
+use syn::Type;
 use syn::spanned::Spanned;
-use syn::{Attribute, Type};
 
 use super::{names, quiet};
 
@@ -49,18 +49,18 @@ pub(super) fn wrapper() -> TokenStream {
 }
 
 /// The static of a resource. Needs an [`assert`], unless only one thread ever uses it.
-pub(super) fn resource(cfgs: &[&Attribute], name: &Ident, held: TokenStream) -> TokenStream {
+pub(super) fn resource(name: &Ident, held: TokenStream) -> TokenStream {
     let (quiet, wrapper) = (quiet(), names::sole("Static"));
     quote! {
-        #(#cfgs)* #quiet
+        #quiet
         static #name: #wrapper<::punctual::export::Resource<#held>> =
             #wrapper(::punctual::export::Resource::new());
     }
 }
 
 /// A compile-time check that `ty` has the required trait, reported where the user wrote the type.
-pub(super) fn assert(what: &str, cfgs: &[&Attribute], ty: &Type) -> TokenStream {
+pub(super) fn assert(what: &str, ty: &Type) -> TokenStream {
     let check = format_ident!("assert_{}", what);
     let call = quote_spanned!(names::at(ty.span())=> ::punctual::export::#check::<#ty>());
-    quote!(#(#cfgs)* const _: () = #call;)
+    quote!(const _: () = #call;)
 }

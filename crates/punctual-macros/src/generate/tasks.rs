@@ -57,7 +57,7 @@ pub(super) fn offset(given: Option<&Duration>) -> TokenStream {
 /// The type that stands for the task, and its implementation of the executor's traits.
 fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStream {
     let (handler, quiet) = (&task.handler, quiet());
-    let (cfgs, ident, level) = (&handler.cfgs, &handler.ident, task.priority);
+    let (ident, level) = (&handler.ident, task.priority);
     let (body, runtime, name) = (names::body(ident), names::sole("runtime"), names::plain(ident));
     let partition_index = analysis.partition_of_task[index];
     let partition = names::partition("partition", partition_index);
@@ -78,16 +78,16 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
     let checked = task.priority_source.as_ref().map(|source| {
         let at = names::at(source.span());
         let check = quote_spanned!(at=> ::punctual::export::assert_known(#source == #known));
-        quote!(#(#cfgs)* const _: () = #check;)
+        quote!(const _: () = #check;)
     });
     let (interval_static, interval) = interval(task);
     let shown = halves::shown(app, index);
     quote! {
         #checked
         #interval_static
-        #(#cfgs)* #quiet struct #body;
+        #quiet struct #body;
 
-        #(#cfgs)* #quiet
+        #quiet
         impl ::punctual::export::Body for #body {
             type Args = #args;
             const NAME: &'static ::core::primitive::str = #name;
@@ -135,10 +135,10 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
 /// The static with a task's minimum inter-arrival time, and the function that names it.
 fn interval(task: &Task) -> (TokenStream, TokenStream) {
     let Some(Interval { length, burst, on_early }) = &task.interval else { return Default::default() };
-    let (cfgs, quiet, name) = (&task.handler.cfgs, quiet(), names::of("interval", &task.handler.ident));
+    let (quiet, name) = (quiet(), names::of("interval", &task.handler.ident));
     let (length, burst, on_early) = (duration(length), usize::from(*burst), variant(*on_early));
     let statik = quote! {
-        #(#cfgs)* #quiet
+        #quiet
         static #name: ::punctual::export::Interval<[::core::sync::atomic::AtomicU64; #burst]> =
             ::punctual::export::Interval::<[::core::sync::atomic::AtomicU64; #burst]>::new(
                 #length, ::punctual::model::OnEarly::#on_early
@@ -228,14 +228,13 @@ fn bound(app: &App, task: &Task) -> TokenStream {
         return halves::door(task);
     }
     let Some(field) = app.local_field(source) else { return TokenStream::new() };
-    let (cfgs, quiet, body, name) =
-        (&task.handler.cfgs, quiet(), names::body(&task.handler.ident), names::field(source));
+    let (quiet, body, name) = (quiet(), names::body(&task.handler.ident), names::field(source));
     let ty = &field.ty;
     let source = names::var_at("source", ty.span());
     // An error that the resource is no event source is reported here, at its type.
     let fd = quote_spanned!(names::at(ty.span())=> ::punctual::export::EventSource::raw_fd(#source));
     quote! {
-        #(#cfgs)* #quiet
+        #quiet
         impl ::punctual::export::Bound for #body {
             unsafe fn fd() -> ::std::os::fd::RawFd {
                 // The caller excludes jobs of the task, the only users of its local.
@@ -248,9 +247,9 @@ fn bound(app: &App, task: &Task) -> TokenStream {
 
 /// What a task binds on a bare board: an interrupt of the board, by the name that its crate gives it.
 fn interrupt(task: &Task, source: &Ident) -> TokenStream {
-    let (cfgs, quiet, body) = (&task.handler.cfgs, quiet(), names::body(&task.handler.ident));
+    let (quiet, body) = (quiet(), names::body(&task.handler.ident));
     quote! {
-        #(#cfgs)* #quiet
+        #quiet
         impl ::punctual::export::Bound for #body {
             const INTERRUPT: ::core::primitive::u32 = ::punctual_bare::interrupt::#source;
         }
@@ -260,7 +259,7 @@ fn interrupt(task: &Task, source: &Ident) -> TokenStream {
 /// `spawn`, `spawn_after` and `spawn_at`, or `pend`.
 fn release(task: &Task) -> TokenStream {
     let (handler, quiet, place) = (&task.handler, quiet(), place(task));
-    let (cfgs, ident) = (&handler.cfgs, &handler.ident);
+    let ident = &handler.ident;
     match &task.kind {
         TaskKind::Periodic { .. } => TokenStream::new(),
         TaskKind::Async if task.is_local() => local::no_spawn(task),
@@ -274,7 +273,7 @@ fn release(task: &Task) -> TokenStream {
                 /// # Errors
                 /// `SpawnError` if the task has not completed yet or, from a thread that is not the app's, the app is
                 /// not running.
-                #(#cfgs)* #quiet #[inline]
+                #quiet #[inline]
                 pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
                     // Every argument has an `assert_send`, and so the message is `Send`.
                     unsafe { ::punctual::export::AsyncTask::spawn(&#place, #value) }
@@ -285,7 +284,7 @@ fn release(task: &Task) -> TokenStream {
             let pend = names::of("pend", ident);
             quote! {
                 /// Releases a job of this task, as its event source does. Does nothing if one is waiting.
-                #(#cfgs)* #quiet #[inline]
+                #quiet #[inline]
                 pub fn #pend() {
                     ::punctual::export::BoundTask::pend(&#place)
                 }
@@ -308,7 +307,7 @@ fn release(task: &Task) -> TokenStream {
                 /// # Errors
                 /// `SpawnError` if the capacity is used up, if it is too early and such releases are refused, or, from a
                 /// thread that is not the app's, if the app is not running.
-                #(#cfgs)* #quiet #[inline(always)]
+                #quiet #[inline(always)]
                 pub fn #spawn(#params) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
                     ::punctual::export::Task::spawn(&#place, #value)
                 }
@@ -320,11 +319,11 @@ fn release(task: &Task) -> TokenStream {
                 #now
 
                 /// A job that is going to be released, to be cancelled or moved.
-                #(#cfgs)* #quiet
+                #quiet
                 pub type #handle = ::punctual::SpawnHandle<#args>;
 
                 /// Releases a job after a while. Errors are those of `spawn`.
-                #(#cfgs)* #quiet
+                #quiet
                 pub fn #spawn_after(
                     #after: impl ::punctual::IntoDuration, #params
                 ) -> ::core::result::Result<#handle, ::punctual::SpawnError<#args>> {
@@ -332,7 +331,7 @@ fn release(task: &Task) -> TokenStream {
                 }
 
                 /// Releases a job at a point in time. Errors are those of `spawn`.
-                #(#cfgs)* #quiet
+                #quiet
                 pub fn #spawn_at(
                     #at: ::punctual::Instant, #params
                 ) -> ::core::result::Result<#handle, ::punctual::SpawnError<#args>> {
@@ -346,10 +345,10 @@ fn release(task: &Task) -> TokenStream {
 /// What releases a message that says nothing, as an interrupt is pended.
 fn pend(task: &Task) -> TokenStream {
     let (quiet, place) = (quiet(), place(task));
-    let (cfgs, pend) = (&task.handler.cfgs, names::of("pend", &task.handler.ident));
+    let pend = names::of("pend", &task.handler.ident);
     quote! {
         /// Releases a job. Does nothing if as many as the capacity are waiting, or the app is not running.
-        #(#cfgs)* #quiet #[inline]
+        #quiet #[inline]
         pub fn #pend() {
             let _ = ::punctual::export::Task::spawn(&#place, ());
         }
@@ -357,7 +356,7 @@ fn pend(task: &Task) -> TokenStream {
 }
 
 fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStream {
-    let (cfgs, ident, quiet) = (&task.handler.cfgs, &task.handler.ident, quiet());
+    let (ident, quiet) = (&task.handler.ident, quiet());
     let partition = analysis.partition_of_task[index];
     let (statik, body, level) =
         (names::task(ident), names::body(ident), names::level("level", partition, task.priority));
@@ -367,7 +366,7 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
         TaskKind::Message => {
             let (slots, wrapper) = (slots(task), names::sole("Static"));
             quote! {
-                #(#cfgs)* #quiet
+                #quiet
                 static #statik: #wrapper<::punctual::export::Task<#body, #slots>> =
                     #wrapper(unsafe { ::punctual::export::Task::new(&#level, #base) });
             }
@@ -376,7 +375,7 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
             let (size, wrapper) = (futures::size(task), names::sole("Static"));
             let timers = names::level("timers", partition, task.priority);
             quote! {
-                #(#cfgs)* #quiet
+                #quiet
                 static #statik: #wrapper<::punctual::export::AsyncTask<#body, { #size }>> =
                     #wrapper(unsafe { ::punctual::export::AsyncTask::new(&#level, #base, &#timers) });
             }
@@ -389,9 +388,9 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
             };
             let (listener, priority) = (names::listener(ident), task.priority);
             quote! {
-                #(#cfgs)* #quiet
+                #quiet
                 static #listener: ::punctual::export::Worker = ::punctual::export::Worker::new(#priority);
-                #(#cfgs)* #quiet
+                #quiet
                 static #statik: ::punctual::export::BoundTask<#body> =
                     unsafe {
                         ::punctual::export::BoundTask::new(
@@ -416,11 +415,11 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
             };
             let hook = option(hook);
             quote! {
-                #(#cfgs)* #quiet
+                #quiet
                 static #grid: ::punctual::export::Periodic = ::punctual::export::Periodic::new(
                     #base, #capacity, #period, #offset, ::punctual::export::OverrunPolicy::#policy, #hook
                 );
-                #(#cfgs)* #quiet
+                #quiet
                 static #statik: ::punctual::export::PeriodicTask<#body> =
                     ::punctual::export::PeriodicTask::new(&#level, &#grid, #period);
             }

@@ -26,22 +26,22 @@ impl Mark {
         }
     }
 
-    pub(super) fn of(attr: &Attribute) -> Option<Self> {
+    pub(super) fn of(meta: &Meta) -> Option<Self> {
         let marks = [Mark::Shared, Mark::Local]
             .into_iter()
             .chain([Role::Init, Role::Idle, Role::Shutdown, Role::Task].map(Mark::Handler));
-        marks.into_iter().find(|mark| attr.path().is_ident(mark.name()))
+        marks.into_iter().find(|mark| meta.path().is_ident(mark.name()))
     }
 }
 
 /// Removes the framework's attribute from `attrs`; an item bears one at most.
 pub(crate) fn take_mark(attrs: &mut Vec<Attribute>, errors: &mut Errors) -> Option<(Mark, Attribute)> {
-    let mut marks = attrs.extract_if(.., |attr| Mark::of(attr).is_some());
+    let mut marks = attrs.extract_if(.., |attr| Mark::of(&attr.meta).is_some());
     let first = marks.next()?;
     for extra in marks {
         errors.at(extra, "an item bears one attribute of the framework; remove this one or the other");
     }
-    Mark::of(&first).map(|mark| (mark, first))
+    Mark::of(&first.meta).map(|mark| (mark, first))
 }
 
 /// The `#[cfg]`s among `attrs`, also those in a `#[cfg_attr]`.
@@ -78,7 +78,7 @@ fn condition(meta: &Meta) -> Option<Meta> {
 }
 
 /// The inside of a `#[cfg_attr]`: the predicate, and the attributes it brings.
-fn cfg_attr(input: ParseStream<'_>) -> syn::Result<(TokenStream, Punctuated<Meta, Token![,]>)> {
+pub(super) fn cfg_attr(input: ParseStream<'_>) -> syn::Result<(TokenStream, Punctuated<Meta, Token![,]>)> {
     let mut predicate = TokenStream::new();
     while !input.peek(Token![,]) {
         predicate.extend([input.parse::<TokenTree>()?]);

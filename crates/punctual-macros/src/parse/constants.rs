@@ -6,24 +6,20 @@ use syn::{BinOp, Expr, ExprLit, Ident, Item, Lit};
 
 use super::keys::ungrouped;
 
-/// The constants of the module, each with its value; without one if `#[cfg]` decides which it is.
+/// The constants of the module, each with its value.
 #[derive(Default)]
-pub(super) struct Constants(HashMap<Ident, Option<Expr>>);
+pub(super) struct Constants(HashMap<Ident, Expr>);
 
 /// How deep constants may refer to one another.
 const DEPTH: u32 = 64;
 
 impl Constants {
     pub(super) fn of(items: &[Item]) -> Self {
-        let mut constants = HashMap::new();
-        for item in items {
-            let Item::Const(item) = item else { continue };
-            let conditional = |path: &syn::Path| path.is_ident("cfg") || path.is_ident("cfg_attr");
-            let plain = !item.attrs.iter().any(|attr| conditional(attr.path()));
-            let value = plain.then(|| (*item.expr).clone());
-            constants.entry(item.ident.clone()).and_modify(|other| *other = None).or_insert(value);
-        }
-        Self(constants)
+        let constants = items.iter().filter_map(|item| match item {
+            Item::Const(item) => Some((item.ident.clone(), (*item.expr).clone())),
+            _ => None,
+        });
+        Self(constants.collect())
     }
 
     /// The value of `expr`, if the macro can evaluate it.
@@ -35,7 +31,7 @@ impl Constants {
         let depth = depth.checked_sub(1)?;
         match ungrouped(expr) {
             Expr::Lit(ExprLit { lit: Lit::Int(lit), .. }) => lit.base10_parse().ok(),
-            Expr::Path(path) => self.evaluate(self.0.get(path.path.get_ident()?)?.as_ref()?, depth),
+            Expr::Path(path) => self.evaluate(self.0.get(path.path.get_ident()?)?, depth),
             Expr::Cast(cast) => self.evaluate(&cast.expr, depth),
             Expr::Binary(binary) => {
                 let (left, right) =
@@ -70,20 +66,11 @@ mod tests {
                 const TOP: u8 = 2 * BASE + (9 - 1) / 2;
             ),
             parse_quote!(
-                #[cfg(a)]
-                const EITHER: u8 = 1;
-            ),
-            parse_quote!(
-                #[cfg(not(a))]
-                const EITHER: u8 = 2;
-            ),
-            parse_quote!(
                 const ROUND: u8 = ROUND;
             ),
         ]);
         let value = |expr| constants.value(&expr);
         assert_eq!(value(parse_quote!(TOP as u8 % 5)), Some(3));
-        assert_eq!(value(parse_quote!(EITHER)), None);
         assert_eq!(value(parse_quote!(ROUND)), None);
         assert_eq!(value(parse_quote!(1 / 0)), None);
         assert_eq!(value(parse_quote!(other::BASE)), None);

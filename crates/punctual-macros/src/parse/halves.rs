@@ -72,8 +72,8 @@ pub(super) fn separate(items: Vec<Item>, args: &AppArgs, errors: &mut Errors) ->
             continue;
         }
         let mark = item_attrs(&mut item).and_then(|attrs| {
-            let at = attrs.iter().position(|attr| Mark::of(attr).is_some())?;
-            Some((Mark::of(&attrs[at])?, at))
+            let at = attrs.iter().position(|attr| Mark::of(&attr.meta).is_some())?;
+            Some((Mark::of(&attrs[at].meta)?, at))
         });
         let Some((mark, at)) = mark else {
             separated.common.push(item);

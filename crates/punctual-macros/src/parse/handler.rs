@@ -4,6 +4,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, ForeignItem, ForeignItemFn, Ident, Token};
 
 use super::attributes::cfgs;
+use super::conditions::Conditions;
 use super::keys::{Key, Keys};
 use super::{resources, signature};
 use crate::errors::Errors;
@@ -17,39 +18,41 @@ const IDLE_KEYS: &[Key] = &[SHARED, LOCAL];
 const SHUTDOWN_KEYS: &[Key] = &[SHARED, LOCAL];
 
 /// A function bearing a role's attribute.
-pub(super) struct Marked {
+pub(super) struct Marked<'a> {
     pub(super) attr: Attribute,
     /// The function, less that attribute.
     pub(super) item: HandlerItem,
     /// The `#[cfg]`s of the `extern` block around it.
     pub(super) block_cfgs: Vec<Attribute>,
+    /// Those of the entries of its lists.
+    pub(super) conditions: &'a Conditions,
 }
 
-pub(super) fn init(marked: Marked, errors: &mut Errors) -> Init {
+pub(super) fn init(marked: Marked<'_>, errors: &mut Errors) -> Init {
     let keys = Keys::of(&marked.attr, INIT_KEYS, errors);
     Init { handler: handler(Role::Init, marked, &keys, errors) }
 }
 
-pub(super) fn idle(marked: Marked, errors: &mut Errors) -> Idle {
+pub(super) fn idle(marked: Marked<'_>, errors: &mut Errors) -> Idle {
     let keys = Keys::of(&marked.attr, IDLE_KEYS, errors);
     Idle { handler: handler(Role::Idle, marked, &keys, errors) }
 }
 
-pub(super) fn shutdown(marked: Marked, errors: &mut Errors) -> Shutdown {
+pub(super) fn shutdown(marked: Marked<'_>, errors: &mut Errors) -> Shutdown {
     let keys = Keys::of(&marked.attr, SHUTDOWN_KEYS, errors);
     Shutdown { handler: handler(Role::Shutdown, marked, &keys, errors) }
 }
 
 /// The part all roles have in common, out of the function itself and the lists in its attribute.
-pub(super) fn handler(role: Role, marked: Marked, keys: &Keys, errors: &mut Errors) -> Handler {
-    let Marked { item, block_cfgs, .. } = marked;
+pub(super) fn handler(role: Role, marked: Marked<'_>, keys: &Keys, errors: &mut Errors) -> Handler {
+    let Marked { item, block_cfgs, conditions, .. } = marked;
     let (attrs, sig) = match &item {
         HandlerItem::Defined(item) => (&item.attrs, &item.sig),
         HandlerItem::Extern(item) => (&item.attrs, &item.sig),
     };
     let (context, args) = signature::parameters(sig, errors);
-    let shared = keys.list("shared", errors).map(|list| resources::shared_list(list, errors));
-    let locals = keys.list("local", errors).map(|list| resources::local_list(list, errors));
+    let shared = keys.list("shared", errors).map(|list| resources::shared_list(list, conditions, errors));
+    let locals = keys.list("local", errors).map(|list| resources::local_list(list, conditions, errors));
     Handler {
         ident: sig.ident.clone(),
         role,

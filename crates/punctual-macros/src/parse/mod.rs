@@ -6,6 +6,7 @@
 mod args;
 mod attributes;
 mod bodies;
+mod conditions;
 mod constants;
 mod duration;
 mod halves;
@@ -22,7 +23,6 @@ mod size;
 mod task;
 
 use proc_macro2::TokenStream;
-use syn::ItemMod;
 
 use crate::errors::Errors;
 use crate::model::App;
@@ -30,6 +30,7 @@ use crate::model::App;
 pub(crate) use args::parse as args;
 pub(crate) use attributes::{Mark, cfgs, item_attrs, take_mark};
 pub(crate) use bodies::without_bodies;
+pub(crate) use conditions::Source;
 pub(crate) use handler::foreign_fn;
 pub(crate) use items::without_broken_items;
 pub(crate) use rtic::take_attribute;
@@ -38,13 +39,14 @@ pub(crate) use task::{pulse, receiver};
 /// The model of the application, unless the input is too broken for the checks to mean anything.
 ///
 /// Of one with two halves it is the one that is compiled, and the other one to be checked.
-pub(crate) fn app(tokens: TokenStream, item: TokenStream, errors: &mut Errors) -> Option<(App, Option<App>)> {
+pub(crate) fn app(tokens: TokenStream, source: Source, errors: &mut Errors) -> Option<(App, Option<App>)> {
     let args = args::parse(tokens.clone(), errors);
-    match syn::parse2::<ItemMod>(item.clone()) {
+    let Source { tokens: item, module, conditions, absent } = source;
+    match module {
         Ok(module) if halves::offline(&args, errors).is_some() => {
-            module::parse_halves(args, &tokens, module, errors)
+            module::parse_halves(args, &tokens, module, &conditions, &absent, errors)
         }
-        Ok(module) => module::parse(args, module, errors).map(|app| (app, None)),
+        Ok(module) => module::parse(args, module, &conditions, &absent, errors).map(|app| (app, None)),
         Err(error) => {
             // A broken module has an error of its own; anything else is the attribute in the wrong place.
             if item.clone().into_iter().any(|token| token.to_string() == "mod") {

@@ -4,6 +4,7 @@ use proc_macro2::TokenStream;
 use syn::{Attribute, Item, ItemForeignMod, ItemMod};
 
 use super::attributes::{Mark, cfgs, item_attrs, take_mark};
+use super::conditions::{Absent, Conditions};
 use super::constants::Constants;
 use super::handler::{self, Marked, foreign_fn};
 use super::{args, halves, resources, rtic, task};
@@ -13,18 +14,31 @@ use crate::model::{
 };
 
 /// The model of `module`, unless a mandatory part is missing.
-pub(super) fn parse(args: AppArgs, module: ItemMod, errors: &mut Errors) -> Option<App> {
+pub(super) fn parse(
+    args: AppArgs,
+    module: ItemMod,
+    conditions: &Conditions,
+    absent: &Absent,
+    errors: &mut Errors,
+) -> Option<App> {
     let ItemMod { attrs, vis, ident, content, .. } = module;
     let Some((_, items)) = content else {
         errors
             .at(&ident, format_args!("the application's items are needed in place: `mod {ident} {{ .. }}`"));
         return None;
     };
-    let mut parts = Parts { constants: Constants::of(&items), ..Parts::default() };
+    let constants = Constants::of(&items);
+    let mut parts = Parts::new(conditions, &constants);
     for item in items {
         parts.item(item, errors);
     }
-    parts.report_missing(&ident, errors);
+    let mut left_out = Parts::new(conditions, &constants);
+    for item in absent.items.iter().cloned() {
+        left_out.item(item, &mut Errors::default());
+    }
+    parts.report_missing(&ident, &left_out.seen, errors);
+    let fields = absent.fields.iter().filter_map(|field| field.ident.clone()).collect();
+    let absent = crate::model::Absent { fields, tasks: left_out.tasks };
     Some(App {
         args,
         module: Module { attrs, vis, ident },
@@ -35,6 +49,7 @@ pub(super) fn parse(args: AppArgs, module: ItemMod, errors: &mut Errors) -> Opti
         shutdown: parts.shutdown,
         tasks: parts.tasks,
         items: parts.items,
+        absent,
         beyond: None,
     })
 }
@@ -44,10 +59,12 @@ pub(super) fn parse_halves(
     args: AppArgs,
     tokens: &TokenStream,
     module: ItemMod,
+    conditions: &Conditions,
+    absent: &Absent,
     errors: &mut Errors,
 ) -> Option<(App, Option<App>)> {
     let Some((brace, items)) = &module.content else {
-        return parse(args, module, errors).map(|app| (app, None));
+        return parse(args, module, conditions, absent, errors).map(|app| (app, None));
     };
     let separated = halves::separate(items.clone(), &args, errors);
     let heartbeat =
@@ -59,7 +76,7 @@ pub(super) fn parse_halves(
         args.profile &= !offline;
         let name = args.partitions.first()?.ident.clone();
         let module = ItemMod { content: Some((*brace, items)), ..module.clone() };
-        Some((name, parse(args, module, errors)))
+        Some((name, parse(args, module, conditions, absent, errors)))
     };
     let own_is_offline = !cfg!(any(feature = "std", test));
     let (mut own, other) = match own_is_offline {
@@ -98,8 +115,9 @@ pub(super) fn parse_halves(
 }
 
 /// What has been found in the module so far.
-#[derive(Default)]
-struct Parts {
+struct Parts<'a> {
+    conditions: &'a Conditions,
+    constants: &'a Constants,
     shared: Option<Shared>,
     local: Option<Local>,
     init: Option<Init>,
@@ -107,12 +125,26 @@ struct Parts {
     shutdown: Option<Shutdown>,
     tasks: Vec<Task>,
     items: Vec<Item>,
-    constants: Constants,
     /// The marks seen, be they on an item that could be used or not.
     seen: Vec<Mark>,
 }
 
-impl Parts {
+impl<'a> Parts<'a> {
+    fn new(conditions: &'a Conditions, constants: &'a Constants) -> Self {
+        Self {
+            conditions,
+            constants,
+            shared: None,
+            local: None,
+            init: None,
+            idle: None,
+            shutdown: None,
+            tasks: Vec::new(),
+            items: Vec::new(),
+            seen: Vec::new(),
+        }
+    }
+
     fn item(&mut self, mut item: Item, errors: &mut Errors) {
         if let Item::ForeignMod(block) = item {
             self.foreign_mod(block, errors);
@@ -139,7 +171,8 @@ impl Parts {
             }
             (Mark::Handler(role), Item::Fn(item)) => {
                 let item = HandlerItem::Defined(item);
-                self.handler(role, Marked { attr, item, block_cfgs: Vec::new() }, errors);
+                let block_cfgs = Vec::new();
+                self.handler(role, Marked { attr, item, block_cfgs, conditions: self.conditions }, errors);
             }
             (Mark::Shared | Mark::Local, _) => {
                 errors.at(&attr, format_args!("`#[{}]` goes on a struct", mark.name()));
@@ -172,7 +205,8 @@ impl Parts {
                 continue;
             };
             let item = HandlerItem::Extern(function);
-            self.handler(role, Marked { attr, item, block_cfgs: cfgs(&block.attrs) }, errors);
+            let block_cfgs = cfgs(&block.attrs);
+            self.handler(role, Marked { attr, item, block_cfgs, conditions: self.conditions }, errors);
         }
         let rust = block.abi.name.as_ref().is_some_and(|name| name.value() == "Rust");
         if handlers > 0 && !rust {
@@ -184,12 +218,12 @@ impl Parts {
         }
     }
 
-    fn handler(&mut self, role: Role, marked: Marked, errors: &mut Errors) {
+    fn handler(&mut self, role: Role, marked: Marked<'_>, errors: &mut Errors) {
         match role {
             Role::Init => self.init = Some(handler::init(marked, errors)),
             Role::Idle => self.idle = Some(handler::idle(marked, errors)),
             Role::Shutdown => self.shutdown = Some(handler::shutdown(marked, errors)),
-            Role::Task => self.tasks.push(task::parse(marked, &self.constants, errors)),
+            Role::Task => self.tasks.push(task::parse(marked, self.constants, errors)),
         }
     }
 
@@ -197,21 +231,33 @@ impl Parts {
     fn admit(&mut self, mark: Mark, attr: &Attribute, errors: &mut Errors) -> bool {
         let repeated = mark != Mark::Handler(Role::Task) && self.seen.contains(&mark);
         if repeated {
-            errors.at(attr, format_args!("an application has one `#[{}]`; remove this one", mark.name()));
+            errors.at(attr, format_args!(
+                    "an application has one `#[{}]`; remove this one, or give both `#[cfg]`s that exclude each other",
+                    mark.name()
+                ),
+            );
         }
         self.seen.push(mark);
         !repeated
     }
 
-    fn report_missing(&self, module: &syn::Ident, errors: &mut Errors) {
+    fn report_missing(&self, module: &syn::Ident, left_out: &[Mark], errors: &mut Errors) {
         let required = [
             (Mark::Shared, "#[shared] struct Shared {}"),
             (Mark::Local, "#[local] struct Local {}"),
             (Mark::Handler(Role::Init), "#[init] fn init(cx: init::Context) -> (Shared, Local) { .. }"),
         ];
         for (mark, example) in required {
-            if !self.seen.contains(&mark) {
-                let name = mark.name();
+            let name = mark.name();
+            if left_out.contains(&mark) && !self.seen.contains(&mark) {
+                errors.at(
+                    module,
+                    format_args!(
+                        "`{module}` has no `#[{name}]` here, because of the `#[cfg]` of the one it has; add another \
+                         one for the opposite condition"
+                    ),
+                );
+            } else if !self.seen.contains(&mark) {
                 errors.at(module, format_args!("`{module}` has no `#[{name}]`; add `{example}`"));
             }
         }
@@ -296,9 +342,9 @@ mod tests {
     fn handlers_are_taken_out_of_extern_blocks() {
         let app = app(quote! {
             #[shared] struct Shared {}
-            #[cfg(a)]
+            #[cfg(all())]
             unsafe extern "Rust" {
-                #[task(priority = 3)] #[cfg(b)] fn t(cx: t::Context, n: u8);
+                #[task(priority = 3)] #[cfg(all())] fn t(cx: t::Context, n: u8);
                 /// Elsewhere, too.
                 #[task] safe fn u(cx: u::Context<'_>);
                 fn other();
@@ -318,7 +364,7 @@ mod tests {
     fn handlers_keep_the_attributes_of_others() {
         let app = app(quote! {
             #[shared] struct Shared {}
-            /** docs */ #[inline] #[cfg(a)] #[task] #[allow(unused)] fn t(cx: t::Context) {}
+            /** docs */ #[inline] #[cfg(all())] #[task] #[allow(unused)] fn t(cx: t::Context) {}
         });
         let handler = &app.tasks[0].handler;
         assert_eq!(handler.cfgs.len(), 1);

@@ -5,7 +5,8 @@ use quote::ToTokens;
 use syn::parse::ParseStream;
 use syn::{Attribute, Expr, Field, Fields, Ident, ItemStruct, Meta, Token};
 
-use super::attributes::{cfgs, is_condition};
+use super::attributes::is_condition;
+use super::conditions::Conditions;
 use super::recover;
 use crate::errors::Errors;
 use crate::model::{Access, Local, LocalField, LocalOrigin, LocalUse, Resource, Shared, SharedUse};
@@ -18,7 +19,7 @@ pub(super) fn shared(mut item: ItemStruct, errors: &mut Errors) -> Shared {
         place(field, errors);
         let lock_free = take_lock_free(field, errors).is_some();
         if let Some(ident) = field.ident.clone() {
-            resources.push(Resource { ident, cfgs: cfgs(&field.attrs), ty: field.ty.clone(), lock_free });
+            resources.push(Resource { ident, ty: field.ty.clone(), lock_free });
         }
     }
     Shared { item, resources }
@@ -34,7 +35,7 @@ pub(super) fn local(mut item: ItemStruct, errors: &mut Errors) -> Local {
             errors.at(attr, "a local resource has one user and never a lock; remove `#[lock_free]`");
         }
         if let Some(ident) = field.ident.clone() {
-            fields.push(LocalField { ident, cfgs: cfgs(&field.attrs), ty: field.ty.clone() });
+            fields.push(LocalField { ident, ty: field.ty.clone() });
         }
     }
     Local { item, fields }
@@ -49,10 +50,6 @@ fn plain_struct(item: &ItemStruct, attribute: &str, errors: &mut Errors) {
     if !matches!(item.fields, Fields::Named(_)) {
         let message = format!("the `#[{attribute}]` struct has named fields: `struct {name} {{ .. }}`");
         errors.push(syn::Error::new(name.span(), message));
-    }
-    if let Some(cfg) = cfgs(&item.attrs).first() {
-        let message = format!("the `#[{attribute}]` struct is always there; put the `#[cfg]` on its fields");
-        errors.at(cfg, message);
     }
 }
 
@@ -84,12 +81,34 @@ fn take_lock_free(field: &mut Field, errors: &mut Errors) -> Option<Attribute> {
 }
 
 /// The inside of `shared = [..]`.
-pub(super) fn shared_list(tokens: TokenStream, errors: &mut Errors) -> Vec<SharedUse> {
-    recover::separated(shared_use, tokens, errors)
+pub(super) fn shared_list(
+    tokens: TokenStream,
+    conditions: &Conditions,
+    errors: &mut Errors,
+) -> Vec<SharedUse> {
+    list(shared_use, tokens, conditions, errors)
+}
+
+/// The entries that are there.
+fn list<T>(
+    entry: fn(ParseStream<'_>) -> syn::Result<T>,
+    tokens: TokenStream,
+    conditions: &Conditions,
+    errors: &mut Errors,
+) -> Vec<T> {
+    let entry = |input: ParseStream<'_>| {
+        let mut attrs = input.call(Attribute::parse_outer)?;
+        if let Some(other) = attrs.iter().find(|attr| !is_condition(attr)) {
+            let message = "only `#[cfg]` may stand in this list, also within `#[cfg_attr]`";
+            return Err(syn::Error::new_spanned(other, message));
+        }
+        let entry = entry(input)?;
+        Ok(conditions.holds(&mut attrs).then_some(entry))
+    };
+    recover::separated(entry, tokens, errors).into_iter().flatten().collect()
 }
 
 fn shared_use(input: ParseStream<'_>) -> syn::Result<SharedUse> {
-    let cfgs = entry_cfgs(input)?;
     let access = match input.parse::<Option<Token![&]>>()? {
         Some(and) => Access::Reference(and),
         None => Access::Lock,
@@ -103,16 +122,15 @@ fn shared_use(input: ParseStream<'_>) -> syn::Result<SharedUse> {
         let message = format!("`{ident}` is a shared resource; declare it in the `#[shared]` struct");
         return Err(syn::Error::new(ident.span(), message));
     }
-    Ok(SharedUse { ident, cfgs, access })
+    Ok(SharedUse { ident, access })
 }
 
 /// The inside of `local = [..]`.
-pub(super) fn local_list(tokens: TokenStream, errors: &mut Errors) -> Vec<LocalUse> {
-    recover::separated(local_use, tokens, errors)
+pub(super) fn local_list(tokens: TokenStream, conditions: &Conditions, errors: &mut Errors) -> Vec<LocalUse> {
+    list(local_use, tokens, conditions, errors)
 }
 
 fn local_use(input: ParseStream<'_>) -> syn::Result<LocalUse> {
-    let cfgs = entry_cfgs(input)?;
     if let Some(and) = input.parse::<Option<Token![&]>>()? {
         let message = "a local resource is its task's own and always `&mut`; remove the `&`";
         return Err(syn::Error::new_spanned(and, message));
@@ -137,18 +155,7 @@ fn local_use(input: ParseStream<'_>) -> syn::Result<LocalUse> {
         let message = format!("`{ident}` has no type; write `{ident}: <type> = <expression>`");
         return Err(syn::Error::new(ident.span(), message));
     }
-    Ok(LocalUse { ident, cfgs, origin })
-}
-
-fn entry_cfgs(input: ParseStream<'_>) -> syn::Result<Vec<Attribute>> {
-    let attrs = input.call(Attribute::parse_outer)?;
-    match attrs.iter().find(|attr| !is_condition(attr)) {
-        Some(other) => {
-            let message = "only `#[cfg]` may stand in this list, also within `#[cfg_attr]`";
-            Err(syn::Error::new_spanned(other, message))
-        }
-        None => Ok(attrs),
-    }
+    Ok(LocalUse { ident, origin })
 }
 
 #[cfg(test)]
@@ -164,12 +171,12 @@ mod tests {
     }
 
     #[test]
-    fn fields_keep_their_types_and_conditions() {
+    fn fields_keep_their_types() {
         let app = app(quote! {
-            #[shared] struct Shared { #[cfg(a)] #[lock_free] x: Vec<u8>, /** docs */ y: u16 }
+            #[shared] struct Shared { #[lock_free] x: Vec<u8>, /** docs */ y: u16 }
         });
         let [x, y] = &app.shared.resources[..] else { panic!("there are two resources") };
-        assert_eq!((x.cfgs.len(), x.lock_free, y.cfgs.len(), y.lock_free), (1, true, 0, false));
+        assert_eq!((x.lock_free, y.lock_free), (true, false));
         assert_eq!(x.ty.to_token_stream().to_string(), "Vec < u8 >");
         let emitted = app.shared.item.to_token_stream().to_string();
         assert!(!emitted.contains("lock_free") && emitted.contains("docs"), "{emitted}");
@@ -186,10 +193,9 @@ mod tests {
             fn t(cx: t::Context) {}
         });
         let handler = &app.tasks[0].handler;
-        let shared: Vec<_> =
-            handler.shared.iter().map(|used| (used.access.is_reference(), used.cfgs.len())).collect();
-        assert_eq!(shared, [(false, 0), (true, 0), (false, 1)]);
-        assert_eq!(handler.locals.len(), 2);
+        let shared: Vec<_> = handler.shared.iter().map(|used| used.access.is_reference()).collect();
+        assert_eq!(shared, [false, true]);
+        assert_eq!(handler.locals.len(), 1);
         assert!(handler.locals.iter().all(|local| !local.is_field()));
     }
 
@@ -220,7 +226,6 @@ mod tests {
     fn resource_structs_are_plain() {
         rejects(quote! { #[shared] struct Shared<T> {} }, &["cannot be generic"]);
         rejects(quote! { #[shared] struct Shared(u8); }, &["named fields: `struct Shared { .. }`"]);
-        rejects(quote! { #[cfg(a)] #[shared] struct Shared {} }, &["put the `#[cfg]` on its fields"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use proc_macro2::{Literal, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{Expr, Ident};
 
+use super::conditions::Conditions;
 use super::constants::Constants;
 use super::duration::{Purpose, duration};
 use super::handler::{self, Marked};
@@ -40,7 +41,7 @@ const KEYS: &[Key] = &[
     Key::flag("crosses"),
 ];
 
-pub(super) fn parse(marked: Marked, constants: &Constants, errors: &mut Errors) -> Task {
+pub(super) fn parse(marked: Marked<'_>, constants: &Constants, errors: &mut Errors) -> Task {
     let keys = Keys::of(&marked.attr, KEYS, errors);
     let priority = priority(&keys, constants, errors);
     let is_async = marked.item.sig().asyncness.is_some();
@@ -85,6 +86,7 @@ fn added(name: &Ident, level: u8, core: &str, released: &TokenStream, body: &Tok
             }
         }),
         block_cfgs: Vec::new(),
+        conditions: &Conditions::default(),
     };
     parse(marked, &Constants::default(), &mut Errors::default())
 }
@@ -108,7 +110,7 @@ fn priority(keys: &Keys, constants: &Constants, errors: &mut Errors) -> Option<u
             expr,
             format_args!(
                 "`priority` is {range}, known to the macro: it sees integers, `+ - * / %`, and constants of this \
-                 module without `#[cfg]`"
+                 module"
             ),
         ),
         _ => errors.at(expr, format_args!("`priority` is {range}, not `{given}`")),

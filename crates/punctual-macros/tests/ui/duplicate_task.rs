@@ -14,7 +14,7 @@ mod app {
     #[task]
     fn tick(_: tick::Context) {}
 
-    #[cfg(any())]
+    #[cfg(all())]
     #[task]
     fn tick(_: tick::Context) {}
 }

@@ -40,6 +40,7 @@
 //! ([`Latest`](punctual_sync::shared::Latest)).
 
 mod cell;
+mod connections;
 mod file;
 mod number;
 mod peer;
@@ -48,6 +49,7 @@ mod remote;
 mod server;
 mod tuning;
 
+use std::collections::HashMap;
 use std::fmt;
 
 use crate::Message;
@@ -223,14 +225,15 @@ impl<T: Number> Declared for OfType<'_, T> {
     fn set(&mut self, text: &str) -> Result<(), String> {
         let unit = self.unit.map_or_else(String::new, |unit| format!(" {unit}"));
         let within = self.range.map(|(min, max)| format!("{} to {}{unit}", min.text(), max.text()));
+        let excerpt = Excerpt(text);
         let value = T::read(text).map_err(|why| match &within {
-            Some(within) => format!("{text:?} {why}; it takes {within}"),
-            None => format!("{text:?} {why}"),
+            Some(within) => format!("{excerpt:?} {why}; it takes {within}"),
+            None => format!("{excerpt:?} {why}"),
         })?;
         if let Some((min, max)) = self.range
             && !(min <= value && value <= max)
         {
-            return Err(format!("{text}{unit} is out of range; it takes {}", within.unwrap_or_default()));
+            return Err(format!("{excerpt}{unit} is out of range; it takes {}", within.unwrap_or_default()));
         }
         *self.value = value;
         Ok(())
@@ -260,32 +263,95 @@ pub fn list<P: Parameters>(parameters: &P) -> Vec<Parameter> {
 /// ```
 ///
 /// # Errors
-/// [`Refused`], with every reason, if one of them cannot be made.
+/// [`Refused`] if one of them cannot be made, with every reason up to a hundred.
 pub fn assign<P: Parameters, N: AsRef<str>, V: AsRef<str>>(
     parameters: &P,
     assignments: &[(N, V)],
 ) -> Result<P, Refused> {
+    // By name, so that the time is linear in the assignments: they may come from another process.
+    let mut given: HashMap<&str, (&str, usize)> = HashMap::new();
+    for (name, value) in assignments {
+        given.entry(name.as_ref()).or_insert((value.as_ref(), 0)).1 += 1;
+    }
     let mut changed = *parameters;
-    let mut reasons = Vec::new();
+    let mut reasons = Reasons::default();
     let mut known = Vec::new();
     changed.visit(&mut Visitor::new(&mut |name, parameter| {
-        let mut given = assignments.iter().filter(|(assigned, _)| assigned.as_ref() == name);
-        if let Some((_, value)) = given.next() {
-            match given.next() {
-                Some(_) => reasons.push(format!("{name} is given more than once")),
-                None => reasons
-                    .extend(parameter.set(value.as_ref().trim()).err().map(|why| format!("{name}: {why}"))),
+        match given.remove(name.as_str()) {
+            Some((value, 1)) => {
+                if let Err(why) = parameter.set(value.trim()) {
+                    reasons.add(|| format!("{name}: {why}"));
+                }
             }
+            Some(_) => reasons.add(|| format!("{name} is given more than once")),
+            None => {}
         }
         known.push(name);
     }));
-    for (name, _) in assignments.iter().filter(|(name, _)| known.iter().all(|known| known != name.as_ref())) {
-        reasons.push(format!("there is no parameter {}; there are {}", name.as_ref(), known.join(", ")));
+    if !given.is_empty() {
+        // In the order of the request.
+        for name in assignments.iter().map(|(name, _)| name.as_ref()) {
+            if given.remove(name).is_some() {
+                reasons.add(|| {
+                    format!("there is no parameter {}; there are {}", Excerpt(name), known.join(", "))
+                });
+            }
+        }
     }
     if assignments.is_empty() {
-        reasons.push(format!("nothing is given; there are {}", known.join(", ")));
+        reasons.add(|| format!("nothing is given; there are {}", known.join(", ")));
     }
-    if reasons.is_empty() { Ok(changed) } else { Err(Refused(reasons)) }
+    reasons.none().map(|()| changed)
+}
+
+/// Most reasons that a refusal lists.
+const MAX_REASONS: usize = 100;
+
+/// The reasons of a refusal: the first ones, and the number of the others.
+#[derive(Default)]
+struct Reasons {
+    first: Vec<String>,
+    others: usize,
+}
+
+impl Reasons {
+    fn add(&mut self, reason: impl FnOnce() -> String) {
+        match self.first.len() < MAX_REASONS {
+            true => self.first.push(reason()),
+            false => self.others += 1,
+        }
+    }
+
+    /// Fails if there is one.
+    fn none(mut self) -> Result<(), Refused> {
+        if self.others > 0 {
+            self.first.push(format!("{} more reasons", self.others));
+        }
+        if self.first.is_empty() { Ok(()) } else { Err(Refused(self.first)) }
+    }
+}
+
+/// The beginning of a text of another process, for a message of ours.
+struct Excerpt<'a>(&'a str);
+
+impl Excerpt<'_> {
+    /// Longest one, in characters.
+    const MAX: usize = 80;
+}
+
+impl fmt::Display for Excerpt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.char_indices().nth(Self::MAX) {
+            Some((end, _)) => write!(f, "{}…", &self.0[..end]),
+            None => f.write_str(self.0),
+        }
+    }
+}
+
+impl fmt::Debug for Excerpt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_string(), f)
+    }
 }
 
 /// What differs.

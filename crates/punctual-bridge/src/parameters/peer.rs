@@ -1,5 +1,6 @@
-//! Who is at the other end of a socket, as the kernel says.
+//! The process at the other end of a socket, as the kernel reports it.
 
+use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -32,13 +33,38 @@ impl Peer {
 
     /// Whether it runs for the user that this process runs for.
     pub(super) fn is_own(self) -> bool {
-        self.user == rustix::process::geteuid().as_raw()
+        let own = rustix::process::geteuid().as_raw();
+        self.user == own && !is_ambiguous(own)
     }
+}
+
+/// Returns true if the id stands for several users: the kernel shows every user without an id in
+/// this user namespace as `overflowuid`.
+fn is_ambiguous(user: u32) -> bool {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    user == read("/proc/sys/kernel/overflowuid").trim().parse().unwrap_or(OVERFLOW)
+        && !maps_all(&read("/proc/self/uid_map"))
+}
+
+/// The kernel's default of `overflowuid`.
+const OVERFLOW: u32 = 65534;
+
+/// Returns true for the map of the machine's first user namespace, in which every user has an id.
+fn maps_all(map: &str) -> bool {
+    map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rejects_the_user_of_all_who_have_no_id_in_a_namespace() {
+        assert!(maps_all("         0          0 4294967295\n"));
+        for map in ["", "         0       1000          1\n", "0 0 65534\n65534 100000 1\n"] {
+            assert!(!maps_all(map), "{map}");
+        }
+    }
 
     #[test]
     fn is_this_process() {

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use super::{Change, Parameter};
+use super::{Change, Excerpt, Parameter};
 
 /// The first line, with the version. Grows with each change.
 pub(super) const MARK: &str = "punctual-parameters/1";
@@ -71,13 +71,14 @@ impl Request {
             "get" if lines.is_empty() => Ok(Self::Get),
             "set" => {
                 let assignment = |line: &&str| {
-                    let (name, value) =
-                        line.split_once('=').ok_or_else(|| format!("{line:?} is not NAME=VALUE"))?;
+                    let (name, value) = line
+                        .split_once('=')
+                        .ok_or_else(|| format!("{:?} is not NAME=VALUE", Excerpt(line)))?;
                     Ok((name.trim().to_owned(), value.trim().to_owned()))
                 };
                 lines.iter().map(assignment).collect::<Result<_, String>>().map(Self::Set)
             }
-            _ => Err(format!("{verb:?} is no request")),
+            _ => Err(format!("{:?} is no request", Excerpt(verb))),
         }
     }
 }
@@ -137,6 +138,7 @@ fn parts(bytes: &[u8]) -> Result<(&str, Vec<&str>), String> {
         let protocol = MARK.split(VERSION_AT).next().unwrap_or_default();
         return Err(match mark.strip_prefix(protocol).and_then(|rest| rest.strip_prefix(VERSION_AT)) {
             Some(version) => {
+                let version = Excerpt(version);
                 format!("it is of version {version:?}, and this is {MARK}: use one release on both sides")
             }
             None => format!("it does not begin with {MARK}"),

@@ -1,30 +1,21 @@
-//! The thread of an app that takes requests.
+//! Parameters that are served: their socket, their thread and the store that requests change.
 
 use std::fmt;
-use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
-use punctual::export::warn;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 #[cfg(feature = "ros2")]
 use super::Parameter;
-use super::peer::Peer;
-use super::protocol::{Answer, Request, receive};
+use super::connections::{TIMEOUT, serve};
 use super::tuning::Store;
-use super::{Change, Parameters, Refused, list};
+use super::{Change, Parameters, Refused, assign};
 
-/// The sockets' names begin so. They are abstract: nothing is left in the file system by an app that is killed.
+/// Start of the sockets' names. They are abstract: an app that is killed leaves nothing in the file
+/// system.
 pub(super) const SOCKETS: &str = "punctual-parameters/";
-/// How long a peer may take to say what it wants, and to take the answer. Others wait meanwhile.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long to wait if the kernel refuses a connection for want of something.
-const PAUSE: Duration = Duration::from_millis(100);
 const MAX_NAME: usize = 48;
 
 /// Why parameters are not served.
@@ -61,7 +52,8 @@ pub struct TuningReport {
     pub accepted: u64,
     /// Requests to change something that were understood and refused.
     pub refused: u64,
-    /// Requests that were no requests, or whose sender did not come to an end.
+    /// Requests that were malformed, or that had not arrived when their time was over or their
+    /// connection was closed in favor of a newer one.
     pub malformed: u64,
     /// Requests that nobody waited for any more when their turn came. They change nothing.
     pub abandoned: u64,
@@ -100,7 +92,7 @@ impl<P: Parameters> TuningServer<P> {
     /// # Errors
     /// [`Refused`], with every reason.
     pub fn set<N: AsRef<str>, V: AsRef<str>>(&self, assignments: &[(N, V)]) -> Result<Vec<Change>, Refused> {
-        lock(&self.store).set(assignments)
+        set(&self.store, assignments)
     }
 
     /// The present values.
@@ -125,6 +117,11 @@ impl<P: Parameters> TuningServer<P> {
     pub fn finish(mut self) -> TuningReport {
         self.end();
         self.report()
+    }
+
+    #[cfg(test)]
+    pub(super) fn store(&self) -> &Mutex<Store<P>> {
+        &self.store
     }
 
     fn end(&mut self) {
@@ -156,15 +153,15 @@ pub(crate) trait Door: Send + Sync {
 #[cfg(feature = "ros2")]
 impl<P: Parameters> Door for Mutex<Store<P>> {
     fn list(&self) -> Vec<Parameter> {
-        list(&lock(self).now)
+        let now = lock(self).now;
+        super::list(&now)
     }
 
     fn set(&self, assignments: &[(String, String)]) -> Result<(), Refused> {
-        let mut store = lock(self);
-        if store.is_over {
+        if lock(self).is_over {
             return Err(Refused(vec!["the parameters are served no more".into()]));
         }
-        store.set(assignments).map(drop)
+        set(self, assignments).map(drop)
     }
 
     fn count_refused(&self) {
@@ -188,7 +185,20 @@ impl<P: Parameters> fmt::Debug for TuningServer<P> {
     }
 }
 
-fn lock<P: Parameters>(store: &Mutex<Store<P>>) -> MutexGuard<'_, Store<P>> {
+/// Makes all of these assignments, or none.
+///
+/// A request with a megabyte of wrong assignments is refused without the store. What passes assigns
+/// each parameter at most once, so the store is held for a time that the program's parameters
+/// bound, not the request.
+pub(super) fn set<P: Parameters, N: AsRef<str>, V: AsRef<str>>(
+    store: &Mutex<Store<P>>,
+    assignments: &[(N, V)],
+) -> Result<Vec<Change>, Refused> {
+    assign(&P::DEFAULT, assignments).inspect_err(|_| lock(store).counts.refused += 1)?;
+    lock(store).set(assignments)
+}
+
+pub(super) fn lock<P: Parameters>(store: &Mutex<Store<P>>) -> MutexGuard<'_, Store<P>> {
     // Nothing there is ever half changed: a panic can only come before values are replaced.
     store.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -207,7 +217,8 @@ pub(super) fn start<P: Parameters>(name: &str, store: Store<P>) -> Result<Tuning
     let theirs = Arc::clone(&store);
     // Whoever asks at once changes what has been published, so that recordings have what was changed.
     let mut first = lock(&store);
-    let thread = punctual::background::spawn("punctual-params", move || serve(&listener, &stops, &theirs));
+    let thread =
+        punctual::background::spawn("punctual-params", move || serve(&listener, &stops, TIMEOUT, &theirs));
     let thread = thread.map_err(StartError::Thread)?;
     first.publish();
     drop(first);
@@ -223,75 +234,6 @@ fn listen(name: &str) -> io::Result<UnixListener> {
     let listener = UnixListener::bind_addr(&address)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
-}
-
-fn serve<P: Parameters>(listener: &UnixListener, stops: &UnixStream, store: &Mutex<Store<P>>) {
-    let mut said = false;
-    loop {
-        let mut waits = [PollFd::new(listener, PollFlags::IN), PollFd::new(stops, PollFlags::IN)];
-        // A signal is for other threads.
-        if poll(&mut waits, None).is_err() {
-            continue;
-        }
-        if !waits[1].revents().is_empty() {
-            return;
-        }
-        match listener.accept() {
-            Ok((stream, _)) => answer(stream, Instant::now() + PATIENCE, store),
-            // It went away meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => {
-                if !std::mem::replace(&mut said, true) {
-                    warn(format_args!("parameters: a connection cannot be taken: {error}"));
-                }
-                // Not at once again, and not for ever should the app end.
-                let pause = Timespec::try_from(PAUSE).ok();
-                let _ = poll(&mut [PollFd::new(stops, PollFlags::IN)], pause.as_ref());
-            }
-        }
-    }
-}
-
-/// Takes a request, which has to be there by `end`, and answers it.
-fn answer<P: Parameters>(mut stream: UnixStream, end: Instant, store: &Mutex<Store<P>>) {
-    if !Peer::of(&stream).is_ok_and(Peer::is_own) {
-        lock(store).counts.strangers += 1;
-        return;
-    }
-    let bytes = match receive(&mut stream, end) {
-        // Who only looks whether there is somebody.
-        Ok(bytes) if bytes.is_empty() => return,
-        Ok(bytes) => bytes,
-        Err(_) => {
-            lock(store).counts.malformed += 1;
-            return;
-        }
-    };
-    let answer = match Request::parse(&bytes) {
-        Ok(_) if is_abandoned(&stream) => {
-            lock(store).counts.abandoned += 1;
-            return;
-        }
-        Ok(Request::Get) => Answer::Listed(list(&lock(store).now)),
-        Ok(Request::Set(assignments)) => match lock(store).set(&assignments) {
-            Ok(changes) => Answer::Changed(changes),
-            Err(Refused(reasons)) => Answer::Refused(reasons),
-        },
-        Err(reason) => {
-            lock(store).counts.malformed += 1;
-            Answer::Refused(vec![format!("the request is not understood: {reason}")])
-        }
-    };
-    // Who does not take the answer does without.
-    let _ = stream.set_write_timeout(Some(PATIENCE));
-    let _ = stream.write_all(answer.text().as_bytes());
-}
-
-/// Whether the peer has closed both directions: it does not wait for an answer.
-fn is_abandoned(stream: &impl AsFd) -> bool {
-    let mut look = [PollFd::new(stream, PollFlags::empty())];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut look, Some(&now)).is_ok() && look[0].revents().contains(PollFlags::HUP)
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! Requests, whole and damaged, without a thread.
 
-use std::io::Read;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::time::{Duration, Instant};
 
 use punctual::Instant as Released;
 
-use super::super::protocol::MAX_BYTES;
+use super::super::connections::Connection;
+use super::super::protocol::{MAX_BYTES, Request, receive};
 use super::super::tests::Gains;
 use super::super::{Parameters, Tunable, TunableReader, Tuning};
 use super::*;
@@ -26,15 +29,30 @@ impl Served {
         Self { server: server.start("unit-test").expect("it can start"), reader }
     }
 
-    /// What comes back for these bytes.
+    /// The answer to these bytes.
     fn ask(&self, bytes: &[u8]) -> String {
         let (mut near, far) = UnixStream::pair().unwrap();
-        near.write_all(bytes).unwrap();
-        near.shutdown(std::net::Shutdown::Write).unwrap();
-        answer(far, patiently(), &self.server.store);
+        std::thread::scope(|scope| {
+            // More bytes than the connection has room for are sent while they are received.
+            scope.spawn(|| {
+                (&near).write_all(bytes).unwrap();
+                near.shutdown(Shutdown::Write).unwrap();
+            });
+            self.serve(far);
+        });
         let mut answer = String::new();
         near.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    /// Serves a connection to its end.
+    fn serve(&self, stream: UnixStream) {
+        let (now, end) = (Instant::now(), patiently());
+        let Some(mut connection) = Connection::new(stream, now, TIMEOUT, &self.server.store) else { return };
+        while connection.advance(now, &self.server.store) {
+            assert!(Instant::now() < end, "the request has no end");
+            std::thread::yield_now();
+        }
     }
 
     fn kp(&mut self) -> f64 {
@@ -127,7 +145,7 @@ fn a_request_that_nobody_waits_for_changes_nothing() {
     let (mut near, far) = UnixStream::pair().unwrap();
     near.write_all(set(&[("pan.kp", "2.5")]).as_bytes()).unwrap();
     drop(near);
-    answer(far, patiently(), &served.server.store);
+    served.serve(far);
     assert_eq!((served.kp(), served.server.report().abandoned), (1.25, 1));
 }
 
@@ -149,14 +167,74 @@ fn another_user_is_not_even_read() {
     });
     let (mut near, far) = theirs.join().unwrap();
     near.write_all(set(&[("pan.kp", "2.5")]).as_bytes()).unwrap();
-    near.shutdown(std::net::Shutdown::Write).unwrap();
+    near.shutdown(Shutdown::Write).unwrap();
     let before = served.server.report().strangers;
-    answer(far, patiently(), &served.server.store);
+    served.serve(far);
     let mut bytes = Vec::new();
     // Closed unread, which the kernel may call a reset.
     let _ = near.read_to_end(&mut bytes);
     assert!(bytes.is_empty() && served.server.report().strangers > before);
     assert_eq!((served.kp(), counts(&served.server)), (1.25, TuningReport::default()));
+}
+
+#[test]
+fn refuses_a_megabyte_of_assignments_in_linear_time_and_few_words() {
+    use std::cell::Cell;
+
+    thread_local!(static READS: Cell<usize> = const { Cell::new(0) });
+
+    /// A name that counts how often it is read.
+    struct Name(String);
+
+    impl AsRef<str> for Name {
+        fn as_ref(&self) -> &str {
+            READS.set(READS.get() + 1);
+            &self.0
+        }
+    }
+
+    static GAINS: Tunable<Gains> = Tunable::new();
+    let served = Served::new(&GAINS);
+    let name = |number: usize| Name(format!("n{number}"));
+    let assignments: Vec<(Name, &str)> = (0..MAX_BYTES / 10).map(|number| (name(number), "1")).collect();
+    let refused = served.server.set(&assignments).unwrap_err();
+    assert!(READS.get() <= 3 * assignments.len(), "{}", READS.get());
+    assert_eq!(refused.0.len(), 101);
+    assert!(refused.0[0].starts_with("there is no parameter n0; there are pan.kp, "), "{refused}");
+    assert_eq!(refused.0[100], format!("{} more reasons", assignments.len() - 100));
+    // A name, a value, a line or a verb of a megabyte comes back as its beginning.
+    let long = "x".repeat(MAX_BYTES / 2);
+    for request in [
+        set(&[(&long, "1")]),
+        set(&[("pan.kp", &long)]),
+        set(&[("pan.kp", &"9".repeat(300))]),
+        format!("punctual-parameters/1\nset\n{long}\n"),
+        format!("punctual-parameters/1\n{long}\n"),
+        format!("punctual-parameters/{long}\n"),
+    ] {
+        let answer = served.ask(request.as_bytes());
+        assert!(answer.starts_with("punctual-parameters/1\nrefused\n"), "{answer}");
+        assert!(answer.len() < 400 && answer.contains('…'), "{answer}");
+    }
+}
+
+#[test]
+fn refuses_wrong_assignments_without_holding_the_store() {
+    /// A name that is read only while the store is free.
+    struct Name<'a>(&'a Mutex<Store<Gains>>);
+
+    impl AsRef<str> for Name<'_> {
+        fn as_ref(&self) -> &str {
+            assert!(self.0.try_lock().is_ok(), "the store is held");
+            "unknown"
+        }
+    }
+
+    static GAINS: Tunable<Gains> = Tunable::new();
+    let served = Served::new(&GAINS);
+    let refused = served.server.set(&[(Name(&served.server.store), "1")]).unwrap_err();
+    assert!(refused.to_string().starts_with("there is no parameter unknown"), "{refused}");
+    assert_eq!(served.server.report().refused, 1);
 }
 
 #[test]

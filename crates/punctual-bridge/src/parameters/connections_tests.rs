@@ -1,0 +1,108 @@
+//! Clients that are slow, silent, too many, or send too much.
+
+use std::net::Shutdown;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::SocketAddr;
+use std::thread;
+
+use rustix::net::sockopt::set_socket_send_buffer_size;
+
+use super::super::protocol::MARK;
+use super::super::tests::Gains;
+use super::super::{Tunable, Tuning, TuningServer};
+use super::*;
+
+fn server(tunable: &'static Tunable<Gains>) -> TuningServer<Gains> {
+    Tuning::new(tunable).start("unit-connections").expect("it can start")
+}
+
+/// The two ends of a connection: that of a client, and that of the server.
+fn pair(now: Instant, server: &TuningServer<Gains>) -> (UnixStream, Connection) {
+    let (near, far) = UnixStream::pair().unwrap();
+    near.set_nonblocking(true).unwrap();
+    let connection = Connection::new(far, now, TIMEOUT, server.store()).expect("it is of this user");
+    (near, connection)
+}
+
+#[test]
+fn drops_a_request_that_does_not_arrive_in_time() {
+    static GAINS: Tunable<Gains> = Tunable::new();
+    let (server, now) = (server(&GAINS), Instant::now());
+    let (mut near, mut connection) = pair(now, &server);
+    for byte in MARK.bytes() {
+        near.write_all(&[byte]).unwrap();
+        assert!(connection.advance(now, server.store()));
+    }
+    assert!(connection.advance(now + TIMEOUT - Duration::from_nanos(1), server.store()));
+    assert_eq!(server.report().malformed, 0);
+    assert!(!connection.advance(now + TIMEOUT, server.store()));
+    assert_eq!(server.report().malformed, 1);
+}
+
+#[test]
+fn drops_a_client_that_does_not_read_its_answer_in_time() {
+    static GAINS: Tunable<Gains> = Tunable::new();
+    let (server, now) = (server(&GAINS), Instant::now());
+    let (mut near, mut connection) = pair(now, &server);
+    set_socket_send_buffer_size(&connection.stream, 1).unwrap();
+    // Refused with more reasons than the connection has room for.
+    let names: String = (0..1000).map(|name| format!("unknown{name}=1\n")).collect();
+    near.write_all(format!("{MARK}\nset\n{names}").as_bytes()).unwrap();
+    near.shutdown(Shutdown::Write).unwrap();
+    let late = now + TIMEOUT / 2;
+    assert!(connection.advance(late, server.store()), "the answer is not read");
+    assert!(connection.advance(late + TIMEOUT - Duration::from_nanos(1), server.store()));
+    assert!(!connection.advance(late + TIMEOUT, server.store()));
+    assert_eq!((server.report().refused, server.report().malformed), (1, 0));
+}
+
+#[test]
+fn drops_a_request_that_is_too_long() {
+    static GAINS: Tunable<Gains> = Tunable::new();
+    let (server, now) = (server(&GAINS), Instant::now());
+    let (mut near, mut connection) = pair(now, &server);
+    let mut sent = 0;
+    loop {
+        sent += near.write(&[b'a'; 4096]).unwrap_or(0);
+        if !connection.advance(now, server.store()) {
+            break;
+        }
+        assert!(sent <= 2 * MAX_BYTES, "it has no limit");
+    }
+    assert!(sent > MAX_BYTES);
+    assert_eq!(server.report().malformed, 1);
+}
+
+#[test]
+fn answers_a_client_whatever_number_of_silent_connections_is_open() {
+    static GAINS: Tunable<Gains> = Tunable::new();
+    let server = server(&GAINS);
+    let name = format!("punctual-unit-silent/{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(name).unwrap();
+    let listener = UnixListener::bind_addr(&address).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let (stop, stops) = UnixStream::pair().unwrap();
+    let hour = Duration::from_secs(3600);
+    thread::scope(|scope| {
+        // No time-out expires during the test.
+        scope.spawn(|| serve(&listener, &stops, hour, server.store()));
+        let connect = || UnixStream::connect_addr(&address).unwrap();
+        let silent: Vec<_> = (0..2 * MAX_CONNECTIONS).map(|_| connect()).collect();
+        let mut client = connect();
+        client.set_read_timeout(Some(hour / 12)).unwrap();
+        client.write_all(format!("{MARK}\nget\n").as_bytes()).unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).expect("it is answered");
+        assert!(answer.starts_with(&format!("{MARK}\nlisted\npan.kp\t")), "{answer}");
+        // The oldest were closed to make room, and count as requests that did not arrive.
+        let is_closed = |mut stream: &UnixStream| {
+            stream.set_nonblocking(true).unwrap();
+            matches!(stream.read(&mut [0]), Ok(0))
+        };
+        assert!(silent[..=MAX_CONNECTIONS].iter().all(is_closed));
+        assert!(!silent[MAX_CONNECTIONS + 1..].iter().any(is_closed));
+        assert_eq!(server.report().malformed, MAX_CONNECTIONS as u64 + 1);
+        drop(stop);
+    });
+}

@@ -143,15 +143,24 @@ fn serves_prometheus() {
     let mut says = String::new();
     BufReader::new(server.stderr.as_mut().unwrap()).read_line(&mut says).unwrap();
     let address = says.trim().strip_prefix("serving http://").and_then(|rest| rest.strip_suffix("/metrics"));
-    let mut client = TcpStream::connect(address.expect("it says where")).unwrap();
-    client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let address = address.expect("it says where");
+    // Connections that send nothing delay no other client.
+    let silent: Vec<_> = (0..10).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let mut client = TcpStream::connect(address).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.write_all(b"GET /metrics?collect=all HTTP/1.1\r\n\r\n").unwrap();
     let mut answer = String::new();
     client.read_to_string(&mut answer).unwrap();
+    drop(silent);
     server.kill().unwrap();
     server.wait().unwrap();
-    let process = app.process();
-    let line = format!(r#"punctual_jobs_total{{app="watched",process="{process}",partition="#);
-    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains(&line), "{answer}");
+    let program = std::env::current_exe().unwrap();
+    let program = program.file_name().unwrap().to_str().unwrap();
+    let labels = format!(r#"app="watched",program="{program}",process="{}",partition="#, app.process());
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    for name in ["punctual_jobs_total", "punctual_response_time_seconds_bucket"] {
+        assert!(answer.contains(&format!("{name}{{{labels}")), "{name}{{{labels}\n{answer}");
+    }
 }
 
 #[test]

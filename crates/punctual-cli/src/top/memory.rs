@@ -105,6 +105,11 @@ impl Task {
     pub(crate) fn is_measured(&self) -> bool {
         self.measured != 0
     }
+
+    #[cfg(test)]
+    pub(crate) fn unmeasure(&mut self) {
+        self.measured = 0;
+    }
 }
 
 impl About {

@@ -4,6 +4,7 @@ pub(crate) mod args;
 mod chosen;
 mod figures;
 mod find;
+mod http;
 mod json;
 mod levels;
 mod memory;

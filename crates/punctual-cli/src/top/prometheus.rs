@@ -1,19 +1,21 @@
-//! Serving the figures to Prometheus: its text format, over HTTP.
+//! Serving the metrics of running apps to Prometheus, in its text format over HTTP.
 
 use std::fmt::Write as _;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::figures::{Row, Since, Stat, rows};
+use hyper::body::Bytes;
+use punctual_core::metrics::bucket_of;
+
 use super::find::{Apps, Found};
-use super::memory::{Look, Memory, Traffic};
+use super::http;
+use super::memory::{About, Figures, Look, Memory, Quantity, Task, Traffic};
 use crate::output::say;
 
-/// The longest request that is read, in bytes.
-const MAX_REQUEST: usize = 8192;
-/// A client has so long to ask, and to take the answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Shortest time between two looks at the apps: requests in between get the same page, so their
+/// number does not matter.
+const MIN_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Serves until the process ends.
 ///
@@ -24,65 +26,31 @@ pub(crate) fn serve(address: SocketAddr, wanted: Option<&str>) -> Result<(), Str
         format!("--prometheus: {address}: {error}; give another port, as in --prometheus=127.0.0.1:9754")
     })?;
     let at = listener.local_addr().unwrap_or(address);
-    say!("serving http://{at}/metrics");
+    say!("serving http://{at}{}", http::PATH);
     if !at.ip().is_loopback() {
-        say!(
-            "warning: whoever reaches {at} can read the figures; there is neither encryption nor a password"
-        );
+        say!("warning: all who reach {at} can read the metrics: there is no encryption and no password");
     }
-    loop {
-        match listener.accept() {
-            // One after the other: a scraper asks a few times a minute.
-            Ok((client, _)) => {
-                // A client that does not listen is none of the others' concern.
-                let _ = answer(client, wanted);
-            }
-            // As many files are open as may be, or the client has gone already.
-            Err(error) => {
-                say!("warning: {at}: {error}");
-                std::thread::sleep(Duration::from_millis(100));
+    let wanted = wanted.map(str::to_owned);
+    let newest = Mutex::new(None);
+    let page = move || {
+        // A panic leaves the last page.
+        let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*newest {
+            Some((at, page)) if Instant::now().duration_since(*at) < MIN_INTERVAL => Bytes::clone(page),
+            _ => {
+                let page = Bytes::from(metrics(&Apps::running(), wanted.as_deref()));
+                *newest = Some((Instant::now(), page.clone()));
+                page
             }
         }
+    };
+    match http::serve(listener, http::Timeouts::default(), page) {
+        Ok(never) => match never {},
+        Err(error) => Err(format!("--prometheus: {at}: cannot serve: {error}")),
     }
 }
 
-/// Reads a request and answers it.
-fn answer(mut client: TcpStream, wanted: Option<&str>) -> std::io::Result<()> {
-    let end = Instant::now() + PATIENCE;
-    client.set_write_timeout(Some(PATIENCE))?;
-    let mut request = Vec::new();
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() || request.len() > MAX_REQUEST {
-            return respond(&mut client, "400 Bad Request", "the request is too long or came too slowly\n");
-        }
-        client.set_read_timeout(Some(left))?;
-        let mut bytes = [0; 1024];
-        match client.read(&mut bytes)? {
-            0 => return Ok(()),
-            count => request.extend_from_slice(&bytes[..count]),
-        }
-    }
-    let line = String::from_utf8_lossy(&request);
-    let mut words = line.split_whitespace();
-    match (words.next(), words.next()) {
-        (Some("GET"), Some("/metrics")) => respond(&mut client, "200 OK", &metrics(&Apps::running(), wanted)),
-        (Some("GET"), _) => respond(&mut client, "404 Not Found", "the figures are at /metrics\n"),
-        _ => respond(&mut client, "405 Method Not Allowed", "only GET is answered\n"),
-    }
-}
-
-fn respond(client: &mut TcpStream, status: &str, body: &str) -> std::io::Result<()> {
-    let kind = "text/plain; version=0.0.4; charset=utf-8";
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    client.write_all(head.as_bytes())?;
-    client.write_all(body.as_bytes())
-}
-
-/// The figures of all apps, or of those that are wanted.
+/// Returns the metrics of the `wanted` apps, or of all.
 fn metrics(apps: &Apps, wanted: Option<&str>) -> String {
     let found: Vec<&Found> = match wanted {
         Some(wanted) => apps.named(wanted),
@@ -90,188 +58,233 @@ fn metrics(apps: &Apps, wanted: Option<&str>) -> String {
     };
     let mut shown = Vec::new();
     for found in found {
-        // What cannot be read is missing, as what does not run.
+        // An app that cannot be read is missing, like one that does not run.
         let Ok(mut memory) = Memory::open(found) else { continue };
         let Ok(look) = memory.look() else { continue };
         shown.push((memory, look));
     }
-    text(&shown.iter().map(|(memory, look)| App::new(memory, look)).collect::<Vec<_>>())
+    let apps = shown.iter().map(|(memory, look)| App::new(&memory.about, memory.found().process, look));
+    text(&apps.collect::<Vec<_>>())
 }
 
-/// What is said of an app.
-struct App {
+/// An app at one moment.
+struct App<'a> {
     labels: String,
-    missing: u64,
-    dropped: u64,
-    rows: Vec<Row>,
-    traffic: Vec<Traffic>,
+    about: &'a About,
+    look: &'a Look,
 }
 
-impl App {
-    fn new(memory: &Memory, look: &Look) -> Self {
-        let about = &memory.about;
-        let labels = format!(r#"app="{}",process="{}""#, escaped(&about.app), memory.found().process);
-        let rows = rows(about, look, &Since::default());
-        let (missing, traffic) = (about.missing.len() as u64, look.traffic.clone());
-        Self { labels, missing, dropped: look.dropped, rows, traffic }
+impl<'a> App<'a> {
+    fn new(about: &'a About, process: u32, look: &'a Look) -> Self {
+        // An empty label is the same as none.
+        let program = about.program.as_deref().unwrap_or_default();
+        let labels =
+            format!(r#"app="{}",program="{}",process="{process}""#, escaped(&about.app), escaped(program));
+        Self { labels, about, look }
     }
 }
 
 /// A count of a task.
-type Count = fn(&Row) -> u64;
+type Count = fn(&Figures) -> u64;
 /// A figure of an app.
-type OfApp = fn(&App) -> u64;
-/// A count of what is carried.
+type OfApp = fn(&App<'_>) -> u64;
+/// A count of messages.
 type OfTraffic = fn(&Traffic) -> u64;
 /// A quantity of a task.
-type Of = fn(&Row) -> &Stat;
+type Of = fn(&Figures) -> &Quantity;
 
-fn text(apps: &[App]) -> String {
+fn text(apps: &[App<'_>]) -> String {
     let mut text = String::new();
-    let mut say =
-        |line: std::fmt::Arguments<'_>| writeln!(text, "{line}").expect("a string can be written to");
     let counts: [(&str, &str, bool, Count); 6] = [
-        ("jobs", "Jobs that have ended.", true, |row| row.jobs),
-        ("deadline_misses", "Jobs that ended after their deadline.", true, |row| row.misses),
-        ("self_suspensions", "Jobs that suspended themselves.", true, |row| row.suspended),
-        ("overruns", "Releases that found the previous job unfinished.", false, |row| row.overruns),
-        ("early_releases", "Releases less than the minimum inter-arrival time apart.", false, |row| {
-            row.early
+        ("jobs", "Jobs that have ended.", true, |task| task.jobs),
+        ("deadline_misses", "Jobs that ended after their deadline.", true, |task| task.misses),
+        ("self_suspensions", "Jobs that suspended themselves.", true, |task| task.suspended),
+        ("overruns", "Releases that found the previous job unfinished.", false, |task| task.overruns),
+        ("early_releases", "Releases less than the minimum inter-arrival time apart.", false, |task| {
+            task.early
         }),
-        ("idle_releases", "Jobs released by an idle event source.", false, |row| row.idle_releases),
+        ("idle_releases", "Jobs released by an idle event source.", false, |task| task.idle_releases),
     ];
     for (name, help, of_jobs, count) in counts {
-        say(format_args!("# HELP punctual_{name}_total {help}\n# TYPE punctual_{name}_total counter"));
-        for (app, row) in tasks(apps).filter(|(_, row)| row.measured || !of_jobs) {
-            say(format_args!("punctual_{name}_total{{{}}} {}", labels(app, row), count(row)));
+        let name = format!("punctual_{name}_total");
+        head(&mut text, &name, help, "counter");
+        for (labels, _, figures) in tasks(apps).filter(|(_, task, _)| task.is_measured() || !of_jobs) {
+            line(&mut text, format_args!("{name}{{{labels}}} {}", count(figures)));
         }
     }
     let quantities: [(&str, &str, Of); 3] = [
-        ("release_jitter", "Release to start.", |row| &row.jitter),
-        ("response_time", "Release to end.", |row| &row.response),
-        ("execution_time", "Start to end, without the jobs that preempted.", |row| &row.execution),
+        ("release_jitter", "Release to start", |task| &task.jitter),
+        ("response_time", "Release to end", |task| &task.response),
+        ("execution_time", "Start to end, without the jobs that preempted", |task| &task.execution),
     ];
     for (name, help, of) in quantities {
-        say(format_args!("# HELP punctual_{name}_seconds {help}\n# TYPE punctual_{name}_seconds summary"));
-        for (app, row) in tasks(apps).filter(|(_, row)| row.measured) {
-            let (labels, stat) = (labels(app, row), of(row));
-            for (quantile, ns) in [("0.5", stat.p50), ("0.999", stat.p999), ("1", stat.max)] {
-                say(format_args!(
-                    "punctual_{name}_seconds{{{labels},quantile=\"{quantile}\"}} {}",
-                    seconds(ns as f64)
-                ));
-            }
-            let sum = stat.mean * row.jobs as f64;
-            say(format_args!("punctual_{name}_seconds_sum{{{labels}}} {}", seconds(sum)));
-            say(format_args!("punctual_{name}_seconds_count{{{labels}}} {}", row.jobs));
+        let histogram = format!("punctual_{name}_seconds");
+        head(&mut text, &histogram, &format!("{help}."), "histogram");
+        for (labels, _, figures) in tasks(apps).filter(|(_, task, _)| task.is_measured()) {
+            buckets(&mut text, &histogram, &labels, of(figures));
+        }
+        let max = format!("punctual_{name}_max_seconds");
+        head(&mut text, &max, &format!("{help}: the largest value since the start."), "gauge");
+        for (labels, _, figures) in tasks(apps).filter(|(_, task, _)| task.is_measured()) {
+            line(&mut text, format_args!("{max}{{{labels}}} {}", seconds(of(figures).max)));
         }
     }
     let of_traffic: [(&str, &str, OfTraffic); 3] = [
         ("carried", "Messages carried in or out.", |traffic| traffic.carried),
         ("lost", "Messages lost on the way in or out.", |traffic| traffic.lost),
-        ("refused", "Messages that came in and were not taken.", |traffic| traffic.refused),
+        ("refused", "Messages that arrived and were rejected.", |traffic| traffic.refused),
     ];
     for (name, help, count) in of_traffic {
-        let name = format!("messages_{name}_total");
-        say(format_args!("# HELP punctual_{name} {help}\n# TYPE punctual_{name} counter"));
-        for (app, traffic) in
-            apps.iter().flat_map(|app| app.traffic.iter().map(move |traffic| (app, traffic)))
-        {
+        let name = format!("punctual_messages_{name}_total");
+        head(&mut text, &name, help, "counter");
+        for (app, traffic) in apps.iter().flat_map(|app| app.look.traffic.iter().map(move |of| (app, of))) {
             let labels = format!(r#"{},name="{}""#, app.labels, escaped(&traffic.name));
-            say(format_args!("punctual_{name}{{{labels}}} {}", count(traffic)));
+            line(&mut text, format_args!("{name}{{{labels}}} {}", count(traffic)));
         }
     }
     let of_apps: [(&str, &str, &str, OfApp); 2] = [
-        ("dropped_jobs_total", "counter", "Jobs released and never run.", |app| app.dropped),
-        ("missing_settings", "gauge", "Real-time settings that the kernel did not grant.", |app| app.missing),
+        ("dropped_jobs_total", "counter", "Jobs that were released and never ran.", |app| app.look.dropped),
+        ("missing_settings", "gauge", "Real-time settings that the kernel did not grant.", |app| {
+            app.about.missing.len() as u64
+        }),
     ];
     for (name, kind, help, of) in of_apps {
-        say(format_args!("# HELP punctual_{name} {help}\n# TYPE punctual_{name} {kind}"));
-        apps.iter().for_each(|app| say(format_args!("punctual_{name}{{{}}} {}", app.labels, of(app))));
+        let name = format!("punctual_{name}");
+        head(&mut text, &name, help, kind);
+        apps.iter().for_each(|app| line(&mut text, format_args!("{name}{{{}}} {}", app.labels, of(app))));
     }
     text
 }
 
-fn tasks(apps: &[App]) -> impl Iterator<Item = (&App, &Row)> {
-    apps.iter().flat_map(|app| app.rows.iter().map(move |row| (app, row)))
+fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    writeln!(text, "{line}").expect("a string can be written to");
 }
 
-fn labels(app: &App, row: &Row) -> String {
-    format!(r#"{},partition="{}",task="{}""#, app.labels, escaped(&row.partition), escaped(&row.name))
+fn head(text: &mut String, name: &str, help: &str, kind: &str) {
+    line(text, format_args!("# HELP {name} {help}\n# TYPE {name} {kind}"));
 }
 
-fn seconds(ns: f64) -> String {
-    format!("{:e}", ns / 1e9)
+/// Returns labels, declaration and figures of each task of each app.
+fn tasks<'a>(apps: &'a [App<'_>]) -> impl Iterator<Item = (String, &'a Task, &'a Figures)> {
+    let of = |app: &'a App<'_>| {
+        app.about.tasks.iter().zip(&app.look.tasks).map(|(task, figures)| {
+            let (partition, name) = (escaped(&task.partition), escaped(&task.name));
+            (format!(r#"{},partition="{partition}",task="{name}""#, app.labels), task, figures)
+        })
+    };
+    apps.iter().flat_map(of)
 }
 
-/// A label's value, as Prometheus wants it.
+/// The upper bounds of the buckets of every histogram in ns: two for each doubling from 511 ns to
+/// 8.6 s.
+///
+/// All tasks and apps have the same bounds, so that histograms can be added. Each bound is the last
+/// value of a bucket in the app's memory, so that every value belongs to exactly one bucket.
+fn bounds() -> impl Iterator<Item = u64> {
+    (9..33).flat_map(|bit| [1 << bit, 3 << (bit - 1)]).chain([1 << 33]).map(|end: u64| end - 1)
+}
+
+/// Writes a histogram.
+fn buckets(text: &mut String, name: &str, labels: &str, quantity: &Quantity) {
+    let mut counts = quantity.counts.iter().map(|&count| u64::from(count)).enumerate().peekable();
+    let mut below = 0;
+    for bound in bounds() {
+        while let Some((_, count)) = counts.next_if(|&(bucket, _)| bucket <= bucket_of(bound)) {
+            below += count;
+        }
+        line(text, format_args!("{name}_bucket{{{labels},le=\"{}\"}} {below}", seconds(bound)));
+    }
+    let count = below + counts.map(|(_, count)| count).sum::<u64>();
+    line(text, format_args!("{name}_bucket{{{labels},le=\"+Inf\"}} {count}"));
+    line(text, format_args!("{name}_sum{{{labels}}} {}", seconds(quantity.sum)));
+    line(text, format_args!("{name}_count{{{labels}}} {count}"));
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{:e}", ns as f64 / 1e9)
+}
+
+/// Escapes the value of a label.
 fn escaped(text: &str) -> String {
     text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }
 
 #[cfg(test)]
 mod tests {
+    use punctual_core::metrics::bucket_end;
+
     use super::*;
     use crate::top::figures::tests::{about, look};
 
+    /// The value of a sample.
+    fn sample<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+    }
+
     #[test]
-    fn each_figure_has_its_line_and_each_name_one_type() {
+    fn labels_each_sample_and_gives_each_name_one_type() {
         let look = look(Instant::now(), &[&[1_000, 3_000], &[]]);
-        let rows = rows(&about(&["a\"b", "c"]), &look, &Since::default());
-        let app = App {
-            labels: r#"app="app",process="7""#.into(),
-            missing: 2,
-            dropped: 0,
-            rows,
-            traffic: look.traffic.clone(),
-        };
-        let text = text(&[app]);
-        for line in [
-            r#"punctual_jobs_total{app="app",process="7",partition="main",task="a\"b"} 2"#,
-            r#"punctual_response_time_seconds{app="app",process="7",partition="main",task="a\"b",quantile="1"} 3e-6"#,
-            r#"punctual_response_time_seconds_sum{app="app",process="7",partition="main",task="a\"b"} 4e-6"#,
-            r#"punctual_missing_settings{app="app",process="7"} 2"#,
-            r#"punctual_messages_carried_total{app="app",process="7",name="/a"} 7"#,
-            r#"punctual_messages_refused_total{app="app",process="7",name="/a"} 2"#,
+        let about = about(&["a\"b", "c"]);
+        let text = text(&[App::new(&about, 7, &look)]);
+        let app = r#"app="app",program="program",process="7""#;
+        let task = format!(r#"{app},partition="main",task="a\"b""#);
+        for (name, value) in [
+            (format!("punctual_jobs_total{{{task}}}"), "2"),
+            (format!("punctual_response_time_max_seconds{{{task}}}"), "3e-6"),
+            (format!("punctual_response_time_seconds_sum{{{task}}}"), "4e-6"),
+            (format!("punctual_response_time_seconds_count{{{task}}}"), "2"),
+            (format!("punctual_missing_settings{{{app}}}"), "1"),
+            (format!(r#"punctual_messages_carried_total{{{app},name="/a"}}"#), "7"),
+            (format!(r#"punctual_messages_refused_total{{{app},name="/a"}}"#), "2"),
         ] {
-            assert!(text.lines().any(|l| l == line), "{line}\n{text}");
+            assert_eq!(sample(&text, &name), Some(value), "{name}\n{text}");
         }
         let mut types: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
         let count = types.len();
         types.sort_unstable();
         types.dedup();
-        assert_eq!((types.len(), count), (14, 14));
+        assert_eq!((types.len(), count), (17, 17));
     }
 
     #[test]
-    fn what_is_not_measured_has_no_figures_of_jobs() {
+    fn counts_every_job_in_the_buckets_above_it() {
+        let look = look(Instant::now(), &[&[0, 511, 512, 1_000, 50_000_000_000]]);
+        let about = about(&["a"]);
+        let text = text(&[App::new(&about, 7, &look)]);
+        let labels = r#"app="app",program="program",process="7",partition="main",task="a""#;
+        let below = |le: &str| {
+            let name = format!(r#"punctual_response_time_seconds_bucket{{{labels},le="{le}"}}"#);
+            sample(&text, &name).unwrap_or_else(|| panic!("{name}\n{text}"))
+        };
+        for (le, count) in
+            [("5.11e-7", "2"), ("7.67e-7", "3"), ("1.023e-6", "4"), ("8.589934591e0", "4"), ("+Inf", "5")]
+        {
+            assert_eq!(below(le), count, "{le}");
+        }
+        let counts = text.lines().filter(|line| line.starts_with("punctual_response_time_seconds_bucket"));
+        let counts: Vec<u64> = counts.map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect();
+        assert!(counts.is_sorted() && counts.len() == bounds().count() + 1, "{counts:?}");
+    }
+
+    #[test]
+    fn bounds_are_ends_of_buckets_of_the_memory() {
+        let bounds: Vec<u64> = bounds().collect();
+        assert!(bounds.is_sorted_by(|a, b| a < b) && bounds.len() == 49);
+        assert!(bounds.iter().all(|&bound| bucket_end(bucket_of(bound)) == bound), "{bounds:?}");
+    }
+
+    #[test]
+    fn omits_job_metrics_of_tasks_that_are_not_measured() {
         let look = look(Instant::now(), &[&[1_000]]);
-        let mut rows = rows(&about(&["a"]), &look, &Since::default());
-        rows[0].measured = false;
-        let text = text(&[App { labels: String::new(), missing: 0, dropped: 0, rows, traffic: Vec::new() }]);
-        assert!(!text.contains("punctual_jobs_total{"), "{text}");
+        let about = about_unmeasured(&["a"]);
+        let text = text(&[App::new(&about, 7, &look)]);
+        assert!(!text.contains("punctual_jobs_total{") && !text.contains("_bucket{"), "{text}");
         assert!(text.contains("punctual_overruns_total{"), "{text}");
     }
 
-    #[test]
-    fn answers_requests_and_not_what_is_none() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let ask = |request: &[u8]| {
-            let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            client.write_all(request).unwrap();
-            let (served, _) = listener.accept().unwrap();
-            answer(served, Some("no such app")).unwrap();
-            let mut text = String::new();
-            client.read_to_string(&mut text).unwrap();
-            text
-        };
-        let found = ask(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
-        assert!(
-            found.starts_with("HTTP/1.1 200 OK\r\n") && found.contains("# TYPE punctual_jobs_total"),
-            "{found}"
-        );
-        assert!(ask(b"GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
-        assert!(ask(b"POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
-        assert!(ask(&[b'x'; MAX_REQUEST + 1]).starts_with("HTTP/1.1 400"));
+    fn about_unmeasured(names: &[&str]) -> About {
+        let mut about = about(names);
+        about.tasks.iter_mut().for_each(Task::unmeasure);
+        about
     }
 }

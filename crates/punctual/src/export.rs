@@ -125,6 +125,41 @@ impl<T: AsFd> EventSource for T {
 )]
 pub trait SpawnedAnywhere {}
 
+/// A periodic task is not spawned.
+#[diagnostic::on_unimplemented(
+    message = "a periodic task is released by the clock and cannot be spawned",
+    label = "remove `period` from the attribute of the task, or spawn another task"
+)]
+pub trait SpawnsPeriodicTask {}
+
+/// A task that binds an event source is not spawned.
+#[diagnostic::on_unimplemented(
+    message = "a task that binds an event source is released by the source and cannot be spawned",
+    label = "write `<task>::pend()` to release it without an event, or remove `binds` from its attribute"
+)]
+pub trait SpawnsBoundTask {}
+
+/// An async task is spawned at once.
+#[diagnostic::on_unimplemented(
+    message = "an async task is spawned at once, not for a time",
+    label = "write `<task>::spawn(..)`, and wait in the task: `punctual::delay(..).await`"
+)]
+pub trait SpawnsAsyncTaskForTime {}
+
+/// A task whose early releases are delayed or rejected is spawned at once.
+#[diagnostic::on_unimplemented(
+    message = "a task with `on_early = delay` or `on_early = reject` is spawned at once, not for a time",
+    label = "write `<task>::spawn(..)`, or `on_early = count` in the attribute of the task"
+)]
+pub trait SpawnsRestrictedTaskForTime {}
+
+/// `init`, `idle` and `shutdown` are not spawned.
+#[diagnostic::on_unimplemented(
+    message = "`#[init]`, `#[idle]` and `#[shutdown]` are called by the framework and cannot be spawned",
+    label = "spawn a `#[task]`"
+)]
+pub trait SpawnsHandler {}
+
 /// A type of duration in an attribute. It is a constant expression, so [`IntoDuration`](crate::IntoDuration) does not do.
 ///
 /// # Safety

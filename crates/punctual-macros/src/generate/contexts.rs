@@ -1,19 +1,44 @@
 //! The context types of the handlers, and the expressions that make them.
+//!
+//! The types are in the modules of their handlers, since errors name them. There, the user's types have other names:
+//! [`aliases`].
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use crate::analyse::{Analysis, LockKind};
-use crate::model::{App, Handler, IDLE_LEVEL, LocalOrigin, LocalUse, Role, SharedUse, Task, TaskKind};
+use crate::model::{App, Arg, Handler, IDLE_LEVEL, LocalOrigin, LocalUse, Role, SharedUse, Task, TaskKind};
 
 use super::{local, names, quiet, resources};
 
-/// `Context`, `SharedResources` and `LocalResources` of every handler.
-pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
-    app.handlers().map(|handler| types(app, analysis, handler)).collect()
+/// The names by which the modules of the handlers refer to the user's types.
+pub(super) fn aliases(app: &App) -> TokenStream {
+    let quiet = quiet();
+    let shared = app.shared.resources.iter();
+    let shared = shared.map(|resource| (names::shared_type(&resource.ident), &resource.ty));
+    let fields = app.local.fields.iter().map(|field| (names::field_type(&field.ident), &field.ty));
+    let declared = app.handlers().flat_map(|handler| {
+        handler.locals.iter().filter_map(|local| match &local.origin {
+            LocalOrigin::Declared { ty, .. } => {
+                Some((names::declared_type(&handler.ident, &local.ident), &**ty))
+            }
+            LocalOrigin::Field => None,
+        })
+    });
+    let all = shared.chain(fields).chain(declared);
+    let all = all.map(|(name, ty)| quote!(#quiet type #name = #ty;));
+    all.chain(app.tasks.iter().map(|task| arg_aliases(&task.handler))).collect()
 }
 
-fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
+/// The [`aliases`] of the types of a handler's arguments.
+pub(super) fn arg_aliases(handler: &Handler) -> TokenStream {
+    let quiet = quiet();
+    let args = names::arg_types(handler).into_iter().zip(&handler.args);
+    args.map(|(name, Arg { ty, .. })| quote!(#quiet type #name = #ty;)).collect()
+}
+
+/// `Context`, `SharedResources` and `LocalResources` of a handler, for its module.
+pub(super) fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
     let (quiet, name, life) = (quiet(), &handler.ident, names::lifetime());
     let local = analysis.local_level(app, handler);
     // The context of an async task moves with its future, from thread to thread unless its level is local.
@@ -22,13 +47,13 @@ fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
         false => quote!((&#life (), *mut ())),
     };
     let bound = &bound;
-    let context = names::of("Context", name);
+    let context = names::export("Context", name);
     let mut fields = TokenStream::new();
     let mut all = TokenStream::new();
 
     if !handler.shared.is_empty() {
         let (ty, doc) = (
-            names::of("SharedResources", name),
+            names::export("SharedResources", name),
             format!("The shared resources of `{}`.", names::plain(name)),
         );
         let members = handler.shared.iter().map(|used| {
@@ -40,8 +65,10 @@ fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
         all.extend(structure(&quiet, handler, &ty, &doc, quote!(#(#members)*), bound));
     }
     if !handler.locals.is_empty() {
-        let (ty, doc) =
-            (names::of("LocalResources", name), format!("The local resources of `{}`.", names::plain(name)));
+        let (ty, doc) = (
+            names::export("LocalResources", name),
+            format!("The local resources of `{}`.", names::plain(name)),
+        );
         let members = handler.locals.iter().map(|local| {
             let ident = &local.ident;
             let (ty, lifetime) = local_type(app, handler, local);
@@ -57,10 +84,10 @@ fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
         });
     }
     if let Some((partition, level)) = local {
-        let spawner = local::spawner(partition, level);
+        let home = local::home(app, analysis, partition, level);
         fields.extend(quote! {
             /// Starts the local tasks of this level.
-            pub local_spawner: #spawner<#life>,
+            pub local_spawner: super::#home::LocalSpawner<#life>,
         });
     }
     let doc = format!("What `{}` is given.", names::plain(name));
@@ -83,7 +110,7 @@ fn structure(
         pub struct #ty<#life> {
             #fields
             // Bound to the job, and to its thread unless other threads run the level of an async task as well.
-            #job: ::core::marker::PhantomData<#bound>,
+            pub(super) #job: ::core::marker::PhantomData<#bound>,
         }
     }
 }
@@ -105,7 +132,8 @@ fn is_measured(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedU
 }
 
 fn unmeasured_type(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedUse) -> TokenStream {
-    let (ty, life) = (app.resource(&used.ident).map(|resource| &resource.ty), names::lifetime());
+    let (ty, life) = (names::shared_type(&used.ident), names::lifetime());
+    let ty = quote!(super::#ty);
     let level = level(app, handler);
     match analysis.lock_kind(app, level, used) {
         LockKind::Reference => quote!(&#life #ty),
@@ -125,12 +153,9 @@ fn unmeasured_type(app: &App, analysis: &Analysis, handler: &Handler, used: &Sha
 }
 
 fn local_type(app: &App, handler: &Handler, local: &LocalUse) -> (TokenStream, TokenStream) {
-    let ty = match &local.origin {
-        LocalOrigin::Declared { ty, .. } => quote!(#ty),
-        LocalOrigin::Field => {
-            let ty = app.local_field(&local.ident).map(|field| &field.ty);
-            quote!(#ty)
-        }
+    let ty = match local.origin {
+        LocalOrigin::Declared { .. } => names::declared_type(&handler.ident, &local.ident),
+        LocalOrigin::Field => names::field_type(&local.ident),
     };
     let for_ever = match handler.role {
         Role::Init => true,
@@ -139,7 +164,7 @@ fn local_type(app: &App, handler: &Handler, local: &LocalUse) -> (TokenStream, T
         Role::Shutdown => false,
     };
     let life = names::lifetime();
-    (ty, if for_ever { quote!('static) } else { quote!(#life) })
+    (quote!(super::#ty), if for_ever { quote!('static) } else { quote!(#life) })
 }
 
 fn level(app: &App, handler: &Handler) -> u8 {
@@ -164,7 +189,7 @@ pub(super) fn make(app: &App, analysis: &Analysis, handler: &Handler) -> TokenSt
     let job = quote!(#marker: ::core::marker::PhantomData);
     let mut fields = TokenStream::new();
     if !handler.shared.is_empty() {
-        let ty = names::of("SharedResources", name);
+        let ty = names::exported("SharedResources", name);
         let values = handler.shared.iter().map(|used| {
             let ident = &used.ident;
             let value = shared_value(app, analysis, handler, used);
@@ -173,7 +198,7 @@ pub(super) fn make(app: &App, analysis: &Analysis, handler: &Handler) -> TokenSt
         fields.extend(quote!(shared: #ty { #(#values)* #job },));
     }
     if !handler.locals.is_empty() {
-        let ty = names::of("LocalResources", name);
+        let ty = names::exported("LocalResources", name);
         let values = handler.locals.iter().map(|local| {
             let ident = &local.ident;
             let value = local_value(app, handler, local);
@@ -186,10 +211,10 @@ pub(super) fn make(app: &App, analysis: &Analysis, handler: &Handler) -> TokenSt
         fields.extend(quote!(released: #release,));
     }
     if let Some((partition, level)) = analysis.local_level(app, handler) {
-        let spawner = local::spawner(partition, level);
-        fields.extend(quote!(local_spawner: #spawner(::core::marker::PhantomData),));
+        let home = local::home(app, analysis, partition, level);
+        fields.extend(quote!(local_spawner: self::#home::LocalSpawner(::core::marker::PhantomData),));
     }
-    let context = names::of("Context", name);
+    let context = names::exported("Context", name);
     quote!(#context { #fields #job })
 }
 

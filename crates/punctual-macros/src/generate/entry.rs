@@ -13,7 +13,7 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
     let quiet = quiet();
     let [handlers, kept, runtime, f] = ["Handlers", "Kept", "runtime", "F"].map(names::sole);
     let init = &app.init.handler;
-    let (init_function, init_type) = (names::function(&init.ident), names::of("Context", &init.ident));
+    let (init_function, init_type) = (names::function(&init.ident), names::exported("Context", &init.ident));
     let init_context = contexts::make(app, analysis, init);
     let params = names::params(&init.args);
     let types = init.args.iter().map(|arg| &arg.ty);

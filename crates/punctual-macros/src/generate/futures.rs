@@ -50,7 +50,7 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
     let (handler, quiet, make, life) = (&task.handler, quiet(), make(task), names::lifetime());
     let ident = &handler.ident;
     let (body, context_type, args) =
-        (names::body(ident), names::of("Context", ident), tasks::args_type(handler));
+        (names::body(ident), names::exported("Context", ident), tasks::args_type(handler));
     let [context, message, storage, waking] = ["context", "message", "storage", "cx"].map(names::var);
     let (pattern, variables) = tasks::message(handler);
     let (function, value) = (names::function(ident), contexts::make(app, analysis, handler));

@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 use crate::model::{App, Beyond, Handler, Task, TaskKind};
 use crate::parse;
 
-use super::{names, quiet, tasks};
+use super::{contexts, names, quiet, tasks};
 
 /// How often a half shows that it runs, in the time within which the other one is to see that it does not. Half of that time passes
 /// before silence counts as one, and a quarter each until the last beat was seen, and until the silence is.
@@ -270,63 +270,66 @@ fn abroad(task: &Task, beyond: &Beyond) -> TokenStream {
     if !matches!(task.kind, TaskKind::Message) {
         return quote!(#quiet #[doc = #doc] pub mod #module {});
     }
-    let (spawn, args, names) =
-        (names::of("spawn", ident), tasks::args_type(handler), names::params(&handler.args));
-    let types: Vec<_> = handler.args.iter().map(|arg| &arg.ty).collect();
-    let result = quote!(::core::result::Result<(), ::punctual::SpawnError<#args>>);
     let function = if task.crosses.is_some() {
         let [halves, region] = ["halves", "Region"].map(names::sole);
         let (message, inbox, fields) = (names::of("Message", ident), inbox(handler), fields(handler));
-        let (value, variable) = (tasks::tuple(&names), names::var("region"));
+        let tasks::Parameters { types, names, args, value } = tasks::parameters(handler);
+        let (spawn, variable) = (names::export("spawn", ident), names::var("region"));
         quote! {
             /// Sends the other half a message, which releases a job there.
             ///
             /// # Errors
             /// `SpawnError` if as many messages wait as the capacity, or the other half does not run.
             #quiet
-            pub fn #spawn(#(#names: #types),*) -> #result {
+            pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
                 // The region is that of the halves.
-                let #variable = match unsafe { ::punctual::export::halves::Halves::region::<#region>(&#halves) } {
+                let #variable = match unsafe {
+                    ::punctual::export::halves::Halves::region::<super::#region>(&super::#halves)
+                } {
                     ::core::option::Option::Some(#variable)
-                        if ::punctual::export::halves::Halves::is_open(&#halves) =>
+                        if ::punctual::export::halves::Halves::is_open(&super::#halves) =>
                     {
                         #variable
                     }
                     _ => return ::core::result::Result::Err(::punctual::SpawnError::Stopping(#value)),
                 };
-                match ::punctual::sync::shared::Inbox::send(&#variable.#inbox, #message { #(#fields: #names),* }) {
+                match ::punctual::sync::shared::Inbox::send(
+                    &#variable.#inbox,
+                    super::#message { #(#fields: #names),* },
+                ) {
                     ::core::result::Result::Ok(()) => {
-                        ::punctual::export::halves::Halves::sent(&#halves);
+                        ::punctual::export::halves::Halves::sent(&super::#halves);
                         ::core::result::Result::Ok(())
                     }
-                    ::core::result::Result::Err(#message { #(#fields: #names),* }) => {
+                    ::core::result::Result::Err(super::#message { #(#fields: #names),* }) => {
                         ::core::result::Result::Err(::punctual::SpawnError::Full(#value))
                     }
                 }
             }
         }
     } else {
-        let life = names::lifetime();
+        let (spawn, names) = (names::export("spawn", ident), names::params(&handler.args));
         quote! {
-            // Nothing is spawned like that. The lifetime keeps the compiler from noticing before somebody calls this. The types of the
-            // arguments may be there in the other half alone.
+            // A call does not compile. The lifetime keeps the compiler from noticing before one. The types of the arguments may
+            // be there in the other half alone.
             #quiet
             pub fn #spawn(
                 #(#names: impl ::core::marker::Sized),*
             ) -> ::core::result::Result<(), ::punctual::SpawnError<()>>
             where
-                for<#life> &#life (): ::punctual::export::halves::SpawnedFromBeyond,
+                for<'a> &'a (): ::punctual::export::halves::SpawnedFromBeyond,
             {
                 ::core::unreachable!()
             }
         }
     };
+    let aliases = task.crosses.is_some().then(|| contexts::arg_aliases(handler));
     quote! {
-        #function
+        #aliases
         #quiet
         #[doc = #doc]
         pub mod #module {
-            pub use super::#spawn as spawn;
+            #function
         }
     }
 }
@@ -335,11 +338,12 @@ fn abroad(task: &Task, beyond: &Beyond) -> TokenStream {
 fn take(own: &[&Task]) -> TokenStream {
     let quiet = quiet();
     let [halves, region, take, receiver] = ["halves", "Region", "take", "receive"].map(names::sole);
-    let pend = names::of("pend", &receiver);
+    let pend = names::exported("pend", &receiver);
     let variable = names::var("region");
     let each = own.iter().map(|task| {
         let handler = &task.handler;
-        let (message, spawn) = (names::of("Message", &handler.ident), names::of("spawn", &handler.ident));
+        let (message, spawn) =
+            (names::of("Message", &handler.ident), names::exported("spawn", &handler.ident));
         let (inbox, fields) = (inbox(handler), fields(handler));
         let (_, values) = tasks::message(handler);
         quote! {

@@ -1,12 +1,12 @@
 //! `mod foo` for every handler `foo`: what the user can name of it.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::quote;
 
 use crate::analyse::Analysis;
-use crate::model::{App, Handler, Role, Task, TaskKind};
+use crate::model::{App, Handler, Role};
 
-use super::{local, names, quiet};
+use super::{contexts, local, names, quiet, tasks};
 
 pub(super) fn modules(app: &App, analysis: &Analysis) -> TokenStream {
     app.handlers().map(|handler| module(app, analysis, handler)).collect()
@@ -14,34 +14,12 @@ pub(super) fn modules(app: &App, analysis: &Analysis) -> TokenStream {
 
 fn module(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
     let ident = &handler.ident;
-    let mut exports = vec!["Context"];
-    if !handler.shared.is_empty() {
-        exports.push("SharedResources");
-    }
-    if !handler.locals.is_empty() {
-        exports.push("LocalResources");
-    }
-    let task = app.task(handler);
-    match task.map(|task| &task.kind) {
-        Some(TaskKind::Message) => {
-            exports.push("spawn");
-            exports.extend(handler.args.is_empty().then_some("pend"));
-        }
-        Some(TaskKind::Async) => exports.push("spawn"),
-        Some(TaskKind::Bound { .. }) => exports.push("pend"),
-        Some(TaskKind::Periodic { .. }) | None => {}
-    }
-    if task.is_some_and(Task::is_timed) {
-        exports.extend(["SpawnHandle", "spawn_after", "spawn_at"]);
-    }
-    let exports = exports.into_iter().map(|export| {
-        let (mangled, export) = (names::of(export, ident), format_ident!("{}", export));
-        quote!(pub use super::#mangled as #export;)
-    });
-    let spawner = analysis.local_level(app, handler).map(|(partition, level)| {
-        let spawner = local::spawner(partition, level);
-        quote!(pub use super::#spawner as LocalSpawner;)
-    });
+    let types = contexts::types(app, analysis, handler);
+    let release =
+        app.task(handler).map_or_else(|| tasks::refused(&["spawn"], "SpawnsHandler"), tasks::release);
+    let spawner = analysis
+        .local_level(app, handler)
+        .map(|(partition, level)| local::spawner(app, analysis, partition, level, handler));
     let name = names::plain(ident);
     let doc = match handler.role {
         Role::Task => format!("The task `{name}`: its context and how to release it."),
@@ -52,7 +30,8 @@ fn module(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
         #quiet
         #[doc = #doc]
         pub mod #module {
-            #(#exports)*
+            #types
+            #release
             #spawner
         }
     }

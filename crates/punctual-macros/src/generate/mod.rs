@@ -1,7 +1,7 @@
 //! From the model to code: one file for each construct that is generated.
 //!
-//! Whatever the user can name (`foo::spawn`, `foo::Context`) is generated beside the user's functions under a
-//! mangled name, where the user's types are in scope, and re-exported by its proper name in `mod foo`.
+//! Whatever the user can name (`foo::spawn`, `foo::Context`) is generated in `mod foo`, so that errors have its proper name.
+//! Everything else is beside the user's functions under a mangled name.
 
 mod contexts;
 mod entry;
@@ -74,11 +74,10 @@ fn generated(app: &App, analysis: &Analysis) -> TokenStream {
     [
         statics::wrapper(),
         resources::all(app, analysis),
-        contexts::all(app, analysis),
+        contexts::aliases(app),
         handlers::modules(app, analysis),
         tasks::all(app, analysis),
         levels::all(app, analysis),
-        local::spawners(app, analysis),
         locks::all(app, analysis),
         reactor::all(app, analysis),
         model::all(app, analysis),

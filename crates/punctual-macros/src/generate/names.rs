@@ -9,6 +9,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote_spanned};
 use syn::Lifetime;
 use syn::ext::IdentExt;
+use syn::spanned::Spanned;
 
 use crate::model::{Arg, Handler};
 
@@ -30,14 +31,25 @@ pub(super) fn var(what: &str) -> Ident {
     Ident::new(&format!("__punctual_{what}"), Span::mixed_site())
 }
 
-/// The lifetime of a job.
-pub(super) fn lifetime() -> Lifetime {
-    Lifetime::new("'__punctual_job", Span::call_site())
+/// What the user can name in the module of `handler`, pointing at `handler` in errors.
+pub(super) fn export(what: &str, handler: &Ident) -> Ident {
+    Ident::new(what, at(handler.span()))
 }
 
-/// The field that binds a handler's context, or its resources, to the job.
+/// The path of an [`export`].
+pub(super) fn exported(what: &str, handler: &Ident) -> TokenStream {
+    let (module, export) = (own(handler), export(what, handler));
+    quote_spanned!(module.span()=> self::#module::#export)
+}
+
+/// The lifetime of a job. Errors show it.
+pub(super) fn lifetime() -> Lifetime {
+    Lifetime::new("'_job", Span::call_site())
+}
+
+/// The field that binds a handler's context, or its resources, to the job. Errors list it among the fields.
 pub(super) fn job(handler: &Handler) -> Ident {
-    let mut job = sole("job");
+    let mut job = Ident::new("_job", Span::call_site());
     let shared = handler.shared.iter().map(|used| &used.ident);
     let names: Vec<&Ident> = shared.chain(handler.locals.iter().map(|local| &local.ident)).collect();
     while names.contains(&&job) {
@@ -129,6 +141,29 @@ pub(super) fn body(task: &Ident) -> Ident {
 /// The static of a task.
 pub(super) fn task(task: &Ident) -> Ident {
     of("task", task)
+}
+
+/// The type of a shared resource, which the user's own may not name in the module of a handler.
+pub(super) fn shared_type(resource: &Ident) -> Ident {
+    of("SharedType", resource)
+}
+
+/// The type of a field of the `#[local]` struct.
+pub(super) fn field_type(local: &Ident) -> Ident {
+    of("FieldType", local)
+}
+
+/// The type of a local declared by `handler`.
+pub(super) fn declared_type(handler: &Ident, local: &Ident) -> Ident {
+    of_declared("type", handler, local)
+}
+
+/// The types of a handler's arguments.
+pub(super) fn arg_types(handler: &Handler) -> Vec<Ident> {
+    let name = |(index, arg): (usize, &Arg)| {
+        format_ident!("__punctual_arg{}_{}", index, handler.ident, span = at(arg.ty.span()))
+    };
+    handler.args.iter().enumerate().map(name).collect()
 }
 
 /// The static of a periodic task's grid.

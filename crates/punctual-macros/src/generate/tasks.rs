@@ -8,14 +8,13 @@ use syn::{ReturnType, Type};
 use crate::analyse::Analysis;
 use crate::model::{App, Duration, Handler, Interval, OnEarly, OnIdle, Overrun, Task, TaskKind};
 
-use super::{contexts, duration, futures, halves, levels, local, names, option, quiet};
+use super::{contexts, duration, futures, halves, levels, names, option, quiet};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let tasks = app.tasks.iter().enumerate();
     tasks
         .map(|(index, task)| {
-            let parts =
-                [body(app, analysis, index, task), release(task), statics(app, analysis, index, task)];
+            let parts = [body(app, analysis, index, task), statics(app, analysis, index, task)];
             quote!(#(#parts)*)
         })
         .collect()
@@ -184,7 +183,7 @@ pub(super) fn message(handler: &Handler) -> (TokenStream, Vec<Ident>) {
 /// It takes a context of any lifetime, so nothing in the context outlives the job, whatever the function that an
 /// `extern` block declares looks like in truth.
 pub(super) fn function_type(handler: &Handler) -> TokenStream {
-    let (context, types) = (names::of("Context", &handler.ident), handler.args.iter().map(|arg| &arg.ty));
+    let (context, types) = (names::exported("Context", &handler.ident), names::arg_types(handler));
     let output = match &handler.sig().output {
         ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_)) => quote!(-> !),
         _ => TokenStream::new(),
@@ -256,48 +255,63 @@ fn interrupt(task: &Task, source: &Ident) -> TokenStream {
     }
 }
 
-/// `spawn`, `spawn_after` and `spawn_at`, or `pend`.
-fn release(task: &Task) -> TokenStream {
+/// How a task is released, for its module: `spawn`, `spawn_after`, `spawn_at` and `pend`, or what is to be written instead.
+pub(super) fn release(task: &Task) -> TokenStream {
     let (handler, quiet, place) = (&task.handler, quiet(), place(task));
-    let ident = &handler.ident;
+    let Parameters { types, names, args, value } = parameters(handler);
+    let params = quote!(#(#names: #types),*);
+    let [spawn, spawn_after, spawn_at] =
+        ["spawn", "spawn_after", "spawn_at"].map(|what| names::export(what, &handler.ident));
     match &task.kind {
-        TaskKind::Periodic { .. } => TokenStream::new(),
-        TaskKind::Async if task.is_local() => local::no_spawn(task),
-        TaskKind::Async => {
-            let (spawn, args, names) =
-                (names::of("spawn", ident), args_type(handler), names::params(&handler.args));
-            let (types, value) = (handler.args.iter().map(|arg| &arg.ty), tuple(&names));
+        TaskKind::Periodic { .. } => {
+            refused(&["spawn", "spawn_after", "spawn_at", "pend"], "SpawnsPeriodicTask")
+        }
+        TaskKind::Async if task.is_local() => {
+            let instead = refused(&["spawn_after", "spawn_at"], "SpawnsAsyncTaskForTime");
             quote! {
+                #instead
+
+                // The error names the alternative.
+                #quiet
+                pub fn #spawn(#params) -> ::core::result::Result<(), ::punctual::SpawnError<#args>>
+                where
+                    for<'a> &'a (): ::punctual::export::SpawnedAnywhere,
+                {
+                    ::core::unreachable!()
+                }
+            }
+        }
+        TaskKind::Async => {
+            let instead = refused(&["spawn_after", "spawn_at"], "SpawnsAsyncTaskForTime");
+            quote! {
+                #instead
+
                 /// Starts the task. If its level is above the partition's, it has been polled when this returns.
                 ///
                 /// # Errors
                 /// `SpawnError` if the task has not completed yet or, from a thread that is not the app's, the app is
                 /// not running.
                 #quiet #[inline]
-                pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
+                pub fn #spawn(#params) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
                     // Every argument has an `assert_send`, and so the message is `Send`.
-                    unsafe { ::punctual::export::AsyncTask::spawn(&#place, #value) }
+                    unsafe { ::punctual::export::AsyncTask::spawn(&super::#place, #value) }
                 }
             }
         }
         TaskKind::Bound { .. } => {
-            let pend = names::of("pend", ident);
+            let instead = refused(&["spawn", "spawn_after", "spawn_at"], "SpawnsBoundTask");
             quote! {
+                #instead
+
                 /// Releases a job of this task, as its event source does. Does nothing if one is waiting.
                 #quiet #[inline]
-                pub fn #pend() {
-                    ::punctual::export::BoundTask::pend(&#place)
+                pub fn pend() {
+                    ::punctual::export::BoundTask::pend(&super::#place)
                 }
             }
         }
         TaskKind::Message => {
-            let [spawn, spawn_after, spawn_at, handle] =
-                ["spawn", "spawn_after", "spawn_at", "SpawnHandle"].map(|what| names::of(what, ident));
             let [after, at] = ["after", "at"].map(names::var);
-            let args = args_type(handler);
-            let names = names::params(&handler.args);
-            let (types, value) = (handler.args.iter().map(|arg| &arg.ty), tuple(&names));
-            let params = quote!(#(#names: #types),*);
             let pend = handler.args.is_empty().then(|| pend(task));
             let now = quote! {
                 #pend
@@ -309,50 +323,87 @@ fn release(task: &Task) -> TokenStream {
                 /// thread that is not the app's, if the app is not running.
                 #quiet #[inline(always)]
                 pub fn #spawn(#params) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
-                    ::punctual::export::Task::spawn(&#place, #value)
+                    ::punctual::export::Task::spawn(&super::#place, #value)
                 }
             };
             if !task.is_timed() {
-                return now;
+                let instead = refused(&["spawn_after", "spawn_at"], "SpawnsRestrictedTaskForTime");
+                return quote!(#now #instead);
             }
             quote! {
                 #now
 
                 /// A job that is going to be released, to be cancelled or moved.
                 #quiet
-                pub type #handle = ::punctual::SpawnHandle<#args>;
+                pub type SpawnHandle = ::punctual::SpawnHandle<#args>;
 
                 /// Releases a job after a while. Errors are those of `spawn`.
                 #quiet
                 pub fn #spawn_after(
                     #after: impl ::punctual::IntoDuration, #params
-                ) -> ::core::result::Result<#handle, ::punctual::SpawnError<#args>> {
-                    ::punctual::export::Task::spawn_after(&#place, #after, #value)
+                ) -> ::core::result::Result<SpawnHandle, ::punctual::SpawnError<#args>> {
+                    ::punctual::export::Task::spawn_after(&super::#place, #after, #value)
                 }
 
                 /// Releases a job at a point in time. Errors are those of `spawn`.
                 #quiet
                 pub fn #spawn_at(
                     #at: ::punctual::Instant, #params
-                ) -> ::core::result::Result<#handle, ::punctual::SpawnError<#args>> {
-                    ::punctual::export::Task::spawn_at(&#place, #at, #value)
+                ) -> ::core::result::Result<SpawnHandle, ::punctual::SpawnError<#args>> {
+                    ::punctual::export::Task::spawn_at(&super::#place, #at, #value)
                 }
             }
         }
     }
 }
 
+/// Functions that a handler does not have. A call of one does not compile; the trait says what to write instead.
+pub(super) fn refused(functions: &[&str], reason: &str) -> TokenStream {
+    let (quiet, reason) = (quiet(), Ident::new(reason, Span::call_site()));
+    let functions = functions.iter().map(|function| {
+        let function = Ident::new(function, Span::call_site());
+        let time = (function != "spawn" && function != "pend").then(|| quote!(_: impl ::core::marker::Sized));
+        quote! {
+            // The lifetime keeps the compiler from noticing before a call.
+            #quiet
+            pub fn #function(#time) -> ::core::result::Result<(), ::punctual::SpawnError<()>>
+            where
+                for<'a> &'a (): ::punctual::export::#reason,
+            {
+                ::core::unreachable!()
+            }
+        }
+    });
+    functions.collect()
+}
+
 /// What releases a message that says nothing, as an interrupt is pended.
 fn pend(task: &Task) -> TokenStream {
     let (quiet, place) = (quiet(), place(task));
-    let pend = names::of("pend", &task.handler.ident);
     quote! {
         /// Releases a job. Does nothing if as many as the capacity are waiting, or the app is not running.
         #quiet #[inline]
-        pub fn #pend() {
-            let _ = ::punctual::export::Task::spawn(&#place, ());
+        pub fn pend() {
+            let _ = ::punctual::export::Task::spawn(&super::#place, ());
         }
     }
+}
+
+/// The parameters of a function that releases a task, in its module.
+pub(super) struct Parameters {
+    pub(super) types: Vec<TokenStream>,
+    pub(super) names: Vec<Ident>,
+    /// The type of the message.
+    pub(super) args: TokenStream,
+    /// The message, of the names.
+    pub(super) value: TokenStream,
+}
+
+pub(super) fn parameters(handler: &Handler) -> Parameters {
+    let types = names::arg_types(handler).into_iter().map(|ty| quote_spanned!(ty.span()=> super::#ty));
+    let (types, names) = (Vec::from_iter(types), names::params(&handler.args));
+    let (args, value) = (tuple(&types), tuple(&names));
+    Parameters { types, names, args, value }
 }
 
 fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStream {
@@ -408,7 +459,7 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
                 Overrun::Queue => (quote!(Queue), None),
                 Overrun::Stop => (quote!(Hook), Some(quote!(::punctual::export::stop_on_overrun::<#body>))),
                 Overrun::Handler(handler) => {
-                    let handler = names::of("spawn", handler);
+                    let handler = names::exported("spawn", handler);
                     // A handler that has not caught up with the last overrun will see this one too.
                     (quote!(Hook), Some(quote!(|| { let _ = #handler(); })))
                 }

@@ -98,10 +98,16 @@ names! {
     Runtime
     Send
     SharedResources
+    Sized
     Some
     SpawnError
     SpawnHandle
     SpawnedAnywhere
+    SpawnsAsyncTaskForTime
+    SpawnsBoundTask
+    SpawnsHandler
+    SpawnsPeriodicTask
+    SpawnsRestrictedTaskForTime
     Srp
     Stamp
     StartError
@@ -115,6 +121,8 @@ names! {
     WaitSlot
     Waker
     Worker
+    _job
+    a
     after
     after_job
     all

@@ -21,13 +21,17 @@ pub(crate) struct Options {
     #[arg(long)]
     bless: bool,
 
+    /// Only on virtual time, where nothing depends on the load of the machine
+    #[arg(long)]
+    virtual_time: bool,
+
     /// Examples to run [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 }
 
 pub(crate) fn run(options: &Options) -> Result {
-    let Options { bless: blessed, names } = options;
+    let Options { bless: blessed, virtual_time, names } = options;
     let mut examples = golden::examples()?;
     if let Some(name) = names.iter().find(|&name| examples.iter().all(|example| example.name != *name)) {
         return Err(format!("no example is named `{name}`").into());
@@ -47,7 +51,8 @@ pub(crate) fn run(options: &Options) -> Result {
         bless(&examples, &built)?;
     }
     built.extend(variants::build(&programs)?);
-    check(&examples, &programs, &built, &|executable| Command::new(executable))
+    let ports: &[Port] = if *virtual_time { &[Port::Virtual] } else { &[Port::Virtual, Port::Linux] };
+    check(&examples, &programs, &built, ports, &|executable| Command::new(executable))
 }
 
 /// Makes the output of each example on its first port the expected one.
@@ -62,7 +67,7 @@ fn bless(examples: &[Golden], built: &[Artifact]) -> Result {
     Ok(())
 }
 
-/// Runs each example and each variant of it in `programs` on each of its ports by the command that `launch` makes, and
+/// Runs each example and each variant of it in `programs` on those of its ports that are in `ports`, by the command that `launch` makes, and
 /// compares the outputs.
 ///
 /// All are run, also after a failure: the pattern of failures says more than the first.
@@ -70,6 +75,7 @@ pub(crate) fn check(
     examples: &[Golden],
     programs: &[Program],
     built: &[Artifact],
+    ports: &[Port],
     launch: &dyn Fn(&Path) -> Command,
 ) -> Result {
     let cpus = process::allowed_cpus(&fs::read_to_string("/proc/self/status")?);
@@ -77,7 +83,7 @@ pub(crate) fn check(
     let mut tally = Tally::default();
     for example in examples {
         let executable = executable(example, built)?;
-        for &port in example.header.ports() {
+        for &port in example.header.ports().iter().filter(|port| ports.contains(port)) {
             if lacking(example.header.cpus, port) {
                 tally.skipped += 1;
                 continue;
@@ -100,7 +106,7 @@ pub(crate) fn check(
                 command.arg(&example.name);
                 command
             };
-            for &port in example.header.ports() {
+            for &port in example.header.ports().iter().filter(|port| ports.contains(port)) {
                 if lacking(variant.cpus(), port) {
                     tally.skipped += 1;
                     continue;

@@ -6,7 +6,6 @@
 mod bare;
 mod book;
 mod bpf;
-mod ci;
 mod confined;
 mod examples;
 mod fuzz;
@@ -14,6 +13,7 @@ mod instructions;
 mod loom;
 mod miri;
 mod mutants;
+mod nightly;
 mod release;
 mod rta;
 mod sample;
@@ -22,6 +22,7 @@ mod schedules;
 mod seeds;
 mod slowdowns;
 mod stress;
+mod test;
 mod traces;
 mod transports;
 mod unprivileged;
@@ -87,8 +88,10 @@ enum Chore {
     Bpf(bpf::Options),
     /// Check that every crate can be published: manifests, packages, documentation, oldest compiler, interface
     ReleaseCheck(release::Options),
-    /// Check everything that is checked before a merge
-    Ci,
+    /// Run `cargo test --workspace`, run failures once more, and count the results
+    Test,
+    /// Run the checks that take longer than a merge can wait, part by part
+    Nightly(nightly::Options),
 }
 
 fn main() -> ExitCode {
@@ -117,7 +120,8 @@ fn main() -> ExitCode {
         Chore::Book(options) => book::run(&options),
         Chore::Bpf(options) => bpf::run(&options),
         Chore::ReleaseCheck(options) => release::run(&options),
-        Chore::Ci => ci::run(),
+        Chore::Test => test::run(),
+        Chore::Nightly(options) => nightly::run(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -126,5 +130,20 @@ fn main() -> ExitCode {
             let _ = writeln!(std::io::stderr(), "xtask: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails unless `cargo xtask` accepts these words.
+    pub(crate) fn accepts(words: &[&str]) {
+        let parsed = Arguments::try_parse_from(["xtask"].iter().chain(words));
+        assert!(
+            parsed.is_ok(),
+            "{words:?}: {}",
+            parsed.err().map(|error| error.to_string()).unwrap_or_default()
+        );
     }
 }

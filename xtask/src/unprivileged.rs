@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::cargo::{self, Artifact, Purpose};
+use crate::golden::Port;
 use crate::process::{self, End};
 use crate::scratch::Scratch;
 use crate::{Result, examples, golden, variants};
@@ -88,7 +89,7 @@ pub(crate) fn run(options: &Options) -> Result {
     if failures > 0 {
         return Err(format!("test executables that fail without privileges: {failures}").into());
     }
-    let check = || examples::check(&examples, &programs, &staged, &launch);
+    let check = || examples::check(&examples, &programs, &staged, &[Port::Virtual, Port::Linux], &launch);
     check().or_else(|error| {
         if !options.retry {
             return Err(error);

@@ -1,0 +1,149 @@
+//! `cargo xtask nightly`: the checks that take longer than a merge can wait.
+//!
+//! Each part of the table in [`parts`] is a list of commands. Its output goes to a log in `target/nightly`. An interrupted run
+//! resumes: parts that have passed on the same sources do not run again. The final table shows the result of every part.
+
+mod parts;
+mod report;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use clap::Args;
+use xtask_support::counted;
+
+use crate::{Result, cargo};
+use parts::{PARTS, Part};
+use report::{Outcome, Record, Report};
+
+/// The end of a failed part's log that is shown.
+const SHOWN_LINES: usize = 40;
+
+/// Time that a part has between the signal to end and the one that kills it.
+const KILL_AFTER: &str = "--kill-after=30";
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Parts to run [default: all]
+    #[arg(value_name = "PART", value_parser = part)]
+    parts: Vec<&'static Part>,
+
+    /// List the parts with their commands instead of running them
+    #[arg(long)]
+    list: bool,
+
+    /// Run also the parts that have passed on the same sources
+    #[arg(long)]
+    afresh: bool,
+
+    /// Write the final table into the book; requires that every part has run on the same sources
+    #[arg(long)]
+    record: bool,
+}
+
+/// The page of the book with the last full result.
+const PAGE: &str = "docs/book/src/internals/nightly.md";
+
+fn part(name: &str) -> Result<&'static Part, String> {
+    let known = || PARTS.iter().map(|part| part.name).collect::<Vec<_>>().join(", ");
+    PARTS.iter().find(|part| part.name == name).ok_or_else(|| format!("the parts are {}", known()))
+}
+
+pub(crate) fn run(options: &Options) -> Result {
+    let chosen: Vec<&Part> =
+        if options.parts.is_empty() { PARTS.iter().collect() } else { options.parts.clone() };
+    if options.list {
+        for part in chosen {
+            println!("{:12} {} (at most {} min)", part.name, part.purpose, part.limit_min);
+            part.commands.iter().for_each(|command| println!("{:12}     {command}", ""));
+        }
+        return Ok(());
+    }
+    let directory = cargo::target_dir().join("nightly");
+    fs::create_dir_all(&directory)?;
+    let mut report = Report::open(&directory)?;
+    for part in chosen {
+        if !options.afresh && report.has_passed(part.name) {
+            println!("{:12} passed before, on the same sources", part.name);
+            continue;
+        }
+        let log = directory.join(part.name).with_extension("log");
+        println!("{:12} running; log: {}", part.name, log.display());
+        let started = Instant::now();
+        let outcome = run_part(part, &log)?;
+        let seconds = started.elapsed().as_secs();
+        println!("{:12} {outcome} after {seconds} s", part.name);
+        if outcome != Outcome::Passed {
+            show_end(&log)?;
+        }
+        report.add(Record::new(part.name, outcome, seconds))?;
+    }
+    print!("\n{}", report.table(PARTS));
+    if options.record {
+        fs::write(cargo::root().join(PAGE), report.page(PARTS)?)?;
+    }
+    match report.failures(PARTS) {
+        0 => Ok(()),
+        failures => Err(format!("{} of the nightly run failed", counted(failures, "part")).into()),
+    }
+}
+
+/// Runs the commands of a part until one fails.
+fn run_part(part: &Part, log: &Path) -> Result<Outcome> {
+    let file = File::create(log)?;
+    for words in part.commands {
+        // A command must not outlive this run, nor may the processes that it starts.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig=TERM", "timeout", KILL_AFTER, &format!("{}m", part.limit_min)]);
+        command.args(words.split_whitespace()).current_dir(cargo::root());
+        command
+            .envs(parts::ENVIRONMENT)
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file.try_clone()?);
+        // Set by the toolchain that started this run; a command may name another one.
+        for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
+            command.env_remove(variable);
+        }
+        let status = command.status().map_err(|error| format!("cannot run {words}: {error}"))?;
+        match status.code() {
+            Some(0) => {}
+            Some(124 | 137) => return Ok(Outcome::TimedOut),
+            _ => return Ok(Outcome::Failed),
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+fn show_end(log: &PathBuf) -> Result {
+    let text = String::from_utf8_lossy(&fs::read(log)?).into_owned();
+    let lines: Vec<&str> = text.lines().collect();
+    for line in &lines[lines.len().saturating_sub(SHOWN_LINES)..] {
+        println!("    {line}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn part_fails_with_its_first_failing_command() {
+        let log = std::env::temp_dir().join(format!("punctual-nightly-{}.log", std::process::id()));
+        let part = |commands| Part { name: "x", purpose: "", limit_min: 1, commands };
+        assert_eq!(run_part(&part(&["echo one", "false", "echo two"]), &log).unwrap(), Outcome::Failed);
+        assert_eq!(fs::read_to_string(&log).unwrap(), "one\n");
+        assert_eq!(run_part(&part(&["echo one", "echo two"]), &log).unwrap(), Outcome::Passed);
+        assert_eq!(fs::read_to_string(&log).unwrap(), "one\ntwo\n");
+        fs::remove_file(log).unwrap();
+    }
+
+    #[test]
+    fn rejects_unknown_part() {
+        assert!(part("loom").is_ok());
+        assert!(part("typo").unwrap_err().starts_with("the parts are "));
+    }
+}

@@ -1,0 +1,163 @@
+//! The table of long checks.
+
+/// Commands that are reported as one line.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) name: &'static str,
+    pub(crate) purpose: &'static str,
+    /// A command that takes longer is ended, in minutes.
+    pub(crate) limit_min: u32,
+    /// Words separated by spaces, run in the root of the workspace.
+    pub(crate) commands: &'static [&'static str],
+}
+
+/// A check that lacks a tool fails instead of passing without a result.
+pub(super) const ENVIRONMENT: [(&str, &str); 2] = [("PUNCTUAL_LAB", "required"), ("CARGO_NET_RETRY", "10")];
+
+/// Cheap parts first, so that a defect shows early.
+pub(super) const PARTS: &[Part] = &[
+    Part {
+        name: "release",
+        purpose: "every crate can be published",
+        limit_min: 60,
+        commands: &["cargo xtask release-check"],
+    },
+    Part {
+        name: "book",
+        purpose: "the book builds, and its links and listings are right",
+        limit_min: 30,
+        commands: &["cargo xtask book --install", "cargo xtask book"],
+    },
+    Part {
+        name: "instructions",
+        purpose: "counted instructions of spawning and locking",
+        limit_min: 30,
+        commands: &["bash .ci/packages.sh --valgrind", "cargo xtask instructions"],
+    },
+    Part {
+        name: "examples",
+        purpose: "examples on virtual time and on threads, on all executors",
+        limit_min: 60,
+        commands: &["cargo xtask examples"],
+    },
+    Part {
+        name: "unprivileged",
+        purpose: "tests and examples as a user without privileges",
+        limit_min: 60,
+        commands: &["cargo xtask unprivileged --retry"],
+    },
+    Part {
+        name: "features",
+        purpose: "tests with single features of punctual, and of BPF programs",
+        limit_min: 60,
+        commands: &[
+            "cargo test --locked -p punctual --no-default-features --features std",
+            "cargo test --locked -p punctual-trace -p punctual-cli --features punctual-cli/bpf",
+        ],
+    },
+    Part {
+        name: "templates",
+        purpose: "packages made by `punctual new` build and run",
+        limit_min: 60,
+        commands: &["cargo test -p punctual-cli --test new -- --ignored what_it_makes"],
+    },
+    Part {
+        name: "stress",
+        purpose: "each kind of executor on real threads, in a release build",
+        limit_min: 60,
+        commands: &["cargo xtask stress --seconds 60"],
+    },
+    Part {
+        name: "fuzz",
+        purpose: "random apps, and random input for the readers of traces, machines and task sets",
+        limit_min: 60,
+        commands: &[
+            "cargo xtask fuzz apps --seconds 300",
+            "cargo xtask fuzz traces",
+            "cargo xtask fuzz machines",
+            "cargo xtask fuzz models",
+        ],
+    },
+    Part {
+        name: "rta",
+        purpose: "response-time analysis against the executor and pyCPA, with seeded mistakes",
+        limit_min: 120,
+        commands: &["cargo xtask rta sets", "cargo xtask rta seeds", "cargo xtask rta pycpa"],
+    },
+    Part {
+        name: "traces",
+        purpose: "recordings of other people, recomputed by a script, with seeded mistakes",
+        limit_min: 180,
+        commands: &["cargo xtask traces", "cargo xtask traces --seeds"],
+    },
+    Part {
+        name: "transports",
+        purpose: "ROS 1, ROS 2 and Zenoh with real peers",
+        limit_min: 120,
+        commands: &["cargo xtask transports"],
+    },
+    Part {
+        name: "boards",
+        purpose: "programs without an operating system on five boards in QEMU",
+        limit_min: 120,
+        commands: &["bash .ci/packages.sh --bare", "cargo xtask bare test"],
+    },
+    Part {
+        name: "lab",
+        purpose: "the suite on a PREEMPT_RT kernel in QEMU, and the gate of its figures",
+        limit_min: 240,
+        commands: &[
+            "bash lab/packages.sh",
+            "cargo xtask lab kernel rt",
+            "cargo xtask lab test",
+            "cargo xtask slowdowns",
+        ],
+    },
+    Part {
+        name: "schedules",
+        purpose: "random programs on the simulated kernel, and signals inside a process",
+        limit_min: 60,
+        commands: &["cargo xtask schedules"],
+    },
+    Part {
+        name: "loom",
+        purpose: "all models, and all seeded bugs",
+        limit_min: 240,
+        commands: &["cargo xtask loom", "cargo xtask loom --package punctual-kernel"],
+    },
+    Part {
+        name: "sanitizers",
+        purpose: "the runtime's tests under AddressSanitizer, ThreadSanitizer and Miri",
+        limit_min: 240,
+        commands: &["cargo +nightly xtask sanitize", "cargo +nightly xtask miri"],
+    },
+    Part {
+        name: "mutants",
+        purpose: "small mechanical bugs in the protocols, each noticed by a model or a test",
+        limit_min: 1440,
+        commands: &["cargo xtask mutants"],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_each_part_once() {
+        let names: BTreeSet<_> = PARTS.iter().map(|part| part.name).collect();
+        assert_eq!(names.len(), PARTS.len());
+    }
+
+    #[test]
+    fn names_only_chores_that_exist() {
+        for command in PARTS.iter().flat_map(|part| part.commands) {
+            let words: Vec<&str> = command.split_whitespace().filter(|word| *word != "+nightly").collect();
+            if words[..2] == ["cargo", "xtask"] {
+                crate::tests::accepts(&words[2..]);
+            }
+        }
+    }
+}

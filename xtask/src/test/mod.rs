@@ -1,0 +1,125 @@
+//! `cargo xtask test`: `cargo test --workspace`, with failures retried and results counted.
+//!
+//! A few failed tests run once more, one at a time, because a shared machine can stand still for longer than a test in real time
+//! allows. Tests that pass then are reported as unstable. The last line is `N passed, N failed`.
+
+mod tally;
+
+use std::io::{self, BufRead, BufReader, PipeReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use xtask_support::counted;
+
+use crate::process::End;
+use crate::{Result, cargo};
+use tally::Tally;
+
+/// More failures than this are not chance, and none of them runs again.
+const MAX_RETRIES: usize = 5;
+
+/// A run that takes longer hangs. The output ends with the test that does.
+const TIME_LIMIT: Duration = Duration::from_secs(1500);
+
+/// Bounds the wait for output after the end of a run: a process that a killed test left behind may hold the pipe open.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Interval at which a silent run is checked for its end.
+const POLL: Duration = Duration::from_millis(50);
+
+pub(crate) fn run() -> Result {
+    let mut tally = Tally::default();
+    let mut end = observe(cargo::command().args(["test", "--workspace", "--no-fail-fast"]), &mut tally)?;
+    if end != End::Exited(0) {
+        end = retry(&mut tally)?;
+    }
+    for line in tally.remarks() {
+        println!("{line}");
+    }
+    // Without a failed test, the build has failed or a test executable has crashed.
+    let failed = if end == End::Exited(0) { tally.failed } else { tally.failed.max(1) };
+    println!("{} passed, {failed} failed", tally.passed);
+    if failed > 0 { Err(counted(failed, "failed test").into()) } else { Ok(()) }
+}
+
+/// Runs the failed tests once more, unless they are many or the build has failed.
+fn retry(tally: &mut Tally) -> Result<End> {
+    let failures = tally.failures();
+    let count: usize = failures.iter().map(|failure| failure.tests.len().max(1)).sum();
+    if count == 0 || count > MAX_RETRIES {
+        return Ok(End::Exited(1));
+    }
+    let mut result = End::Exited(0);
+    for failure in failures {
+        println!("*** once more: {failure}");
+        let mut command = cargo::command();
+        // Of the whole workspace: a single package unifies features differently, which would build everything again.
+        let target = failure.target.split_whitespace().skip_while(|word| *word == "-p").skip(1);
+        command.args(["test", "--workspace"]).args(target).args(["--", "--test-threads=1"]);
+        // Without names the executable has crashed, and all of its tests run.
+        if !failure.tests.is_empty() {
+            command.arg("--exact").args(&failure.tests);
+        }
+        match observe(&mut command, &mut Tally::default())? {
+            End::Exited(0) => tally.note_second_pass(&failure),
+            end => result = end,
+        }
+    }
+    Ok(result)
+}
+
+/// Runs the command, copies its output, and counts the results in it.
+fn observe(command: &mut Command, tally: &mut Tally) -> Result<End> {
+    let (output, input) = io::pipe()?;
+    command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
+    let mut child = command.env("CARGO_TERM_COLOR", "never").spawn()?;
+    // The command's ends of the pipe would keep it open.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+
+    let lines = read_lines(output);
+    let started = Instant::now();
+    let mut ended = None;
+    loop {
+        match lines.recv_timeout(POLL) {
+            Ok(line) => {
+                tally.read(&line);
+                // Tests count, whether or not anybody reads of them.
+                let _ = writeln!(io::stdout(), "{line}");
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        match ended {
+            Some(at) if Instant::now() > at + OUTPUT_TIMEOUT => break,
+            Some(_) => {}
+            None if child.try_wait()?.is_some() => ended = Some(Instant::now()),
+            None if started.elapsed() > TIME_LIMIT => {
+                child.kill()?;
+                child.wait()?;
+                return Ok(End::TimedOut(TIME_LIMIT));
+            }
+            None => {}
+        }
+    }
+    Ok(child.wait()?.into())
+}
+
+/// The lines of `output`, read by a thread that ends with it.
+fn read_lines(output: PipeReader) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut output = BufReader::new(output);
+        let mut line = Vec::new();
+        while output.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            let text = String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned();
+            if sender.send(text).is_err() {
+                break;
+            }
+            line.clear();
+        }
+    });
+    receiver
+}

@@ -76,30 +76,6 @@ fn says_what_it_needs_a_network_for() {
     assert!(!empty.0.join("lab/kernels/rt").exists(), "a kernel that is none");
 }
 
-/// `.ci/run` where the packages of the lab cannot be had within the time.
-#[test]
-fn fails_where_it_is_required() {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the lab lies in the workspace");
-    let run = workspace.join(".ci/run");
-    if !is_installed("bash") || !run.exists() {
-        return skip("fails_where_it_is_required", "no bash, or no .ci/run");
-    }
-    // Only its function; the time is up at once.
-    let script = format!(
-        "eval \"$(sed -n '/^lab() {{$/,/^}}$/p' '{}')\"; timeout() {{ return 124; }}; lab",
-        run.display()
-    );
-    let lab = |required: &str| {
-        let mut bash = Command::new("bash");
-        bash.args(["-c", &script]).env("PUNCTUAL_LAB", required).stdin(Stdio::null()).output().unwrap()
-    };
-    let (required, optional) = (lab("required"), lab("optional"));
-    assert_eq!(required.status.code(), Some(1), "{}", said(&required));
-    assert!(said(&required).contains("PUNCTUAL_LAB=required"), "{}", said(&required));
-    assert_eq!(optional.status.code(), Some(0), "{}", said(&optional));
-    assert!(said(&optional).contains("CANNOT BE HAD, status 124"), "{}", said(&optional));
-}
-
 #[test]
 fn says_that_the_disk_is_full() {
     let test = "says_that_the_disk_is_full";

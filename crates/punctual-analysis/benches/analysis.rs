@@ -1,4 +1,5 @@
-//! How fast the analysis is: bounds with all terms beside the bare ones of `response-time-analysis`, margins, levels.
+//! Measures the speed of the analysis: bounds with all terms next to the bare bounds of
+//! `response-time-analysis`, margins, and level assignment.
 #![allow(missing_docs)]
 
 #[path = "../tests/support/mod.rs"]
@@ -20,7 +21,7 @@ use response_time_analysis::wcet::Scalar;
 use support::random::Random;
 use support::{resource, section, system, task};
 
-/// Sets with deadlines that are met, most at least, with three resources.
+/// Generates task sets with three resources; nearly all of them meet their deadlines.
 fn random_system(random: &mut Random, count: usize, total: f64) -> System {
     let shares = random.utilisations(count, total);
     let mut tasks: Vec<_> = shares
@@ -53,13 +54,13 @@ fn schedulable(count: usize, total: f64) -> System {
     }
 }
 
-/// All bounds of ours, whose terms are kept as long as those of one set are looked at.
+/// Computes our bounds, and keeps their terms alive for one task set.
 fn ours(system: &System) -> u64 {
     let analysis = black_box(analyse(system));
     analysis.tasks.iter().map(|bound| bound.as_ref().unwrap().response).sum()
 }
 
-/// All bounds of the other crate, for the blocking that ours has found.
+/// Computes the bounds of the other crate from the blocking terms that ours found.
 fn theirs(system: &System, blocking: &[u64]) -> u64 {
     let rbf = |at: usize| {
         let task = &system.tasks[at];

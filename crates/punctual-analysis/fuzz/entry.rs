@@ -1,18 +1,19 @@
-//! What is fuzzed: one function for each reader, for the fuzzer and for the test that needs none.
+//! Fuzz entry points: one function per reader, for the fuzzer and for the test that runs without
+//! one.
 #![allow(dead_code)]
 
 use punctual_analysis::measured::{self, Source};
 use punctual_analysis::schema::{self, InputError};
 use punctual_analysis::system::System;
 
-/// Any text as a task set in TOML or JSON.
+/// Reads arbitrary text as a task set in TOML or JSON.
 pub(crate) fn taskset(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     check(schema::read("fuzz", text));
 }
 
-/// Any two texts, with a zero byte between them, as the declared model of an app and the profile of a run; and the second beside what
-/// the first describes, if that is a task set.
+/// Reads two arbitrary texts, separated by a zero byte, as the declared model of an app and the
+/// profile of a run, and the second also as a profile of the task set that the first describes.
 pub(crate) fn app(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (first, second) = text.split_once('\0').unwrap_or((text, text));
@@ -27,7 +28,7 @@ pub(crate) fn app(data: &[u8]) {
     }
 }
 
-/// A system refers to what it has, and an error says where, what and how to put it right.
+/// Checks that a system is consistent, and that an error states place, reason and remedy.
 fn check(outcome: Result<System, InputError>) {
     match outcome {
         Ok(system) => {

@@ -1,8 +1,11 @@
-//! The analysis of a whole system: what each task competes with, partition by partition, until nothing changes any more.
+//! Analysis of a whole system: bounds every task, partition by partition, until a fixed point is
+//! reached.
 //!
-//! *Tindell & Clark, "Holistic Schedulability Analysis for Distributed Hard Real-Time Systems", Microprocessing and
-//! Microprogramming 40, 1994*: a task that others spawn is released as they are, and later by up to their response. Responses
-//! determine releases, and releases responses; both only grow, and the least fixed point bounds them. Sufficient.
+//! *Tindell & Clark, "Holistic Schedulability Analysis for Distributed Hard Real-Time Systems",
+//! Microprocessing and Microprogramming 40, 1994*: a spawned task inherits the releases of its
+//! callers, delayed by up to their response times. Response times determine releases and releases
+//! determine response times. Both only grow, and the least fixed point bounds them. The result is
+//! sufficient.
 
 use std::borrow::Cow;
 
@@ -14,22 +17,23 @@ use crate::round::{Rivalry, Rivals, Round};
 use crate::system::{Executor, Protocol, System, Task};
 use crate::time::{MAX_TIME, Nanos};
 
-/// After so many rounds the responses of tasks that depend on each other are taken to grow without end.
+/// Maximum number of rounds; mutually dependent responses that still grow are treated as unbounded.
 const ROUNDS: usize = 1_000;
 
-/// So many times the longest period or deadline, too.
+/// Longest response to consider, as a multiple of the longest period or deadline.
 const MAX_RESPONSE: u64 = 64;
 
 /// Bounds every task of a system.
 ///
-/// What has releases of its own and is only spawned is bounded in both ways, each of which holds for all tasks: the lower bound of
-/// each is taken.
+/// A task with releases of its own that is also only spawned has two valid bounds; the result
+/// contains the lower one.
 #[must_use]
 pub fn analyse(system: &System) -> Analysis {
     let mut analysis = analyse_releases(system);
     let Some(spawned) = with_releases_of_callers(system) else { return analysis };
     let others = analyse_releases(&spawned).tasks;
-    // Callers may come far more often than what only some of their jobs spawn. Then what has no bound may be missing from the others.
+    // Callers may run far more often than the jobs that spawn. A task without a bound in one
+    // variant may have one in the other.
     if others.iter().zip(&analysis.tasks).any(|(other, known)| other.is_err() && known.is_ok()) {
         return analysis;
     }
@@ -42,7 +46,8 @@ pub fn analyse(system: &System) -> Analysis {
     analysis
 }
 
-/// The system with tasks that are only spawned released as their callers are, and not by patterns of their own; `None` if there is none.
+/// Returns the system in which tasks that are only spawned inherit the releases of their callers
+/// instead of their own patterns, or `None` if there are no such tasks.
 fn with_releases_of_callers(system: &System) -> Option<System> {
     let spawned =
         |at: usize| system.tasks.iter().any(|task| task.spawns.iter().any(|spawn| spawn.task == at));
@@ -57,7 +62,7 @@ fn with_releases_of_callers(system: &System) -> Option<System> {
     Some(system)
 }
 
-/// Bounds every task by its own releases, or those of its callers if it has none.
+/// Bounds every task by its own releases, or by those of its callers if it has none.
 fn analyse_releases(system: &System) -> Analysis {
     let mut responses: Vec<Result<Nanos, NoBound>> = vec![Ok(0); system.tasks.len()];
     let mut ends = vec![None; system.tasks.len()];
@@ -69,7 +74,8 @@ fn analyse_releases(system: &System) -> Analysis {
         if !depends {
             return Analysis { tasks };
         }
-        // What had no bound before has none for the same reason, and not since others have none because of it.
+        // A task without a bound keeps its original reason, even if others lack a bound because of
+        // it.
         for (task, before) in tasks.iter_mut().zip(&responses) {
             if let (Err(_), Err(reason)) = (&task, before) {
                 *task = Err(reason.clone());
@@ -86,8 +92,8 @@ fn analyse_releases(system: &System) -> Analysis {
     Analysis { tasks: vec![Err(NoBound::TooLong); system.tasks.len()] }
 }
 
-/// Bounds on the responses that were measured in the run which a profile is of. There, jobs also took what profiling them takes.
-/// `analysis` is of the system without that.
+/// Bounds the responses of a profiled run, in which jobs also spent the time of the profiler.
+/// `analysis` is the analysis of the system without that cost.
 #[must_use]
 pub fn of_run(system: &System, analysis: &Analysis) -> Vec<Option<Nanos>> {
     let response = |outcome: &Outcome| outcome.as_ref().ok().map(|bound| bound.response);
@@ -98,13 +104,13 @@ pub fn of_run(system: &System, analysis: &Analysis) -> Vec<Option<Nanos>> {
         let profiling = system.partitions[task.partition].profiling;
         profiling.job.saturating_sub(profiling.before_end)
     };
-    // What comes after the end of a job is in its own bound, too, and at its very end.
+    // Work after the end of a job counts in its own bound too, at the very end.
     let bounds = analyse(&profiled).tasks;
     let bounds = bounds.iter().zip(&system.tasks);
     bounds.map(|(outcome, task)| response(outcome).map(|it| it.saturating_sub(after_end(task)))).collect()
 }
 
-/// What no response that others depend on is longer than.
+/// Returns the longest response on which other responses may depend.
 fn longest_response(system: &System) -> Nanos {
     let times = system.tasks.iter().map(|task| {
         let window = task.arrivals.as_ref().map_or(0, Stream::window);
@@ -121,14 +127,14 @@ fn response(outcome: &Outcome, longest: Nanos) -> Result<Nanos, NoBound> {
     }
 }
 
-/// Whether the response of one task influences that of another.
+/// Returns whether the response of one task can influence that of another.
 fn depends_on_responses(system: &System) -> bool {
     system.tasks.iter().any(|task| task.suspension.is_some() || !task.spawns.is_empty())
 }
 
-/// A task with a deadline that it misses or has no bound for, if there is one; `first` is looked at first.
+/// Returns a task that misses its deadline or has no bound, if any; checks the task `first` first.
 ///
-/// It ends at the first miss, so it is faster than [`analyse`] where there is one.
+/// Stops at the first miss, and is then faster than [`analyse`].
 #[must_use]
 pub fn first_miss(system: &System, first: Option<usize>) -> Option<usize> {
     let mut order = first.into_iter().chain(0..system.tasks.len());
@@ -136,7 +142,7 @@ pub fn first_miss(system: &System, first: Option<usize>) -> Option<usize> {
     order.find(|&at| !probe.meets(at))
 }
 
-/// The verdict for single tasks of a system whose values may be changed.
+/// Checks single tasks of a system while its parameters change.
 pub(crate) struct Probe<'a> {
     system: Cow<'a, System>,
     responses: Vec<Result<Nanos, NoBound>>,
@@ -144,9 +150,9 @@ pub(crate) struct Probe<'a> {
 }
 
 enum Found {
-    /// A task is bounded when it is asked for.
+    /// Tasks are independent; each is bounded on demand.
     Rivals(Rivals),
-    /// All have been bounded, since they depend on each other.
+    /// Tasks depend on each other; all of them have been bounded.
     All(Analysis),
 }
 
@@ -157,13 +163,13 @@ impl<'a> Probe<'a> {
         Self { system, responses, found }
     }
 
-    /// Changes anything.
+    /// Applies an arbitrary change to the system.
     pub(crate) fn change_all(&mut self, change: impl FnOnce(&mut System)) {
         change(self.system.to_mut());
         self.found = Found::of(&self.system, &self.responses);
     }
 
-    /// Changes C, T, J or holds of a task.
+    /// Changes C, T, J or the holds of one task.
     pub(crate) fn change(&mut self, at: usize, change: impl FnOnce(&mut Task)) {
         let system = self.system.to_mut();
         change(&mut system.tasks[at]);
@@ -174,7 +180,7 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// Whether all jobs of a task meet its deadline, if it has one.
+    /// Returns whether all jobs of a task meet its deadline, if it has one.
     pub(crate) fn meets(&self, at: usize) -> bool {
         let Some(deadline) = self.system.tasks[at].deadline else { return true };
         match &self.found {
@@ -200,7 +206,7 @@ impl Found {
     }
 }
 
-/// What every task of a system needs of the CPUs of its partition.
+/// Returns the CPU utilization of all tasks of a partition.
 #[must_use]
 pub fn utilisation(system: &System, partition: usize) -> Fraction {
     let responses = vec![Ok(0); system.tasks.len()];

@@ -1,10 +1,10 @@
-//! Arrival curves: how many jobs of a task may be released in an interval of a given length.
+//! Arrival curves: the largest number of releases in any interval of a given length.
 //!
-//! A [`Stream`] is described by its least distances: `distance(k)` is the length of the shortest interval in which `k`
-//! releases fit. Of this follow the most releases in an interval that does not contain its end, [`Stream::before`], and in
-//! one that does, [`Stream::until`]. A preemptive analysis counts what is released *before* the instant at which a job ends;
-//! an analysis of starting times counts what is released *until* the instant of the start, for who arrives then is still in
-//! time to be chosen.
+//! A [`Stream`] is described by its least distances: `distance(k)` is the length of the shortest
+//! interval that contains `k` releases. Two counts follow from it: the most releases in an interval
+//! without its end, [`Stream::before`], and with its end, [`Stream::until`]. A preemptive analysis
+//! counts the releases *before* the instant at which a job ends. An analysis of start times counts
+//! the releases *until* the start, because a job released at that very instant can still be chosen.
 
 use std::sync::Arc;
 
@@ -15,37 +15,39 @@ use crate::time::Nanos;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stream {
     pattern: Pattern,
-    /// So many jobs are released at once by each.
+    /// Number of jobs that each release comprises.
     each: u64,
     jitter: Nanos,
-    /// So many fewer than that.
+    /// Number of releases to subtract from every count.
     fewer: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Pattern {
-    /// At most `burst` in any window of the length `window`, and `separation` apart.
+    /// At most `burst` releases in any window of length `window`, at least `separation` apart.
     Bursts { burst: u64, separation: Nanos, window: Nanos },
     /// The least distances of 2, 3, … releases.
     Distances(Arc<[Nanos]>),
-    /// So many in all, at any time.
+    /// A total number of releases, at any instants.
     InAll(u64),
 }
 
 impl Stream {
-    /// Releases with at least this time between any two: sporadic, or periodic with any offset.
+    /// Creates sporadic releases with at least `period` between any two, or periodic ones with any
+    /// offset.
     ///
     /// # Panics
-    /// If `period` is 0.
+    /// Panics if `period` is 0.
     #[must_use]
     pub fn sporadic(period: Nanos) -> Self {
         Self::bursts(1, 0, period)
     }
 
-    /// At most `burst` releases in any half-open window of length `window`, with at least `separation` between any two.
+    /// Creates a stream with at most `burst` releases in any half-open window of length `window`,
+    /// and at least `separation` between any two.
     ///
     /// # Panics
-    /// If `burst` or `window` is 0, or if `burst` releases take longer than the window.
+    /// Panics if `burst` or `window` is 0, or if `burst` releases do not fit into the window.
     #[must_use]
     pub fn bursts(burst: u64, separation: Nanos, window: Nanos) -> Self {
         assert!(burst > 0 && window > 0, "a stream needs a window and at least one release in it");
@@ -56,10 +58,11 @@ impl Stream {
         Self { pattern: Pattern::Bursts { burst, separation, window }, each: 1, jitter: 0, fewer: 0 }
     }
 
-    /// Releases of which the shortest intervals with 2, 3, … of them are known. More are as far apart as these allow.
+    /// Creates a stream from the lengths of the shortest intervals that contain 2, 3, … releases.
+    /// Distances of more releases follow by superadditivity.
     ///
     /// # Panics
-    /// If there is none, if they decrease, or if the last is 0.
+    /// Panics if the list is empty, if it decreases, or if its last entry is 0.
     #[must_use]
     pub fn distances(distances: Vec<Nanos>) -> Self {
         assert!(distances.is_sorted(), "more releases cannot be closer to each other");
@@ -67,12 +70,12 @@ impl Stream {
         Self { pattern: Pattern::Distances(distances.into()), each: 1, jitter: 0, fewer: 0 }
     }
 
-    /// So many releases in all, at any time; perhaps none.
+    /// Creates a stream with a total number of releases, possibly 0, at any instants.
     pub(crate) fn in_all(releases: u64) -> Self {
         Self { pattern: Pattern::InAll(releases), each: 1, jitter: 0, fewer: 0 }
     }
 
-    /// How many releases there are, if they are limited.
+    /// Returns the total number of releases, if it is limited.
     pub(crate) fn all(&self) -> Option<u64> {
         match self.pattern {
             Pattern::InAll(releases) => Some(releases),
@@ -80,28 +83,28 @@ impl Stream {
         }
     }
 
-    /// With each release up to this much later than it should be.
+    /// Adds release jitter, in ns.
     #[must_use]
     pub fn with_jitter(mut self, jitter: Nanos) -> Self {
         self.jitter = self.jitter.saturating_add(jitter);
         self
     }
 
-    /// With each release when it should be.
+    /// Returns the stream without release jitter.
     pub(crate) fn without_jitter(&self) -> Self {
         Self { jitter: 0, ..self.clone() }
     }
 
-    /// With one release fewer in any interval.
+    /// Removes one release from every interval.
     pub(crate) fn one_fewer(mut self) -> Self {
         self.fewer = self.fewer.saturating_add(1);
         self
     }
 
-    /// With so many jobs for each.
+    /// Multiplies the number of jobs per release by `each`.
     ///
     /// # Panics
-    /// If this is none.
+    /// Panics if `each` is 0.
     #[must_use]
     pub fn times(mut self, each: u64) -> Self {
         assert!(each > 0, "a stream without releases is no stream");
@@ -109,12 +112,12 @@ impl Stream {
         self
     }
 
-    /// With `taken` of every `of` jobs that are released at once.
+    /// Keeps `taken` of every `of` jobs that are released together.
     pub(crate) fn share(mut self, taken: u64, of: u64) -> Self {
         match taken {
             0 => Self::in_all(0),
             _ => {
-                // Rounded up: a product that was too large to be expressed is no multiple.
+                // Rounds up: a product that overflowed is not a multiple.
                 self.each = (self.each / of.max(1) + u64::from(!self.each.is_multiple_of(of.max(1))))
                     .saturating_mul(taken)
                     .min(self.each);
@@ -123,13 +126,14 @@ impl Stream {
         }
     }
 
-    /// How late a release may be.
+    /// Returns the release jitter, in ns.
     #[must_use]
     pub fn jitter(&self) -> Nanos {
         self.jitter
     }
 
-    /// The most releases in an interval of this length that does not contain its end; `None` if too many to count.
+    /// Returns the most releases in an interval of this length without its end, or `None` on
+    /// overflow.
     #[inline]
     #[must_use]
     pub fn before(&self, length: Nanos) -> Option<u64> {
@@ -138,7 +142,7 @@ impl Stream {
         }
         let last = length.checked_add(self.jitter)? - 1;
         let arrivals = match &self.pattern {
-            // Dividing takes longer than all the rest, and within the first window there is nothing to divide.
+            // Division dominates the cost, and the first window needs none.
             &Pattern::Bursts { burst: 1, window, .. } if last < window => 1,
             &Pattern::Bursts { burst: 1, window, .. } => last / window + 1,
             &Pattern::Bursts { burst, separation, window } => {
@@ -157,14 +161,15 @@ impl Stream {
         Some(arrivals.checked_mul(self.each)?.saturating_sub(self.fewer))
     }
 
-    /// The most releases in an interval of this length with its end.
+    /// Returns the most releases in an interval of this length with its end, or `None` on overflow.
     #[inline]
     #[must_use]
     pub fn until(&self, length: Nanos) -> Option<u64> {
         self.before(length.checked_add(1)?)
     }
 
-    /// `a`, so that in no interval of length `t` are more than about `a + rate · t` releases.
+    /// Returns `a` such that any interval of length `t` contains at most about `a + rate · t`
+    /// releases.
     pub(crate) fn at_once(&self, rate: f64) -> f64 {
         let arrivals = match &self.pattern {
             &Pattern::Bursts { burst, .. } => burst,
@@ -174,7 +179,8 @@ impl Stream {
         (arrivals as f64).mul_add(self.each as f64, rate * self.jitter as f64)
     }
 
-    /// The length of the shortest interval with its end in which so many releases fit; `None` if that cannot be expressed.
+    /// Returns the length of the shortest interval, end included, that contains `releases`
+    /// releases, or `None` on overflow.
     #[inline]
     #[must_use]
     pub fn distance(&self, releases: u64) -> Option<Nanos> {
@@ -199,13 +205,14 @@ impl Stream {
         Some(distance.saturating_sub(self.jitter))
     }
 
-    /// After `length`, the next length at which [`until`](Self::until) grows; `None` if that cannot be expressed.
+    /// Returns the next length after `length` at which [`until`](Self::until) grows, or `None` on
+    /// overflow.
     #[must_use]
     pub fn next_step(&self, length: Nanos) -> Option<Nanos> {
         self.distance(self.until(length)?.checked_add(1)?)
     }
 
-    /// Releases per nanosecond in the long run.
+    /// Returns the long-term number of releases per nanosecond.
     #[must_use]
     pub fn rate(&self) -> Fraction {
         let (arrivals, window) = match &self.pattern {
@@ -216,7 +223,7 @@ impl Stream {
         Fraction::new(u128::from(arrivals) * u128::from(self.each), u128::from(window))
     }
 
-    /// About the same as [`rate`](Self::rate), to within a few parts in 10¹⁵.
+    /// Estimates [`rate`](Self::rate) to within a few parts in 10¹⁵.
     #[must_use]
     pub fn rate_estimate(&self) -> f64 {
         let (arrivals, window) = match &self.pattern {
@@ -227,7 +234,8 @@ impl Stream {
         arrivals as f64 * self.each as f64 / window as f64
     }
 
-    /// The longest time in which a whole pattern of releases repeats: the period of a periodic task.
+    /// Returns the length after which the pattern of releases repeats at the latest; for a periodic
+    /// task, its period.
     #[must_use]
     pub fn window(&self) -> Nanos {
         match &self.pattern {
@@ -237,13 +245,15 @@ impl Stream {
         }
     }
 
-    /// Whether any two releases are at least the [window](Self::window) apart but for the jitter.
+    /// Returns whether, without jitter, any two releases are at least one [window](Self::window)
+    /// apart.
     #[must_use]
     pub fn is_sporadic(&self) -> bool {
         self.each == 1 && self.fewer == 0 && matches!(&self.pattern, Pattern::Bursts { burst: 1, .. })
     }
 
-    /// The time between releases but for the jitter, and how many jobs come at once, if that is all there is to it.
+    /// Returns the least distance between releases without jitter and the jobs per release, if
+    /// these describe the stream completely.
     pub(crate) fn period(&self) -> Option<(Nanos, u64)> {
         match self.pattern {
             Pattern::Bursts { burst: 1, window, .. } => Some((window, self.each)),
@@ -251,7 +261,7 @@ impl Stream {
         }
     }
 
-    /// The same with other times between releases: as a fraction of what they are, rounded down, at least 1 ns.
+    /// Scales all distances by a fraction, rounded down, to at least 1 ns.
     #[must_use]
     pub fn compressed(&self, numerator: u64, denominator: u64) -> Self {
         let scale = |ns: Nanos| {
@@ -279,7 +289,8 @@ impl Stream {
 mod tests {
     use super::*;
 
-    /// Counts by trying: releases as early as the distances allow, each at its place less the jitter, not before 0.
+    /// Counts by enumeration: places each release as early as the distances allow, minus the
+    /// jitter, but not before 0.
     fn counted(stream: &Stream, distance: impl Fn(u64) -> u64, until: Nanos) -> u64 {
         let base = (1..).take_while(|&k| distance(k).saturating_sub(stream.jitter) <= until).count() as u64;
         base * stream.each

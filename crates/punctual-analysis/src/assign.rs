@@ -1,13 +1,15 @@
-//! Levels with which every deadline is met, if there are any.
+//! Level assignment: finds levels with which every deadline is met, if they exist.
 //!
-//! *Audsley, "On Priority Assignment in Fixed Priority Scheduling", Information Processing Letters 79(1), 2001* (first 1991): the
-//! lowest level goes to any task that meets its deadline there, whatever the order of those above; then the next. It finds
-//! levels whenever there are some, as long as a response depends on which tasks are above and not on their order. Blocking under
-//! SRP is of that kind: it depends on which tasks are below, and on which are not.
+//! *Audsley, "On Priority Assignment in Fixed Priority Scheduling", Information Processing Letters
+//! 79(1), 2001* (first 1991): the lowest level goes to any task that meets its deadline there,
+//! regardless of the order of the tasks above; then the next. The algorithm is optimal as long as a
+//! response depends only on the set of tasks above, and not on their order. Blocking under SRP
+//! satisfies this condition: it depends on which tasks are below and which are not.
 //!
-//! Where responses depend on each other (spawns, waiting) or the test does (the global executor), levels are in the order of
-//! `D − J`, *Leung & Whitehead, "On the Complexity of Fixed-Priority Scheduling of Periodic Real-Time Tasks", Performance
-//! Evaluation 2(4), 1982*, which is a good guess.
+//! Where responses depend on each other (spawns, self-suspension) or the test does (the global
+//! executor), levels follow the order of `D − J`, *Leung & Whitehead, "On the Complexity of
+//! Fixed-Priority Scheduling of Periodic Real-Time Tasks", Performance Evaluation 2(4), 1982*, a
+//! good heuristic.
 
 use std::cmp::Reverse;
 
@@ -15,19 +17,19 @@ use crate::analyse::first_miss;
 use crate::system::{Executor, System};
 use crate::time::Nanos;
 
-/// Levels for every task.
+/// Levels of all tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Assignment {
-    /// By task.
+    /// The level of each task, by task index.
     pub levels: Vec<u32>,
-    /// Whether every deadline is met with them.
+    /// Whether these levels meet every deadline.
     pub is_schedulable: bool,
-    /// Whether there are no levels if these do not do.
+    /// Whether the search was exhaustive: if these levels fail, all do.
     pub is_optimal: bool,
 }
 
-/// Finds levels, all different within a partition.
+/// Assigns levels, all different within a partition.
 #[must_use]
 pub fn assign(system: &System) -> Assignment {
     let is_optimal = system.tasks.iter().all(|task| task.suspension.is_none() && task.spawns.is_empty())
@@ -44,7 +46,7 @@ pub fn assign(system: &System) -> Assignment {
     Assignment { levels, is_schedulable: first_miss(&scratch, None).is_none(), is_optimal }
 }
 
-/// The tasks of a partition, those with the longest deadlines first.
+/// Returns the tasks of a partition, longest deadline first.
 fn by_deadline(system: &System, partition: usize) -> Vec<usize> {
     let mut tasks: Vec<usize> =
         (0..system.tasks.len()).filter(|&at| system.tasks[at].partition == partition).collect();
@@ -52,7 +54,7 @@ fn by_deadline(system: &System, partition: usize) -> Vec<usize> {
         let task = &system.tasks[at];
         task.deadline.map_or(Nanos::MAX, |deadline| deadline.saturating_sub(task.jitter))
     };
-    // Tasks with the same keep their order.
+    // Ties keep their order.
     tasks.sort_by_key(|&at| (Reverse(slack(at)), system.tasks[at].level));
     tasks
 }
@@ -65,7 +67,7 @@ fn monotonic(system: &mut System, partition: usize) {
 
 fn audsley(system: &mut System, partition: usize) {
     let mut left = by_deadline(system, partition);
-    // Deadlines of others do not matter for the question who may be at a level.
+    // The deadlines of other tasks do not affect which task fits at a level.
     let deadlines: Vec<Option<Nanos>> = system.tasks.iter_mut().map(|task| task.deadline.take()).collect();
     let mut level = 1;
     while !left.is_empty() {
@@ -81,7 +83,8 @@ fn audsley(system: &mut System, partition: usize) {
             system.tasks[task].deadline = None;
             !misses
         });
-        // If nobody can be here, there are no levels for all; the one with the longest deadline is nearest to it.
+        // If no task fits here, no assignment exists; the task with the longest deadline comes
+        // closest.
         let task = left.remove(found.unwrap_or(0));
         system.tasks[task].level = level;
         level += 1;

@@ -1,16 +1,18 @@
-//! Blocking: how long a job of a lower level may go on although a higher one is ready.
+//! Blocking: how long a job of a lower level may keep running although a higher one is ready.
 //!
-//! *Baker, "Stack-Based Scheduling of Realtime Processes", Real-Time Systems 3(1), 1991*: a job is blocked at most once, before
-//! it starts, by one critical section of a lower level whose ceiling is not below the job's own level.
+//! *Baker, "Stack-Based Scheduling of Realtime Processes", Real-Time Systems 3(1), 1991*: a job is
+//! blocked at most once, before it starts, by one critical section of a lower level whose ceiling
+//! is not below the job's own level.
 //!
-//! *Gai, Lipari, Di Natale, "Minimizing Memory Utilization of Real-Time Task Sets in Single and Multi-Processor Systems-on-a-
-//! Chip", RTSS 2001* (MSRP): resources of several partitions are held, and waited for by spinning in order of arrival, above all
-//! levels. A request waits for at most one section of each other partition. With the group locks of *Block, Leontyev,
-//! Brandenburg, Anderson, "A Flexible Real-Time Locking Protocol for Multiprocessors", RTCSA 2007*, resources that one job may hold
-//! together have one lock, so sections of a whole group count.
+//! *Gai, Lipari, Di Natale, "Minimizing Memory Utilization of Real-Time Task Sets in Single and
+//! Multi-Processor Systems-on-a-Chip", RTSS 2001* (MSRP): resources of several partitions are held,
+//! and waited for by FIFO spinning, above all levels. A request waits for at most one section of
+//! each other partition. With the group locks of *Block, Leontyev, Brandenburg, Anderson, "A
+//! Flexible Real-Time Locking Protocol for Multiprocessors", RTCSA 2007*, resources that one job
+//! may hold together share one lock, so the sections of the whole group count.
 //!
-//! Sufficient for MSRP: that every request meets the longest section of every partition is assumed. Exact for SRP where the
-//! lower task may have begun just before.
+//! Sufficient for MSRP, because every request is assumed to meet the longest section of every
+//! partition. Exact for SRP if the lower task may have started just before.
 
 use std::cmp::Reverse;
 
@@ -21,7 +23,7 @@ use crate::release::Releases;
 use crate::system::{Executor, Protocol, Section, System};
 use crate::time::Nanos;
 
-/// What a request for a resource of a group spins for at most, by partition and group.
+/// Longest spinning time of a request for a resource of a group, by partition and group.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spinning {
     groups: usize,
@@ -29,7 +31,8 @@ pub(crate) struct Spinning {
 }
 
 impl Spinning {
-    /// `above`: what displaces all levels of each partition, and a holder with them.
+    /// `above` lists, for each partition, the sources that preempt all levels and therefore also a
+    /// lock holder.
     pub(crate) fn new(system: &System, above: &[Vec<Source>]) -> Result<Self, NoBound> {
         let group_of = |section: &Section| match system.resources[section.resource].protocol {
             Protocol::Msrp { group } => Some(group),
@@ -43,7 +46,7 @@ impl Spinning {
         let mut held = vec![0; groups * system.partitions.len()];
         let sections = system.tasks.iter().flat_map(|task| task.sections.iter().map(|s| (task.partition, s)));
         for (partition, section) in sections.chain(idle_sections(system)) {
-            // What is used without locking is never held.
+            // A resource that is accessed without locking is never held.
             if let Some(group) = group_of(section).filter(|_| section.times > 0) {
                 let overheads = system.partitions[partition].overheads;
                 let hold = section.hold.saturating_add(overheads.lock);
@@ -51,7 +54,7 @@ impl Spinning {
                 *place = (*place).max(hold);
             }
         }
-        // Interrupts of the holder's CPU prolong a hold, and so does what its supply lacks.
+        // Interrupts of the holder's CPU and its missing supply prolong a hold.
         for (partition, above) in above.iter().enumerate() {
             let supply = system.partitions[partition].supply;
             for hold in &mut held[partition * groups..(partition + 1) * groups] {
@@ -77,7 +80,7 @@ impl Spinning {
         Ok(Self { groups, longest })
     }
 
-    /// Of one request from this partition.
+    /// Returns the spinning time of one request from this partition.
     pub(crate) fn of_request(&self, system: &System, partition: usize, section: &Section) -> Nanos {
         match system.resources[section.resource].protocol {
             Protocol::Msrp { group } => self.longest[partition * self.groups + group],
@@ -85,7 +88,7 @@ impl Spinning {
         }
     }
 
-    /// Of all requests of a job.
+    /// Returns the spinning time of all requests of a job.
     pub(crate) fn of_job(&self, system: &System, task: usize) -> Nanos {
         if self.groups == 0 {
             return 0;
@@ -99,19 +102,20 @@ impl Spinning {
     }
 }
 
-/// A critical section, as others see it that it keeps waiting.
+/// A critical section as seen by the tasks that it blocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Held {
     by: Option<usize>,
     resource: usize,
-    /// It keeps all above this level waiting, up to its ceiling.
+    /// The section blocks all levels above this one, up to its ceiling.
     level: u32,
     ceiling: u32,
     time: Nanos,
     spin: Nanos,
 }
 
-/// The sections of a partition that keep somebody waiting, the longest first: those of `idle`, and of tasks whose releases are known.
+/// Returns the blocking sections of a partition, longest first: those of `idle` and of tasks with
+/// known releases.
 pub(crate) fn held(
     system: &System,
     spinning: &Spinning,
@@ -147,8 +151,8 @@ fn idle_sections(system: &System) -> impl Iterator<Item = (usize, &Section)> {
     partitions.flat_map(|(at, partition)| partition.idle_sections.iter().map(move |section| (at, section)))
 }
 
-/// The longest blocking of a job before its start. With `callers`, only they can have locked anything when it is spawned. `held` are the
-/// sections of its partition.
+/// Returns the longest blocking of a job before its start. If `callers` is set, only these tasks
+/// can hold a lock when the job is spawned. `held` lists the sections of its partition.
 pub(crate) fn longest(
     system: &System,
     spinning: &Spinning,
@@ -173,7 +177,7 @@ pub(crate) fn longest(
         resource: Some(resource),
         spinning: spin,
     });
-    // A job is not preempted: all of it may have just begun.
+    // A polling partition does not preempt: a whole job may have just started.
     let dispatch = system.partitions[partition].overheads.dispatch;
     let cost = |at: usize| {
         let spin = spinning.of_job(system, at);

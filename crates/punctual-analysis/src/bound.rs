@@ -1,8 +1,9 @@
-//! What an analysis finds: a bound with the terms it is made of, or why there is none.
+//! Results of the analysis: a bound with its terms, or the reason why there is none.
 //!
-//! Time is continuous here, and every response is measured from the nominal release, so it includes the task's own release
-//! jitter. A bound is the least upper bound of the responses of its model: with blocking it is approached, not attained,
-//! since what blocks has to have begun just before.
+//! Time is continuous, and every response is measured from the nominal release, so it includes the
+//! task's own release jitter. A bound is the least upper bound of the responses of its model. With
+//! blocking it is approached but not attained, because the blocking job must have started just
+//! before.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -10,143 +11,145 @@ use crate::chain::reaction;
 use crate::fraction::Fraction;
 use crate::time::Nanos;
 
-/// Whether tasks have bounds, and which.
+/// Bounds of all tasks of a system.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Analysis {
-    /// In the order of the system's tasks.
+    /// One outcome per task, in the order of the system's tasks.
     pub tasks: Vec<Outcome>,
 }
 
-/// Of one task.
+/// Outcome for one task.
 pub type Outcome = Result<Bound, NoBound>;
 
-/// A bound on the response of every job of a task:
-/// [`response`](Self::response) = [`jitter`](Self::jitter) + [`window`](Self::window) − [`released`](Self::released), and
-/// `window` is the sum of all other terms.
+/// Bound on the response of every job of a task.
+///
+/// [`response`](Self::response) = [`jitter`](Self::jitter) + [`window`](Self::window) −
+/// [`released`](Self::released), and `window` is the sum of all other terms. Times are in ns.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bound {
     /// R, from the nominal release to the end.
     pub response: Nanos,
     /// J of the task itself.
     pub jitter: Nanos,
-    /// From the start of the worst busy window to the end of the job.
+    /// Time from the start of the worst busy window to the end of the job.
     pub window: Nanos,
-    /// When the job became ready, after the start of the window.
+    /// Time from the start of the window until the job became ready.
     pub released: Nanos,
-    /// B: what a job of a lower level had begun. None if there is nothing to wait for.
+    /// B, caused by a job of a lower level; `None` if nothing can block the task.
     pub blocking: Option<Blocking>,
-    /// The job itself, and earlier ones of its task in the window.
+    /// The job itself and earlier jobs of its task in the window.
     pub own: Work,
-    /// How much of `own` is spinning for resources of other partitions.
+    /// The part of `own` spent spinning for resources of other partitions.
     pub spinning: Nanos,
-    /// How much of `own` is the job's waiting in the middle.
+    /// The part of `own` during which the job suspends itself.
     pub suspension: Nanos,
-    /// What else displaces it, highest first.
+    /// I by source, highest level first.
     pub interference: Vec<Interference>,
-    /// Time in which the CPU was not ours.
+    /// Time during which the CPU was not supplied to the partition.
     pub not_supplied: Nanos,
     /// Whether a job with this response can occur.
     pub exactness: Exactness,
-    /// The bound that ignores offsets, where counting on them has made it shorter.
+    /// The bound that ignores offsets, if offsets shortened it.
     pub without_offsets: Option<Nanos>,
-    /// Of a task that others spawn: the latest end after the nominal release of the task with which the spawns begin. Not known if
-    /// there are several such tasks, or others of its level.
+    /// For a spawned task, the latest end after the nominal release of the task at the root of the
+    /// spawns. `None` if there are several roots, or other tasks at its level.
     pub since_root: Option<Nanos>,
 }
 
-/// Jobs and their time.
+/// A number of jobs and the time that they take, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Work {
-    /// How many.
+    /// Number of jobs.
     pub jobs: u64,
-    /// Executions of all of them.
+    /// Total execution time.
     pub execution: Nanos,
-    /// What starting and ending them, and preempting by them, costs.
+    /// Total cost of starting, ending and preempting.
     pub overhead: Nanos,
 }
 
 impl Work {
-    /// Execution and overhead.
+    /// Returns execution time plus overhead.
     #[must_use]
     pub fn time(&self) -> Nanos {
         self.execution.saturating_add(self.overhead)
     }
 }
 
-/// Who displaces a job.
+/// Source of interference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
-    /// A task of a higher level, by its index.
+    /// A task of a higher level, by index.
     Higher(usize),
-    /// A task of the same level, first come, first served.
+    /// A task of the same level, served in FIFO order, by index.
     Peer(usize),
-    /// A source above all levels, by its index.
+    /// A source above all levels, by index.
     Interrupt(usize),
-    /// The release of jobs of a task, of any level.
+    /// The kernel's work to release jobs of a task of any level, by index.
     Release(usize),
 }
 
-/// What one source contributes to I.
+/// Contribution of one source to I.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Interference {
     /// The source.
     pub who: Who,
-    /// How much.
+    /// Its jobs and their time.
     pub work: Work,
 }
 
-/// What is not let go of in time.
+/// Blocking by a job of a lower level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Blocking {
-    /// All of B.
+    /// Total blocking time B, in ns.
     pub time: Nanos,
-    /// How often it may happen to one job: once, and once more after each suspension.
+    /// Number of blockings per job: one, plus one after each self-suspension.
     pub times: u64,
-    /// Whose job it is; none is `idle`.
+    /// The blocking task, by index; `None` for `idle`.
     pub by: Option<usize>,
-    /// What it holds; none is the CPU itself, by a job that is not preempted.
+    /// The resource held, by index; `None` for the CPU itself, held by a job that cannot be
+    /// preempted.
     pub resource: Option<usize>,
-    /// How much of one blocking is spinning.
+    /// The part of one blocking spent spinning, in ns.
     pub spinning: Nanos,
 }
 
-/// Whether a bound is attained.
+/// Tightness of a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Exactness {
-    /// A job with this response is possible in the model.
+    /// The model has a job with this response.
     Exact,
-    /// No job has a longer response; perhaps none has this one.
+    /// No job has a longer response, but possibly none has this one.
     #[default]
     Sufficient,
 }
 
-/// Why a task has no bound.
+/// Reason why a task has no bound.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum NoBound {
-    /// It and what displaces it need more than there is.
+    /// The task and the sources that preempt it need more than the CPU supplies.
     Overload {
-        /// The tasks that need it, by index, highest first.
+        /// The tasks that contribute, by index, highest level first.
         tasks: Vec<usize>,
-        /// What they need.
+        /// Utilization that they need.
         utilisation: Fraction,
-        /// What there is.
+        /// Utilization that the CPU supplies.
         supply: Fraction,
     },
-    /// It depends on a task that has none.
+    /// The bound depends on a task, by index, that has none.
     DependsOn(usize),
-    /// Nothing says how often it is released.
+    /// The model does not limit how often the task is released.
     NoArrivals,
-    /// It takes longer than can be computed, since almost all of the CPU is used.
+    /// The computation exceeds its step limit, because almost all of the CPU is used.
     TooLong,
-    /// No published analysis fits what the executor does, for this reason.
+    /// No published analysis applies to the executor, for this reason.
     NoAnalysis(String),
 }
 
-/// In general words; [`explain`](crate::explain) names the tasks.
+/// Formats the reason in general terms; [`explain`](crate::explain) names the tasks.
 impl Display for NoBound {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
@@ -166,13 +169,13 @@ impl Display for NoBound {
 impl std::error::Error for NoBound {}
 
 impl Bound {
-    /// Whether the deadline is met by every job. None is always met.
+    /// Returns whether every job meets the deadline; `None` is always met.
     #[must_use]
     pub fn meets(&self, deadline: Option<Nanos>) -> bool {
         deadline.is_none_or(|deadline| self.response <= deadline)
     }
 
-    /// The sum of all terms of the window. It is `window`; tests say so.
+    /// Returns the sum of all terms of the window, which equals `window`.
     #[must_use]
     pub fn sum_of_terms(&self) -> Nanos {
         let blocking = self.blocking.map_or(0, |blocking| blocking.time);
@@ -182,7 +185,8 @@ impl Bound {
 }
 
 impl Analysis {
-    /// Whether every job of every task with a deadline meets it, and so does every chain.
+    /// Returns whether every job of every task with a deadline, and every chain, meets its
+    /// deadline.
     #[must_use]
     pub fn is_schedulable(&self, system: &crate::system::System) -> bool {
         let mut tasks = self.tasks.iter().zip(&system.tasks);

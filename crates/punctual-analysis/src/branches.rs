@@ -1,42 +1,46 @@
-//! What a job spawns if it never spawns all that its task may: one thing or the other.
+//! Branches: jobs that spawn one alternative or another, and never everything that their task may
+//! spawn.
 //!
-//! *Baruah, "Dynamic- and Static-Priority Scheduling of Recurring Real-Time Tasks", Real-Time Systems 24, 2003*: of a task with branches,
-//! each job takes one of them, so it demands no more than the branch that takes longest. Here a branch is what is spawned, with all that
-//! it leads to, and a job spawns so many of them at most.
+//! *Baruah, "Dynamic- and Static-Priority Scheduling of Recurring Real-Time Tasks", Real-Time
+//! Systems 24, 2003*: each job of a task with branches takes one of them, so it demands no more
+//! than its most demanding branch. Here a branch is a spawned task with its transitive spawns, and
+//! a job takes at most a given number of branches.
 //!
-//! Counted on in a busy window only if the job that spawns has to be in the window, with all that it leads to, and all of that is above the
-//! level in question: then there are as many of each branch as there are such jobs. For a task that is itself in a branch, its job's own
-//! is known: see [`Release::is_in_place_of`].
+//! A busy window counts on this limit only if the spawning job and its transitive spawns must lie
+//! in the window, and all of them are above the level under analysis: then each branch occurs as
+//! often as there are such jobs. For a task that is itself in a branch, the spawning job is known:
+//! see [`Release::is_in_place_of`].
 
 use crate::demand::Source;
 use crate::release::Release;
 use crate::system::{Executor, System, Task};
 use crate::time::Nanos;
 
-/// How many a job of a task spawns in all, if that is less than its spawns allow.
+/// Returns the number of spawns of a job in total, if it is below the sum of its spawn limits.
 fn limit(system: &System, at: usize) -> Option<u64> {
     let all = system.tasks[at].spawns.iter().fold(0, |sum: u64, spawn| sum.saturating_add(spawn.most));
     system.tasks[at].most_spawns.filter(|&most| most < all)
 }
 
-/// A release that leads through a limited task.
+/// A release whose path leads through a limited task.
 struct Member<'a> {
-    /// Its place among the sources.
+    /// Index among the sources.
     at: usize,
     task: usize,
     release: &'a Release,
-    /// Where the limited task is in its path.
+    /// Index of the limited task in the path.
     place: usize,
 }
 
 impl Member<'_> {
-    /// The branch that it is in.
+    /// Returns the branch that contains the release.
     fn branch(&self) -> usize {
         self.release.callers().nth(self.place + 1).unwrap_or(self.task)
     }
 }
 
-/// Takes from the sources of a window of `own` what no job spawns beside the rest. `releases` are those of the sources, with their tasks.
+/// Removes from the sources of a window of `own` the branches that no job spawns together with the
+/// others. `releases` lists the releases of the sources with their tasks.
 pub(crate) fn limit_all(system: &System, own: usize, releases: &[(usize, &Release)], sources: &mut [Source]) {
     if system.partitions[system.tasks[own].partition].executor != Executor::Preemptive {
         return;
@@ -48,7 +52,7 @@ pub(crate) fn limit_all(system: &System, own: usize, releases: &[(usize, &Releas
             let places = release.callers().enumerate().filter(|&(_, it)| it == caller);
             rest.extend(places.map(|(place, _)| Member { at, task, release, place }));
         }
-        // Those that lead to one job of the caller, by one way after the other.
+        // Groups the releases that lead to one job of the caller, by path.
         while let Some(first) = rest.first() {
             let way = (first.release, first.place);
             let (members, others) = rest
@@ -82,7 +86,7 @@ fn limit_one(
         return;
     }
     let above = || members.iter().filter(counts).filter(|it| !is_below(it));
-    // What a job of a branch takes, with all that it leads to.
+    // Cost of one job of a branch with its transitive spawns.
     let cost = |branch: usize| {
         let its = above().filter(|it| it.branch() == branch);
         its.fold(0, |sum: Nanos, it| {

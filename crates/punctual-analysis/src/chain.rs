@@ -1,29 +1,35 @@
-//! From cause to effect: how long until what happened outside has passed through a sequence of tasks.
+//! Cause-effect chains: the time from an external event until it has passed through a sequence of
+//! tasks.
 //!
-//! Spawned chains: each task is released by the job before it, so the reaction is at most the sum of responses (Tindell & Clark
-//! 1994). What is called within a partition ends before its caller does. Whoever follows those of higher levels there waits in one
-//! busy window with them, and its response contains theirs already (González Harbour & Palencia 1999).
+//! Spawned chains: each task is released by the job before it, so the reaction is at most the sum
+//! of the responses (Tindell & Clark 1994). A job that is called within a partition ends before its
+//! caller does. A job that follows higher levels of its partition shares one busy window with them,
+//! and its response already contains theirs (González Harbour & Palencia 1999).
 //!
-//! Sampled chains: each task runs when it is released, reads what was written last, and writes at its end. *Dürr, von der
-//! Brüggen, Chen, Chen, "End-to-End Timing Analysis of Sporadic Cause-Effect Chains in Distributed Systems", ACM TECS 18(5s),
-//! 2019*: an event waits for at most one period of the first task; from the release of a job to that of the job of
-//! the next task that is the first to read its value it takes at most the longer of its response, and the next task's period
-//! with its response, where the response counts only if the next task could start before the first has ended: on another CPU,
-//! or at a level that is not lower. *Günzel, Teper, Chen, von der Brüggen,
-//! Chen, "On the Equivalence of Maximum Reaction Time and Maximum Data Age for Cause-Effect Chains", ECRTS
-//! 2023*: the data age of the last value has the same maximum. Sufficient.
+//! Sampled chains: each task runs at its own releases, reads the latest value, and writes at its
+//! end. *Dürr, von der Brüggen, Chen, Chen, "End-to-End Timing Analysis of Sporadic Cause-Effect
+//! Chains in Distributed Systems", ACM TECS 18(5s), 2019*: an event waits for at most one period of
+//! the first task. From the release of a job to the release of the job of the next task that first
+//! reads its value takes at most the longer of two times: its response, and the period plus the
+//! response of the next task. The response counts only if the next task could start before the
+//! first has ended, that is, on another CPU or at a level that is not lower. *Günzel, Teper, Chen,
+//! von der Brüggen, Chen, "On the Equivalence of Maximum Reaction Time and Maximum Data Age for
+//! Cause-Effect Chains", ECRTS 2023*: the data age of the last value has the same maximum.
+//! Sufficient.
 //!
-//! It needs a longest time between releases, which periodic tasks have. A task that is released by events may never be.
+//! Sampled chains need a longest time between releases, which only periodic tasks have: a task
+//! released by events may never be released.
 
 use crate::bound::Analysis;
 use crate::release::end_of_chain;
 use crate::system::{Chain, Executor, Link, System};
 use crate::time::Nanos;
 
-/// The longest reaction of a chain: from an event until the end of the last job that it influences first.
+/// Returns the longest reaction time of a chain: from an event to the end of the first job of the
+/// last task that it affects, in ns.
 ///
 /// # Errors
-/// The sentence says why there is none.
+/// Returns a sentence with the reason if the reaction time is unbounded or unknown.
 pub fn reaction(system: &System, analysis: &Analysis, chain: &Chain) -> Result<Nanos, String> {
     let too_long = || format!("`{}` has no bound: it takes longer than can be expressed.", chain.name);
     let mut bounds = Vec::with_capacity(chain.tasks.len());
@@ -53,7 +59,7 @@ pub fn reaction(system: &System, analysis: &Analysis, chain: &Chain) -> Result<N
     total.checked_add(bounds.last().map_or(0, |last| last.response)).ok_or_else(too_long)
 }
 
-/// Every task of the chain spawns the next.
+/// Checks that every task of the chain spawns the next.
 fn spawned_in_turn(system: &System, chain: &Chain) -> Result<(), String> {
     for pair in chain.tasks.windows(2) {
         let [first, next] = [pair[0], pair[1]].map(|at| &system.tasks[at]);
@@ -67,7 +73,7 @@ fn spawned_in_turn(system: &System, chain: &Chain) -> Result<(), String> {
     Ok(())
 }
 
-/// The longest time between two releases of a periodic task, with their jitter.
+/// Returns the longest time between two releases of a periodic task, jitter included.
 fn longest_gap(system: &System, chain: &Chain, at: usize) -> Result<Nanos, String> {
     let task = &system.tasks[at];
     let period = task.arrivals.as_ref().filter(|arrivals| task.is_periodic && arrivals.is_sporadic());
@@ -80,7 +86,8 @@ fn longest_gap(system: &System, chain: &Chain, at: usize) -> Result<Nanos, Strin
     }
 }
 
-/// Whether a job that is released after one of `first` starts only when that has ended.
+/// Returns whether a job that is released after a job of `first` starts only after that job has
+/// ended.
 fn ends_first(system: &System, first: usize, next: usize) -> bool {
     let [first, next] = [first, next].map(|at| &system.tasks[at]);
     first.partition == next.partition
@@ -107,7 +114,8 @@ mod tests {
 
     #[test]
     fn adds_up_periods_and_responses() {
-        // R = 2 and 7. Downwards b starts after a has ended; upwards a may just miss what b writes.
+        // R = 2 and 7. Downwards, b starts after a has ended; upwards, a may just miss the value of
+        // b.
         assert_eq!(reaction_of(&format!("{SAMPLED}tasks = [\"a\", \"b\"]")), Ok(10 + 40 + 7));
         assert_eq!(reaction_of(&format!("{SAMPLED}tasks = [\"b\", \"a\"]")), Ok(40 + (10 + 7) + 2));
         assert_eq!(reaction_of(&format!("{SAMPLED}tasks = [\"b\"]")), Ok(40 + 7));
@@ -118,12 +126,13 @@ mod tests {
         let spawned = SAMPLED
             .replace("2ns\"\n", "2ns\"\nspawns = [{ task = \"b\" }]\n")
             .replace("period = \"40ns\"\n", "");
-        // b has the job of a that spawns it in its window: 2 + 5 in all.
+        // The window of b contains the job of a that spawns it: 2 + 5 in total.
         assert_eq!(reaction_of(&format!("{spawned}tasks = [\"a\", \"b\"]\nlink = \"spawned\"")), Ok(7));
-        // Above a, it is called and ends first. Both wait for the other's 5 of the window.
+        // At a level above a, b is called and ends first. The window of each contains the 5 of the
+        // other.
         let above = spawned.replace("level = 1", "level = 3");
         assert_eq!(reaction_of(&format!("{above}tasks = [\"a\", \"b\"]\nlink = \"spawned\"")), Ok(7));
-        // On another CPU one comes after the other.
+        // On another CPU, b follows a.
         let partitions = "[[partition]]\nname = \"x\"\n[[partition]]\nname = \"y\"\n";
         let elsewhere = spawned
             .replacen("level = 2", "level = 2\npartition = \"x\"", 1)

@@ -1,4 +1,4 @@
-//! Demand of several sources, and the least time at which it has been supplied.
+//! Demand of several sources, and the earliest time at which it has been supplied.
 
 use std::num::NonZeroU64;
 
@@ -8,11 +8,11 @@ use crate::fraction::Fraction;
 use crate::supply::Supply;
 use crate::time::Nanos;
 
-/// How many steps are taken for one bound, all fixed points together. They do not suffice only if next to nothing of the CPU is
-/// left, or if a job may be late by a million periods.
+/// Maximum number of steps per bound, over all its fixed points. The limit is reached only if
+/// almost no CPU time is left, or if the jitter is about a million periods.
 const STEPS: u32 = 2_000_000;
 
-/// The steps that are left.
+/// Remaining steps.
 #[derive(Debug)]
 pub(crate) struct Steps(u32);
 
@@ -28,40 +28,40 @@ impl Steps {
     }
 }
 
-/// Jobs that compete with others.
+/// Jobs that compete for the CPU.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
-    /// Who, and as what when it displaces a lower task.
+    /// The source, in its role towards a lower task.
     pub(crate) who: Who,
-    /// Releases with all their jitter.
+    /// Releases with full jitter.
     pub(crate) all: Stream,
-    /// Releases without the jitter that a response of their own task includes.
+    /// Releases without the jitter that the response of their own task includes.
     pub(crate) own: Stream,
-    /// About how many releases there are per nanosecond.
+    /// Approximate releases per nanosecond.
     pub(crate) rate: f64,
-    /// When the first release is, but for the jitter, if that is known.
+    /// Instant of the first release without jitter, if known.
     pub(crate) offset: Option<Nanos>,
-    /// C of a job, with what counts like it.
+    /// C of a job, including work accounted to it.
     pub(crate) execution: Nanos,
-    /// What a job costs besides, when it preempts nobody.
+    /// Overhead of a job that does not preempt.
     pub(crate) dispatch: Nanos,
-    /// What a job costs besides, when it may preempt.
+    /// Overhead of a job that may preempt.
     pub(crate) preempting: Nanos,
 }
 
 impl Source {
-    /// How much a job takes of those of its level.
+    /// Returns the time that a job takes from jobs of its own level.
     pub(crate) fn peer_cost(&self) -> Nanos {
         self.execution.saturating_add(self.dispatch)
     }
 
-    /// How much a job takes of those of lower levels.
+    /// Returns the time that a job takes from jobs of lower levels.
     #[inline]
     pub(crate) fn cost(&self) -> Nanos {
         self.execution.saturating_add(self.preempting)
     }
 
-    /// What `jobs` of it contribute to a bound.
+    /// Returns the contribution of `jobs` jobs to a bound.
     #[inline]
     pub(crate) fn term(&self, who: Who, jobs: u64, overhead: Nanos) -> Interference {
         Interference {
@@ -75,9 +75,10 @@ impl Source {
     }
 }
 
-/// What matters of a source above a task, if its releases are sporadic and nothing is known of its offset.
+/// Compact form of a source with sporadic releases and unknown offset.
 ///
-/// Fixed points take their time where these are summed up, so they lie close together, and what could overflow is looked at once.
+/// The fixed points spend their time summing these, so they are contiguous in memory and checked
+/// for overflow once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slim {
     window: NonZeroU64,
@@ -85,8 +86,9 @@ pub(crate) struct Slim {
     cost: Nanos,
 }
 
-/// No slim source has a longer J or cost, nor have all together, and no longer time is looked at. Sums of J and a time, and of what as many
-/// jobs take as such a time has nanoseconds, can be expressed.
+/// Limit on the jitter, the cost and the sum of all costs of compact sources, and on the times they
+/// are evaluated at. Below it, the sum of a jitter and a time, and the cost of as many jobs as such
+/// a time has nanoseconds, cannot overflow.
 const SLIM: Nanos = 1 << 62;
 
 impl Slim {
@@ -97,16 +99,16 @@ impl Slim {
         Some(Self { window, jitter, cost })
     }
 
-    /// [`Stream::before`] of its releases, within a time from 1 to [`SLIM`].
+    /// [`Stream::before`] of the releases, for a time from 1 to [`SLIM`].
     #[inline]
     fn jobs(&self, length: Nanos) -> u64 {
         let last = length + self.jitter - 1;
-        // Dividing takes longer than all the rest, and within the first window there is nothing to divide.
+        // Division dominates the cost, and the first window needs none.
         if last < self.window.get() { 1 } else { last / self.window + 1 }
     }
 }
 
-/// What a slim source's term of a bound is made of, beside the number of jobs.
+/// The parts of a compact source's term other than the number of jobs.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     who: Who,
@@ -114,7 +116,7 @@ struct Part {
     preempting: Nanos,
 }
 
-/// Slim sources, highest first.
+/// Compact sources, highest level first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SlimSources {
     sums: Vec<Slim>,
@@ -122,7 +124,7 @@ pub(crate) struct SlimSources {
 }
 
 impl SlimSources {
-    /// The first of these sources, one list after the other, as far as all are slim.
+    /// Collects the longest prefix of these sources, one list after the other, that can be compact.
     pub(crate) fn of_first(sources: &[Source], more: &[Source]) -> Self {
         let most = sources.len() + more.len();
         let mut slim = Self { sums: Vec::with_capacity(most), parts: Vec::with_capacity(most) };
@@ -140,13 +142,13 @@ impl SlimSources {
         slim
     }
 
-    /// The first `count` of them, if there are as many.
+    /// Returns the first `count` sources, if that many are compact.
     pub(crate) fn first(&self, count: usize) -> Option<Slims<'_>> {
         Some(Slims { sums: self.sums.get(..count)?, parts: self.parts.get(..count)? })
     }
 }
 
-/// Some of them.
+/// A prefix of the compact sources.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slims<'a> {
     sums: &'a [Slim],
@@ -158,8 +160,8 @@ impl<'a> Slims<'a> {
         self.sums.len()
     }
 
-    /// What they contribute to a bound whose window is `length`, from 1 on, and to which they all come: it is the sum of these terms and of
-    /// others, so none of them overflows.
+    /// Returns the contributions to a bound with window `length`, at least 1. The window is the sum
+    /// of these terms and others, so none of them overflows.
     pub(crate) fn terms(self, length: Nanos) -> impl Iterator<Item = Interference> + use<'a> {
         debug_assert!((1..=SLIM).contains(&length), "a window of {length}");
         self.sums.iter().zip(self.parts).map(move |(sum, part)| {
@@ -170,12 +172,12 @@ impl<'a> Slims<'a> {
     }
 }
 
-/// About what sources take of a CPU.
+/// Approximate CPU share of a set of sources.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Share {
-    /// Of all.
+    /// Share of all sources.
     pub(crate) all: f64,
-    /// Of those that are sporadic, and what their J makes of it at once.
+    /// Share of the sporadic sources, and the demand that their jitter adds at once.
     pub(crate) sporadic: f64,
     pub(crate) at_once: f64,
 }
@@ -201,7 +203,7 @@ impl Share {
         sources.iter().map(Self::of).fold(Self::default(), Self::plus)
     }
 
-    /// Of the first 0, 1, … of these sources.
+    /// Returns the shares of the first 0, 1, … sources.
     pub(crate) fn of_first(sources: &[Source]) -> Vec<Self> {
         let mut shares = Vec::with_capacity(sources.len() + 1);
         shares.push(Self::default());
@@ -214,10 +216,10 @@ impl Share {
     }
 }
 
-/// Sources in several lists, so that none has to be copied.
+/// Sources in several lists, to avoid copies.
 pub(crate) type Sources<'a> = [&'a [Source]; 3];
 
-/// The demand of sources of higher levels before an instant, or until it.
+/// Demand of sources of higher levels before an instant, or until it.
 #[inline]
 pub(crate) fn demand(base: Nanos, sources: Sources<'_>, length: Nanos) -> Option<Nanos> {
     let mut demand = base;
@@ -230,7 +232,7 @@ pub(crate) fn demand(base: Nanos, sources: Sources<'_>, length: Nanos) -> Option
     Some(demand)
 }
 
-/// The same of slim sources, after the start of the window.
+/// Demand of compact sources, after the start of the window.
 #[inline]
 fn demand_of_slim(base: Nanos, sources: Slims<'_>, length: Nanos) -> Option<Nanos> {
     if length > SLIM {
@@ -241,9 +243,11 @@ fn demand_of_slim(base: Nanos, sources: Slims<'_>, length: Nanos) -> Option<Nano
     u64::try_from(demand).ok()
 }
 
-/// The least instant, from `from` on, at which `base` and all that was released before have been supplied.
+/// Returns the earliest instant, from `from` on, at which `base` and all earlier releases have been
+/// supplied.
 ///
-/// `from` is not later than it. If it is after `most`, any instant between them may be returned.
+/// The result must not be before `from`. If it is after `most`, any instant between them may be
+/// returned.
 pub(crate) fn finish(
     supply: Supply,
     base: Nanos,
@@ -255,7 +259,7 @@ pub(crate) fn finish(
     finish_by(supply, |time| demand(base, sources, time), from, most, steps)
 }
 
-/// [`finish`] of slim sources.
+/// [`finish`] for compact sources.
 pub(crate) fn finish_slim(
     supply: Supply,
     base: Nanos,
@@ -287,8 +291,9 @@ fn finish_by(
     }
 }
 
-/// The least instant, from `from` on, at which `base` and what goes first have been supplied, so that the next job may
-/// begin. What is released at that very instant goes first, too, if `closed`.
+/// Returns the earliest instant, from `from` on, at which `base` and the work ahead have been
+/// supplied, so that the next job may start. If `closed`, releases at that very instant go first
+/// too.
 pub(crate) fn start(
     supply: Supply,
     base: Nanos,
@@ -310,7 +315,7 @@ pub(crate) fn start(
     }
 }
 
-/// The share of the CPU that sources need; `cost` is that of a job.
+/// Returns the CPU utilization of sources, with `cost` per job.
 pub(crate) fn utilisation<'a>(
     sources: impl IntoIterator<Item = &'a Source>,
     cost: impl Fn(&Source) -> Nanos,
@@ -338,7 +343,7 @@ mod tests {
         for length in (1..200).chain([1 << 31, 10_u64.pow(15), SLIM]) {
             let all = demand(5, [&sources, &[], &[]], length);
             assert_eq!(demand_of_slim(5, slim, length), all, "{length}");
-            // It has terms only if it has an end.
+            // Terms exist only if the window ends.
             if all.is_some() {
                 let term = |it: &Source| it.term(it.who, it.all.before(length).unwrap(), it.preempting);
                 let terms: Vec<_> = sources.iter().map(term).collect();
@@ -348,7 +353,7 @@ mod tests {
         assert_eq!(demand_of_slim(5, slim, SLIM + 1), None);
     }
 
-    /// What does not fit, and whatever comes after it, is looked at one by one.
+    /// Sources that do not fit, and all that follow them, are evaluated one by one.
     #[test]
     fn only_what_cannot_overflow_is_slim() {
         let plain = || source(10, 0, 2);
@@ -358,7 +363,7 @@ mod tests {
         assert_eq!((of(source(10, 0, SLIM - 4)), of(source(10, 0, SLIM - 3))), (2, 1));
         assert_eq!(of(Source { offset: Some(3), ..plain() }), 1);
         assert_eq!(of(Source { all: Stream::bursts(2, 0, 10), ..plain() }), 1);
-        // As many jobs as there can be, each as long as it can be.
+        // The largest number of jobs, each of the largest cost.
         let most = SlimSources::of_first(&[source(1, SLIM, SLIM - 1)], &[]);
         assert_eq!(demand_of_slim(Nanos::MAX, most.first(1).unwrap(), SLIM), None);
     }

@@ -1,4 +1,4 @@
-//! A bound in sentences, and why there is none.
+//! Explains bounds in sentences, and states why a bound is missing.
 
 use punctual_report::format::{format_count, format_part};
 
@@ -7,7 +7,7 @@ use crate::bound::{Analysis, Blocking, Bound, Exactness, Interference, NoBound, 
 use crate::system::{Interrupt, System, Task};
 use crate::time::Nanos;
 
-/// Why a task has the bound it has, sentence by sentence, or why it has none.
+/// Explains the bound of a task sentence by sentence, or why it has none.
 #[must_use]
 pub fn explain(system: &System, analysis: &Analysis, at: usize) -> Vec<String> {
     let task = &system.tasks[at];
@@ -17,7 +17,8 @@ pub fn explain(system: &System, analysis: &Analysis, at: usize) -> Vec<String> {
     }
 }
 
-/// The task whose bound is closest to its deadline or farthest beyond it, by share of the deadline.
+/// Returns the task whose bound is closest to its deadline or furthest past it, relative to the
+/// deadline.
 #[must_use]
 pub fn tightest(system: &System, analysis: &Analysis) -> Option<usize> {
     let of_deadline = |at: usize| {
@@ -142,7 +143,7 @@ fn displaced(system: &System, term: &Interference) -> String {
     }
 }
 
-/// Why a task has no bound.
+/// States why a task has no bound.
 #[must_use]
 pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
     let name = &system.tasks[at].name;
@@ -175,10 +176,11 @@ pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
     }
 }
 
-/// So many interrupts are named where there is too much to do.
+/// Maximum number of interrupts to name as causes of an overload.
 const NAMED: usize = 3;
 
-/// What needs most of those that are above all levels of a partition; nothing if that is next to nothing.
+/// Names the most demanding sources above all levels of a partition; empty if their share is
+/// negligible.
 fn most_interrupts(system: &System, partition: usize) -> String {
     let interrupts = system.interrupts.iter().filter(|it| it.partition == partition);
     let share = |it: &Interrupt| it.arrivals.rate().times(it.execution).as_f64() * 100.0;

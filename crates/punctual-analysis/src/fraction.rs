@@ -1,24 +1,24 @@
-//! Sums of utilisations, exact as long as they can be.
+//! Sums of utilizations, exact as long as they fit.
 
 use std::cmp::Ordering;
 
-/// A fraction that is not negative. Where its parts outgrow their room it is rounded up a little.
+/// A non-negative fraction. If its parts overflow, it is rounded up slightly.
 #[derive(Debug, Clone, Copy)]
 pub struct Fraction {
     numerator: u128,
     denominator: u128,
 }
 
-/// What fractions are rounded to that are not exact any more.
+/// Denominator of rounded fractions.
 const ROUNDED: u128 = 1 << 60;
 
 impl Fraction {
-    /// Nothing.
+    /// 0.
     pub const ZERO: Self = Self { numerator: 0, denominator: 1 };
-    /// The whole.
+    /// 1.
     pub const ONE: Self = Self { numerator: 1, denominator: 1 };
 
-    /// A fraction. A denominator of 0 counts as 1.
+    /// Creates a fraction. A denominator of 0 counts as 1.
     #[must_use]
     pub fn new(numerator: u128, denominator: u128) -> Self {
         let denominator = denominator.max(1);
@@ -26,7 +26,7 @@ impl Fraction {
         Self { numerator: numerator / divisor, denominator: denominator / divisor }
     }
 
-    /// The sum.
+    /// Returns the sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let exact = || {
@@ -42,7 +42,7 @@ impl Fraction {
         })
     }
 
-    /// The product with a whole number.
+    /// Returns the product with an integer.
     #[must_use]
     pub fn times(self, factor: u64) -> Self {
         let divisor = greatest_common_divisor(u128::from(factor), self.denominator).max(1);
@@ -63,7 +63,7 @@ impl Fraction {
         whole.saturating_mul(ROUNDED).saturating_add(shifted)
     }
 
-    /// As a number.
+    /// Converts to `f64`.
     #[must_use]
     pub fn as_f64(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
@@ -85,7 +85,7 @@ impl PartialOrd for Fraction {
 }
 
 impl Ord for Fraction {
-    /// By continued fractions, which cannot overflow.
+    /// Compares by continued fractions, which cannot overflow.
     fn cmp(&self, other: &Self) -> Ordering {
         let (mut a, mut b) = ((self.numerator, self.denominator), (other.numerator, other.denominator));
         loop {
@@ -94,7 +94,7 @@ impl Ord for Fraction {
             if by_whole.is_ne() || rest_a == 0 || rest_b == 0 {
                 return by_whole.then(rest_a.min(1).cmp(&rest_b.min(1)));
             }
-            // The greater rest is the smaller reciprocal.
+            // The larger remainder has the smaller reciprocal.
             (a, b) = ((b.1, rest_b), (a.1, rest_a));
         }
     }

@@ -1,18 +1,21 @@
-//! The global executor: a thread for each level, on any CPU.
+//! Analysis of the global executor: one thread per level, on any CPU.
 //!
-//! *Bertogna & Cirinei, "Response-Time Analysis for Globally Scheduled Symmetric Multiprocessor Platforms", RTSS 2007*: a job is
-//! displaced only while all CPUs run higher ones, so by at most the `m`th part of what these can run in its window, of each no
-//! more than displaces it. Sufficient, for sporadic tasks that end before their next release.
+//! *Bertogna & Cirinei, "Response-Time Analysis for Globally Scheduled Symmetric Multiprocessor
+//! Platforms", RTSS 2007*: a job is displaced only while all `m` CPUs run higher jobs, so by at
+//! most the `m`th part of what these can run in its window, counting of each no more than displaces
+//! it. Sufficient, for sporadic tasks that end before their next release.
 //!
-//! *Guan, Stigge, Yi, Yu, "New Response Time Bounds for Fixed Priority Multiprocessor Scheduling", RTSS 2009*: a window may be extended
-//! to the left for as long as higher jobs keep all CPUs busy. Just before it, one CPU is not, so at most `m` − 1 tasks have a job that
-//! has come before and not ended: those for which it makes the most. All others begin with a release in the window. A release that
-//! is late counts from when the job is ready, so in a window those of a task with jitter J come as if it were longer by J.
+//! *Guan, Stigge, Yi, Yu, "New Response Time Bounds for Fixed Priority Multiprocessor Scheduling",
+//! RTSS 2009*: a window may be extended to the left for as long as higher jobs keep all CPUs busy.
+//! Just before it, one CPU is free, so at most `m` − 1 tasks have a carry-in job; the analysis
+//! picks those for which it matters most. All others start with a release in the window. A late
+//! release counts from the instant at which the job is ready, so the jobs of a task with jitter J
+//! arrive in a window as if it were longer by J.
 //!
-//! There is no bound for tasks that share locked resources: the executor follows the original Priority Ceiling Protocol on all
-//! CPUs at once, with threads that inherit priorities. The published analyses of global locking protocols (PPCP, FMLP, PIP)
-//! are of other rules about who may lock when, so none of their bounds holds here. Nor is there one for bursts, waiting, or
-//! interrupts, which the analysis does not know.
+//! There is no bound for tasks that share locked resources: the executor follows the original
+//! Priority Ceiling Protocol on all CPUs at once, with priority inheritance. The published analyses
+//! of global locking protocols (PPCP, FMLP, PIP) assume other locking rules, so none of their
+//! bounds applies. Bursts, self-suspension and interrupts are not modeled either.
 
 use crate::arrival::Stream;
 use crate::bound::{Bound, Exactness, Interference, NoBound, Outcome, Who, Work};
@@ -21,7 +24,7 @@ use crate::supply::Supply;
 use crate::system::{Protocol, System, Task};
 use crate::time::Nanos;
 
-/// Bounds a task; `outcomes` has those of higher levels.
+/// Bounds a task; `outcomes` contains those of higher levels.
 pub(crate) fn bound(
     system: &System,
     at: usize,
@@ -67,14 +70,15 @@ pub(crate) fn bound(
         for &(rival, response) in &rivals {
             let task = &system.tasks[rival];
             let period = task.arrivals.as_ref()?.window();
-            // The first job ends as late as it can, and the others come as early as they can; or the first has just come.
+            // Worst case: the first job ends as late as possible and the others arrive as early as
+            // possible, or the first arrives at the start.
             let carried =
                 workload(window.checked_add(response)?.checked_sub(cost(rival))?, period, cost(rival))?;
             let fresh = workload(window.checked_add(task.jitter)?, period, cost(rival))?;
             let (carried, fresh) = (carried.min(most), fresh.min(most));
             all.push(Displacement { rival, time: fresh, more: carried.saturating_sub(fresh) });
         }
-        // So many have a job from before the window.
+        // These tasks have a carry-in job.
         all.sort_unstable_by_key(|it| std::cmp::Reverse((it.more, it.rival)));
         let carriers = usize::try_from(cpus - 1).unwrap_or(usize::MAX);
         all.iter_mut().take(carriers).for_each(|it| it.time += it.more);
@@ -111,7 +115,7 @@ pub(crate) fn bound(
     })
 }
 
-/// Why a task is none that the analysis knows.
+/// Returns why the analysis does not cover a task, if so.
 fn unfit(system: &System, task: &Task) -> Option<&'static str> {
     let locks = task.sections.iter().any(|section| {
         let resource = &system.resources[section.resource];
@@ -134,20 +138,20 @@ fn unfit(system: &System, task: &Task) -> Option<&'static str> {
     }
 }
 
-/// What jobs of a rival run in a window at most.
+/// Largest workload of a rival in a window.
 struct Displacement {
     rival: usize,
     time: Nanos,
-    /// So much more if one of them has come before the window.
+    /// Additional workload if one of its jobs is carried in.
     more: Nanos,
 }
 
-/// What jobs that come once in a period run at most within `span` of the first.
+/// Returns the largest workload of jobs with one release per period within `span` of the first.
 fn workload(span: Nanos, period: Nanos, cost: Nanos) -> Option<Nanos> {
     (span / period).checked_mul(cost)?.checked_add(cost.min(span % period))
 }
 
-/// The shares of the rivals in the time for which a job is displaced.
+/// Splits the displacement of a job among its rivals.
 fn terms(displaced: Nanos, cpus: u64, rivals: &[Displacement]) -> Vec<Interference> {
     let mut left = displaced;
     let mut carry = 0;

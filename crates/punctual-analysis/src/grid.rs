@@ -1,28 +1,33 @@
-//! Releases by one clock that a spawned task cannot meet.
+//! Releases by the clock that a spawned task cannot meet.
 //!
-//! *Palencia & González Harbour, "Schedulability Analysis for Tasks with Static and Dynamic Offsets", RTSS 1998*: a task that is spawned has
-//! a place after the release of its root, from when its caller begins until it ends at the latest, and what is never released in that
-//! time never displaces it. Here that is said of the kernel's part in releases by the clock, which displaces all levels.
+//! *Palencia & González Harbour, "Schedulability Analysis for Tasks with Static and Dynamic
+//! Offsets", RTSS 1998*: a spawned task lies at a known place after the release of its root, from
+//! the start of its caller to its own latest end. A release that never falls into that interval
+//! never displaces it. This module applies the argument to the kernel's work at releases by the
+//! clock, which displaces all levels.
 //!
-//! If the root is released at 0 every `T`, and another task at `d` every `T′`, then over time the other is released at `d + z·g` after
-//! the root, for every whole `z`, with `g` the greatest common divisor of `T` and `T′`, and up to J later. If it is released when the
-//! root is, that is over when the root starts: the kernel does by one interrupt what is due on a CPU at one instant. So it meets none
-//! of what the root leads to if no other release is between −J and the end of the spawned job.
+//! If the root is released at 0 every `T`, and another task at `d` every `T′`, then the other task
+//! is released at `d + z·g` after the root, for every integer `z`, where `g` is the greatest common
+//! divisor of `T` and `T′`, and up to J later. A release at the same instant as the root is
+//! complete when the root starts, because the kernel handles all timers of a CPU that are due at
+//! one instant in one interrupt. So the releases meet no job spawned by the root unless one of them
+//! lies between −J and the end of the spawned job.
 //!
-//! Not said where a job waits in the middle, and of partitions that poll. Sufficient.
+//! Not applied where a job suspends itself, or to polling partitions. Sufficient.
 
 use crate::release::Release;
 use crate::system::{Executor, System, Task};
 use crate::time::Nanos;
 
-/// Where a task stands on the clock's grid, and how far apart its releases are.
+/// Returns the offset of a task on the clock's grid and the distance between its releases.
 fn place(task: &Task) -> Option<(Nanos, Nanos)> {
     let period = task.arrivals.as_ref().filter(|it| task.is_periodic && it.is_sporadic())?.window();
     Some((task.grid?, period))
 }
 
-/// Whether no release of the task `other` falls between the start of the first job of a path and the end of a spawned job of the
-/// task `own`, for all ways in which that is spawned; `end` is the latest end after the release of the root, by way.
+/// Returns whether no release of the task `other` falls between the start of the first job of a
+/// path and the end of a spawned job of the task `own`, for all paths that spawn it. `end` is the
+/// latest end after the release of the root, by path.
 pub(crate) fn never_meets(
     system: &System,
     own: usize,
@@ -48,7 +53,7 @@ pub(crate) fn never_meets(
     !releases.is_empty() && releases.iter().zip(ends).all(is_apart)
 }
 
-/// The greatest common divisor.
+/// Returns the greatest common divisor.
 fn divisor(mut a: Nanos, mut b: Nanos) -> Nanos {
     while b > 0 {
         (a, b) = (b, a % b);

@@ -1,4 +1,5 @@
-//! Results as JSON, schema `punctual-rta/1`. All times are whole nanoseconds, all shares are numbers; what is unknown is `null`.
+//! Results as JSON, schema `punctual-rta/1`. Times are integers in ns, shares are numbers, and
+//! unknown values are `null`.
 
 use serde::Serialize;
 
@@ -38,7 +39,7 @@ struct TaskReport<'a> {
     execution_ns: Nanos,
     deadline_ns: Option<Nanos>,
     observed_response_ns: Option<Nanos>,
-    /// The bound for the run that was observed, with what profiling it took.
+    /// Bound for the observed run, including the cost of profiling.
     profiled_response_ns: Option<Nanos>,
     bound: Option<BoundReport<'a>>,
     why_none: Option<String>,
@@ -62,7 +63,7 @@ struct BoundReport<'a> {
     spinning_ns: Nanos,
     suspension_ns: Nanos,
     not_supplied_ns: Nanos,
-    /// The bound that ignores offsets, where they made it shorter.
+    /// Bound that ignores offsets, if offsets shortened it.
     without_offsets_ns: Option<Nanos>,
     interference: Vec<Term<'a>>,
 }
@@ -94,7 +95,7 @@ struct HoldReport<'a> {
     first_to_miss: Option<&'a str>,
 }
 
-/// The whole result.
+/// Formats the complete result.
 #[must_use]
 pub fn json(system: &System, analysis: &Analysis, margins: &Margins) -> String {
     let name = |at: usize| system.tasks[at].name.as_str();

@@ -1,10 +1,13 @@
-//! How far a schedulable system is from one that is not: by bisection, with the same test that gives the verdict.
+//! Margins: the distance of a schedulable system from one that is not, by bisection with the test
+//! that also gives the verdict.
 //!
-//! *Bini, Di Natale, Buttazzo, "Sensitivity Analysis for Fixed-Priority Real-Time Systems", Real-Time Systems 39, 2008* says what
-//! these margins are good for; they are found there in closed form, for a model without blocking and jitter.
+//! *Bini, Di Natale, Buttazzo, "Sensitivity Analysis for Fixed-Priority Real-Time Systems",
+//! Real-Time Systems 39, 2008* explains the use of these margins and derives them in closed form,
+//! for a model without blocking and jitter.
 //!
-//! Every margin is met: with the value that is given here all deadlines are, and with one that is larger by the resolution,
-//! a thousandth of its size, one is missed. That a larger value is never better holds for the tests used here.
+//! Every margin is attained: with the returned value, all deadlines are met, and with a value
+//! larger by the resolution, a thousandth of its size, one is missed. The tests used here are
+//! monotonic, so a larger value is never better.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,64 +18,67 @@ use crate::bound::Outcome;
 use crate::system::{System, Task};
 use crate::time::{MAX_TIME, Nanos, Ratio};
 
-/// Nothing is tried beyond this many times its value.
+/// Largest factor to try.
 const MAX_FACTOR: u64 = 1_000;
 
-/// The margins of a system.
+/// Margins of a system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Margins {
-    /// All executions, with all holds.
+    /// Margin of all execution times together, including all holds.
     pub all: AllExecutions,
-    /// Of each task; empty if the system is not schedulable.
+    /// Margins of each task; empty if the system is not schedulable.
     pub tasks: Vec<TaskMargins>,
 }
 
-/// How far all executions may grow together.
+/// Common growth of all execution times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AllExecutions {
-    /// The largest factor with which all deadlines are met, in thousandths; 0 if they are missed anyhow.
+    /// Largest factor with which all deadlines are met, in thousandths; 0 if they are missed in any
+    /// case.
     pub permille: u64,
-    /// The task that misses first beyond it; none if the factor is the largest that was tried.
+    /// First task to miss beyond the factor; `None` if the factor is the largest one tried.
     pub first: Option<usize>,
 }
 
-/// How far one value may change while the others stay.
+/// Range of one value while the others stay constant, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limit {
-    /// What it is.
+    /// Current value.
     pub now: Nanos,
-    /// What it may become.
+    /// Limit value.
     pub until: Nanos,
-    /// The resolution: with so much more a deadline is missed.
+    /// Resolution: one step beyond the limit, a deadline is missed.
     pub step: Nanos,
-    /// The task that misses first beyond it; none if it may be anything that was tried.
+    /// First task to miss beyond the limit; `None` if every tried value is possible.
     pub first: Option<usize>,
 }
 
-/// The margins of a task.
+/// Margins of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskMargins {
-    /// Its C.
+    /// Margin of C.
     pub execution: Limit,
-    /// The least time between releases, if it has one of its own. It may become smaller.
+    /// Margin of the least time between releases, if the task has its own; the limit is smaller
+    /// than the current value.
     pub period: Option<Limit>,
-    /// Its J.
+    /// Margin of J.
     pub jitter: Limit,
-    /// The hold of each of its sections; its C grows with it. What is never locked stays 0.
+    /// Margin of the hold of each section; C grows with it. A resource that is never locked stays
+    /// at 0.
     pub holds: Vec<Limit>,
 }
 
 impl AllExecutions {
-    /// How much larger than now, in percent; less than 0 if executions have to shrink.
+    /// Returns the possible growth in percent; negative if execution times have to shrink.
     #[must_use]
     pub fn percent(&self) -> f64 {
         self.permille as f64 / 10.0 - 100.0
     }
 }
 
-/// How far all executions may grow together.
+/// Computes the common margin of all execution times.
 #[must_use]
 pub fn all_executions(system: &System) -> AllExecutions {
     let mut probe = Probe::new(Cow::Borrowed(system));
@@ -100,7 +106,7 @@ pub fn all_executions(system: &System) -> AllExecutions {
     AllExecutions { permille, first }
 }
 
-/// All margins.
+/// Computes all margins.
 #[must_use]
 pub fn margins(system: &System) -> Margins {
     let all = all_executions(system);
@@ -110,7 +116,7 @@ pub fn margins(system: &System) -> Margins {
     Margins { all, tasks: tasks.map(|at| search.of_task(at)).collect() }
 }
 
-/// Tasks with deadlines, those first that have the least time left: they are likely to miss first.
+/// Returns tasks with deadlines, least slack first, because these are likely to miss first.
 fn by_slack(system: &System) -> Vec<(usize, Nanos)> {
     let analysis = analyse(system);
     let slack = |(at, outcome): (usize, &Outcome)| {
@@ -125,7 +131,7 @@ fn by_slack(system: &System) -> Vec<(usize, Nanos)> {
 struct Search<'a> {
     system: &'a System,
     probe: Probe<'a>,
-    /// Tasks with deadlines, and how early they are.
+    /// Tasks with deadlines, and their slack.
     order: Vec<(usize, Nanos)>,
 }
 
@@ -133,7 +139,7 @@ impl Search<'_> {
     fn of_task(&mut self, at: usize) -> TaskMargins {
         let system = self.system;
         let task = &system.tasks[at];
-        // Of nothing, a thousandth says nothing.
+        // A thousandth of 0 is no resolution.
         let scale = task.deadline.or(task.arrivals.as_ref().map(Stream::window)).unwrap_or(0);
         let step = |now: Nanos| (now.max(scale) / 1_000).max(1);
         let execution =
@@ -151,10 +157,10 @@ impl Search<'_> {
         });
         let holds = holds.collect();
         let period = task.arrivals.as_ref().map(|arrivals| {
-            // How many times as often, in thousandths.
+            // Rate relative to the current one, in thousandths.
             let faster = |it: &mut Task, rate: u64| {
                 it.arrivals = Some(arrivals.compressed(1_000, rate));
-                // With another period it keeps no distance.
+                // With another period, the offset has no meaning.
                 it.offset = task.offset.filter(|_| rate == 1_000);
                 it.grid = task.grid.filter(|_| rate == 1_000);
             };
@@ -170,8 +176,9 @@ impl Search<'_> {
         Limit { now, until, step, first }
     }
 
-    /// The largest time that is tried for a task: one beyond its deadline is missed for certain; without a deadline, many times
-    /// all that there is. With a jitter of hours, windows would have millions of jobs.
+    /// Returns the largest time to try for a task. A value past its deadline always misses; a task
+    /// without a deadline gets a multiple of all known times. A jitter of hours would create
+    /// windows with millions of jobs.
     fn most(&self, at: usize) -> Nanos {
         let times = |task: &Task| [task.deadline, task.arrivals.as_ref().map(Stream::window)];
         let longest = || self.system.tasks.iter().flat_map(times).flatten().max().unwrap_or(MAX_TIME);
@@ -182,7 +189,8 @@ impl Search<'_> {
         .min(MAX_TIME)
     }
 
-    /// The largest of these values with which all deadlines are met, if `set` gives it to a task that has the first of them.
+    /// Returns the largest of these values with which all deadlines are met, when `set` assigns it
+    /// to a task.
     fn largest(
         &mut self,
         at: usize,
@@ -191,7 +199,7 @@ impl Search<'_> {
         set: impl Fn(&mut Task, u64),
     ) -> (u64, Option<usize>) {
         let (probe, order) = (&mut self.probe, &self.order);
-        // No other partition notices, since `change` knows of all that do.
+        // `change` covers every partition that can be affected.
         let stride = order.first().map_or(0, |&(_, slack)| slack / 4).max(values.start / 8);
         let mut now = values.start;
         let found = largest(values.clone(), step, stride, order.iter().map(|&(at, _)| at), |value, other| {
@@ -206,10 +214,11 @@ impl Search<'_> {
     }
 }
 
-/// The largest value with which all tasks pass, to a `step` from there, and the task that does not with a larger one. All pass with the first
-/// value; `stride` is how much more is tried first.
+/// Returns the largest value with which all tasks pass, to within `step`, and the task that fails
+/// first above it. All tasks pass with the first value; `stride` is the first increment to try.
 ///
-/// A task that passes with the largest value with which those before it do needs no search. So few do.
+/// A task that passes with the largest value of the tasks before it needs no search, so few tasks
+/// do.
 fn largest(
     values: Range<u64>,
     step: impl Fn(u64) -> u64,

@@ -1,19 +1,23 @@
-//! Tasks whose releases keep their distance: transactions of tasks with offsets, on one preemptive CPU.
+//! Tasks with offsets: transactions on one preemptive CPU.
 //!
-//! *Tindell, "Adding Time-Offsets to Schedulability Analysis", University of York, YCS 221, 1994*, and *Palencia & González Harbour,
-//! "Schedulability Analysis for Tasks with Static and Dynamic Offsets", RTSS 1998*, section 4: the busy window of a task begins
-//! with a job of each transaction that has come as late as its jitter allows. Which one of it is not known, so every one of the
-//! task's own transaction is tried, and of each other transaction what is the most at any instant is counted. *Mäki-Turja & Nolin,
-//! "Efficient Implementation of Tight Response-Times for Tasks with Offsets", Real-Time Systems 40, 2008*: the terms that do not depend
-//! on the instant are computed once for each pair (their imposed interference, which is tighter still, is not used). Sufficient.
+//! *Tindell, "Adding Time-Offsets to Schedulability Analysis", University of York, YCS 221, 1994*,
+//! and *Palencia & González Harbour, "Schedulability Analysis for Tasks with Static and Dynamic
+//! Offsets", RTSS 1998*, section 4: the busy window of a task starts with a job of each
+//! transaction, delayed by its full jitter. Which job is unknown, so every job of the task's own
+//! transaction is tried, and for each other transaction the maximum at any instant counts.
+//! *Mäki-Turja & Nolin, "Efficient Implementation of Tight Response-Times for Tasks with Offsets",
+//! Real-Time Systems 40, 2008*: the terms that do not depend on the instant are computed once per
+//! pair (their imposed interference, which is tighter still, is not used). Sufficient.
 //!
-//! Assumed: tasks with offsets are released by one clock, at their offset and whole periods after it, each up to J late. Tasks
-//! are in one transaction if the longest of their periods is a multiple of each; a task of a shorter period is there several
-//! times. Tasks that others spawn are where the root of their chain is, with the jitter that they inherit: their offset is dynamic,
-//! with 0 as the shortest time until they are spawned. Everything else is counted as elsewhere, as if it came at any time.
+//! Assumptions: tasks with offsets are released by one clock, at their offset and whole periods
+//! after it, each up to J late. Tasks share a transaction if the longest period is a multiple of
+//! each of their periods; a task with a shorter period occurs several times. A spawned task lies at
+//! the root of its chain with the jitter that it inherits: its offset is dynamic, and 0 is the
+//! shortest time to the spawn. All other sources count as if they could arrive at any time.
 //!
-//! It is no tighter than the bound that ignores offsets where jitter is as long as a period, and may be less tight for a task
-//! with several places in its transaction. So the lower of both is taken.
+//! The result is no tighter than the bound without offsets if the jitter reaches a period, and may
+//! be less tight for a task with several places in its transaction. The analysis therefore uses the
+//! lower of both.
 
 use std::cmp::Reverse;
 
@@ -22,15 +26,15 @@ use crate::demand::{Source, Steps};
 use crate::preemptive::{Contest, add};
 use crate::time::Nanos;
 
-/// Places in a transaction. All pairs of them are looked at.
+/// Maximum number of places in a transaction, because the cost is quadratic.
 const MAX_PLACES: u64 = 32;
 
-/// A job that comes once in every period of the transaction, or several at once.
+/// One or more jobs released once per period of the transaction.
 #[derive(Debug, Clone, Copy)]
 struct Place<'a> {
     source: &'a Source,
     offset: Nanos,
-    /// How many at once.
+    /// Number of jobs per release.
     each: u64,
     is_own: bool,
 }
@@ -39,16 +43,16 @@ struct Place<'a> {
 struct Transaction<'a> {
     period: Nanos,
     places: Vec<Place<'a>>,
-    /// By the place whose job begins the window, and then by place.
+    /// Phases by the place whose job starts the window, and then by place.
     phases: Vec<Phase>,
 }
 
-/// Jobs of a place in a window that a job of another begins.
+/// Jobs of one place in a window that a job of another place starts.
 #[derive(Debug, Clone, Copy)]
 struct Phase {
-    /// When the first comes that is not late; at most a period.
+    /// Arrival of the first job without jitter; at most one period.
     first: Nanos,
-    /// How many that should have come before are late enough to come at the start.
+    /// Number of earlier jobs that are late enough to arrive at the start.
     late: u64,
 }
 
@@ -57,9 +61,9 @@ struct Phase {
 struct Candidate {
     place: usize,
     begins: usize,
-    /// How many jobs of its place there are until it.
+    /// Number of jobs of its place up to and including it.
     jobs: u64,
-    /// Its nominal release, from the start of the window.
+    /// Nominal release, relative to the start of the window.
     nominal: i128,
     finish: Nanos,
 }
@@ -68,11 +72,12 @@ struct Analysis<'a> {
     contest: &'a Contest<'a>,
     own: Transaction<'a>,
     transactions: Vec<Transaction<'a>>,
-    /// Sources in no transaction.
+    /// Sources outside all transactions.
     others: Vec<&'a Source>,
 }
 
-/// A bound on the response of the contest's task that counts on offsets; `None` if those that are known say nothing of it.
+/// Bounds the response of the contest's task with offsets; `None` if the known offsets do not
+/// affect it.
 pub(crate) fn bound(contest: &Contest<'_>) -> Result<Option<Bound>, NoBound> {
     match Analysis::new(contest) {
         Some(analysis) => Ok(Some(analysis.terms(analysis.worst(None)?))),
@@ -80,7 +85,7 @@ pub(crate) fn bound(contest: &Contest<'_>) -> Result<Option<Bound>, NoBound> {
     }
 }
 
-/// Whether every job responds within `limit` for what is known of offsets.
+/// Returns whether every job responds within `limit`, given the known offsets.
 pub(crate) fn responds_within(contest: &Contest<'_>, limit: Nanos) -> Result<bool, NoBound> {
     match Analysis::new(contest) {
         Some(analysis) => Ok(analysis.worst(Some(limit))?.response() <= i128::from(limit)),
@@ -122,17 +127,17 @@ impl<'a> Transaction<'a> {
         &self.phases[begins * self.places.len()..][..self.places.len()]
     }
 
-    /// How many times jobs of a place come before an instant of the window.
+    /// Returns the number of releases of a place before an instant of the window.
     fn before(&self, phase: Phase, (whole, rest): (u64, Nanos)) -> u64 {
         phase.late + whole + u64::from(rest > phase.first)
     }
 
-    /// The instant as whole periods and the rest.
+    /// Splits an instant into whole periods and the remainder.
     fn split(&self, time: Nanos) -> (u64, Nanos) {
         (time / self.period, time % self.period)
     }
 
-    /// The most demand that comes before an instant, and with which job at the start.
+    /// Returns the largest demand before an instant, and the job at the start with which it occurs.
     fn most(&self, time: Nanos) -> Option<(Nanos, usize)> {
         let split = self.split(time);
         let mut most = (0, 0);
@@ -151,7 +156,8 @@ impl<'a> Transaction<'a> {
 }
 
 impl<'a> Analysis<'a> {
-    /// `None` if no two tasks that matter are in one transaction, or if it is not known when the task itself is released.
+    /// Returns `None` if no two relevant tasks share a transaction, or if the release of the task
+    /// itself is unknown.
     fn new(contest: &'a Contest<'a>) -> Option<Self> {
         let has_offset = |source: &Source| source.offset.is_some();
         let is_any_above = || contest.slim.is_none() && contest.above.into_iter().flatten().any(has_offset);
@@ -160,7 +166,7 @@ impl<'a> Analysis<'a> {
         }
         let mut own = contest.level.iter().filter(|source| contest.is_own(source));
         let (Some(single), None) = (own.next(), own.next()) else { return None };
-        // If it is spawned, or waits, its response is not counted from what its offset tells.
+        // If the task is spawned or suspends itself, its response does not start at its offset.
         if contest.runs_to_end || single.all.jitter() != contest.jitter || contest.suspension > 0 {
             return None;
         }
@@ -187,13 +193,13 @@ impl<'a> Analysis<'a> {
             transactions[at].add(source, is_own, period, each);
         }
         if single.offset.is_none() {
-            // It has no distance to any other.
+            // Its distance to other tasks is unknown.
             let (period, each) = single.all.period()?;
             let mut own = Transaction { period, places: Vec::new(), phases: Vec::new() };
             own.add(single, true, period, each);
             transactions.push(own);
         }
-        // Alone, a task is what it is without offsets.
+        // A single task has the same bound without offsets.
         if transactions.iter().all(|it| it.places.len() == 1) {
             return None;
         }
@@ -203,7 +209,8 @@ impl<'a> Analysis<'a> {
         Some(Self { contest, own, transactions, others })
     }
 
-    /// Demand before an instant of all that is in other transactions or in none, and blocking.
+    /// Returns blocking plus the demand, before an instant, of all sources outside the task's own
+    /// transaction.
     fn others(&self, time: Nanos) -> Option<Nanos> {
         let mut demand = self.contest.blocking.map_or(0, |blocking| blocking.time);
         for source in &self.others {
@@ -215,7 +222,7 @@ impl<'a> Analysis<'a> {
         Some(demand)
     }
 
-    /// C of one job of a place.
+    /// Returns C of one job of a place.
     fn cost(&self, place: &Place<'_>) -> Nanos {
         if place.is_own {
             place.source.peer_cost().saturating_add(self.contest.suspension)
@@ -224,9 +231,10 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// How many jobs of a place of its own transaction run before a job of the task ends at `time`, or may do so.
+    /// Returns the number of jobs of a place of the task's own transaction that may run before a
+    /// job of the task ends at `time`.
     ///
-    /// Of other places of the task only those that come first do.
+    /// Of other places of the task itself, only earlier releases count.
     fn jobs(&self, phase: Phase, place: &Place<'_>, time: (u64, Nanos), nominal: Option<i128>) -> u64 {
         let all = self.own.before(phase, time);
         let first = match nominal {
@@ -240,7 +248,7 @@ impl<'a> Analysis<'a> {
         all.min(first).saturating_mul(place.each)
     }
 
-    /// The end of a job of the task, or of the whole window if none is given.
+    /// Returns the end of a job of the task, or of the whole window if none is given.
     fn finish(
         &self,
         begins: usize,
@@ -271,7 +279,8 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// The job with the longest response. With a `limit`, any with a longer one may be returned as soon as it is seen.
+    /// Returns the job with the longest response. With a `limit`, the first job found above it may
+    /// be returned instead.
     fn worst(&self, limit: Option<Nanos>) -> Result<Candidate, NoBound> {
         let mut steps = Steps::new();
         let mut worst: Option<Candidate> = None;
@@ -333,7 +342,7 @@ impl<'a> Analysis<'a> {
                 add(&mut interference, source.term(source.who, jobs, source.preempting));
             }
         }
-        // Peers are counted like tasks of a higher level, but are peers.
+        // Peers are counted like tasks of a higher level, but reported as peers.
         for term in &mut interference {
             let is_peer = |who| self.contest.level.iter().any(|source| source.who == who);
             if let Who::Higher(task) = term.who
@@ -342,7 +351,8 @@ impl<'a> Analysis<'a> {
                 term.who = Who::Peer(task);
             }
         }
-        // It is ready as late as its jitter allows, or at the start of the window if it should have come before.
+        // The job is delayed by its full jitter, or ready at the start of the window if its nominal
+        // release was earlier.
         let jitter = self.contest.jitter;
         let released = nominal + i128::from(jitter);
         let mut bound = Bound {

@@ -1,17 +1,19 @@
-//! A partition whose one thread chooses the next job when one has ended.
+//! Analysis of a polling partition, whose single thread selects the next job when one has ended.
 //!
-//! *Davis, Burns, Bril, Lukkien, "Controller Area Network (CAN) Schedulability Analysis: Refuted, Revisited and Revised",
-//! Real-Time Systems 35, 2007*: a job starts at the least instant until which all that goes first has run, and then runs to its
-//! end; every job of the busy window has to be looked at, not only the first. Exact for tasks that spawn no higher ones.
+//! *Davis, Burns, Bril, Lukkien, "Controller Area Network (CAN) Schedulability Analysis: Refuted,
+//! Revisited and Revised", Real-Time Systems 35, 2007*: a job starts at the earliest instant at
+//! which all work ahead of it has run, and then runs to completion. Every job of the busy window
+//! must be examined, not only the first. Exact for tasks that spawn no higher ones.
 //!
-//! A job that spawns a higher one of its partition calls it there, and what has become ready meanwhile may run then. Where that
-//! is depends on the job, so its bound counts what comes during all of it; a lower job may go on until its end, or that of
-//! what it calls. Sufficient.
+//! A job that spawns a higher job of its partition calls it at that point, and jobs that became
+//! ready in the meantime may run too. The position of the spawn is unknown, so the bound counts all
+//! arrivals during the whole job. A lower job may continue to its end, or to that of the jobs that
+//! it calls. Sufficient.
 
 use crate::system::{Executor, System};
 use crate::time::Nanos;
 
-/// Whether a job, once started, is displaced by nothing but interrupts.
+/// Returns whether a started job is displaced only by interrupts.
 pub(crate) fn runs_to_end(system: &System, at: usize) -> bool {
     let task = &system.tasks[at];
     let has_interrupts = || {
@@ -21,11 +23,11 @@ pub(crate) fn runs_to_end(system: &System, at: usize) -> bool {
     system.partitions[task.partition].executor == Executor::Polling
         && task.suspension.is_none()
         && !calls(system, at).any(|_| true)
-        // An interrupt stops a job in the middle: the sufficient bound counts all of them.
+        // An interrupt stops a job in the middle; the sufficient bound counts all interrupts.
         && !has_interrupts()
 }
 
-/// The tasks that jobs of a task run as calls, and how many of each.
+/// Returns the tasks that jobs of a task run as calls, with the number of each.
 fn calls(system: &System, at: usize) -> impl Iterator<Item = (usize, u64)> {
     let caller = &system.tasks[at];
     let is_called = move |callee: usize| {
@@ -35,7 +37,8 @@ fn calls(system: &System, at: usize) -> impl Iterator<Item = (usize, u64)> {
     caller.spawns.iter().filter(move |spawn| is_called(spawn.task)).map(|spawn| (spawn.task, spawn.most))
 }
 
-/// The longest time for which a job and what it calls below `level` may go on. `cost` is that of one job of a task.
+/// Returns the longest time for which a job and the jobs that it calls below `level` may run.
+/// `cost` is the cost of one job of a task.
 pub(crate) fn block(system: &System, at: usize, level: u32, cost: &impl Fn(usize) -> Nanos) -> Nanos {
     let below = calls(system, at).filter(|&(callee, _)| system.tasks[callee].level < level);
     let called = below.map(|(callee, most)| block(system, callee, level, cost).saturating_mul(most));

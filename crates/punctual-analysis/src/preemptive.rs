@@ -1,90 +1,96 @@
-//! One CPU, preemptive fixed priorities, first come, first served within a level.
+//! One CPU with preemptive fixed priorities, FIFO within a level.
 //!
-//! *Joseph & Pandya, "Finding Response Times in a Real-Time System", The Computer Journal 29(5), 1986*: the fixed point.
-//! *Lehoczky, "Fixed Priority Scheduling of Periodic Task Sets with Arbitrary Deadlines", RTSS 1990*: every job in the level's
-//! busy window. *Audsley, Burns, Richardson, Tindell, Wellings, "Applying New Scheduling Theory to Static Priority Pre-emptive
-//! Scheduling", Software Engineering Journal 8(5), 1993*: blocking and jitter. *Tindell, Burns, Wellings, "An Extendible Approach
-//! for Analyzing Fixed Priority Hard Real-Time Tasks", Real-Time Systems 6(2), 1994*: both together, and bursts. *Martin, Minet,
-//! George, "Non Pre-emptive Fixed Priority Scheduling with FIFO Arbitration", INRIA RR-5051, 2003*: several tasks at a level.
+//! *Joseph & Pandya, "Finding Response Times in a Real-Time System", The Computer Journal 29(5),
+//! 1986*: the fixed point. *Lehoczky, "Fixed Priority Scheduling of Periodic Task Sets with
+//! Arbitrary Deadlines", RTSS 1990*: every job in the level's busy window. *Audsley, Burns,
+//! Richardson, Tindell, Wellings, "Applying New Scheduling Theory to Static Priority Pre-emptive
+//! Scheduling", Software Engineering Journal 8(5), 1993*: blocking and jitter. *Tindell, Burns,
+//! Wellings, "An Extendible Approach for Analyzing Fixed Priority Hard Real-Time Tasks", Real-Time
+//! Systems 6(2), 1994*: both together, and bursts. *Martin, Minet, George, "Non Pre-emptive Fixed
+//! Priority Scheduling with FIFO Arbitration", INRIA RR-5051, 2003*: several tasks per level.
 //!
-//! Exact for sporadic tasks, and for periodic ones whose offsets are not known, without suspension. Otherwise sufficient.
+//! Exact for sporadic tasks, and for periodic tasks with unknown offsets, without self-suspension.
+//! Otherwise sufficient.
 //!
 //! A job that becomes ready `A` after the start of the busy window ends at the least `w` with
 //!
 //! > w = B + k·C + Σ peers: until(A)·C + Σ higher: before(w)·C
 //!
-//! if it is the `k`th job of its task in the window. Its peers' jobs that are ready until `A` run first, what comes later does
-//! not. If it is as late as it can be, its nominal release is `A − J`; if it is one that could come later, since its lateness is
-//! less than J, its nominal release is J before the latest instant at which it can be ready. Its response is measured from
-//! there. Only those `A` have to be looked at where a job of the level becomes ready, as long as the window has not ended.
+//! if it is the `k`th job of its task in the window. Its peers' jobs that are ready until `A` run
+//! first; later ones do not. If the job has its full jitter, its nominal release is `A − J`. If its
+//! jitter is smaller, its nominal release is J before the latest instant at which it can be ready.
+//! Its response starts at the nominal release. Only those `A` matter at which a job of the level
+//! becomes ready before the window ends.
 //!
-//! Where only the verdict matters, a bound in closed form is tried first: *Bini, Nguyen, Richard, Baruah, "A Response-Time Bound in
-//! Fixed-Priority Scheduling with Arbitrary Deadlines", IEEE Transactions on Computers 58(2), 2009*, a little coarser here.
+//! If only the verdict matters, a closed-form bound is tried first: *Bini, Nguyen, Richard, Baruah,
+//! "A Response-Time Bound in Fixed-Priority Scheduling with Arbitrary Deadlines", IEEE Transactions
+//! on Computers 58(2), 2009*, in a slightly coarser form.
 
 use crate::bound::{Blocking, Bound, Exactness, Interference, NoBound, Who, Work};
 use crate::demand::{self, Share, Slims, Source, Sources, Steps};
 use crate::supply::Supply;
 use crate::time::Nanos;
 
-/// What a task competes with.
+/// A task and the sources that it competes with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Contest<'a> {
     pub(crate) supply: Supply,
     pub(crate) task: usize,
-    /// J of the task's own.
+    /// J of the task itself.
     pub(crate) jitter: Nanos,
-    /// Its waiting and spinning, which its execution in `level` contains.
+    /// Suspension and spinning of a job, contained in its execution in `level`.
     pub(crate) suspension: Nanos,
     pub(crate) spinning: Nanos,
     pub(crate) blocking: Option<Blocking>,
-    /// Whose jobs run in the order of their release, the task's own among them.
+    /// Sources of the level, the task itself included, which run in release order.
     pub(crate) level: &'a [Source],
     pub(crate) above: Sources<'a>,
-    /// The same in few words, if that is all there is to it.
+    /// Compact form of `above`, if all of it is compact.
     pub(crate) slim: Option<Slims<'a>>,
-    /// What `above` takes.
+    /// CPU share of `above`.
     pub(crate) share: Share,
-    /// That the first job of the window ends no sooner is known.
+    /// Known lower limit for the end of the first job of the window.
     pub(crate) ends_after: Nanos,
-    /// How much later than its caller became ready it is spawned at least, if that is all that counts here of its release.
+    /// Least time from the caller's release to the spawn, if only that matters here.
     pub(crate) spawned_after: Nanos,
-    /// Sources among those above all of whose jobs in the window are over when the task is spawned.
+    /// Sources of `above` whose jobs in the window have all ended when the task is spawned.
     pub(crate) over: &'a [Source],
-    /// Whether a job that has started runs to its end.
+    /// Whether a started job runs to completion.
     pub(crate) runs_to_end: bool,
 }
 
 /// A job in the busy window.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
-    /// When it became ready.
+    /// Instant at which it became ready.
     ready: Nanos,
-    /// Which job of its task it is in the window, from 1 on.
+    /// Index among the jobs of its task in the window, from 1.
     jobs: u64,
-    /// When it became ready at the latest: J before it is its nominal release.
+    /// Latest instant at which it can become ready; its nominal release is J earlier.
     released: Nanos,
     finish: Nanos,
-    /// When it started, if it then ran to its end.
+    /// Start instant, if it then ran to completion.
     started: Option<Nanos>,
-    /// When the first job of the window ends, if the task is alone at its level.
+    /// End of the first job of the window, if the task is alone at its level.
     first: Option<Nanos>,
 }
 
-/// The end of a task's first job in its busy window, and its blocking.
+/// End of a task's first job in its busy window, and its blocking.
 ///
-/// The first job of the task below, `C` after its own blocking `B`, is displaced by at least as much as that job, and by at least one job
-/// of its task, whose own cost is no longer than what it displaces by. So it ends no sooner than that job, and if `B + C` is more than the
-/// blocking here, so much later.
+/// The first job of the next lower task, with C after its own blocking `B`, is displaced by at
+/// least as much as that job, and by at least one job of the task above, whose own cost is no
+/// longer than its displacement. So it ends no earlier than that job, and later by the amount by
+/// which `B + C` exceeds the blocking here.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Before {
     end: Nanos,
     blocking: Nanos,
-    /// How many sources are above the task below it.
+    /// Returns the bound, and the lower limit that it implies for the next lower task.
     above: usize,
 }
 
 impl Contest<'_> {
-    /// The bound, and what it says of the task below.
+    /// Returns the bound, and the lower limit that it implies for the next lower task.
     pub(crate) fn bound(&self, exactness: Exactness) -> Result<(Bound, Option<Before>), NoBound> {
         let worst = self.worst(None)?;
         let before = self.slim.zip(worst.first).map(|(slim, end)| Before {
@@ -95,7 +101,7 @@ impl Contest<'_> {
         Ok((self.terms(worst, exactness), before))
     }
 
-    /// When its first job ends at the earliest, by what is known of the task before it.
+    /// Returns the earliest end of the first job, given the result of the next higher task.
     pub(crate) fn least_end(&self, before: Before) -> Nanos {
         let ([own], Some(slim)) = (self.level, self.slim) else { return 0 };
         let base = self.blocking_time().saturating_add(own.peer_cost());
@@ -109,16 +115,16 @@ impl Contest<'_> {
         self.blocking.map_or(0, |blocking| blocking.time)
     }
 
-    /// Whether every job responds within `limit`.
+    /// Returns whether every job responds within `limit`.
     pub(crate) fn responds_within(&self, limit: Nanos) -> Result<bool, NoBound> {
         Ok(self.surely_responds_within(limit) || self.after(self.worst(Some(limit))?) <= limit)
     }
 
-    /// How long after the nominal release, to which the jitter of `own` is added, a job ends at the latest; not known if there are peers,
-    /// since then it matters when it is released.
+    /// Returns the latest end of a job after the nominal release, to which the jitter of `own` is
+    /// added. Unknown if there are peers, because the release instant then matters.
     pub(crate) fn end(&self) -> Result<Option<Nanos>, NoBound> {
         let [own] = self.level else { return Ok(None) };
-        // What one job from below spawns has no distance to the root.
+        // A job spawned from a lower level has no fixed distance to the root.
         if self.runs_to_end || own.all.all().is_some() {
             return Ok(None);
         }
@@ -140,7 +146,8 @@ impl Contest<'_> {
         Ok(Some(latest))
     }
 
-    /// About the share of a CPU that all jobs need which run before or as the task's.
+    /// Estimates the CPU share of all jobs that run before the task's jobs, and of these jobs
+    /// themselves.
     pub(crate) fn load_estimate(&self) -> f64 {
         let share = |source: &Source, cost: Nanos| source.rate * cost as f64;
         let level = self.level.iter();
@@ -148,7 +155,8 @@ impl Contest<'_> {
             + level.map(|it| share(it, it.peer_cost().saturating_add(self.suspension))).sum::<f64>()
     }
 
-    /// Whether every job surely responds within `limit`: a bound of what the task is displaced by that is linear in time.
+    /// Returns whether a bound that is linear in time already proves that every job responds within
+    /// `limit`.
     fn surely_responds_within(&self, limit: Nanos) -> bool {
         let mut own = self.level.iter().filter(|source| self.is_own(source));
         let (Some(own), None) = (own.next(), own.next()) else { return false };
@@ -164,21 +172,23 @@ impl Contest<'_> {
             base += source.all.at_once(source.rate) * source.cost() as f64;
             share += source.rate * source.cost() as f64;
         }
-        // The q-th job of the window ends within (base + (q − 1) C) / (1 − share), and came (q − 1) T after its start: less than T
-        // for each C, and the first is the worst. Roundings are far smaller than what is left here.
+        // The q-th job of the window ends within (base + (q − 1) C) / (1 − share) and was released
+        // (q − 1) T after its start. T exceeds the growth per C, so the first job is the worst.
+        // Rounding errors are far smaller than the slack.
         let left = 1.0 - share;
         left - cost * own.rate > 1e-9
             && (base / left) * (1.0 + 1e-9) + self.jitter as f64 + 1.0 <= limit as f64
     }
 
-    /// `(a, b)`, so that jobs that take `base` and what displaces them end at `(base + a) / b` at the earliest. That is near to where
-    /// they do: *Sjödin & Hansson, "Improved Response-Time Analysis Calculations", RTSS 1998*.
+    /// Returns `(a, b)` such that jobs that take `base`, and the sources that displace them, end at
+    /// `(base + a) / b` at the earliest, which is close to the actual end: *Sjödin & Hansson,
+    /// "Improved Response-Time Analysis Calculations", RTSS 1998*.
     fn least_estimate(&self) -> Option<(f64, f64)> {
         if self.supply != Supply::Full {
             return None;
         }
         let (more, left) = (self.share.at_once, 1.0 - self.share.sporadic);
-        // With little left, roundings matter; otherwise they are far smaller than this.
+        // With little slack, rounding errors matter; otherwise they are far smaller than this.
         (left > 1e-3).then_some((more - 1.0, left * (1.0 + 1e-9)))
     }
 
@@ -186,7 +196,8 @@ impl Contest<'_> {
         source.who == Who::Higher(self.task)
     }
 
-    /// Demand of the level that runs before or as the job, without earlier jobs of its own task.
+    /// Returns the demand of the level that runs up to the job, without earlier jobs of its own
+    /// task.
     fn peers(&self, ready: Nanos) -> Option<Nanos> {
         let mut demand = self.blocking_time();
         for source in self.level.iter().filter(|source| !self.is_own(source)) {
@@ -195,7 +206,8 @@ impl Contest<'_> {
         Some(demand)
     }
 
-    /// When the level's next job may become ready, and when its next may do so that is as late as it can be.
+    /// Returns the next instants at which a job of the level may become ready, and at which one
+    /// with full jitter may.
     fn next(&self, ready: Nanos) -> Option<(Nanos, Nanos)> {
         let mut next = (Nanos::MAX, Nanos::MAX);
         for source in self.level {
@@ -206,7 +218,8 @@ impl Contest<'_> {
         Some(next)
     }
 
-    /// The job with the longest response. With a `limit`, any with a longer one may be returned as soon as it is seen.
+    /// Returns the job with the longest response. With a `limit`, the first job found above it may
+    /// be returned instead.
     fn worst(&self, limit: Option<Nanos>) -> Result<Candidate, NoBound> {
         if let [own] = self.level
             && own.all.is_sporadic()
@@ -227,7 +240,7 @@ impl Contest<'_> {
             let peers = self.peers(ready).ok_or(NoBound::TooLong)?;
             let most = own().try_fold(0_u64, |sum, source| sum.checked_add(source.all.until(ready)?));
             let most = most.ok_or(NoBound::TooLong)?;
-            // Jobs of the task that are as late as they can be, and then those that may be here early.
+            // Jobs of the task with full jitter, followed by those that may be ready early.
             let late = single.map_or(Some(most), |source| source.own.until(ready)).ok_or(NoBound::TooLong)?;
             let mut end = window;
             for jobs in late..=most {
@@ -238,7 +251,8 @@ impl Contest<'_> {
                     _ => ready,
                 };
                 let released = released.checked_add(self.spawned_after).ok_or(NoBound::TooLong)?;
-                // A job that ends after this responds too late; one that runs to its end may end before the window does.
+                // A job that ends later misses the limit; a job that runs to completion may end
+                // before the window does.
                 let most = limit
                     .filter(|_| !self.runs_to_end && self.over.is_empty())
                     .map_or(Nanos::MAX, |limit| limit.saturating_add(released).saturating_sub(self.jitter));
@@ -266,7 +280,7 @@ impl Contest<'_> {
                     }
                 }
             }
-            // Whoever comes when the window has ended begins a new one.
+            // A job that arrives after the end of the window starts a new one.
             let (next, late) = self.next(ready).ok_or(NoBound::TooLong)?;
             if end <= next {
                 return worst.ok_or(NoBound::TooLong);
@@ -275,8 +289,9 @@ impl Contest<'_> {
         }
     }
 
-    /// [`worst`](Self::worst) of a task alone at its level, whose jobs come one by one and on time: job `q` of the window is ready at
-    /// `(q − 1) T`, and no other of the level matters.
+    /// [`worst`](Self::worst) for a task alone at its level, whose jobs arrive one by one without
+    /// jitter: job `q` of the window is ready at `(q − 1) T`, and no other job of the level
+    /// matters.
     fn worst_alone(&self, own: &Source, limit: Option<Nanos>) -> Result<Candidate, NoBound> {
         let (cost, period) = (own.peer_cost().saturating_add(self.suspension), own.all.window());
         let mut base = self.blocking_time();
@@ -291,7 +306,7 @@ impl Contest<'_> {
             let most = limit
                 .filter(|_| self.over.is_empty())
                 .map_or(Nanos::MAX, |limit| limit.saturating_add(released).saturating_sub(self.jitter));
-            // It ends no sooner than after the job before, all of which goes first.
+            // It ends after the previous job, which runs first entirely.
             let after_last = end.saturating_add(cost);
             let from = least
                 .map_or(after_last, |(more, left)| after_last.max(((base as f64 + more) / left) as Nanos));
@@ -316,18 +331,19 @@ impl Contest<'_> {
         worst.ok_or(NoBound::TooLong)
     }
 
-    /// Whether a job that is released at the instant of a start is in time for it. With blocking it is not: the window then
-    /// began a little later than what blocks, and all of its starts are a little earlier than where they are computed.
+    /// Returns whether a job released at the very instant of a start takes part in it. With
+    /// blocking it does not: the window then started slightly after the blocking section, and all
+    /// start instants are slightly earlier than computed.
     fn closed(&self) -> bool {
         self.blocking.is_none()
     }
 
-    /// The response of a job of the window.
+    /// Returns the part of the window that had passed when the job was spawned.
     fn after(&self, job: Candidate) -> Nanos {
         job.finish.saturating_add(self.jitter).saturating_sub(job.released).saturating_sub(self.before(job))
     }
 
-    /// What was over when the job was spawned, of the time since the start of the window.
+    /// Returns the part of the window that had passed when the job was spawned.
     fn before(&self, job: Candidate) -> Nanos {
         let jobs = |source: &Source| source.all.before(job.finish).unwrap_or(0).saturating_mul(source.cost());
         self.over.iter().map(jobs).fold(0, Nanos::saturating_add)
@@ -340,7 +356,7 @@ impl Contest<'_> {
         let sources = self.above.iter().map(|list| list.len()).sum::<usize>() + self.level.len();
         let mut interference: Vec<Interference> = Vec::with_capacity(sources);
         match self.slim.filter(|_| counted > 0) {
-            // Each has releases, and is the only one of its kind.
+            // Each source has releases and is the only one of its kind.
             Some(slim) => interference.extend(slim.terms(counted)),
             None => {
                 for source in self.above.into_iter().flatten() {
@@ -376,7 +392,7 @@ impl Contest<'_> {
             without_offsets: None,
             since_root: None,
         };
-        // A whole CPU gives all the time there is.
+        // A fully available CPU supplies all time.
         if self.supply != Supply::Full {
             bound.not_supplied = finish - bound.sum_of_terms();
         }
@@ -385,7 +401,7 @@ impl Contest<'_> {
     }
 }
 
-/// Adds to the last term, if that is of the same source, as it is where those of a source come together.
+/// Adds to the last term if it has the same source; the terms of a source are adjacent.
 fn add_next(terms: &mut Vec<Interference>, term: Interference) {
     match terms.last_mut() {
         Some(last) if last.who == term.who => join(last, term),

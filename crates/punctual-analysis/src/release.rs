@@ -1,24 +1,30 @@
-//! Who is released when: by patterns of their own, or by those that spawn them.
+//! Releases of tasks, by their own patterns or by the tasks that spawn them.
 //!
-//! *Tindell & Clark, "Holistic Schedulability Analysis for Distributed Hard Real-Time Systems", Microprocessing and
-//! Microprogramming 40, 1994*: a job spawns others at any instant from its nominal release to its end, so they inherit its
-//! response as jitter. That is all that is known across partitions, and of callers below the level in question.
+//! *Tindell & Clark, "Holistic Schedulability Analysis for Distributed Hard Real-Time Systems",
+//! Microprocessing and Microprogramming 40, 1994*: a job spawns at any instant from its nominal
+//! release to its end, so spawned jobs inherit its response as jitter. Nothing more is known across
+//! partitions, or of callers below the level under analysis.
 //!
-//! Within a partition more is known, as *González Harbour & Palencia, "Exploiting Precedence Relations in the Schedulability
-//! Analysis of Distributed Real-Time Systems", RTSS 1999* work out: the busy window of a level does not end while a job of this
-//! level or above it has not. So who is spawned by such a job is spawned in the window in which that job became ready, and there
-//! are no more of the one than of the other: no jitter is inherited. A called task never competes beside an earlier job of its
-//! caller. A caller that waits in the middle of its job leaves the window, so this is not said of it.
+//! Within a partition more is known, *González Harbour & Palencia, "Exploiting Precedence Relations
+//! in the Schedulability Analysis of Distributed Real-Time Systems", RTSS 1999*: the busy window of
+//! a level does not end before all jobs at or above it have ended. A job spawned by such a job is
+//! therefore spawned in the window in which that job became ready, and there are no more of the one
+//! than of the other: no jitter is inherited. A called job never competes with an earlier job of
+//! its caller. A caller that suspends itself leaves the window, so the argument does not apply to
+//! it.
 //!
-//! A caller below the level, on the same CPU, does not run while the window lasts, unless it holds a resource whose ceiling is not below
-//! the level, and then nobody else below the level has run or will (Baker 1991). So what is spawned from below is in a window by one job
-//! only: the one that spawns at its start, or holds a resource there. It is the one that spawns the most, whoever that is. This is
-//! not said of a level if a job at it or above it waits in the middle, nor of partitions that poll.
+//! A caller below the level, on the same CPU, does not run during the window, unless it holds a
+//! resource whose ceiling is not below the level; then no other job below the level has run or will
+//! run (Baker 1991). So a window contains the spawns of only one job from below: the one that
+//! spawns at its start, or holds a resource there. The analysis assumes the one that spawns most.
+//! This does not apply to a level if a job at or above it suspends itself, nor to polling
+//! partitions.
 //!
-//! Such a job need not be in the window of the task that it goes back to, its root. If it ends before the root's next job can become ready,
-//! no job of the root meets it: what it spawns and what keeps it from running is over when it ends, and with that the window is.
+//! Such a job need not be in the window of the task at its root. If it ends before the root's next
+//! job can become ready, no job of the root meets it: its spawns, and the jobs that displace it,
+//! end before it does, and so does the window.
 //!
-//! It is assumed that jobs spawn while they run, not through a timer. Sufficient.
+//! Assumption: jobs spawn while they run, not through a timer. Sufficient.
 
 use std::ops::Deref;
 use std::slice;
@@ -28,20 +34,20 @@ use crate::bound::{Bound, NoBound};
 use crate::system::{Executor, Spawn, System, Task};
 use crate::time::Nanos;
 
-/// Releases of a task that go back to one task with releases of its own, the root.
+/// Releases of a task that originate from one task with releases of its own, the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Release {
-    /// Of the root, with as many jobs for each as it leads to.
+    /// Releases of the root, with the number of jobs that each leads to.
     stream: Stream,
-    /// Of the root: its place after the start of the app, if that is known.
+    /// Offset of the root after the start of the app, if known.
     pub(crate) offset: Option<Nanos>,
-    /// By how much J of the root may bring its jobs nearer to each other.
+    /// Amount by which J of the root may bring its jobs closer together.
     jitter: Nanos,
-    /// The jobs through which it goes: the root, and then who spawns whom.
+    /// Jobs on the path of spawns, the root first.
     path: Vec<Step>,
 }
 
-/// All ways in which a task is released. Most have one, which needs no memory of its own.
+/// All paths by which a task is released. Most tasks have one, which needs no allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Releases {
     One(Release),
@@ -71,25 +77,25 @@ impl<'a> IntoIterator for &'a Releases {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Step {
     task: usize,
-    /// How many jobs of the next step it spawns.
+    /// Number of jobs of the next step that it spawns.
     most: u64,
-    /// How long its job has executed when it spawns the first, at least.
+    /// Least execution time of its job before the first spawn.
     earliest: Nanos,
-    /// The latest end of the job after the nominal release of the root.
+    /// Latest end of the job after the nominal release of the root.
     end: Nanos,
-    /// Whether it may hold a resource when it spawns.
+    /// Whether it may hold a resource at the spawn.
     in_section: bool,
 }
 
 impl Release {
-    /// Of a task with releases of its own.
+    /// Creates the release of a task with its own pattern.
     pub(crate) fn of_root(system: &System, at: usize, stream: &Stream) -> Self {
         let task = &system.tasks[at];
         let offset = task.offset.filter(|_| task.is_periodic && stream.is_sporadic());
         Self { stream: stream.clone(), offset, jitter: task.closer(), path: Vec::new() }
     }
 
-    /// Of a task that is spawned by jobs of `spawner`, which this is the release of.
+    /// Creates the release of a task spawned by jobs of `spawner`, whose release this is.
     fn spawned(
         &self,
         system: &System,
@@ -107,12 +113,12 @@ impl Release {
         Self { stream: self.stream.clone().times(most), path, ..*self }
     }
 
-    /// Without the jitter that a response of the task itself includes.
+    /// Returns the stream without the jitter that a response of the task itself includes.
     pub(crate) fn own(&self) -> Stream {
         self.stream.clone().with_jitter(self.path.last().map_or(0, |last| last.end))
     }
 
-    /// In a busy window of this level of a partition, if the task is spawned.
+    /// Returns the releases in a busy window of this level of a partition, if the task is spawned.
     fn in_window(&self, system: &System, partition: usize, level: u32) -> Stream {
         let jitter = match self.outside(system, partition, level) {
             Some(last) => self.path[last].end,
@@ -121,7 +127,8 @@ impl Release {
         self.stream.clone().with_jitter(jitter)
     }
 
-    /// The last job of the path that need not be in the busy window in which the job is that it leads to.
+    /// Returns the last job of the path that need not be in the same busy window as the job that it
+    /// leads to.
     fn outside(&self, system: &System, partition: usize, level: u32) -> Option<usize> {
         let keeps = |step: &&Step| {
             let task = &system.tasks[step.task];
@@ -131,22 +138,24 @@ impl Release {
         (self.path.len() - kept).checked_sub(1)
     }
 
-    /// The end of the path from a job on that is below the level, if that is the last one outside of the busy window.
+    /// Returns the end of the path, starting with the last job outside the busy window if that job
+    /// is below the level.
     fn path_from_below(&self, system: &System, partition: usize, level: u32) -> Option<&[Step]> {
         let path = &self.path[self.outside(system, partition, level)?..];
         let caller = &system.tasks[path[0].task];
         (caller.partition == partition && caller.level < level).then_some(path)
     }
 
-    /// How long after the instant that counts as its release, in a busy window of a task of this level, a job is spawned at least: jobs
-    /// that have to be in the window run first, as far as their spawns.
+    /// Returns the least time from the instant that counts as its release, in a busy window of a
+    /// task of this level, to the spawn: jobs that must lie in the window first run up to their
+    /// spawns.
     pub(crate) fn spawned_after(&self, system: &System, partition: usize, level: u32) -> Nanos {
         let first = self.outside(system, partition, level).map_or(0, |last| last + 1);
         self.path[first..].iter().map(|step| step.earliest).fold(0, Nanos::saturating_add)
     }
 
-    /// The task whose jobs spawn it from below this level of a partition, or begin what leads to it, if they do; and whether they may hold
-    /// a resource then.
+    /// Returns the task whose jobs spawn it, or start the path to it, from below this level of a
+    /// partition, and whether they may hold a resource at that point.
     pub(crate) fn caller_from_below(
         &self,
         system: &System,
@@ -156,22 +165,23 @@ impl Release {
         self.path_from_below(system, partition, level).map(|path| (path[0].task, path[0].in_section))
     }
 
-    /// Who spawns whom until it is released: the root first.
+    /// Returns the tasks of the path, the root first.
     pub(crate) fn callers(&self) -> impl Iterator<Item = usize> {
         self.path.iter().map(|step| step.task)
     }
 
-    /// Whether its path is that of the other as far as this place and the task there.
+    /// Returns whether both paths are equal up to this index and the task there.
     pub(crate) fn comes_like(&self, other: &Self, place: usize) -> bool {
         self.path[..place] == other.path[..place] && self.path[place].task == other.path[place].task
     }
 
-    /// How many jobs the last one leads to for each of this place in the path.
+    /// Returns the number of final jobs per job at this index of the path.
     pub(crate) fn jobs_after(&self, place: usize) -> u64 {
         self.path.iter().skip(place).fold(1, |jobs: u64, step| jobs.saturating_mul(step.most))
     }
 
-    /// Whether all jobs of its path from this place on have to be in the busy window in which the job is.
+    /// Returns whether all jobs of the path from this index on must lie in the busy window of the
+    /// job.
     pub(crate) fn is_in_window_from(
         &self,
         system: &System,
@@ -182,17 +192,18 @@ impl Release {
         self.outside(system, partition, level).is_none_or(|outside| outside < place)
     }
 
-    /// Whether the root and all that it leads to have to be in the window in which the job is.
+    /// Returns whether the root and all its spawns must lie in the window of the job.
     pub(crate) fn is_kept_from_root(&self, system: &System, partition: usize, level: u32) -> bool {
         self.is_spawned() && self.outside(system, partition, level).is_none()
     }
 
-    /// The task that the path begins with, if there is one.
+    /// Returns the task at the start of the path, if any.
     pub(crate) fn root(&self) -> Option<usize> {
         self.path.first().map(|step| step.task)
     }
 
-    /// The latest end, after the release of the root, of the job that spawns it or begins what leads to it, if that is below this level.
+    /// Returns the latest end, after the release of the root, of the job below this level that
+    /// starts the path to it, if any.
     pub(crate) fn end_of_caller_from_below(
         &self,
         system: &System,
@@ -202,8 +213,8 @@ impl Release {
         self.path_from_below(system, partition, level).map(|path| path[0].end)
     }
 
-    /// Whether it and the other are spawned by the same job, which is in the window in which this one is, and spawns no more than the
-    /// other's jobs in all: then that job spawns one fewer of them.
+    /// Returns whether this and the other task are spawned by the same job, which lies in this
+    /// job's window and may not spawn both in full: then that job spawns one fewer of the others.
     fn is_in_place_of(&self, system: &System, own: usize, other: &Self) -> bool {
         let Task { partition, level, .. } = system.tasks[own];
         let (Some((last, callers)), Some((of_other, its))) =
@@ -218,8 +229,8 @@ impl Release {
             && most.is_some_and(|most| most <= of_other.most)
     }
 
-    /// Whether a job that `path` begins with, which is the end of its own path, has ended before a later job of the root is ready, and
-    /// that root is the task `at`.
+    /// Returns whether the job that starts `path`, a suffix of its own path, has ended before a
+    /// later job of the root is ready, and the root is the task `at`.
     fn ends_before_next_of(&self, system: &System, at: usize, path: &[Step]) -> bool {
         let Some(own) = system.tasks[at].arrivals.as_ref().filter(|_| self.path[0].task == at) else {
             return false;
@@ -228,7 +239,8 @@ impl Release {
         next.is_some_and(|next| path[0].end <= next)
     }
 
-    /// Whether jobs of the task `at` run on the stack of those that spawn them, so that no thread is switched to.
+    /// Returns whether jobs of the task `at` run on the stack of their spawner, without a thread
+    /// switch.
     pub(crate) fn is_called(&self, system: &System, at: usize) -> bool {
         let (callee, caller) = (&system.tasks[at], self.path.last().map(|last| &system.tasks[last.task]));
         let runs_on_one_cpu =
@@ -242,9 +254,11 @@ impl Release {
     }
 }
 
-/// Releases of a task, one by one, in a busy window in which the task `own` has jobs; `None` for what is not spawned.
+/// Returns the releases of a task, path by path, in a busy window that contains jobs of the task
+/// `own`; `None` for releases that are not spawned.
 ///
-/// `own_release`: that of `own`, if it is spawned in one way only and is not this task.
+/// `own_release` is the release of `own`, if it is spawned by one path only and differs from this
+/// task.
 pub(crate) fn in_window(
     system: &System,
     releases: &[Release],
@@ -266,7 +280,7 @@ pub(crate) fn in_window(
             continue;
         }
         first_from_below.get_or_insert(at);
-        // One job of a caller takes each way once, whatever its root is.
+        // One job of a caller takes each path once, regardless of its root.
         let path: Vec<_> = path.iter().map(|step| (step.task, step.most)).collect();
         if !paths.contains(&path) {
             paths.push(path);
@@ -293,18 +307,19 @@ pub(crate) fn in_window(
     releases.iter().enumerate().map(in_window).collect()
 }
 
-/// The latest end of a job of `at`, which `last` spawns, after the nominal release of the root.
+/// Returns the latest end of a job of `at`, spawned by `last`, after the nominal release of the
+/// root.
 fn end(system: &System, last: Step, at: usize, response: Nanos, since_root: Option<Nanos>) -> Nanos {
     let (caller, task) = (&system.tasks[last.task], &system.tasks[at]);
     let runs_on_one_cpu = !matches!(system.partitions[task.partition].executor, Executor::Global { .. });
-    // It is called, and its caller goes on when it has ended.
+    // The job is called, and its caller resumes after its end.
     if caller.partition == task.partition && task.level > caller.level && runs_on_one_cpu {
         return last.end;
     }
     last.end.saturating_add(response).min(since_root.unwrap_or(Nanos::MAX))
 }
 
-/// Releases of every task, from its own pattern or from what spawns it.
+/// Computes the releases of every task, from its own pattern or from its spawners.
 pub(crate) fn releases(
     system: &System,
     responses: &[Result<Nanos, NoBound>],
@@ -315,7 +330,8 @@ pub(crate) fn releases(
     };
     let mut known: Vec<Option<Result<Releases, NoBound>>> =
         system.tasks.iter().enumerate().map(own).collect();
-    // Each pass resolves at least the tasks whose spawners are resolved; who spawns itself never is.
+    // Each pass resolves at least the tasks whose spawners are resolved; a task that spawns itself
+    // never is.
     for _ in 0..system.tasks.len() {
         if known.iter().all(Option::is_some) {
             break;
@@ -329,7 +345,7 @@ pub(crate) fn releases(
     known.into_iter().map(|releases| releases.unwrap_or(Err(NoBound::NoArrivals))).collect()
 }
 
-/// Releases of a task by those that spawn it, if theirs are known.
+/// Returns the releases that a task inherits from its spawners, if theirs are known.
 fn inherited(
     system: &System,
     responses: &[Result<Nanos, NoBound>],
@@ -351,7 +367,8 @@ fn inherited(
     Some(if inherited.is_empty() { Err(NoBound::NoArrivals) } else { Ok(Releases::Many(inherited)) })
 }
 
-/// The latest end of the last job of a spawned chain, after the nominal release of its first task.
+/// Returns the latest end of the last job of a spawned chain after the nominal release of its first
+/// task.
 pub(crate) fn end_of_chain(system: &System, tasks: &[usize], bounds: &[&Bound]) -> Nanos {
     let Some((&first, rest)) = tasks.split_first() else { return 0 };
     let step = |task, end| Step { task, most: 1, earliest: 0, end, in_section: true };
@@ -369,7 +386,7 @@ mod tests {
     use crate::bound::Bound;
     use crate::{analyse, schema};
 
-    /// `sample` calls `control`, or leaves it to `filter` to do so, and is later than its period.
+    /// `sample` calls `control`, or leaves the call to `filter`; its jitter exceeds its period.
     const TASKS: &str = r#"
         schema = "punctual-taskset/1"
         [[task]]
@@ -402,13 +419,15 @@ mod tests {
     fn one_job_below_spawns_all_that_come_from_below() {
         let bounds = bounds(TASKS);
         let control = &bounds[0];
-        // Two by a job of `sample`, or one by a job of `filter`, and not all those by all jobs of both.
+        // Two by a job of `sample`, or one by a job of `filter`, but not all calls of all jobs of
+        // both.
         assert_eq!((control.own.jobs, control.response), (2, 6_000));
-        // At its own level, jobs of `sample` come together if they are late, and each calls two. One may come from `filter`.
+        // At its own level, late jobs of `sample` arrive together, and each calls two. One more may
+        // come from `filter`.
         assert_eq!(bounds[1].interference[0].work.jobs, 2 * 3 + 1);
     }
 
-    /// `sample` leaves work to `filter`, which calls `control`, before the next `sample` or not.
+    /// `sample` leaves work to `filter`, which calls `control` before or after the next `sample`.
     #[test]
     fn what_has_ended_before_the_next_job_of_its_root_does_not_meet_it() {
         let calls = |jitter: &str| {
@@ -433,7 +452,7 @@ mod tests {
         let low = "[[task]]\nname = \"low\"\nlevel = 1\nexecution = \"2us\"\nperiod = \"900us\"\n";
         let text = held("low", &held("control", &format!("{}{low}", TASKS.replace(section, ""))));
         let found = bounds(&text);
-        // `sample` would not run if `low` had locked it.
+        // `sample` would not run if `low` held the lock.
         assert!(found[0].blocking.is_none() && found[1].blocking.is_some());
         let by_caller = bounds(&held("filter", &text));
         assert_eq!(by_caller[0].blocking.map(|it| it.time), Some(1_000));

@@ -1,4 +1,5 @@
-//! What each task competes with, as far as the responses are known that determine it.
+//! One round of the analysis: the sources that each task competes with, given the responses known
+//! so far.
 
 use std::cmp::Reverse;
 
@@ -13,49 +14,51 @@ use crate::system::{Executor, Overheads, Partition, Protocol, Section, Spawn, Sy
 use crate::time::Nanos;
 use crate::{branches, global, grid, offsets, polling, suspension};
 
-/// What competes with whom, as far as responses are known.
+/// Competing sources of all tasks, given the known responses.
 #[derive(Debug)]
 pub(crate) struct Rivals {
-    /// Releases of each task, or why they are not known.
+    /// Releases of each task, or the reason why they are unknown.
     releases: Vec<Result<Releases, NoBound>>,
     spinning: Result<Spinning, NoBound>,
     pub(crate) partitions: Vec<Rivalry>,
-    /// By task: what it competes with, if that is not the same for all; empty if it is.
+    /// Sources of each task that differ from those of its partition; empty if none differ.
     special: Vec<Option<Vec<Source>>>,
-    /// By task: what of the sources above all levels it may meet, if that is not all of them; empty if it is.
+    /// Sources above all levels that each task may meet, if not all of them; empty if all tasks may
+    /// meet all.
     met: Vec<Option<Met>>,
-    /// Whether the releases of all tasks are known, and the responses that others depend on.
+    /// Whether the releases of all tasks, and the responses that others depend on, are known.
     are_known: bool,
-    /// Whether any task waits in the middle of its jobs.
+    /// Whether any task suspends itself.
     any_waits: bool,
     /// Tasks, highest level first.
     order: Vec<usize>,
 }
 
-/// Sources above all levels, as a spawned task may meet them.
+/// Sources above all levels that a spawned task may meet.
 #[derive(Debug)]
 struct Met {
     above_all: Vec<Source>,
-    /// What of them is over in any window when the task is spawned.
+    /// The sources whose jobs have ended in any window when the task is spawned.
     over: Vec<Source>,
 }
 
 /// Sources of a partition.
 #[derive(Debug)]
 pub(crate) struct Rivalry {
-    /// Above all levels.
+    /// Sources above all levels.
     pub(crate) above_all: Vec<Source>,
-    /// Of tasks, highest level first, those of a task together.
+    /// Sources of tasks, highest level first; those of one task are adjacent.
     pub(crate) tasks: Vec<Source>,
-    /// The task and level of each of `tasks`.
+    /// Task and level of each entry of `tasks`.
     levels: Vec<(usize, u32)>,
-    /// By task of the system: how many of `tasks` are above its level, and above or at it; nothing of other partitions' tasks.
+    /// For each task of the system, the number of entries of `tasks` above its level, and at or
+    /// above it; zeros in other partitions.
     places: Vec<(usize, usize)>,
-    /// What `above_all` takes, and the first of `tasks`.
+    /// Shares of `above_all`, and of the prefixes of `tasks`.
     shares: (Share, Vec<Share>),
-    /// The first of `above_all` and then of `tasks`, as far as all of them can be.
+    /// Compact form of the longest possible prefix of `above_all` and then `tasks`.
     slim: SlimSources,
-    /// The sections that keep somebody waiting, the longest first.
+    /// Blocking sections, longest first.
     held: Vec<Held>,
 }
 
@@ -77,7 +80,8 @@ impl Rivalry {
 }
 
 impl Rivals {
-    /// `ends`: when jobs that are spawned end, where that is known better than by the sum of responses.
+    /// `ends` contains the ends of spawned jobs, where they are known better than by the sum of
+    /// responses.
     pub(crate) fn new(system: &System, responses: &[Result<Nanos, NoBound>], ends: &[Option<Nanos>]) -> Self {
         let releases = releases(system, responses, ends);
         let above: Vec<Vec<Source>> =
@@ -129,7 +133,7 @@ impl Rivals {
                 if let Some(in_window) = in_window {
                     source.own = in_window;
                 }
-                // That it displaces others late is nothing to the task itself.
+                // Lateness in displacing others does not affect the task itself.
                 let lateness = match other == at {
                     true => 0,
                     false => suspension::lateness(&system.tasks[other], &responses[other]),
@@ -145,7 +149,8 @@ impl Rivals {
             let of: Vec<_> =
                 of.flat_map(|&other| releases[other].iter().flatten().map(move |it| (other, it))).collect();
             branches::limit_all(system, at, &of, &mut sources);
-            // One of a task stands for all that come from below, so it takes as much as any of them.
+            // One source of a task represents all paths from below, so it has the cost of the most
+            // expensive one.
             for of_task in sources.chunk_by_mut(|a, b| a.who == b.who) {
                 let preempting = of_task.iter().map(|it| it.preempting).max().unwrap_or(0);
                 let from_below = of_task.iter_mut().filter(|it| it.all.all().is_some());
@@ -169,8 +174,8 @@ impl Rivals {
         Self { releases, spinning, partitions, special, met, are_known, any_waits, order }
     }
 
-    /// Takes over a new C, T or J of a task that has releases of its own, in a system where no response depends on another and
-    /// nobody spins.
+    /// Applies a new C, T or J of a task with its own releases, in a system without dependent
+    /// responses and without spinning.
     pub(crate) fn update(&mut self, system: &System, at: usize) {
         let task = &system.tasks[at];
         let Some(own) = &task.arrivals else { return };
@@ -191,10 +196,12 @@ impl Rivals {
     }
 }
 
-/// What a task meets of the sources above all levels, if it is spawned and does not meet some of them.
+/// Returns the sources above all levels that a spawned task may meet, if it does not meet some of
+/// them.
 ///
-/// What is spawned from below has windows that are no longer than the job of its caller. In any other window, releases at the instant
-/// of the root's are over when the root starts: they have taken as much of the time before the spawn.
+/// Windows of a job spawned from below are no longer than the job of its caller. In any other
+/// window, releases at the instant of the root's release have ended when the root starts, and have
+/// delayed the spawn by the same time.
 fn met(
     system: &System,
     releases: &[Result<Releases, NoBound>],
@@ -224,7 +231,7 @@ fn met(
     }
 }
 
-/// Whether what a task does to others is known.
+/// Returns whether the effect of a task on others is known.
 fn is_known(
     system: &System,
     releases: &[Result<Releases, NoBound>],
@@ -234,7 +241,7 @@ fn is_known(
     releases[at].is_ok() && (system.tasks[at].suspension.is_none() || responses[at].is_ok())
 }
 
-/// Jobs of a task as others see them.
+/// Returns the jobs of a task as a source for others.
 fn of_task(
     system: &System,
     at: usize,
@@ -246,7 +253,7 @@ fn of_task(
     let Overheads { dispatch, preemption, .. } = system.partitions[task.partition].overheads;
     let lateness = suspension::lateness(task, response);
     let own = release.own();
-    // The end of one that is spawned is known by all of its J.
+    // The end of a spawned job includes its full J.
     let jitter = if release.is_spawned() { task.jitter } else { task.closer() };
     Source {
         who: Who::Higher(at),
@@ -260,7 +267,7 @@ fn of_task(
     }
 }
 
-/// The kernel's part in the releases of a task.
+/// Returns the kernel's work for the releases of a task as a source.
 fn of_release(system: &System, at: usize, release: &Release) -> Source {
     let task = &system.tasks[at];
     let preempting = system.partitions[task.partition].overheads.release;
@@ -298,14 +305,14 @@ impl<'a> Round<'a> {
         outcomes
     }
 
-    /// Of a task of the global executor; `higher` are the outcomes of those of higher levels.
+    /// Bounds a task of the global executor; `higher` contains the outcomes of higher levels.
     fn global_bound(self, at: usize, cpus: u64, higher: &[Outcome]) -> Outcome {
         self.check(at)?;
         let above_all = &self.rivals.partitions[self.system.tasks[at].partition].above_all;
         global::bound(self.system, at, cpus, above_all, higher)
     }
 
-    /// Of a task of a partition with one CPU. `before`: what is known of the task before it.
+    /// Bounds a task of a single-CPU partition. `before` is the result of the next higher task.
     fn bound(self, at: usize, plain: &Plain, before: &mut Option<Before>) -> Outcome {
         let mut contest = self.checked_contest(at)?;
         contest.ends_after = before.map_or(0, |before| contest.least_end(before));
@@ -322,7 +329,7 @@ impl<'a> Round<'a> {
         })
     }
 
-    /// The same if its bound exists.
+    /// Returns the contest of a task, provided that its bound exists.
     #[inline]
     fn checked_contest(self, at: usize) -> Result<Contest<'a>, NoBound> {
         let contest = self.contest(at)?;
@@ -330,11 +337,11 @@ impl<'a> Round<'a> {
         Ok(contest)
     }
 
-    /// Whether a task of a partition with one CPU meets its deadline.
+    /// Returns whether a task of a single-CPU partition meets its deadline.
     pub(crate) fn meets(self, at: usize, deadline: Nanos) -> bool {
         let contest = self.contest(at);
         let is_met = |contest: Contest<'_>| {
-            // Beyond doubt; otherwise exact sums decide, which take longer.
+            // A clear overload; otherwise exact sums decide, which take longer.
             if contest.load_estimate() > 1.000_001 * contest.supply.rate_estimate() {
                 return Ok(false);
             }
@@ -345,7 +352,7 @@ impl<'a> Round<'a> {
         contest.and_then(is_met).unwrap_or(false)
     }
 
-    /// What a task of a partition with one CPU competes with.
+    /// Returns the sources that a task of a single-CPU partition competes with.
     #[inline]
     fn contest(self, at: usize) -> Result<Contest<'a>, NoBound> {
         self.check(at)?;
@@ -360,7 +367,7 @@ impl<'a> Round<'a> {
         let (from, to) = places[at];
         let waits = self.rivals.any_waits && suspension::waits(self.system, task);
         let (level, above) = if waits {
-            // A job that waits lets its peers pass, and they let it pass.
+            // While a job suspends itself, it and its peers may overtake each other.
             let first = levels.iter().position(|&(other, _)| other == at).unwrap_or(from);
             let last = first + levels[first..].iter().take_while(|&&(other, _)| other == at).count();
             (&tasks[first..last], [above_all, &tasks[..first], &tasks[last..to]])
@@ -379,7 +386,7 @@ impl<'a> Round<'a> {
             true => (above.iter().map(|it| Share::of_all(it)).fold(Share::default(), Share::plus), None),
             false => (shares.0.plus(shares.1[from]), slim.first(above_all.len() + from)),
         };
-        // Only a task that is alone at its level knows what comes before it is spawned.
+        // Only for a task alone at its level is the work before its spawn known.
         let over = met.filter(|_| level.len() == 1).map_or(&[][..], |met| &met.over);
         Ok(Contest {
             supply: partition.supply,
@@ -399,10 +406,12 @@ impl<'a> Round<'a> {
         })
     }
 
-    /// Who spawns a task within a section, if only jobs of lower levels of its partition spawn it.
+    /// Returns the tasks that spawn a task from within a section, if only lower levels of its
+    /// partition spawn it.
     ///
-    /// Such a job runs when it spawns, so nobody else has locked what keeps the task waiting (Baker 1991), and it has neither if it holds
-    /// nothing then. Not said where somebody waits in the middle of a job.
+    /// Such a job runs when it spawns, so no other job holds a resource that blocks the task (Baker
+    /// 1991), and neither does it unless it spawns within a section. Not applicable if a job
+    /// suspends itself.
     fn callers_from_below(self, at: usize) -> Option<Vec<usize>> {
         let Task { partition, level, .. } = self.system.tasks[at];
         if !self.rivals.releases[at].iter().flatten().any(Release::is_spawned) {
@@ -418,7 +427,8 @@ impl<'a> Round<'a> {
         Some(callers.into_iter().filter(|&(_, in_section)| in_section).map(|(caller, _)| caller).collect())
     }
 
-    /// How long a caller that is in the busy window runs before it spawns the task, if nobody of its level can pass meanwhile.
+    /// Returns the time that a caller in the busy window runs before it spawns the task, if no job
+    /// of its level can overtake it.
     fn spawned_after(self, at: usize, level: &[Source]) -> Nanos {
         match (self.rivals.releases[at].as_deref(), level) {
             (Ok([release]), [_]) if self.partition(at).executor == Executor::Preemptive => {
@@ -429,7 +439,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Whether everything that this task's bound depends on has one.
+    /// Checks that everything that this bound depends on has a bound.
     fn check(self, at: usize) -> Result<(), NoBound> {
         let task = &self.system.tasks[at];
         if let Err(reason) = &self.rivals.releases[at] {
@@ -451,10 +461,10 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// Whether there is a bound at all.
+    /// Checks that the utilization allows a bound.
     fn check_load(self, contest: &Contest<'_>) -> Result<(), NoBound> {
         let own = contest.suspension;
-        // Exact sums take longer than the bound itself, and are needed only where nearly all of the CPU is.
+        // Exact sums take longer than the bound itself, and matter only near full utilization.
         if contest.load_estimate() < 0.999_999 * contest.supply.rate_estimate() {
             return Ok(());
         }
@@ -462,7 +472,7 @@ impl<'a> Round<'a> {
         let utilisation = demand::utilisation(above, Source::cost)
             .plus(demand::utilisation(contest.level, |source| source.peer_cost().saturating_add(own)));
         let supply = contest.supply.rate();
-        // Without any reserve, the busy window ends only if nothing delays its first jobs.
+        // At full utilization, the busy window ends only if nothing delays its first jobs.
         let sources = contest.above.into_iter().flatten().chain(contest.level);
         let is_delayed =
             || contest.blocking.is_some() || sources.clone().any(|source| source.all.jitter() > 0);
@@ -478,7 +488,7 @@ impl<'a> Round<'a> {
         Err(NoBound::Overload { tasks, utilisation, supply })
     }
 
-    /// Whether a bound of this task is attained.
+    /// Returns whether the bound of this task is attained.
     fn exactness(self, at: usize, plain: &Plain) -> Exactness {
         let own = &self.system.tasks[at];
         // A job that ends while it holds a resource is not displaced at its end.
@@ -491,11 +501,11 @@ impl<'a> Round<'a> {
     }
 }
 
-/// Of which levels of a partition bounds may be exact.
+/// Levels of a partition whose bounds may be exact.
 struct Plain {
-    /// Above this one: the highest level of a task that is more than sporadic.
+    /// Exact only above this level: the highest one of a task that is not purely sporadic.
     above: Option<u32>,
-    /// Up to this one: the lowest level of a task that spins.
+    /// Exact only up to this level: the lowest one of a task that spins.
     below: Option<u32>,
 }
 
@@ -514,7 +524,7 @@ impl Plain {
         let Partition { overheads, executor, .. } = &system.partitions[partition];
         let is_called = |spawn: &Spawn| system.tasks[spawn.task].partition == partition;
         let calls = || system.tasks.iter().flat_map(|task| &task.spawns).any(is_called);
-        // Nothing is exact here.
+        // No bound is exact here.
         if *overheads != Overheads::default() || (*executor == Executor::Polling && calls()) {
             return Self { above: Some(u32::MAX), below: None };
         }
@@ -523,7 +533,7 @@ impl Plain {
     }
 }
 
-/// What displaces all levels of a partition.
+/// Returns the sources that displace all levels of a partition.
 fn above_all(system: &System, partition: usize, releases: &[Result<Releases, NoBound>]) -> Vec<Source> {
     let source = |who, arrivals: Stream, execution| Source {
         who,
@@ -547,7 +557,8 @@ fn above_all(system: &System, partition: usize, releases: &[Result<Releases, NoB
     sources
 }
 
-/// Whether the kernel has a part in the releases of a task: they are due to the clock, an event or another CPU.
+/// Returns whether the kernel takes part in the releases of a task: by the clock, an event or
+/// another CPU.
 fn is_released_from_outside(system: &System, at: usize) -> bool {
     let own = &system.tasks[at];
     let spawns = |task: &&crate::system::Task| task.spawns.iter().any(|spawn| spawn.task == at);

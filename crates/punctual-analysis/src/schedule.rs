@@ -1,4 +1,4 @@
-//! The busy window that a bound is of, drawn up job by job: what a Gantt chart shows.
+//! Reconstructs the worst busy window of a bound job by job, for a Gantt chart.
 
 use crate::arrival::Stream;
 use crate::bound::{Bound, Who};
@@ -6,42 +6,42 @@ use crate::supply::Supply;
 use crate::system::{Executor, System};
 use crate::time::Nanos;
 
-/// A time in which one thing runs.
+/// An interval in which one activity runs, in ns after the start of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// After the start of the window.
+    /// Start.
     pub from: Nanos,
-    /// Likewise.
+    /// End.
     pub to: Nanos,
-    /// What runs.
+    /// Activity.
     pub what: What,
 }
 
-/// What runs.
+/// Activity on the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// The task, or an earlier job of it.
+    /// The task itself, or an earlier job of it.
     Own,
-    /// What had begun before.
+    /// The blocking section.
     Blocking,
-    /// Something that goes first.
+    /// A source that runs first.
     Above(Who),
-    /// Nothing of ours.
+    /// CPU time that is not supplied to the partition.
     NotSupplied,
 }
 
-/// Jobs that are released at instants and have some time to run.
+/// Jobs with release instants and remaining execution time.
 struct Lane {
     what: What,
     releases: Vec<Nanos>,
     cost: Nanos,
-    /// How many have been let in.
+    /// Number of released jobs.
     begun: usize,
     left: Nanos,
 }
 
-/// The parts of the worst busy window of a task, in their order, or `None` if they are more than `most`, or if the bound is of a
-/// window that is not made of jobs one after the other.
+/// Returns the intervals of the worst busy window of a task in order, or `None` if there are more
+/// than `most`, or if the window of the bound is not a sequence of jobs.
 #[must_use]
 pub fn worst_window(system: &System, at: usize, bound: &Bound, most: usize) -> Option<Vec<Part>> {
     let task = &system.tasks[at];
@@ -82,7 +82,8 @@ pub fn worst_window(system: &System, at: usize, bound: &Bound, most: usize) -> O
     run(lanes, blocking, bound.window, most)
 }
 
-/// When the first jobs of a task are released at the earliest, by its own pattern or with those that they go back to.
+/// Returns the earliest release instants of the first jobs of a task, by its own pattern or those
+/// of its roots.
 fn releases(system: &System, at: usize, jobs: u64) -> Option<Vec<Nanos>> {
     let mut roots = Vec::new();
     add_roots(system, at, 1, system.tasks.len(), &mut roots);
@@ -95,7 +96,8 @@ fn releases(system: &System, at: usize, jobs: u64) -> Option<Vec<Nanos>> {
     (all.len() as u64 == jobs).then_some(all)
 }
 
-/// Releases that lead to jobs of a task, so many for each; `depth` is how many tasks may come in between.
+/// Collects the releases that lead to jobs of a task, with the number of jobs per release; `depth`
+/// limits the path.
 fn add_roots(system: &System, at: usize, each: u64, depth: usize, roots: &mut Vec<Stream>) {
     let task = &system.tasks[at];
     if let Some(arrivals) = &task.arrivals {

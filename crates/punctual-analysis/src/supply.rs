@@ -1,37 +1,40 @@
-//! Supply bound functions: how long it takes at most until a CPU that is not wholly ours has given a certain time.
+//! Supply bound functions: the longest time until a CPU that is only partly available has supplied
+//! a given amount.
 //!
-//! *Shin & Lee, "Periodic Resource Model for Compositional Real-Time Guarantees", RTSS 2003* (budget in every period, at any
-//! place in it); *Mok, Feng & Chen, "Resource Partition for Real-Time Systems", RTAS 2001* (bounded delay).
+//! *Shin & Lee, "Periodic Resource Model for Compositional Real-Time Guarantees", RTSS 2003* (a
+//! budget in every period, at any position); *Mok, Feng & Chen, "Resource Partition for Real-Time
+//! Systems", RTAS 2001* (bounded delay).
 //!
-//! Exact for what each describes: the least supply of every interval length is attained.
+//! Exact for each model: the least supply of every interval length is attained.
 
 use crate::fraction::Fraction;
 use crate::time::Nanos;
 
-/// How much of a CPU there is.
+/// Availability of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Supply {
-    /// All of it.
+    /// The whole CPU.
     #[default]
     Full,
-    /// At least `budget` in every period, at any place in it: a throttled group, a server, a virtual CPU.
+    /// At least `budget` in every period, at any position: a throttled group, a server, a virtual
+    /// CPU.
     Periodic {
-        /// The least supply of a period; at least 1 ns, at most the period.
+        /// Least supply per period; at least 1 ns, at most the period.
         budget: Nanos,
-        /// From one replenishment to the next.
+        /// Time from one replenishment to the next, in ns.
         period: Nanos,
     },
-    /// After a delay, a share of the CPU.
+    /// A share of the CPU after a delay.
     BoundedDelay {
-        /// The longest time without supply.
+        /// Longest time without supply, in ns.
         delay: Nanos,
-        /// The share, in parts per million, of the time after it; 1 to 1 000 000.
+        /// Share after the delay in parts per million, from 1 to 1 000 000.
         share_ppm: u64,
     },
 }
 
 impl Supply {
-    /// The longest time until `demand` has been supplied; `None` if it cannot be expressed.
+    /// Returns the longest time until `demand` has been supplied, in ns, or `None` on overflow.
     #[inline]
     #[must_use]
     pub fn time_for(self, demand: Nanos) -> Option<Nanos> {
@@ -41,7 +44,8 @@ impl Supply {
         match self {
             Self::Full => Some(demand),
             Self::Periodic { budget, period } => {
-                // At worst the budget came at the start of one period, and comes at the ends of those that follow.
+                // Worst case: one budget at the start of its period, and the next ones at the ends
+                // of theirs.
                 let whole = (demand - 1) / budget;
                 let rest = demand - whole * budget;
                 (period - budget).checked_mul(2)?.checked_add(whole.checked_mul(period)?)?.checked_add(rest)
@@ -53,7 +57,7 @@ impl Supply {
         }
     }
 
-    /// The least supply in an interval of this length.
+    /// Returns the least supply in an interval of this length, in ns.
     #[must_use]
     pub fn within(self, length: Nanos) -> Nanos {
         match self {
@@ -71,7 +75,7 @@ impl Supply {
         }
     }
 
-    /// About the same as [`rate`](Self::rate).
+    /// Estimates [`rate`](Self::rate).
     #[must_use]
     pub fn rate_estimate(self) -> f64 {
         match self {
@@ -81,7 +85,7 @@ impl Supply {
         }
     }
 
-    /// The share of the CPU in the long run.
+    /// Returns the long-term share of the CPU.
     #[must_use]
     pub fn rate(self) -> Fraction {
         match self {
@@ -96,8 +100,8 @@ impl Supply {
 mod tests {
     use super::*;
 
-    /// The least supply, by trying every position of an interval against the worst pattern of budgets: first in one period,
-    /// last in those after it.
+    /// Finds the least supply by trying every position of an interval against the worst pattern of
+    /// budgets: first in one period, last in the following ones.
     fn least_periodic(budget: u64, period: u64, length: u64) -> u64 {
         let supplied = |t: u64| if t < period { t < budget } else { t % period >= period - budget };
         (0..=period).map(|from| (from..from + length).filter(|&t| supplied(t)).count() as u64).min().unwrap()

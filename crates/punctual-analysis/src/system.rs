@@ -1,39 +1,39 @@
-//! A task set that has been checked: all names are resolved, all times are known.
+//! The checked task set: all names are resolved and all times are known.
 
 use crate::arrival::Stream;
 use crate::supply::Supply;
 use crate::time::{Nanos, Ratio};
 
-/// What is analysed.
+/// Input of the analysis.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct System {
-    /// What the app is called.
+    /// Name of the app.
     pub name: String,
-    /// Where tasks run.
+    /// Groups of tasks that share CPUs.
     pub partitions: Vec<Partition>,
-    /// In the order of the source.
+    /// Tasks, in source order.
     pub tasks: Vec<Task>,
-    /// What tasks share.
+    /// Shared resources.
     pub resources: Vec<Resource>,
-    /// What displaces every task of a partition.
+    /// Sources that displace every task of a partition.
     pub interrupts: Vec<Interrupt>,
-    /// What has to happen one after the other.
+    /// Cause-effect chains.
     pub chains: Vec<Chain>,
-    /// What was not known and has been assumed, in sentences.
+    /// Assumptions in place of unknown values, one sentence each.
     pub assumptions: Vec<String>,
 }
 
-/// The rules by which jobs of a partition run.
+/// Dispatching rules of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Executor {
-    /// One CPU, the highest level first, the Stack Resource Policy.
+    /// One CPU, preemptive, under the Stack Resource Policy.
     #[default]
     Preemptive,
-    /// One CPU and one thread: the next job is chosen when one ends.
+    /// One CPU and one thread that selects the next job when one ends.
     Polling,
-    /// A thread for each level, on any of so many CPUs.
+    /// One thread per level, on any of a number of CPUs.
     Global {
-        /// How many.
+        /// Number of CPUs.
         cpus: u64,
     },
 }
@@ -41,82 +41,85 @@ pub enum Executor {
 /// Tasks that share CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Partition {
-    /// As in the source.
+    /// Name in the source.
     pub name: String,
-    /// How jobs are chosen.
+    /// Dispatching rules.
     pub executor: Executor,
-    /// How much of the CPU it has.
+    /// Available part of the CPU.
     pub supply: Supply,
-    /// What running jobs costs.
+    /// Costs of running jobs.
     pub overheads: Overheads,
-    /// What jobs cost in addition in the run that was observed, since it was profiled.
+    /// Additional costs in the observed run, due to profiling.
     pub profiling: Profiling,
-    /// The CPU, where it is known.
+    /// The CPU, if known.
     pub cpu: Option<u32>,
     /// Critical sections of the thread below all levels.
     pub idle_sections: Vec<Section>,
 }
 
-/// What the executor and the kernel take for themselves.
+/// Overheads of the executor and the kernel, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Overheads {
-    /// To release a job by the clock or from outside: an interrupt and a wake, above all levels.
+    /// Release of a job by the clock or from outside: an interrupt and a wake-up, above all levels.
     pub release: Nanos,
-    /// To start and end a job, at its level.
+    /// Start and end of a job, at its level.
     pub dispatch: Nanos,
-    /// To lock and unlock a resource, on top of its hold.
+    /// Lock and unlock of a resource, in addition to its hold.
     pub lock: Nanos,
-    /// What a preempted job loses to each that preempts it.
+    /// Loss of a preempted job per preemption.
     pub preemption: Nanos,
 }
 
-/// What profiling a run adds. An app that is not profiled does not have it.
+/// Costs of profiling in ns; zero without a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Profiling {
-    /// To a job.
+    /// Cost per job.
     pub job: Nanos,
-    /// How much of that comes before the end of the job, as its response is measured.
+    /// The part of it that precedes the measured end of the job.
     pub before_end: Nanos,
-    /// To a hold.
+    /// Cost per hold.
     pub lock: Nanos,
 }
 
-/// A task.
+/// A task. Times are in ns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// As in the source.
+    /// Name in the source.
     pub name: String,
     /// Index of its partition.
     pub partition: usize,
-    /// The higher, the more urgent.
+    /// Level; higher is more urgent.
     pub level: u32,
-    /// C: the longest execution of a job.
+    /// C, the longest execution time of a job.
     pub execution: Nanos,
-    /// When jobs are released, if that is known of the task itself. Otherwise by its spawns.
+    /// Own releases, if any; otherwise the task is released by spawns.
     pub arrivals: Option<Stream>,
-    /// Whether each of these releases is a spawn by a job of another task of the system, so that those of its callers bound them, too.
+    /// Whether each of these releases is a spawn by another task of the system, whose releases then
+    /// bound them too.
     pub is_only_spawned: bool,
-    /// Whether the clock releases it, so that its period is the longest time between releases, too.
+    /// Whether the clock releases it, so that its period is also the longest time between releases.
     pub is_periodic: bool,
-    /// J: how late a job may become ready after its nominal release, which its response is measured from.
+    /// J, the longest time from the nominal release, at which the response starts, until a job is
+    /// ready.
     pub jitter: Nanos,
-    /// How much of J every job is late by at least, so that it does not bring jobs nearer to each other.
+    /// The part of J that delays every job, and so does not bring jobs closer together.
     pub delay: Nanos,
-    /// D, from the nominal release. None is never missed.
+    /// D, from the nominal release; `None` is never missed.
     pub deadline: Option<Nanos>,
-    /// When the first release is, if the task is periodic and this is known.
+    /// Offset of the first release, if the task is periodic and the offset is known.
     pub offset: Option<Nanos>,
-    /// The same, if one clock releases all tasks that have it, and does by one interrupt what is due at one instant on a CPU.
+    /// Offset on a clock shared by all tasks that have one, which handles simultaneous releases of
+    /// a CPU in one interrupt.
     pub grid: Option<Nanos>,
-    /// When it holds what.
+    /// Critical sections of a job.
     pub sections: Vec<Section>,
-    /// What a job spawns.
+    /// Spawns of a job.
     pub spawns: Vec<Spawn>,
-    /// How many jobs one job spawns at most in all; `None` is as many as `spawns` allow.
+    /// Largest total number of spawns per job; `None` if only `spawns` limits it.
     pub most_spawns: Option<u64>,
-    /// How it waits in the middle of a job.
+    /// Self-suspension of a job.
     pub suspension: Option<Suspension>,
-    /// What has been seen of it.
+    /// Observations of a run.
     pub observed: Observed,
 }
 
@@ -125,89 +128,89 @@ pub struct Task {
 pub struct Section {
     /// Index of the resource.
     pub resource: usize,
-    /// The longest time that it is held, without preemption.
+    /// Longest hold without preemption, in ns.
     pub hold: Nanos,
-    /// How often at most in a job; 0 if the task uses the resource without locking it.
+    /// Largest number per job; 0 if the task accesses the resource without locking it.
     pub times: u64,
 }
 
-/// Jobs of another task that a job releases.
+/// Spawns of another task by a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spawn {
-    /// Index of the task.
+    /// Index of the spawned task.
     pub task: usize,
-    /// How many at most per job.
+    /// Largest number per job.
     pub most: u64,
-    /// How long a job has executed at least before the first; 0 if that is not known.
+    /// Least execution time of a job before its first spawn, in ns; 0 if unknown.
     pub earliest: Nanos,
-    /// Whether it may hold a resource then.
+    /// Whether the job may hold a resource at the spawn.
     pub in_section: bool,
 }
 
-/// How a job gives up the CPU although it has not ended.
+/// Self-suspension: a job gives up the CPU before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suspension {
-    /// The longest sum over a job.
+    /// Longest total per job, in ns.
     pub total: Nanos,
-    /// How often at most in a job.
+    /// Largest number per job.
     pub times: u64,
 }
 
-/// The largest that was seen in a run; `None` is unknown.
+/// Observed maxima of a run; `None` is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Observed {
-    /// From the nominal release to the end.
+    /// Response, from the nominal release to the end, in ns.
     pub response: Option<Nanos>,
-    /// How many jobs.
+    /// Number of jobs.
     pub jobs: Option<u64>,
-    /// Deadlines that were missed.
+    /// Number of deadline misses.
     pub misses: Option<u64>,
 }
 
-/// How jobs take turns with a resource.
+/// Locking protocol of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// Within a partition: holding it raises the partition to the ceiling.
+    /// Within a partition: a hold raises the partition to the ceiling.
     Srp,
-    /// Across partitions: holding it, and spinning for it in order of arrival, raises the partition above all levels.
+    /// Across partitions: a hold, and FIFO spinning for it, raise the partition above all levels.
     Msrp {
-        /// Resources of a group have one lock.
+        /// Lock group; resources of a group share one lock.
         group: usize,
     },
     /// Across the CPUs of the global executor.
     Pcp,
-    /// Nobody waits for it.
+    /// Access without waiting.
     Unlocked,
 }
 
-/// What tasks share.
+/// A shared resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
-    /// As in the source.
+    /// Name in the source.
     pub name: String,
-    /// How it is locked.
+    /// Locking protocol.
     pub protocol: Protocol,
-    /// The highest level that uses it, of each partition.
+    /// Highest level that uses it, by partition.
     pub ceilings: Vec<u32>,
 }
 
-/// What displaces every task of a partition: an interrupt, a thread above all workers.
+/// A source that displaces every task of a partition: an interrupt, or a thread above all workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interrupt {
-    /// What it is called.
+    /// Name.
     pub name: String,
     /// Index of the partition.
     pub partition: usize,
-    /// The longest displacement by one.
+    /// Longest displacement per occurrence, in ns.
     pub execution: Nanos,
-    /// How often.
+    /// Arrivals.
     pub arrivals: Stream,
 }
 
-/// How a value gets from one task to the next.
+/// Propagation of a value from one task to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
-    /// Each task runs when it is released, and reads what was written last.
+    /// Each task runs at its own releases and reads the latest value.
     Sampled,
     /// Each task is spawned by the one before it.
     Spawned,
@@ -216,19 +219,20 @@ pub enum Link {
 /// A sequence of tasks from cause to effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
-    /// What it is called.
+    /// Name.
     pub name: String,
-    /// Indices of tasks.
+    /// Indices of the tasks.
     pub tasks: Vec<usize>,
-    /// How they hand over.
+    /// Propagation between the tasks.
     pub link: Link,
-    /// The longest reaction that is allowed.
+    /// Longest allowed reaction time, in ns.
     pub deadline: Option<Nanos>,
 }
 
 impl Task {
-    /// By how much J may bring its jobs nearer to each other: not by what all of them are late by. With an offset all of it counts,
-    /// since it brings them nearer to those of other tasks.
+    /// Returns the part of J that brings jobs closer together: J without the delay that all jobs
+    /// share. With an offset all of J counts, because it brings jobs closer to those of other
+    /// tasks.
     pub(crate) fn closer(&self) -> Nanos {
         match self.offset {
             None => self.jitter.saturating_sub(self.delay),
@@ -238,8 +242,8 @@ impl Task {
 }
 
 impl System {
-    /// Sets the ceiling of every resource to the highest level that uses it in each partition. To be called after levels or
-    /// sections have been changed.
+    /// Sets the ceiling of every resource to the highest level that uses it in each partition. Call
+    /// it after changes of levels or sections.
     pub fn update_ceilings(&mut self) {
         let partitions = self.partitions.len();
         for resource in &mut self.resources {
@@ -254,7 +258,7 @@ impl System {
         }
     }
 
-    /// The system as it was in the run that was observed, if profiling that run has added to what jobs cost.
+    /// Returns the system of the observed run, if profiling added to the costs of its jobs.
     #[must_use]
     pub fn of_profiled_run(&self) -> Option<Self> {
         if self.partitions.iter().all(|partition| partition.profiling == Profiling::default()) {
@@ -269,7 +273,7 @@ impl System {
         Some(system)
     }
 
-    /// Every execution, and every hold with it, by a factor.
+    /// Scales all execution times and holds by a factor.
     pub fn scale(&mut self, factor: Ratio) {
         let scale = |sections: &mut [Section]| sections.iter_mut().for_each(|s| s.hold = factor.of(s.hold));
         for task in &mut self.tasks {
@@ -284,7 +288,7 @@ impl System {
         }
     }
 
-    /// The task of this name.
+    /// Returns the index of a task by name.
     #[must_use]
     pub fn task(&self, name: &str) -> Option<usize> {
         self.tasks.iter().position(|task| task.name == name)

@@ -10,19 +10,19 @@
 
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 
-/// Nanoseconds. Five hundred years fit in.
+/// Nanoseconds, up to five hundred years.
 pub type Nanos = u64;
 
-/// The longest time that a model may name: a year, so that sums of some of them cannot overflow.
+/// Longest time in a model: one year, so that sums of several times cannot overflow.
 pub const MAX_TIME: Nanos = 366 * 24 * 3600 * 1_000_000_000;
 
 const UNITS: [(&str, u64); 6] =
     [("ns", 1), ("us", 1_000), ("µs", 1_000), ("μs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
-/// Reads a time such as `100us`, `1.5 ms` or `2s`.
+/// Parses a time such as `100us`, `1.5 ms` or `2s`.
 ///
 /// # Errors
-/// What is wrong with it, and how to write it.
+/// Returns the problem and the correct form.
 pub fn parse(text: &str) -> Result<Nanos, String> {
     let trimmed = text.trim();
     if trimmed.starts_with(['-', '−']) {
@@ -102,23 +102,23 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-/// A positive factor as a fraction, so that times are scaled exactly.
+/// A positive factor as a fraction, for exact scaling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ratio {
-    /// Above the line.
+    /// Numerator.
     pub numerator: u64,
-    /// Below the line; not zero.
+    /// Denominator; not zero.
     pub denominator: u64,
 }
 
 impl Ratio {
-    /// No change.
+    /// The factor 1.
     pub const ONE: Self = Self { numerator: 1, denominator: 1 };
 
-    /// Reads a decimal number such as `1.25`, or a percentage such as `125%`.
+    /// Parses a decimal number such as `1.25`, or a percentage such as `125%`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns the problem.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (digits, mut denominator) = match text.strip_suffix('%') {
             Some(digits) => (digits.trim_end(), 100_u64),
@@ -134,14 +134,14 @@ impl Ratio {
         Ok(Self { numerator, denominator })
     }
 
-    /// A time by this factor, rounded up. Saturates.
+    /// Scales a time, rounded up; saturates.
     #[must_use]
     pub fn of(self, ns: Nanos) -> Nanos {
         let product = u128::from(ns) * u128::from(self.numerator);
         u64::try_from(product.div_ceil(u128::from(self.denominator.max(1)))).unwrap_or(Nanos::MAX)
     }
 
-    /// The factor as a number.
+    /// Converts the factor to `f64`.
     #[must_use]
     pub fn as_f64(self) -> f64 {
         self.numerator as f64 / self.denominator.max(1) as f64

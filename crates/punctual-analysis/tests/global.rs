@@ -1,4 +1,5 @@
-//! Bounds of the global executor: never below what a simulation of several CPUs sees, and never above those of 2007.
+//! Bounds of the global executor: at least the responses in a simulation of several CPUs, and at
+//! most the bounds of 2007.
 #![allow(missing_docs)]
 
 mod support;
@@ -24,7 +25,7 @@ fn global(random: &mut Random) -> System {
     System { partitions: vec![partition], ..system(tasks) }
 }
 
-/// The longest responses in a run with sporadic releases, of tasks in the order of their levels.
+/// Simulates a run with sporadic releases; returns the longest response of each task, by level.
 fn simulated(system: &System, random: &mut Random) -> Vec<u64> {
     struct State {
         nominal: u64,
@@ -48,7 +49,7 @@ fn simulated(system: &System, random: &mut Random) -> Vec<u64> {
             state.left -= 1;
             if state.left == 0 {
                 state.longest = state.longest.max(now + 1 - state.nominal);
-                // Mostly as early as it can come, since that is the worst for others.
+                // Mostly the earliest release, which is the worst for others.
                 let more = if random.one_in(6) { random.within(0, period(at)) } else { 0 };
                 state.nominal += period(at) + more;
                 state.ready = (state.nominal + late(at, random)).max(now + 1);
@@ -59,8 +60,9 @@ fn simulated(system: &System, random: &mut Random) -> Vec<u64> {
     states.into_iter().map(|state| state.longest).collect()
 }
 
-/// By the formulas of the papers, with so many tasks that have a job from before the window: all of them are Bertogna & Cirinei
-/// 2007, and one for each CPU but one are Guan et al. 2009. `None` from where a task may not have ended when it is released again.
+/// Computes the formulas of the papers for a number of tasks with a carry-in job: all of them in
+/// Bertogna & Cirinei 2007, and one per CPU except one in Guan et al. 2009. Ends with `None` at the
+/// first task that may not have ended at its next release.
 fn by_formula(system: &System, carriers: usize) -> Vec<Option<u64>> {
     let mut found: Vec<Option<u64>> = Vec::new();
     for (at, task) in system.tasks.iter().enumerate() {
@@ -110,7 +112,8 @@ fn bounds_hold_and_are_no_longer_than_those_of_2007() {
         {
             let Ok(bound) = outcome else {
                 assert_eq!(before, None, "{outcome:?}");
-                // Lower ones are not judged, as a job may have found its predecessor unfinished.
+                // Lower tasks are not checked, because a job may have found its predecessor
+                // unfinished.
                 break;
             };
             assert!(seen <= bound.response, "seen {seen}, {bound:?} in {system:?}");
@@ -132,7 +135,7 @@ fn bounds_hold_and_are_no_longer_than_those_of_2007() {
 
 #[test]
 fn on_one_cpu_no_job_is_carried_in() {
-    // On one CPU nobody carries anything in: it is the bound of Joseph & Pandya.
+    // On one CPU there is no carry-in: the bound of Joseph & Pandya.
     let mut system = support::periodic(&[(7, 3), (20, 5)]);
     system.partitions[0].executor = Executor::Global { cpus: 1 };
     assert_eq!(support::responses(&system), [3, 11]);

@@ -1,4 +1,4 @@
-//! Hostile input: seeded mutations of real files through the entries of the fuzzer.
+//! Hostile input: seeded mutations of real files, through the fuzz entry points.
 
 mod support;
 

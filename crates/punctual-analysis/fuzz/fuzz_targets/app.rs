@@ -1,4 +1,4 @@
-//! Whatever the input, the reader gives a system or an error.
+//! The reader returns a system or an error for any input.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

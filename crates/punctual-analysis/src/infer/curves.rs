@@ -1,21 +1,23 @@
-//! How close together, and how far apart, releases were seen: δ⁻(n) and δ⁺(n), the least and the largest distance between the
-//! first and the last of n consecutive releases.
+//! Distance curves of observed releases: δ⁻(n) and δ⁺(n), the least and the largest distance
+//! between the first and the last of n consecutive releases.
 //!
-//! *Richter, "Compositional Scheduling Analysis Using Standard Event Models", PhD thesis, TU Braunschweig, 2005*. Of releases that
-//! are known within windows, the least distance is between two lengths itself, and so is the largest.
+//! *Richter, "Compositional Scheduling Analysis Using Standard Event Models", PhD thesis, TU
+//! Braunschweig, 2005*. If releases are known only within windows, both distances are known between
+//! two lengths.
 //!
-//! What comes in bursts is seldom as dense for long as it is for a moment. So of many releases the least distances are known, too, of
-//! each number that is twice the one before. Those between follow, since so many gaps are no shorter than any two parts of them.
+//! A burst is rarely as dense for long as it is for a moment. For large n, the least distance is
+//! therefore recorded for every power-of-two multiple of the recorded range; the distances between
+//! follow by superadditivity.
 
 use std::collections::VecDeque;
 
 use super::Window;
 use crate::time::Nanos;
 
-/// So many gaps between releases are looked back at most.
+/// Largest number of gaps to look back.
 const FAR: usize = 1 << 13;
 
-/// Distances of a sequence of releases, taken in as they come.
+/// Distances of a sequence of releases, computed online.
 #[derive(Debug, Clone)]
 pub struct Curves {
     most: usize,
@@ -23,25 +25,25 @@ pub struct Curves {
     releases: u64,
     stretches: u64,
     spans: Vec<Span>,
-    /// The least distances over more gaps than those of `spans`: twice as many, and twice as many again.
+    /// Least distances over more gaps than `spans` covers: twice as many, and twice as many again.
     far: Vec<Nanos>,
 }
 
-/// The distances between the first and the last of so many consecutive releases.
+/// Distances between the first and the last of a number of consecutive releases, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// The least distance is no less than this.
+    /// Lower limit of the least distance.
     pub least: Nanos,
-    /// The least distance is no more than this. Both are the same if releases are known exactly.
+    /// Upper limit of the least distance; equal to `least` if releases are known exactly.
     pub least_most: Nanos,
-    /// The largest distance is no less than this.
+    /// Lower limit of the largest distance.
     pub largest_least: Nanos,
-    /// The largest distance is no more than this.
+    /// Upper limit of the largest distance.
     pub largest: Nanos,
 }
 
 impl Curves {
-    /// For up to `most` releases, at least two.
+    /// Creates curves for up to `most` releases, at least two.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self {
@@ -54,8 +56,8 @@ impl Curves {
         }
     }
 
-    /// Takes in the next release. One cannot have been before those that came before, so its window begins no earlier than
-    /// theirs.
+    /// Adds the next release. Releases are ordered, so the window starts no earlier than the
+    /// previous ones.
     pub fn push(&mut self, (first, last): Window) {
         let previous = self.recent.back().copied().unwrap_or((0, 0));
         let first = first.max(previous.0);
@@ -93,34 +95,36 @@ impl Curves {
         self.recent.push_back((first, last));
     }
 
-    /// Releases may be missing here: no distance is taken across.
+    /// Marks a gap in the recording: no distance spans it.
     pub fn interrupt(&mut self) {
         self.recent.clear();
     }
 
-    /// How many there were.
+    /// Returns the number of releases.
     #[must_use]
     pub fn releases(&self) -> u64 {
         self.releases
     }
 
-    /// In how many stretches without anything missing.
+    /// Returns the number of stretches without a gap.
     #[must_use]
     pub fn stretches(&self) -> u64 {
         self.stretches
     }
 
-    /// The distances of 2, 3, … releases, as far as so many were seen in one stretch.
+    /// Returns the distances of 2, 3, … releases, up to the longest sequence observed in one
+    /// stretch.
     #[must_use]
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// The least distances of 2, 3, … releases, each no less than the one before.
+    /// Returns the least distances of 2, 3, … releases, which never decrease.
     #[must_use]
     pub fn least(&self) -> Vec<Nanos> {
-        // Of few long stretches and many short ones, more releases may have been seen closer together than fewer: never, since
-        // the fewer are among the more. Windows may overlap, and then both are nothing.
+        // With one long and many short stretches, more releases may appear closer together than
+        // fewer. That is impossible, because the fewer are among the more. Windows may overlap;
+        // then both distances are 0.
         let mut before = 0;
         let grow = |span: &Span| {
             before = span.least.max(before);
@@ -129,7 +133,8 @@ impl Curves {
         self.spans.iter().map(grow).collect()
     }
 
-    /// The same, and of more releases than were looked at one by one.
+    /// Returns the least distances like [`least`](Self::least), extended to the power-of-two
+    /// multiples.
     #[must_use]
     pub fn least_of_many(&self) -> Vec<Nanos> {
         let mut least = self.least();
@@ -153,7 +158,7 @@ impl Curves {
 mod tests {
     use super::*;
 
-    /// The example of the package `rt-model-inference` 1.0.1, whose distances count both ends.
+    /// Example of the package `rt-model-inference` 1.0.1, whose distances count both ends.
     #[test]
     fn finds_distances_of_published_example() {
         let releases: [Nanos; 20] = [
@@ -180,7 +185,7 @@ mod tests {
         );
     }
 
-    /// Beside the least distance of every number of gaps, found by trying.
+    /// Compares with the least distance of every number of gaps, found by enumeration.
     #[test]
     fn knows_many_releases_from_below() {
         let mut seed = 1_u64;
@@ -229,7 +234,7 @@ mod tests {
         assert_eq!((curves.least(), curves.releases(), curves.stretches()), (vec![5], 4, 2));
     }
 
-    /// A window that begins before the last one cannot make a distance negative.
+    /// A window that starts before the last one cannot make a distance negative.
     #[test]
     fn keeps_releases_in_order() {
         let mut curves = Curves::new(3);

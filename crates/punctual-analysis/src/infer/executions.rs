@@ -1,41 +1,42 @@
-//! The longest executions of n consecutive jobs: C(n), of which C(1) is C.
+//! Longest total execution times of n consecutive jobs: C(n), where C(1) is C.
 //!
-//! *Quinton, Hanke, Ernst, "Formal Analysis of Sporadic Overload in Real-Time Systems", DATE 2012*, among others: jobs that take
-//! longest seldom follow each other, so C(n) is less than n times C. Of many jobs C(n) is known of each n that is twice the one
-//! before; those between follow, since so many jobs take no longer than any two parts of them.
+//! *Quinton, Hanke, Ernst, "Formal Analysis of Sporadic Overload in Real-Time Systems", DATE 2012*,
+//! among others: the longest jobs rarely follow each other, so C(n) is less than n times C. For
+//! large n, C(n) is recorded for powers of two; the values between follow, since a sequence takes
+//! no longer than any split of it into two parts.
 
 use std::collections::VecDeque;
 
 use crate::time::Nanos;
 
-/// So many jobs are looked back at most.
+/// Largest number of jobs to look back.
 pub(super) const FAR: usize = 1 << 13;
 
-/// Executions of a sequence of jobs, taken in as they come.
+/// Execution times of a sequence of jobs, computed online.
 #[derive(Debug, Clone)]
 pub struct Executions {
     most: usize,
     recent: VecDeque<Nanos>,
     longest: Vec<Nanos>,
     shortest: Option<Nanos>,
-    /// The longest sums of more jobs than `most`: twice as many, and twice as many again.
+    /// Longest sums of more than `most` jobs: twice as many, and twice as many again.
     far: Vec<Far>,
 }
 
-/// So many consecutive jobs.
+/// Sum over a fixed number of consecutive jobs.
 #[derive(Debug, Clone)]
 struct Far {
     jobs: usize,
-    /// How long the last so many took, or as many as there were since the last gap.
+    /// Sum of the last jobs, or of those since the last gap if they are fewer.
     sum: Nanos,
-    /// The longest of these, so that no fewer jobs took longer.
+    /// Longest of these sums; shorter sequences never take longer.
     longest: Nanos,
-    /// Whether there were so many without a gap.
+    /// Whether a full sequence without a gap was observed.
     is_seen: bool,
 }
 
 impl Executions {
-    /// For up to so many jobs, at least one.
+    /// Creates sums of up to `most` jobs, at least one.
     #[must_use]
     pub fn new(most: usize) -> Self {
         let most = most.max(1);
@@ -49,7 +50,7 @@ impl Executions {
         Self { most, recent: VecDeque::new(), longest: Vec::new(), shortest: None, far: far.collect() }
     }
 
-    /// Takes in the next job.
+    /// Adds the next job, with its execution time in ns.
     pub fn push(&mut self, execution: Nanos) {
         self.shortest = Some(self.shortest.map_or(execution, |shortest| shortest.min(execution)));
         for far in &mut self.far {
@@ -74,7 +75,7 @@ impl Executions {
         }
     }
 
-    /// Jobs may be missing here: no sum is taken across.
+    /// Marks a gap in the recording: no sum spans it.
     pub fn interrupt(&mut self) {
         self.recent.clear();
         self.far.iter_mut().for_each(|far| far.sum = 0);
@@ -92,13 +93,13 @@ impl Executions {
         self.longest.first().copied()
     }
 
-    /// The shortest execution of a job.
+    /// Returns the shortest execution time of a job.
     #[must_use]
     pub fn min(&self) -> Option<Nanos> {
         self.shortest
     }
 
-    /// C(1), C(2), …, and of more jobs than were looked at one by one.
+    /// Returns C(1), C(2), …, extended to the power-of-two lengths.
     fn longest_of_many(&self) -> Vec<Nanos> {
         let mut longest = self.longest.clone();
         let mut known = self.most;
@@ -112,8 +113,9 @@ impl Executions {
         longest
     }
 
-    /// A pair of executions that bounds every C(n) from above: each job takes `usual`, and at most one of `every` consecutive
-    /// jobs takes C. The pair that leaves least in the long run; `every` is 1 if less than a tenth is to be gained.
+    /// Returns a pair of execution times that bounds every C(n): each job takes `usual`, and at
+    /// most one of `every` consecutive jobs takes C. Selects the pair with the lowest long-term
+    /// demand; `every` is 1 if the gain is below a tenth.
     #[must_use]
     pub fn split(&self) -> Split {
         let Some(most) = self.max() else { return Split { usual: 0, most: 0, every: 1 } };
@@ -122,7 +124,7 @@ impl Executions {
         let (near, far) = (self.longest.len() as u64, sums.len() as u64);
         let powers = (1..).map(|power| 1_u64 << power).skip_while(|&every| every <= near);
         let splits = (2..=near).chain(powers.take_while(|&every| every <= far)).map(|every| {
-            // The first of each `every` jobs may take C: n jobs have ⌈n / every⌉ of these.
+            // The first of each `every` jobs may take C: n jobs contain ⌈n / every⌉ of these.
             let usual = sums.iter().zip(1_u64..).map(|(&sum, n)| {
                 let long = n.div_ceil(every);
                 let rest = n - long;
@@ -131,7 +133,7 @@ impl Executions {
             });
             Split { usual: usual.max().unwrap_or(most).min(most), most, every }
         });
-        // Mean of a job, as a fraction with the denominator `every`.
+        // Mean per job, as a fraction with the denominator `every`.
         let mean = |split: &Split| {
             let Split { usual, most, every } = *split;
             (u128::from(usual) * u128::from(every - 1) + u128::from(most)) * 1_000_000 / u128::from(every)
@@ -141,14 +143,14 @@ impl Executions {
     }
 }
 
-/// Executions of two sizes: see [`Executions::split`].
+/// Execution times of two sizes: see [`Executions::split`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Split {
-    /// What a job takes at most unless it is one of the long ones.
+    /// Limit for an ordinary job, in ns.
     pub usual: Nanos,
-    /// What a long one takes.
+    /// Limit for a long job, in ns.
     pub most: Nanos,
-    /// One of so many consecutive jobs may be long.
+    /// Number of consecutive jobs of which one may be long.
     pub every: u64,
 }
 
@@ -177,7 +179,7 @@ mod tests {
         assert_eq!(executions.longest(), [9]);
     }
 
-    /// Every split is above every sum that was seen, however jobs are arranged.
+    /// A split bounds every observed sum for any arrangement of jobs.
     #[test]
     fn splits_are_never_below_what_was_seen() {
         let mut seed = 7_u64;
@@ -199,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Beside the longest of every number of jobs, found by trying.
+    /// Compares with the longest sum of every number of jobs, found by enumeration.
     #[test]
     fn knows_many_jobs_from_above() {
         let mut seed = 3_u64;

@@ -1,40 +1,42 @@
-//! Jobs that now and then take far longer than usual, whoever they are: what the rest of the machine takes of a CPU unseen.
+//! Rare long jobs of any task, caused by CPU time that the rest of the machine takes invisibly.
 //!
-//! A host that takes the CPU of a virtual machine takes it from whatever job there is, and the kernel, which sees no more than a long
-//! job, counts it as that job's own time. If this is C of every task it came to, every job is taken for as long, and there is soon
-//! no bound. Here C is what all but a few jobs take, and what those take more is one source above all tasks of the partition, with its
-//! own longest execution and its own least distances ([`Curves`], [`Executions`]). Every job that was seen takes no longer than both.
+//! A host that takes the CPU of a virtual machine interrupts an arbitrary job, and the kernel
+//! accounts the time to that job. If C included this time for every affected task, each of their
+//! jobs would be assumed that long, and soon no bound would exist. Here C covers all but a few
+//! jobs, and the excess of those becomes one source above all tasks of the partition, with its own
+//! longest execution time and least distances ([`Curves`], [`Executions`]). Together they cover
+//! every observed job.
 
 use super::curves::Curves;
 use super::executions::Executions;
 use super::thread::{JOBS, RELEASES};
 use crate::time::Nanos;
 
-/// One of so many jobs of a task may be long.
+/// Number of jobs of a task of which one may be long.
 pub const RARE: usize = 512;
 
-/// A job, or a place where jobs are missing.
+/// A job, or a gap in the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// When it started.
+    /// Start instant, in ns.
     pub start: Nanos,
-    /// C; `None` if it is not known.
+    /// C in ns; `None` if unknown.
     pub execution: Option<Nanos>,
 }
 
-/// What jobs of several tasks of a partition take.
+/// Execution times of several tasks of a partition, split into usual time and excess.
 #[derive(Debug, Clone)]
 pub struct LongJobs {
-    /// By task: what its jobs usually take; `None` if none is known.
+    /// Usual execution time of each task; `None` if unknown.
     pub usual: Vec<Option<Nanos>>,
-    /// When the long ones of any task started.
+    /// Distances between the starts of long jobs of any task.
     pub curves: Curves,
-    /// What they took more than the usual.
+    /// Excess of the long jobs.
     pub executions: Executions,
 }
 
 impl LongJobs {
-    /// Of jobs by task, those of each in their order.
+    /// Splits the jobs of each task, given in order.
     #[must_use]
     pub fn of(tasks: &[&[Run]]) -> Self {
         let usual: Vec<Option<Nanos>> = tasks.iter().map(|runs| usual(runs)).collect();
@@ -63,7 +65,7 @@ impl LongJobs {
     }
 }
 
-/// The execution that one of [`RARE`] jobs exceeds at most.
+/// Returns the execution time that at most one of [`RARE`] jobs exceeds.
 fn usual(runs: &[Run]) -> Option<Nanos> {
     let mut executions: Vec<Nanos> = runs.iter().filter_map(|run| run.execution).collect();
     let last = executions.len().checked_sub(1)?;

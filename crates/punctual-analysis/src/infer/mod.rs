@@ -1,13 +1,15 @@
-//! Task sets of recordings: what was seen of threads and interrupts, as a model that explains it.
+//! Model inference: task sets that explain what a recording shows of threads and interrupts.
 //!
-//! The models of arrivals, and the decisions among them, are those of *Brandenburg, Courtaud, Marković, Ye, "LiME: The Linux
-//! Real-Time Task Model Extractor", RTAS 2025*, and *Ye, Marković, Brandenburg, "Framework-Agnostic Model Inference for
-//! Intra-Thread Real-Time Tasks", RTAS 2026*: least separations, curves of distances ([`curves`]), periodic releases with offset
-//! and jitter, also from releases that are known only within windows ([`periodic`]), executions of consecutive jobs
-//! ([`executions`]), self-suspension ([`thread`]). Jobs of an app that are long because of the machine are told apart in [`long`]. [`system`](mod@system) makes of these what can be analysed.
+//! The arrival models, and the selection among them, follow *Brandenburg, Courtaud, Marković, Ye,
+//! "LiME: The Linux Real-Time Task Model Extractor", RTAS 2025*, and *Ye, Marković, Brandenburg,
+//! "Framework-Agnostic Model Inference for Intra-Thread Real-Time Tasks", RTAS 2026*: least
+//! separations, distance curves ([`curves`]), periodic releases with offset and jitter, also from
+//! releases that are known only within windows ([`periodic`]), execution times of consecutive jobs
+//! ([`executions`]), and self-suspension ([`thread`]). [`long`] separates jobs that the machine
+//! made long. [`system`](mod@system) builds a system for the analysis.
 //!
-//! What is inferred explains what was seen, no more. What was not seen is not known, and never taken for nothing: a thread whose
-//! figures are not known has no bound, and neither has what it displaces.
+//! An inferred model explains the observations and nothing more. Unobserved quantities are unknown,
+//! never zero: a thread with unknown parameters has no bound, nor do the threads that it displaces.
 
 pub mod curves;
 pub mod executions;
@@ -19,5 +21,5 @@ pub mod thread;
 
 use crate::time::Nanos;
 
-/// When a job was released: between these two instants, which are the same if it is known exactly.
+/// Release of a job, between two instants in ns; they are equal if the release is known exactly.
 pub type Window = (Nanos, Nanos);

@@ -1,31 +1,36 @@
-//! The period, offset and jitter that explain a sequence of releases.
+//! Period, offset and jitter that explain a sequence of releases.
 //!
-//! With the period T the offset is the least of `release(i) − i·T`, and the jitter how much more the largest is. As a function of T
-//! the jitter is convex, and depends on the releases at the corners of their convex hull only, so the least jitter is found
-//! exactly, from all releases. (LiME looks for it batch by batch, and so may miss it.) Of the periods that explain the
-//! releases nearly as well, the roundest is taken, as LiME does: a developer writes 5 ms, not 4 999 873 ns.
+//! For a period T, the offset is the least `release(i) − i·T`, and the jitter is the difference
+//! between the largest and the least. As a function of T the jitter is convex and depends only on
+//! the corners of the convex hull of the releases, so the least jitter is found exactly, from all
+//! releases. (LiME searches batch by batch and may miss it.) Among the periods that explain the
+//! releases nearly as well, the roundest is selected, as in LiME: developers write 5 ms, not 4 999
+//! 873 ns.
 //!
-//! Of releases that are known within windows there are two fits: the *certain* one has every window in it, so it explains every
-//! sequence that is possible; the *possible* one meets every window, so it explains one.
+//! Releases that are known within windows have two fits: the *certain* fit contains every window
+//! and so explains every possible sequence; the *possible* fit meets every window and so explains
+//! at least one.
 
 use super::Window;
 use crate::time::Nanos;
 
-/// A model is as good as the best if its jitter is within this factor of the best one's: LiME's threshold of selection.
+/// Largest ratio of a model's jitter to the best one at which the model counts as equally good:
+/// LiME's selection threshold.
 const AS_GOOD: (i128, i128) = (5, 4);
 
-/// Releases at `offset + i·period`, or up to `jitter` later.
+/// Releases at `offset + i·period`, or up to `jitter` later. Times are in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Periodic {
     /// T.
     pub period: Nanos,
-    /// When the first release may be earliest: an instant, before time began if it is negative.
+    /// Earliest instant of the first release; it may be negative.
     pub offset: i64,
-    /// How much later than the grid a release may be.
+    /// Largest lateness of a release relative to the grid.
     pub jitter: Nanos,
 }
 
-/// A sequence of releases without gaps, taken in as they come. What it keeps grows with the corners of their hull only.
+/// A sequence of releases without gaps, fitted online. Memory grows only with the corners of the
+/// hulls.
 #[derive(Debug, Clone, Default)]
 pub struct Grid {
     releases: u64,
@@ -34,12 +39,12 @@ pub struct Grid {
     latest: [Hull; 2],
 }
 
-/// Corners of a sequence of points whose first coordinate is their number.
+/// Corners of a convex hull of points whose first coordinate is their index.
 #[derive(Debug, Clone, Default)]
 struct Hull(Vec<(i128, i128)>);
 
 impl Hull {
-    /// Adds a point. `sign` is 1 for the upper hull, −1 for the lower.
+    /// Adds a point. `sign` is 1 for the upper hull and −1 for the lower.
     fn push(&mut self, point: (i128, i128), sign: i128) {
         while let [.., a, b] = self.0[..] {
             let turn = (b.0 - a.0) * (point.1 - a.1) - (b.1 - a.1) * (point.0 - a.0);
@@ -51,7 +56,7 @@ impl Hull {
         self.0.push(point);
     }
 
-    /// The largest `sign · (y − x·slope)`.
+    /// Returns the largest `sign · (y − x·slope)`.
     fn extreme(&self, slope: i128, sign: i128) -> i128 {
         self.0.iter().map(|&(x, y)| sign * (y - x * slope)).max().unwrap_or(0)
     }
@@ -61,7 +66,7 @@ const UPPER: i128 = 1;
 const LOWER: i128 = -1;
 
 impl Grid {
-    /// Takes in the next release.
+    /// Adds the next release.
     pub fn push(&mut self, (first, last): Window) {
         let first = first.max(self.last.0);
         let last = last.max(self.last.1).max(first);
@@ -75,26 +80,26 @@ impl Grid {
         self.releases += 1;
     }
 
-    /// How many there were.
+    /// Returns the number of releases.
     #[must_use]
     pub fn releases(&self) -> u64 {
         self.releases
     }
 
-    /// The model that has every window in it. None of fewer than three releases, which any period explains, or if all are
-    /// at one instant.
+    /// Returns the model that contains every window. `None` for fewer than three releases, which
+    /// any period explains, or if all are at one instant.
     #[must_use]
     pub fn certain(&self) -> Option<Periodic> {
         self.fit(&self.latest[0], &self.first[1])
     }
 
-    /// A model that meets every window, with the least jitter that there can have been.
+    /// Returns the model that meets every window with the least possible jitter.
     #[must_use]
     pub fn possible(&self) -> Option<Periodic> {
         self.fit(&self.first[0], &self.latest[1])
     }
 
-    /// The jitter of the certain fit with another period.
+    /// Returns the jitter of the certain fit for another period.
     #[must_use]
     pub fn jitter_with(&self, period: Nanos) -> Nanos {
         Nanos::try_from(jitter(&self.latest[0], &self.first[1], i128::from(period))).unwrap_or(0)
@@ -116,7 +121,8 @@ impl Grid {
         }
         let (best, least) = (low, jitter(low));
         let is_as_good = |period: i128| period > 0 && jitter(period) * AS_GOOD.1 <= least.max(0) * AS_GOOD.0;
-        // The jitter is convex, so of the multiples of a power of ten one of those beside the best period is the best.
+        // The jitter is convex, so the best multiple of a power of ten is a neighbor of the best
+        // period.
         let powers = std::iter::successors(Some(10_i128), |power| Some(power * 10));
         let round = powers.take_while(|&power| power <= best).filter_map(|power| {
             let down = best / power * power;
@@ -132,7 +138,8 @@ impl Grid {
     }
 }
 
-/// What lies between the highest of `above` and the lowest of `below`, seen along the slope.
+/// Returns the distance between the highest point of `above` and the lowest of `below`, along the
+/// slope.
 fn jitter(above: &Hull, below: &Hull, period: i128) -> i128 {
     above.extreme(period, UPPER) + below.extreme(period, LOWER)
 }
@@ -147,7 +154,7 @@ mod tests {
         grid
     }
 
-    /// The example of the package `rt-model-inference` 1.0.1.
+    /// Example of the package `rt-model-inference` 1.0.1.
     #[test]
     fn finds_model_of_published_example() {
         let releases = [
@@ -158,7 +165,7 @@ mod tests {
         assert_eq!(found, Some(Periodic { period: 100, offset: 123, jitter: 50 }));
     }
 
-    /// Against every period that could be.
+    /// Compares with every possible period.
     #[test]
     fn finds_least_jitter_there_is() {
         let mut seed = 3_u64;

@@ -1,81 +1,89 @@
-//! An execution time that a job exceeds with a given probability only, by extreme-value statistics.
+//! Probabilistic worst-case execution time: a time that a job exceeds only with a given
+//! probability, by extreme-value statistics.
 //!
-//! *Cucu-Grosjean, Santinelli, Houston, Lo, Vardanega, Kosmidis, Abella, Mezzetti, Quiñones, Cazorla, "Measurement-Based Probabilistic
-//! Timing Analysis for Multi-path Programs", ECRTS 2012*: the maxima of blocks of jobs follow an extreme-value distribution if
-//! jobs are independent and identically distributed, which is tested first. *Hosking, "L-Moments", J. R. Statist. Soc. B 52, 1990*, and *Hosking,
-//! Wallis, Wood, "Estimation of the Generalized Extreme-Value Distribution by the Method of Probability-Weighted Moments",
-//! Technometrics 27, 1985*: the fit, and the test of the shape. *Stephens, "Goodness of Fit for the Extreme Value Distribution", Biometrika 64,
+//! *Cucu-Grosjean, Santinelli, Houston, Lo, Vardanega, Kosmidis, Abella, Mezzetti, Quiñones,
+//! Cazorla, "Measurement-Based Probabilistic Timing Analysis for Multi-path Programs", ECRTS 2012*:
+//! the maxima of blocks of jobs follow an extreme-value distribution if jobs are independent and
+//! identically distributed, which is tested first. *Hosking, "L-Moments", J. R. Statist. Soc. B 52,
+//! 1990*, and *Hosking, Wallis, Wood, "Estimation of the Generalized Extreme-Value Distribution by
+//! the Method of Probability-Weighted Moments", Technometrics 27, 1985*: the fit, and the test of
+//! the shape. *Stephens, "Goodness of Fit for the Extreme Value Distribution", Biometrika 64,
 //! 1977*: the test of the fit.
 //!
-//! Its limits (*Cazorla, Kosmidis, Mezzetti, Hernandez, Abella, Vardanega, "Probabilistic Worst-Case Timing Analysis: Taxonomy and
-//! Comprehensive Survey", ACM Computing Surveys 52(1), 2019*; *Gil, Bate, Lima, Santinelli, Gogonel, Cucu-Grosjean, "Open Challenges for Probabilistic
-//! Measurement-Based Worst-Case Execution Time", IEEE Embedded Systems Letters 9(3), 2017*): the probability is of runs like those that were
-//! seen. A path, an input or a state of the caches that no job met is in no distribution. Tests can refute what they test, and not
-//! prove it.
+//! Limits (*Cazorla, Kosmidis, Mezzetti, Hernandez, Abella, Vardanega, "Probabilistic Worst-Case
+//! Timing Analysis: Taxonomy and Comprehensive Survey", ACM Computing Surveys 52(1), 2019*; *Gil,
+//! Bate, Lima, Santinelli, Gogonel, Cucu-Grosjean, "Open Challenges for Probabilistic
+//! Measurement-Based Worst-Case Execution Time", IEEE Embedded Systems Letters 9(3), 2017*): the
+//! probability refers to runs like the observed one. A path, an input or a cache state that no job
+//! met is in no distribution. Tests can refute a hypothesis but not prove it.
 
 use crate::time::Nanos;
 
-/// A block has at least so many jobs.
+/// Minimum number of jobs per block.
 const BLOCK: usize = 20;
-/// At least so many maxima are needed.
+/// Minimum number of block maxima.
 const BLOCKS: usize = 50;
-/// Beyond so many blocks, they get longer.
+/// Maximum number of blocks; more jobs make longer blocks.
 const MAX_BLOCKS: usize = 1_000;
 
-/// What |Z| is above once in twenty times if the hypothesis holds: two-sided, standard normal.
+/// Critical value of |Z| at 5 %: two-sided, standard normal.
 const NORMAL: f64 = 1.960;
-/// The same of the distance of Kolmogorov and Smirnov, times √(n·m / (n + m)).
+/// Critical value at 5 % of the Kolmogorov–Smirnov distance times √(n·m / (n + m)).
 const KOLMOGOROV: f64 = 1.358;
-/// The same of A², times 1 + 0.2 / √n, of a Gumbel distribution with both parameters estimated: table 1 of Stephens 1977.
+/// Critical value at 5 % of A² times 1 + 0.2 / √n for a Gumbel distribution with both parameters
+/// estimated: table 1 of Stephens 1977.
 const ANDERSON: f64 = 0.757;
-/// The same, one-sided.
+/// Critical value of Z at 5 %, one-sided.
 const NORMAL_ONE_SIDED: f64 = 1.645;
-/// Euler's.
+/// Euler's constant.
 const GAMMA: f64 = 0.577_215_664_901_532_9;
 
-/// A test, and the value beyond which its hypothesis is refuted at 5 %.
+/// A statistical test, and the critical value at which its hypothesis is rejected at 5 %.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Test {
-    /// What came out.
+    /// Test statistic.
     pub value: f64,
-    /// The most it may be.
+    /// Critical value.
     pub most: f64,
 }
 
 impl Test {
-    /// Whether the hypothesis stands.
+    /// Returns whether the hypothesis stands.
     #[must_use]
     pub fn passes(&self) -> bool {
         self.value <= self.most
     }
 }
 
-/// A fit that has passed all tests, or why there is none.
+/// A fit with the results of its tests.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Pwcet {
-    /// Jobs in a block.
+    /// Jobs per block.
     pub block: usize,
-    /// How many maxima.
+    /// Number of block maxima.
     pub blocks: usize,
-    /// |Z| of the number of runs above and below the median (Wald & Wolfowitz): whether jobs are independent.
+    /// |Z| of the number of runs above and below the median (Wald & Wolfowitz): tests that jobs are independent.
     pub runs: Test,
-    /// Distance of the first half's distribution from the second's (Kolmogorov & Smirnov): whether they are distributed identically.
+    /// Distance between the distributions of the first and the second half (Kolmogorov & Smirnov):
+    /// tests that jobs are identically distributed.
     pub halves: Test,
-    /// Z of the shape: how surely the tail is heavier than Gumbel's, and so no bound on it.
+    /// Z of the shape: tests that the tail is no heavier than Gumbel's; a heavier tail has no such
+    /// bound.
     pub shape: Test,
     /// A² of the fit (Anderson & Darling).
     pub fit: Test,
     /// Location of the Gumbel distribution of maxima, in ns.
     pub location: f64,
-    /// Its scale, in ns.
+    /// Scale of the Gumbel distribution, in ns.
     pub scale: f64,
-    /// Exceeded by a job with the probability that was asked for; no less than the longest that was seen.
+    /// Execution time, in ns, that a job exceeds with the requested probability; never below the
+    /// longest observed one.
     pub execution: Nanos,
 }
 
 impl Pwcet {
-    /// The first test that fails, by what that means.
+    /// Returns the meaning of the first failed test, if any.
     #[must_use]
     pub fn refusal(&self) -> Option<&'static str> {
         let tests = [
@@ -84,15 +92,16 @@ impl Pwcet {
             (self.shape, "their maxima have a heavier tail than Gumbel's (shape)"),
             (self.fit, "their maxima do not fit a Gumbel distribution (Anderson-Darling)"),
         ];
-        // What is no number passes nothing.
+        // NaN fails every test.
         tests.into_iter().find(|(test, _)| !test.passes()).map(|(_, why)| why)
     }
 }
 
-/// Fits the executions of jobs in their order. `probability` is that of one job.
+/// Fits the execution times of jobs, given in order, for an exceedance `probability` per job.
 ///
 /// # Errors
-/// Why nothing can be fitted. What could be is not to be used if it is [refused](Pwcet::refusal).
+/// Returns the reason if no fit is possible. A fit that is [refused](Pwcet::refusal) must not be
+/// used.
 pub fn fit(executions: &[Nanos], probability: f64) -> Result<Pwcet, String> {
     let needed = BLOCK * BLOCKS;
     if executions.len() < needed {
@@ -113,7 +122,7 @@ pub fn fit(executions: &[Nanos], probability: f64) -> Result<Pwcet, String> {
     let [l1, l2, l3] = moments(&maxima);
     let scale = l2 / std::f64::consts::LN_2;
     let location = l1 - GAMMA * scale;
-    // Shape of the generalized distribution: below 0 its tail is heavier.
+    // Shape of the generalized distribution: below 0 the tail is heavier.
     let c = 2.0 / (3.0 + l3 / l2) - std::f64::consts::LN_2 / 3.0_f64.ln();
     let shape = 7.8590 * c + 2.9554 * c * c;
     let count = blocks as f64;
@@ -133,14 +142,15 @@ pub fn fit(executions: &[Nanos], probability: f64) -> Result<Pwcet, String> {
     })
 }
 
-/// What a job exceeds with this probability, if the maxima of so many are distributed so.
+/// Returns the time that a job exceeds with this probability, given the distribution of block
+/// maxima.
 fn quantile(location: f64, scale: f64, probability: f64, block: usize) -> f64 {
     // A block stays below x if each of its jobs does: F(x) = (1 − p)^block.
     let minus_log = -(block as f64) * (-probability).ln_1p();
     location - scale * minus_log.ln()
 }
 
-/// The first three L-moments of a sorted sample.
+/// Returns the first three L-moments of a sorted sample.
 fn moments(sorted: &[f64]) -> [f64; 3] {
     let n = sorted.len() as f64;
     let (mut b0, mut b1, mut b2) = (0.0, 0.0, 0.0);
@@ -153,7 +163,8 @@ fn moments(sorted: &[f64]) -> [f64; 3] {
     [b0, 2.0 * b1 - b0, 6.0 * b2 - 6.0 * b1 + b0]
 }
 
-/// |Z| of the number of runs above and below the median; values equal to it are left out. Infinite if nothing is on one side.
+/// Returns |Z| of the number of runs above and below the median, without values equal to it.
+/// Infinite if one side is empty.
 fn runs(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -174,7 +185,7 @@ fn runs(values: &[f64]) -> f64 {
     if variance > 0.0 { (seen - product / count - 1.0).abs() / variance.sqrt() } else { f64::INFINITY }
 }
 
-/// The distance between the distributions of the two halves, times √(n·m / (n + m)).
+/// Returns the distance between the distributions of the two halves, times √(n·m / (n + m)).
 fn distance(values: &[f64]) -> f64 {
     let (first, second) = values.split_at(values.len() / 2);
     let sorted = |half: &[f64]| {
@@ -190,7 +201,7 @@ fn distance(values: &[f64]) -> f64 {
     most * (n * m / (n + m)).sqrt()
 }
 
-/// A² of a sorted sample.
+/// Returns A² of a sorted sample.
 fn anderson(sorted: &[f64], location: f64, scale: f64) -> f64 {
     let n = sorted.len() as f64;
     // ln F and ln(1 − F).
@@ -209,7 +220,7 @@ mod tests {
     struct Random(u64);
 
     impl Random {
-        /// Between 0 and 1, neither included: splitmix64 (Steele, Lea, Flood 2014).
+        /// Returns a number in the open interval (0, 1): splitmix64 (Steele, Lea, Flood 2014).
         fn unit(&mut self) -> f64 {
             self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mut z = self.0;
@@ -228,11 +239,11 @@ mod tests {
         (0..count).map(|_| each(&mut random)).collect()
     }
 
-    /// 10 heads and tails as in textbooks: 6 runs of 5 and 5 are what one expects.
+    /// Textbook example with 10 coin tosses: 6 runs of 5 and 5 are the expected value.
     #[test]
     fn counts_runs() {
         let alternating: Vec<f64> = (0..100).map(|at| f64::from(at % 2)).collect();
-        // 100 runs, where 51 are expected with a variance of 24.747.
+        // 100 runs; the expected value is 51 with a variance of 24.747.
         assert!(
             (runs(&alternating) - 49.0 / (2.0_f64 * 50.0 * 50.0 * 4_900.0 / (10_000.0 * 99.0)).sqrt()).abs()
                 < 1e-9
@@ -242,14 +253,14 @@ mod tests {
         assert_eq!(runs(&[3.0; 9]), f64::INFINITY);
     }
 
-    /// By hand: at 2 the one has 2 of 3, the other none.
+    /// By hand: at 2, one half contains 2 of 3 values and the other none.
     #[test]
     fn measures_distance_of_halves() {
         let found = distance(&[1.0, 2.0, 4.0, 3.0, 4.0, 5.0]);
         assert!((found - 2.0 / 3.0 * 1.5_f64.sqrt()).abs() < 1e-12, "{found}");
     }
 
-    /// L-moments of 1 … 5: mean 3, half the mean difference 1, no skewness.
+    /// L-moments of 1 … 5: mean 3, half the mean difference 1, skewness 0.
     #[test]
     fn computes_l_moments() {
         let found = moments(&[1.0, 2.0, 3.0, 4.0, 5.0]);
@@ -258,7 +269,8 @@ mod tests {
         }
     }
 
-    /// The maxima of blocks of Gumbel variables are Gumbel, shifted by scale · ln(block), so the quantile is that of one variable.
+    /// Block maxima of Gumbel variables are Gumbel, shifted by scale · ln(block), so the quantile
+    /// is that of one variable.
     #[test]
     fn recovers_quantile_of_gumbel_distribution() {
         for seed in 0..20 {
@@ -274,7 +286,7 @@ mod tests {
         let jobs = sample(3, 20_000, |random| random.gumbel(100_000.0, 1_000.0));
         let of = |probability| fit(&jobs, probability).unwrap().execution;
         assert!(of(1e-12) > of(1e-9) && of(1e-9) > of(1e-6));
-        // Never below what was seen.
+        // Never below the longest observation.
         assert_eq!(of(0.5), *jobs.iter().max().unwrap());
     }
 
@@ -300,14 +312,14 @@ mod tests {
         assert!(!found.halves.passes() && found.refusal().is_some(), "{found:?}");
     }
 
-    /// Pareto with exponent 2: a maximum is as likely as not twice the longest that was seen.
+    /// Pareto with exponent 2: a new maximum is likely to be twice the longest observation.
     #[test]
     fn refuses_heavy_tails() {
         let jobs = sample(6, 20_000, |random| (1_000.0 / random.unit().sqrt()) as Nanos);
         assert!(fit(&jobs, 1e-9).unwrap().refusal().unwrap().contains("tail"));
     }
 
-    /// Two paths, of which the longer is taken now and then.
+    /// Two paths, of which the longer is rare.
     #[test]
     fn refuses_what_does_not_fit() {
         let path = |random: &mut Random| if random.unit() < 0.02 { 50_000 } else { 0 };
@@ -322,7 +334,8 @@ mod tests {
         assert!(fit(&[5; 5_000], 0.0).is_err());
     }
 
-    /// How often the tests refuse what is as it should be: each does so once in twenty, so all together at most once in five.
+    /// False rejections: each test rejects one valid sample in twenty, so all tests together at
+    /// most one in five.
     #[test]
     fn rarely_refuses_what_fits() {
         let refused = (0..60).filter(|&seed| {

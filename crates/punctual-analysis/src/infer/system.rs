@@ -1,16 +1,20 @@
-//! From what was seen to a system that can be analysed, and to what cannot be.
+//! Builds a system for the analysis from observations, and lists the threads that cannot be
+//! analyzed.
 //!
-//! R of a job is the sum of lateness, execution, waiting, suspension and displacement, each of them as it was seen. In the system
-//! lateness is J, execution is C, waiting and suspension are the job's waiting in the middle, and each is the largest of all jobs.
-//! Displacement is computed from the releases and executions of what displaces. So a bound is below an observation only if
-//! something displaced more often, or for longer, than the model of it says.
+//! R of a job is the sum of its observed lateness, execution, waiting, suspension and displacement.
+//! In the system, lateness becomes J, execution becomes C, and waiting and suspension become
+//! self-suspension; each is the largest of all jobs. Displacement is computed from the releases and
+//! execution times of the sources that displace. So a bound is below an observation only if a
+//! source displaced more often, or for longer, than its model allows.
 //!
-//! Where long executions do not follow each other, each job has the usual one, and what the long ones take more is a task (or an
-//! interrupt) of its own that is released as often as they may come: `fast, long`. It is of the same level, so it comes before
-//! the job that it is part of, and counts in R of the thread itself, too.
+//! If long jobs do not follow each other, each job takes the usual execution time, and the excess
+//! of the long ones is a task (or an interrupt) of its own that is released as often as they may
+//! occur: `fast, long`. It has the same level, so it runs before the job that it is part of, and
+//! counts in R of the thread itself too.
 //!
-//! CPUs that a thread moved between are analysed as one: while it does not run, something that is not below it runs on one of
-//! them. That is sufficient, and needs no assumption on when the kernel moves threads.
+//! CPUs between which a thread migrated are analyzed as one: while the thread is ready and does not
+//! run, something that is not below it runs on one of them. That is sufficient, and needs no
+//! assumption on when the kernel migrates threads.
 
 use std::collections::BTreeMap;
 
@@ -24,34 +28,34 @@ use punctual_report::format::format_part;
 use crate::system::{Interrupt, Observed, Partition, Suspension, System, Task};
 use crate::time::{MAX_TIME, Nanos};
 
-/// Beyond the curve that was seen, arrivals are computed for so many releases; then they repeat.
+/// Number of releases computed past the observed curve; the pattern then repeats.
 const EXTENDED: u64 = 256;
 
-/// A thread, with what is known of it besides its jobs.
+/// A thread with its jobs and further known properties.
 #[derive(Debug, Clone)]
 pub struct InferredThread {
-    /// What it is called; unique.
+    /// Unique name.
     pub name: String,
-    /// The larger, the more urgent.
+    /// Urgency; larger is more urgent.
     pub urgency: i64,
-    /// Where it ran.
+    /// CPUs on which it ran.
     pub cpus: Vec<u32>,
     /// Its jobs.
     pub thread: Thread,
-    /// What jobs of it are taken for.
+    /// Interpretation of its sleeps.
     pub reading: Reading,
-    /// D, where somebody knows it.
+    /// D in ns, if known.
     pub deadline: Option<Nanos>,
-    /// Whether threads of its own priority displaced it without having been first, as under SCHED_RR.
+    /// Whether threads of equal priority displaced it out of FIFO order, as under SCHED_RR.
     pub is_unordered: bool,
-    /// A longer C than any that was seen, where somebody knows one: then every job may take it.
+    /// C in ns from another source, if longer than observed; it then applies to every job.
     pub execution: Option<Nanos>,
-    /// Why something of it is not known, if so: a sentence without its subject.
+    /// Reason why a property is unknown, if so: a sentence without its subject.
     pub unknown: Option<String>,
 }
 
 impl InferredThread {
-    /// What was seen, as it is read.
+    /// Returns the observations under the thread's interpretation.
     #[must_use]
     pub fn seen(&self) -> &Seen {
         self.thread.seen(self.reading)
@@ -61,30 +65,31 @@ impl InferredThread {
 /// An interrupt on a CPU.
 #[derive(Debug, Clone)]
 pub struct Handler {
-    /// What it is called; unique with the CPU.
+    /// Name, unique together with the CPU.
     pub name: String,
-    /// Where.
+    /// CPU that handles it.
     pub cpu: u32,
-    /// How far its runs are apart.
+    /// Distances between its runs.
     pub curves: Curves,
-    /// How long they take, without others that interrupt them.
+    /// Execution times, without other interrupts nested in it.
     pub executions: Executions,
-    /// Whether how long one took is not known.
+    /// Whether the execution time of some run is unknown.
     pub is_unknown: bool,
 }
 
-/// What can be analysed, and what cannot.
+/// The part of a recording that can be analyzed, and the rest.
 #[derive(Debug, Clone, Default)]
 pub struct Inferred {
-    /// The threads whose bounds can be computed, and what displaces them.
+    /// Threads whose bounds can be computed, and the sources that displace them.
     pub system: System,
-    /// Which of the threads each task is. Behind them are tasks that are what long jobs take more.
+    /// Index of the thread of each task. Tasks past the end of this list model the excess of long
+    /// jobs.
     pub threads: Vec<usize>,
-    /// The others, and why there is no bound: whole sentences.
+    /// Threads without a bound, by index, each with the reason as a sentence.
     pub unbounded: Vec<(usize, String)>,
 }
 
-/// Builds it. `length` is that of the recording.
+/// Builds the system. `length` is the duration of the recording, in ns.
 #[must_use]
 pub fn system(name: &str, threads: &[InferredThread], handlers: &[Handler], length: Nanos) -> Inferred {
     let mut inferred = Inferred::default();
@@ -124,7 +129,7 @@ pub fn system(name: &str, threads: &[InferredThread], handlers: &[Handler], leng
         }
         interrupts(&mut inferred.system, partition, name, handler, length);
     }
-    // Nothing below a thread of which something is unknown has a bound.
+    // Nothing below a thread with an unknown property has a bound.
     let mut lowest: Vec<Option<(u32, &str)>> = vec![None; count];
     let mut built: Vec<Option<Built>> = vec![None; threads.len()];
     let mut order: Vec<usize> = (0..threads.len()).collect();
@@ -170,7 +175,7 @@ pub fn system(name: &str, threads: &[InferredThread], handlers: &[Handler], leng
     inferred
 }
 
-/// Which partition each CPU is of: those that a thread ran on together are one.
+/// Maps each CPU to a partition; CPUs that share a thread share a partition.
 fn partitions(threads: &[InferredThread]) -> BTreeMap<u32, usize> {
     let mut group: BTreeMap<u32, u32> = BTreeMap::new();
     for thread in threads {
@@ -187,10 +192,10 @@ fn partitions(threads: &[InferredThread]) -> BTreeMap<u32, usize> {
     group.into_iter().map(|(cpu, of)| (cpu, names.partition_point(|&name| name < of))).collect()
 }
 
-/// The task of a thread, and what its long jobs take more; or why there is none.
+/// Task of a thread and the task of its long jobs, or the reason why there is none.
 type Built = Result<(Task, Option<Task>), String>;
 
-/// The task that a thread is, with what its long jobs take more, or why it cannot be analysed.
+/// Builds the task of a thread and that of its long jobs' excess.
 fn task(
     thread: &InferredThread,
     partition: usize,
@@ -241,7 +246,7 @@ fn task(
         offset: None,
         sections: Vec::new(),
         spawns: Vec::new(),
-        // It is displaced, and displaces, as the job that it is part of.
+        // The excess is displaced, and displaces, like the job that it is part of.
         suspension: (away.total > 0 || thread.is_unordered).then_some(away),
         observed: Observed::default(),
     });
@@ -271,7 +276,8 @@ fn task(
     Ok((task, long))
 }
 
-/// What a job usually takes, and what the long ones take more, with how often these may come. All are long if that says no less.
+/// Splits execution times into the usual one and the excess of long jobs with its arrivals. Returns
+/// no excess if the split gains nothing.
 fn split(executions: &Executions, arrivals: &Stream) -> (Nanos, Option<(Nanos, Stream)>) {
     let Split { usual, most, every } = executions.split();
     let (usual, most) = (usual.min(MAX_TIME), most.min(MAX_TIME));
@@ -286,11 +292,11 @@ fn split(executions: &Executions, arrivals: &Stream) -> (Nanos, Option<(Nanos, S
     }
 }
 
-/// Releases that are as close together as they were seen, and no closer than the periodic model allows, beyond what was seen.
-/// None if nothing says that there is any distance.
+/// Returns releases as dense as observed, and past the observed curve no denser than the periodic
+/// model allows. `None` if no distance is known.
 fn arrivals(curves: &Curves, periodic: Option<Periodic>) -> Option<Stream> {
     let least = curves.least_of_many();
-    // The periodic model explains one stretch only.
+    // The periodic model explains a single stretch only.
     let periodic = periodic.filter(|_| curves.stretches() == 1);
     let (&last, count) = (least.last()?, least.len() as u64);
     let extended = |gaps: u64| {
@@ -304,8 +310,8 @@ fn arrivals(curves: &Curves, periodic: Option<Periodic>) -> Option<Stream> {
     (*distances.last()? > 0).then(|| Stream::distances(distances))
 }
 
-/// A thread of which one job was seen, and not its release, has no bound. But it displaced others once, and that is counted as an
-/// interrupt. Returns whether this is one.
+/// Adds a thread of which one job but not its release was observed. It has no bound, but displaced
+/// others once, which counts as an interrupt. Returns whether the thread is of this kind.
 fn once(system: &mut System, partition: usize, thread: &InferredThread, length: Nanos) -> bool {
     let seen = thread.seen();
     let (true, 1, 0, Some(execution)) =
@@ -323,10 +329,10 @@ fn once(system: &mut System, partition: usize, thread: &InferredThread, length: 
     true
 }
 
-/// Adds a thread that is above all tasks of a partition, as an interrupt.
+/// Adds a thread above all tasks of a partition, as an interrupt.
 ///
 /// # Errors
-/// What of it is not known.
+/// Returns the property that is unknown.
 pub fn displace(
     system: &mut System,
     partition: usize,
@@ -349,7 +355,8 @@ pub fn displace(
     Ok(())
 }
 
-/// Adds an interrupt: once with what it usually takes, and once with what the long ones take more.
+/// Adds an interrupt: one source with its usual execution time, and one with the excess of the long
+/// runs.
 pub fn interrupts(system: &mut System, partition: usize, name: String, handler: &Handler, length: Nanos) {
     if handler.curves.releases() == 0 {
         return;
@@ -416,7 +423,8 @@ mod tests {
         Handler { name: "timer".into(), cpu, curves, executions, is_unknown: false }
     }
 
-    /// By hand: J 2 each; `low` is displaced by ⌈(w + 2) / 100⌉ jobs of `high`, and ⌈w / 50⌉ interrupts of 3.
+    /// By hand: J is 2 each; ⌈(w + 2) / 100⌉ jobs of `high` and ⌈w / 50⌉ interrupts of 3 displace
+    /// `low`.
     #[test]
     fn bounds_what_can_be_known() {
         let threads = [thread("low", 10, 0, (1_000, 50)), thread("high", 20, 0, (100, 30))];
@@ -425,7 +433,7 @@ mod tests {
         let bounds = analyse(&system).tasks;
         let [low, high] = &bounds[..] else { panic!("{bounds:?}") };
         assert_eq!(high.as_ref().unwrap().response, 2 + 30 + 3);
-        // 50 + 30 + 3 + 3 = 86; 86 + 2 < 100, so nothing else comes.
+        // 50 + 30 + 3 + 3 = 86; 86 + 2 < 100, so no further job arrives.
         assert_eq!(low.as_ref().unwrap().response, 2 + 86);
     }
 
@@ -503,7 +511,7 @@ mod tests {
         assert_eq!(system.assumptions.len(), 1);
     }
 
-    /// One job of five takes 50 instead of 10; ten in a row would be more than the CPU.
+    /// One job of five takes 50 instead of 10; ten in a row would exceed the CPU.
     #[test]
     fn long_jobs_are_as_rare_as_they_were_seen() {
         let mut one = thread("one", 20, 0, (40, 10));
@@ -532,12 +540,12 @@ mod tests {
         assert_eq!((one.execution, long.name.as_str(), long.execution), (10, "one, long", 40));
         assert_eq!(long.arrivals.as_ref().unwrap().distance(2), Some(200));
         let bounds = analyse(&system).tasks;
-        // The long job is late for the next: 40 + 10, and then 10 that wait for 10.
+        // The long job delays the next one: 40 + 10, and then 10 that wait for 10.
         assert_eq!(bounds[0].as_ref().unwrap().response, 50);
         assert_eq!(bounds[1].as_ref().unwrap().response, 2 + 20 + 40 + 2 * 10);
     }
 
-    /// What was seen of few releases says less of many than the period does.
+    /// For many releases, the period is stricter than a curve of few observed releases.
     #[test]
     fn arrivals_follow_curve_and_then_period() {
         let mut curves = Curves::new(3);

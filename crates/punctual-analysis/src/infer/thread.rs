@@ -1,8 +1,9 @@
-//! What was seen of one thread: its jobs, one after the other.
+//! Observations of one thread: its jobs in order.
 //!
-//! A recording shows when a thread sleeps, not why. Two readings are kept, as LiME does for each kind of sleep: that every sleep
-//! ends a job ([`Reading::Sleeps`]), and that a job lasts from one release by a timer to the next, other sleeps being part of it
-//! ([`Reading::Timers`]): self-suspension. [`Thread::reading`] says which explains the thread better.
+//! A recording shows when a thread sleeps, but not why. Two interpretations are maintained, as LiME
+//! does for each kind of sleep: every sleep ends a job ([`Reading::Sleeps`]), or a job lasts from
+//! one timer release to the next and contains the other sleeps as self-suspension
+//! ([`Reading::Timers`]). [`Thread::reading`] selects the one that explains the thread better.
 
 use super::Window;
 use super::curves::Curves;
@@ -10,58 +11,61 @@ use super::executions::Executions;
 use super::periodic::{Grid, Periodic};
 use crate::time::Nanos;
 
-/// For so many releases distances are kept.
+/// Number of releases whose distances are recorded.
 pub const RELEASES: usize = 64;
-/// For so many consecutive jobs executions are added up.
+/// Number of consecutive jobs whose execution times are summed.
 pub const JOBS: usize = 32;
 
-/// What a job may be taken for.
+/// Interpretation of sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// What lies between two sleeps.
+    /// A job lasts from one sleep to the next.
     Sleeps,
-    /// What lies between two releases by a timer.
+    /// A job lasts from one timer release to the next.
     Timers,
 }
 
-/// A job as a recording shows it, ended by a sleep. R is the sum of lateness, displacement, execution, waiting and suspension.
+/// A recorded job that ended in a sleep. R is the sum of lateness, displacement, execution, waiting
+/// and suspension. Times are in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observation {
-    /// Its number in the recording.
+    /// Number of the job in the recording.
     pub number: u64,
-    /// When it was released. None if that was not seen.
+    /// Release instant; `None` if it was not recorded.
     pub released: Option<Window>,
-    /// Whether a timer released it.
+    /// Whether a timer released the job.
     pub by_timer: bool,
-    /// When it ended.
+    /// End instant.
     pub end: Nanos,
-    /// How late it first ran, apart from what displaced it: the timer's lateness, the kernel's part before its first instruction,
-    /// and what a thread below went on with.
+    /// Lateness of the first run without displacement: the timer's lateness, the kernel's work
+    /// before the first instruction, and the rest of a lower thread's section.
     pub lateness: Nanos,
-    /// C, with the switches to and from it.
+    /// C, with the switches to and from the thread.
     pub execution: Nanos,
-    /// How long it waited for locks, or for threads below it that displaced it with an inherited priority or were given the CPU.
+    /// Time spent waiting for locks, or for lower threads that ran with an inherited priority or by
+    /// being handed the CPU.
     pub waiting: Nanos,
-    /// How often.
+    /// Number of waits.
     pub waits: u64,
-    /// How long it was asleep of its own accord.
+    /// Time of voluntary sleeps.
     pub suspended: Nanos,
-    /// How often.
+    /// Number of voluntary sleeps.
     pub suspensions: u64,
-    /// How long threads that are not below it and interrupts displaced it, from its release on.
+    /// Displacement by interrupts and threads that are not below, from the release on.
     pub displaced: Nanos,
 }
 
 impl Observation {
-    /// R, if the release was seen.
+    /// Returns R, if the release was recorded.
     #[must_use]
     pub fn response(&self) -> Option<Nanos> {
         Some(self.end.saturating_sub(self.released?.0))
     }
 
-    /// Takes in what the same job did after a sleep.
+    /// Appends what the same job did after a sleep.
     fn continue_with(&mut self, next: &Self) {
-        // Until it is released again it is its own affair; from then until it runs, somebody else's.
+        // The sleep is voluntary until the next release; from then until it runs, other threads
+        // delay the job.
         let from = next.released.map_or(self.end, |window| window.0.max(self.end));
         self.suspended = self.suspended.saturating_add(from - self.end).saturating_add(next.suspended);
         self.suspensions = self.suspensions.saturating_add(next.suspensions).saturating_add(1);
@@ -73,14 +77,14 @@ impl Observation {
     }
 }
 
-/// The largest value of a term, and the job that had it.
+/// Largest value of a term, and the job in which it occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Largest {
-    /// How much.
+    /// Value in ns.
     pub ns: Nanos,
-    /// The number of the job.
+    /// Number of the job.
     pub job: u64,
-    /// When it ended.
+    /// End of the job, in ns.
     pub end: Nanos,
 }
 
@@ -92,35 +96,35 @@ impl Largest {
     }
 }
 
-/// What was seen of a thread's jobs, as one reading has them.
+/// Observations of a thread's jobs under one interpretation.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// How many jobs.
+    /// Number of jobs.
     pub jobs: u64,
-    /// How far releases are apart.
+    /// Distances between releases.
     pub curves: Curves,
-    /// The longest stretch of releases without a gap.
+    /// Longest stretch of releases without a gap.
     grid: Grid,
     current: Grid,
-    /// Their executions.
+    /// Execution times.
     pub executions: Executions,
-    /// The job that took longest, as far as its release was seen.
+    /// Job with the longest recorded response.
     pub slowest: Option<Observation>,
-    /// Of each term the largest.
+    /// Largest [`Observation::lateness`].
     pub lateness: Largest,
-    /// See [`Observation::waiting`].
+    /// Largest [`Observation::waiting`].
     pub waiting: Largest,
-    /// How often a job waited.
+    /// Largest number of waits of a job.
     pub waits: u64,
-    /// See [`Observation::suspended`].
+    /// Largest [`Observation::suspended`].
     pub suspended: Largest,
-    /// How often a job was asleep.
+    /// Largest number of voluntary sleeps of a job.
     pub suspensions: u64,
-    /// Waiting and suspension together.
+    /// Largest sum of waiting and suspension.
     pub away: Largest,
-    /// C of the job with the longest.
+    /// Largest [`Observation::execution`].
     pub execution: Largest,
-    /// See [`Observation::displaced`].
+    /// Largest [`Observation::displaced`].
     pub displaced: Largest,
 }
 
@@ -189,32 +193,33 @@ impl Seen {
         if self.current.releases() > self.grid.releases() { &self.current } else { &self.grid }
     }
 
-    /// The periodic model that explains every release of the longest stretch without a gap, however uncertain.
+    /// Returns the periodic model that explains every release of the longest stretch without a gap,
+    /// however uncertain.
     #[must_use]
     pub fn periodic(&self) -> Option<Periodic> {
         self.grid().certain()
     }
 
-    /// A periodic model that explains releases that are possible, with the least jitter there can have been.
+    /// Returns a periodic model that explains possible releases with the least possible jitter.
     #[must_use]
     pub fn possibly_periodic(&self) -> Option<Periodic> {
         self.grid().possible()
     }
 }
 
-/// A thread.
+/// A thread, observed under both interpretations.
 #[derive(Debug, Clone, Default)]
 pub struct Thread {
     sleeps: Seen,
     timers: Seen,
-    /// The job from a timer's release on, as long as the next is not released.
+    /// Job released by a timer, until the next timer release.
     open: Option<Observation>,
     by_timer: u64,
     otherwise: u64,
 }
 
 impl Thread {
-    /// Takes in the next job.
+    /// Adds the next job.
     pub fn push(&mut self, job: &Observation) {
         self.sleeps.push(job);
         if job.by_timer {
@@ -229,7 +234,7 @@ impl Thread {
         }
     }
 
-    /// Takes in the release of a job of which no more is known.
+    /// Adds the release of a job of which nothing else is known.
     pub fn release(&mut self, window: Window) {
         self.sleeps.release(window);
         self.sleeps.executions.interrupt();
@@ -237,15 +242,15 @@ impl Thread {
         self.timers.interrupt();
     }
 
-    /// Jobs may be missing here.
+    /// Marks a gap in the recording.
     pub fn interrupt(&mut self) {
         self.sleeps.interrupt();
-        // How the job went on was not seen.
+        // The rest of the open job was not recorded.
         self.open = None;
         self.timers.interrupt();
     }
 
-    /// No jobs follow.
+    /// Ends the sequence of jobs.
     pub fn finish(&mut self) {
         self.close();
     }
@@ -256,8 +261,9 @@ impl Thread {
         }
     }
 
-    /// That jobs last from timer to timer explains the thread if it sleeps for other reasons, too, and its timers alone are
-    /// periodic within a quarter of the period. Timers that end waits for something else, such as time-outs, are not.
+    /// Selects an interpretation. Jobs last from timer to timer if the thread also sleeps for other
+    /// reasons and its timers alone are periodic within a quarter of the period. Time-outs, which
+    /// end other waits, are not.
     #[must_use]
     pub fn reading(&self) -> Reading {
         let is_grid = |model: Periodic| model.jitter < model.period / 4;
@@ -267,7 +273,7 @@ impl Thread {
         }
     }
 
-    /// What was seen, in this reading.
+    /// Returns the observations under an interpretation.
     #[must_use]
     pub fn seen(&self, reading: Reading) -> &Seen {
         match reading {
@@ -297,7 +303,7 @@ mod tests {
         }
     }
 
-    /// Each job asks a device for something: it sleeps from 13 to 50 after its release.
+    /// Each job queries a device: it sleeps from 13 to 50 after its release.
     #[test]
     fn merges_what_lies_between_two_timers() {
         let mut thread = Thread::default();

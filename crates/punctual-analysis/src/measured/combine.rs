@@ -1,4 +1,4 @@
-//! From the declared model and the profile to a system.
+//! Combines the declared model and the profile into a system.
 
 use punctual_report::format::format_part;
 
@@ -50,7 +50,8 @@ pub(super) fn combine(
     for (at, resource) in resources.into_iter().enumerate() {
         let protocol = match resource.protocol {
             ModelProtocol::Srp => Protocol::Srp,
-            // Whatever their numbers are, groups become places in a list that is not longer than twice the resources.
+            // Group numbers are arbitrary; they become indices of a list that is at most twice as
+            // long as the resources.
             ModelProtocol::Msrp => {
                 Protocol::Msrp { group: resource.group.map_or(places + at, |it| it.min(2 * places)) }
             }
@@ -100,7 +101,7 @@ fn in_profile<T>(path: &[Step], what: impl Into<String>, fix: impl Into<String>)
     Err(Place::Profile(Problem::new(path, what, fix)))
 }
 
-/// Every task has been measured.
+/// Checks that every task was measured.
 fn check_complete(tasks: &[ModelTask], profile: &Profile) -> Result<()> {
     let is_measured = |task: &&ModelTask| {
         let found = profile.tasks.iter().find(|it| it.name == task.name);
@@ -116,7 +117,8 @@ fn check_complete(tasks: &[ModelTask], profile: &Profile) -> Result<()> {
     in_profile(&[Step::Key("tasks")], what, fix)
 }
 
-/// Takes tasks out of the model and the profile, as if they had no jobs. Ceilings stay what they are in the app.
+/// Removes tasks from the model and the profile, as if they had no jobs. Ceilings stay those of the
+/// app.
 fn leave_out(model: &mut Model, profile: &mut Profile, without: &[String]) -> Result<()> {
     for name in without {
         let Some(at) = model.tasks.iter().position(|task| task.name == *name) else {
@@ -145,11 +147,13 @@ struct Combination {
     profile: Profile,
     names: Names,
     system: System,
-    /// By partition: the most that the rest of the machine took from a job, if C does not have it in it.
+    /// Longest time that the rest of the machine took from a job, by partition, if C does not
+    /// include it.
     outside: Vec<Option<Nanos>>,
 }
 
-/// The distances of 2, 3, … releases, as far as each is known, or the next one to it.
+/// Builds a stream from the distances of 2, 3, … releases; unknown ones use the next known
+/// distance.
 pub(super) fn observed_stream(distances: &[Distance]) -> Option<Stream> {
     let mut known: Vec<(u64, Nanos)> = distances
         .iter()
@@ -160,7 +164,7 @@ pub(super) fn observed_stream(distances: &[Distance]) -> Option<Stream> {
     let most = known.last()?.0.min(4_096);
     let mut least = Vec::new();
     for releases in 2..=most {
-        // More releases cannot be closer, so what is known of fewer holds.
+        // More releases cannot be closer together, so the distance of fewer is a valid lower bound.
         let distance = known.iter().filter(|it| it.0 <= releases).map(|it| it.1).max().unwrap_or(0);
         least.push(distance.min(MAX_TIME));
     }
@@ -195,12 +199,13 @@ impl Combination {
         let path = [Step::Key("tasks"), Step::At(at)];
         let place = self.profile.tasks.iter().position(|it| it.name == task.name);
         let measured = place.map(|place| std::mem::take(&mut self.profile.tasks[place])).unwrap_or_default();
-        // What else is asked of the profile goes by name.
+        // All other entries of the profile are found by name.
         let Some(partition) = self.names.partitions.iter().position(|name| *name == task.partition) else {
             let what = format!("`{}` is in partition `{}`, which there is not", task.name, task.partition);
             return in_model(&path, what, "write the model anew: PUNCTUAL_MODEL=FILE ./app");
         };
-        // What takes the CPU from it is known by name and period, or else as long as the longest.
+        // Sources that take the CPU are known by name and period, or are assumed as long as the
+        // longest observation.
         self.outside[partition] = self.outside[partition].max(measured.outside());
         let execution = measured.execution().unwrap_or(0).min(MAX_TIME);
         let arrivals = self.arrivals(&task, &measured, &path)?;
@@ -243,7 +248,8 @@ impl Combination {
         })
     }
 
-    /// If all come together, which is the worst case at any rate, offsets tell nothing.
+    /// Removes equal offsets: if all tasks are released together, the worst case for any rate,
+    /// offsets carry no information.
     fn forget_equal_offsets(&mut self) {
         let tasks = &mut self.system.tasks;
         let mut offsets = tasks.iter().filter_map(|task| task.offset);
@@ -253,7 +259,8 @@ impl Combination {
         }
     }
 
-    /// Releases as they are declared, or as they were seen if nobody declares them. None if other tasks spawn it.
+    /// Returns the declared releases, or else the observed ones; `None` if other tasks spawn the
+    /// task.
     fn arrivals(
         &mut self,
         task: &ModelTask,
@@ -286,7 +293,7 @@ impl Combination {
             }
             return Ok(Some(declared));
         }
-        // What others than jobs spawn comes when it has been seen to come.
+        // Releases by others than jobs arrive as observed.
         if self.is_spawned(&task.name, measured) && measured.spawned_by_no_job.unwrap_or(0) == 0 {
             return Ok(None);
         }
@@ -303,17 +310,17 @@ impl Combination {
         Ok(Some(stream))
     }
 
-    /// Whether jobs of the app were seen to spawn the task.
+    /// Returns whether jobs of the app were observed to spawn the task.
     fn is_spawned(&self, name: &str, measured: &ProfileTask) -> bool {
         let spawned = |it: &ProfileTask| it.spawns().iter().any(|spawn| spawn.task == name);
-        // What was measured of earlier tasks is in the system by now.
+        // Measurements of earlier tasks are already in the system.
         let by_earlier = self.system.tasks.iter().any(|other| {
             other.spawns.iter().any(|spawn| self.names.tasks.get(spawn.task).is_some_and(|it| it == name))
         });
         by_earlier || spawned(measured) || self.profile.tasks.iter().any(spawned)
     }
 
-    /// Whether jobs of the app are all that was seen to spawn a task with releases of its own.
+    /// Returns whether only jobs of the app were observed to spawn a task with releases of its own.
     fn is_only_spawned(&mut self, task: &ModelTask, measured: &ProfileTask) -> bool {
         let is = task.period_ns.is_none()
             && measured.spawned_by_no_job == Some(0)
@@ -342,7 +349,7 @@ impl Combination {
                 return in_model(path, what, "write the model anew: PUNCTUAL_MODEL=FILE ./app");
             };
             if used.access != Access::Lock {
-                // It counts for the ceiling only.
+                // The section counts only for the ceiling.
                 sections.push(Section { resource, hold: 0, times: 0 });
                 continue;
             }
@@ -361,7 +368,7 @@ impl Combination {
                     used.resource
                 ));
             }
-            // What goes on meanwhile at higher levels is not part of the hold.
+            // Work at higher levels during the section is not part of the hold.
             sections.push(Section {
                 resource,
                 hold: hold.unwrap_or(longest).min(longest),
@@ -373,7 +380,8 @@ impl Combination {
 
     fn spawns(&self, measured: &ProfileTask, place: Option<usize>) -> Result<Vec<Spawn>> {
         let mut spawns = Vec::new();
-        // An app without a profile comes to its spawns earlier by what that takes of critical sections, all of which may come before.
+        // Without a profile, an app reaches its spawns earlier by the profiling cost of its
+        // critical sections, all of which may precede the spawn.
         let places = self.profile.partitions.iter().map(|it| it.profiling().lock);
         let holds = measured.holds().iter().map(|hold| hold.most_per_job.unwrap_or(0));
         let profiled = holds.fold(0, Nanos::saturating_add).saturating_mul(places.max().unwrap_or(0));
@@ -390,7 +398,8 @@ impl Combination {
         Ok(spawns)
     }
 
-    /// Says what the host of a virtual machine took, which is in C, in J and in what took the CPU from jobs, and in no model of its own.
+    /// Reports time that the host of a virtual machine took. C, J and the time taken from jobs
+    /// include it; it has no model of its own.
     fn stolen(&mut self) {
         let run = self.profile.duration_ns.unwrap_or(0);
         let partitions = self.profile.partitions.iter();
@@ -410,7 +419,7 @@ impl Combination {
         sentences.into_iter().for_each(|sentence| self.assume(sentence));
     }
 
-    /// No task is released by nothing but itself.
+    /// Checks that no task is released only by itself.
     fn check_releases(&self) -> Result<()> {
         match crate::schema::cycle(&self.system) {
             None => Ok(()),
@@ -459,7 +468,7 @@ impl Combination {
                 return in_profile(&path, what, "name a partition of the model");
             };
             let Some(arrivals) = observed_stream(&interrupt.inter_arrival) else {
-                // It came once, so nothing is known of when it comes again.
+                // It occurred once, so its distance is unknown.
                 self.assume(format!("`{}` came once: it is not counted.", interrupt.name));
                 continue;
             };

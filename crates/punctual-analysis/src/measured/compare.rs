@@ -1,7 +1,9 @@
-//! A task set written by hand beside what a run has measured: which of its values a job exceeded, and what its bounds are with them.
+//! Compares a handwritten task set with a measured run: the parameters that a job exceeded, and the
+//! bounds with corrected parameters.
 //!
-//! A response above its bound refutes the model, and one of its values has to be too small, or a term is missing altogether. Each value
-//! that was exceeded is put right by itself, and the bound computed anew, so it is seen how much of the difference is due to it.
+//! A response above its bound refutes the model: a parameter is too small, or a term is missing.
+//! Each exceeded parameter is corrected separately and the bound is recomputed, which attributes a
+//! part of the difference to it.
 
 use punctual_report::format::format_part;
 
@@ -14,23 +16,23 @@ use crate::schema::{self, InputError, Problem, Step};
 use crate::system::{Interrupt, Observed, Section, Spawn, Suspension, System};
 use crate::time::{MAX_TIME, Nanos};
 
-/// Values of a model that a run has exceeded.
+/// Parameters of a model that a run exceeded.
 #[derive(Default)]
 pub struct Comparison {
     excesses: Vec<Excess>,
 }
 
 struct Excess {
-    /// What was measured, and what the model has.
+    /// Measured value and model value.
     sentence: String,
-    /// Gives the model what was measured.
+    /// Assigns the measured value to the model.
     correct: Box<dyn Fn(&mut System)>,
 }
 
-/// Compares a task set with the profile of a run, and adds what was observed to its tasks.
+/// Compares a task set with the profile of a run, and adds the observations to its tasks.
 ///
 /// # Errors
-/// What is wrong with the profile, or which tasks it lacks.
+/// Returns the defect of the profile, or the tasks that it lacks.
 pub fn compare(system: &mut System, profile: Source<'_>) -> Result<Comparison, InputError> {
     let measured: Profile = schema::parse_json(profile.file, profile.text, &PROFILES)?;
     let lacks =
@@ -56,7 +58,7 @@ pub fn compare(system: &mut System, profile: Source<'_>) -> Result<Comparison, I
     for (at, outside) in outside.into_iter().enumerate() {
         let partition = &system.partitions[at];
         let found = measured.partitions.iter().find(|it| it.name == partition.name);
-        // A set need not name the only partition.
+        // A task set need not name its only partition.
         let only = || measured.partitions.first().filter(|_| system.partitions.len() == 1);
         if let Some(seen) = found.or_else(only) {
             comparison.partition(system, at, seen);
@@ -111,7 +113,7 @@ impl Comparison {
         );
         for hold in seen.holds() {
             let Some(resource) = system.resources.iter().position(|it| it.name == hold.resource) else {
-                // Nobody else in the model has it.
+                // No other entry of the model contains it.
                 continue;
             };
             let place = task.sections.iter().position(|it| it.resource == resource && it.times > 0);
@@ -130,7 +132,7 @@ impl Comparison {
         }
         for spawn in seen.spawns() {
             let Some(callee) = known.iter().position(|it| *it == spawn.task) else { continue };
-            // What has releases of its own declares them, whoever spawns it.
+            // A task with releases of its own declares them, regardless of its callers.
             let is_declared = system.tasks[callee].arrivals.is_some();
             let has = task.spawns.iter().filter(|it| it.task == callee).map(|it| it.most).sum::<u64>();
             if !is_declared && spawn.most_per_job > has {
@@ -161,7 +163,7 @@ impl Comparison {
         }
     }
 
-    /// What the executor takes.
+    /// Compares the executor's overheads.
     fn partition(&mut self, system: &System, at: usize, seen: &ProfilePartition) {
         let has = system.partitions[at].overheads;
         self.exceed(
@@ -186,7 +188,7 @@ impl Comparison {
         );
     }
 
-    /// What interrupts and everything else took from a job.
+    /// Compares the time that interrupts and the rest of the machine took from a job.
     fn machine(&mut self, system: &System, at: usize, outside: Nanos, run: Nanos) {
         let of = system.interrupts.iter().filter(|it| it.partition == at);
         let has = of.map(|it| it.execution).fold(0, Nanos::saturating_add);
@@ -204,13 +206,14 @@ impl Comparison {
         );
     }
 
-    /// Whether a job exceeded nothing of the model.
+    /// Returns whether no job exceeded a parameter.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.excesses.is_empty()
     }
 
-    /// What was exceeded, and for each task that took longer than its bound, by which of it.
+    /// Lists the exceeded parameters, and for each task that exceeded its bound those that explain
+    /// it.
     #[must_use]
     pub fn sentences(&self, system: &System, analysis: &Analysis) -> Vec<String> {
         let corrected = |excesses: &mut dyn Iterator<Item = &Excess>| {

@@ -1,4 +1,4 @@
-//! The entries of the declared model and of the profile, as an app writes them.
+//! Entries of the declared model and of the profile, as an app writes them.
 
 use serde::Deserialize;
 
@@ -6,8 +6,9 @@ use crate::system::Profiling;
 use crate::time::{MAX_TIME, Nanos};
 
 pub(super) const MODEL: &str = "punctual-model/1";
-/// The versions that are read, the newest first. The second adds what profiling takes, the third who else spawns a task than jobs, the
-/// fourth whether jobs spawn while they hold something, how many they spawn in all, and what a host took.
+/// Supported versions, newest first. Version 2 adds the cost of profiling, version 3 spawns by
+/// other callers than jobs, version 4 spawns inside sections, the number of spawns per job, and
+/// stolen time.
 pub(super) const PROFILES: [&str; 4] =
     ["punctual-profile/4", "punctual-profile/3", "punctual-profile/2", "punctual-profile/1"];
 
@@ -145,7 +146,7 @@ pub(super) struct ProfileTask {
     pub(super) response_max_ns: Option<Nanos>,
     /// From the release to the start.
     pub(super) jitter_max_ns: Option<Nanos>,
-    /// How much of that no job and no critical section of the partition took.
+    /// The part of it that no job and no critical section of the partition took.
     pub(super) lateness_max_ns: Option<Nanos>,
     pub(super) lateness_min_ns: Option<Nanos>,
     pub(super) deadline_misses: Option<u64>,
@@ -153,14 +154,15 @@ pub(super) struct ProfileTask {
     pub(super) _overruns: Option<u64>,
     #[serde(default)]
     pub(super) inter_arrival: Vec<Distance>,
-    /// Not measured unless the app says `profile`.
+    /// Measured only if the app sets `profile`.
     pub(super) spawns: Option<Vec<ProfileSpawn>>,
-    /// How often a thread, `init`, `idle` or the clock spawned it.
+    /// Number of spawns by a foreign thread, `init`, `idle` or the clock.
     pub(super) spawned_by_no_job: Option<u64>,
-    /// How many jobs one job has spawned.
+    /// Largest number of spawns of one job.
     pub(super) spawns_most_per_job: Option<u64>,
     pub(super) holds: Option<Vec<Hold>>,
-    /// The longest execution without what the rest of the machine took from the job, and the most that it took from one.
+    /// Longest execution time without the part that the rest of the machine took, and the largest
+    /// such part.
     pub(super) cpu_max_ns: Option<Nanos>,
     pub(super) outside_max_ns: Option<Nanos>,
     pub(super) suspension_max_ns: Option<Nanos>,
@@ -168,18 +170,18 @@ pub(super) struct ProfileTask {
 }
 
 impl ProfileTask {
-    /// J. Where it is not known by itself, as under the global executor, that of a task which the clock releases is at most the time to
-    /// the start.
+    /// Returns J. Where it was not measured separately, as under the global executor, J of a task
+    /// released by the clock is at most the time to its start.
     pub(super) fn lateness(&self, is_periodic: bool) -> Nanos {
         self.lateness_max_ns.or(self.jitter_max_ns.filter(|_| is_periodic)).unwrap_or(0)
     }
 
-    /// C, without what the rest of the machine took, if that is known.
+    /// Returns C without the time that the rest of the machine took, if known.
     pub(super) fn execution(&self) -> Option<Nanos> {
         self.outside().and(self.cpu_max_ns).or(self.execution_max_ns)
     }
 
-    /// What the rest of the machine took from a job at most.
+    /// Returns the largest time that the rest of the machine took from a job.
     pub(super) fn outside(&self) -> Option<Nanos> {
         self.outside_max_ns.filter(|_| self.cpu_max_ns.is_some())
     }
@@ -205,9 +207,9 @@ pub(super) struct Distance {
 pub(super) struct ProfileSpawn {
     pub(super) task: String,
     pub(super) most_per_job: u64,
-    /// The least execution of a job before the spawn.
+    /// Least execution time of a job before the spawn.
     pub(super) earliest_ns: Option<Nanos>,
-    /// Whether a job held a resource then.
+    /// Whether a job held a resource at the spawn.
     pub(super) in_section: Option<bool>,
 }
 
@@ -228,11 +230,12 @@ pub(super) struct ProfilePartition {
     pub(super) dispatch_ns: Option<Nanos>,
     pub(super) lock_ns: Option<Nanos>,
     pub(super) preemption_ns: Option<Nanos>,
-    /// What profiling adds to a job, how much of it before the job's end, and to a critical section.
+    /// Cost of profiling per job, the part of it before the end of the job, and per critical
+    /// section.
     pub(super) profiling_ns: Option<Nanos>,
     pub(super) profiling_before_ns: Option<Nanos>,
     pub(super) profiling_lock_ns: Option<Nanos>,
-    /// What the host of a virtual machine took of the CPU in the run.
+    /// CPU time that the host of a virtual machine took during the run.
     pub(super) stolen_ns: Option<Nanos>,
 }
 
@@ -240,7 +243,7 @@ impl ProfilePartition {
     pub(super) fn profiling(&self) -> Profiling {
         let known = |value: Option<Nanos>| value.unwrap_or(0).min(MAX_TIME);
         let job = known(self.profiling_ns);
-        // What is not known to come after the end may come before it.
+        // Cost of unknown position may precede the end.
         let before_end = self.profiling_before_ns.unwrap_or(job).min(job);
         Profiling { job, before_end, lock: known(self.profiling_lock_ns) }
     }

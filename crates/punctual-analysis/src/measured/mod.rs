@@ -1,8 +1,9 @@
-//! Task sets of apps: what the source declares, with what a run has measured.
+//! Task sets of apps: the declarations of the source, combined with the measurements of a run.
 //!
-//! An app writes its declared model if `PUNCTUAL_MODEL` names a file, and the profile of a run if `PUNCTUAL_PROFILE` does. The
-//! profile adds executions, holds, jitter, spawns, and what the executor costs. What neither says is never taken for nothing
-//! in silence: it is an error, or stands in [`System::assumptions`].
+//! An app writes its declared model to the file named by `PUNCTUAL_MODEL`, and the profile of a run
+//! to that named by `PUNCTUAL_PROFILE`. The profile adds execution times, holds, jitter, spawns,
+//! and the overheads of the executor. A value that is missing in both is never silently zero: it is
+//! an error, or listed in [`System::assumptions`].
 
 mod combine;
 mod compare;
@@ -13,41 +14,41 @@ pub use self::compare::{Comparison, compare};
 use crate::schema::{self, InputError, Problem};
 use crate::system::System;
 
-/// What is assumed where nothing says what else ran on the CPUs.
+/// Assumption if nothing else was recorded on the CPUs.
 pub const NO_INTERRUPTS: &str =
     "Interrupts and other threads on these CPUs were not recorded: they are not counted.";
 
-/// What is assumed where only the jobs know of it.
+/// Assumption if only jobs observed the rest of the machine.
 pub const SEEN_BY_JOBS: &str = "What interrupts, other threads and a host took of these CPUs is known only from jobs that took longer \
     than their threads' CPU time: the most of any job is counted, once in a busy window. A recording knows more of it.";
 
-/// What is called so: whatever took the CPU from a job, where nothing else tells.
+/// Name of the source that took the CPU from a job where no other record names one.
 pub const THE_REST: &str = "the rest of the machine";
 
-/// What is assumed of a profile that does not say what it took itself.
+/// Assumption for a profile without the cost of profiling.
 pub const PROFILING_UNKNOWN: &str =
     "What profiling took of this run was not measured: jobs may exceed their bounds by it.";
 
 /// A file with its name.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
-    /// What errors call it.
+    /// Name for error messages.
     pub file: &'a str,
-    /// What is in it.
+    /// Content.
     pub text: &'a str,
 }
 
-/// Where a problem is.
+/// Location of a problem.
 enum Place {
     Model(Problem),
     Profile(Problem),
 }
 
-/// Combines a declared model with a profile. `cpus` is how many the global executor has, where there is one. Tasks `without` are
-/// left out, as if they had no jobs.
+/// Combines a declared model with a profile. `cpus` is the number of CPUs of the global executor,
+/// if it is used. Tasks listed in `without` are removed, as if they had no jobs.
 ///
 /// # Errors
-/// What is wrong with either file, or missing in both, with its line and what to do.
+/// Returns the defect of either file, or the value that both lack, with its line and the remedy.
 pub fn read(
     model: Source<'_>,
     profile: Source<'_>,

@@ -1,4 +1,5 @@
-//! From entries to a system: resolves names and checks what a type cannot.
+//! Builds a system from the entries of a file: resolves names and checks constraints that types
+//! cannot express.
 
 use super::error::{Problem, Step};
 use super::file::{
@@ -78,7 +79,7 @@ struct Names {
 
 fn find(kind: &str, names: &[String], name: &str, path: Path) -> Result<usize> {
     names.iter().position(|other| other == name).ok_or_else(|| {
-        // A partition that nobody wrote has no name.
+        // An implicit partition has no name.
         let names: Vec<&str> = names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
         let known = match names.as_slice() {
             [] => format!("there is none; add a [[{kind}]] named `{name}`"),
@@ -103,7 +104,7 @@ fn positive(time: Time, path: Path, what: &str) -> Result<Nanos> {
     Ok(time.0)
 }
 
-/// Releases as `period`, or `min_interval` and `burst`, say.
+/// Builds the releases from `period`, or from `min_interval` and `burst`.
 fn stream(
     period: Option<Time>,
     min_interval: Option<Time>,
@@ -135,7 +136,7 @@ fn stream(
 }
 
 impl Names {
-    /// The partition that is named, or the only one.
+    /// Returns the named partition, or the only one.
     fn partition_of(&self, name: Option<&str>, path: &Path) -> Result<usize> {
         match (name, self.partitions.as_slice()) {
             (None, [_]) => Ok(0),
@@ -176,7 +177,7 @@ impl Names {
         }
         let protocol = match protocol {
             ProtocolEntry::Srp => Protocol::Srp,
-            // Unless it says otherwise, it is a group of its own.
+            // By default, each resource is a group of its own.
             ProtocolEntry::Msrp => Protocol::Msrp { group: group.unwrap_or(self.resources.len() + at) },
             ProtocolEntry::Pcp => Protocol::Pcp,
             ProtocolEntry::None => Protocol::Unlocked,
@@ -280,7 +281,7 @@ impl Names {
             Ok(Spawn { task, most: spawn.most, earliest: 0, in_section: true })
         });
         let spawns = spawns.collect::<Result<Vec<_>>>()?;
-        // What is released again after some time is to have ended by then, unless it says otherwise.
+        // By default, a recurring job must end before its next release.
         let implicit =
             entry.period.or(entry.min_interval.filter(|_| entry.burst.is_none_or(|burst| burst == 1)));
         Ok(Task {
@@ -342,7 +343,7 @@ fn read_supply(entry: SupplyEntry, path: &Path) -> Result<Supply> {
             Ok(Supply::Periodic { budget, period: period.0 })
         }
         SupplyEntry { budget: None, period: None, delay, share: Some(share) } => {
-            // Rounded down: what is not there must not be counted on.
+            // Rounded down, so that no supply is counted that does not exist.
             let share_ppm = if share > 0.0 && share <= 1.0 { (share * 1e6) as u64 } else { 0 };
             if share_ppm == 0 {
                 return Err(Problem::new(
@@ -361,7 +362,7 @@ fn read_supply(entry: SupplyEntry, path: &Path) -> Result<Supply> {
     }
 }
 
-/// Every task is released by something, and none by itself.
+/// Checks that every task is released, and none only by itself.
 fn check_releases(system: &System) -> Result<()> {
     for (at, task) in system.tasks.iter().enumerate() {
         let is_spawned = system.tasks.iter().any(|other| other.spawns.iter().any(|spawn| spawn.task == at));
@@ -383,7 +384,8 @@ fn check_releases(system: &System) -> Result<()> {
     }
 }
 
-/// Tasks that are released by nothing but each other, if there are some: one of them, and their names.
+/// Returns a task of a cycle of tasks that are released only by each other, and the names of the
+/// cycle.
 pub(super) fn cycle(system: &System) -> Option<(usize, String)> {
     let mut done = vec![None; system.tasks.len()];
     (0..system.tasks.len()).find_map(|at| {
@@ -393,7 +395,7 @@ pub(super) fn cycle(system: &System) -> Option<(usize, String)> {
     })
 }
 
-/// A cycle of tasks that are released by nothing but each other, if one can be reached.
+/// Returns a cycle of tasks that are released only by each other, if one is reachable.
 fn cycle_from(system: &System, at: usize, done: &mut [Option<bool>]) -> Option<Vec<usize>> {
     let mut path: Vec<(usize, usize)> = vec![(at, 0)];
     while let Some((here, next)) = path.pop() {
@@ -413,7 +415,7 @@ fn cycle_from(system: &System, at: usize, done: &mut [Option<bool>]) -> Option<V
     None
 }
 
-/// Resources are locked where their protocol is one.
+/// Checks that resources are locked if their protocol requires it.
 fn check_protocols(system: &System) -> Result<()> {
     for (at, resource) in system.resources.iter().enumerate() {
         let path = [Step::Key("resource"), Step::At(at)];

@@ -1,4 +1,4 @@
-//! What is wrong with a file, where, and how to put it right.
+//! Errors in input files: location, problem and remedy.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -6,13 +6,13 @@ use std::fmt::{self, Display, Formatter};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InputError {
-    /// The file as it was named, where there is one.
+    /// The file as the caller named it.
     pub file: String,
-    /// The line, from 1 on, where it is known.
+    /// The line, from 1, if known.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What to change.
+    /// The remedy.
     pub fix: String,
 }
 
@@ -30,14 +30,14 @@ impl Display for InputError {
 
 impl std::error::Error for InputError {}
 
-/// A step on the way to a value: a key of a table, or a place in a list.
+/// A step on the path to a value: a key of a table, or an index of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Key(&'static str),
     At(usize),
 }
 
-/// What is wrong with the value at this place.
+/// A problem with the value at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) path: Vec<Step>,

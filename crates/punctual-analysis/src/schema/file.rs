@@ -1,10 +1,10 @@
-//! The entries of a task set as they stand in a file.
+//! Entries of a task set, as they appear in a file.
 
 use serde::Deserialize;
 
 use crate::time::Time;
 
-/// The name and version of the format.
+/// Name and version of the format.
 pub(crate) const SCHEMA: &str = "punctual-taskset/1";
 
 #[derive(Debug, Deserialize)]

@@ -1,10 +1,10 @@
-//! Lines of values in files that have been read: errors found later name them.
+//! Finds the lines of values in parsed files, for errors that are detected later.
 
 use toml::de::{DeTable, DeValue};
 
 use super::error::Step;
 
-/// The line of the value at `path`, or of the last on the way to it that there is.
+/// Returns the line of the value at `path`, or of the last existing value on the path.
 pub(crate) fn in_toml(text: &str, path: &[Step]) -> Option<usize> {
     let table = DeTable::parse(text).ok()?;
     let mut span = None;
@@ -25,7 +25,7 @@ pub(crate) fn in_toml(text: &str, path: &[Step]) -> Option<usize> {
     Some(line_of(text, span?))
 }
 
-/// The same for JSON that has been parsed without an error.
+/// Returns the line in JSON that was parsed without an error.
 pub(crate) fn in_json(text: &str, path: &[Step]) -> Option<usize> {
     let mut scanner = Scanner { bytes: text.as_bytes(), at: 0 };
     scanner.space();
@@ -47,7 +47,7 @@ fn line_of(text: &str, at: usize) -> usize {
     text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count() + 1
 }
 
-/// Walks through JSON. Whatever it is given, it ends: every step goes forward.
+/// Scans JSON. Every step advances, so scanning terminates for any input.
 struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -65,7 +65,7 @@ impl Scanner<'_> {
         (self.bytes.get(self.at) == Some(&byte)).then(|| self.at += 1)
     }
 
-    /// From the start of an object to the value of `key`.
+    /// Advances from the start of an object to the value of `key`.
     fn enter_object(&mut self, key: &str) -> Option<()> {
         self.take(b'{')?;
         loop {
@@ -83,7 +83,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// From the start of a list to an element.
+    /// Advances from the start of a list to an element.
     fn enter_list(&mut self, index: usize) -> Option<()> {
         self.take(b'[')?;
         for _ in 0..index {
@@ -108,7 +108,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Over a value. Counts brackets, so nesting needs no stack.
+    /// Skips a value. Counts brackets, so nesting needs no stack.
     fn value(&mut self) -> Option<()> {
         let mut depth = 0_usize;
         loop {

@@ -1,7 +1,7 @@
 //! Task sets written by hand, in TOML or JSON.
 //!
-//! Every time is a text with a unit, such as `"100us"`. Whatever a file names has to be in it, and whatever is in it has to be
-//! known: a misspelt key is an error, with its line and how to put it right.
+//! Every time is a string with a unit, such as `"100us"`. References must resolve, and unknown keys
+//! are errors: a misspelled key is reported with its line and the remedy.
 //!
 //! ```
 //! let system = punctual_analysis::schema::read("arm.toml", r#"
@@ -29,17 +29,18 @@ pub use self::error::InputError;
 pub(crate) use self::error::{Problem, Step};
 use crate::system::System;
 
-/// Formats that are told apart by how a file begins.
+/// File formats, distinguished by the first character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Toml,
     Json,
 }
 
-/// Reads a task set. `file` is what errors call it. What begins with a brace is JSON, anything else TOML.
+/// Reads a task set. `file` is its name in error messages. Text that starts with a brace is JSON,
+/// any other text TOML.
 ///
 /// # Errors
-/// The first thing that is wrong, with its line and what to do.
+/// Returns the first error, with its line and the remedy.
 pub fn read(file: &str, text: &str) -> Result<System, InputError> {
     let format = if text.trim_start().starts_with('{') { Format::Json } else { Format::Toml };
     let entries: file::File = parse(file, text, format, &[file::SCHEMA])?;
@@ -52,7 +53,7 @@ pub fn read(file: &str, text: &str) -> Result<System, InputError> {
     })
 }
 
-/// Reads JSON of a schema.
+/// Parses JSON of a schema.
 pub(crate) fn parse_json<T: DeserializeOwned>(
     file: &str,
     text: &str,
@@ -61,17 +62,18 @@ pub(crate) fn parse_json<T: DeserializeOwned>(
     parse(file, text, Format::Json, schemas)
 }
 
-/// The line of a value in JSON.
+/// Returns the line of a value in JSON.
 pub(crate) fn line_in_json(text: &str, path: &[Step]) -> Option<usize> {
     locate::in_json(text, path)
 }
 
-/// Tasks that are released by nothing but each other, if there are some: one of them, and their names.
+/// Returns a task of a cycle of tasks that are released only by each other, and the names of the
+/// cycle.
 pub(crate) fn cycle(system: &System) -> Option<(usize, String)> {
     build::cycle(system)
 }
 
-/// `schemas` are the versions that are read, the newest first.
+/// Parses a file; `schemas` lists the supported versions, newest first.
 fn parse<T: DeserializeOwned>(
     file: &str,
     text: &str,
@@ -95,7 +97,7 @@ fn parse<T: DeserializeOwned>(
             None => "the file does not say which schema it follows".to_owned(),
         };
         return Err(
-            // What is missing belongs at the top.
+            // A missing version belongs at the top.
             Problem::new(&path, what, format!("write {name}, and what that version has"))
                 .at(file, line.or(Some(1))),
         );
@@ -132,7 +134,7 @@ fn decode<T: DeserializeOwned>(file: &str, text: &str, format: Format) -> Result
     Err(InputError { file: file.to_owned(), line, what, fix: fix.to_owned() })
 }
 
-/// The line of a task in a file that [`read`] accepts, by its index.
+/// Returns the line of a task, by index, in a file that [`read`] accepts.
 #[must_use]
 pub fn line_of_task(text: &str, at: usize) -> Option<usize> {
     let path = [Step::Key("task"), Step::At(at)];

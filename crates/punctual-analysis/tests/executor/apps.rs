@@ -1,12 +1,12 @@
-//! Apps with fixed levels and resources, whose jobs do what they are told: when to be ready, what to hold for how long.
+//! Apps with fixed levels and resources, whose jobs follow a plan: release, execution and holds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual::Duration;
 
-/// The tasks of every app, and their levels. `called` is released by jobs of `caller` and `top` only, and `later` by those of
-/// `top`.
+/// Tasks of every app, with their levels. Only jobs of `caller` and `top` release `called`, and
+/// only those of `top` release `later`.
 pub(crate) const TASKS: [(&str, u32); 8] = [
     ("top", 7),
     ("called", 6),
@@ -18,21 +18,21 @@ pub(crate) const TASKS: [(&str, u32); 8] = [
     ("later", 2),
 ];
 
-/// What a job does.
+/// Work of a job.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {
     pub(crate) nominal: u64,
-    /// The nominal release of the job that spawns it, if there is one.
+    /// Nominal release of the spawning job, if any.
     pub(crate) root: Option<u64>,
     pub(crate) before: u64,
-    /// How long it holds its resource: `one`, `two` or `three`.
+    /// Resource (`one`, `two` or `three`) and length of its hold.
     pub(crate) hold: Option<(usize, u64)>,
     pub(crate) after: u64,
-    /// The task and the execution of the job that it spawns before `after`.
+    /// Task and execution time of the job that it spawns before `after`.
     pub(crate) spawns: Option<(usize, u64)>,
 }
 
-/// A job to come.
+/// A planned job.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Planned {
     pub(crate) task: usize,
@@ -42,7 +42,8 @@ pub(crate) struct Planned {
 
 pub(crate) type Plan = Vec<Planned>;
 
-/// The longest response of each task, and of spawned ones the longest time since the release of who spawned them.
+/// Longest response of each task, and for spawned tasks the longest time since the release of the
+/// spawning job.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     responses: [AtomicU64; TASKS.len()],
@@ -51,7 +52,7 @@ pub(crate) struct Seen {
 
 impl Seen {
     fn note(&self, task: usize, work: Work) {
-        // Relaxed: read when the run has ended.
+        // Relaxed: read after the end of the run.
         self.responses[task].fetch_max(now() - work.nominal, Ordering::Relaxed);
         if let Some(root) = work.root {
             self.reactions[task].fetch_max(now() - root, Ordering::Relaxed);
@@ -77,7 +78,7 @@ fn spend(ns: u64) {
     }
 }
 
-/// Does the work; `lock` holds a resource while it calls what it is given.
+/// Performs the work; `lock` holds a resource while it calls its argument.
 fn perform(
     task: usize,
     seen: &Seen,
@@ -99,7 +100,7 @@ fn perform(
     seen.note(task, work);
 }
 
-/// An app with these partitions, and the one of each half of the tasks.
+/// Defines an app with these partitions, and the partition of each half of the tasks.
 macro_rules! app {
     ($name:ident, [$($partitions:tt)*], $here:tt, $there:tt) => {
         pub(crate) mod $name {
@@ -217,7 +218,7 @@ app!(preemptive, [cpu], "cpu", "cpu");
 app!(polling, [cpu(poll)], "cpu", "cpu");
 app!(two, [here, there], "here", "there");
 
-/// Runs the plan in one of the apps, in virtual time until then, and returns what was seen.
+/// Runs the plan in one of the apps, in virtual time up to `until`, and returns the observations.
 pub(crate) fn run(kind: Kind, plan: Plan, until: u64) -> Arc<Seen> {
     let seen = Arc::new(Seen::default());
     let config = punctual::Config::new().virtual_time().until(Duration::from_ticks(until));
@@ -230,11 +231,11 @@ pub(crate) fn run(kind: Kind, plan: Plan, until: u64) -> Arc<Seen> {
     seen
 }
 
-/// Which app.
+/// Kind of app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Preemptive,
     Polling,
-    /// `top`, `high` and `low` here, the others there; `low` and `peer` share a resource.
+    /// Two partitions, the first with `top`, `high` and `low`; `low` and `peer` share a resource.
     Two,
 }

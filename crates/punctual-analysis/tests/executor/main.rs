@@ -1,8 +1,9 @@
-//! The bounds against the dispatch code of Punctual itself, in virtual time: random task sets with jitter, offsets, equal levels, resources,
-//! chains of spawns, polling and two partitions. No response is ever above its bound; where a bound is exact and its critical instant is
-//! constructed, the longest response is the bound.
+//! Compares the bounds with Punctual's dispatch code in virtual time: random task sets with jitter,
+//! offsets, equal levels, resources, spawned chains, polling and two partitions. No response
+//! exceeds its bound. Where a bound is exact, the test constructs its critical instant, and the
+//! longest response equals the bound.
 //!
-//! `PUNCTUAL_TEST_SETS` says how many sets are tried, instead of the few that a test has time for.
+//! `PUNCTUAL_TEST_SETS` sets the number of task sets.
 #![allow(missing_docs)]
 
 mod apps;
@@ -19,25 +20,25 @@ use punctual_analysis::system::{
 };
 use support::random::Random;
 
-/// All times are multiples of this, so that what blocks can begin a little before.
+/// All times are multiples of this, so that a blocking section can start slightly earlier.
 const UNIT: u64 = 1_000;
-/// When the critical instant is.
+/// Critical instant.
 const START: u64 = 500 * UNIT;
-/// Beyond this nothing is ready.
+/// End of all releases.
 const HORIZON: u64 = 600 * UNIT;
 
 const TOP: usize = 0;
 const CALLED: usize = 1;
 const CALLER: usize = 5;
 const LATER: usize = 7;
-/// Who spawns whom, if anybody does.
+/// Possible spawns, as caller and spawned task.
 const SPAWNS: [(usize, usize); 2] = [(CALLER, CALLED), (TOP, LATER)];
 
 fn partition_of(kind: Kind, task: usize) -> usize {
     usize::from(kind == Kind::Two && ![TOP, 2, 6].contains(&task))
 }
 
-/// The resources that a task of the apps may lock.
+/// Returns the resources that a task of the apps may lock.
 fn lockable(task: usize) -> &'static [usize] {
     match task {
         0 => &[1],
@@ -54,7 +55,7 @@ fn random_system(random: &mut Random, kind: Kind) -> System {
     let has_offsets = random.one_in(3);
     let mut tasks = Vec::new();
     for (at, (name, level)) in TASKS.into_iter().enumerate() {
-        // Periods that are multiples of each other make offsets matter.
+        // Offsets matter for harmonic periods.
         let period = if has_offsets {
             [20, 40, 60, 120][random.within(0, 3) as usize]
         } else {
@@ -88,7 +89,7 @@ fn random_system(random: &mut Random, kind: Kind) -> System {
             let earliest = random.within(0, (tasks[spawner].execution - held) / UNIT) * UNIT;
             tasks[spawner].spawns = vec![Spawn { task: spawned, most: 1, earliest, in_section: false }];
         } else {
-            // It is there, but is never released.
+            // The task exists, but is never released.
             task.arrivals = Some(punctual_analysis::arrival::Stream::sporadic(HORIZON));
             task.execution = 0;
         }
@@ -98,7 +99,7 @@ fn random_system(random: &mut Random, kind: Kind) -> System {
         if called.arrivals.take().is_some() {
             (called.deadline, called.execution) = (None, random.within(1, 6) * UNIT);
         }
-        // One or the other.
+        // One of both.
         tasks[TOP].spawns.push(Spawn { task: CALLED, ..spawn });
         tasks[TOP].most_spawns = Some(1);
     }
@@ -114,7 +115,7 @@ fn random_system(random: &mut Random, kind: Kind) -> System {
         ..System::default()
     };
     system.update_ceilings();
-    // The ceilings of the apps are those of all who may lock.
+    // The apps' ceilings cover all tasks that may lock.
     for at in 0..TASKS.len() {
         for &resource in lockable(at) {
             let task = &system.tasks[at];
@@ -125,7 +126,7 @@ fn random_system(random: &mut Random, kind: Kind) -> System {
     system
 }
 
-/// A job that holds its resource after `before`, or later if it spawns later.
+/// Creates a job that takes its resource after `before`, or later if it spawns later.
 fn work(task: &Task, nominal: u64, before: u64) -> Work {
     let before = task.spawns.iter().fold(before, |before, spawn| before.max(spawn.earliest));
     match task.sections.first() {
@@ -142,12 +143,12 @@ fn period(task: &Task) -> u64 {
     task.arrivals.as_ref().unwrap().window()
 }
 
-/// Whether jobs of it are planned; those of others are spawned.
+/// Returns whether jobs of the task are planned rather than spawned.
 fn is_planned(at: usize) -> bool {
     SPAWNS.iter().all(|&(_, spawned)| spawned != at)
 }
 
-/// `which` of its spawns it does.
+/// Plans a job; `which` selects one of its spawns.
 fn planned(system: &System, at: usize, (nominal, ready): (u64, u64), before: u64, which: usize) -> Planned {
     let mut work = work(&system.tasks[at], nominal, before);
     let spawn = system.tasks[at].spawns.iter().cycle().nth(which);
@@ -166,7 +167,8 @@ fn random_plan(random: &mut Random, system: &System) -> Plan {
             let before = random.within(0, task.execution / UNIT) * UNIT;
             let which = random.within(0, 1) as usize;
             let mut job = planned(system, at, (nominal, last), before, which);
-            // In virtual time what is released at the instant at which a job ends displaces it; so all end a little earlier.
+            // In virtual time, a release at the instant at which a job ends displaces it, so all
+            // jobs end slightly earlier.
             let Work { before, hold, after, .. } = &mut job.work;
             let spare = match hold {
                 _ if *after > 0 => after,
@@ -182,8 +184,8 @@ fn random_plan(random: &mut Random, system: &System) -> Plan {
     plan
 }
 
-/// All tasks that may displace `victim`, and itself, are ready at once, late at first and then early; what blocks it has begun just
-/// before.
+/// Plans a critical instant: `victim` and all tasks that may displace it are ready at once, with
+/// full jitter first and without it later, and the blocking section has started just before.
 fn critical_instant(kind: Kind, system: &System, victim: usize, bound: &Bound) -> Plan {
     let mut plan = Plan::new();
     for (at, task) in system.tasks.iter().enumerate().filter(|(at, _)| is_planned(*at)) {
@@ -194,8 +196,8 @@ fn critical_instant(kind: Kind, system: &System, victim: usize, bound: &Bound) -
         let mut nominal = START - task.jitter;
         while nominal < START + HORIZON {
             plan.push(planned(system, at, (nominal, nominal.max(START)), 0, 0));
-            // Others come a little after the instant at which a job may end, or they would displace it. Without preemption they
-            // may come at the instant at which it could start.
+            // Other releases come slightly after the instant at which a job may end, or they would
+            // displace it. Without preemption they may come at the instant at which it could start.
             nominal += period(task) + u64::from(at != victim && kind != Kind::Polling);
         }
     }
@@ -273,7 +275,7 @@ fn check_all(kind: Kind, few: u64) -> (usize, usize) {
     (bounded, attained)
 }
 
-// One app runs at a time, so each kind of app has one test.
+// Only one app runs at a time, so each kind of app has one test.
 
 #[test]
 fn preemptive_dispatch_keeps_its_bounds_and_attains_exact_ones() {

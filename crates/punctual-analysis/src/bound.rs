@@ -139,6 +139,19 @@ pub enum NoBound {
         /// Utilization that the CPU supplies.
         supply: Fraction,
     },
+    /// The task executes and suspends itself for longer than its period and its displacement allow.
+    ///
+    /// Its suspension counts as execution of the task itself, but not as a demand on the CPU.
+    Suspension {
+        /// The tasks that displace it, by index, highest level first.
+        displacing: Vec<usize>,
+        /// Execution and suspension of the task, relative to its period.
+        own: Fraction,
+        /// Utilization of the tasks that displace it.
+        displacement: Fraction,
+        /// Utilization that the CPU supplies.
+        supply: Fraction,
+    },
     /// The bound depends on a task, by index, that has none.
     DependsOn(usize),
     /// The model does not limit how often the task is released.
@@ -155,6 +168,9 @@ impl Display for NoBound {
         match self {
             Self::Overload { .. } => {
                 f.write_str("the task and what displaces it need more time than there is")
+            }
+            Self::Suspension { .. } => {
+                f.write_str("the task executes and waits for longer than its period allows")
             }
             Self::DependsOn(_) => f.write_str("the task depends on one that has no bound"),
             Self::NoArrivals => f.write_str("nothing says how often the task is released"),

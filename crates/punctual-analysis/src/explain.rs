@@ -4,6 +4,7 @@ use punctual_report::format::{format_count, format_part};
 
 use crate::analyse;
 use crate::bound::{Analysis, Blocking, Bound, Exactness, Interference, NoBound, Who};
+use crate::fraction::Fraction;
 use crate::system::{Interrupt, System, Task};
 use crate::time::Nanos;
 
@@ -158,8 +159,34 @@ pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
                 true => String::new(),
                 false => format!(" with what interrupts {whom} ({interrupts})"),
             };
+            let supplied = if utilisation == supply {
+                "which leaves no time to catch up after a late or blocked job".to_owned()
+            } else {
+                format!("and there are {there:.1} %")
+            };
+            format!("`{name}` has no bound: {names} {verb} {need:.1} % of the CPU{with}, {supplied}.")
+        }
+        NoBound::Suspension { displacing, own, displacement, supply } => {
+            let names: Vec<String> = displacing.iter().map(of).collect();
+            let percent = |share: &Fraction| share.as_f64() * 100.0;
+            let own = format!(
+                "`{name}` has no bound: it executes and waits for {:.1} % of its period",
+                percent(own)
+            );
+            if *displacement == Fraction::ZERO {
+                return format!("{own}.");
+            }
+            let interrupts = most_interrupts(system, system.tasks[at].partition);
+            let verb = if names.len() == 1 { "takes" } else { "take" };
+            let who = match (names.is_empty(), interrupts.is_empty()) {
+                (true, _) => format!("interrupts ({interrupts})"),
+                (false, true) => listed(&names),
+                (false, false) => format!("{} with interrupts ({interrupts})", listed(&names)),
+            };
             format!(
-                "`{name}` has no bound: {names} {verb} {need:.1} % of the CPU{with}, and there are {there:.1} %."
+                "{own}, and {who} {verb} {:.1} % of the CPU; the sum must stay below {:.1} %.",
+                percent(displacement),
+                percent(supply)
             )
         }
         NoBound::DependsOn(other) => format!("`{name}` has no bound, since {} has none.", of(other)),

@@ -463,14 +463,14 @@ impl<'a> Round<'a> {
 
     /// Checks that the utilization allows a bound.
     fn check_load(self, contest: &Contest<'_>) -> Result<(), NoBound> {
-        let own = contest.suspension;
         // Exact sums take longer than the bound itself, and matter only near full utilization.
         if contest.load_estimate() < 0.999_999 * contest.supply.rate_estimate() {
             return Ok(());
         }
-        let above = contest.above.into_iter().flatten();
-        let utilisation = demand::utilisation(above, Source::cost)
-            .plus(demand::utilisation(contest.level, |source| source.peer_cost().saturating_add(own)));
+        let waiting = contest.suspension;
+        let displacement = demand::utilisation(contest.above.into_iter().flatten(), Source::cost);
+        let own = demand::utilisation(contest.level, |source| source.peer_cost().saturating_add(waiting));
+        let utilisation = displacement.plus(own);
         let supply = contest.supply.rate();
         // At full utilization, the busy window ends only if nothing delays its first jobs.
         let sources = contest.above.into_iter().flatten().chain(contest.level);
@@ -480,11 +480,16 @@ impl<'a> Round<'a> {
         {
             return Ok(());
         }
-        let own = &self.system.tasks[contest.task];
-        let levels = &self.rivals.partitions[own.partition].levels;
+        let task = &self.system.tasks[contest.task];
+        let levels = &self.rivals.partitions[task.partition].levels;
         let mut tasks: Vec<usize> =
-            levels.iter().take_while(|&&(_, level)| level >= own.level).map(|&(task, _)| task).collect();
+            levels.iter().take_while(|&&(_, level)| level >= task.level).map(|&(at, _)| at).collect();
         tasks.dedup();
+        let executing = displacement.plus(demand::utilisation(contest.level, Source::peer_cost));
+        if waiting > 0 && executing < supply {
+            tasks.retain(|&at| at != contest.task);
+            return Err(NoBound::Suspension { displacing: tasks, own, displacement, supply });
+        }
         Err(NoBound::Overload { tasks, utilisation, supply })
     }
 

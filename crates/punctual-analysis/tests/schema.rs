@@ -141,6 +141,9 @@ fn refuses_bad_times() {
     refused(&with("period = \"-5us\""), 6, "negative", "docs");
     refused(&with("period = \"99999999999s\""), 6, "longer than a year", "docs");
     refused(&with("period = \"0us\""), 6, "is 0", "at least 1ns");
+    refused(&with("period = \"1ms\"\ndeadline = \"0us\""), 7, "`deadline` is 0", "at least 1ns");
+    let chain = format!("{HEAD}{TASK}period = \"1ms\"\n[[chain]]\nname = \"c\"\ntasks = [\"a\"]\n");
+    refused(&(chain + "deadline = \"0us\"\n"), 10, "`deadline` is 0", "at least 1ns");
     refused(&with("period = \"1ms\"\nlevel = 1"), 7, "duplicate", "docs");
     refused(&with("period = \"1ms\"\nmin_interval = \"1ms\""), 7, "both", "keep `period`");
     refused(&with("burst = 3"), 6, "no `min_interval`", "add `min_interval`");

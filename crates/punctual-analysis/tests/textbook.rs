@@ -282,6 +282,26 @@ fn call_costs_no_preemption() {
     assert_eq!(responses(&system), [4, 5 + 4, 3 + (5 + 2) + 4]);
 }
 
+/// Suspension is no demand on the CPU: `a` executes for 20 % of its period and waits for 90 %.
+#[test]
+fn suspension_is_not_reported_as_demand() {
+    let with = |above: Vec<punctual_analysis::system::Task>| {
+        let mut own = task("a", 1, 1_000, 200);
+        own.suspension = Some(Suspension { total: 900, times: 1 });
+        own.deadline = Some(5_000);
+        let system = system([vec![own], above].concat());
+        let analysis = punctual_analysis::analyse(&system);
+        punctual_analysis::explain::explain(&system, &analysis, 0).concat()
+    };
+    assert_eq!(with(vec![]), "`a` has no bound: it executes and waits for 110.0 % of its period.");
+    assert_eq!(
+        with(vec![task("b", 2, 1_000, 300)]),
+        "`a` has no bound: it executes and waits for 110.0 % of its period, and `b` takes 30.0 % of the \
+         CPU; the sum must stay below 100.0 %."
+    );
+    assert!(with(vec![task("b", 2, 1_000, 850)]).contains("`b` and `a` need"));
+}
+
 /// With full utilisation any delay at all lasts for ever.
 #[test]
 fn full_utilisation_with_jitter_has_no_bound() {
@@ -289,5 +309,7 @@ fn full_utilisation_with_jitter_has_no_bound() {
     system.tasks[0].jitter = 1;
     let analysis = punctual_analysis::analyse(&system);
     assert!(matches!(analysis.tasks[2], Err(NoBound::Overload { .. })));
+    let why = punctual_analysis::explain::explain(&system, &analysis, 2).concat();
+    assert!(why.contains("need 100.0 % of the CPU, which leaves no time to catch up"), "{why}");
     assert_eq!(analysis.tasks[0].as_ref().unwrap().exactness, Exactness::Exact);
 }

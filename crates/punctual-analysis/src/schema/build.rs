@@ -284,6 +284,10 @@ impl Names {
         // By default, a recurring job must end before its next release.
         let implicit =
             entry.period.or(entry.min_interval.filter(|_| entry.burst.is_none_or(|burst| burst == 1)));
+        let deadline = entry
+            .deadline
+            .map(|time| positive(time, extended(&path, &[Step::Key("deadline")]), "`deadline`"))
+            .transpose()?;
         Ok(Task {
             partition: self.partition_of(entry.partition.as_deref(), &path)?,
             level: entry.level,
@@ -295,7 +299,7 @@ impl Names {
             is_periodic: entry.period.is_some(),
             jitter: entry.jitter.0,
             delay: 0,
-            deadline: entry.deadline.or(implicit).map(|time| time.0),
+            deadline: deadline.or(implicit.map(|time| time.0)),
             offset: entry.offset.map(|time| time.0),
             sections,
             spawns,
@@ -324,7 +328,9 @@ impl Names {
             LinkEntry::Spawned => Link::Spawned,
         };
         let tasks = tasks.collect::<Result<_>>()?;
-        Ok(Chain { name: entry.name, tasks, link, deadline: entry.deadline.map(|time| time.0) })
+        let at = vec![Step::Key("chain"), Step::At(at), Step::Key("deadline")];
+        let deadline = entry.deadline.map(|time| positive(time, at, "`deadline`")).transpose()?;
+        Ok(Chain { name: entry.name, tasks, link, deadline })
     }
 }
 

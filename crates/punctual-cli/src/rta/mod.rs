@@ -142,13 +142,17 @@ fn verdict(
             NoBound::Overload { .. } => {
                 "let them execute for less, release them less often, or move one to another CPU"
             }
+            NoBound::Suspension { .. } => {
+                "shorten the waiting or the execution, or release the task less often"
+            }
             NoBound::NoArrivals => {
                 "give it `min_interval` (and `burst`), or profile a run in which it is released"
             }
             // Another task is at fault, or no analysis is known.
             _ => "",
         };
-        is_bad |= matches!(reason, NoBound::Overload { .. } | NoBound::NoArrivals);
+        is_bad |=
+            matches!(reason, NoBound::Overload { .. } | NoBound::Suspension { .. } | NoBound::NoArrivals);
         say!("error: {}: {}", place(at), explain::why_none(system, at, reason));
         if !fix.is_empty() {
             say!("  fix: {fix}");

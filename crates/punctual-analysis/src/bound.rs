@@ -149,8 +149,6 @@ pub enum NoBound {
         own: Fraction,
         /// Utilization of the tasks that displace it.
         displacement: Fraction,
-        /// Utilization that the CPU supplies.
-        supply: Fraction,
     },
     /// The bound depends on a task, by index, that has none.
     DependsOn(usize),

@@ -166,7 +166,7 @@ pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
             };
             format!("`{name}` has no bound: {names} {verb} {need:.1} % of the CPU{with}, {supplied}.")
         }
-        NoBound::Suspension { displacing, own, displacement, supply } => {
+        NoBound::Suspension { displacing, own, displacement } => {
             let names: Vec<String> = displacing.iter().map(of).collect();
             let percent = |share: &Fraction| share.as_f64() * 100.0;
             let own = format!(
@@ -186,7 +186,7 @@ pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
             format!(
                 "{own}, and {who} {verb} {:.1} % of the CPU; the sum must stay below {:.1} %.",
                 percent(displacement),
-                percent(supply)
+                percent(&system.partitions[system.tasks[at].partition].supply.rate())
             )
         }
         NoBound::DependsOn(other) => format!("`{name}` has no bound, since {} has none.", of(other)),

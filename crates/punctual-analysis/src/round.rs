@@ -488,7 +488,7 @@ impl<'a> Round<'a> {
         let executing = displacement.plus(demand::utilisation(contest.level, Source::peer_cost));
         if waiting > 0 && executing < supply {
             tasks.retain(|&at| at != contest.task);
-            return Err(NoBound::Suspension { displacing: tasks, own, displacement, supply });
+            return Err(NoBound::Suspension { displacing: tasks, own, displacement });
         }
         Err(NoBound::Overload { tasks, utilisation, supply })
     }

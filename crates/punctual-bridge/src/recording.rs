@@ -203,7 +203,7 @@ impl std::fmt::Debug for Recording {
 }
 
 fn new_file(path: &Path) -> io::Result<File> {
-    File::create_new(path).map_err(|error| {
+    punctual_files::create_new(path).map_err(|error| {
         let advice = match error.kind() {
             io::ErrorKind::AlreadyExists => "; recordings are not overwritten, name or move it",
             io::ErrorKind::NotFound => "; make the directory first",

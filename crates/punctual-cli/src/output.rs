@@ -1,33 +1,10 @@
-//! Where results go: standard output and error, written without ever panicking, and files, checked before measuring so that
-//! no results are lost.
+//! Standard output and standard error, written without ever panicking. Files are written by `punctual_files`.
 
-use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use punctual_report::escape::Printable;
-
-/// Checks that `path` is writable, and leaves it as it is: absent, or with its content.
-pub(crate) fn check(path: &Path) -> io::Result<()> {
-    let is_new = !path.exists();
-    OpenOptions::new().append(true).create(true).open(path)?;
-    if is_new {
-        fs::remove_file(path)?;
-    }
-    Ok(())
-}
-
-/// The same of a file that takes the place of one that is there: a device, a pipe or a socket must not be replaced.
-pub(crate) fn check_replaced(path: &Path) -> io::Result<()> {
-    match fs::metadata(path) {
-        Ok(there) if !there.is_file() && !there.is_dir() => {
-            Err(io::Error::other("this is no file, and would be replaced by one; choose another name"))
-        }
-        _ => check(path),
-    }
-}
 
 /// Everything has been printed.
 const COMPLETE: u8 = 0;
@@ -87,22 +64,4 @@ pub(crate) fn tell(line: &str) {
 pub(crate) fn try_print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn leaves_file_unchanged_when_checking() {
-        let path = std::env::temp_dir().join(format!("punctual-output-{}", std::process::id()));
-        check(&path).unwrap();
-        assert!(!path.exists());
-        fs::write(&path, "kept").unwrap();
-        check(&path).unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "kept");
-        fs::remove_file(&path).unwrap();
-        assert!(check(Path::new("/no/such/directory/file")).is_err());
-        assert!(check(Path::new("/dev/null")).is_ok() && check_replaced(Path::new("/dev/null")).is_err());
-    }
 }

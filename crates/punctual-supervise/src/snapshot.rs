@@ -36,7 +36,7 @@ impl Snapshots {
             self.count += 1;
             let path = self.directory.join(format!("punctual-supervise-{}-{}.txt", self.process, self.count));
             // Nothing that is there is written over, or through: it may be anybody's, who has guessed the name.
-            match File::create_new(&path) {
+            match punctual_files::create_new(&path) {
                 Ok(file) => return Ok(Some((file, path))),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),

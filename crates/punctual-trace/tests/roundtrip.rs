@@ -196,26 +196,50 @@ fn rejects_what_cannot_be_written() {
     let error = synthetic.push(&event(4)).unwrap_err();
     assert!(matches!(error, WriteError::Backwards { cpu: 3, time: 4, before: 5 }), "{error}");
     let error = dat::write(&place.join("nowhere"), &place.join("x.dat")).unwrap_err();
+    assert!(matches!(&error, WriteError::Source { path, .. } if path.ends_with("nowhere")), "{error}");
+    std::fs::create_dir(place.join("other")).unwrap();
+    let error = dat::write(&place.join("other"), &place.join("x.dat")).unwrap_err();
     assert!(
-        matches!(&error, WriteError::Source { path, .. } if path.ends_with("events/header_page")),
+        matches!(&error, WriteError::Source { path, .. } if path.ends_with("other/events/header_page")),
         "{error}"
     );
     Synthetic::create(&place.join("empty")).unwrap().finish().unwrap();
     let error = dat::write(&place.join("empty"), &place.join("x.dat")).unwrap_err();
     assert!(matches!(error, WriteError::Empty { .. }), "{error}");
-    assert!(!place.join("x.dat").exists() && !place.join("x.dat.part").exists());
+    let files = std::fs::read_dir(place.join("")).unwrap().flatten();
+    assert!(!files.map(|file| file.file_name()).any(|name| name.to_string_lossy().contains("x.dat")));
     assert!(matches!(Trace::open(&place.join("empty")), Err(ReadError::Empty { .. })));
 }
 
-/// A full disk, which the device that is always full stands for.
+/// Runs `on_a_full_disk` again in a mount namespace in which the place is a file system of 16 KiB.
 #[test]
 fn keeps_raw_recording_when_disk_is_full() {
     let place = Place::new("full");
     write(&place.join("raw"), &Random(3).events(100, 1));
-    std::os::unix::fs::symlink("/dev/full", place.join("x.dat.part")).unwrap();
-    let error = dat::write(&place.join("raw"), &place.join("x.dat")).unwrap_err();
+    std::fs::create_dir(place.join("disk")).unwrap();
+    let mut shell = Command::new("unshare");
+    shell.args(["--map-root-user", "--mount", "sh", "-c"]).env("PUNCTUAL_FULL_DISK", place.join(""));
+    shell
+        .arg("mount -t tmpfs -o size=16k none \"$PUNCTUAL_FULL_DISK\"/disk || exit 77; exec \"$@\"")
+        .arg("sh");
+    shell.arg(std::env::current_exe().unwrap()).args(["--exact", "on_a_full_disk", "--ignored"]);
+    let output = shell.output().unwrap();
+    match output.status.code() {
+        Some(0) => {}
+        Some(1 | 77) => eprintln!("SKIPPED: no mount namespace can be made here"),
+        _ => panic!("{}", String::from_utf8_lossy(&output.stdout)),
+    }
+}
+
+#[test]
+#[ignore = "runs in a namespace of its own"]
+fn on_a_full_disk() {
+    let Some(place) = std::env::var_os("PUNCTUAL_FULL_DISK").map(std::path::PathBuf::from) else { return };
+    let file = place.join("disk/x.dat");
+    let error = dat::write(&place.join("raw"), &file).unwrap_err();
     assert!(matches!(&error, WriteError::DiskFull { kept: Some(_), .. }), "{error}");
     assert!(error.to_string().contains("raw"), "{error}");
+    assert_eq!(std::fs::read_dir(place.join("disk")).unwrap().count(), 0, "the incomplete file takes room");
     assert_eq!(read(&place.join("raw")).len(), 100);
 }
 

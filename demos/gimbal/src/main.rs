@@ -307,5 +307,6 @@ fn motion(step: &StepResponse) -> String {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|error| Failure::other(format!("writing {}: {error}", path.display())))
+    punctual_files::write(path, text.as_bytes())
+        .map_err(|error| Failure::other(format!("writing {}: {error}", path.display())))
 }

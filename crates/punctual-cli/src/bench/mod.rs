@@ -2,7 +2,6 @@
 
 pub(crate) mod args;
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -43,7 +42,7 @@ fn measure(arguments: &Bench) -> Result<u8, String> {
     }
     for (flag, path) in [("--json", &arguments.json), ("--html", &arguments.html)] {
         if let Some(path) = path {
-            output::check(path).map_err(|error| format!("{flag} {}: {error}", path.display()))?;
+            punctual_files::check(path).map_err(|error| format!("{flag} {}: {error}", path.display()))?;
         }
     }
     let stop = Stop::default();
@@ -107,7 +106,8 @@ fn flag_of(error: &BadOptions) -> &'static str {
 fn finish(arguments: &Bench, run: &Run, comparison: Option<&Comparison>) -> u8 {
     let mut code = if run.failures() > 0 { FAILED } else { 0 };
     let mut write = |flag: &str, path: &Path, text: Result<String, String>| {
-        let written = text.and_then(|text| fs::write(path, text).map_err(|error| error.to_string()));
+        let written = text
+            .and_then(|text| punctual_files::write(path, text.as_bytes()).map_err(|error| error.to_string()));
         match written {
             Ok(()) => print(&format!("written: {}\n", path.display())),
             Err(error) => {

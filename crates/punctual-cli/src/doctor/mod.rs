@@ -13,7 +13,7 @@ use punctual_isolate::facts::Machine;
 use punctual_isolate::tree::Tree;
 
 use self::args::Doctor;
-use crate::output::{self, print, say};
+use crate::output::{print, say};
 
 /// Something was found, or could not be fixed or written.
 const FOUND: u8 = 1;
@@ -51,7 +51,7 @@ fn doctor(arguments: &Doctor) -> Result<u8, String> {
         return fix::undo(&mut place);
     }
     if let Some(path) = &arguments.record {
-        output::check(path).map_err(|error| format!("--record {}: {error}", path.display()))?;
+        punctual_files::check(path).map_err(|error| format!("--record {}: {error}", path.display()))?;
     }
     let mut running = match arguments.command.as_slice() {
         [] => None,
@@ -83,7 +83,7 @@ fn doctor(arguments: &Doctor) -> Result<u8, String> {
     }
     let mut code = if report.is_fit() { 0 } else { FOUND };
     if let Some(path) = &arguments.record {
-        match fs::write(path, machine.tree.recording()) {
+        match punctual_files::write(path, machine.tree.recording().as_ref()) {
             Ok(()) => say!("written: {}", path.display()),
             Err(error) => {
                 say!("error: --record {}: {error}", path.display());

@@ -1,12 +1,12 @@
 //! Runs an app twice: to have its declared model, and to measure it.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+
+use punctual_files::Directory;
 
 /// The app writes what it declares into this file, and ends.
 pub(crate) const MODEL: &str = "PUNCTUAL_MODEL";
@@ -20,14 +20,14 @@ pub(crate) const GLANCE: Duration = Duration::from_millis(20);
 
 /// The files that the app has written, in a directory that goes with this.
 pub(crate) struct Files {
-    directory: PathBuf,
+    directory: Option<Directory>,
     pub(crate) model: PathBuf,
     pub(super) profile: PathBuf,
 }
 
 impl Drop for Files {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.directory);
+        let _ = self.directory.take().map(Directory::remove);
     }
 }
 
@@ -62,19 +62,9 @@ pub(crate) fn declare(command: &[OsString], files: &Files) -> Result<(), String>
 
 /// A directory that nobody else can have prepared.
 pub(crate) fn files() -> io::Result<Files> {
-    let base = std::env::temp_dir();
-    for number in 0..1_000 {
-        let directory = base.join(format!("punctual-rta-{}-{number}", std::process::id()));
-        match fs::DirBuilder::new().mode(0o700).create(&directory) {
-            Ok(()) => {
-                let (model, profile) = (directory.join("model.json"), directory.join("profile.json"));
-                return Ok(Files { directory, model, profile });
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Err(io::ErrorKind::AlreadyExists.into())
+    let directory = Directory::temporary("punctual-rta-")?;
+    let (model, profile) = (directory.path().join("model.json"), directory.path().join("profile.json"));
+    Ok(Files { directory: Some(directory), model, profile })
 }
 
 /// Runs the app until it ends, but asks it to after `length`. None if it does not even then. Its output goes to standard error, so

@@ -16,7 +16,7 @@ use punctual_analysis::system::System;
 use punctual_analysis::{analyse, assign, explain, json, measured, schema};
 
 use self::args::Rta;
-use crate::output::{self, print, say};
+use crate::output::{print, say};
 
 /// A deadline is missed, or the margin is too small, or a result could not be written.
 const MISSED: u8 = 1;
@@ -43,7 +43,7 @@ struct Input {
 /// Returns the exit code, or what is wrong with the input.
 fn rta(arguments: &Rta) -> Result<u8, String> {
     if let Some(path) = &arguments.html {
-        output::check(path).map_err(|error| format!("--html {}: {error}", path.display()))?;
+        punctual_files::check(path).map_err(|error| format!("--html {}: {error}", path.display()))?;
     }
     if arguments.profile.is_some() && arguments.model.is_none() && arguments.file.is_none() {
         return Err("--profile goes with --model, or with a task set that it is to be compared with".into());
@@ -75,7 +75,7 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
         say!("{sentence}");
     }
     if let Some(path) = &arguments.html
-        && let Err(error) = fs::write(path, page::page(&system, &analysis, &margins))
+        && let Err(error) = punctual_files::write(path, page::page(&system, &analysis, &margins).as_bytes())
     {
         say!("error: --html {}: {error}", path.display());
         return Ok(MISSED);

@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use punctual_files::Directory;
 use punctual_report::format::format_counted;
 use punctual_trace::record::{Config, Recording};
 use punctual_trace::write::dat;
@@ -86,7 +87,7 @@ impl Drop for Flight {
 /// What the thread has.
 struct Recorder {
     config: Config,
-    /// A directory of its own, in which nobody else has files or links that would be written over or through.
+    /// The capture directory.
     place: PathBuf,
     recording: Option<Recording>,
     written: u32,
@@ -118,20 +119,13 @@ impl Recorder {
         if self.recording.is_some() || self.written == MAX_FILES {
             return;
         }
-        if let Err(error) = fs::create_dir(&self.place) {
-            return say!("supervise: no trace is kept: {}: {error}", self.place.display());
-        }
-        match Recording::start(self.config.clone(), &self.raw()) {
+        match Recording::start(self.config.clone(), &self.place) {
             Ok(recording) => self.recording = Some(recording),
             Err(error) => {
                 say!("supervise: no trace is kept: {error}");
                 self.clear();
             }
         }
-    }
-
-    fn raw(&self) -> PathBuf {
-        self.place.join("raw")
     }
 
     /// Ends the recording and writes it.
@@ -156,19 +150,16 @@ impl Recorder {
     /// Returns how many events were lost.
     fn write(&self, recording: Recording, file: &Path) -> Result<u64, String> {
         let summary = recording.stop().map_err(|error| error.to_string())?;
-        let whole = self.place.join("trace.dat");
-        dat::finish(&self.raw(), &whole).map_err(|error| error.to_string())?;
-        // Unlike `rename`, this writes over nothing.
-        fs::hard_link(&whole, file).map_err(|error| error.to_string())?;
+        if fs::symlink_metadata(file).is_ok() {
+            return Err("it exists, and is not overwritten".into());
+        }
+        dat::finish(&self.place, file).map_err(|error| error.to_string())?;
         Ok(summary.losses.iter().map(|cpu| cpu.lost).sum())
     }
 
-    /// Removes its directory.
+    /// Removes its directory, if that is left.
     fn clear(&self) {
-        for file in [self.raw(), self.place.join("trace.dat")] {
-            let _ = if file.is_dir() { fs::remove_dir_all(file) } else { fs::remove_file(file) };
-        }
-        let _ = fs::remove_dir(&self.place);
+        let _ = Directory::open(&self.place).and_then(Directory::remove);
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::fs;
 
+use punctual_files::NewFile;
 use punctual_trace::write::dat;
 
 use super::Failure;
 use super::args::Convert;
 use super::outputs::identity;
-use crate::output::{self, say};
+use crate::output::say;
 
 pub(crate) fn run(arguments: &Convert) -> Result<u8, Failure> {
     let Convert { input, output, remove } = arguments;
@@ -16,7 +17,7 @@ pub(crate) fn run(arguments: &Convert) -> Result<u8, Failure> {
     if identity(output).is_some_and(|file| identity(input) == Some(file)) {
         return Err(unusable(&"this is what is to be converted; choose another name"));
     }
-    output::check_replaced(output).map_err(|error| unusable(&error))?;
+    NewFile::create(output).map_err(|error| unusable(&error))?;
     let is_directory = input.is_dir();
     if *remove && !is_directory {
         return Err(Failure::usage(format!(

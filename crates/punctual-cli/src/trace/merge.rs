@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::net::UdpSocket;
 use std::path::PathBuf;
 
+use punctual_files::NewFile;
 use punctual_report::format::{format_counted, format_nanos, format_significant};
 use punctual_trace::machines::{self, Relation, THREADS, exchange};
 use punctual_trace::read::Trace;
@@ -11,7 +12,7 @@ use punctual_trace::read::Trace;
 use super::args::{Exchange, Merge};
 use super::outputs::identity;
 use super::{FAILED, Failure};
-use crate::output::{self, say};
+use crate::output::say;
 
 pub(crate) fn merge(arguments: &Merge) -> Result<u8, Failure> {
     let Merge { traces, output, shared_clock } = arguments;
@@ -20,7 +21,7 @@ pub(crate) fn merge(arguments: &Merge) -> Result<u8, Failure> {
     if identity(output).is_some_and(|file| traces.iter().any(|trace| identity(trace) == Some(file))) {
         return Err(unusable(&"this is to be merged; choose another name"));
     }
-    output::check_replaced(output).map_err(|error| unusable(&error))?;
+    NewFile::create(output).map_err(|error| unusable(&error))?;
     let opened = traces.iter().map(|path| Trace::open(path)).collect::<Result<Vec<_>, _>>()?;
     let relation = shared_clock.map_or(Relation::Messages, Relation::Shared);
     let merged = machines::merge(&opened, relation, output)?;

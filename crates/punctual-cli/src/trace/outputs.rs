@@ -2,11 +2,13 @@
 //!
 //! An output whose reader has gone away, as under `| head`, is dropped; the others continue.
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::OsString;
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use punctual_files::Output;
 use punctual_trace::event::Event;
 use punctual_trace::export::html::{self, About, Collector};
 use punctual_trace::export::{self, Csv, Perfetto};
@@ -18,7 +20,7 @@ use super::analysis::Analyzer;
 use super::args::Report;
 use super::chains::stage_names;
 
-type Out = BufWriter<Box<dyn Write>>;
+type Out = BufWriter<Target>;
 
 /// The open outputs.
 pub(crate) struct Outputs {
@@ -37,18 +39,12 @@ pub(crate) struct Outputs {
 type Failed = Option<(PathBuf, io::Error)>;
 
 impl Outputs {
-    /// Opens the files named on the command line, but never one that is in use. If one cannot be had, the others stay as they were.
+    /// Opens the files named on the command line, but never one that is in use. They appear when they are complete: after an
+    /// error, all stay as they were.
     pub(crate) fn open(arguments: &Report) -> Result<Self, Failure> {
-        let mut opening = Opening { taken: vec![identity(&arguments.trace)], ..Opening::default() };
-        let outputs = match opening.all(arguments) {
-            Ok(outputs) => outputs,
-            Err(failure) => {
-                opening.created.iter().for_each(|path| drop(fs::remove_file(path)));
-                return Err(failure);
-            }
-        };
+        let mut opening = Opening { taken: vec![place(&arguments.trace)], is_printed: false };
+        let [csv, json, perfetto, html] = opening.all(arguments)?;
         let is_printed = opening.is_printed;
-        let [csv, json, perfetto, html] = outputs;
         let csv = csv.map(|(path, to)| Csv::new(to).map(|csv| (path, csv))).transpose()?;
         let perfetto = perfetto.map(|(path, to)| Perfetto::new(to).map(|to| (path, to))).transpose()?;
         let html = html.map(|(path, to)| (path, (to, Collector::new())));
@@ -143,35 +139,34 @@ impl Outputs {
                 written.push(path);
             }
         };
+        let complete = |to: Out| to.into_inner().map_err(io::IntoInnerError::into_error)?.finish();
         if let Some((path, csv)) = csv {
-            end(path, csv.finish().map(drop));
+            end(path, csv.finish().and_then(complete));
         }
-        if let Some((path, mut json)) = json {
-            end(path, json.flush());
+        if let Some((path, json)) = json {
+            end(path, complete(json));
         }
         if let Some((path, perfetto)) = perfetto {
-            end(path, perfetto.finish().map(drop));
+            end(path, perfetto.finish().and_then(complete));
         }
-        if let Some((path, (mut to, _))) = html {
-            end(path, to.flush());
+        if let Some((path, (to, _))) = html {
+            end(path, complete(to));
         }
         match failed {
-            Some((path, error)) => {
-                Err(format!("{}: {error}; it is not complete, write it to another place", path.display())
-                    .into())
-            }
+            Some((path, error)) => Err(format!(
+                "{}: {error}; the output is not complete, write it to another place",
+                path.display()
+            )
+            .into()),
             None => Ok(written),
         }
     }
 }
 
-/// What has been found and made on the way to the open outputs.
-#[derive(Default)]
+/// What has been found on the way to the open outputs.
 struct Opening {
     /// The trace and the files that were opened.
-    taken: Vec<Option<(u64, u64)>>,
-    /// Files that were not there before.
-    created: Vec<PathBuf>,
+    taken: Vec<Option<Place>>,
     is_printed: bool,
 }
 
@@ -184,47 +179,56 @@ impl Opening {
             ("--html", &arguments.html),
         ];
         let mut outputs = [None, None, None, None];
-        let mut files = Vec::new();
         for (output, (flag, path)) in outputs.iter_mut().zip(wanted) {
             let Some(path) = path else { continue };
             let unusable =
                 |error: &dyn std::fmt::Display| Failure::usage(format!("{flag} {}: {error}", path.display()));
-            let to: Box<dyn Write> = if path == Path::new("-") {
+            let to = if path == Path::new("-") {
                 if std::mem::replace(&mut self.is_printed, true) {
                     return Err(unusable(&"another format already goes to standard output"));
                 }
-                Box::new(io::stdout())
+                Target::Standard(io::stdout())
             } else {
-                let file = self.file(path).map_err(|error| unusable(&error))?;
-                let identity = identity(path);
-                if identity.is_some() && self.taken.contains(&identity) {
+                let place = place(path);
+                if place.is_some() && self.taken.contains(&place) {
                     return Err(unusable(&"this is the trace or another output; choose another name"));
                 }
-                self.taken.push(identity);
-                if identity.is_some() {
-                    files.push(file.try_clone().map_err(|error| unusable(&error))?);
-                }
-                Box::new(file)
+                self.taken.push(place);
+                Target::File(Output::open(path).map_err(|error| unusable(&error))?)
             };
             *output = Some((path.clone(), BufWriter::with_capacity(1 << 16, to)));
         }
-        // Not before all are known to be usable.
-        files.iter().try_for_each(|file| file.set_len(0))?;
         Ok(outputs)
     }
+}
 
-    /// Opens a file, with what it has in it.
-    fn file(&mut self, path: &Path) -> io::Result<File> {
-        match File::create_new(path) {
-            Ok(file) => {
-                self.created.push(path.to_owned());
-                Ok(file)
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // Also where a link leads that goes nowhere yet.
-                OpenOptions::new().write(true).create(true).truncate(false).open(path)
-            }
-            Err(error) => Err(error),
+/// Where an output goes.
+enum Target {
+    Standard(io::Stdout),
+    File(Output),
+}
+
+impl Target {
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Standard(mut to) => to.flush(),
+            Self::File(to) => to.finish(),
+        }
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Standard(to) => to.write(bytes),
+            Self::File(to) => to.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Standard(to) => to.flush(),
+            Self::File(to) => to.flush(),
         }
     }
 }
@@ -255,9 +259,29 @@ fn note(failed: &mut Failed, path: &Path, result: io::Result<()>) -> bool {
     false
 }
 
+/// Identifies a regular file under any name, whether or not it exists.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    Existing((u64, u64)),
+    /// A name in a directory.
+    Absent((u64, u64), OsString),
+}
+
+/// The place of a regular file. Devices such as /dev/null have none: several outputs may go there.
+fn place(path: &Path) -> Option<Place> {
+    if let Some(file) = identity(path) {
+        return Some(Place::Existing(file));
+    }
+    if path.exists() {
+        return None;
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = fs::metadata(parent).ok()?;
+    Some(Place::Absent((directory.dev(), directory.ino()), path.file_name()?.to_owned()))
+}
+
 /// Identifies a regular file under any name.
 pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
-    // Devices such as /dev/null may be written to by several.
     let metadata = fs::metadata(path).ok().filter(|metadata| metadata.is_file())?;
     Some((metadata.dev(), metadata.ino()))
 }

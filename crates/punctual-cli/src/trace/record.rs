@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use punctual_files::{Directory, NewFile};
 use punctual_report::format::{format_counted, format_nanos};
 use punctual_trace::record::{self, Buffers, Config, Filter, RecordError, Recording, Summary};
 use punctual_trace::write::{WriteError, dat};
@@ -15,7 +16,7 @@ use super::args::{Record, Source};
 use super::child::{self, HeldChild, Running};
 use super::signals::{Notice, Signals};
 use super::{FAILED, Failure};
-use crate::output::{self, say};
+use crate::output::say;
 
 /// How often the recording is checked for failure.
 const TICK: Duration = Duration::from_millis(200);
@@ -57,8 +58,8 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
     let Record { output, source, newest, clock } = arguments;
     let directory = beside(output);
     let unusable = |error| Failure::usage(format!("--output {}: {error}", output.display()));
-    output::check_replaced(output).map_err(unusable)?;
-    if directory.exists() {
+    NewFile::create(output).map_err(unusable)?;
+    if fs::symlink_metadata(&directory).is_ok() {
         return Err(Failure::usage(format!(
             "{0} is there already, from an unfinished recording; finish it with `punctual trace convert {0} --remove -o FILE`, \
              or remove it, or choose another --output",
@@ -77,7 +78,7 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
         Ok(recording) => recording,
         Err(error) => {
             // It holds event formats at most.
-            let _ = fs::remove_dir_all(&directory);
+            remove(&directory);
             return Err(refused(&error));
         }
     };
@@ -86,7 +87,7 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
         Ok(child) => child,
         Err(error) => {
             drop(recording);
-            let _ = fs::remove_dir_all(&directory);
+            remove(&directory);
             return Err(error.into());
         }
     };
@@ -123,6 +124,12 @@ fn beside(output: &Path) -> PathBuf {
     let mut name = OsString::from(output);
     name.push(".raw");
     name.into()
+}
+
+/// Removes a recording without events.
+fn remove(directory: &Path) {
+    // Another user may have put another directory in its place, which is not this command's to remove.
+    let _ = Directory::open(directory).and_then(Directory::remove);
 }
 
 /// Why a recording stops.

@@ -1,9 +1,8 @@
 //! Storage for pages converted from another file format.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Bytes;
 
@@ -19,16 +18,10 @@ pub(crate) enum Store {
 impl Store {
     /// An empty store.
     pub(crate) fn new(in_memory: bool) -> io::Result<Self> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
         if in_memory {
             return Ok(Self::Memory(Vec::new()));
         }
-        // Relaxed: each number only has to be unique.
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("punctual-pages-{}-{number}", std::process::id()));
-        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-        // Unlinked while open: it disappears with the process, however that ends.
-        fs::remove_file(&path)?;
+        let file = punctual_files::unnamed(&std::env::temp_dir())?;
         Ok(Self::File(io::BufWriter::with_capacity(64 << 10, file)))
     }
 

@@ -17,6 +17,7 @@ use rustix::pipe::{PipeFlags, SpliceFlags};
 use rustix::thread::CpuSet;
 
 use super::error::RecordError;
+use super::save::Saver;
 use super::tracefs::open_pages;
 
 /// How many CPUs one thread takes care of.
@@ -33,16 +34,16 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
+    /// From a CPU of an instance to a new file of the capture directory.
     pub(super) fn open(
         instance: &Path,
         cpu: u32,
-        to: PathBuf,
+        saver: &Saver<'_>,
+        name: &str,
         page: usize,
-        directory: &Path,
     ) -> Result<Self, RecordError> {
         let from = open_pages(instance, cpu)?;
-        let to_file = File::create(&to).map_err(|error| RecordError::output(directory, &to, error))?;
-        Ok(Self { from, to: to_file, path: to, page })
+        Ok(Self { from, to: saver.create(name)?, path: saver.directory.path().join(name), page })
     }
 }
 

@@ -38,6 +38,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual_files::Directory;
+
 pub use drain::drop_real_time_policy;
 pub use error::RecordError;
 pub use events::{Absent, Group};
@@ -146,17 +148,17 @@ pub struct Recording {
     drain: Drain,
     instances: Vec<Instance>,
     tracefs: PathBuf,
-    directory: PathBuf,
+    directory: Arc<Directory>,
     cpus: Vec<u32>,
     names: String,
     absent: Vec<Absent>,
     removed: Vec<String>,
     /// The files of pages, if only the newest are wanted.
-    newest: Option<(Vec<PathBuf>, PageLayout)>,
+    newest: Option<(Vec<String>, PageLayout)>,
 }
 
 impl Recording {
-    /// Starts to record into `directory`, which is made if need be.
+    /// Starts to record into `directory`, which must not exist. It is made with mode 0700, and accessed through its descriptor.
     pub fn start(config: Config, directory: &Path) -> Result<Self, RecordError> {
         setup::start(&config, None, directory)
     }
@@ -256,7 +258,7 @@ impl Recording {
             bytes: self.bytes(),
             losses: self.losses(),
             absent: std::mem::take(&mut self.absent),
-            directory: self.directory.clone(),
+            directory: self.directory.path().to_owned(),
         })
     }
 }

@@ -6,7 +6,9 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use punctual_files::Directory;
 
 use super::error::RecordError;
 use crate::read::format::PageLayout;
@@ -18,30 +20,29 @@ const STEP: usize = 1 << 20;
 
 /// Removes from these files of pages what is older than the oldest event of any that has lost its beginning. What is left is as if
 /// the recording had begun then.
-pub(super) fn align(files: &[PathBuf], layout: &PageLayout, directory: &Path) -> Result<(), RecordError> {
+pub(super) fn align(files: &[String], layout: &PageLayout, directory: &Directory) -> Result<(), RecordError> {
+    let failed = |name: &str, error| {
+        let directory = directory.path();
+        RecordError::output(directory, &directory.join(name), error)
+    };
     let mut pages = Vec::new();
-    for path in files {
-        let failed = |error| RecordError::output(directory, path, error);
-        let file = File::options().read(true).write(true).open(path).map_err(failed)?;
-        let count = file.metadata().map_err(failed)?.len() / layout.size as u64;
+    for name in files {
+        let file = directory.open_file(Path::new(name), true).map_err(|error| failed(name, error))?;
+        let count = file.metadata().map_err(|error| failed(name, error))?.len() / layout.size as u64;
         if count > 0 {
-            pages.push((path, Pages { file, count, layout }));
+            pages.push((name, Pages { file, count, layout }));
         }
     }
     let mut begin = None;
-    for (path, pages) in &pages {
-        let bytes = pages.read(0).map_err(|error| RecordError::output(directory, path, error))?;
-        let first = Page::open(layout, &bytes).map_err(damaged);
-        let first = first.map_err(|error| RecordError::output(directory, path, error))?;
+    for (name, pages) in &pages {
+        let bytes = pages.read(0).map_err(|error| failed(name, error))?;
+        let first = Page::open(layout, &bytes).map_err(damaged).map_err(|error| failed(name, error))?;
         if first.header().missed.is_some() {
             begin = begin.max(Some(first.header().time));
         }
     }
     let Some(begin) = begin else { return Ok(()) };
-    let each = |(path, pages): &(&PathBuf, Pages<'_>)| {
-        pages.begin_at(begin).map_err(|error| RecordError::output(directory, path, error))
-    };
-    pages.iter().try_for_each(each)
+    pages.iter().try_for_each(|(name, pages)| pages.begin_at(begin).map_err(|error| failed(name, error)))
 }
 
 fn damaged(error: PageError) -> io::Error {
@@ -120,9 +121,9 @@ mod tests {
     use crate::read::page::Missed;
 
     /// A file with two events a page, at these times and 30 later, after `lost` others.
-    fn file(directory: &Path, name: &str, times: &[u64], lost: Option<u64>) -> PathBuf {
-        let path = directory.join(name);
-        let mut pages = PageWriter::new(PageLayout::usual(4096), File::create(&path).unwrap());
+    fn file(directory: &Directory, name: &str, times: &[u64], lost: Option<u64>) -> String {
+        let file = directory.create_file(Path::new(name)).unwrap();
+        let mut pages = PageWriter::new(PageLayout::usual(4096), file);
         if let Some(lost) = lost {
             pages.missed(lost).unwrap();
         }
@@ -132,13 +133,13 @@ mod tests {
             pages.flush().unwrap();
         }
         pages.finish().unwrap();
-        path
+        name.to_owned()
     }
 
     /// The times of the events of a file, and what it says is missing before the first.
-    fn read(path: &Path) -> (Vec<u64>, Option<Missed>) {
+    fn read(directory: &Directory, name: &str) -> (Vec<u64>, Option<Missed>) {
         let layout = PageLayout { order: Order::NATIVE, ..PageLayout::usual(4096) };
-        let bytes = std::fs::read(path).unwrap();
+        let bytes = directory.read(Path::new(name)).unwrap();
         let (mut times, mut missed) = (Vec::new(), None);
         for (index, bytes) in bytes.chunks(4096).enumerate() {
             let mut page = Page::open(&layout, bytes).unwrap();
@@ -157,7 +158,7 @@ mod tests {
     #[test]
     fn begins_where_all_have_events() {
         let directory = std::env::temp_dir().join(format!("punctual-newest-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
+        let directory = Directory::create(&directory).unwrap();
         let files = [
             file(&directory, "long", &[100, 200, 300, 400], Some(7)),
             file(&directory, "short", &[320, 500], Some(9)),
@@ -167,8 +168,8 @@ mod tests {
             file(&directory, "empty", &[], None),
         ];
         align(&files, &PageLayout::usual(4096), &directory).unwrap();
-        let left = files.each_ref().map(|path| read(path));
-        std::fs::remove_dir_all(&directory).unwrap();
+        let left = files.each_ref().map(|name| read(&directory, name));
+        directory.remove().unwrap();
         let expected: [&[u64]; 6] =
             [&[330, 400, 430], &[320, 350, 500, 530], &[600, 630], &[550, 580], &[], &[]];
         assert_eq!(left, expected.map(|times| (times.to_vec(), None)));
@@ -177,11 +178,11 @@ mod tests {
     #[test]
     fn leaves_what_has_its_beginning() {
         let directory = std::env::temp_dir().join(format!("punctual-newest-whole-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
+        let directory = Directory::create(&directory).unwrap();
         let files = [file(&directory, "a", &[1, 2], None), file(&directory, "b", &[5], None)];
         align(&files, &PageLayout::usual(4096), &directory).unwrap();
-        let left = files.each_ref().map(|path| read(path));
-        std::fs::remove_dir_all(&directory).unwrap();
+        let left = files.each_ref().map(|name| read(&directory, name));
+        directory.remove().unwrap();
         assert_eq!(left, [(vec![1, 31, 2, 32], None), (vec![5, 35], None)]);
     }
 }

@@ -1,8 +1,11 @@
 //! What threads have reserved under SCHED_DEADLINE. No event has it, so the kernel is asked while they run.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use punctual_files::Directory;
 
 use super::error::RecordError;
 use super::filter::{all_threads, threads_of};
@@ -83,13 +86,19 @@ impl Reservations {
     }
 }
 
-/// Looks now and then, and keeps what there is in that file.
-pub(super) fn keep(mut seen: Reservations, path: PathBuf) -> impl FnMut(bool) -> Result<u64, RecordError> {
+/// Name in the capture directory.
+const FILE: &str = "saved_reservations";
+
+/// Looks now and then, and writes what there is to a file of the capture directory.
+pub(super) fn keep(
+    mut seen: Reservations,
+    directory: Arc<Directory>,
+) -> impl FnMut(bool) -> Result<u64, RecordError> {
     move |last| {
         if seen.look(last) {
-            let directory = path.parent().unwrap_or(&path);
-            std::fs::write(&path, seen.lines())
-                .map_err(|error| RecordError::output(directory, &path, error))?;
+            let written = directory.write(Path::new(FILE), seen.lines().as_bytes());
+            let path = directory.path();
+            written.map_err(|error| RecordError::output(path, &path.join(FILE), error))?;
         }
         Ok(0)
     }

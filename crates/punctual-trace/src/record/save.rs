@@ -1,8 +1,10 @@
 //! What a capture directory has beside pages: formats, names, the clock.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 
+use punctual_files::Directory;
 use punctual_report::escape::Printable;
 
 use super::error::RecordError;
@@ -14,16 +16,22 @@ use crate::read::dat::BUDGET_TIMER;
 /// Files of tracefs that are copied.
 pub(super) struct Saver<'a> {
     pub(super) tracefs: &'a Path,
-    pub(super) directory: &'a Path,
+    pub(super) directory: &'a Directory,
 }
 
 impl Saver<'_> {
     pub(super) fn write(&self, name: &str, content: &[u8]) -> Result<(), RecordError> {
-        let path = self.directory.join(name);
-        let parent = path.parent().unwrap_or(self.directory);
-        fs::create_dir_all(parent)
-            .and_then(|()| fs::write(&path, content))
-            .map_err(|error| RecordError::output(self.directory, &path, error))
+        self.directory.write(Path::new(name), content).map_err(|error| self.failed(name, error))
+    }
+
+    /// Creates a file for pages.
+    pub(super) fn create(&self, name: &str) -> Result<File, RecordError> {
+        self.directory.create_file(Path::new(name)).map_err(|error| self.failed(name, error))
+    }
+
+    fn failed(&self, name: &str, error: io::Error) -> RecordError {
+        let directory = self.directory.path();
+        RecordError::output(directory, &directory.join(name), error)
     }
 
     fn copy(&self, name: &str) -> Result<(), RecordError> {
@@ -52,7 +60,8 @@ impl Saver<'_> {
         self.write("saved_cmdlines", earlier.as_bytes())
     }
 
-    /// The clock, the system, and the addresses of functions: all if the scheduler's are traced, else that which timers name.
+    /// The clock, the system, and the addresses of functions: all if functions are traced, otherwise the one that timers name.
+    /// The kernel shows the addresses as 0 to a user who may not see them; then there are none.
     pub(super) fn rest(&self, clock: &str, functions: bool) -> Result<(), RecordError> {
         self.write("trace_clock", clock.as_bytes())?;
         let system = rustix::system::uname();
@@ -62,8 +71,10 @@ impl Saver<'_> {
             let needed = |line: &&[u8]| {
                 functions || line.split(u8::is_ascii_whitespace).any(|word| word == BUDGET_TIMER)
             };
-            let lines: Vec<_> = symbols.split_inclusive(|&byte| byte == b'\n').filter(needed).collect();
-            self.write("kallsyms", &lines.concat())?;
+            let is_shown =
+                |line: &&[u8]| line.iter().take_while(|byte| **byte != b' ').any(|byte| *byte != b'0');
+            let lines = symbols.split_inclusive(|&byte| byte == b'\n').filter(is_shown).filter(needed);
+            self.write("kallsyms", &lines.collect::<Vec<_>>().concat())?;
         }
         Ok(())
     }

@@ -3,6 +3,9 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use punctual_files::Directory;
 
 use super::drain::{Drain, Pipe};
 use super::error::RecordError;
@@ -181,7 +184,9 @@ pub(super) fn start(
         declared,
         removed,
     } = ready(config, buffers)?;
-    let saver = Saver { tracefs: &tracefs, directory };
+    let created = Directory::create(directory);
+    let directory = created.map_err(|error| RecordError::output(directory, directory, error))?;
+    let saver = Saver { tracefs: &tracefs, directory: &directory };
     saver.formats(&systems, calls)?;
     saver.write("recorded", declared.as_bytes())?;
     saver.rest(&instances[0].read("trace_clock")?, functions)?;
@@ -191,18 +196,16 @@ pub(super) fn start(
     for (instance, prefix) in instances.iter().zip(PREFIXES) {
         for &cpu in &cpus {
             let name = format!("{prefix}per_cpu/cpu{cpu}/trace_pipe_raw");
-            saver.write(&name, b"")?;
-            let path = directory.join(name);
-            files.push(path.clone());
-            pipes.push(Pipe::open(instance.path(), cpu, path, page.size, directory)?);
+            pipes.push(Pipe::open(instance.path(), cpu, &saver, &name, page.size)?);
+            files.push(name);
         }
     }
     let store = schedule.map(|programs| Store::create(programs, &saver, &systems, page)).transpose()?;
     let here = housekeeping(config);
-    let drain = Drain::start(pipes, directory, &here, (!config.newest).then_some(config.every))?;
-    let look =
-        reservations::keep(Reservations::new(&config.filter.processes), directory.join("saved_reservations"));
-    let directory = directory.to_owned();
+    let every = (!config.newest).then_some(config.every);
+    let drain = Drain::start(pipes, directory.path(), &here, every)?;
+    let directory = Arc::new(directory);
+    let look = reservations::keep(Reservations::new(&config.filter.processes), Arc::clone(&directory));
     let mut recording = Recording {
         schedule: None,
         reservations: None,

@@ -1,7 +1,7 @@
 //! What a trace.dat is made of.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::PathBuf;
 
 use crate::read::trace::CpuData;
@@ -42,23 +42,23 @@ pub(crate) struct Buffer {
 
 /// Where the pages of a CPU are.
 pub(crate) enum Pages {
-    /// In a file of their own, of so many bytes.
-    File(PathBuf, u64),
+    /// In an open file of their own, of so many bytes; its path is for errors.
+    File(File, PathBuf, u64),
     /// In another trace, of so many bytes when they are decompressed.
     Part(CpuData, u64),
 }
 
 impl Pages {
     pub(crate) fn length(&self) -> u64 {
-        match *self {
-            Self::File(_, length) | Self::Part(_, length) => length,
+        match self {
+            Self::File(_, _, length) | Self::Part(_, length) => *length,
         }
     }
 
     /// What errors call them.
     pub(crate) fn path(&self) -> PathBuf {
         match self {
-            Self::File(path, _) => path.clone(),
+            Self::File(_, path, _) => path.clone(),
             Self::Part(data, _) => PathBuf::from(&*data.file),
         }
     }
@@ -67,7 +67,11 @@ impl Pages {
     pub(crate) fn copy(&self, length: u64, out: &mut File) -> io::Result<u64> {
         match self {
             // The kernel copies from file to file.
-            Self::File(path, _) => io::copy(&mut File::open(path)?.take(length), out),
+            Self::File(file, ..) => {
+                let mut file = file;
+                file.rewind()?;
+                io::copy(&mut file.take(length), out)
+            }
             Self::Part(data, _) => io::copy(&mut data.input(None).read.take(length), out),
         }
     }

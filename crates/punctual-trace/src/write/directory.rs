@@ -1,8 +1,9 @@
 //! What a capture directory has for a file.
 
-use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use punctual_files::Directory;
 
 use super::WriteError;
 use super::content::{Buffer, Content, Group, Pages};
@@ -12,21 +13,26 @@ use crate::read::format::PageLayout;
 use crate::read::raw::declared;
 
 /// A capture directory.
-pub(super) struct Directory {
-    path: PathBuf,
+pub(super) struct Capture<'a> {
+    directory: &'a Directory,
+    /// Its pages are to be moved out of it.
+    is_moved: bool,
 }
 
-impl Directory {
-    pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned() }
+impl<'a> Capture<'a> {
+    pub(super) fn new(directory: &'a Directory, is_moved: bool) -> Self {
+        Self { directory, is_moved }
+    }
+
+    fn failed(&self, name: &str, error: io::Error) -> WriteError {
+        WriteError::Source { path: self.directory.path().join(name), error }
     }
 
     fn required(&self, name: &str) -> Result<Vec<u8>, WriteError> {
-        let path = self.path.join(name);
-        fs::read(&path).map_err(|error| WriteError::Source { path, error })
+        self.directory.read(Path::new(name)).map_err(|error| self.failed(name, error))
     }
 
-    /// The content of a file, nothing if it is not there.
+    /// The content of a file; empty if it does not exist.
     fn optional(&self, name: &str) -> Result<Vec<u8>, WriteError> {
         match self.required(name) {
             Err(WriteError::Source { error, .. }) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
@@ -36,22 +42,8 @@ impl Directory {
 
     /// The directories in a directory, by name.
     fn entries(&self, name: &str) -> Result<Vec<String>, WriteError> {
-        let path = self.path.join(name);
-        let failed = |error| WriteError::Source { path: path.clone(), error };
-        let directory = match fs::read_dir(&path) {
-            Ok(directory) => directory,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(failed(error)),
-        };
-        let mut names = Vec::new();
-        for entry in directory {
-            let entry = entry.map_err(failed)?;
-            if entry.path().is_dir() {
-                names.push(entry.file_name().to_string_lossy().into_owned());
-            }
-        }
-        names.sort();
-        Ok(names)
+        let names = self.directory.directories(Path::new(name)).map_err(|error| self.failed(name, error))?;
+        Ok(names.into_iter().map(|name| name.to_string_lossy().into_owned()).collect())
     }
 
     /// The formats of events, by group.
@@ -73,9 +65,8 @@ impl Directory {
     /// All that it has.
     pub(super) fn content(&self) -> Result<Content, WriteError> {
         let header_page = self.required("events/header_page")?;
-        let layout = PageLayout::parse(&header_page, Order::NATIVE).map_err(|error| WriteError::Source {
-            path: self.path.join("events/header_page"),
-            error: io::Error::new(ErrorKind::InvalidData, error.to_string()),
+        let layout = PageLayout::parse(&header_page, Order::NATIVE).map_err(|error| {
+            self.failed("events/header_page", io::Error::new(ErrorKind::InvalidData, error.to_string()))
         })?;
         let clocks = self.optional("trace_clock")?;
         let clock = clock_of(&String::from_utf8_lossy(&clocks)).to_owned();
@@ -86,7 +77,7 @@ impl Directory {
             buffers.push(self.buffer(name, &prefix, &clock, &mut statistics)?);
         }
         if buffers.iter().all(|buffer| buffer.cpus.is_empty()) {
-            return Err(WriteError::Empty { path: self.path.clone() });
+            return Err(WriteError::Empty { path: self.directory.path().to_owned() });
         }
         let (recorded, processes) = (self.optional("recorded")?, self.optional("saved_tgids")?);
         let reservations = self.optional("saved_reservations")?;
@@ -120,17 +111,19 @@ impl Directory {
             let Some(cpu) = entry.strip_prefix("cpu").and_then(|number| number.parse().ok()) else {
                 continue;
             };
-            let path = self.path.join(format!("{prefix}per_cpu/{entry}/trace_pipe_raw"));
-            let length = match fs::metadata(&path) {
-                Ok(metadata) => metadata.len(),
+            let name = format!("{prefix}per_cpu/{entry}/trace_pipe_raw");
+            let file = match self.directory.open_file(Path::new(&name), self.is_moved) {
+                Ok(file) => file,
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                Err(error) => return Err(WriteError::Source { path, error }),
+                Err(error) => return Err(self.failed(&name, error)),
             };
+            let length = file.metadata().map_err(|error| self.failed(&name, error))?.len();
+            let path = self.directory.path().join(name);
             let text = self.optional(&format!("{prefix}per_cpu/{entry}/stats"))?;
             if !text.is_empty() {
                 statistics.push(format!("CPU: {cpu}\n{}", String::from_utf8_lossy(&text)));
             }
-            cpus.push((cpu, Pages::File(path, length)));
+            cpus.push((cpu, Pages::File(file, path, length)));
         }
         cpus.sort_by_key(|(cpu, _)| *cpu);
         Ok(Buffer { name, clock: clock.to_owned(), cpus })

@@ -9,6 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use punctual_files::NewFile;
 use rustix::fs::{FallocateFlags, SeekFrom as Find, fallocate, seek};
 use rustix::io::Errno;
 
@@ -19,31 +20,38 @@ use super::sections::Plan;
 /// How much is moved at a time, which is the room that it takes.
 const STEP: u64 = 4 << 20;
 
+/// End of the temporary name of a file into which pages are moved.
+const SUFFIX: &str = ".part";
+
 /// Whether some of the pages have been moved.
 pub(super) fn has_begun(content: &Content) -> bool {
-    let files = content.buffers.iter().flat_map(|buffer| &buffer.cpus).filter_map(|(_, pages)| match pages {
-        Pages::File(path, length) if *length > 0 => Some((path, *length)),
-        _ => None,
-    });
-    files.into_iter().any(|(path, length)| {
-        File::open(path).is_ok_and(|file| seek(&file, Find::Hole(0)).is_ok_and(|hole| hole < length))
+    content.buffers.iter().flat_map(|buffer| &buffer.cpus).any(|(_, pages)| match pages {
+        Pages::File(file, _, length) if *length > 0 => {
+            seek(file, Find::Hole(0)).is_ok_and(|hole| hole < *length)
+        }
+        _ => false,
     })
 }
 
-/// Moves the pages of `directory` to the file `part`, or goes on with that.
-pub(super) fn write(content: &Content, directory: &Path, part: &Path) -> Result<(), WriteError> {
-    let failed = |error| WriteError::output(part, Some(directory), error);
+/// Moves the pages of `directory` to `file`, or goes on with that.
+pub(super) fn write(content: &Content, directory: &Path, file: &Path) -> Result<(), WriteError> {
+    let failed = |error| WriteError::output(file, Some(directory), error);
     let plan = Plan::new(content);
-    let has_begun = has_begun(content);
-    if has_begun && !begins_with(part, &plan.head) {
-        return Err(WriteError::Moved { directory: directory.to_owned() });
+    let mut out = if has_begun(content) {
+        let resumed = NewFile::resume(file, SUFFIX).ok().filter(|part| begins_with(part, &plan.head));
+        resumed.ok_or_else(|| WriteError::Moved { directory: directory.to_owned() })?
+    } else {
+        NewFile::create_named(file, SUFFIX).map_err(failed)?
+    };
+    match move_all(content, &plan, out.file_mut(), &failed) {
+        Ok(()) => out.commit().map_err(failed),
+        Err(error) => {
+            if has_begun(content) {
+                out.keep();
+            }
+            Err(error)
+        }
     }
-    let mut out = File::options().write(true).create(true).truncate(!has_begun).open(part).map_err(failed)?;
-    let result = move_all(content, &plan, &mut out, &failed);
-    if result.is_err() && !self::has_begun(content) {
-        let _ = std::fs::remove_file(part);
-    }
-    result
 }
 
 fn move_all(
@@ -56,13 +64,13 @@ fn move_all(
     for (buffer, places) in content.buffers.iter().zip(&plan.buffers) {
         out.write_all_at(&places.head, places.at).map_err(failed)?;
         for ((_, pages), &(start, length)) in buffer.cpus.iter().zip(&places.cpus) {
-            let Pages::File(path, _) = pages else { continue };
+            let Pages::File(from, path, _) = pages else { continue };
             let unread = |error| WriteError::Source { path: path.clone(), error };
-            let mut from = File::options().read(true).write(true).open(path).map_err(unread)?;
+            let mut from = from;
             let mut at = 0;
             while at < length {
                 // What has been moved is a hole.
-                at = match seek(&from, Find::Data(at)) {
+                at = match seek(from, Find::Data(at)) {
                     Ok(data) => data / STEP * STEP,
                     Err(Errno::NXIO) => break,
                     Err(error) => return Err(unread(error.into())),
@@ -70,12 +78,12 @@ fn move_all(
                 let count = STEP.min(length.saturating_sub(at));
                 from.seek(SeekFrom::Start(at)).map_err(unread)?;
                 out.seek(SeekFrom::Start(start + at)).map_err(failed)?;
-                if io::copy(&mut (&from).take(count), out).map_err(failed)? != count {
+                if io::copy(&mut from.take(count), out).map_err(failed)? != count {
                     return Err(unread(io::ErrorKind::UnexpectedEof.into()));
                 }
                 out.sync_data().map_err(failed)?;
                 let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-                match fallocate(&from, punch, at, count) {
+                match fallocate(from, punch, at, count) {
                     // Where files cannot have holes, the disk fills up after all, and nothing is lost.
                     Ok(()) | Err(Errno::OPNOTSUPP) => {}
                     Err(error) => return Err(unread(error.into())),
@@ -87,7 +95,7 @@ fn move_all(
     Ok(())
 }
 
-fn begins_with(path: &Path, head: &[u8]) -> bool {
+fn begins_with(part: &NewFile, head: &[u8]) -> bool {
     let mut found = vec![0; head.len()];
-    File::open(path).is_ok_and(|file| file.read_exact_at(&mut found, 0).is_ok() && found == head)
+    part.file().read_exact_at(&mut found, 0).is_ok() && found == head
 }

@@ -1,7 +1,6 @@
 //! Where the report of a run goes when the run has ended.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +47,7 @@ impl Reporting {
 }
 
 fn write_file(path: &Path, report: &Report) {
-    match fs::write(path, format!("{report}\n")) {
+    match punctual_files::write(path, format!("{report}\n").as_bytes()) {
         Ok(()) => {
             let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
             stderr::line(format_args!("the report is in {}", path.display()));

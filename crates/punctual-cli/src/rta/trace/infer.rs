@@ -1,7 +1,5 @@
 //! `punctual rta --trace trace.dat` alone: infers a model of every real-time thread, and bounds it.
 
-use std::fs;
-
 use punctual_analysis::analyse;
 use punctual_analysis::bound::{Analysis, Bound, Who};
 use punctual_analysis::infer::pwcet::{Pwcet, fit};
@@ -63,8 +61,10 @@ pub(in super::super) fn run(arguments: &Rta, path: &std::path::Path) -> std::res
         print(&text::report(&result, arguments.explain));
     }
     if let Some(path) = &arguments.html
-        && let Err(error) =
-            fs::write(path, page::page(&result.inferred.system, &result.analysis, &result.margins))
+        && let Err(error) = punctual_files::write(
+            path,
+            page::page(&result.inferred.system, &result.analysis, &result.margins).as_bytes(),
+        )
     {
         say!("error: --html {}: {error}", path.display());
         return Ok(MISSED);

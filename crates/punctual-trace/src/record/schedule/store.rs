@@ -89,17 +89,15 @@ impl Store {
         systems: &[String],
         layout: PageLayout,
     ) -> Result<Self, RecordError> {
-        let directory = saver.directory;
+        let directory = saver.directory.path();
         let id = free_id(saver.tracefs, systems);
         for (name, id, field) in [("schedule_enter", id, "preempt"), ("schedule_exit", id + 1, "is_switch")] {
             saver.write(&format!("events/punctual/{name}/format"), format(name, id, field).as_bytes())?;
         }
         let one = |cpu: &u32| {
             let name = format!("{BUFFER}/per_cpu/cpu{cpu}/trace_pipe_raw");
-            saver.write(&name, b"")?;
+            let file = Arc::new(saver.create(&name)?);
             let path = directory.join(name);
-            let file = File::create(&path).map_err(|error| RecordError::output(directory, &path, error))?;
-            let file = Arc::new(file);
             Ok(Pages { pages: PageWriter::new(layout, file.clone()), file, path })
         };
         let cpus = programs.cpus().iter().map(one).collect::<Result<Vec<_>, _>>()?;

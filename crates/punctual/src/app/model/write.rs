@@ -1,6 +1,5 @@
 //! The model as a file, in the format `punctual-model/1`.
 
-use std::fs;
 use std::path::Path;
 
 use punctual_core::Duration;
@@ -13,7 +12,7 @@ use crate::app::start_error::StartError;
 
 /// Writes the model into the file that `PUNCTUAL_MODEL` names.
 pub(crate) fn write(model: &Model, path: &Path) -> Result<(), StartError> {
-    fs::write(path, format!("{}\n", json(model)))
+    punctual_files::write(path, format!("{}\n", json(model)).as_bytes())
         .map_err(|error| StartError::Model { path: path.to_owned(), error })
 }
 

@@ -108,7 +108,7 @@ impl Profile {
         let stolen: Vec<_> = stolen.map(|(after, before)| after?.checked_sub((*before)?)).collect();
         let text = write::json(self.runtime, &figures, report, &self.places, &stolen).to_string();
         let path = self.path.display();
-        match std::fs::write(&self.path, text + "\n") {
+        match punctual_files::write(&self.path, (text + "\n").as_bytes()) {
             Ok(()) => stderr::line(format_args!("the profile is in {path}")),
             Err(error) => {
                 return stderr::line(format_args!("the profile could not be written to {path}: {error}"));

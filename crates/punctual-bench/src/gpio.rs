@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use gpiocdev::Request;
 use gpiocdev::line::{EdgeDetection, Value};
+use punctual_files::Owned;
 
-use crate::tagged;
+use crate::private_mount::mount_privately;
 
 /// Two lines of a chip that are connected.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,7 +116,7 @@ const PREFIX: &str = "punctual-gpio-";
 /// A chip that the kernel simulates, until dropped.
 #[derive(Debug)]
 struct Simulated {
-    directory: PathBuf,
+    directory: Owned,
     /// Keeps the file system mounted, if it is for this process.
     _mount: Option<OwnedFd>,
 }
@@ -125,15 +126,16 @@ fn simulate() -> Result<(Output, Input), String> {
     let (base, mount) = if place.join("gpio-sim").is_dir() {
         (place.to_owned(), None)
     } else {
-        let mounted =
-            tagged::mount_privately("configfs").ok().filter(|(path, _)| path.join("gpio-sim").is_dir());
+        let mounted = mount_privately("configfs").ok().filter(|(path, _)| path.join("gpio-sim").is_dir());
         let missing = "no GPIO line: this kernel has no gpio-sim or has not loaded it (modprobe gpio-sim, as root), \
                        and no lines were named";
         mounted.map(|(path, mount)| (path, Some(mount))).ok_or(missing)?
     };
     let chips = base.join("gpio-sim");
-    tagged::left_behind(&chips, PREFIX).iter().for_each(|directory| remove(directory));
-    let simulated = Simulated { directory: chips.join(tagged::name(PREFIX)), _mount: mount };
+    Owned::abandoned(&chips, PREFIX).iter().for_each(|directory| remove(directory.path()));
+    let directory = Owned::create(&chips, PREFIX);
+    let directory = directory.map_err(|error| format!("gpio-sim: {}: {error}", chips.display()))?;
+    let simulated = Simulated { directory, _mount: mount };
     let (chip, pull) =
         simulated.set_up().map_err(|error| format!("gpio-sim refused its settings: {error}"))?;
     let pull = File::options().write(true).open(pull).map_err(|error| format!("gpio-sim: {error}"))?;
@@ -144,13 +146,13 @@ fn simulate() -> Result<(Output, Input), String> {
 impl Simulated {
     /// Makes a chip of one line; returns its device and the file that pulls the line.
     fn set_up(&self) -> io::Result<(PathBuf, PathBuf)> {
-        let bank = self.directory.join("bank");
-        fs::create_dir(&self.directory)?;
+        let directory = self.directory.path();
+        let bank = directory.join("bank");
         fs::create_dir(&bank)?;
         fs::write(bank.join("num_lines"), "1")?;
-        fs::write(self.directory.join("live"), "1")?;
+        fs::write(directory.join("live"), "1")?;
         let text = |path: PathBuf| fs::read_to_string(path).map(|text| text.trim().to_owned());
-        let (device, chip) = (text(self.directory.join("dev_name"))?, text(bank.join("chip_name"))?);
+        let (device, chip) = (text(directory.join("dev_name"))?, text(bank.join("chip_name"))?);
         let pull = format!("/sys/devices/platform/{device}/{chip}/sim_gpio0/pull");
         Ok((Path::new("/dev").join(chip), pull.into()))
     }
@@ -158,7 +160,7 @@ impl Simulated {
 
 impl Drop for Simulated {
     fn drop(&mut self) {
-        remove(&self.directory);
+        remove(self.directory.path());
     }
 }
 

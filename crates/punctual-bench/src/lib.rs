@@ -36,6 +36,7 @@ mod load;
 mod machine;
 mod options;
 mod peers;
+mod private_mount;
 mod published;
 mod recorder;
 mod rt;
@@ -45,7 +46,6 @@ mod session;
 mod stop;
 mod suites;
 mod tables;
-mod tagged;
 mod time;
 mod tracefs;
 

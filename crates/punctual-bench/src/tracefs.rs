@@ -1,18 +1,19 @@
 //! An instance of the kernel's tracer: buffers and settings of our own, which nobody else's tracing notices.
 //!
-//! An instance is a directory and does not end with its process. It is removed when dropped; one that a killed run has
-//! left behind is [told by its name](tagged), and the next run removes it. Where the file
-//! system of the tracer is not mounted, it is mounted for this process alone, at no place that others can see.
+//! An instance is a directory and outlives its process. It is removed when dropped; one that a killed run has left is not
+//! [locked](Owned), and the next run removes it. Where the file system of the tracer is not mounted, it is mounted for this
+//! process alone, at no place that others can see.
 
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use punctual_files::Owned;
 use punctual_trace::buffer_stats;
 
 use crate::clock::{self, Clock};
-use crate::tagged;
+use crate::private_mount::mount_privately;
 
 const PREFIX: &str = "punctual-hourglass-";
 
@@ -22,7 +23,7 @@ const BUFFER_KIB: &str = "8192";
 /// An instance for one CPU, switched off at first.
 #[derive(Debug)]
 pub(crate) struct Instance {
-    directory: PathBuf,
+    directory: Owned,
     cpu: usize,
     time: TraceTime,
     /// Keeps the file system mounted, if it is for this process.
@@ -43,12 +44,12 @@ impl Instance {
     pub(crate) fn create(cpu: usize, clock: &Clock, events: &[&str]) -> Result<Self, String> {
         let (base, mount) = tracer()?;
         let instances = base.join("instances");
-        for left_behind in tagged::left_behind(&instances, PREFIX) {
+        for abandoned in Owned::abandoned(&instances, PREFIX) {
             // The kernel switches it off as it goes.
-            let _ = fs::remove_dir(left_behind);
+            let _ = fs::remove_dir(abandoned.path());
         }
-        let directory = instances.join(tagged::name(PREFIX));
-        fs::create_dir(&directory).map_err(|error| format!("no instance of the tracer: {error}"))?;
+        let directory = Owned::create(&instances, PREFIX);
+        let directory = directory.map_err(|error| format!("no instance of the tracer: {error}"))?;
         let time = TraceTime::for_clock(clock);
         let instance = Self { directory, cpu, time, _mount: mount };
         instance.set_up(events).map_err(|error| format!("the tracer refused its settings: {error}"))?;
@@ -70,7 +71,7 @@ impl Instance {
     }
 
     fn write(&self, file: &str, value: &str) -> io::Result<()> {
-        fs::write(self.directory.join(file), value)
+        fs::write(self.directory.path().join(file), value)
     }
 
     pub(crate) fn switch_on(&self) {
@@ -84,7 +85,7 @@ impl Instance {
 
     /// What was recorded while it was switched on.
     pub(crate) fn read(&self) -> io::Result<Trace> {
-        let of_cpu = self.directory.join(format!("per_cpu/cpu{}", self.cpu));
+        let of_cpu = self.directory.path().join(format!("per_cpu/cpu{}", self.cpu));
         let text = String::from_utf8_lossy(&fs::read(of_cpu.join("trace"))?).into_owned();
         if text.lines().all(|line| line.starts_with('#')) {
             return Err(io::Error::other("the tracer recorded nothing"));
@@ -98,7 +99,7 @@ impl Drop for Instance {
     fn drop(&mut self) {
         self.switch_off();
         // Left behind, the next run removes it.
-        let _ = fs::remove_dir(&self.directory);
+        let _ = fs::remove_dir(self.directory.path());
     }
 }
 
@@ -159,7 +160,7 @@ fn tracer() -> Result<(PathBuf, Option<OwnedFd>), String> {
             return Ok((path.into(), None));
         }
     }
-    match tagged::mount_privately("tracefs") {
+    match mount_privately("tracefs") {
         Ok((path, mount)) => Ok((path, Some(mount))),
         Err(error) => Err(format!("the kernel's tracer cannot be reached (tracefs: {error}); it takes root")),
     }

@@ -10,7 +10,7 @@ use std::io;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use punctual_isolate::change::{Live, Store, Undone};
+use punctual_isolate::change::{Journal, Live, Store, Undone};
 use punctual_isolate::cpus::Cpus;
 use punctual_isolate::facts::Machine;
 use punctual_isolate::isolate::{JOURNAL, Plan, Request, boot, take};
@@ -82,6 +82,8 @@ pub(crate) struct Taken {
     place: Place,
     plan: Plan,
     beside: Beside,
+    /// While it exists, no other process gives the CPUs back.
+    _journal: Journal,
 }
 
 impl Taken {
@@ -90,13 +92,13 @@ impl Taken {
         let mut place = Place { tree: |_| Tree::system(), store: Store::system(), settings: Live::system() };
         place.recover()?;
         let plan = plan(&Machine::look(Tree::system()), &Which { cpus, park })?;
-        let refused =
+        let (journal, refused) =
             take(&plan, &place.store, false, &mut place.settings).map_err(|error| error.to_string())?;
         for line in &refused {
             say!("{line}");
         }
         let beside = Beside::begin(&plan, record);
-        Ok(Self { place, plan, beside })
+        Ok(Self { place, plan, beside, _journal: journal })
     }
 
     /// The CPUs that are left for everybody else.
@@ -137,7 +139,7 @@ fn isolate(arguments: &Isolate) -> Result<u8, String> {
         }
         What::Start(which) => {
             let plan = plan(&look(&place), which)?;
-            let refused =
+            let (_journal, refused) =
                 take(&plan, &place.store, true, &mut place.settings).map_err(|error| error.to_string())?;
             for line in &refused {
                 say!("{line}");

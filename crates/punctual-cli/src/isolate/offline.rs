@@ -60,7 +60,7 @@ pub(super) fn run(
     let mut device = Device::open().map_err(|error| error.to_string())?;
     // First, since nothing has changed if there is no such program; it waits for the other half.
     let mut half = Half::start(&device, half)?;
-    give_up(cpu, &place.store, &mut place.settings).map_err(|error| error.to_string())?;
+    let _journal = give_up(cpu, &place.store, &mut place.settings).map_err(|error| error.to_string())?;
     let ended = device
         .start(&image, cpu, options)
         .map_err(|error| format!("{}: {error}", path.display()))

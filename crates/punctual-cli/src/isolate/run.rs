@@ -20,7 +20,9 @@ use crate::output::say;
 
 pub(super) fn run(plan: &Plan, command: &[OsString], record: bool, place: &mut Place) -> Result<u8, String> {
     let signals = Signals::catch().map_err(|error| format!("cannot handle signals: {error}"))?;
-    let refused = take(plan, &place.store, false, &mut place.settings).map_err(|error| error.to_string())?;
+    // Dropped at the end: until then no other process gives the CPUs back.
+    let (_journal, refused) =
+        take(plan, &place.store, false, &mut place.settings).map_err(|error| error.to_string())?;
     for line in &refused {
         say!("{line}");
     }

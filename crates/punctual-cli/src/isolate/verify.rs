@@ -27,7 +27,8 @@ pub(super) fn verify(plan: &Plan, seconds: u32, place: &mut Place) -> Result<u8,
     let free = Plan { group: None, ..plan.clone() };
     say!("CPU {cpu} as it is, {seconds} s for each kind of thread");
     let first = measure(&free, cpu, seconds, &before, &signals)?;
-    let refused = take(plan, &place.store, false, &mut place.settings).map_err(|error| error.to_string())?;
+    let (_journal, refused) =
+        take(plan, &place.store, false, &mut place.settings).map_err(|error| error.to_string())?;
     for line in &refused {
         say!("{line}");
     }

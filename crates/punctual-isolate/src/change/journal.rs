@@ -3,14 +3,15 @@
 //! The first line names the boot, the owner and the purpose. Each change has two lines: one written before the change, and
 //! one written after it with the value that the kernel stored, which may differ from the value that was written. If the
 //! second line is missing, the process was killed in between and the stored value is unknown; undoing then restores the old
-//! value without comparing. The file is not flushed to a disk: a crash of the machine resets the settings as well.
+//! value without comparing. The owner holds a lock on the file while it runs. The file is not flushed to a disk: a crash of the machine resets the settings as well.
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use punctual_files::Directory;
 use serde::{Deserialize, Serialize};
 
 use super::{Change, Setting, Settings};
@@ -48,10 +49,8 @@ struct Entry {
 /// A process that has changed settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// Its number.
+    /// Its number, in its own PID namespace.
     pub process: u32,
-    /// When it began, in ticks since boot.
-    pub started: u64,
     /// What it calls itself.
     pub name: String,
 }
@@ -60,17 +59,7 @@ impl Owner {
     /// The calling process.
     #[must_use]
     pub fn this() -> Self {
-        let process = std::process::id();
-        let found = crate::facts::Thread::read(&Tree::system(), process, process);
-        let (started, name) = found.map_or((0, String::new()), |thread| (thread.started, thread.name));
-        Self { process, started, name }
-    }
-
-    /// Whether it still runs.
-    #[must_use]
-    pub fn lives(&self) -> bool {
-        let found = crate::facts::Thread::read(&Tree::system(), self.process, self.process);
-        found.is_some_and(|thread| thread.started == self.started)
+        Self { process: std::process::id(), name: Tree::system().text("/proc/self/comm").unwrap_or_default() }
     }
 }
 
@@ -142,6 +131,8 @@ pub struct Held {
     pub purpose: String,
     /// Whether they are to outlast the process.
     pub keep: bool,
+    /// Whether the process runs and has the journal open.
+    pub is_running: bool,
     /// Number of settings that were changed.
     pub changes: usize,
 }
@@ -168,8 +159,9 @@ pub struct Left {
     pub is_open: bool,
 }
 
-/// The journal of one purpose, open for writing.
+/// The journal of one purpose, open for writing. While it exists, no other process undoes what it says.
 #[derive(Debug)]
+#[must_use = "a journal that is dropped may be undone by any process, unless its settings are to outlast this one"]
 pub struct Journal {
     path: PathBuf,
     file: File,
@@ -189,22 +181,24 @@ impl Store {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.directory.join(name).with_extension(ENDING)
+        self.directory.join(file_name(name))
+    }
+
+    /// Opens the directory, which nobody else may be able to write.
+    fn open(&self) -> Result<Directory, JournalError> {
+        DirBuilder::new().recursive(true).mode(0o755).create(&self.directory).map_err(at(&self.directory))?;
+        Directory::open(&self.directory).map_err(at(&self.directory))
     }
 
     /// Holds off every other process that would change or undo anything, until the file is dropped.
-    fn lock(&self) -> Result<File, JournalError> {
-        DirBuilder::new().recursive(true).mode(0o755).create(&self.directory).map_err(at(&self.directory))?;
-        let path = self.directory.join("lock");
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(at(&path))?;
-        rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)
-            .map_err(|error| at(&path)(error.into()))?;
+    fn lock(&self, directory: &Directory) -> Result<File, JournalError> {
+        let name = Path::new("lock");
+        let opened = match directory.create_file(name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => directory.open_file(name, true),
+            created => created,
+        };
+        let file = opened.map_err(at(&self.directory.join(name)))?;
+        punctual_files::lock(&file).map_err(at(&self.directory.join(name)))?;
         Ok(file)
     }
 
@@ -220,22 +214,21 @@ impl Store {
         keep: bool,
         settings: &mut dyn Settings,
     ) -> Result<Journal, JournalError> {
-        let _lock = self.lock()?;
+        let directory = self.open()?;
+        let _lock = self.lock(&directory)?;
         let path = self.path(name);
-        if let Some((head, entries)) = read(&path)? {
-            if head.boot == boot() && (head.keep || head.owner.lives()) {
-                return Err(JournalError::Owned {
-                    owner: head.owner,
-                    purpose: head.purpose,
-                    keep: head.keep,
-                });
+        if let Some(found) = Found::read(&directory, &file_name(name))? {
+            let Head { owner, purpose, keep, .. } = &found.head;
+            if found.head.boot == boot() && (*keep || found.is_running) {
+                let (owner, purpose) = (owner.clone(), purpose.clone());
+                return Err(JournalError::Owned { owner, purpose, keep: *keep });
             }
-            finish(&path, &head, &entries, settings)?;
+            found.finish(&directory, settings)?;
         }
         let head =
             Head { schema: SCHEMA.into(), boot: boot(), owner: Owner::this(), purpose: purpose.into(), keep };
-        let open = OpenOptions::new().create_new(true).append(true).mode(0o600).open(&path);
-        let mut file = open.map_err(at(&path))?;
+        let mut file = directory.create_file(&file_name(name)).map_err(at(&path))?;
+        punctual_files::lock(&file).map_err(at(&path))?;
         let line = serde_json::to_string(&head).expect("it is of texts and numbers");
         file.write_all(format!("{line}\n").as_bytes()).map_err(at(&path))?;
         Ok(Journal { path, file, changed: Vec::new() })
@@ -247,15 +240,14 @@ impl Store {
     /// A journal cannot be read.
     pub fn held(&self) -> Result<Vec<Held>, JournalError> {
         let mut held = Vec::new();
-        for path in fs::read_dir(&self.directory).into_iter().flatten().flatten().map(|entry| entry.path()) {
-            if path.extension().is_some_and(|ending| ending == ENDING)
-                && let Some((head, entries)) = read(&path)?
-                && head.boot == boot()
+        let Ok(directory) = Directory::open_foreign(&self.directory) else { return Ok(held) };
+        let names =
+            fs::read_dir(&self.directory).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        for file in names.map(PathBuf::from).filter(|name| name.extension().is_some_and(|it| it == ENDING)) {
+            if let Some(found) = Found::read(&directory, &file)?
+                && found.head.boot == boot()
             {
-                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                let Head { owner, purpose, keep, .. } = head;
-                let changes = entries.iter().map(|entry| &entry.setting).collect::<BTreeSet<_>>().len();
-                held.push(Held { name, owner, purpose, keep, changes });
+                held.push(found.held());
             }
         }
         held.sort_by(|one, other| one.name.cmp(&other.name));
@@ -267,13 +259,26 @@ impl Store {
     /// # Errors
     /// It cannot be read, or makes no sense; nothing was changed then.
     pub fn undo(&self, name: &str, settings: &mut dyn Settings) -> Result<Option<Undone>, JournalError> {
-        let path = self.path(name);
-        if !path.exists() {
+        self.undo_if(name, settings, |_| true).map(|undone| undone.map(|(_, undone)| undone))
+    }
+
+    fn undo_if(
+        &self,
+        name: &str,
+        settings: &mut dyn Settings,
+        is_wanted: impl Fn(&Held) -> bool,
+    ) -> Result<Option<(Held, Undone)>, JournalError> {
+        if !self.path(name).exists() {
             return Ok(None);
         }
-        let _lock = self.lock()?;
-        let Some((head, entries)) = read(&path)? else { return Ok(None) };
-        finish(&path, &head, &entries, settings).map(Some)
+        let directory = self.open()?;
+        let _lock = self.lock(&directory)?;
+        let Some(found) = Found::read(&directory, &file_name(name))? else { return Ok(None) };
+        let held = found.held();
+        if !is_wanted(&held) {
+            return Ok(None);
+        }
+        Ok(Some((held, found.finish(&directory, settings)?)))
     }
 
     /// Undoes what processes have left that were killed, and says how much that was.
@@ -282,10 +287,10 @@ impl Store {
     /// A journal cannot be read.
     pub fn recover(&self, settings: &mut dyn Settings) -> Result<Vec<(Held, Undone)>, JournalError> {
         let mut recovered = Vec::new();
-        for held in self.held()?.into_iter().filter(|held| !held.keep && !held.owner.lives()) {
-            if let Some(undone) = self.undo(&held.name, settings)? {
-                recovered.push((held, undone));
-            }
+        let is_abandoned = |held: &Held| !held.keep && !held.is_running;
+        for held in self.held()?.into_iter().filter(is_abandoned) {
+            // Another process may have begun a journal of the name since.
+            recovered.extend(self.undo_if(&held.name, settings, is_abandoned)?);
         }
         Ok(recovered)
     }
@@ -319,7 +324,14 @@ impl Journal {
 
 fn note(file: &mut File, entry: &Entry) -> io::Result<()> {
     let line = serde_json::to_string(entry).expect("texts and numbers serialize");
-    file.write_all(format!("{line}\n").as_bytes())
+    let end = file.stream_position()?;
+    let written = file.write_all(format!("{line}\n").as_bytes());
+    if written.is_err() {
+        // A later line must not continue an incomplete one.
+        file.set_len(end)?;
+        file.seek(SeekFrom::Start(end))?;
+    }
+    written
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
@@ -329,41 +341,6 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
 
 fn boot() -> String {
     Tree::system().text(BOOT).unwrap_or_default()
-}
-
-/// Undoes what is of this boot, and removes the journal unless something may be undone later.
-fn finish(
-    path: &Path,
-    head: &Head,
-    entries: &[Entry],
-    settings: &mut dyn Settings,
-) -> Result<Undone, JournalError> {
-    let mut undone = Undone::default();
-    if head.boot == boot() {
-        // Who is still in a group keeps its files from being set back.
-        for entry in entries {
-            if let Setting::Group(path) = &entry.setting {
-                let _ = settings.set(&Setting::Members(path.clone()), "none");
-            }
-        }
-        let mut file = OpenOptions::new().append(true).open(path).ok();
-        let mut seen: Vec<&Setting> = Vec::new();
-        for entry in entries.iter().rev() {
-            // The last line on a setting is the current one.
-            if seen.contains(&&entry.setting) {
-                continue;
-            }
-            seen.push(&entry.setting);
-            match restore(entry, settings, file.as_mut()) {
-                Ok(()) => undone.restored += 1,
-                Err(left) => undone.left.push(left),
-            }
-        }
-    }
-    if !undone.left.iter().any(|left| left.is_open) {
-        fs::remove_file(path).map_err(at(path))?;
-    }
-    Ok(undone)
 }
 
 fn restore(entry: &Entry, settings: &mut dyn Settings, journal: Option<&mut File>) -> Result<(), Left> {
@@ -391,36 +368,104 @@ fn restore(entry: &Entry, settings: &mut dyn Settings, journal: Option<&mut File
     settings.set(setting, old).map_err(|error| left(error.to_string(), true))
 }
 
-/// The lines of a journal, if there is one. An incomplete last line was not followed by its change, or does not yet confirm
-/// one.
-fn read(path: &Path) -> Result<Option<(Head, Vec<Entry>)>, JournalError> {
-    let text = match fs::read(path) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(at(path)(error)),
-    };
-    let metadata = fs::symlink_metadata(path).map_err(at(path))?;
-    let own = rustix::process::geteuid().as_raw();
-    let is_open = metadata.permissions().mode() & 0o022 != 0;
-    if !metadata.is_file() || is_open || (metadata.uid() != own && metadata.uid() != 0) {
-        return Err(JournalError::Untrusted { path: path.display().to_string() });
+/// A journal that was read.
+struct Found {
+    path: PathBuf,
+    file: File,
+    head: Head,
+    entries: Vec<Entry>,
+    /// Length of the complete lines, in bytes.
+    length: u64,
+    is_running: bool,
+}
+
+impl Found {
+    /// Reads a journal, if there is one. An incomplete last line was not followed by its change, or does not yet confirm one.
+    fn read(directory: &Directory, name: &Path) -> Result<Option<Self>, JournalError> {
+        let path = directory.path().join(name);
+        let opened = match directory.open_file(name, true) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => directory.open_file(name, false),
+            opened => opened,
+        };
+        let mut file = match opened {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(at(&path)(error)),
+        };
+        let metadata = file.metadata().map_err(at(&path))?;
+        let own = rustix::process::geteuid().as_raw();
+        let is_open = metadata.permissions().mode() & 0o022 != 0;
+        if is_open || (metadata.uid() != own && metadata.uid() != 0) {
+            return Err(JournalError::Untrusted { path: path.display().to_string() });
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(at(&path))?;
+        let text = String::from_utf8_lossy(&bytes);
+        let damaged =
+            |line: usize, why: String| JournalError::Damaged { path: path.display().to_string(), line, why };
+        let complete = text.rfind('\n').map_or("", |end| &text[..end]);
+        let mut lines = complete.lines().enumerate();
+        let Some((_, first)) = lines.next() else {
+            // Not even the head was written, so nothing was changed.
+            directory.remove_file(name).map_err(at(&path))?;
+            return Ok(None);
+        };
+        let head: Head = serde_json::from_str(first).map_err(|error| damaged(1, error.to_string()))?;
+        if head.schema != SCHEMA {
+            return Err(damaged(1, format!("`{}` is of another version of Punctual", head.schema)));
+        }
+        let entries = lines
+            .map(|(at, line)| serde_json::from_str(line).map_err(|error| damaged(at + 1, error.to_string())));
+        let entries = entries.collect::<Result<_, _>>()?;
+        let is_running = punctual_files::is_locked(&file).map_err(at(&path))?;
+        let length = complete.len() as u64 + 1;
+        Ok(Some(Self { path, file, head, entries, length, is_running }))
     }
-    let damaged =
-        |line: usize, why: String| JournalError::Damaged { path: path.display().to_string(), line, why };
-    let complete = text.rfind('\n').map_or("", |end| &text[..end]);
-    let mut lines = complete.lines().enumerate();
-    let Some((_, first)) = lines.next() else {
-        // Not even the head was written, so nothing was changed.
-        fs::remove_file(path).map_err(at(path))?;
-        return Ok(None);
-    };
-    let head: Head = serde_json::from_str(first).map_err(|error| damaged(1, error.to_string()))?;
-    if head.schema != SCHEMA {
-        return Err(damaged(1, format!("`{}` is of another version of Punctual", head.schema)));
+
+    fn held(&self) -> Held {
+        let name = self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let Head { owner, purpose, keep, .. } = &self.head;
+        let changes = self.entries.iter().map(|entry| &entry.setting).collect::<BTreeSet<_>>().len();
+        let (owner, purpose) = (owner.clone(), purpose.clone());
+        Held { name, owner, purpose, keep: *keep, is_running: self.is_running, changes }
     }
-    let entries = lines
-        .map(|(at, line)| serde_json::from_str(line).map_err(|error| damaged(at + 1, error.to_string())));
-    Ok(Some((head, entries.collect::<Result<_, _>>()?)))
+
+    /// Undoes the changes of this boot, and removes the journal unless something may be undone later.
+    fn finish(mut self, directory: &Directory, settings: &mut dyn Settings) -> Result<Undone, JournalError> {
+        let mut undone = Undone::default();
+        if self.head.boot == boot() {
+            // Who is still in a group keeps its files from being set back.
+            for entry in &self.entries {
+                if let Setting::Group(path) = &entry.setting {
+                    let _ = settings.set(&Setting::Members(path.clone()), "none");
+                }
+            }
+            let truncated = self.file.set_len(self.length);
+            let mut journal =
+                truncated.and_then(|()| self.file.seek(SeekFrom::End(0))).is_ok().then_some(&mut self.file);
+            let mut seen: Vec<&Setting> = Vec::new();
+            for entry in self.entries.iter().rev() {
+                // The last line on a setting is the current one.
+                if seen.contains(&&entry.setting) {
+                    continue;
+                }
+                seen.push(&entry.setting);
+                match restore(entry, settings, journal.as_deref_mut()) {
+                    Ok(()) => undone.restored += 1,
+                    Err(left) => undone.left.push(left),
+                }
+            }
+        }
+        if !undone.left.iter().any(|left| left.is_open) {
+            let name = Path::new(self.path.file_name().unwrap_or_default());
+            directory.remove_file(name).map_err(at(&self.path))?;
+        }
+        Ok(undone)
+    }
+}
+
+fn file_name(name: &str) -> PathBuf {
+    Path::new(name).with_extension(ENDING)
 }
 
 #[cfg(test)]

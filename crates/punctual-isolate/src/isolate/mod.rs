@@ -10,13 +10,13 @@ mod plan;
 pub use self::account::{Account, Row};
 pub use self::plan::{Plan, Refusal, Request, Step};
 
-use crate::change::{JournalError, Settings, Store};
+use crate::change::{Journal, JournalError, Settings, Store};
 
 /// The name of the journal. There is one isolation at a time: two would change the same masks.
 pub const JOURNAL: &str = "isolate";
 
-/// Takes the CPUs of a plan. With `keep` they stay taken when this process has ended. Returns what the kernel refused of what
-/// is not indispensable, in a line each.
+/// Takes the CPUs of a plan. Returns the journal and, in a line each, the optional settings that the kernel refused. With `keep`
+/// the CPUs stay taken when this process has ended; otherwise any process gives them back once the journal is dropped.
 ///
 /// # Errors
 /// Somebody has CPUs already, or the kernel refuses something indispensable: then everything is undone.
@@ -25,7 +25,7 @@ pub fn take(
     store: &Store,
     keep: bool,
     settings: &mut dyn Settings,
-) -> Result<Vec<String>, JournalError> {
+) -> Result<(Journal, Vec<String>), JournalError> {
     let purpose = format!("the isolation of {}", plan.cpus.named());
     let mut journal = store.begin(JOURNAL, &purpose, keep, settings)?;
     let mut refused = Vec::new();
@@ -41,7 +41,7 @@ pub fn take(
             }
         }
     }
-    Ok(refused)
+    Ok((journal, refused))
 }
 
 #[cfg(test)]

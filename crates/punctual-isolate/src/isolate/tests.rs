@@ -228,7 +228,7 @@ fn undoes_everything_if_something_indispensable_is_refused() {
     // An interrupt that the kernel manages is only mentioned.
     let managed = Setting::File("/proc/irq/25/smp_affinity_list".into());
     let mut fake = Fake { refuses: Some(managed), ..before };
-    let refused = take(&plan, &store, true, &mut fake).unwrap();
+    let (_, refused) = take(&plan, &store, true, &mut fake).unwrap();
     assert_eq!(refused.len(), 1);
     assert!(refused[0].starts_with("/proc/irq/25/smp_affinity_list was not set to `0-2`"), "{refused:?}");
     std::fs::remove_dir_all(path).unwrap();

@@ -17,19 +17,20 @@ pub use self::half::hand_over;
 pub use self::image::{Image, ImageError};
 pub use self::layout::VERSION;
 
-use crate::change::{Change, JournalError, Settings, Store};
+use crate::change::{Change, Journal, JournalError, Settings, Store};
 use crate::isolate::JOURNAL;
 
-/// Takes a CPU offline, noted in the journal of isolations: undoing that brings it online again.
+/// Takes a CPU offline, noted in the journal of isolations: undoing that brings it online again. The caller keeps the journal
+/// for as long as it uses the CPU.
 ///
 /// # Errors
 /// Somebody has CPUs already, or the kernel refuses.
-pub fn give_up(cpu: usize, store: &Store, settings: &mut dyn Settings) -> Result<(), JournalError> {
+pub fn give_up(cpu: usize, store: &Store, settings: &mut dyn Settings) -> Result<Journal, JournalError> {
     let mut journal = store.begin(JOURNAL, &format!("CPU {cpu} without Linux"), false, settings)?;
     let change = Change::file(&format!("/sys/devices/system/cpu/cpu{cpu}/online"), "0");
     if let Err(error) = journal.apply(&change, settings) {
         store.undo(JOURNAL, settings)?;
         return Err(error);
     }
-    Ok(())
+    Ok(journal)
 }

@@ -1,15 +1,15 @@
 //! Where the kernel's tracing is, and instances of it.
 //!
-//! An instance has its own buffers, events and filters, so a recording disturbs no other. Its name says which process made
-//! it and when that process started: a process that is killed leaves its instance behind, and the next recording removes
-//! those whose makers are gone. The kernel removes none that somebody reads, so a mistake here costs nobody a recording.
+//! An instance has its own buffers, events and filters, so a recording disturbs no other. Its recorder holds a lock on it: a
+//! recorder that is killed leaves its instance behind, unlocked, and the next recording removes it.
 
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+
+use punctual_files::Owned;
 
 use super::error::RecordError;
 
@@ -56,19 +56,6 @@ pub(super) fn open_pages(instance: &Path, cpu: u32) -> Result<fs::File, RecordEr
     options.open(&path).map_err(|error| RecordError::kernel(&path, "opening", error))
 }
 
-/// When that process started, in ticks since the system did; no two processes with one number have the same.
-fn started(process: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in parentheses, may have anything in it; the 22nd field is the 20th after it.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
-}
-
-/// The process and its start, from the name of an instance.
-fn maker(name: &str) -> Option<(u32, u64)> {
-    let mut parts = name.strip_prefix(PREFIX)?.split('-');
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-}
-
 /// Removes the instances of recorders that were killed, which go on recording until then, and returns their names.
 ///
 /// Every recording does so when it starts. Where tracefs is not mounted or not accessible, nothing happens.
@@ -77,11 +64,9 @@ pub fn remove_leftovers() -> Vec<String> {
 }
 
 pub(super) fn remove_leftovers_in(tracefs: &Path) -> Vec<String> {
-    let entries = fs::read_dir(tracefs.join("instances")).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let gone =
-        names.filter(|name| maker(name).is_some_and(|(process, start)| started(process) != Some(start)));
-    gone.filter(|name| fs::remove_dir(tracefs.join("instances").join(name)).is_ok()).collect()
+    let abandoned = Owned::abandoned(&tracefs.join("instances"), PREFIX);
+    let removed = abandoned.iter().filter(|instance| fs::remove_dir(instance.path()).is_ok());
+    removed.filter_map(|instance| Some(instance.path().file_name()?.to_string_lossy().into_owned())).collect()
 }
 
 /// The buffers of a recording that is yet to begin, for those who have to know beforehand where apps mark their jobs.
@@ -118,38 +103,31 @@ impl Buffers {
 
 /// An instance, which is removed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Instance {
-    path: PathBuf,
-}
+pub(super) struct Instance(Owned);
 
 impl Instance {
     /// Makes one that nobody else has.
     pub(super) fn create(tracefs: &Path) -> Result<Self, RecordError> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let process = std::process::id();
-        let start = started(process).unwrap_or(0);
-        // Relaxed: only that no two are the same matters.
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = tracefs.join("instances").join(format!("{PREFIX}{process}-{start}-{number}"));
-        fs::create_dir(&path).map_err(|error| RecordError::kernel(&path, "making an instance", error))?;
-        Ok(Self { path })
+        let instances = tracefs.join("instances");
+        let created = Owned::create(&instances, PREFIX);
+        created.map(Self).map_err(|error| RecordError::kernel(&instances, "making an instance", error))
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        self.0.path()
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
-        self.path.join(name).exists()
+        self.path().join(name).exists()
     }
 
     pub(super) fn read(&self, name: &str) -> Result<String, RecordError> {
-        let path = self.path.join(name);
+        let path = self.path().join(name);
         fs::read_to_string(&path).map_err(|error| RecordError::kernel(&path, "reading", error))
     }
 
     pub(super) fn write(&self, name: &str, value: &str) -> Result<(), RecordError> {
-        let path = self.path.join(name);
+        let path = self.path().join(name);
         fs::write(&path, value).map_err(|error| RecordError::kernel(&path, "writing", error))
     }
 
@@ -157,7 +135,7 @@ impl Instance {
     pub(super) fn for_apps(&self) -> String {
         match self.has(&format!("options/{COPY}")) {
             true => "1".to_owned(),
-            false => self.path.join("trace_marker_raw").to_string_lossy().into_owned(),
+            false => self.path().join("trace_marker_raw").to_string_lossy().into_owned(),
         }
     }
 
@@ -187,7 +165,7 @@ impl Drop for Instance {
         let _ = self.set_on(false);
         // It is busy for a moment after its last file has been closed.
         for _ in 0..20 {
-            match fs::remove_dir(&self.path) {
+            match fs::remove_dir(self.path()) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                     std::thread::sleep(Duration::from_millis(10));
                 }
@@ -195,19 +173,5 @@ impl Drop for Instance {
                 _ => return,
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn recognizes_names_of_own_instances() {
-        let process = std::process::id();
-        assert!(started(process).is_some());
-        assert_eq!(started(process), started(process));
-        assert_eq!(maker("punctual-17-400-0"), Some((17, 400)));
-        assert_eq!(["punctual-x-1-0", "other-17-400-0", "punctual-17"].map(maker), [None; 3]);
     }
 }

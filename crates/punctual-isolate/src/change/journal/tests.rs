@@ -1,8 +1,6 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::Command;
 
 use super::*;
 
@@ -19,18 +17,6 @@ impl Scratch {
 
     fn store(&self) -> Store {
         Store::at(self.0.join("run"))
-    }
-
-    /// A journal of a process that is not any more.
-    fn orphan(&self, name: &str) {
-        let path = self.store().path(name);
-        let text = fs::read_to_string(&path).unwrap();
-        let mut child = Command::new("true").arg0("gone").spawn().unwrap();
-        let process = child.id();
-        child.wait().unwrap();
-        let old = format!("\"process\":{}", std::process::id());
-        assert!(text.contains(&old));
-        fs::write(&path, text.replacen(&old, &format!("\"process\":{process}"), 1)).unwrap();
     }
 }
 
@@ -133,11 +119,13 @@ impl Settings for Memory {
     }
 }
 
-fn apply_all(store: &Store, memory: &mut Memory) {
+/// Returns the journal: its owner has ended when it is dropped.
+fn apply_all(store: &Store, memory: &mut Memory) -> Journal {
     let mut journal = store.begin("x", "CPU 3", false, memory).unwrap();
     for change in Memory::changes() {
         journal.apply(&change, memory).unwrap();
     }
+    journal
 }
 
 /// A machine that stores the values written, and a machine that stores others.
@@ -157,7 +145,7 @@ fn restores_everything_after_a_kill_at_any_access() {
     let scratch = Scratch::new("kill");
     let store = scratch.store();
     for before in machines() {
-        let count = accesses(&before, |memory| apply_all(&store, memory));
+        let count = accesses(&before, |memory| drop(apply_all(&store, memory)));
         store.undo("x", &mut before.clone()).unwrap();
         assert_eq!(count, 3 * Memory::changes().len());
         for (at, is_done) in (0..count).flat_map(|at| [(at, false), (at, true)]) {
@@ -169,7 +157,6 @@ fn restores_everything_after_a_kill_at_any_access() {
                 false => (setting.clone(), before.stored(setting, &before.values[setting])),
             };
             let expected: BTreeMap<_, _> = memory.values.iter().map(expected).collect();
-            scratch.orphan("x");
             memory.killed = None;
             let recovered = store.recover(&mut memory).unwrap();
             assert_eq!(recovered.len(), 1);
@@ -186,7 +173,7 @@ fn restores_everything_after_kills_while_undoing() {
     let store = scratch.store();
     for before in machines() {
         let mut changed = before.clone();
-        apply_all(&store, &mut changed);
+        drop(apply_all(&store, &mut changed));
         let journal = fs::read(store.path("x")).unwrap();
         let count = accesses(&changed, |memory| drop(store.undo("x", memory).unwrap()));
         assert_eq!(count, 2 * Memory::changes().len());
@@ -207,7 +194,7 @@ fn restores_everything_after_kills_while_undoing() {
 fn leaves_what_somebody_else_has_changed_since() {
     let scratch = Scratch::new("since");
     let mut memory = Memory::new();
-    apply_all(&scratch.store(), &mut memory);
+    drop(apply_all(&scratch.store(), &mut memory));
     memory.values.insert(file("/sys/workqueue/cpumask"), "3".into());
     memory.values.remove(&Setting::Policy { thread: 7, started: 1 });
     let undone = scratch.store().undo("x", &mut memory).unwrap().unwrap();
@@ -224,7 +211,7 @@ fn leaves_what_somebody_else_has_changed_since() {
 fn keeps_the_journal_while_something_can_be_undone_later() {
     let scratch = Scratch::new("later");
     let (mut memory, store) = (Memory::new(), scratch.store());
-    apply_all(&store, &mut memory);
+    drop(apply_all(&store, &mut memory));
     memory.refuses = Some(file("/sys/workqueue/cpumask"));
     assert_eq!(store.undo("x", &mut memory).unwrap().unwrap().left.len(), 1);
     memory.refuses = None;
@@ -237,13 +224,15 @@ fn keeps_the_journal_while_something_can_be_undone_later() {
 fn refuses_a_second_owner_by_name() {
     let scratch = Scratch::new("owner");
     let (mut memory, store) = (Memory::new(), scratch.store());
-    apply_all(&store, &mut memory);
+    let journal = apply_all(&store, &mut memory);
     let refused = store.begin("x", "CPU 3", false, &mut memory).unwrap_err().to_string();
     assert!(refused.contains(&format!("({}) has it, and runs", std::process::id())), "{refused}");
+    assert!(store.held().unwrap()[0].is_running);
+    assert!(store.recover(&mut memory).unwrap().is_empty());
+    drop(journal);
     // It does not become free by its owner's end if it was to outlast it.
     store.undo("x", &mut memory).unwrap();
     drop(store.begin("x", "CPU 3", true, &mut memory).unwrap());
-    scratch.orphan("x");
     let refused = store.begin("x", "CPU 3", false, &mut memory).unwrap_err().to_string();
     assert!(refused.ends_with("undo that first"), "{refused}");
 }
@@ -252,8 +241,7 @@ fn refuses_a_second_owner_by_name() {
 fn takes_over_from_a_dead_owner_after_undoing() {
     let scratch = Scratch::new("dead");
     let (mut memory, store) = (Memory::new(), scratch.store());
-    apply_all(&store, &mut memory);
-    scratch.orphan("x");
+    drop(apply_all(&store, &mut memory));
     drop(store.begin("x", "CPU 3", false, &mut memory).unwrap());
     assert_eq!(memory.values, Memory::new().values);
 }
@@ -262,7 +250,7 @@ fn takes_over_from_a_dead_owner_after_undoing() {
 fn does_nothing_of_another_boot() {
     let scratch = Scratch::new("boot");
     let (mut memory, store) = (Memory::new(), scratch.store());
-    apply_all(&store, &mut memory);
+    drop(apply_all(&store, &mut memory));
     let path = store.path("x");
     fs::write(&path, fs::read_to_string(&path).unwrap().replace(&boot(), "another")).unwrap();
     let changed = memory.values.clone();
@@ -276,7 +264,7 @@ fn does_nothing_of_another_boot() {
 fn undoes_nothing_of_a_damaged_journal_but_forgives_a_torn_end() {
     let scratch = Scratch::new("damaged");
     let (mut memory, store) = (Memory::new(), scratch.store());
-    apply_all(&store, &mut memory);
+    drop(apply_all(&store, &mut memory));
     let path = store.path("x");
     let whole = fs::read_to_string(&path).unwrap();
     let changed = memory.values.clone();
@@ -301,7 +289,7 @@ fn refuses_journals_that_others_may_write() {
     use std::fs::Permissions;
     let scratch = Scratch::new("others");
     let (mut memory, store) = (Memory::new(), scratch.store());
-    apply_all(&store, &mut memory);
+    drop(apply_all(&store, &mut memory));
     fs::set_permissions(store.path("x"), Permissions::from_mode(0o666)).unwrap();
     assert!(matches!(store.undo("x", &mut memory), Err(JournalError::Untrusted { .. })));
 }

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use serde_json::Value;
 use support::{program, punctual, text};
 use watched::App;
@@ -124,9 +124,16 @@ fn refuses_memory_that_is_no_apps_and_says_so() {
     for (name, bytes, why) in [
         ("empty", &b""[..], "too short for a header"),
         ("noise", &[0x5a; 70_000][..], "does not begin with the mark"),
+        ("open", &[0x5a; 70_000][..], "its size is not sealed"),
     ] {
-        let mut file = File::from(memfd_create(format!("punctual:{name}"), MemfdFlags::CLOEXEC).unwrap());
+        let mut file = File::from(
+            memfd_create(format!("punctual:{name}"), MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+                .unwrap(),
+        );
         file.write_all(bytes).unwrap();
+        if name != "open" {
+            fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW).unwrap();
+        }
         let output = top(&[name, "--count", "1"]).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         let error = text(&output.stderr);
@@ -156,7 +163,9 @@ fn serves_prometheus() {
     server.wait().unwrap();
     let program = std::env::current_exe().unwrap();
     let program = program.file_name().unwrap().to_str().unwrap();
-    let labels = format!(r#"app="watched",program="{program}",process="{}",partition="#, app.process());
+    let user = look(&app, &[])["user"].as_str().unwrap().to_owned();
+    let process = app.process();
+    let labels = format!(r#"app="watched",program="{program}",user="{user}",process="{process}",partition="#);
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     for name in ["punctual_jobs_total", "punctual_response_time_seconds_bucket"] {
         assert!(answer.contains(&format!("{name}{{{labels}")), "{name}{{{labels}\n{answer}");

@@ -29,6 +29,9 @@ pub const MAGIC: u64 = u64::from_ne_bytes(*b"PunctMet");
 /// The version of the layout and of the text. Grows with each change to either.
 pub const VERSION: u32 = 2;
 
+/// Period in which a running app updates [`Header::updated`], in ns. Figures that were not updated for two periods are stale.
+pub const UPDATE_PERIOD: u64 = 250_000_000;
+
 /// The buckets of a doubling, as a power of two.
 const BITS: u32 = 7;
 

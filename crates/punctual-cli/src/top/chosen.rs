@@ -1,7 +1,7 @@
 //! The app that is watched: found, opened, and found again if it is started anew.
 
 use super::figures::Since;
-use super::find::{Apps, Found};
+use super::find::{Apps, Found, Relation};
 use super::memory::{Look, Memory, Unreadable};
 
 /// The app that is watched, if there is one.
@@ -9,8 +9,8 @@ use super::memory::{Look, Memory, Unreadable};
 pub(crate) struct Chosen {
     /// By what it was asked for: its name, its program's, or its process.
     wanted: Option<String>,
-    /// The name of the app that was watched last.
-    before: Option<String>,
+    /// The name and the user of the app that was watched last.
+    before: Option<(String, u32)>,
     memory: Option<Memory>,
     since: Since,
 }
@@ -85,7 +85,7 @@ impl Chosen {
 
     fn enter(&mut self, found: &Found) -> Result<(), Unreadable> {
         let memory = Memory::open(found)?;
-        self.before = Some(found.app.clone());
+        self.before = Some((found.app.clone(), found.user));
         self.since = Since::default();
         self.memory = Some(memory);
         Ok(())
@@ -93,14 +93,20 @@ impl Chosen {
 
     fn open(&mut self) -> Result<(), String> {
         let apps = Apps::running();
-        let wanted = match &self.wanted {
+        let mut wanted = match &self.wanted {
             Some(wanted) => apps.named(wanted),
-            None => {
-                let mut all: Vec<&Found> = apps.found.iter().collect();
-                all.sort_by_key(|found| Some(&found.app) != self.before.as_ref());
-                all
-            }
+            None => apps.found.iter().collect(),
         };
+        // Another user can run an app of the same name.
+        let is_before = |found: &Found| {
+            self.before.as_ref().is_some_and(|(app, user)| (app, user) == (&found.app, &found.user))
+        };
+        wanted.sort_by_key(|found| !is_before(found));
+        if let (Some(name), Some(first)) = (&self.wanted, wanted.first())
+            && !is_before(first)
+        {
+            unambiguous(name, &wanted)?;
+        }
         let mut refused = None;
         for found in wanted {
             match self.enter(found) {
@@ -115,6 +121,17 @@ impl Chosen {
 
 fn told(found: &Found, why: &Unreadable) -> String {
     format!("{} (process {}): {why}", found.app, found.process)
+}
+
+/// Refuses to choose between other users that run an app of this name.
+fn unambiguous(name: &str, apps: &[&Found]) -> Result<(), String> {
+    let is_other = apps.iter().all(|found| found.relation() == Relation::Other);
+    if !is_other || apps.iter().all(|found| found.user == apps[0].user) {
+        return Ok(());
+    }
+    let each = apps.iter().map(|found| format!("{} (user {})", found.process, found.user_name()));
+    let each = each.collect::<Vec<_>>().join(", ");
+    Err(format!("several users run an app called {name}; give one of the processes {each}"))
 }
 
 /// Why there is no app.

@@ -1,12 +1,22 @@
 //! Finding running apps: by the anonymous files that they hold open.
+//!
+//! Any user can have a descriptor whose link reads like that of an app. A descriptor is therefore opened by `O_PATH` first, which
+//! neither waits nor has an effect, and examined; only an anonymous file is opened for reading. Its owner, which the kernel sets,
+//! is the user who made the figures.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, File};
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use punctual_core::metrics::NAME;
 use punctual_report::escape::Printable;
+use rustix::fs::{FileType, FsWord, Mode, OFlags, Stat, fstat, fstatfs};
+
+/// File systems of anonymous files: of ordinary and of huge pages.
+const TMPFS_MAGIC: FsWord = 0x0102_1994;
+const HUGETLBFS_MAGIC: FsWord = 0x9584_58f6;
 
 /// An app that shows its figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,10 +24,22 @@ pub(crate) struct Found {
     pub(crate) process: u32,
     /// The name of its module.
     pub(crate) app: String,
+    /// The user who made the figures.
+    pub(crate) user: u32,
     /// The file, as a link of its process.
     pub(crate) path: PathBuf,
     /// What tells the file from all others.
     pub(crate) id: (u64, u64),
+}
+
+/// The relation of the caller to the user of an app, the closest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Relation {
+    /// The caller's own.
+    Own,
+    /// The user's who became root by `sudo`.
+    Sudo,
+    Other,
 }
 
 /// What there is.
@@ -39,6 +61,7 @@ impl Apps {
         for process in processes {
             apps.look(process);
         }
+        apps.found.sort_by_key(Found::relation);
         apps
     }
 
@@ -56,16 +79,16 @@ impl Apps {
         };
         for path in files.flatten().map(|entry| entry.path()) {
             let Some(app) = app_of(&path) else { continue };
-            let Ok(metadata) = fs::metadata(&path) else { continue };
-            let id = id(&metadata);
+            let Ok((_, stat)) = anonymous(&path) else { continue };
+            let id = id(&stat);
             // The child of a fork has it, too, until it becomes another program.
             if self.found.iter().all(|found| found.id != id) {
-                self.found.push(Found { process, app, path, id });
+                self.found.push(Found { process, app, user: stat.st_uid, path, id });
             }
         }
     }
 
-    /// Those whom `wanted` means: an app's name, a program's or a process.
+    /// Those whom `wanted` means: an app's name, a program's or a process. The caller's own come first.
     pub(crate) fn named(&self, wanted: &str) -> Vec<&Found> {
         self.found.iter().filter(|found| found.is(wanted)).collect()
     }
@@ -83,14 +106,60 @@ impl Found {
         Some(name.strip_suffix(" (deleted)").map_or(name.clone(), str::to_owned))
     }
 
+    /// The relation of the caller to its user.
+    pub(crate) fn relation(&self) -> Relation {
+        let caller = rustix::process::geteuid();
+        let by_sudo = || std::env::var("SUDO_UID").ok()?.parse::<u32>().ok();
+        match () {
+            () if self.user == caller.as_raw() => Relation::Own,
+            () if caller.is_root() && by_sudo() == Some(self.user) => Relation::Sudo,
+            () => Relation::Other,
+        }
+    }
+
+    /// The name of its user, or the number of one without a name.
+    pub(crate) fn user_name(&self) -> String {
+        let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let name = users.lines().find_map(|line| {
+            let mut fields = line.split(':');
+            let name = fields.next()?;
+            (fields.nth(1)?.parse() == Ok(self.user)).then(|| Printable(name).to_string())
+        });
+        name.unwrap_or_else(|| self.user.to_string())
+    }
+
     /// Whether the app still shows this file.
     pub(crate) fn is_there(&self) -> bool {
-        fs::metadata(&self.path).is_ok_and(|metadata| id(&metadata) == self.id)
+        anonymous(&self.path).is_ok_and(|(_, stat)| id(&stat) == self.id)
+    }
+
+    /// Opens the file for reading, if the app still shows it.
+    pub(crate) fn open(&self) -> io::Result<File> {
+        let (file, stat) = anonymous(&self.path)?;
+        if id(&stat) != self.id {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        // By the descriptor that was examined: the process may have exchanged its own.
+        let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        Ok(rustix::fs::open(descriptor, flags, Mode::empty())?.into())
     }
 }
 
-fn id(metadata: &Metadata) -> (u64, u64) {
-    (metadata.dev(), metadata.ino())
+fn id(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
+}
+
+/// Opens a descriptor of another process without reading or waiting, if it is an anonymous file or a file in memory.
+fn anonymous(link: &Path) -> io::Result<(OwnedFd, Stat)> {
+    let file = rustix::fs::open(link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let stat = fstat(&file)?;
+    let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    if is_regular && matches!(fstatfs(&file)?.f_type, TMPFS_MAGIC | HUGETLBFS_MAGIC) {
+        Ok((file, stat))
+    } else {
+        Err(io::ErrorKind::NotFound.into())
+    }
 }
 
 /// The name of the app whose memory this link leads to, if it does.

@@ -7,14 +7,16 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::mem::offset_of;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
 use punctual_core::metrics::{
     BUCKETS, Header, MAGIC, MAX_TRAFFIC, MAX_TRAFFIC_NAME, Occasional, Quantity as Layout, TaskFigures,
-    TrafficFigures, VERSION,
+    TrafficFigures, UPDATE_PERIOD, VERSION,
 };
 use punctual_report::escape::Printable;
+use rustix::fs::SealFlags;
+use rustix::time::{ClockId, clock_gettime};
 use serde::Deserialize;
 
 use super::find::Found;
@@ -139,10 +141,25 @@ pub(crate) struct Look {
     /// When the app started and when it was last seen by its supervisor, in ns of `CLOCK_MONOTONIC`.
     pub(crate) started: u64,
     pub(crate) updated: u64,
+    /// The time since then, in ns.
+    pub(crate) age: u64,
     pub(crate) stopping: bool,
     pub(crate) dropped: u64,
     pub(crate) tasks: Vec<Figures>,
     pub(crate) traffic: Vec<Traffic>,
+}
+
+impl Look {
+    /// Whether the app has not updated its figures for two periods: it is stopped, or its ordinary threads do not run.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.age > 2 * UPDATE_PERIOD
+    }
+}
+
+/// `CLOCK_MONOTONIC`, in ns.
+fn monotonic() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
 /// Messages that are carried in or out, under one name.
@@ -193,10 +210,11 @@ pub(crate) struct Memory {
 impl Memory {
     /// Opens that of an app.
     pub(crate) fn open(found: &Found) -> Result<Self, Unreadable> {
-        let file = File::open(&found.path)?;
-        let metadata = file.metadata()?;
-        if (metadata.dev(), metadata.ino()) != found.id {
-            return Err(Unreadable::Gone);
+        let file = found.open()?;
+        // Every app seals its memory. What can shrink, or is no anonymous file, was made by another program.
+        let size = SealFlags::SHRINK | SealFlags::GROW;
+        if !rustix::fs::fcntl_get_seals(&file).is_ok_and(|seals| seals.contains(size)) {
+            return Err(Unreadable::Invalid("its size is not sealed".to_owned()));
         }
         Self::of(file, found.clone())
     }
@@ -264,13 +282,15 @@ impl Memory {
         let mut head = [0; size_of::<Header>()];
         read(&self.file, &mut head, 0)?;
         read(&self.file, &mut self.bytes, self.tasks_at)?;
+        let updated = word(&head, offset_of!(Header, updated));
         let count = word(&head, offset_of!(Header, traffic)).min(MAX_TRAFFIC as u64) as usize;
         let mut traffic = vec![0; count * size_of::<TrafficFigures>()];
         read(&self.file, &mut traffic, self.traffic_at)?;
         Ok(Look {
             at: Instant::now(),
             started: word(&head, offset_of!(Header, started)),
-            updated: word(&head, offset_of!(Header, updated)),
+            updated,
+            age: monotonic().saturating_sub(updated),
             stopping: word(&head, offset_of!(Header, stopping)) != 0,
             dropped: word(&head, offset_of!(Header, dropped)),
             tasks: self.bytes.chunks_exact(self.stride).map(figures).collect(),

@@ -47,7 +47,7 @@ fn region() -> Vec<u8> {
 fn open(bytes: &[u8]) -> Result<Memory, Unreadable> {
     let mut file = File::from(memfd_create("test", MemfdFlags::CLOEXEC).unwrap());
     file.write_all(bytes).unwrap();
-    let found = Found { process: 1, app: "app".into(), path: PathBuf::new(), id: (0, 0) };
+    let found = Found { process: 1, app: "app".into(), user: 0, path: PathBuf::new(), id: (0, 0) };
     Memory::of(file, found)
 }
 

@@ -63,7 +63,7 @@ fn metrics(apps: &Apps, wanted: Option<&str>) -> String {
         let Ok(look) = memory.look() else { continue };
         shown.push((memory, look));
     }
-    let apps = shown.iter().map(|(memory, look)| App::new(&memory.about, memory.found().process, look));
+    let apps = shown.iter().map(|(memory, look)| App::new(&memory.about, memory.found(), look));
     text(&apps.collect::<Vec<_>>())
 }
 
@@ -75,11 +75,11 @@ struct App<'a> {
 }
 
 impl<'a> App<'a> {
-    fn new(about: &'a About, process: u32, look: &'a Look) -> Self {
+    fn new(about: &'a About, found: &Found, look: &'a Look) -> Self {
         // An empty label is the same as none.
         let program = about.program.as_deref().unwrap_or_default();
-        let labels =
-            format!(r#"app="{}",program="{}",process="{process}""#, escaped(&about.app), escaped(program));
+        let [app, program, user] = [&*about.app, program, &*found.user_name()].map(escaped);
+        let labels = format!(r#"app="{app}",program="{program}",user="{user}",process="{}""#, found.process);
         Self { labels, about, look }
     }
 }
@@ -142,10 +142,13 @@ fn text(apps: &[App<'_>]) -> String {
             line(&mut text, format_args!("{name}{{{labels}}} {}", count(traffic)));
         }
     }
-    let of_apps: [(&str, &str, &str, OfApp); 2] = [
+    let of_apps: [(&str, &str, &str, OfApp); 3] = [
         ("dropped_jobs_total", "counter", "Jobs that were released and never ran.", |app| app.look.dropped),
         ("missing_settings", "gauge", "Real-time settings that the kernel did not grant.", |app| {
             app.about.missing.len() as u64
+        }),
+        ("stale", "gauge", "1 if the app has not updated its figures for two periods.", |app| {
+            app.look.is_stale().into()
         }),
     ];
     for (name, kind, help, of) in of_apps {
@@ -221,12 +224,17 @@ mod tests {
         text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
     }
 
+    /// An app of a user without a name.
+    fn found() -> Found {
+        Found { process: 7, app: "app".into(), user: u32::MAX - 1, path: "".into(), id: (0, 0) }
+    }
+
     #[test]
     fn labels_each_sample_and_gives_each_name_one_type() {
         let look = look(Instant::now(), &[&[1_000, 3_000], &[]]);
         let about = about(&["a\"b", "c"]);
-        let text = text(&[App::new(&about, 7, &look)]);
-        let app = r#"app="app",program="program",process="7""#;
+        let text = text(&[App::new(&about, &found(), &look)]);
+        let app = r#"app="app",program="program",user="4294967294",process="7""#;
         let task = format!(r#"{app},partition="main",task="a\"b""#);
         for (name, value) in [
             (format!("punctual_jobs_total{{{task}}}"), "2"),
@@ -234,6 +242,7 @@ mod tests {
             (format!("punctual_response_time_seconds_sum{{{task}}}"), "4e-6"),
             (format!("punctual_response_time_seconds_count{{{task}}}"), "2"),
             (format!("punctual_missing_settings{{{app}}}"), "1"),
+            (format!("punctual_stale{{{app}}}"), "0"),
             (format!(r#"punctual_messages_carried_total{{{app},name="/a"}}"#), "7"),
             (format!(r#"punctual_messages_refused_total{{{app},name="/a"}}"#), "2"),
         ] {
@@ -243,15 +252,15 @@ mod tests {
         let count = types.len();
         types.sort_unstable();
         types.dedup();
-        assert_eq!((types.len(), count), (17, 17));
+        assert_eq!((types.len(), count), (18, 18));
     }
 
     #[test]
     fn counts_every_job_in_the_buckets_above_it() {
         let look = look(Instant::now(), &[&[0, 511, 512, 1_000, 50_000_000_000]]);
         let about = about(&["a"]);
-        let text = text(&[App::new(&about, 7, &look)]);
-        let labels = r#"app="app",program="program",process="7",partition="main",task="a""#;
+        let text = text(&[App::new(&about, &found(), &look)]);
+        let labels = r#"app="app",program="program",user="4294967294",process="7",partition="main",task="a""#;
         let below = |le: &str| {
             let name = format!(r#"punctual_response_time_seconds_bucket{{{labels},le="{le}"}}"#);
             sample(&text, &name).unwrap_or_else(|| panic!("{name}\n{text}"))
@@ -277,7 +286,7 @@ mod tests {
     fn omits_job_metrics_of_tasks_that_are_not_measured() {
         let look = look(Instant::now(), &[&[1_000]]);
         let about = about_unmeasured(&["a"]);
-        let text = text(&[App::new(&about, 7, &look)]);
+        let text = text(&[App::new(&about, &found(), &look)]);
         assert!(!text.contains("punctual_jobs_total{") && !text.contains("_bucket{"), "{text}");
         assert!(text.contains("punctual_overruns_total{"), "{text}");
     }

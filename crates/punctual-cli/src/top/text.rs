@@ -18,7 +18,13 @@ pub(crate) fn head(memory: &Memory, look: &Look) -> String {
             format!("up {}", format_nanos(look.updated.saturating_sub(started) as f64))
         }
     };
-    format!("{}{program}, process {}, {state}", about.app, memory.found().process)
+    let stale = if look.is_stale() {
+        format!(", STALE: not updated for {}", format_nanos(look.age as f64))
+    } else {
+        String::new()
+    };
+    let (user, process) = (memory.found().user_name(), memory.found().process);
+    format!("{}{program}, user {user}, process {process}, {state}{stale}", about.app)
 }
 
 /// What is wrong with the settings, in few words; `None` if nothing is.

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use punctual_core::Port;
 use punctual_core::metrics::{
-    Header, MAGIC, MAX_TRAFFIC, MAX_TRAFFIC_NAME, TaskFigures, TrafficFigures, VERSION,
+    Header, MAGIC, MAX_TRAFFIC, MAX_TRAFFIC_NAME, TaskFigures, TrafficFigures, UPDATE_PERIOD, VERSION,
 };
 
 use self::region::Region;
@@ -29,7 +29,7 @@ use crate::app::runtime::{Registered, Runtime, TaskInfo};
 use crate::background::traffic;
 
 /// How often the supervisor copies counts.
-pub(crate) const INTERVAL: Duration = Duration::from_millis(250);
+pub(crate) const INTERVAL: Duration = Duration::from_nanos(UPDATE_PERIOD);
 
 /// Where the first task's figures are.
 const TASKS_AT: usize = size_of::<Header>().next_multiple_of(align_of::<TaskFigures>());

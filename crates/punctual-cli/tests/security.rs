@@ -1,0 +1,345 @@
+//! Commands of root next to an unprivileged attacker. SECURITY.md lists these tests.
+//!
+//! Without root there is no attacker to be: the tests are skipped, and say so.
+
+mod support;
+#[path = "support/watched.rs"]
+mod watched;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use support::{Scratch, program, punctual, text};
+use watched::App;
+
+/// The user `nobody`.
+const ATTACKER: u32 = 65534;
+/// A command that waits for an attacker would wait for ever.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+
+fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        eprintln!("SKIPPED: only root can be attacked by another user");
+    }
+    is_root
+}
+
+/// A process of the attacker, killed when dropped.
+struct Attack(Child);
+
+impl Attack {
+    /// Starts a shell, and waits until it prints a line.
+    fn start(directory: &Path, script: &str) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-ec", script]);
+        Self::run(shell, directory, &[])
+    }
+
+    /// Starts a program that reads `input`, and waits until it prints a line with `ready`.
+    fn run(mut command: Command, directory: &Path, input: &[u8]) -> Self {
+        command.current_dir(directory).uid(ATTACKER).gid(ATTACKER);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.contains("ready")), "the attack has not begun");
+        Self(child)
+    }
+}
+
+impl Drop for Attack {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The output of a command that ends in time.
+fn ends(command: &mut Command) -> Output {
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if start.elapsed() > COMMAND_TIMEOUT {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("{command:?} does not end");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.wait_with_output().unwrap()
+}
+
+/// `punctual trace record` with tracefs mounted, in a mount namespace of its own.
+fn record(output: &Path) -> Command {
+    let mut shell = Command::new("unshare");
+    let mount = "mountpoint -q /sys/kernel/tracing || mount -t tracefs nodev /sys/kernel/tracing || exit 77; exec \"$@\"";
+    shell.args(["--mount", "sh", "-c", mount, "sh"]).arg(program());
+    shell.args(["trace", "record", "-o"]).arg(output).args(["--", "sleep", "0.3"]);
+    shell
+}
+
+/// A file of root with what the attacker would like to change.
+struct Victim(PathBuf, Vec<u8>, u64);
+
+impl Victim {
+    fn new(path: PathBuf) -> Self {
+        fs::write(&path, "a secret of root\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let inode = fs::metadata(&path).unwrap().ino();
+        Self(path.clone(), fs::read(path).unwrap(), inode)
+    }
+
+    fn is_untouched(&self) -> bool {
+        let metadata = fs::symlink_metadata(&self.0).unwrap();
+        let mode = metadata.permissions().mode() & 0o777;
+        (fs::read(&self.0).unwrap(), metadata.ino(), mode, metadata.uid())
+            == (self.1.clone(), self.2, 0o600, 0)
+    }
+}
+
+#[test]
+fn trace_record_overwrites_no_file_through_planted_links() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new("links");
+    let victim = Victim::new(scratch.file("victim"));
+    // Once a directory of everybody, once a sticky one, once one of the attacker.
+    for (directory, mode, owner) in [("all", 0o777, 0), ("sticky", 0o1777, 0), ("theirs", 0o755, ATTACKER)] {
+        for name in ["trace.dat", "trace.dat.part", "trace.dat.raw"] {
+            let place = scratch.file(directory);
+            fs::create_dir(&place).unwrap();
+            fs::set_permissions(&place, fs::Permissions::from_mode(mode)).unwrap();
+            std::os::unix::fs::chown(&place, Some(owner), Some(owner)).unwrap();
+            drop(Attack::start(&place, &format!("ln -s ../victim {name}; echo ready")));
+            let output = ends(&mut record(&place.join("trace.dat")));
+            if output.status.code() == Some(77) {
+                return eprintln!("SKIPPED: tracefs cannot be mounted here");
+            }
+            let said = text(&output.stderr);
+            assert!(victim.is_untouched(), "{directory}/{name}: {said}");
+            match name {
+                "trace.dat.raw" => {
+                    assert!(!output.status.success() && said.contains("is there already"), "{said}")
+                }
+                _ => {
+                    assert!(output.status.success(), "{said}");
+                    let result = fs::symlink_metadata(place.join("trace.dat")).unwrap();
+                    assert!(result.is_file() && result.uid() == 0);
+                    assert_eq!(result.permissions().mode() & 0o7777, 0o600);
+                }
+            }
+            fs::remove_dir_all(&place).unwrap();
+        }
+    }
+}
+
+#[test]
+fn trace_record_keeps_to_its_directory_when_another_takes_the_name() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new("exchange");
+    let place = scratch.file("theirs");
+    fs::create_dir(&place).unwrap();
+    std::os::unix::fs::chown(&place, Some(ATTACKER), Some(ATTACKER)).unwrap();
+    fs::create_dir(scratch.file("victims")).unwrap();
+    let names = ["saved_cmdlines", "saved_tgids", "uname", "kallsyms"];
+    let victims = names.map(|name| Victim::new(scratch.file("victims").join(name)));
+    let script = "echo ready; while :; do
+        if mv trace.dat.raw stolen 2>/dev/null; then ln -s ../victims trace.dat.raw; exec sleep 60; fi; done";
+    let attack = Attack::start(&place, script);
+    let output = ends(&mut record(&place.join("trace.dat")));
+    if output.status.code() == Some(77) {
+        return eprintln!("SKIPPED: tracefs cannot be mounted here");
+    }
+    drop(attack);
+    assert!(
+        fs::symlink_metadata(place.join("stolen")).is_ok(),
+        "the attack failed: {}",
+        text(&output.stderr)
+    );
+    for victim in &victims {
+        assert!(victim.is_untouched(), "{}", victim.0.display());
+    }
+    assert_eq!(fs::read_dir(scratch.file("victims")).unwrap().count(), names.len());
+}
+
+#[test]
+fn results_are_private_and_replace_planted_links() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new("results");
+    let victim = Victim::new(scratch.file("victim"));
+    let model = scratch.file("tasks.toml");
+    fs::write(&model, "schema = \"punctual-taskset/1\"\n[[task]]\nname = \"a\"\nlevel = 1\nperiod = \"1ms\"\nexecution = \"100us\"\n").unwrap();
+    let model = model.to_str().unwrap();
+    for arguments in [&["doctor", "--record", "result"][..], &["rta", model, "--html", "result"]] {
+        drop(Attack::start(&scratch.0, "ln -s victim result; echo ready"));
+        let output = ends(punctual(arguments).current_dir(&scratch.0));
+        let said = text(&output.stderr);
+        assert!(victim.is_untouched(), "{arguments:?}: {said}");
+        let result = fs::symlink_metadata(scratch.file("result")).unwrap();
+        assert!(result.is_file(), "{arguments:?}: {said}");
+        assert_eq!(result.permissions().mode() & 0o7777, 0o600, "{arguments:?}");
+        fs::remove_file(scratch.file("result")).unwrap();
+    }
+}
+
+/// A look of root at all apps.
+fn looked(arguments: &[&str]) -> Output {
+    ends(punctual(&["top", "--count", "1"]).args(arguments))
+}
+
+#[test]
+fn top_waits_for_no_fifo_that_looks_like_an_app() {
+    if !is_root() {
+        return;
+    }
+    let _alone = watched::alone();
+    // Lazily unmounted, the file system has no path, so that of the FIFO is its name.
+    let script = "mount -t tmpfs none /mnt; mkfifo -m 666 '/mnt/memfd:punctual:evil'
+        exec 4<>'/mnt/memfd:punctual:evil'; exec 3<'/mnt/memfd:punctual:evil'; exec 4>&-
+        umount -l /mnt; readlink /proc/$$/fd/3; echo ready; exec sleep 120";
+    let mut shell = Command::new("unshare");
+    shell.args(["--map-root-user", "--mount", "sh", "-ec", script]);
+    let attack = Attack::run(shell, Path::new("/"), &[]);
+    let link = fs::read_link(format!("/proc/{}/fd/3", attack.0.id())).unwrap();
+    assert_eq!(link, Path::new("/memfd:punctual:evil"));
+    let output = looked(&["evil"]);
+    let said = text(&output.stderr);
+    assert!(said.contains("no running app, program or process is called evil"), "{said}");
+    let app = App::start("watched_program");
+    let output = looked(&["--json"]);
+    assert_eq!(json(&output)["process"].to_string(), app.process());
+}
+
+#[test]
+#[ignore = "a program of other tests"]
+fn watched_program() {
+    watched::run();
+}
+
+/// Shows the figures that it reads as those of an app.
+#[test]
+#[ignore = "a program of other tests"]
+fn forger() {
+    let mut figures = Vec::new();
+    std::io::stdin().read_to_end(&mut figures).unwrap();
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let mut file = File::from(memfd_create("punctual:watched", flags).unwrap());
+    file.write_all(&figures).unwrap();
+    fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).unwrap();
+    println!("ready");
+    std::thread::sleep(Duration::from_secs(300));
+}
+
+/// The attacker, with a copy of the figures of `app`.
+fn forge(app: &App) -> Attack {
+    let files =
+        fs::read_dir(format!("/proc/{}/fd", app.process())).unwrap().flatten().map(|entry| entry.path());
+    let mut files = files.filter(|path| {
+        fs::read_link(path).is_ok_and(|link| link.to_string_lossy().starts_with("/memfd:punctual:watched"))
+    });
+    let figures = fs::read(files.next().expect("the app shows figures")).unwrap();
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["--ignored", "--exact", "--nocapture", "forger"]);
+    Attack::run(command, Path::new("/"), &figures)
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stderr)))
+}
+
+#[test]
+fn top_prefers_the_callers_own_app_to_one_of_the_same_name() {
+    if !is_root() {
+        return;
+    }
+    let _alone = watched::alone();
+    // The forger has the lower number, and would come first by it.
+    let original = App::start("watched_program");
+    let forger = forge(&original);
+    drop(original);
+    let app = App::start("watched_program");
+    for arguments in [&["--json"][..], &["--json", "watched"]] {
+        let look = json(&looked(arguments));
+        assert_eq!((look["process"].to_string(), &look["user"]), (app.process(), &"root".into()));
+    }
+    let look = json(&looked(&["--json", &forger.0.id().to_string()]));
+    assert_eq!(look["user"], user_of(ATTACKER).as_str());
+    let table = text(&looked(&["watched"]).stdout);
+    assert!(table.contains(&format!("user root, process {}", app.process())), "{table}");
+}
+
+/// The name of a user, as the system has it.
+fn user_of(number: u32) -> String {
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let line = users.lines().find(|line| line.split(':').nth(2) == Some(&number.to_string()));
+    line.map_or(number.to_string(), |line| line.split(':').next().unwrap().to_owned())
+}
+
+#[test]
+fn top_marks_figures_of_a_stopped_app_as_stale() {
+    let _alone = watched::alone();
+    let app = App::start("watched_program");
+    let process = app.process();
+    let number = Pid::from_raw(process.parse().unwrap()).unwrap();
+    kill_process(number, Signal::STOP).unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    assert_eq!(json(&looked(&["--json", &process]))["stale"], true);
+    let table = text(&looked(&[&process]).stdout);
+    assert!(table.contains("STALE: not updated for "), "{table}");
+    kill_process(number, Signal::CONT).unwrap();
+    let end = Instant::now() + COMMAND_TIMEOUT;
+    while json(&looked(&["--json", &process]))["stale"] != false {
+        assert!(Instant::now() < end, "the figures stay stale");
+    }
+}
+
+#[test]
+fn supervisor_in_another_pid_namespace_leaves_kept_state_alone() {
+    if !is_root() {
+        return;
+    }
+    let kept = |process: u32| {
+        let prefix = format!("punctual-kept-{process}-");
+        let entries = fs::read_dir("/dev/shm").unwrap().flatten();
+        entries
+            .map(|entry| entry.path())
+            .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix)))
+    };
+    let mut first = punctual(&["supervise", "--", "sleep", "120"]);
+    let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let end = Instant::now() + COMMAND_TIMEOUT;
+    let directory = loop {
+        match kept(first.id()) {
+            Some(directory) => break directory,
+            None => assert!(Instant::now() < end, "no directory for kept state"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    fs::write(directory.join("axis"), "state").unwrap();
+    let mut second = Command::new("unshare");
+    second.args(["--pid", "--fork", "--mount-proc"]).arg(program()).args(["supervise", "--", "true"]);
+    let output = ends(&mut second);
+    let is_there = directory.join("axis").exists();
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(is_there, "the state of a living supervisor is gone");
+    // Killed, it has left the directory, which the next supervisor removes.
+    assert!(directory.exists());
+    assert!(ends(&mut punctual(&["supervise", "--", "true"])).status.success());
+    assert!(!directory.exists());
+}

@@ -343,3 +343,16 @@ fn supervisor_in_another_pid_namespace_leaves_kept_state_alone() {
     assert!(ends(&mut punctual(&["supervise", "--", "true"])).status.success());
     assert!(!directory.exists());
 }
+
+#[test]
+fn security_page_names_tests_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // Not in a published package.
+    let Ok(page) = fs::read_to_string(root.join("SECURITY.md")) else { return };
+    let named: Vec<_> = page.split('`').filter_map(|word| word.split_once(".rs::")).collect();
+    assert!(named.len() > 20, "{named:?}");
+    for (file, test) in named {
+        let source = fs::read_to_string(root.join(format!("{file}.rs"))).unwrap_or_default();
+        assert!(source.contains(&format!("fn {test}()")), "{file}.rs::{test}");
+    }
+}

@@ -65,7 +65,7 @@ pub(crate) fn limit(command: &mut Command, resource: libc::__rlimit_resource_t, 
 
 /// How much CPU time a real-time thread may take without blocking, in µs: the first sends SIGXCPU, the second
 /// SIGKILL.
-const RUNAWAY: (u64, u64) = (3_000_000, 4_000_000);
+pub(crate) const RUNAWAY: (u64, u64) = (3_000_000, 4_000_000);
 
 /// Makes the kernel end the process that `command` becomes if a real-time thread of it runs away.
 pub(crate) fn no_runaways(command: &mut Command) {

@@ -32,6 +32,7 @@ use crate::app::trace_markers::Marks;
 use crate::app::{fault, forked};
 use crate::logging::{self, Logging};
 use crate::port::linux::cpu::{self, Allowed};
+use crate::port::linux::inherited::Inherited;
 use crate::port::linux::stderr;
 use crate::port::linux::word;
 use crate::port::linux::{self, counter, futex, idle_states, interference, memory, notice, settings};
@@ -46,6 +47,8 @@ pub(super) fn run(
     taken: &RunGuard,
     costs: MeasureCosts,
 ) -> Result<Report, StartError> {
+    // Dropped last, when every thread of the run has ended.
+    let inherited = Inherited::normalize();
     let plan = Plan::new(runtime, config)?;
     runtime.keep_panic_hook(config.keep_panic_hook);
     let _flush = FlushDeferred;
@@ -95,7 +98,8 @@ pub(super) fn run(
     let logging = Logging::begin();
 
     let mut threads = Threads::start(runtime, &plan, supervisor.progress())?;
-    let mut granted = report_settings(runtime, &plan, &threads.settings, (&memory, &awake, &marks));
+    let mut granted =
+        report_settings(runtime, &plan, &threads.settings, (&memory, &awake, &marks), &inherited);
     granted.notes.extend(by_clock.map(|why| {
         format!("jobs are timed by CLOCK_MONOTONIC, since {why}: a reading takes longer than one of the processor's counter")
     }));
@@ -212,9 +216,11 @@ fn report_settings(
     plan: &Plan,
     threads: &[ThreadSettings],
     (memory, awake, marks): (&memory::Locked, &idle_states::Bound, &Marks),
+    inherited: &Inherited,
 ) -> Settings {
     let mut idle = settings::ordinary("idle");
-    let mut notes = marks.notes().to_vec();
+    idle.missing.extend(inherited.missing.clone());
+    let mut notes = [marks.notes(), &inherited.notes].concat();
     for partition in runtime.partitions {
         let Some(cpu) = plan.cpu(partition) else { continue };
         notes.extend(cpu::isolation(cpu));

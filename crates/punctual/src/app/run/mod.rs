@@ -25,6 +25,7 @@ use std::process::ExitCode;
 use std::time::Duration as StdDuration;
 
 use punctual_core::CurrentWorker;
+use punctual_process::signals::survive_file_size_limit;
 
 use self::functions::Functions;
 use crate::app::config::Config;
@@ -108,6 +109,9 @@ fn run_functions(
     functions: Functions<'_>,
     costs: MeasureCosts,
 ) -> Result<Report, StartError> {
+    // A model, a profile or a message that RLIMIT_FSIZE cuts off is an error, and not the end of the process. A handler is
+    // refused only by a sandbox, which then ends the process as before.
+    let _ = survive_file_size_limit();
     if let Some(problem) = config.bad_environment {
         return Err(StartError::Environment(problem));
     }

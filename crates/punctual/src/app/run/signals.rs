@@ -4,8 +4,17 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use punctual_process::signals::{self, Disposition};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGTERM};
+
+/// Signals that stop an app.
+const STOPPING: [i32; 2] = [SIGINT, SIGTERM];
+
+/// Has the calling thread receive the signals that stop an app, also if the program was started with them blocked.
+pub(super) fn receive() {
+    signals::unblock(&STOPPING);
+}
 
 /// The number of runs that handle signals.
 static SIGNAL_USERS: AtomicUsize = AtomicUsize::new(0);
@@ -22,7 +31,7 @@ impl SignalUse {
                 continue;
             }
             // A previous handler is called in any case. The default action is not, and would not be restored.
-            if is_default(signal)? {
+            if signals::disposition(signal)? == Disposition::Default {
                 let action = move || {
                     if SIGNAL_USERS.load(Ordering::SeqCst) == 0 {
                         let _ = signal_hook::low_level::emulate_default_handler(signal);
@@ -44,18 +53,6 @@ impl Drop for SignalUse {
     }
 }
 
-/// Whether the signal has its default action.
-fn is_default(signal: i32) -> std::io::Result<bool> {
-    let mut now = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: nothing is set, and `now` is a valid place for what is; all-zero is a valid value besides.
-    unsafe {
-        match libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) {
-            0 => Ok(now.assume_init().sa_sigaction == libc::SIG_DFL),
-            _ => Err(std::io::Error::last_os_error()),
-        }
-    }
-}
-
 /// The signals of a run, until dropped.
 pub(super) struct Signals {
     /// The last pending signal, or 0.
@@ -67,16 +64,22 @@ pub(super) struct Signals {
 impl Signals {
     /// Handles them from now on; each also writes to `notifier`.
     pub(super) fn take(notifier: &UnixStream) -> std::io::Result<Self> {
-        const TAKEN: [i32; 2] = [SIGINT, SIGTERM];
-        let signal_use = SignalUse::new(&TAKEN)?;
-        // From here on, a failure unregisters what was registered.
-        let mut signals = Self { caught: Arc::default(), handlers: Vec::new(), _signal_use: signal_use };
-        for signal in TAKEN {
-            let caught = signals.caught();
-            signals.handlers.push(signal_hook::flag::register_usize(signal, caught, signal as usize)?);
-            signals.handlers.push(signal_hook::low_level::pipe::register(signal, notifier.try_clone()?)?);
+        // A parent that ignores a signal, as a shell does for background jobs and some CI runners do, wants it ignored here too.
+        let mut taken = Vec::new();
+        for signal in STOPPING {
+            if signals::disposition(signal)? != Disposition::Ignored {
+                taken.push(signal);
+            }
         }
-        Ok(signals)
+        let signal_use = SignalUse::new(&taken)?;
+        // From here on, a failure unregisters what was registered.
+        let mut run = Self { caught: Arc::default(), handlers: Vec::new(), _signal_use: signal_use };
+        for signal in taken {
+            let caught = run.caught();
+            run.handlers.push(signal_hook::flag::register_usize(signal, caught, signal as usize)?);
+            run.handlers.push(signal_hook::low_level::pipe::register(signal, notifier.try_clone()?)?);
+        }
+        Ok(run)
     }
 
     pub(super) fn caught(&self) -> Arc<AtomicUsize> {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::endless_idle::{EndlessIdle, Idle};
-use super::signals::Signals;
+use super::signals::{self, Signals};
 use super::unfinished;
 use crate::app::fault;
 use crate::app::halves;
@@ -173,6 +173,7 @@ impl Watch {
     /// Supervises until the run is over, even after a panic of its own: only this thread handles signals.
     fn run(&mut self) {
         let _redirect = PanicRedirect::to(self.runtime);
+        signals::receive();
         let ended = run_restarting_once(self.runtime, || self.watch());
         stderr::write_deferred();
         if !ended {

@@ -10,9 +10,9 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::io;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 use std::sync::{Mutex, PoisonError};
 
+use punctual_process::signals;
 use punctual_sync::futex::selector::{self, Watch};
 
 /// A system call that a thread is about to make.
@@ -49,7 +49,8 @@ impl Dispatched {
     /// From now on `look`, which has to be async-signal-safe, sees the system calls that the thread makes while it is watched.
     pub(crate) fn begin(look: fn(&Call)) -> io::Result<Self> {
         install()?;
-        unblock()?;
+        // Blocked, it would end the process.
+        signals::unblock(&[libc::SIGSYS]);
         let before = LOOK.replace(Some(look));
         if before.is_none() {
             let (start, length) = restorer();
@@ -76,18 +77,6 @@ impl Drop for Dispatched {
             unsafe { libc::prctl(PR_SET_SYSCALL_USER_DISPATCH, OFF, 0, 0, 0) };
         }
     }
-}
-
-/// The calling thread takes SIGSYS, which the kernel would otherwise turn into the end of the process.
-fn unblock() -> io::Result<()> {
-    let mut set = MaybeUninit::uninit();
-    // SAFETY: the set is a valid place for one, and is filled before it is used.
-    let error = unsafe {
-        libc::sigemptyset(set.as_mut_ptr());
-        libc::sigaddset(set.as_mut_ptr(), libc::SIGSYS);
-        libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut())
-    };
-    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
 }
 
 // The kernel's way back from a handler. The bytes of the first two instructions, and that nothing else describes them, are what

@@ -7,6 +7,8 @@ use std::fs;
 use std::io::Error;
 use std::sync::{Mutex, PoisonError};
 
+use punctual_process::limits::{Resource, soft_limit};
+
 /// The number of runs that keep memory locked. The lock itself is the process's.
 static USERS: Mutex<Users> = Mutex::new(Users { count: 0, locked_before: false });
 
@@ -129,7 +131,7 @@ impl Drop for Mapping {
 
 /// The limit on locked memory in bytes, if one binds this process: if it may not lock more than that.
 fn limit() -> Option<u64> {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current?;
+    let limit = soft_limit(Resource::LockedMemory).ok()??;
     let more = usize::try_from(limit).ok()?.checked_add(PAGE)?;
     // A limit beyond the address space binds nobody.
     let mapping = Mapping::reserve(more)?;

@@ -13,6 +13,7 @@ pub(crate) mod dispatch;
 pub(crate) mod fatal_signal;
 pub(crate) mod futex;
 pub(crate) mod idle_states;
+pub(crate) mod inherited;
 pub(crate) mod interference;
 pub(crate) mod memory;
 pub(crate) mod notice;
@@ -55,13 +56,23 @@ pub(crate) fn set_background_cpus(cpus: Option<cpu::Allowed>) {
 
 /// The kernel's release, and whether it says that it is PREEMPT_RT.
 pub(crate) fn kernel() -> String {
-    let uname = rustix::system::uname();
-    let version = uname.version().to_string_lossy();
+    let mut uname = std::mem::MaybeUninit::<libc::utsname>::zeroed();
+    // SAFETY: `uname` is valid for writes; all-zero, which a refused call leaves, is a valid value of empty strings.
+    let uname = unsafe {
+        libc::uname(uname.as_mut_ptr());
+        uname.assume_init()
+    };
+    let text = |field: &[libc::c_char]| {
+        let bytes: Vec<u8> =
+            field.iter().map(|&byte| byte.cast_unsigned()).take_while(|&byte| byte != 0).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let (release, version) = (text(&uname.release), text(&uname.version));
     // Distributions' real-time kernels have the file; a plain mainline one only says so in its version.
     let real_time = std::fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1")
         || version.contains("PREEMPT_RT");
     let kind = if real_time { "PREEMPT_RT" } else { "not PREEMPT_RT" };
-    format!("Linux {}, {kind}", uname.release().to_string_lossy())
+    format!("Linux {release}, {kind}")
 }
 
 /// The caller's TID.

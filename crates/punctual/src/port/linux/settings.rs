@@ -5,6 +5,9 @@
 //! affinity. The report shows what was read back.
 
 use std::io::Error;
+use std::num::NonZeroU64;
+
+use punctual_process::scheduling::{self, Scheduling};
 
 use crate::port::linux::stderr;
 
@@ -116,39 +119,34 @@ pub(crate) fn ordinary(thread: &str) -> ThreadSettings {
 
 /// Makes the calling thread SCHED_FIFO. Threads that it starts are ordinary ones.
 fn set_fifo(priority: u8) -> Result<(), Error> {
-    set_scheduling(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority.into())
+    scheduling::set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority.into())
 }
 
 /// Makes the calling thread an ordinary one if it has inherited a real-time policy. Any thread may do that.
 pub(crate) fn leave_real_time() -> Result<(), Error> {
-    let (policy, _) = scheduling();
-    if !matches!(policy & !libc::SCHED_RESET_ON_FORK, libc::SCHED_FIFO | libc::SCHED_RR) {
-        return Ok(());
+    match Scheduling::current() {
+        Ok(now) if now.is_real_time() => scheduling::set_policy(libc::SCHED_OTHER, 0),
+        _ => Ok(()),
     }
-    set_scheduling(libc::SCHED_OTHER, 0)
 }
 
 /// Runs `f` with a real-time priority if the kernel grants one, and restores the calling thread afterwards. `f` must not
 /// start threads, since they would inherit it.
 pub(crate) fn boosted<R>(priority: u8, f: impl FnOnce() -> R) -> R {
-    let (policy, before) = scheduling();
-    let boosted = policy >= 0 && set_scheduling(libc::SCHED_FIFO, priority.into()).is_ok();
+    let (before, slack) = (Scheduling::current().ok(), rustix::thread::current_timer_slack());
+    let boosted = before.filter(|_| scheduling::set_policy(libc::SCHED_FIFO, priority.into()).is_ok());
     let result = f();
     // A thread may always return to its previous policy.
-    if boosted && let Err(error) = set_scheduling(policy, before.sched_priority) {
+    if let Some(before) = boosted
+        && let Err(error) = before.apply()
+    {
         stderr::line(format_args!("the thread of idle keeps a real-time priority: {error}"));
     }
-    result
-}
-
-/// Gives the calling thread this policy.
-fn set_scheduling(policy: i32, priority: i32) -> Result<(), Error> {
-    let param = libc::sched_param { sched_priority: priority };
-    // SAFETY: `param` is a valid `sched_param`, and 0 names the calling thread.
-    match unsafe { libc::sched_setscheduler(0, policy, &param) } {
-        0 => Ok(()),
-        _ => Err(Error::last_os_error()),
+    // From Linux 6.12 on, a thread that leaves a real-time policy has the slack that its parent had when it was started.
+    if let Some(slack) = slack.ok().and_then(NonZeroU64::new) {
+        let _ = rustix::thread::set_current_timer_slack(Some(slack));
     }
+    result
 }
 
 fn explain(error: Error) -> String {
@@ -162,34 +160,14 @@ fn explain(error: Error) -> String {
     }
 }
 
-/// The policy of the calling thread, negative if the kernel does not tell, and its parameters.
-fn scheduling() -> (libc::c_int, libc::sched_param) {
-    let mut param = libc::sched_param { sched_priority: 0 };
-    // SAFETY: 0 names the calling thread, and `param` is a valid place for its parameters.
-    let policy = unsafe {
-        libc::sched_getparam(0, &mut param);
-        libc::sched_getscheduler(0)
-    };
-    (policy, param)
-}
-
+/// The name of the policy of the calling thread, and its real-time priority.
 fn policy() -> (&'static str, i32) {
-    let (policy, param) = scheduling();
-    let name = match policy & !libc::SCHED_RESET_ON_FORK {
-        libc::SCHED_OTHER => "SCHED_OTHER",
-        libc::SCHED_FIFO => "SCHED_FIFO",
-        libc::SCHED_RR => "SCHED_RR",
-        libc::SCHED_BATCH => "SCHED_BATCH",
-        libc::SCHED_IDLE => "SCHED_IDLE",
-        libc::SCHED_DEADLINE => "SCHED_DEADLINE",
-        _ => "unknown",
-    };
-    (name, param.sched_priority)
+    Scheduling::current().map_or(("unknown", 0), |now| (now.name(), now.priority()))
 }
 
 /// Real-time threads have no timer slack anyway; this is for when the policy was refused.
 pub(crate) fn set_timer_slack() -> rustix::io::Result<()> {
-    rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))
+    rustix::thread::set_current_timer_slack(NonZeroU64::new(1))
 }
 
 #[cfg(test)]
@@ -211,7 +189,7 @@ mod tests {
     fn background_threads_of_foreign_real_time_threads_are_ordinary() {
         std::thread::spawn(|| {
             // Threads of this one inherit its policy, as it does not say otherwise. Where it is refused, all are ordinary.
-            let _ = set_scheduling(libc::SCHED_FIFO, 1);
+            let _ = scheduling::set_policy(libc::SCHED_FIFO, 1);
             let background = crate::background::spawn("ordinary", policy).unwrap();
             assert_eq!(background.join().unwrap(), ("SCHED_OTHER", 0));
         })

@@ -1,0 +1,285 @@
+//! Children that start with default signal dispositions, and waits for them that always end.
+//!
+//! A child that ignores SIGINT, because its parent does, would never end at that signal. [`BoundedCommand::default_signals`]
+//! prevents that for children that a program ends itself. A command that a program runs on behalf of its user, as `nice` and
+//! `strace` do, keeps the dispositions, so that Ctrl-C does not reach a background job and a hang-up does not reach what runs under
+//! `nohup`. Either way, [`BoundedChild::end`] escalates from SIGINT over SIGTERM to SIGKILL.
+
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::signals;
+
+/// Longest pause between two checks whether a child has ended.
+const MAX_PAUSE: Duration = Duration::from_millis(10);
+
+/// How long a child may take to disappear after SIGKILL. Only a system call that the kernel cannot interrupt takes longer.
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a child that has exceeded its limit may take to end at SIGINT, and then at SIGTERM.
+const END_GRACE: Duration = Duration::from_secs(2);
+
+/// Commands whose children end within a limit.
+pub trait BoundedCommand {
+    /// Has the child start with the default action of every signal and with an empty signal mask.
+    fn default_signals(&mut self) -> &mut Self;
+
+    /// Runs the command without input, and captures standard output and standard error.
+    ///
+    /// # Errors
+    /// The command cannot be started. `TimedOut` if the child has not ended within `limit`, or a descendant holds its output
+    /// open; the child is ended first.
+    fn output_within(&mut self, limit: Duration) -> io::Result<Output>;
+
+    /// Runs the command without input, and captures standard output alone.
+    ///
+    /// # Errors
+    /// As [`output_within`](Self::output_within).
+    fn stdout_within(&mut self, limit: Duration) -> io::Result<Output>;
+
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// The command cannot be started. `TimedOut` if the child has not ended within `limit`; it is ended first.
+    fn status_within(&mut self, limit: Duration) -> io::Result<ExitStatus>;
+}
+
+impl BoundedCommand for Command {
+    fn default_signals(&mut self) -> &mut Self {
+        let reset = || {
+            signals::reset_all();
+            Ok(())
+        };
+        // SAFETY: between fork and exec the closure makes system calls only; it allocates nothing and takes no lock.
+        unsafe { self.pre_exec(reset) }
+    }
+
+    fn output_within(&mut self, limit: Duration) -> io::Result<Output> {
+        self.stderr(Stdio::piped()).stdout_within(limit)
+    }
+
+    fn stdout_within(&mut self, limit: Duration) -> io::Result<Output> {
+        self.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?.output_within(limit)
+    }
+
+    fn status_within(&mut self, limit: Duration) -> io::Result<ExitStatus> {
+        let mut child = self.spawn()?;
+        match child.wait_within(limit)? {
+            Some(status) => Ok(status),
+            None => Err(end_late(&mut child, limit)),
+        }
+    }
+}
+
+/// Children that end within a limit.
+pub trait BoundedChild: Sized {
+    /// Waits until the child has ended, for at most `limit`; `None` if it has not.
+    ///
+    /// # Errors
+    /// As [`Child::try_wait`].
+    fn wait_within(&mut self, limit: Duration) -> io::Result<Option<ExitStatus>>;
+
+    /// Reads the child's output and waits for its end, as [`Child::wait_with_output`].
+    ///
+    /// # Errors
+    /// `TimedOut` if the child has not ended within `limit`, or a descendant holds its output open; the child is ended first.
+    fn output_within(self, limit: Duration) -> io::Result<Output>;
+
+    /// Ends the child: by SIGINT, after `grace` by SIGTERM, and after another `grace` by SIGKILL. `None` if the kernel has
+    /// not removed the process within 10 s of SIGKILL.
+    ///
+    /// # Errors
+    /// As [`Child::try_wait`].
+    fn end(&mut self, grace: Duration) -> io::Result<Option<ExitStatus>>;
+
+    /// Ends the child as [`end`](Self::end), from SIGTERM on.
+    ///
+    /// # Errors
+    /// As [`Child::try_wait`].
+    fn terminate(&mut self, grace: Duration) -> io::Result<Option<ExitStatus>>;
+
+    /// Ends the child by SIGKILL. `None` if the kernel has not removed the process within 10 s.
+    ///
+    /// # Errors
+    /// As [`Child::try_wait`].
+    fn end_at_once(&mut self) -> io::Result<Option<ExitStatus>>;
+}
+
+impl BoundedChild for Child {
+    fn wait_within(&mut self, limit: Duration) -> io::Result<Option<ExitStatus>> {
+        let begun = Instant::now();
+        let mut pause = Duration::from_micros(200);
+        loop {
+            if let Some(status) = self.try_wait()? {
+                return Ok(Some(status));
+            }
+            let left = limit.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            thread::sleep(pause.min(left));
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+    }
+
+    fn output_within(mut self, limit: Duration) -> io::Result<Output> {
+        drop(self.stdin.take());
+        let begun = Instant::now();
+        let (stdout, stderr) = (self.stdout.take().map(read), self.stderr.take().map(read));
+        let Some(status) = self.wait_within(limit)? else { return Err(end_late(&mut self, limit)) };
+        let collect = |pipe: Option<Receiver<Vec<u8>>>| {
+            let Some(pipe) = pipe else { return Ok(Vec::new()) };
+            // A descendant may hold the pipe open. What the child itself has written is read at once.
+            let left = limit.saturating_sub(begun.elapsed()).max(Duration::from_secs(1));
+            pipe.recv_timeout(left).map_err(|_| {
+                let seconds = limit.as_secs_f64();
+                let text = format!("the child left a process that holds its output open for {seconds} s");
+                io::Error::new(io::ErrorKind::TimedOut, text)
+            })
+        };
+        Ok(Output { status, stdout: collect(stdout)?, stderr: collect(stderr)? })
+    }
+
+    fn end(&mut self, grace: Duration) -> io::Result<Option<ExitStatus>> {
+        match ask(self, libc::SIGINT, grace)? {
+            Some(status) => Ok(Some(status)),
+            None => self.terminate(grace),
+        }
+    }
+
+    fn terminate(&mut self, grace: Duration) -> io::Result<Option<ExitStatus>> {
+        match ask(self, libc::SIGTERM, grace)? {
+            Some(status) => Ok(Some(status)),
+            None => self.end_at_once(),
+        }
+    }
+
+    fn end_at_once(&mut self) -> io::Result<Option<ExitStatus>> {
+        ask(self, libc::SIGKILL, KILL_TIMEOUT)
+    }
+}
+
+/// Sends a signal to a child and waits for its end.
+fn ask(child: &mut Child, signal: i32, grace: Duration) -> io::Result<Option<ExitStatus>> {
+    // After `try_wait` has returned a status, another process may have the number.
+    if let Some(status) = child.try_wait()? {
+        return Ok(Some(status));
+    }
+    // SAFETY: the call takes numbers. The child has not been waited for, so the number is its own.
+    unsafe { libc::kill(child.id().cast_signed(), signal) };
+    child.wait_within(grace)
+}
+
+/// Ends a child that has not ended within `limit`, and says so.
+fn end_late(child: &mut Child, limit: Duration) -> io::Error {
+    let ended = match child.end(END_GRACE) {
+        Ok(Some(status)) => format!("it was ended ({status})"),
+        Ok(None) => "it does not end at SIGKILL either".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let text = format!("process {} did not end within {} s; {ended}", child.id(), limit.as_secs_f64());
+    io::Error::new(io::ErrorKind::TimedOut, text)
+}
+
+/// Reads a pipe to its end on a thread of its own, so that a full pipe never stops the child.
+fn read(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // An error ends the output as the end of the file does.
+        let _ = pipe.read_to_end(&mut bytes);
+        // The receiver is gone if the caller has given up.
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+    const SHORT: Duration = Duration::from_millis(50);
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    /// Starts a shell that runs until a signal ends it, and waits until it has set its traps.
+    fn started(script: &str) -> Child {
+        let mut command = shell(&format!("{script}; echo; while :; do sleep 0.01; done"));
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = [0];
+        child.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+        child
+    }
+
+    #[test]
+    fn captures_output_and_status() {
+        let output = shell("echo out; echo err >&2; exit 3").output_within(LONG).unwrap();
+        assert_eq!((&*output.stdout, &*output.stderr), (&b"out\n"[..], &b"err\n"[..]));
+        assert_eq!(output.status.code(), Some(3));
+    }
+
+    #[test]
+    fn ends_a_child_that_exceeds_its_limit() {
+        let error = shell("exec sleep 60").output_within(SHORT).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(error.to_string().contains("SIGINT"), "{error}");
+        assert_eq!(shell("exec sleep 60").status_within(SHORT).unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn reports_a_descendant_that_holds_the_output_open() {
+        let error = shell("sleep 5 & echo done").output_within(SHORT).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn escalates_from_sigint_over_sigterm_to_sigkill() {
+        for (script, signal) in [(":", 2), ("trap '' INT", 15), ("trap '' INT TERM", 9)] {
+            let status = started(script).end(SHORT * 4).unwrap().unwrap();
+            assert_eq!(status.signal(), Some(signal), "{script}");
+        }
+    }
+
+    #[test]
+    fn returns_the_status_of_a_child_that_has_ended() {
+        let mut child = shell("exit 4").spawn().unwrap();
+        child.wait_within(LONG).unwrap().unwrap();
+        assert_eq!(child.end(SHORT).unwrap().unwrap().code(), Some(4));
+    }
+
+    #[test]
+    fn starts_children_with_default_dispositions_and_empty_mask() {
+        // The outer shell ignores three signals, as a parent may.
+        let status = "grep -E '^Sig(Ign|Blk)' /proc/self/status";
+        let exe = std::env::current_exe().unwrap();
+        if std::env::var_os("PUNCTUAL_TEST_IGNORES").is_some() {
+            let inherited = shell(status).output_within(LONG).unwrap();
+            let reset = shell(status).default_signals().output_within(LONG).unwrap();
+            let ignored = |output: &Output| {
+                let text = String::from_utf8_lossy(&output.stdout).into_owned();
+                let of =
+                    |name| text.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+                (of("SigIgn:"), of("SigBlk:"))
+            };
+            let zero = "0".repeat(16);
+            assert_ne!(ignored(&inherited).0, zero);
+            assert_eq!(ignored(&reset), (zero.clone(), zero));
+            return;
+        }
+        let test = "child::tests::starts_children_with_default_dispositions_and_empty_mask";
+        let mut command = shell(&format!("trap '' INT TERM HUP; exec \"{}\" --exact {test}", exe.display()));
+        let output = command.env("PUNCTUAL_TEST_IGNORES", "1").output_within(LONG).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+}

@@ -1,0 +1,6 @@
+#![doc = include_str!("../README.md")]
+
+pub mod child;
+pub mod limits;
+pub mod scheduling;
+pub mod signals;

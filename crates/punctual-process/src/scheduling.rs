@@ -1,0 +1,186 @@
+//! Scheduling policies of threads, by direct system calls.
+//!
+//! musl's `sched_setscheduler`, `pthread_setschedparam` and their relatives return `ENOSYS`, because POSIX defines them
+//! for processes and Linux applies them to threads. The system calls themselves work with every C library.
+
+use std::io;
+
+/// Policy and parameters of a thread.
+#[derive(Clone, Copy)]
+pub struct Scheduling(libc::sched_attr);
+
+impl Scheduling {
+    /// Reads the policy of the calling thread.
+    ///
+    /// # Errors
+    /// The kernel refuses the system call.
+    pub fn current() -> io::Result<Self> {
+        Self::of(0)
+    }
+
+    /// Reads the policy of a thread, of which 0 is the calling one.
+    ///
+    /// # Errors
+    /// The thread does not exist, or the kernel refuses the system call.
+    pub fn of(thread: i32) -> io::Result<Self> {
+        // SAFETY: all members are integers, for which zero is a valid value.
+        let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+        let size = size_of::<libc::sched_attr>();
+        // SAFETY: the kernel writes at most `size` bytes to `attributes`, which has that size.
+        match unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &raw mut attributes, size, 0) } {
+            0 => Ok(Self(attributes)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Returns the policy, as `libc::SCHED_FIFO`, without flags.
+    #[must_use]
+    pub fn policy(&self) -> i32 {
+        self.0.sched_policy as i32
+    }
+
+    /// Returns the name of the policy, as `SCHED_FIFO`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self.policy() {
+            libc::SCHED_OTHER => "SCHED_OTHER",
+            libc::SCHED_FIFO => "SCHED_FIFO",
+            libc::SCHED_RR => "SCHED_RR",
+            libc::SCHED_BATCH => "SCHED_BATCH",
+            libc::SCHED_IDLE => "SCHED_IDLE",
+            libc::SCHED_DEADLINE => "SCHED_DEADLINE",
+            _ => "an unknown policy",
+        }
+    }
+
+    /// Returns the real-time priority; 0 for other policies than `SCHED_FIFO` and `SCHED_RR`.
+    #[must_use]
+    pub fn priority(&self) -> i32 {
+        self.0.sched_priority as i32
+    }
+
+    /// Returns what the thread has reserved per period under `SCHED_DEADLINE`.
+    #[must_use]
+    pub fn reservation(&self) -> Option<Reservation> {
+        let libc::sched_attr { sched_runtime, sched_deadline, sched_period, .. } = self.0;
+        let reserves = self.policy() == libc::SCHED_DEADLINE && sched_runtime > 0;
+        reserves.then_some(Reservation {
+            runtime: sched_runtime,
+            deadline: sched_deadline,
+            period: sched_period,
+        })
+    }
+
+    /// Returns whether an ordinary thread cannot displace the thread: `SCHED_FIFO`, `SCHED_RR` or `SCHED_DEADLINE`.
+    #[must_use]
+    pub fn is_real_time(&self) -> bool {
+        matches!(self.policy(), libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE)
+    }
+
+    /// Applies this policy to the calling thread, whose nice value stays unless the policy is `SCHED_DEADLINE`.
+    ///
+    /// # Errors
+    /// The kernel refuses the policy.
+    pub fn apply(&self) -> io::Result<()> {
+        if self.policy() != libc::SCHED_DEADLINE {
+            let flag = match self.0.sched_flags & libc::SCHED_FLAG_RESET_ON_FORK as u64 {
+                0 => 0,
+                _ => libc::SCHED_RESET_ON_FORK,
+            };
+            return set_policy(self.policy() | flag, self.priority());
+        }
+        // SAFETY: the kernel reads `size` bytes, which are within the structure.
+        match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const self.0, 0) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Time reserved under `SCHED_DEADLINE`, in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// Reserved CPU time per period.
+    pub runtime: u64,
+    /// Relative deadline.
+    pub deadline: u64,
+    /// Period.
+    pub period: u64,
+}
+
+/// Gives the calling thread this policy, as `libc::SCHED_FIFO`, which may include `libc::SCHED_RESET_ON_FORK`.
+///
+/// Allocates nothing, so a child may call it between `fork` and `exec`.
+///
+/// # Errors
+/// The kernel refuses the policy.
+pub fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
+    set_policy_of(0, policy, priority)
+}
+
+/// Gives a thread, of which 0 is the calling one, this policy; see [`set_policy`].
+///
+/// # Errors
+/// The thread does not exist, or the kernel refuses the policy.
+pub fn set_policy_of(thread: i32, policy: i32, priority: i32) -> io::Result<()> {
+    // The kernel's `struct sched_param` is one int. musl's has further members, which the kernel does not read.
+    // SAFETY: the kernel reads one int, from `priority`.
+    match unsafe { libc::syscall(libc::SYS_sched_setscheduler, thread, policy, &raw const priority) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on_a_thread(body: impl FnOnce() + Send + 'static) {
+        std::thread::spawn(body).join().unwrap();
+    }
+
+    #[test]
+    fn reads_back_the_policy_that_was_set() {
+        on_a_thread(|| {
+            set_policy(libc::SCHED_BATCH, 0).unwrap();
+            let now = Scheduling::current().unwrap();
+            assert_eq!((now.name(), now.priority(), now.is_real_time()), ("SCHED_BATCH", 0, false));
+        });
+    }
+
+    #[test]
+    fn restores_policy_and_flag() {
+        on_a_thread(|| {
+            if set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 3).is_err() {
+                return;
+            }
+            let before = Scheduling::current().unwrap();
+            assert_eq!((before.name(), before.priority(), before.is_real_time()), ("SCHED_FIFO", 3, true));
+            set_policy(libc::SCHED_OTHER, 0).unwrap();
+            before.apply().unwrap();
+            let flag = |scheduling: &Scheduling| scheduling.0.sched_flags;
+            let after = Scheduling::current().unwrap();
+            assert_eq!((after.name(), after.priority(), flag(&after)), ("SCHED_FIFO", 3, flag(&before)));
+        });
+    }
+
+    #[test]
+    fn keeps_nice_value() {
+        on_a_thread(|| {
+            // SAFETY: the call takes numbers; on Linux it concerns the calling thread.
+            let nice = || unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+            // SAFETY: as above.
+            assert_eq!(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice() + 1) }, 0);
+            let before = nice();
+            set_policy(libc::SCHED_BATCH, 0).unwrap();
+            Scheduling::current().unwrap().apply().unwrap();
+            assert_eq!(nice(), before);
+        });
+    }
+
+    #[test]
+    fn refuses_an_impossible_priority() {
+        let error = set_policy(libc::SCHED_FIFO, 100).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    }
+}

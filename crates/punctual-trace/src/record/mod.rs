@@ -22,6 +22,7 @@
 //! A recording that is dropped leaves nothing in the kernel. So that this happens on SIGINT and SIGTERM too, its owner
 //! handles them and stops it; after SIGKILL the next recording cleans up, and the directory can be read nevertheless.
 
+mod addresses;
 mod drain;
 mod error;
 mod events;
@@ -53,7 +54,7 @@ use self::save::Saver;
 use self::schedule::store::{self, Counts};
 use self::tracefs::Instance;
 use crate::buffer_stats;
-use crate::read::format::PageLayout;
+use crate::read::format::{EventFormat, PageLayout};
 
 /// What is recorded, and how.
 #[derive(Debug, Clone)]
@@ -153,8 +154,12 @@ pub struct Recording {
     names: String,
     absent: Vec<Absent>,
     removed: Vec<String>,
-    /// The files of pages, if only the newest are wanted.
-    newest: Option<(Vec<String>, PageLayout)>,
+    /// The files of pages.
+    files: (Vec<String>, PageLayout),
+    /// Only the newest events are wanted.
+    newest: bool,
+    /// The formats of the events, if the caller may not see addresses of the kernel.
+    hidden: Option<Vec<EventFormat>>,
 }
 
 impl Recording {
@@ -219,7 +224,7 @@ impl Recording {
     fn statistics(&self, instance: &Instance, cpu: u32) -> Result<String, RecordError> {
         let text = instance.read(&format!("per_cpu/cpu{cpu}/stats"))?;
         // What was replaced came before the recording.
-        Ok(if self.newest.is_some() { text.replace("\noverrun:", "\nreplaced:") } else { text })
+        Ok(if self.newest { text.replace("\noverrun:", "\nreplaced:") } else { text })
     }
 
     /// Ends the recording.
@@ -232,8 +237,14 @@ impl Recording {
         }
         let reserved = self.reservations.as_mut().map_or(Ok(()), Drain::finish);
         let mut drained = self.drain.finish().and(scheduled).and(reserved);
-        if let (Ok(()), Some((files, layout))) = (&drained, &self.newest) {
+        let (files, layout) = &self.files;
+        if drained.is_ok() && self.newest {
             drained = newest::align(files, layout, &self.directory);
+        }
+        // Also if the disk is full: it takes no room.
+        if let Some(formats) = &self.hidden {
+            let hidden = addresses::hide(files, formats, layout, &self.directory);
+            drained = drained.and(hidden);
         }
         let saver = Saver { tracefs: &self.tracefs, directory: &self.directory };
         for (instance, prefix) in self.instances.iter().zip(PREFIXES) {

@@ -7,11 +7,13 @@ use std::path::Path;
 use punctual_files::Directory;
 use punctual_report::escape::Printable;
 
+use super::addresses;
 use super::error::RecordError;
 use super::events::SLEEP;
 use super::filter::all_threads;
 use super::tracefs;
 use crate::read::dat::BUDGET_TIMER;
+use crate::read::format::EventFormat;
 
 /// Files of tracefs that are copied.
 pub(super) struct Saver<'a> {
@@ -61,22 +63,20 @@ impl Saver<'_> {
     }
 
     /// The clock, the system, and the addresses of functions: all if functions are traced, otherwise the one that timers name.
-    /// The kernel shows the addresses as 0 to a user who may not see them; then there are none.
-    pub(super) fn rest(&self, clock: &str, functions: bool) -> Result<(), RecordError> {
+    /// Returns whether the kernel shows addresses to the caller. It shows them as 0 otherwise, and then none is written.
+    pub(super) fn rest(&self, clock: &str, functions: bool) -> Result<bool, RecordError> {
         self.write("trace_clock", clock.as_bytes())?;
         let system = rustix::system::uname();
         let parts = [system.sysname(), system.nodename(), system.release(), system.machine()];
         self.write("uname", parts.map(|part| part.to_string_lossy()).join(" ").as_bytes())?;
-        if let Ok(symbols) = fs::read("/proc/kallsyms") {
-            let needed = |line: &&[u8]| {
-                functions || line.split(u8::is_ascii_whitespace).any(|word| word == BUDGET_TIMER)
-            };
-            let is_shown =
-                |line: &&[u8]| line.iter().take_while(|byte| **byte != b' ').any(|byte| *byte != b'0');
-            let lines = symbols.split_inclusive(|&byte| byte == b'\n').filter(is_shown).filter(needed);
-            self.write("kallsyms", &lines.collect::<Vec<_>>().concat())?;
-        }
-        Ok(())
+        let Ok(symbols) = fs::read("/proc/kallsyms") else { return Ok(false) };
+        let needed = |line: &&[u8]| {
+            let mut words = line.split(u8::is_ascii_whitespace);
+            addresses::is_shown(line) && (functions || words.any(|word| word == BUDGET_TIMER))
+        };
+        let lines: Vec<_> = symbols.split_inclusive(|&byte| byte == b'\n').filter(needed).collect();
+        self.write("kallsyms", &lines.concat())?;
+        Ok(addresses::are_shown(&symbols))
     }
 }
 
@@ -97,6 +97,13 @@ pub(super) fn format_files<'a>(tracefs: &Path, systems: &'a [String], calls: boo
         }
     }
     files
+}
+
+/// The formats of the events of these groups.
+pub(super) fn formats(tracefs: &Path, systems: &[String], calls: bool) -> Vec<EventFormat> {
+    let parse =
+        |(system, file): (&str, String)| EventFormat::parse(system, &fs::read(tracefs.join(file)).ok()?).ok();
+    format_files(tracefs, systems, calls).into_iter().filter_map(parse).collect()
 }
 
 /// The names of threads, a line each; of two for one thread the later one is the better one.

@@ -12,7 +12,7 @@ use super::error::RecordError;
 use super::events::{self, Absent, Group};
 use super::filter::{Filter, kernel_name};
 use super::reservations::{self, Reservations};
-use super::save::Saver;
+use super::save::{Saver, formats};
 use super::schedule::{self, Programs, store::Store};
 use super::tracefs::{self, Buffers, Instance};
 use super::{Config, PREFIXES, Recording};
@@ -189,7 +189,8 @@ pub(super) fn start(
     let saver = Saver { tracefs: &tracefs, directory: &directory };
     saver.formats(&systems, calls)?;
     saver.write("recorded", declared.as_bytes())?;
-    saver.rest(&instances[0].read("trace_clock")?, functions)?;
+    let shows_addresses = saver.rest(&instances[0].read("trace_clock")?, functions)?;
+    let hidden = (!shows_addresses).then(|| formats(&tracefs, &systems, calls));
     let mut names = String::new();
     saver.names(&mut names)?;
     let (mut pipes, mut files) = (Vec::new(), Vec::new());
@@ -217,7 +218,9 @@ pub(super) fn start(
         names,
         absent,
         removed,
-        newest: config.newest.then_some((files, page)),
+        files: (files, page),
+        newest: config.newest,
+        hidden,
     };
     for instance in &recording.instances {
         instance.set_on(true)?;

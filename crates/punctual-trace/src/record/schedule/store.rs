@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Programs, Record};
-use crate::read::format::{EventFormat, PageLayout};
+use crate::read::format::PageLayout;
 use crate::record::error::RecordError;
-use crate::record::save::{Saver, format_files};
+use crate::record::save::{Saver, formats};
 use crate::write::page::PageWriter;
 
 /// The buffer's place in the capture directory.
@@ -178,10 +178,7 @@ fn store(pages: &mut PageWriter<Arc<File>>, id: u16, record: &Record) -> io::Res
 
 /// The first of two numbers that no event of these groups has.
 fn free_id(tracefs: &Path, systems: &[String]) -> u16 {
-    let id = |(system, file): (&str, String)| {
-        Some(EventFormat::parse(system, &std::fs::read(tracefs.join(file)).ok()?).ok()?.id)
-    };
-    let highest = format_files(tracefs, systems, true).into_iter().filter_map(id).max();
+    let highest = formats(tracefs, systems, true).into_iter().map(|format| format.id).max();
     highest.unwrap_or(0).min(u16::MAX - 2) + 1
 }
 
@@ -190,6 +187,7 @@ mod tests {
     use super::*;
     use crate::event::Kind;
     use crate::read::Order;
+    use crate::read::format::EventFormat;
     use crate::read::page::{Missed, Page};
     use crate::read::translate::Translator;
 

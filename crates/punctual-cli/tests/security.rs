@@ -1,6 +1,6 @@
 //! Commands of root next to an unprivileged attacker. SECURITY.md lists these tests.
 //!
-//! Without root there is no attacker to be: the tests are skipped, and say so.
+//! Without root, the tests are skipped with a message.
 
 mod support;
 #[path = "support/watched.rs"]
@@ -20,7 +20,7 @@ use serde_json::Value;
 use support::{Scratch, program, punctual, text};
 use watched::App;
 
-/// The user `nobody`.
+/// User of the attacker, who owns nothing.
 const ATTACKER: u32 = 65534;
 /// A command that waits for an attacker would wait for ever.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
@@ -78,7 +78,7 @@ fn ends(command: &mut Command) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// `punctual trace record` with tracefs mounted, in a mount namespace of its own.
+/// `punctual trace record` in a mount namespace in which tracefs is mounted.
 fn record(output: &Path) -> Command {
     let mut shell = Command::new("unshare");
     let mount = "mountpoint -q /sys/kernel/tracing || mount -t tracefs nodev /sys/kernel/tracing || exit 77; exec \"$@\"";
@@ -113,7 +113,7 @@ fn trace_record_overwrites_no_file_through_planted_links() {
     }
     let scratch = Scratch::new("links");
     let victim = Victim::new(scratch.file("victim"));
-    // Once a directory of everybody, once a sticky one, once one of the attacker.
+    // A directory that all users may write, the same with the sticky bit, and one that belongs to the attacker.
     for (directory, mode, owner) in [("all", 0o777, 0), ("sticky", 0o1777, 0), ("theirs", 0o755, ATTACKER)] {
         for name in ["trace.dat", "trace.dat.part", "trace.dat.raw"] {
             let place = scratch.file(directory);

@@ -1,4 +1,4 @@
-//! Directories that nobody else can change.
+//! Directories that no other user can change.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
@@ -16,8 +16,8 @@ use crate::resolve::{caller, parent, resolve};
 /// A directory that belongs to the caller and that no other user can write, apart from
 /// [`open_foreign`](Self::open_foreign).
 ///
-/// It is accessed through its descriptor: whoever may write the directory above can rename it, but not put another in its
-/// place. Names are relative and may have several components.
+/// It is accessed through its descriptor: a user who may write the directory above can rename it, but not redirect accesses
+/// to another directory. Names are relative and may have several components.
 #[derive(Debug)]
 pub struct Directory {
     fd: OwnedFd,
@@ -49,7 +49,7 @@ impl Directory {
     /// Opens a directory that may belong to another user, who may change its content at any time. For reading.
     ///
     /// # Errors
-    /// It does not exist, or a link on the way belongs to another user.
+    /// The directory does not exist, or a link on the way belongs to another user.
     pub fn open_foreign(path: &Path) -> io::Result<Self> {
         let found = resolve(path)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -60,7 +60,7 @@ impl Directory {
     /// Opens a directory that exists.
     ///
     /// # Errors
-    /// It is a link, belongs to another user, or others may write it.
+    /// The path is that of a link, or the directory belongs to another user or may be written by others.
     pub fn open(path: &Path) -> io::Result<Self> {
         let (above, name) = match parent(path) {
             Ok(named) => named,
@@ -119,7 +119,7 @@ impl Directory {
     /// Opens a regular file that exists, for reading and writing or for reading only. Returns without waiting.
     ///
     /// # Errors
-    /// It does not exist or is not a regular file, or the system refuses.
+    /// The file does not exist or is not a regular file, or the system refuses.
     pub fn open_file(&self, name: &Path, writable: bool) -> io::Result<File> {
         let access = if writable { OFlags::RDWR } else { OFlags::RDONLY };
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -150,14 +150,14 @@ impl Directory {
     /// Reads a file.
     ///
     /// # Errors
-    /// It does not exist or is not a regular file, or the system refuses.
+    /// The file does not exist or is not a regular file, or the system refuses.
     pub fn read(&self, name: &Path) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
         self.open_file(name, false)?.read_to_end(&mut content)?;
         Ok(content)
     }
 
-    /// The names of the directories in a directory, sorted. That there is none is no error.
+    /// Names of the directories in a directory, sorted; empty if the directory does not exist.
     ///
     /// # Errors
     /// The system refuses.
@@ -220,7 +220,7 @@ fn empty(directory: &OwnedFd) -> io::Result<()> {
     for name in entries(directory)? {
         match unlinkat(directory, &name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
-            // What it says of a directory; POSIX has the second.
+            // Errors for a directory: the first on Linux, the second by POSIX.
             Err(Errno::ISDIR | Errno::PERM) => {
                 empty(&openat(directory, &name, flags, Mode::empty())?)?;
                 unlinkat(directory, &name, AtFlags::REMOVEDIR)?;

@@ -25,7 +25,7 @@
 //! ```
 //!
 //! [`Owned`] answers the question whether the process that made a directory still runs: its owner holds a lock on the
-//! directory, which the kernel releases when the owner dies, whatever its PID namespace.
+//! directory, which the kernel releases when the owner dies, in any PID namespace.
 
 #![forbid(unsafe_code)]
 

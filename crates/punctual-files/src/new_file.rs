@@ -17,7 +17,7 @@ pub(crate) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Creates a file, and nothing else.
 pub(crate) const CREATE: OFlags =
     OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// Attempts at a name that nobody has, each of 64 random bits.
+/// Attempts at an unused name. Each has 64 random bits.
 const MAX_ATTEMPTS: usize = 16;
 const PIPEFS_MAGIC: rustix::fs::FsWord = 0x5049_5045;
 
@@ -74,8 +74,8 @@ impl NewFile {
     /// Opens a file that [`create_named`](Self::create_named) made and that [`keep`](Self::keep) left.
     ///
     /// # Errors
-    /// There is none, or it may be one of another user: it is a link or has several names, belongs to another user, or others
-    /// may write it.
+    /// The file does not exist, or may have been made by another user: its name is a link or one of several names, or it
+    /// belongs to another user or may be written by others.
     pub fn resume(path: &Path, suffix: &str) -> io::Result<Self> {
         let (directory, name) = parent(path)?;
         let temporary = suffixed(&name, suffix);
@@ -116,7 +116,7 @@ impl NewFile {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Gives the file its name. What had the name is replaced; a link is replaced, not followed.
+    /// Gives the file its name, and replaces a file or a link that has the name. The link is not followed.
     ///
     /// # Errors
     /// The system refuses, for example because the name has become that of a directory. The file is removed.
@@ -174,7 +174,7 @@ impl Drop for NewFile {
 pub enum Output {
     /// A file that appears when it is complete.
     New(NewFile),
-    /// What the path names already.
+    /// An object that exists.
     Open(File),
 }
 

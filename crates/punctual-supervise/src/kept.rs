@@ -9,7 +9,7 @@ use punctual_files::Owned;
 const PLACE: &str = "/dev/shm";
 const PREFIX: &str = "punctual-kept-";
 
-/// A directory of shared memory, which is removed with its content when this is dropped. Nobody else reads or writes there.
+/// A private directory of shared memory, which is removed with its content when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Kept(Option<Owned>);
 

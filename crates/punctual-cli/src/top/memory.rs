@@ -150,7 +150,7 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// Whether the app has not updated its figures for two periods: it is stopped, or its ordinary threads do not run.
+    /// Returns true if the app has not updated its figures for two periods: it is stopped, or its ordinary threads do not run.
     pub(crate) fn is_stale(&self) -> bool {
         self.age > 2 * UPDATE_PERIOD
     }

@@ -163,7 +163,7 @@ impl Outputs {
     }
 }
 
-/// What has been found on the way to the open outputs.
+/// State while the outputs are opened.
 struct Opening {
     /// The trace and the files that were opened.
     taken: Vec<Option<Place>>,
@@ -202,7 +202,7 @@ impl Opening {
     }
 }
 
-/// Where an output goes.
+/// Destination of an output.
 enum Target {
     Standard(io::Stdout),
     File(Output),
@@ -267,7 +267,7 @@ enum Place {
     Absent((u64, u64), OsString),
 }
 
-/// The place of a regular file. Devices such as /dev/null have none: several outputs may go there.
+/// Returns the place of a regular file. A device such as /dev/null may take several outputs.
 fn place(path: &Path) -> Option<Place> {
     if let Some(file) = identity(path) {
         return Some(Place::Existing(file));

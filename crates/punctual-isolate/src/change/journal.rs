@@ -159,7 +159,7 @@ pub struct Left {
     pub is_open: bool,
 }
 
-/// The journal of one purpose, open for writing. While it exists, no other process undoes what it says.
+/// The journal of one purpose, open for writing. While it is open, no other process undoes its changes.
 #[derive(Debug)]
 #[must_use = "a journal that is dropped may be undone by any process, unless its settings are to outlast this one"]
 pub struct Journal {

@@ -1,4 +1,4 @@
-//! Which names generated code mentions: `tests/ui/pass/hygiene.rs` gives every one of them to an item of the user's.
+//! Which names generated code mentions: `tests/it/hygiene.rs` gives every one of them to an item of the user's.
 
 use std::collections::BTreeSet;
 use std::path::Path;

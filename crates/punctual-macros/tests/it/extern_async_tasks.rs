@@ -1,0 +1,48 @@
+//! An async task may be defined elsewhere, too.
+
+mod elsewhere {
+    use super::app::{waits, works};
+
+    pub(super) async fn works(cx: works::Context<'_>, n: u32) {
+        *cx.local.sum += n;
+        punctual::delay(std::time::Duration::from_millis(1)).await;
+        waits::spawn().unwrap();
+    }
+
+    pub(super) async fn waits(_: waits::Context<'_>) -> ! {
+        punctual::shutdown();
+        std::future::pending().await
+    }
+}
+
+#[punctual::app]
+mod app {
+    use super::elsewhere::{waits, works};
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {
+        sum: u32,
+    }
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        works::spawn(1).unwrap();
+        (Shared {}, Local { sum: 0 })
+    }
+
+    extern "Rust" {
+        #[task(local = [sum])]
+        async fn works(_: works::Context, n: u32);
+
+        #[task(priority = 2)]
+        async fn waits(_: waits::Context) -> !;
+    }
+}
+
+#[test]
+fn runs() {
+    assert_eq!(main(), std::process::ExitCode::SUCCESS);
+}

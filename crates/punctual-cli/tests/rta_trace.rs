@@ -4,7 +4,7 @@
 mod machine;
 mod support;
 /// Traces written by hand.
-#[path = "../../punctual-trace/tests/support/mod.rs"]
+#[path = "../../punctual-trace/tests/it/support/mod.rs"]
 mod traces;
 
 use std::fs;

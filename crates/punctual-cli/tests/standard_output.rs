@@ -4,7 +4,7 @@ mod support;
 #[path = "../../punctual/tests/support/tracefs.rs"]
 mod tracefs;
 /// Traces written by hand.
-#[path = "../../punctual-trace/tests/support/mod.rs"]
+#[path = "../../punctual-trace/tests/it/support/mod.rs"]
 mod traces;
 
 use std::fs::{self, OpenOptions};

@@ -2,7 +2,7 @@
 
 mod support;
 /// Traces written by hand.
-#[path = "../../punctual-trace/tests/support/mod.rs"]
+#[path = "../../punctual-trace/tests/it/support/mod.rs"]
 mod traces;
 
 use std::fs;

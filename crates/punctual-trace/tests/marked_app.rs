@@ -1,5 +1,6 @@
 //! A Punctual app that marks its jobs, recorded and decomposed: the same jobs as in the app's own report.
 
+#[path = "it/recording/mod.rs"]
 mod recording;
 
 use std::collections::BTreeMap;

@@ -21,18 +21,18 @@ pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case
     let test = |name: &str| find(built, Purpose::Test, PACKAGE, name);
     let punctual = punctual(built, bench)?;
     Ok(vec![
-        recordings(test("record")?),
-        every_group(test("record")?),
-        workloads(test("workloads")?),
+        recordings(test("kernel")?),
+        every_group(test("kernel")?),
+        workloads(test("kernel")?),
         marked(test("marked_app")?),
         command(find(built, Purpose::Test, "punctual-cli", "trace")?, punctual),
         latency(punctual, find(built, Purpose::Example, PROGRAMS, "rta_calls")?),
     ])
 }
 
-/// Runs all tests of a program, and what it says before that.
-fn tests(name: &str, on: &'static [Setup], before: &str, program: &Path) -> Case {
-    let script = format!("{before}exec {} --test-threads 1 --nocapture", in_guest(program));
+/// Runs the tests of a program whose paths contain `filter`, after the lines of shell in `before`.
+fn tests(name: &str, on: &'static [Setup], before: &str, program: &Path, filter: &str) -> Case {
+    let script = format!("{before}exec {} --test-threads 1 --nocapture {filter}", in_guest(program));
     Case::new(name, on, script, Some(program), Box::new(all_passed))
         .saying(|outcome| Ok(format!("{} tests", passed(outcome))))
 }
@@ -53,7 +53,7 @@ fn passed(outcome: &Outcome) -> u32 {
 
 /// Recordings are whole, survive a killed recorder, and leave nothing in the kernel.
 fn recordings(program: &Path) -> Case {
-    tests("tracing: recordings", &[Setup::CountedTwo], "", program)
+    tests("tracing: recordings", &[Setup::CountedTwo], "", program, "record::")
 }
 
 /// The same with the events that Debian's kernel lacks: none of them is missing.
@@ -63,6 +63,7 @@ fn every_group(program: &Path) -> Case {
         &[Setup::ProbeCounted, Setup::ProbeCountedTwo],
         "",
         program,
+        "record::",
     );
     case.judge = Box::new(|outcome| {
         all_passed(outcome)?;
@@ -77,7 +78,8 @@ fn every_group(program: &Path) -> Case {
 /// each round, at the first attempt; within the limit for one round, since what the kernel does between the thread's own look
 /// at the clock and the switch is in the trace alone.
 fn workloads(program: &Path) -> Case {
-    let mut case = tests("tracing: workloads", &[Setup::Counted, Setup::ProbeCounted], "", program);
+    let mut case =
+        tests("tracing: workloads", &[Setup::Counted, Setup::ProbeCounted], "", program, "workloads::");
     case.judge = Box::new(|outcome| {
         all_passed(outcome)?;
         demand(outcome, !outcome.stderr.contains(": attempt "), "a workload had to be repeated")?;
@@ -143,14 +145,20 @@ fn compared_in(line: &str) -> Option<Compared<'_>> {
 
 /// The trace of an app that marks its jobs has the jobs that the app's report has, and tells who ran inside whom.
 fn marked(program: &Path) -> Case {
-    tests("tracing: marks of an app", &[Setup::Counted, Setup::CountedTwo, Setup::ProbeCounted], "", program)
-        .quick(&[Setup::Counted])
+    tests(
+        "tracing: marks of an app",
+        &[Setup::Counted, Setup::CountedTwo, Setup::ProbeCounted],
+        "",
+        program,
+        "",
+    )
+    .quick(&[Setup::Counted])
 }
 
 /// `punctual trace record`, `report` and `watch`, as a user calls them.
 fn command(program: &Path, punctual: &Path) -> Case {
     let before = format!("export CARGO_BIN_EXE_punctual={}\n", in_guest(punctual));
-    tests("tracing: the command", &[Setup::Counted], &before, program).with(punctual)
+    tests("tracing: the command", &[Setup::Counted], &before, program, "").with(punctual)
 }
 
 /// The bound on the kernel's latency is not below what cyclictest and an app of ours saw in the recording that it is of. Both are the most

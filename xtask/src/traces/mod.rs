@@ -79,14 +79,14 @@ pub(crate) fn run(Options { directory, guest, seeds, seed }: &Options) -> Result
         "--package",
         "punctual-trace",
         "--test",
-        "corpus",
-        "--test",
-        "ctf",
-        "--test",
-        "perf",
+        "it",
         "--",
         "--include-ignored",
         "--nocapture",
+        // Others change files of the repository.
+        "corpus::",
+        "ctf::",
+        "perf::",
     ]);
     succeed(test.env(PLACE, &place))?;
     recompute::run(&place, &own)?;

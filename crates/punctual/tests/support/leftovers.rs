@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-#[path = "../../../punctual-trace/tests/random/mod.rs"]
+#[path = "../../../punctual-trace/tests/it/random/mod.rs"]
 mod random;
 
 use self::random::Random;

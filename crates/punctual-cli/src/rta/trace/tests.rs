@@ -10,9 +10,9 @@ use punctual_trace::names::Names;
 use super::observe::Observer;
 
 /// Of the tests of the decomposition, which it is the truth of.
-#[path = "../../../../punctual-trace/tests/model/mod.rs"]
+#[path = "../../../../punctual-trace/tests/it/model/mod.rs"]
 mod model;
-#[path = "../../../../punctual-trace/tests/random/mod.rs"]
+#[path = "../../../../punctual-trace/tests/it/random/mod.rs"]
 mod random;
 
 use model::{Machine, Random, Style};

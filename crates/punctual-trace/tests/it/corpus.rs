@@ -1,0 +1,254 @@
+//! Recordings of strangers: as many events as `trace-cmd report` prints.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::trace_cmd::{event_of, printed};
+use punctual_trace::event::{Event, Kind};
+use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, Job, Select};
+use punctual_trace::machines::{MergeError, Relation, merge};
+use punctual_trace::read::{ReadError, Trace};
+use punctual_trace::recorded::{Recorded, Source};
+
+/// Says where the recordings are.
+const PLACE: &str = "PUNCTUAL_TRACES";
+
+fn place() -> PathBuf {
+    std::env::var_os(PLACE).unwrap_or_else(|| panic!("{PLACE} is the directory of recordings")).into()
+}
+
+fn recordings() -> Vec<PathBuf> {
+    let mut files: Vec<_> = fs::read_dir(place()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "dat"));
+    files.sort();
+    files
+}
+
+/// How many records there are, by event where that is not known to the analysis, and by all the others together.
+fn read(file: &Path) -> (BTreeMap<String, u64>, u64) {
+    let trace = match Trace::open(file) {
+        Err(ReadError::Empty { .. }) => return (BTreeMap::new(), 0),
+        trace => trace.unwrap(),
+    };
+    let mut events = trace.events().unwrap();
+    let mut known = 0;
+    let mut decomposer = Decomposer::new(Config {
+        select: Select { priorities: Some(i32::MIN..=i32::MAX), ..Select::real_time() },
+        handlers: true,
+        ..Config::default()
+    });
+    for event in events.by_ref() {
+        let event = event.unwrap();
+        known += u64::from(!matches!(event.kind, Kind::Lost { .. }));
+        decomposer.feed(&event, &mut |job| {
+            if job.complete() {
+                assert_eq!(job.check(), Ok(()), "{job:?}");
+            }
+        });
+    }
+    decomposer.finish(&mut |_| {});
+    let skipped = events.skipped_names(trace.formats());
+    let name = |event: String| event.rsplit(':').next().unwrap_or_default().to_owned();
+    (skipped.into_iter().map(|(event, count)| (name(event), count)).collect(), known)
+}
+
+#[test]
+#[ignore = "needs trace-cmd and recordings; `cargo xtask traces` fetches them"]
+fn reads_as_many_events_as_trace_cmd() {
+    let recordings = recordings();
+    assert!(!recordings.is_empty());
+    let mut failed = Vec::new();
+    for file in &recordings {
+        let mut printed = printed(file).expect("trace-cmd is installed");
+        let (skipped, known) = read(file);
+        let all: u64 = printed.values().sum();
+        let mut wrong = Vec::new();
+        for (event, count) in &skipped {
+            let found = printed.remove(event).unwrap_or(0);
+            if found != *count {
+                wrong.push(format!("{event}: {count}, and trace-cmd prints {found}"));
+            }
+        }
+        let rest: u64 = printed.values().sum();
+        if rest != known {
+            wrong.push(format!(
+                "{known} of the kinds that are known, and trace-cmd prints {rest}: {printed:?}"
+            ));
+        }
+        println!(
+            "{}: {all} events, {known} understood{}",
+            file.display(),
+            if wrong.is_empty() { "" } else { ", WRONG" }
+        );
+        failed.extend(wrong.into_iter().map(|what| format!("{}: {what}", file.display())));
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+/// Each twice, as if of two machines with one clock.
+#[test]
+#[ignore = "needs trace-cmd and recordings; `cargo xtask traces` fetches them"]
+fn merges_recordings_so_that_trace_cmd_reads_them() {
+    let mut all = recordings();
+    all.extend(fs::read_dir(place().join("ctf")).unwrap().map(|entry| entry.unwrap().path()));
+    let file = std::env::temp_dir().join(format!("punctual-corpus-merged-{}.dat", std::process::id()));
+    let mut compared = 0;
+    for recording in &all {
+        let open = || Trace::open(recording);
+        let traces = match (open(), open()) {
+            (Ok(one), Ok(other)) => [one, other],
+            (Err(ReadError::Empty { .. }), _) => continue,
+            (result, _) => panic!("{}: {:?}", recording.display(), result.err()),
+        };
+        match merge(&traces, Relation::Shared(0), &file) {
+            Ok(merged) => println!("{}: {:?}", recording.display(), merged.damage),
+            Err(MergeError::Unsupported { what, .. }) => {
+                println!("{}: not merged: {what}", recording.display());
+                continue;
+            }
+            Err(error) => panic!("{error}"),
+        }
+        let twice: u64 = printed(&file).expect("trace-cmd is installed").values().sum();
+        let once: u64 = if recording.is_dir() {
+            let events = traces[0].events().unwrap().with_others().map(Result::unwrap);
+            events.filter(|event| !matches!(event.kind, Kind::Lost { .. })).count() as u64
+        } else {
+            printed(recording).expect("trace-cmd is installed").values().sum()
+        };
+        assert_eq!(twice, 2 * once, "{}", recording.display());
+        compared += 1;
+    }
+    let _ = fs::remove_file(&file);
+    assert!(compared * 2 > all.len(), "{compared} of {} are compared", all.len());
+}
+
+/// A kind of events, and what is not known any more without it, as far as a recording says that it is not there.
+type Kinds = (fn(Kind) -> bool, Option<Source>);
+
+const KINDS: [Kinds; 19] = [
+    (|kind| matches!(kind, Kind::Waking { .. }), Some(Source::Wakings)),
+    (|kind| matches!(kind, Kind::Wakeup { new: false, .. }), Some(Source::Wakeups)),
+    // No recording is said to be without the wake-ups of new threads: they run when they are first seen.
+    (|kind| matches!(kind, Kind::Wakeup { new: true, .. }), None),
+    (|kind| matches!(kind, Kind::Migrate { .. }), Some(Source::Migrations)),
+    (|kind| matches!(kind, Kind::Inherit { .. }), Some(Source::Inheritance)),
+    (|kind| matches!(kind, Kind::IrqEntry { .. }), Some(Source::Interrupts)),
+    (|kind| matches!(kind, Kind::IrqExit { .. }), Some(Source::Interrupts)),
+    (|kind| matches!(kind, Kind::VectorEntry { .. }), Some(Source::Vectors)),
+    (|kind| matches!(kind, Kind::VectorExit { .. }), Some(Source::Vectors)),
+    (|kind| matches!(kind, Kind::SoftirqEntry { .. }), Some(Source::Softirqs)),
+    (|kind| matches!(kind, Kind::SoftirqExit { .. }), Some(Source::Softirqs)),
+    (|kind| matches!(kind, Kind::TimerStart { .. } | Kind::BudgetTimerStart { .. }), Some(Source::Timers)),
+    (|kind| matches!(kind, Kind::TimerExpire { .. }), Some(Source::Timers)),
+    (|kind| matches!(kind, Kind::TimerExpired { .. }), Some(Source::Timers)),
+    (|kind| matches!(kind, Kind::ContentionBegin { .. }), Some(Source::Contention)),
+    (|kind| matches!(kind, Kind::ContentionEnd { .. }), Some(Source::Contention)),
+    (|kind| matches!(kind, Kind::FutexEnter { .. }), Some(Source::Futexes)),
+    (|kind| matches!(kind, Kind::FutexExit { .. }), Some(Source::Futexes)),
+    (|kind| matches!(kind, Kind::ScheduleEnter | Kind::ScheduleExit), Some(Source::Scheduler)),
+];
+
+/// The jobs of threads without flaws, of events with the names that threads had by then.
+fn jobs_of(events: &[(Event, Vec<(u32, String)>)], config: Config, gone: fn(Kind) -> bool) -> Vec<Job> {
+    let mut decomposer = Decomposer::new(config);
+    let mut jobs = Vec::new();
+    for (event, names) in events {
+        names.iter().for_each(|(thread, name)| decomposer.name(*thread, name));
+        if !gone(event.kind) {
+            decomposer.feed(event, &mut |job| jobs.extend(job.complete().then(|| job.clone())));
+        }
+    }
+    jobs
+}
+
+/// Of a recording without one kind of events less is known, and nothing else.
+#[test]
+#[ignore = "needs recordings; `cargo xtask traces` fetches them"]
+fn knows_less_without_a_kind_of_events_and_nothing_wrong() {
+    let (mut compared, mut narrower, mut wrong) = (0u64, 0u64, Vec::new());
+    // The directory of targets has that of temporary files, and what `cargo xtask traces` records.
+    let own = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("traces").join("recompute/own.dat");
+    let least = if own.exists() { 10_000 } else { 1_000 };
+    for file in recordings().into_iter().chain(own.exists().then_some(own)) {
+        let Ok(trace) = Trace::open(&file) else { continue };
+        let recorded = trace.recorded().unwrap();
+        let mut reader = trace.events().unwrap();
+        let (mut events, mut named) = (Vec::new(), 0);
+        while let Some(event) = reader.next() {
+            let names = reader.threads().since(named).map(|(thread, name)| (thread, name.to_owned()));
+            let names: Vec<_> = names.collect();
+            named = reader.threads().changes();
+            events.push((event.unwrap(), names));
+        }
+        let config = |recorded: &Recorded| Config {
+            select: Select { priorities: Some(i32::MIN..=i32::MAX), ..Select::real_time() },
+            monotonic: trace.clock() == "mono",
+            recorded: recorded.clone(),
+            ..Config::default()
+        };
+        let mut whole: BTreeMap<Actor, Vec<Job>> = BTreeMap::new();
+        for job in jobs_of(&events, config(&recorded), |_| false) {
+            whole.entry(job.actor).or_default().push(job);
+        }
+        for (index, (gone, source)) in KINDS.into_iter().enumerate() {
+            if !events.iter().any(|(event, _)| gone(event.kind)) {
+                continue;
+            }
+            let kept = source.map_or(recorded.clone(), |source| recorded.clone().without(source));
+            let locks = kept.has(Source::Futexes) && kept.has(Source::Contention);
+            for job in jobs_of(&events, config(&kept), gone) {
+                let jobs = whole.get(&job.actor).map_or(&[][..], Vec::as_slice);
+                let before = jobs.partition_point(|known| known.end < job.end);
+                let Some(known) = jobs.get(before).filter(|known| known.start <= job.start) else { continue };
+                for (term, now, then) in [
+                    ("R", job.response, known.response),
+                    ("J", job.jitter, known.jitter),
+                    ("W", job.window, known.window),
+                    ("B", job.blocking, known.blocking),
+                    ("I", job.interference, known.interference),
+                    ("SS", job.overhead, known.overhead),
+                    ("C", job.execution, known.execution),
+                ] {
+                    compared += 1;
+                    narrower += u64::from(now != then);
+                    // What is exact has to be allowed still.
+                    let Bounds::Exact(ns) = then else { continue };
+                    // What displaced a thread on its way to a lock is in B where the wait is recorded, and else in what I is at
+                    // least, as is documented.
+                    let ns = match (term, now, known.blocking) {
+                        ("I", Bounds::AtLeast(_), Bounds::Exact(blocking)) if !locks => ns + blocking,
+                        _ => ns,
+                    };
+                    if !now.allows(ns) {
+                        let place = file.file_name();
+                        wrong.push(format!(
+                            "{place:?} without {source:?} ({index}): {term} {now:?}, was {ns}: {:?} at {}",
+                            job.actor, job.start
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    println!("{compared} terms, {narrower} of them not as before");
+    assert!(
+        compared > least && wrong.is_empty(),
+        "{} of {compared}: {:#?}",
+        wrong.len(),
+        &wrong[..wrong.len().min(20)]
+    );
+}
+
+#[test]
+fn finds_names_of_events_in_lines() {
+    for (line, event) in [
+        ("          <idle>-0     [001]    76.402065: sched_wakeup:         x", Some("sched_wakeup")),
+        (" a [003] b: c-1 [3]: -17  [000] d..1 26.5: print: ip: foo", Some("print")),
+        ("       trace-cmd-6973  [002]259445106948920: bprint:               x", Some("bprint")),
+        ("cpus=2", None),
+        ("CPU:1 [12 EVENTS DROPPED]", None),
+    ] {
+        assert_eq!(event_of(line), event, "{line}");
+    }
+}

@@ -1,0 +1,102 @@
+//! Recording, for tests.
+#![allow(dead_code, unreachable_pub)]
+
+pub mod schedule;
+#[path = "../../../../punctual/tests/support/tracefs.rs"]
+mod tracefs;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use punctual_trace::jobs::Counters;
+use punctual_trace::record::{Config, RecordError, Recording};
+
+/// Keeps other tests from recording until the guard is dropped: they compare the kernel's state before and after.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static RECORDER: Mutex<()> = Mutex::new(());
+    RECORDER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A directory that goes with the test.
+pub struct Place(pub PathBuf);
+
+impl Place {
+    pub fn new(name: &str) -> Self {
+        let path = Self::path(name, std::process::id());
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// Where a file in it is.
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Where that of another process is.
+    pub fn path(name: &str, process: u32) -> PathBuf {
+        std::env::temp_dir().join(format!("punctual-{name}-{process}"))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Lets this thread find tracefs, or says loudly that it cannot.
+pub fn enter() {
+    if let Err(why) = tracefs::enter() {
+        eprintln!("tracefs cannot be mounted here: {why}");
+    }
+}
+
+/// Starts to record, or says loudly that this machine does not let us.
+pub fn start(config: Config, directory: &Path) -> Option<Recording> {
+    match Recording::start(config, directory) {
+        Err(error @ (RecordError::NoTracefs | RecordError::Permission { .. })) => {
+            eprintln!("SKIPPED: nothing is recorded in this test: {error}");
+            None
+        }
+        result => Some(result.unwrap()),
+    }
+}
+
+/// Whether the kernel has recorded nearly every switch; says loudly if not. Some leave out all of a CPU's switches from
+/// the idle thread for minutes, in every tool's recordings, and count none as lost. Of jobs there is little to test then.
+pub fn whole(counters: Counters) -> bool {
+    let Counters { switches, unseen_switches, .. } = counters;
+    let whole = unseen_switches * 50 <= switches;
+    if !whole {
+        eprintln!(
+            "SKIPPED: of about {switches} switches this kernel has left {unseen_switches} out of the recording"
+        );
+    }
+    whole
+}
+
+/// The instances of tracefs that a process has.
+pub fn instances_of(process: u32) -> Vec<String> {
+    let entries = fs::read_dir("/sys/kernel/tracing/instances").unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(&format!("punctual-{process}-"))).collect()
+}
+
+/// Two threads that wake each other, so that there is something to record. Says the number of the one that ends here.
+pub fn play() -> u32 {
+    let (there, here) = std::sync::mpsc::channel();
+    let (back, answers) = std::sync::mpsc::channel();
+    let partner = std::thread::Builder::new().name("partner".to_owned());
+    let partner = partner.spawn(move || {
+        here.iter().for_each(|n: u32| back.send(n).unwrap());
+        rustix::thread::gettid().as_raw_nonzero().get() as u32
+    });
+    for n in 0..500 {
+        there.send(n).unwrap();
+        assert_eq!(answers.recv(), Ok(n));
+    }
+    drop(there);
+    partner.unwrap().join().unwrap()
+}

@@ -1,0 +1,278 @@
+//! What is written is what is read, for random events, as a directory and as files of either version and order of bytes.
+
+use std::fs;
+use std::process::Command;
+
+use crate::recording::Place;
+use punctual_trace::event::{Event, Kind, SwitchOut, Task};
+use punctual_trace::read::{ReadError, Trace};
+use punctual_trace::write::{WriteError, dat, synthetic::Synthetic};
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+
+    fn task(&mut self) -> Task {
+        Task { id: self.below(1 << 22) as u32, priority: self.below(141) as i32 - 1 }
+    }
+
+    fn kind(&mut self) -> Kind {
+        let (task, cpu) = (self.task(), self.below(300) as u16);
+        let address = u64::MAX - self.below(1 << 40);
+        match self.below(28) {
+            0 => Kind::Waking { task, cpu },
+            1 => Kind::Wakeup { task, cpu, new: false },
+            2 => Kind::Wakeup { task, cpu, new: true },
+            3 => Kind::Migrate { task, from: cpu, to: self.below(300) as u16 },
+            4 => Kind::Inherit { task: task.id, old: task.priority, new: self.below(141) as i32 - 1 },
+            5 => Kind::IrqEntry { irq: self.below(1000) as u32 },
+            6 => Kind::IrqExit { irq: self.below(1000) as u32 },
+            7 => Kind::VectorEntry { vector: self.below(256) as u16 },
+            8 => Kind::VectorExit { vector: self.below(256) as u16 },
+            9 => Kind::SoftirqEntry { softirq: self.below(10) as u8 },
+            10 => Kind::SoftirqExit { softirq: self.below(10) as u8 },
+            11 => Kind::TimerStart { timer: address, expires: self.below(u64::MAX) },
+            12 => Kind::TimerExpire { timer: address, now: self.below(u64::MAX) },
+            13 => Kind::TimerExpired { timer: address },
+            14 => Kind::ContentionBegin { lock: address, flags: self.below(64) as u32 },
+            15 => Kind::ContentionEnd { lock: address },
+            16 => Kind::FutexEnter { word: address, operation: self.below(400) as u32, value: u32::MAX },
+            17 => Kind::FutexExit { result: self.below(200) as i64 - 100 },
+            18 => Kind::SyscallEnter { number: self.below(500) as u32 },
+            19 => Kind::SyscallExit { number: self.below(500) as u32 },
+            20 => Kind::ScheduleEnter,
+            21 => Kind::ScheduleExit,
+            22 => Kind::JobStart { task: self.below(1 << 16) as u16, released: self.below(u64::MAX) },
+            23 => Kind::JobEnd { task: self.below(1 << 16) as u16 },
+            24 => {
+                let window = self.below(1 << 32) as u32;
+                Kind::OfflineJob {
+                    task: self.below(1 << 16) as u16,
+                    cpu: self.below(256) as u8,
+                    started: (1 << 32) + self.below(1 << 60),
+                    jitter: self.below(1 << 32) as u32,
+                    window,
+                    preempted: self.below(u64::from(window) + 1) as u32,
+                }
+            }
+            25 => Kind::OfflineLost { cpu: self.below(256) as u8, count: self.below(1 << 32) as u32 },
+            _ => {
+                let reasons =
+                    [SwitchOut::Runnable, SwitchOut::Sleeping, SwitchOut::Uninterruptible, SwitchOut::Gone];
+                Kind::Switch { from: task, reason: reasons[self.below(4) as usize], to: self.task() }
+            }
+        }
+    }
+
+    /// How much later the next event is: mostly little, sometimes more than any of the kernel's encodings of a delta.
+    fn step(&mut self) -> u64 {
+        match self.below(400) {
+            0 => 1 << 27,
+            1 => (1 << 27) + self.below(1 << 40),
+            2 => 1 << 59,
+            3..60 => 0,
+            _ => self.below(5_000),
+        }
+    }
+
+    fn events(&mut self, count: usize, cpus: u64) -> Vec<Event> {
+        let mut time = self.below(1 << 50);
+        let mut events = Vec::new();
+        for _ in 0..count {
+            // Six steps of the largest kind would not fit.
+            time = time.checked_add(self.step()).filter(|&time| time < 1 << 62).unwrap_or(time);
+            let cpu = self.below(cpus) as u16;
+            events.push(Event { time, cpu, by: self.below(1 << 22) as u32, kind: self.kind() });
+        }
+        events.sort_by_key(|event| (event.time, event.cpu));
+        events
+    }
+}
+
+fn write(directory: &std::path::Path, events: &[Event]) {
+    let mut synthetic = Synthetic::create(directory).unwrap();
+    synthetic.name(17, "level 4");
+    events.iter().for_each(|event| synthetic.push(event).unwrap());
+    synthetic.finish().unwrap();
+}
+
+fn read(path: &std::path::Path) -> Vec<Event> {
+    Trace::open(path).unwrap().events().unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn round_trips_random_events() {
+    let place = Place::new("roundtrip");
+    for seed in 1..=30 {
+        let mut random = Random(0x9e37_79b9_7f4a_7c15u64.wrapping_mul(seed));
+        let (count, cpus) = (random.below(3_000) as usize + 1, random.below(5) + 1);
+        let events = random.events(count, cpus);
+        let (directory, file) = (place.join(&format!("{seed}.raw")), place.join("trace.dat"));
+        write(&directory, &events);
+        dat::write(&directory, &file).unwrap();
+        assert_eq!(read(&directory), events, "seed {seed}");
+        assert_eq!(read(&file), events, "seed {seed}");
+    }
+}
+
+#[test]
+fn reports_lost_events_where_they_occurred() {
+    let place = Place::new("lost");
+    let event = |time, cpu| Event { time, cpu, by: 1, kind: Kind::IrqEntry { irq: 1 } };
+    let lost = |time, cpu, count| Event { time, cpu, by: 0, kind: Kind::Lost { count } };
+    let mut synthetic = Synthetic::create(&place.join("raw")).unwrap();
+    let given = [event(1, 0), lost(0, 0, 7), event(5, 0), lost(0, 0, 0), event(9, 0)];
+    given.iter().chain(&[event(3, 1), event(7, 1)]).for_each(|event| match event.kind {
+        // It has no time of its own: it stands before the event that follows.
+        Kind::Lost { .. } => synthetic.push(&Event { time: u64::MAX, ..*event }).unwrap(),
+        _ => synthetic.push(event).unwrap(),
+    });
+    synthetic.finish().unwrap();
+    let expected =
+        [event(1, 0), event(3, 1), lost(5, 0, 7), event(5, 0), event(7, 1), lost(9, 0, 0), event(9, 0)];
+    assert_eq!(read(&place.join("raw")), expected);
+}
+
+#[test]
+fn names_threads_and_tasks() {
+    let place = Place::new("names");
+    let to = Task { id: 17, priority: 60 };
+    let kind = Kind::Switch { from: Task { id: 0, priority: 120 }, reason: SwitchOut::Runnable, to };
+    write(&place.join("raw"), &[Event { time: 1, cpu: 0, by: 0, kind }]);
+    let trace = Trace::open(&place.join("raw")).unwrap();
+    assert_eq!((trace.clock(), trace.cpus()), ("mono", 1));
+    let mut events = trace.events().unwrap();
+    assert_eq!(events.by_ref().count(), 1);
+    assert_eq!(events.threads().get(17), Some("level 4"));
+    assert_eq!(events.threads().get(0), Some("idle"));
+}
+
+#[test]
+fn reads_truncated_trace_up_to_reported_end() {
+    let place = Place::new("cut");
+    let events = Random(5).events(4_000, 2);
+    let (directory, file) = (place.join("raw"), place.join("trace.dat"));
+    write(&directory, &events);
+    dat::write(&directory, &file).unwrap();
+    // The options are at the end of what this writes, so what is cut off here is the data of a directory.
+    let data = directory.join("per_cpu/cpu1/trace_pipe_raw");
+    let bytes = fs::read(&data).unwrap();
+    fs::write(&data, &bytes[..bytes.len() / 2 + 100]).unwrap();
+    let results: Vec<_> = Trace::open(&directory).unwrap().events().unwrap().collect();
+    let good: Vec<_> = results.iter().filter_map(|result| result.as_ref().ok()).collect();
+    let of_zero = events.iter().filter(|event| event.cpu == 0).count();
+    assert_eq!(good.iter().filter(|event| event.cpu == 0).count(), of_zero);
+    assert!(good.len() > of_zero);
+    assert!(
+        events
+            .iter()
+            .filter(|event| event.cpu == 1)
+            .zip(good.iter().filter(|event| event.cpu == 1))
+            .all(|(a, b)| a == *b)
+    );
+    let errors: Vec<_> = results.iter().filter_map(|result| result.as_ref().err()).collect();
+    let [ReadError::Truncated { file, offset, .. }] = errors[..] else { panic!("{errors:?}") };
+    assert!(file.ends_with("cpu1/trace_pipe_raw"));
+    assert_eq!(*offset, bytes.len() as u64 / 2 + 100);
+    // The writer leaves the cut page out, and the file is whole.
+    dat::write(&directory, &place.join("again.dat")).unwrap();
+    assert!(read(&place.join("again.dat")).len() > of_zero);
+}
+
+#[test]
+fn rejects_what_cannot_be_written() {
+    let place = Place::new("refused");
+    let event = |time| Event { time, cpu: 3, by: 1, kind: Kind::IrqEntry { irq: 1 } };
+    let mut synthetic = Synthetic::create(&place.join("raw")).unwrap();
+    synthetic.push(&event(5)).unwrap();
+    let error = synthetic.push(&event(4)).unwrap_err();
+    assert!(matches!(error, WriteError::Backwards { cpu: 3, time: 4, before: 5 }), "{error}");
+    let error = dat::write(&place.join("nowhere"), &place.join("x.dat")).unwrap_err();
+    assert!(matches!(&error, WriteError::Source { path, .. } if path.ends_with("nowhere")), "{error}");
+    std::fs::create_dir(place.join("other")).unwrap();
+    let error = dat::write(&place.join("other"), &place.join("x.dat")).unwrap_err();
+    assert!(
+        matches!(&error, WriteError::Source { path, .. } if path.ends_with("other/events/header_page")),
+        "{error}"
+    );
+    Synthetic::create(&place.join("empty")).unwrap().finish().unwrap();
+    let error = dat::write(&place.join("empty"), &place.join("x.dat")).unwrap_err();
+    assert!(matches!(error, WriteError::Empty { .. }), "{error}");
+    let files = std::fs::read_dir(place.join("")).unwrap().flatten();
+    assert!(!files.map(|file| file.file_name()).any(|name| name.to_string_lossy().contains("x.dat")));
+    assert!(matches!(Trace::open(&place.join("empty")), Err(ReadError::Empty { .. })));
+}
+
+/// Runs `on_a_full_disk` again in a mount namespace in which the place is a file system of 16 KiB.
+#[test]
+fn keeps_raw_recording_when_disk_is_full() {
+    let place = Place::new("full");
+    write(&place.join("raw"), &Random(3).events(100, 1));
+    std::fs::create_dir(place.join("disk")).unwrap();
+    let mut shell = Command::new("unshare");
+    shell.args(["--map-root-user", "--mount", "sh", "-c"]).env("PUNCTUAL_TEST_FULL_DISK", place.join(""));
+    shell
+        .arg("mount -t tmpfs -o size=16k none \"$PUNCTUAL_TEST_FULL_DISK\"/disk || exit 77; exec \"$@\"")
+        .arg("sh");
+    shell.arg(std::env::current_exe().unwrap()).args(["--exact", "roundtrip::on_a_full_disk", "--ignored"]);
+    let output = shell.output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    match output.status.code() {
+        Some(0) => assert!(printed.contains("1 passed"), "{printed}"),
+        Some(1 | 77) => eprintln!("SKIPPED: no mount namespace can be made here"),
+        _ => panic!("{printed}"),
+    }
+}
+
+#[test]
+#[ignore = "runs in a namespace of its own"]
+fn on_a_full_disk() {
+    let Some(place) = std::env::var_os("PUNCTUAL_TEST_FULL_DISK").map(std::path::PathBuf::from) else {
+        return;
+    };
+    let file = place.join("disk/x.dat");
+    let error = dat::write(&place.join("raw"), &file).unwrap_err();
+    assert!(matches!(&error, WriteError::DiskFull { kept: Some(_), .. }), "{error}");
+    assert!(error.to_string().contains("raw"), "{error}");
+    assert_eq!(std::fs::read_dir(place.join("disk")).unwrap().count(), 0, "the incomplete file takes room");
+    assert_eq!(read(&place.join("raw")).len(), 100);
+}
+
+#[test]
+fn agrees_with_trace_cmd() {
+    if Command::new("trace-cmd").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: trace-cmd is not installed, so its view of our files is not compared");
+        return;
+    }
+    let place = Place::new("trace-cmd");
+    let events = Random(11).events(2_000, 3);
+    let file = place.join("trace.dat");
+    write(&place.join("raw"), &events);
+    dat::write(&place.join("raw"), &file).unwrap();
+    let report = |file: &std::path::Path| {
+        let output = Command::new("trace-cmd").arg("report").arg(file).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.lines().filter(|line| line.contains(": ")).count()
+    };
+    assert_eq!(report(&file), events.len());
+    for (name, arguments) in [
+        ("six.dat", &["--file-version", "6"][..]),
+        ("zstd.dat", &["--file-version", "7", "--compression", "zstd"]),
+        ("zlib.dat", &["--file-version", "7", "--compression", "zlib"]),
+    ] {
+        let other = place.join(name);
+        let mut convert = Command::new("trace-cmd");
+        convert.arg("convert").arg("-i").arg(&file).arg("-o").arg(&other).args(arguments);
+        if convert.output().unwrap().status.success() && other.exists() {
+            assert_eq!(read(&other), events, "{name}");
+        } else {
+            eprintln!("SKIPPED: this trace-cmd cannot make {name}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Files that are cut off or were never finished, and what is made of them.
+
+use std::fs;
+use std::os::unix::fs::{FileExt, FileTypeExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::recording::Place;
+use punctual_trace::event::{Event, Kind, SwitchOut, Task};
+use punctual_trace::read::{ReadError, Trace};
+use punctual_trace::write::{WriteError, dat, synthetic::Synthetic};
+use rustix::fs::{FallocateFlags, fallocate};
+
+fn corpus(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/dat").join(name)
+}
+
+fn events_of(trace: &Trace) -> Vec<Event> {
+    trace.events().unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// A directory with so many switches on each of two CPUs.
+fn directory(path: &Path, switches: u64) -> Vec<Event> {
+    let mut synthetic = Synthetic::create(path).unwrap();
+    synthetic.name(17, "level 4");
+    let (idle, task) = (Task { id: 0, priority: 120 }, Task { id: 17, priority: 60 });
+    let mut events = Vec::new();
+    for n in 0..switches {
+        let (from, to) = if n % 2 == 0 { (idle, task) } else { (task, idle) };
+        for cpu in 0..2 {
+            let kind = Kind::Switch { from, reason: SwitchOut::Sleeping, to };
+            events.push(Event { time: 1_000 * n + 5, cpu, by: from.id, kind });
+        }
+    }
+    events.iter().for_each(|event| synthetic.push(event).unwrap());
+    synthetic.finish().unwrap();
+    events
+}
+
+/// As the files of `trace-cmd` and of earlier recorders are when they are cut off: the index comes last.
+#[test]
+fn salvages_data_of_file_whose_index_is_cut_off() {
+    let bytes = fs::read(corpus("seven")).unwrap();
+    let whole = events_of(&Trace::from_bytes("whole", Arc::new(bytes.clone())).unwrap());
+    let options = u64::from_le_bytes(bytes[24..32].try_into().unwrap()) as usize;
+    let mut unfinished = bytes.clone();
+    unfinished[24..32].fill(0);
+    for cut in [bytes[..options].to_vec(), bytes[..options + 60].to_vec(), unfinished] {
+        let trace = Trace::from_bytes("cut", Arc::new(cut)).unwrap();
+        assert_eq!(events_of(&trace), whole);
+        assert!(trace.damage()[0].contains("is guessed"), "{:?}", trace.damage());
+    }
+    // The data of the second CPU is not all there.
+    let trace = Trace::from_bytes("cut", Arc::new(bytes[..options - 4_000].to_vec())).unwrap();
+    let results: Vec<_> = trace.events().unwrap().collect();
+    assert!(results.iter().flatten().count() >= whole.len() / 2);
+    assert!(results.iter().any(|result| matches!(result, Err(ReadError::Truncated { .. }))), "{results:?}");
+    // With neither pages nor formats there is nothing to salvage.
+    for length in [40, 400, 4_000] {
+        assert!(Trace::from_bytes("cut", Arc::new(bytes[..length].to_vec())).is_err(), "{length}");
+    }
+}
+
+/// As `trace-cmd` writes files where it can compress: the data of each CPU in chunks, and what says where they are behind.
+#[test]
+fn salvages_compressed_data_whose_index_is_cut_off() {
+    const INDEX: usize = 8_310;
+    let bytes = fs::read(corpus("zstd")).unwrap();
+    let whole = events_of(&Trace::from_bytes("whole", Arc::new(bytes.clone())).unwrap());
+    for length in [INDEX, INDEX + 7, INDEX + 60] {
+        let trace = Trace::from_bytes("cut", Arc::new(bytes[..length].to_vec())).unwrap();
+        assert_eq!(events_of(&trace), whole, "{length}");
+        assert!(trace.damage()[0].contains("is guessed"), "{:?}", trace.damage());
+    }
+    // It ends in the chunks of the second CPU, and in those of the first.
+    let found = |length: usize| {
+        let trace = Trace::from_bytes("cut", Arc::new(bytes[..length].to_vec())).ok()?;
+        let results: Vec<_> = trace.events().unwrap().collect();
+        assert!(results.iter().any(|result| matches!(result, Err(ReadError::Truncated { .. }))), "{length}");
+        Some(results.into_iter().flatten().collect::<Vec<_>>())
+    };
+    let first: Vec<_> = whole.iter().filter(|event| event.cpu == 0).copied().collect();
+    assert_eq!(found(INDEX - 10).unwrap(), first);
+    assert!(found(4_096 + 20).is_none_or(|events| events.len() < first.len()));
+}
+
+#[test]
+fn reads_cut_off_file_as_far_as_it_goes() {
+    let place = Place::new("cut-off");
+    let events = directory(&place.join("raw"), 2_000);
+    dat::write(&place.join("raw"), &place.join("t.dat")).unwrap();
+    let bytes = fs::read(place.join("t.dat")).unwrap();
+    // A page before the end, which is the second CPU's.
+    let cut = Trace::from_bytes("cut", Arc::new(bytes[..bytes.len() - 4_096].to_vec())).unwrap();
+    assert_eq!(cut.damage(), [""; 0]);
+    let results: Vec<_> = cut.events().unwrap().collect();
+    let errors: Vec<_> = results.iter().filter_map(|result| result.as_ref().err()).collect();
+    assert!(matches!(errors[..], [ReadError::Truncated { .. }]), "{errors:?}");
+    let found: Vec<_> = results.into_iter().flatten().collect();
+    let first = |events: &[Event]| events.iter().filter(|event| event.cpu == 0).count();
+    assert!(found.len() > events.len() * 9 / 10 && first(&found) == first(&events));
+}
+
+#[test]
+fn converts_any_trace_to_a_whole_one() {
+    let place = Place::new("convert");
+    let whole = events_of(&Trace::open(&corpus("seven")).unwrap());
+    for name in ["seven", "six", "zstd"] {
+        let out = place.join(name);
+        assert_eq!(dat::convert(&corpus(name), &out).unwrap(), [""; 0]);
+        let (old, new) = (Trace::open(&corpus(name)).unwrap(), Trace::open(&out).unwrap());
+        assert_eq!((events_of(&new), new.damage()), (whole.clone(), &[][..]), "{name}");
+        assert_eq!((old.clock(), old.formats(), old.system()), (new.clock(), new.formats(), new.system()));
+        assert_eq!(new.events().unwrap().threads().get(17), Some("level 4"));
+    }
+    let bytes = fs::read(corpus("seven")).unwrap();
+    let options = u64::from_le_bytes(bytes[24..32].try_into().unwrap()) as usize;
+    fs::write(place.join("cut"), &bytes[..options + 60]).unwrap();
+    let damage = dat::convert(&place.join("cut"), &place.join("repaired")).unwrap();
+    assert!(damage[0].contains("is guessed"), "{damage:?}");
+    let repaired = Trace::open(&place.join("repaired")).unwrap();
+    assert_eq!((events_of(&repaired), repaired.damage()), (whole, &[][..]));
+    fs::write(place.join("text"), "no trace").unwrap();
+    let error = dat::convert(&place.join("text"), &place.join("none")).unwrap_err();
+    assert!(matches!(error, WriteError::Unreadable(_)) && !place.join("none").exists(), "{error}");
+}
+
+#[test]
+fn replaces_files_and_links_only() {
+    let place = Place::new("replace");
+    // As root a device such as /dev/null would be gone, too.
+    let socket = place.join("socket");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    let error = dat::convert(&corpus("seven"), &socket).unwrap_err();
+    assert!(
+        matches!(error, WriteError::Output { .. }) && error.to_string().contains("not a regular file"),
+        "{error}"
+    );
+    assert!(fs::metadata(&socket).unwrap().file_type().is_socket());
+    let raw = place.join("raw");
+    directory(&raw, 100);
+    assert!(matches!(dat::finish(&raw, &socket), Err(WriteError::Output { .. })));
+    assert!(fs::metadata(&socket).unwrap().file_type().is_socket() && raw.exists());
+
+    let (target, link) = (place.join("target"), place.join("link"));
+    fs::write(&target, "old").unwrap();
+    symlink(&target, &link).unwrap();
+    dat::finish(&raw, &link).unwrap();
+    assert!(fs::symlink_metadata(&link).unwrap().is_file() && Trace::open(&link).is_ok());
+    assert_eq!(fs::read(&target).unwrap(), b"old");
+}
+
+/// As if the recorder had been killed while it moved pages.
+#[test]
+fn finishes_recording_whose_pages_are_half_moved() {
+    const MOVED: u64 = 4 << 20;
+    let place = Place::new("half-moved");
+    let (raw, out, part) = (place.join("raw"), place.join("t.dat"), place.join("t.dat.part"));
+    let events = directory(&raw, 150_000);
+    dat::write(&raw, &out).unwrap();
+    fs::rename(&out, &part).unwrap();
+    // Of the copy there is only what has been moved, and of the original the rest.
+    let pages = raw.join("per_cpu/cpu0/trace_pipe_raw");
+    let bytes = fs::read(&part).unwrap();
+    let start = fs::read(&pages).unwrap()[..4_096].to_vec();
+    let start = (0..).step_by(4_096).find(|&at| bytes[at..].starts_with(&start)).unwrap() as u64;
+    fs::File::options().write(true).open(&part).unwrap().set_len(start + MOVED).unwrap();
+    let file = fs::File::options().write(true).open(&pages).unwrap();
+    assert!(file.metadata().unwrap().len() > MOVED);
+    let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    if let Err(error) = fallocate(&file, punch, 0, MOVED) {
+        return eprintln!("SKIPPED: files cannot have holes here: {error}");
+    }
+    let found = events_of(&Trace::open(&raw).unwrap());
+    assert!(matches!(found[0].kind, Kind::Lost { .. }), "what is missing is told");
+    assert!(matches!(dat::write(&raw, &out), Err(WriteError::Moved { .. })));
+    assert!(matches!(dat::finish(&raw, &place.join("other.dat")), Err(WriteError::Moved { .. })));
+
+    dat::finish(&raw, &out).unwrap();
+    assert!(!raw.exists() && !part.exists());
+    assert!(events_of(&Trace::open(&out).unwrap()) == events);
+    let mut last = [0; 1];
+    assert_eq!(fs::File::open(&out).unwrap().read_at(&mut last, bytes.len() as u64).unwrap(), 0);
+}

@@ -1,0 +1,182 @@
+//! What others say of the same: `perf sched timehist` of J, and `trace-cmd report` of how many events there are.
+
+use crate::recording;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::recording::Place;
+use crate::trace_cmd::printed;
+use punctual_trace::event::{Kind, Tid};
+use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, Job, Release, Select};
+use punctual_trace::read::Trace;
+use punctual_trace::record;
+use punctual_trace::write::dat;
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How many jobs there are, and how long from one to the next.
+const JOBS: u32 = 200;
+const PERIOD: Duration = Duration::from_millis(3);
+/// perf notes the same events a little earlier or later, and prints µs.
+const APART: u64 = 10_000;
+
+fn has_perf() -> bool {
+    let there = Command::new("perf").arg("--version").output().is_ok();
+    if !there {
+        eprintln!("SKIPPED: perf is not installed, so nothing is compared with it");
+    }
+    there
+}
+
+/// A thread that is released again and again, beside others that want the CPU as well.
+fn play() -> Tid {
+    let busy = std::thread::spawn(|| {
+        let end = Instant::now() + PERIOD * JOBS;
+        while Instant::now() < end {
+            std::hint::spin_loop();
+        }
+    });
+    let periodic = std::thread::spawn(|| {
+        for _ in 0..JOBS {
+            std::thread::sleep(PERIOD);
+        }
+        rustix::thread::gettid().as_raw_nonzero().get() as Tid
+    });
+    let thread = periodic.join().unwrap();
+    busy.join().unwrap();
+    thread
+}
+
+/// perf, recording.
+struct Perf(Child);
+
+impl Perf {
+    /// Starts it and waits until it records.
+    fn start(file: &Path) -> Option<Self> {
+        let mut perf = Command::new("perf");
+        perf.args(["sched", "record", "-k", "mono", "-o"]).arg(file).args(["--", "sleep", "60"]);
+        let mut child = perf.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
+        // It starts what it records when all is set up.
+        let children = PathBuf::from(format!("/proc/{0}/task/{0}/children", child.id()));
+        for _ in 0..500 {
+            if child.try_wait().unwrap().is_some() {
+                return None;
+            }
+            let names = fs::read_to_string(&children).unwrap_or_default();
+            let sleeps = |pid: &str| {
+                fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "sleep")
+            };
+            if names.split_whitespace().any(sleeps) {
+                return Some(Self(child));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Some(Self(child))
+    }
+
+    fn stop(mut self) {
+        kill_process(Pid::from_child(&self.0), Signal::INT).unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Perf {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Of each time that the thread ran: when it stopped, and how long it had waited for the CPU, in ns.
+fn timehist(file: &Path, thread: Tid) -> Vec<(u64, u64)> {
+    let mut perf = Command::new("perf");
+    let output =
+        perf.args(["sched", "timehist", "-i"]).arg(file).args(["-t", &thread.to_string()]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let ns = |text: &str| {
+        let (whole, part) = text.split_once('.')?;
+        let digits = 10_u64.pow(part.len() as u32);
+        Some((whole.parse::<u64>().ok()? * digits + part.parse::<u64>().ok()?, digits))
+    };
+    let lines = text.lines().filter_map(|line| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let (seconds, per_second) = ns(words.first()?)?;
+        let (delay, per_ms) = ns(words.get(words.len().checked_sub(2)?)?)?;
+        Some((seconds * (1_000_000_000 / per_second), delay * (1_000_000 / per_ms)))
+    });
+    lines.collect()
+}
+
+#[test]
+fn agrees_with_perf_on_jitter() {
+    let _alone = recording::alone();
+    let place = Place::new("perf");
+    let file = place.0.join("perf.data");
+    if !has_perf() {
+        return;
+    }
+    let Some(recording) = recording::start(record::Config::default(), &place.0.join("raw")) else { return };
+    let Some(perf) = Perf::start(&file) else {
+        return eprintln!("SKIPPED: perf sched record does not work on this kernel");
+    };
+    let thread = play();
+    perf.stop();
+    recording.stop().unwrap();
+    let theirs = timehist(&file, thread);
+
+    let trace = Trace::open(&place.0.join("raw")).unwrap();
+    // perf knows no timers.
+    let config = Config { select: Select::thread(thread), release: Release::Wake, ..Config::default() };
+    let (mut decomposer, mut jobs) = (Decomposer::new(config), Vec::<Job>::new());
+    for event in trace.events().unwrap() {
+        decomposer.feed(&event.unwrap(), &mut |job| jobs.push(job.clone()));
+    }
+    if !recording::whole(decomposer.counters()) {
+        return;
+    }
+    jobs.retain(|job| job.complete() && job.actor == Actor::Thread(thread) && job.preemptions == 0);
+    assert!(jobs.len() as u32 >= JOBS * 3 / 4, "{} jobs", jobs.len());
+    let (mut compared, mut apart) = (0, Vec::new());
+    for job in &jobs {
+        let Bounds::Exact(jitter) = job.jitter else { panic!("{job:?}") };
+        // perf's line is of the switch away, which ends the job.
+        let Some((_, delay)) = theirs.iter().find(|(end, _)| end.abs_diff(job.end) < 100_000) else {
+            continue;
+        };
+        compared += 1;
+        apart.push(jitter.abs_diff(*delay));
+    }
+    apart.sort_unstable();
+    let agree = apart.iter().filter(|&&apart| apart <= APART).count();
+    eprintln!(
+        "of {} jobs perf has {compared}, and J of {agree} agrees within 10 µs: {} ns apart in the median, {:?} at most",
+        jobs.len(),
+        apart[apart.len() / 2],
+        apart.last()
+    );
+    // Each of the two notes the time of an event for itself, and the host may take the CPU in between.
+    assert!(compared * 10 >= jobs.len() * 9 && agree * 20 >= compared * 19, "{apart:?}");
+}
+
+#[test]
+fn writes_as_many_events_as_trace_cmd_reads() {
+    let _alone = recording::alone();
+    let place = Place::new("trace-cmd");
+    let (directory, file) = (place.0.join("raw"), place.0.join("trace.dat"));
+    let Some(recording) = recording::start(record::Config::default(), &directory) else { return };
+    play();
+    let summary = recording.stop().unwrap();
+    assert!(summary.losses.iter().all(|loss| loss.lost == 0), "{:?}", summary.losses);
+    dat::write(&directory, &file).unwrap();
+    let mut events = Trace::open(&file).unwrap().events().unwrap();
+    let read =
+        events.by_ref().filter(|event| !matches!(event.as_ref().unwrap().kind, Kind::Lost { .. })).count();
+    let ours = read as u64 + events.skipped().map(|(_, count)| count).sum::<u64>();
+    let Some(printed) = printed(&file) else { return };
+    let theirs: u64 = printed.values().sum();
+    eprintln!("{ours} events, and {theirs} by trace-cmd");
+    assert!(ours > 1_000);
+    assert_eq!(ours, theirs);
+}

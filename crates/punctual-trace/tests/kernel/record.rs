@@ -1,0 +1,371 @@
+//! Recording on this machine, where tracefs can be used.
+
+use crate::recording;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::recording::{Place, instances_of, play, whole};
+use punctual_trace::event::Kind;
+use punctual_trace::jobs::{self, Actor, Decomposer, Job, Select};
+use punctual_trace::read::{ReadError, Trace, marker};
+use punctual_trace::record::{Config, Filter, Group, Live, LiveError, RecordError, Recording};
+use punctual_trace::write::dat;
+
+/// Says in the environment of a child that it is to record into this directory until it is killed.
+const VICTIM: &str = "PUNCTUAL_TEST_RECORD_UNTIL_KILLED";
+
+/// Starts to record, where tracefs is or can be mounted.
+fn start(config: Config, directory: &Path) -> Option<Recording> {
+    recording::enter();
+    recording::start(config, directory)
+}
+
+/// The threads of this process.
+fn own_threads() -> BTreeSet<u32> {
+    let entries = fs::read_dir("/proc/self/task").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[test]
+fn records_events_and_leaves_nothing_behind() {
+    let _alone = recording::alone();
+    let place = Place::new("record");
+    let directory = place.0.join("raw");
+    let filter = Filter { processes: vec![std::process::id()], ..Filter::default() };
+    let groups = Group::ALL.to_vec();
+    let Some(recording) = start(Config { filter, groups, ..Config::default() }, &directory) else { return };
+    assert_eq!(instances_of(std::process::id()).len(), 2);
+    let partner = play();
+    let mut ours = own_threads();
+    ours.insert(partner);
+    recording.absent().iter().for_each(|absent| eprintln!("absent: {absent}"));
+    let by_programs = !recording.absent().iter().any(|absent| absent.group == Group::Schedule);
+    let summary = recording.stop().unwrap();
+    assert_eq!(instances_of(std::process::id()), [""; 0]);
+    eprintln!("{summary:?}");
+    assert!(summary.losses.iter().all(|loss| loss.lost == 0), "{:?}", summary.losses);
+
+    let file = place.0.join("trace.dat");
+    dat::write(&directory, &file).unwrap();
+    for path in [&directory, &file] {
+        let trace = Trace::open(path).unwrap();
+        assert_eq!((trace.clock(), trace.buffers().len()), ("mono", 2 + usize::from(by_programs)));
+        let mut events = trace.events().unwrap();
+        let (mut callers, mut switched) = (BTreeSet::new(), BTreeSet::new());
+        let (mut last, mut futexes) = (0, 0);
+        let mut decomposer = Decomposer::new(jobs::Config::default());
+        for event in events.by_ref() {
+            let event = event.unwrap();
+            decomposer.feed(&event, &mut |_| {});
+            assert!(event.time >= last);
+            last = event.time;
+            match event.kind {
+                Kind::FutexEnter { .. } => {
+                    futexes += 1;
+                    callers.insert(event.by);
+                }
+                Kind::Switch { to, .. } => drop(switched.insert(to.id)),
+                Kind::Lost { .. } => panic!("nothing was lost"),
+                _ => {}
+            }
+        }
+        if !whole(decomposer.counters()) {
+            return;
+        }
+        assert_eq!(events.threads().get(partner), Some("partner"));
+        assert!(switched.contains(&partner));
+        assert!(futexes > 100 && callers.contains(&partner), "{futexes} by {callers:?}");
+        assert!(callers.is_subset(&ours), "{callers:?} called, and ours are {ours:?}");
+        assert!(events.incomplete().is_empty());
+    }
+}
+
+#[test]
+fn reads_and_removes_leftovers_of_killed_recorder() {
+    let _alone = recording::alone();
+    if let Some(directory) = std::env::var_os(VICTIM) {
+        let config = Config { buffer_kib: 512, ..Config::default() };
+        let Some(_recording) = start(config, directory.as_ref()) else { return };
+        loop {
+            play();
+        }
+    }
+    let place = Place::new("killed");
+    let directory = place.0.join("raw");
+    let Some(probe) = start(Config::default(), &place.0.join("probe")) else { return };
+    drop(probe);
+    assert_eq!(instances_of(std::process::id()), [""; 0]);
+
+    let mut victim = Command::new(std::env::current_exe().unwrap());
+    victim.args(["--exact", "record::reads_and_removes_leftovers_of_killed_recorder", "--nocapture"]);
+    let mut victim =
+        victim.env(VICTIM, &directory).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let bytes = || {
+        let entries = fs::read_dir(directory.join("per_cpu")).into_iter().flatten().flatten();
+        entries
+            .map(|entry| fs::metadata(entry.path().join("trace_pipe_raw")).map_or(0, |data| data.len()))
+            .sum::<u64>()
+    };
+    // It ends by what the victim does, or by what it fails to do.
+    for _ in 0..1_000 {
+        if bytes() > 100_000 || victim.try_wait().unwrap().is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    assert!(bytes() > 100_000, "the victim recorded {} bytes", bytes());
+    assert_eq!(instances_of(victim.id()).len(), 1);
+
+    let recording = start(Config::default(), &place.0.join("next")).unwrap();
+    assert!(recording.removed().iter().any(|name| name.starts_with(&format!("punctual-{}-", victim.id()))));
+    assert_eq!(instances_of(victim.id()), [""; 0]);
+    drop(recording);
+    assert_eq!(instances_of(std::process::id()), [""; 0]);
+
+    // The last page may be cut off; all others are there.
+    let results: Vec<_> = Trace::open(&directory).unwrap().events().unwrap().collect();
+    assert!(results.iter().filter(|result| result.is_ok()).count() > 1_000);
+    assert!(results.iter().all(|result| matches!(result, Ok(_) | Err(ReadError::Truncated { .. }))));
+}
+
+#[test]
+fn rejects_what_cannot_be_recorded_and_names_fix() {
+    let _alone = recording::alone();
+    let place = Place::new("refused");
+    let Some(recording) = start(Config::default(), &place.0.join("a")) else { return };
+    drop(recording);
+    let refused = |config| match Recording::start(config, &place.0.join("b")) {
+        Err(error) => error,
+        Ok(_) => panic!("it records"),
+    };
+    let clock = refused(Config { clock: "sundial".into(), ..Config::default() });
+    assert!(clock.to_string().contains("mono"), "{clock}");
+    // The kernel has them, and nothing can be made of what they say.
+    for name in ["counter", "uptime"] {
+        let clock = refused(Config { clock: name.into(), ..Config::default() });
+        assert!(matches!(clock, RecordError::NoTime { .. }), "{clock}");
+        let offered = clock.to_string().split_once("choose one of: ").unwrap().1.to_owned();
+        assert!(offered.contains("mono") && !offered.contains(name) && !offered.contains("tsc"), "{clock}");
+    }
+    assert!(matches!(
+        refused(Config { cpus: vec![4_000], ..Config::default() }),
+        RecordError::Cpu { cpu: 4_000 }
+    ));
+    let nobody = Filter { processes: vec![u32::MAX], ..Filter::default() };
+    assert!(matches!(
+        refused(Config { filter: nobody, ..Config::default() }),
+        RecordError::UnknownProcess { .. }
+    ));
+    match Recording::start(Config::default(), Path::new("/proc/nowhere")) {
+        Err(error) => assert!(error.to_string().contains("/proc/nowhere"), "{error}"),
+        Ok(_) => panic!("it records"),
+    }
+    assert_eq!(instances_of(std::process::id()), [""; 0]);
+}
+
+/// The jobs of all threads of a narrow recording, also those that have not ended.
+fn all_jobs(trace: &Trace) -> Vec<Job> {
+    let recorded = trace.recorded().unwrap();
+    let missing = recorded.missing();
+    assert!(
+        missing
+            .iter()
+            .any(|missing| missing.what.contains("switches and wake-ups of threads that were not traced")),
+        "{missing:?}"
+    );
+    let select = Select { priorities: Some(-1..=139), ..Select::default() };
+    let mut decomposer = Decomposer::new(jobs::Config { select, recorded, ..jobs::Config::default() });
+    let mut events = trace.events().unwrap();
+    let (mut found, mut changes) = (Vec::new(), 0);
+    while let Some(event) = events.next() {
+        for (id, name) in events.threads().since(changes) {
+            decomposer.name(id, name);
+        }
+        changes = events.threads().changes();
+        decomposer.feed(&event.unwrap(), &mut |job| found.push(job.clone()));
+    }
+    decomposer.finish(&mut |job| found.push(job.clone()));
+    found
+}
+
+#[test]
+fn records_only_traced_threads_when_narrow() {
+    let _alone = recording::alone();
+    let place = Place::new("narrow");
+    let filter = Filter { names: vec!["partner".into()], priorities: Some(1..=99), ..Filter::default() };
+    let groups = vec![Group::Sched, Group::Futex];
+    let config = Config { filter, narrow: true, groups, ..Config::default() };
+    let Some(recording) = start(config, &place.0.join("raw")) else { return };
+    let partner = play();
+    recording.stop().unwrap();
+    let trace = Trace::open(&place.0.join("raw")).unwrap();
+    let mut events = trace.events().unwrap();
+    let all: Vec<_> = events.by_ref().collect::<Result<_, _>>().unwrap();
+    // Partners of other tests have had the name too, and the kernel may know them still.
+    let named = |id| events.threads().get(id) == Some("partner");
+    let traced = |id, priority| named(id) || (0..99).contains(&priority);
+    assert!(named(partner) && all.len() > 500);
+    for event in all {
+        let good = match event.kind {
+            Kind::Waking { task, .. } | Kind::Wakeup { task, .. } => traced(task.id, task.priority),
+            Kind::Migrate { task, .. } => traced(task.id, task.priority),
+            Kind::Switch { from, to, .. } => traced(from.id, from.priority) || traced(to.id, to.priority),
+            Kind::FutexEnter { .. } | Kind::FutexExit { .. } => named(event.by),
+            _ => true,
+        };
+        // A thread is woken for the first time before it has its name.
+        assert!(good || own_threads().contains(&event.by), "{event:?}");
+    }
+    // Nor is anything said of others.
+    let jobs = all_jobs(&trace);
+    assert!(jobs.iter().any(|job| job.actor == Actor::Thread(partner)));
+    for job in jobs {
+        let Actor::Thread(id) = job.actor else { panic!("{job:?}") };
+        assert!(traced(id, job.priority), "{job:?}");
+    }
+}
+
+#[test]
+fn follows_new_threads_when_narrow() {
+    let _alone = recording::alone();
+    let place = Place::new("followed");
+    let filter = Filter { processes: vec![std::process::id()], ..Filter::default() };
+    let groups = vec![Group::Sched];
+    let config = Config { filter, narrow: true, groups, ..Config::default() };
+    let Some(recording) = start(config.clone(), &place.0.join("raw")) else { return };
+    // Nothing of the switches of others is recorded.
+    let enabled = |instance: &str| {
+        let path = format!("/sys/kernel/tracing/instances/{instance}/events/sched/sched_switch/enable");
+        fs::read_to_string(path).unwrap().trim().to_owned()
+    };
+    let mut instances = instances_of(std::process::id());
+    instances.sort();
+    assert_eq!(instances.iter().map(|name| enabled(name)).collect::<Vec<_>>(), ["0", "1"]);
+    // Two threads that wake each other, neither of which was there when the recording started.
+    let (player, partner) = std::thread::spawn(|| {
+        let partner = play();
+        (rustix::thread::gettid().as_raw_nonzero().get() as u32, partner)
+    })
+    .join()
+    .unwrap();
+    assert_eq!(recording.absent(), []);
+    recording.stop().unwrap();
+    let trace = Trace::open(&place.0.join("raw")).unwrap();
+    let all: Vec<_> = trace.events().unwrap().collect::<Result<_, _>>().unwrap();
+    let new = [player, partner];
+    let woken = all.iter().filter(|event| {
+        matches!(event.kind, Kind::Waking { task, .. } if new.contains(&task.id)) && new.contains(&event.by)
+    });
+    // They need not sleep each time.
+    assert!(woken.count() > 10);
+    let left = |event: &&punctual_trace::event::Event| matches!(event.kind, Kind::Switch { from, .. } if new.contains(&from.id));
+    assert!(all.iter().filter(left).count() > 10);
+    // Threads of others have no jobs, and those that are there have some.
+    let jobs = all_jobs(&trace);
+    let own = own_threads();
+    for job in &jobs {
+        let Actor::Thread(id) = job.actor else { panic!("{job:?}") };
+        assert!(own.contains(&id) || !Path::new(&format!("/proc/{id}")).exists(), "{job:?}");
+    }
+    for id in new {
+        let complete = jobs.iter().filter(|job| job.actor == Actor::Thread(id) && job.complete());
+        assert!(complete.count() > 3, "{id}");
+    }
+    let mixed = Filter { names: vec!["partner".into()], ..config.filter.clone() };
+    let recording = start(Config { filter: mixed, ..config }, &place.0.join("mixed")).unwrap();
+    assert!(recording.absent()[0].to_string().contains("all are recorded"), "{:?}", recording.absent());
+}
+
+#[test]
+fn delivers_events_live() {
+    let _alone = recording::alone();
+    recording::enter();
+    let config = Config {
+        filter: Filter { processes: vec![std::process::id()], ..Filter::default() },
+        ..Config::default()
+    };
+    let mut live = match Live::start(&config) {
+        Err(LiveError::Start(error @ (RecordError::NoTracefs | RecordError::Permission { .. }))) => {
+            eprintln!("SKIPPED: nothing is watched in this test: {error}");
+            return;
+        }
+        result => result.unwrap(),
+    };
+    let mut events = Vec::new();
+    let mut partners = BTreeSet::new();
+    for _ in 0..4 {
+        partners.insert(play());
+        live.take(&mut events).unwrap();
+    }
+    // An app's marks come by the buffer that every system has, if the kernel copies them.
+    let markers =
+        [marker::name(3, "sample").to_vec(), marker::start(3, 77).to_vec(), marker::end(3).to_vec()];
+    for marker in markers {
+        fs::File::options()
+            .write(true)
+            .open("/sys/kernel/tracing/trace_marker_raw")
+            .unwrap()
+            .write_all(&marker)
+            .unwrap();
+    }
+    eprintln!("{} late of {}", live.late(), events.len());
+    let names: Vec<_> = partners.iter().map(|&id| live.threads().get(id).map(str::to_owned)).collect();
+    live.stop(&mut events).unwrap();
+    let mut decomposer = Decomposer::new(jobs::Config::default());
+    events.iter().for_each(|event| decomposer.feed(event, &mut |_| {}));
+    // A switch to it has its name.
+    if whole(decomposer.counters()) {
+        assert!(names.iter().any(|name| name.as_deref() == Some("partner")), "{names:?}");
+    }
+    assert!(events.is_sorted_by_key(|event| (event.time, event.cpu)));
+    let futexes =
+        |id| events.iter().any(|event| event.by == id && matches!(event.kind, Kind::FutexEnter { .. }));
+    assert!(partners.iter().all(|&id| futexes(id)));
+    let marks =
+        events.iter().filter(|event| matches!(event.kind, Kind::JobStart { task: 3, released: 77 })).count();
+    eprintln!("{marks} marks were copied");
+    assert!(marks <= 1);
+    assert_eq!(instances_of(std::process::id()), [""; 0]);
+}
+
+/// How many returns of a thread from `read` are recorded that waits so many times for what comes through a pipe.
+fn returns_recorded(filter: Filter, rounds: usize) -> Option<usize> {
+    let place = Place::new("returns");
+    let recording = start(Config { filter, ..Config::default() }, &place.join("raw"))?;
+    let (from, to) = rustix::pipe::pipe().unwrap();
+    let (ready, turn) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        for _ in 0..rounds {
+            ready.send(()).unwrap();
+            assert_eq!(rustix::io::read(&from, &mut [0; 1]), Ok(1));
+        }
+        rustix::thread::gettid().as_raw_nonzero().get() as u32
+    });
+    for () in turn {
+        assert_eq!(rustix::io::write(&to, &[1]), Ok(1));
+    }
+    let reader = reader.join().unwrap();
+    let summary = recording.stop().unwrap();
+    assert!(summary.losses.iter().all(|loss| loss.lost == 0), "{:?}", summary.losses);
+    let events = Trace::open(&place.join("raw")).unwrap().events().unwrap().map(Result::unwrap);
+    let read = Kind::SyscallExit { number: libc::SYS_read as u32 };
+    Some(events.filter(|event| event.by == reader && event.kind == read).count())
+}
+
+/// The return from the call in which a thread waited shows when it had left the scheduler, so SS is known within narrow bounds.
+/// `read` is such a call, but of all threads there would be too many.
+#[test]
+fn records_by_default_when_chosen_threads_return_from_waiting() {
+    let _alone = recording::alone();
+    let chosen = Filter { processes: vec![std::process::id()], ..Filter::default() };
+    let Some(returns) = returns_recorded(chosen, 50) else { return };
+    assert!(returns >= 50, "{returns}");
+    assert_eq!(returns_recorded(Filter::default(), 50), Some(0));
+}

@@ -1,0 +1,104 @@
+//! What the BPF programs of a recording need of the kernel, and leave in it.
+#![cfg(feature = "bpf")]
+
+use crate::recording;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::recording::schedule::{config, start_with_programs};
+use crate::recording::{Place, play, start};
+use punctual_trace::record::{Config, Group, Recording};
+
+/// Says in the environment of a child what part it plays.
+const PART: &str = "PUNCTUAL_TEST_SCHEDULE_PART";
+
+/// The BPF programs that a process has open.
+fn programs_of(process: u32) -> BTreeSet<u32> {
+    let files = fs::read_dir(format!("/proc/{process}/fdinfo")).into_iter().flatten().flatten();
+    let number = |file: fs::DirEntry| {
+        let text = fs::read_to_string(file.path()).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
+    };
+    files.filter_map(number).collect()
+}
+
+/// Waits until the kernel has none of these any more, which it frees a moment after their last user; not for ever.
+fn gone(programs: &BTreeSet<u32>) -> bool {
+    (0..500).any(|_| {
+        let loaded = aya::programs::loaded_programs().map(|program| program.unwrap().id());
+        let none = loaded.collect::<BTreeSet<_>>().is_disjoint(programs);
+        if !none {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        none
+    })
+}
+
+#[test]
+fn leaves_nothing_in_the_kernel() {
+    let _alone = recording::alone();
+    let place = Place::new("schedule-gone");
+    if std::env::var_os(PART).is_some_and(|part| part == "victim") {
+        let Some(_recording) = start_with_programs(config(), &place) else { return };
+        loop {
+            play();
+        }
+    }
+    let Some(recording) = start_with_programs(config(), &place) else { return };
+    let programs = programs_of(std::process::id());
+    assert_eq!(programs.len(), 4);
+    recording.stop().unwrap();
+    assert_eq!(programs_of(std::process::id()), BTreeSet::new());
+    assert!(gone(&programs), "{programs:?}");
+
+    let mut victim = child("schedule_kernel::leaves_nothing_in_the_kernel", "victim").spawn().unwrap();
+    let mut programs = BTreeSet::new();
+    // It ends by what the victim does, or by what it fails to do.
+    for _ in 0..1_000 {
+        programs = programs_of(victim.id());
+        if programs.len() == 4 || victim.try_wait().unwrap().is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    let _ = fs::remove_dir_all(Place::path("schedule-gone", victim.id()));
+    assert_eq!(programs.len(), 4);
+    assert!(gone(&programs), "{programs:?}");
+    // What tracefs has of it the next recording removes.
+    drop(start(Config::default(), &place.0.join("next")));
+}
+
+fn child(test: &str, part: &str) -> Command {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", test, "--nocapture"]).env(PART, part).stdout(Stdio::null()).stderr(Stdio::null());
+    child
+}
+
+#[test]
+fn without_the_privilege_the_fix_is_named() {
+    let _alone = recording::alone();
+    let place = Place::new("schedule-denied");
+    if std::env::var_os(PART).is_some_and(|part| part == "denied") {
+        // Everything else is recorded.
+        let recording = Recording::start(config(), &place.0.join("raw")).unwrap();
+        let absent = recording.absent().iter().find(|absent| absent.group == Group::Schedule).unwrap();
+        assert!(absent.to_string().contains("CAP_BPF and CAP_PERFMON"), "{absent}");
+        return;
+    }
+    let Some(recording) = start_with_programs(config(), &place) else { return };
+    drop(recording);
+    // As root without any capability: the files of tracefs can be used still, and BPF cannot.
+    let child = child("schedule_kernel::without_the_privilege_the_fix_is_named", "denied");
+    let mut without = Command::new("setpriv");
+    without.args(["--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]);
+    without.arg(child.get_program()).args(child.get_args()).env(PART, "denied");
+    match without.output() {
+        Err(error) => eprintln!("SKIPPED: setpriv cannot be run: {error}"),
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+    }
+}

@@ -3,7 +3,8 @@
 mod support;
 
 use std::fs;
-use std::io::{ErrorKind, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
 use std::path::Path;
 
@@ -104,17 +105,24 @@ fn waits_for_no_fifo_of_another_user() {
 #[test]
 fn writes_to_devices_and_open_descriptors_without_replacing_them() {
     let scratch = Scratch::shared();
-    for path in ["/dev/null", "/dev/stderr"] {
-        let before = fs::symlink_metadata(path).unwrap();
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let pipe = format!("/proc/self/fd/{}", writer.as_raw_fd());
+    for path in ["/dev/null", &pipe] {
+        let before = fs::metadata(path).unwrap();
         check(Path::new(path)).unwrap();
-        write(Path::new(path), b"").unwrap();
+        write(Path::new(path), b"x").unwrap();
         assert!(NewFile::create(Path::new(path)).is_err(), "{path}");
-        let after = fs::symlink_metadata(path).unwrap();
+        let after = fs::metadata(path).unwrap();
         assert_eq!((before.dev(), before.ino()), (after.dev(), after.ino()));
     }
+    drop(writer);
+    let mut written = Vec::new();
+    reader.read_to_end(&mut written).unwrap();
+    assert_eq!(written, b"x");
+    assert!(NewFile::create(Path::new("/dev/stderr")).is_err());
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
     let file = fs::File::create(scratch.join("open")).unwrap();
-    let named = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+    let named = format!("/proc/self/fd/{}", file.as_raw_fd());
     write(Path::new(&named), b"x").unwrap();
     assert_eq!(fs::read(scratch.join("open")).unwrap(), b"x");
     assert_eq!(NewFile::create(scratch.path()).unwrap_err().kind(), ErrorKind::IsADirectory);

@@ -1,85 +1,85 @@
-//! What can be wrong with a device.
+//! Errors of device access.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a device cannot be used, and what to do.
+/// Reason why a device cannot be used, with the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The kernel refuses a file of the device, or has none.
+    /// A file of the device is missing, or the kernel denies access to it.
     #[error("{}: {source}; {fix}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the kernel says.
+        /// The kernel's error.
         source: io::Error,
-        /// What to do.
+        /// The remedy.
         fix: &'static str,
     },
-    /// There is no such device.
+    /// The device does not exist.
     #[error("there is no {what}; {fix}")]
     Absent {
-        /// What was looked for.
+        /// The requested device.
         what: String,
-        /// What to do.
+        /// The remedy.
         fix: &'static str,
     },
-    /// More than one device fits.
+    /// More than one device matches.
     #[error("{what} may be {}; open the one that is meant by its path", candidates.join(" or "))]
     Ambiguous {
-        /// What was looked for.
+        /// The requested device.
         what: String,
-        /// Those that fit.
+        /// The devices that match.
         candidates: Vec<String>,
     },
-    /// A file of the kernel does not hold what it should.
+    /// A file of the kernel has unexpected content.
     #[error("{}: `{}` is not {wanted}", path.display(), text.escape_debug())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What it holds.
+        /// Its content.
         text: String,
-        /// What it should hold.
+        /// The expected content.
         wanted: &'static str,
     },
-    /// Registers that are not within the region, or not where the processor can read them in one access.
+    /// The registers exceed the region, or are not aligned for single accesses.
     #[error(
         "{name} takes {size} bytes at {offset:#x} with an alignment of {align}, and the region has {length:#x} bytes from {start:#x}; \
          check the offset and the `repr(C)` of the registers"
     )]
     Misplaced {
-        /// The type of the registers.
+        /// Type of the registers.
         name: &'static str,
-        /// The size of the registers, in bytes.
+        /// Size of the registers, in bytes.
         size: usize,
-        /// Their alignment, in bytes.
+        /// Alignment of the registers, in bytes.
         align: usize,
-        /// Their offset in the region, in bytes.
+        /// Offset of the registers in the region, in bytes.
         offset: usize,
-        /// The length of the region, in bytes.
+        /// Length of the region, in bytes.
         length: usize,
-        /// The address of the region within its page.
+        /// Address of the region within its page.
         start: usize,
     },
-    /// A region that the processor's addresses do not reach, or an empty one.
+    /// The region is empty or exceeds the processor's address space.
     #[error("{length:#x} bytes at {address:#x} are no region that can be mapped; check address and length")]
     Range {
-        /// The address, in bytes.
+        /// Address, in bytes.
         address: u64,
-        /// The length, in bytes.
+        /// Length, in bytes.
         length: u64,
     },
-    /// The kernel does not let this thread use the ports.
+    /// The kernel denies this thread access to the ports.
     #[error(
         "ports {first:#x} to {last:#x}: {source}; the process needs CAP_SYS_RAWIO, and a kernel that is not locked down"
     )]
     Ports {
-        /// The first port.
+        /// First port.
         first: u16,
-        /// The last one.
+        /// Last port.
         last: u16,
-        /// What the kernel says.
+        /// The kernel's error.
         source: io::Error,
     },
 }

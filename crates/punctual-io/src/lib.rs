@@ -1,17 +1,20 @@
-//! Devices from user space: [registers in memory](region), [ports of x86](ports), and [interrupts](uio) that release a task.
+//! Devices from user space: [registers in memory](region), [ports of x86](ports), and
+//! [interrupts](uio) that release a task.
 //!
-//! A driver in the kernel costs two changes of privilege and whatever the driver and its subsystem do besides; a register that is
-//! mapped into the process costs what the bus takes. What is needed of the kernel is a mapping, once, and a descriptor that becomes
-//! readable with an interrupt, which is what [UIO](uio) gives: [`Uio`](uio::Uio) is an event source of a bound task as it is.
+//! A kernel driver costs two privilege changes per access, plus the work of the driver and its
+//! subsystem. A register mapped into the process costs one bus access. The kernel only provides the
+//! mapping, once, and a descriptor that becomes readable on an interrupt. [UIO](uio) offers both:
+//! [`Uio`](uio::Uio) is an event source for bound tasks.
 //!
-//! | from | what it gives | needs |
+//! | type | provides | requires |
 //! |---|---|---|
-//! | [`uio::Uio`] | registers, ports' numbers, an interrupt | a UIO driver bound to the device; read and write for `/dev/uioN` |
-//! | [`pci::Function`] | the regions of a PCI function, its interrupt by `uio_pci_generic` | write for `resourceN` in `/sys`: root |
-//! | [`region::Region::physical`] | any physical address | `/dev/mem`, and a kernel that lets it map that |
+//! | [`uio::Uio`] | registers, port numbers, an interrupt | a UIO driver bound to the device; read and write access to `/dev/uioN` |
+//! | [`pci::Function`] | regions of a PCI function, its interrupt through `uio_pci_generic` | write access to `resourceN` in `/sys`: root |
+//! | [`region::Region::physical`] | any physical address | `/dev/mem`, and a kernel that permits the mapping |
 //! | [`ports::Ports`] | ports of x86 | `CAP_SYS_RAWIO` |
 //!
-//! Registers are typed by [`safe_mmio`]: a field says whether it may be read and written, and whether reading it changes the device.
+//! Registers are typed by [`safe_mmio`]: each field states whether it can be read and written, and
+//! whether reading it changes the device.
 //!
 //! ```
 //! use punctual_io::region::Region;
@@ -35,14 +38,16 @@
 //!
 //! # Real-time safety
 //!
-//! Opening, finding and mapping allocate and enter the kernel: do it in `init`. Reads and writes of registers do neither; the pages
-//! of a device are mapped when the region is, so there is no fault later. [`Uio::take`](uio::Uio::take) and
-//! [`Uio::unmask`](uio::Uio::unmask) are a system call each that does not block.
+//! Opening, finding and mapping a device allocate and enter the kernel: call them in `init`.
+//! Register accesses do neither; the pages of a device are mapped eagerly, so accesses cause no
+//! page faults. [`Uio::take`](uio::Uio::take) and [`Uio::unmask`](uio::Uio::unmask) are one
+//! non-blocking system call each.
 //!
 //! # Safety
 //!
-//! A device may be able to write to any memory of the machine, so what is written to its registers may break what the compiler relies on.
-//! Nothing here can know that: mapping is `unsafe`, once, and the accesses behind it are not.
+//! A device may be able to write to any memory of the machine, so a register write can break the
+//! compiler's assumptions. This crate cannot detect that: mapping is `unsafe`, once, and the
+//! accesses that follow are safe.
 
 mod error;
 pub mod pci;

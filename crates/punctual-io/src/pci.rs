@@ -1,6 +1,7 @@
-//! Functions of PCI devices: their registers, and their interrupt by the kernel's `uio_pci_generic`.
+//! Functions of PCI devices: their registers, and their interrupt through the kernel's
+//! `uio_pci_generic`.
 //!
-//! That driver takes any function which has a line interrupt:
+//! That driver binds to any function with a line interrupt:
 //!
 //! ```sh
 //! modprobe uio_pci_generic
@@ -8,8 +9,8 @@
 //! echo 0000:00:04.0 >/sys/bus/pci/drivers_probe
 //! ```
 //!
-//! An interrupt makes it set *Interrupt Disable* in the function's command register. So a job quiets the device and then
-//! [unmasks](Function::unmask) the interrupt.
+//! On an interrupt, the driver sets *Interrupt Disable* in the function's command register. A job
+//! therefore silences the device and then [unmasks](Function::unmask) the interrupt.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -20,19 +21,20 @@ use crate::region::{self, Region};
 use crate::uio::Uio;
 use crate::{Error, sysfs};
 
-/// Where the kernel describes the functions.
+/// Directory in which the kernel describes the functions.
 const DEVICES: &str = "/sys/bus/pci/devices";
 
-/// The command register, in bytes from the start of the configuration space (PCI Local Bus Specification 3.0, section 6.2.2).
+/// Offset of the command register in the configuration space, in bytes (PCI Local Bus Specification
+/// 3.0, section 6.2.2).
 const COMMAND: u64 = 4;
-/// Its bit that makes memory answer.
+/// Command bit that enables memory accesses.
 const MEMORY_SPACE: u16 = 1 << 1;
-/// Its bit that keeps the line interrupt away.
+/// Command bit that disables the line interrupt.
 const INTERRUPT_DISABLE: u16 = 1 << 10;
 
-/// In the third column of `resource`: ports and not memory (`IORESOURCE_IO`).
+/// Flag in the third column of `resource`: I/O ports (`IORESOURCE_IO`).
 const IO: u64 = 0x100;
-/// The same: memory (`IORESOURCE_MEM`).
+/// Flag in the third column of `resource`: memory (`IORESOURCE_MEM`).
 const MEMORY: u64 = 0x200;
 
 /// A function of a device on the PCI bus.
@@ -42,14 +44,14 @@ pub struct Function {
     configuration: File,
 }
 
-/// A base address register, and what it decodes.
+/// A base address register and the range that it decodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bar {
-    /// Its number, which [`Function::map`] takes.
+    /// Index, as [`Function::map`] expects it.
     pub index: u32,
-    /// Its physical address, or its first port.
+    /// Physical address, or first port.
     pub address: u64,
-    /// Its length, in bytes or ports.
+    /// Length, in bytes or ports.
     pub length: u64,
     /// Whether it decodes ports instead of memory.
     pub ports: bool,
@@ -59,15 +61,16 @@ impl Function {
     /// Opens the function at an address, as `lspci -D` prints it: `0000:00:04.0`.
     ///
     /// # Errors
-    /// If there is none, or its configuration space may not be written, which takes root.
+    /// Fails if the function does not exist, or if its configuration space is not writable, which
+    /// requires root.
     pub fn at(address: &str) -> Result<Self, Error> {
         Self::at_below(address, Path::new(DEVICES))
     }
 
-    /// Opens the only function of this vendor and device.
+    /// Opens the only function with this vendor and device ID.
     ///
     /// # Errors
-    /// If there is none, or several; or as for [`at`](Self::at).
+    /// Fails if there is none or more than one, or as [`at`](Self::at) does.
     pub fn find(vendor: u16, device: u16) -> Result<Self, Error> {
         let address = find(vendor, device, Path::new(DEVICES))?;
         Self::at(&address)
@@ -90,14 +93,14 @@ impl Function {
         Ok(Self { directory, configuration })
     }
 
-    /// Its base address registers, but for those that decode nothing.
+    /// Returns the base address registers that decode a range.
     ///
     /// # Errors
-    /// If the kernel's description cannot be read.
+    /// Fails if the kernel's description cannot be read.
     pub fn bars(&self) -> Result<Vec<Bar>, Error> {
         let path = self.directory.join("resource");
         let text = sysfs::text(&path)?;
-        // There are six; what follows are an expansion ROM and windows of bridges.
+        // The first six entries; an expansion ROM and windows of bridges follow.
         let mut bars = Vec::new();
         for (index, line) in (0..6).zip(text.lines()) {
             let malformed = || Error::Malformed {
@@ -118,20 +121,20 @@ impl Function {
         Ok(bars)
     }
 
-    /// Maps the memory that a base address register decodes, and lets it answer.
+    /// Maps the memory of a base address register and enables memory accesses.
     ///
     /// # Safety
     /// As for [`Region::physical`].
     ///
     /// # Errors
-    /// If there is no such register, it decodes ports, or the kernel does not map it.
+    /// Fails if the register does not exist or decodes ports, or if the kernel denies the mapping.
     pub unsafe fn map(&self, bar: u32) -> Result<Region, Error> {
         let bars = self.bars()?;
         let found = bars.iter().find(|its| its.index == bar && !its.ports).ok_or_else(|| Error::Absent {
             what: format!("memory behind base address register {bar} of {}", self.directory.display()),
             fix: "`lspci -v` says which registers decode memory; for ports there is `ports::Ports`",
         })?;
-        // A function that no driver has claimed does not answer.
+        // A function without a driver does not respond to memory accesses by default.
         let configuration = self.directory.join("config");
         self.change_command(|command| command | MEMORY_SPACE)
             .map_err(Error::file(&configuration, "it takes root"))?;
@@ -141,15 +144,15 @@ impl Function {
         let file = region::open(&path, 0, fix)?;
         let length = usize::try_from(found.length)
             .map_err(|_| Error::Range { address: found.address, length: found.length })?;
-        // A region that is less than a page begins within one.
+        // A region smaller than a page may start within one.
         let before = usize::try_from(found.address % rustix::param::page_size() as u64).unwrap_or(0);
         Region::within(std::os::fd::AsFd::as_fd(&file), &path, 0, before, length, fix)
     }
 
-    /// Its device of UIO.
+    /// Returns the UIO device of the function.
     ///
     /// # Errors
-    /// If no UIO driver is bound to it; or as for [`Uio::open`].
+    /// Fails if no UIO driver is bound to it, or as [`Uio::open`] does.
     pub fn uio(&self) -> Result<Uio, Error> {
         let mut names = sysfs::names(&self.directory.join("uio"))?;
         match names.len() {
@@ -165,10 +168,11 @@ impl Function {
         }
     }
 
-    /// Lets its line interrupt the processor again, after a job has quieted the device. Two system calls that do not block.
+    /// Enables the line interrupt again after a job has silenced the device. Two non-blocking
+    /// system calls.
     ///
     /// # Errors
-    /// If the function is gone.
+    /// Fails if the function was removed.
     pub fn unmask(&self) -> io::Result<()> {
         self.change_command(|command| command & !INTERRUPT_DISABLE)
     }
@@ -191,12 +195,12 @@ impl Function {
     }
 }
 
-/// The address of the only function of this vendor and device.
+/// Returns the address of the only function with this vendor and device ID.
 fn find(vendor: u16, device: u16, devices: &Path) -> Result<String, Error> {
     let mut found = Vec::new();
     for address in sysfs::names(devices)? {
         let is = |file: &str, wanted: u16| {
-            // Functions may go while one looks.
+            // Functions may be removed during the search.
             sysfs::number(&devices.join(&address).join(file)).is_ok_and(|number| number == u64::from(wanted))
         };
         if is("vendor", vendor) && is("device", device) {
@@ -222,7 +226,8 @@ mod tests {
 
     const ADDRESS: &str = "0000:00:04.0";
 
-    /// Files in place of `/sys/bus/pci/devices`: a function whose third register decodes a quarter of a page.
+    /// Creates a substitute for `/sys/bus/pci/devices`: a function whose third register decodes a
+    /// quarter of a page.
     fn tree() -> TempDir {
         let tree = tempfile::tempdir().unwrap();
         for (address, device) in [(ADDRESS, "0x11e8"), ("0000:00:05.0", "0x0001"), ("0000:00:06.0", "0x0001")]
@@ -287,13 +292,13 @@ mod tests {
     fn maps_memory_and_lets_it_answer() {
         let tree = tree();
         let function = Function::at_below(ADDRESS, tree.path()).unwrap();
-        // SAFETY: it is a file.
+        // SAFETY: the mapped object is an ordinary file.
         let region = unsafe { function.map(2) }.unwrap();
         assert_eq!(region.len(), 0x400);
         assert_eq!(region.registers::<ReadPure<u32>>(8).unwrap().get_shared().read(), (0x400 + 8) / 4);
         assert_eq!(command(&tree), INTERRUPT_DISABLE | MEMORY_SPACE | 1);
         for bar in [0, 1, 3] {
-            // SAFETY: there is nothing to map.
+            // SAFETY: the call fails before it maps anything.
             let error = unsafe { function.map(bar) }.unwrap_err();
             assert!(matches!(error, Error::Absent { .. }), "{error}");
         }

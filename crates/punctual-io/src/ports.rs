@@ -1,7 +1,8 @@
 //! Ports of x86: the addresses of `IN` and `OUT`.
 //!
-//! The kernel gives ports to threads, not to processes. So a thread asks for [`here`](Ports::here), whose first call on a thread is a
-//! system call and the others look into a variable of the thread; what comes back stays on that thread.
+//! The kernel grants ports to threads, not to processes. A thread therefore calls
+//! [`here`](Ports::here): the first call on a thread is a system call, later ones read a
+//! thread-local variable. The result cannot leave the thread.
 //!
 //! ```no_run
 //! use punctual_io::ports::Ports;
@@ -23,11 +24,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::Error;
 
-/// Tells the ranges of a process apart.
+/// Number of port ranges that the process has created.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    /// The ranges that the kernel has given to this thread, a bit for each of the first 64 of the process; no program has more.
+    /// Ranges granted to this thread, one bit for each of the first 64 ranges of the process.
     static GRANTED: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -36,27 +37,29 @@ thread_local! {
 pub struct Ports {
     first: u16,
     count: NonZeroU16,
-    /// Its bit in what threads remember; none for those that are too many, for which a thread asks each time.
+    /// Bit of the range in the thread-local set; 0 for ranges past the first 64, which need a
+    /// system call each time.
     bit: u64,
 }
 
-/// The ports, on the thread that has asked.
+/// A range of ports, granted to the current thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Here<'a> {
     ports: &'a Ports,
-    /// Another thread may not use them.
+    /// Makes the type `!Send` and `!Sync`: other threads have not been granted the ports.
     _here: PhantomData<*const ()>,
 }
 
 impl Ports {
-    /// The ports from `first` on, `count` of them.
+    /// Creates a range of `count` ports, starting at `first`.
     ///
     /// # Safety
-    /// They belong to a device that nobody else uses, and that, whatever is written to them, does not write to memory of this process or
-    /// change how it runs.
+    /// The ports belong to a device that has no other user. No value written to them makes the
+    /// device write to memory of this process or change how it runs.
     ///
     /// # Errors
-    /// If there are no such ports, or the kernel does not give them to this thread.
+    /// Fails if the range is empty or exceeds the port space, or if the kernel denies it to this
+    /// thread.
     pub unsafe fn new(first: u16, count: u16) -> Result<Self, Error> {
         let range = || Error::Range { address: first.into(), length: count.into() };
         let count = NonZeroU16::new(count).ok_or_else(range)?;
@@ -67,29 +70,31 @@ impl Ports {
         Ok(ports)
     }
 
-    /// The first port.
+    /// Returns the first port.
     #[must_use]
     pub fn first(&self) -> u16 {
         self.first
     }
 
-    /// How many there are.
+    /// Returns the number of ports.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "there are no empty ranges")]
     pub fn len(&self) -> u16 {
         self.count.get()
     }
 
-    /// The ports, on this thread.
+    /// Returns the ports for use on this thread.
     ///
-    /// The first call on a thread is a system call, for which the kernel may allocate; the others compare a variable of the thread. The
-    /// kernel takes nothing back: a thread that has had a range may use it until the thread ends.
+    /// The first call on a thread is a system call, for which the kernel may allocate; later calls
+    /// compare a thread-local variable. The kernel never revokes a grant: a thread may use the
+    /// range until it ends.
     ///
     /// # Errors
-    /// If the kernel does not give them to this thread.
+    /// Fails if the kernel denies the range to this thread.
     pub fn here(&self) -> Result<Here<'_>, Error> {
         if GRANTED.get() & self.bit == 0 {
-            // SAFETY: the call changes which instructions of this thread the processor refuses, and no memory.
+            // SAFETY: the call changes which instructions the processor permits on this thread. It
+            // does not change memory.
             let status = unsafe { libc::ioperm(self.first.into(), self.count.get().into(), 1) };
             if status != 0 {
                 return Err(Error::Ports {
@@ -104,20 +109,20 @@ impl Ports {
     }
 }
 
-/// Reads and writes of a width.
+/// Defines reads and writes of one width.
 macro_rules! width {
     ($type:ty, $read:ident, $write:ident, $register:tt, $bytes:literal) => {
         #[doc = concat!("Reads ", $bytes, " at `offset` from the first port.")]
         ///
         /// # Panics
-        /// If it is beyond the last port.
+        /// Panics if the access exceeds the last port.
         #[inline]
         #[must_use]
         pub fn $read(self, offset: u16) -> $type {
             let port = self.port(offset, size_of::<$type>());
             let value: $type;
-            // SAFETY: the kernel has given the port to this thread, and whoever made the range has promised that its device does not
-            // touch memory that the compiler knows.
+            // SAFETY: the kernel granted the port to this thread, and the creator of the range
+            // promised that its device does not touch memory that the compiler knows.
             unsafe { asm!(concat!("in ", $register, ", dx"), in("dx") port, out($register) value, options(nostack, preserves_flags)) };
             value
         }
@@ -125,7 +130,7 @@ macro_rules! width {
         #[doc = concat!("Writes ", $bytes, " at `offset` from the first port.")]
         ///
         /// # Panics
-        /// If it is beyond the last port.
+        /// Panics if the access exceeds the last port.
         #[inline]
         pub fn $write(self, offset: u16, value: $type) {
             let port = self.port(offset, size_of::<$type>());
@@ -156,13 +161,14 @@ impl Here<'_> {
 mod tests {
     use super::*;
 
-    /// The port of the diagnostic card (POST code), which nothing else answers and Linux itself writes to as a delay.
+    /// Port of the diagnostic card (POST code). No device responds to it, and Linux itself writes
+    /// to it as a delay.
     const DIAGNOSTIC: u16 = 0x80;
 
     #[test]
     fn refuses_ranges_that_are_none() {
         for (first, count) in [(0x378, 0), (u16::MAX, 2), (2, u16::MAX)] {
-            // SAFETY: nothing is written.
+            // SAFETY: the call fails before anything is written.
             let error = unsafe { Ports::new(first, count) }.unwrap_err();
             assert!(matches!(error, Error::Range { .. }), "{error}");
         }
@@ -170,7 +176,7 @@ mod tests {
 
     #[test]
     fn writes_on_any_thread_or_says_what_is_missing() {
-        // SAFETY: the port is nobody's.
+        // SAFETY: no device uses the port.
         let ports = match unsafe { Ports::new(DIAGNOSTIC, 1) } {
             Ok(ports) => ports,
             Err(error) => {

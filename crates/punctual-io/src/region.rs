@@ -1,4 +1,4 @@
-//! Memory of a device in the process.
+//! Memory of a device, mapped into the process.
 
 use std::fs::{File, OpenOptions};
 use std::marker::PhantomData;
@@ -15,11 +15,12 @@ use crate::Error;
 
 /// A part of a device's memory, mapped until it is dropped.
 ///
-/// The pages are there from the start: an access is neither a fault nor a system call. What the device does when its
-/// memory goes away, as when it is unplugged, is the bus's affair: reads may give all ones, or the process gets SIGBUS.
+/// The pages are mapped eagerly: an access causes neither a page fault nor a system call. If the
+/// device is removed, the result depends on the bus: reads may return all ones, or the process may
+/// receive SIGBUS.
 #[derive(Debug)]
 pub struct Region {
-    /// The start of the first page.
+    /// Start of the first page.
     pages: NonNull<u8>,
     /// Bytes from there to the end of the region.
     mapped: usize,
@@ -27,29 +28,30 @@ pub struct Region {
     before: usize,
 }
 
-// SAFETY: the mapping belongs to the process and not to a thread, and all that is done with it through a shared reference is to compute
-// addresses.
+// SAFETY: the mapping belongs to the process and not to a thread, and a shared reference only
+// computes addresses in it.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Maps `length` bytes of physical memory from `address`, through `/dev/mem`.
+    /// Maps `length` bytes of physical memory at `address` through `/dev/mem`.
     ///
-    /// For devices that no other interface gives away. Most kernels refuse memory that is RAM, or that a driver uses.
+    /// For devices without another interface. Most kernels deny RAM and memory that a driver uses.
     ///
     /// # Safety
-    /// What is there belongs to a device that nobody else uses, and whose registers, whatever is written to them, do not make it write
-    /// to memory of this process. It is not memory that Rust or the kernel uses.
+    /// The memory belongs to a device that has no other user. No value written to its registers
+    /// makes the device write to memory of this process. Neither Rust nor the kernel uses the
+    /// memory.
     ///
     /// # Errors
-    /// If `/dev/mem` cannot be opened or does not map this range.
+    /// Fails if `/dev/mem` cannot be opened or does not map this range.
     pub unsafe fn physical(address: u64, length: usize) -> Result<Self, Error> {
         let path = Path::new("/dev/mem");
         let memory = OpenOptions::new()
             .read(true)
             .write(true)
-            // Not by the caches.
+            // Maps the registers uncached.
             .custom_flags(libc::O_SYNC)
             .open(path)
             .map_err(Error::file(path, "it takes root (CAP_SYS_RAWIO); prefer UIO or a PCI function"))?;
@@ -57,16 +59,17 @@ impl Region {
         Self::of(memory.as_fd(), path, address, length, fix)
     }
 
-    /// Ordinary memory, filled with zeros, in place of a device: for tests of what drives one.
+    /// Creates a region of ordinary memory filled with zeros, as a substitute for a device in
+    /// tests.
     ///
     /// # Errors
-    /// If there is no memory, or `length` is 0.
+    /// Fails if memory is exhausted, or if `length` is 0.
     pub fn of_memory(length: usize) -> Result<Self, Error> {
         let error = || Error::Range { address: 0, length: length as u64 };
         if length == 0 {
             return Err(error());
         }
-        // SAFETY: a new mapping, at an address of the kernel's choice, touches no other.
+        // SAFETY: a new mapping at an address chosen by the kernel overlaps no other mapping.
         let pages = unsafe {
             rustix::mm::mmap_anonymous(
                 std::ptr::null_mut(),
@@ -80,7 +83,7 @@ impl Region {
         Ok(Self { pages, mapped: length, before: 0 })
     }
 
-    /// Maps a part of a file, which need not begin at a page.
+    /// Maps a part of a file, which need not start at a page boundary.
     pub(crate) fn of(
         file: BorrowedFd<'_>,
         path: &Path,
@@ -93,7 +96,7 @@ impl Region {
         Self::within(file, path, address - before as u64, before, length, fix)
     }
 
-    /// Maps `length` bytes of a file that begin `before` bytes behind the page at `offset`.
+    /// Maps `length` bytes of a file, starting `before` bytes after the page at `offset`.
     pub(crate) fn within(
         file: BorrowedFd<'_>,
         path: &Path,
@@ -105,7 +108,7 @@ impl Region {
         let range = || Error::Range { address: offset.saturating_add(before as u64), length: length as u64 };
         let mapped = before.checked_add(length).filter(|_| length != 0).ok_or_else(range)?;
         offset.checked_add(mapped as u64).filter(|&end| i64::try_from(end).is_ok()).ok_or_else(range)?;
-        // SAFETY: a new mapping, at an address of the kernel's choice, touches no other.
+        // SAFETY: a new mapping at an address chosen by the kernel overlaps no other mapping.
         let pages = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),
@@ -121,28 +124,29 @@ impl Region {
         Ok(Self { pages, mapped, before })
     }
 
-    /// Its length, in bytes.
+    /// Returns the length, in bytes.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "there are no empty regions")]
     pub fn len(&self) -> usize {
         self.mapped - self.before
     }
 
-    /// The registers at `offset` bytes, which take the region.
+    /// Converts the region into the registers at `offset` bytes.
     ///
-    /// `T` is the layout of the device's manual, `repr(C)`, of fields from [`safe_mmio::fields`].
+    /// `T` follows the layout in the device's manual: `repr(C)`, with fields from
+    /// [`safe_mmio::fields`].
     ///
     /// # Errors
-    /// If they are not within the region, or not aligned as `T` is.
+    /// Fails if the registers exceed the region or are not aligned as `T` requires.
     pub fn registers<T>(self, offset: usize) -> Result<Registers<T>, Error> {
         let first = self.place::<T>(offset)?;
         Ok(Registers { first, _region: self, _of: PhantomData })
     }
 
-    /// Where a `T` at `offset` bytes is.
+    /// Returns the address of a `T` at `offset` bytes.
     fn place<T>(&self, offset: usize) -> Result<NonNull<T>, Error> {
         let fits = offset.checked_add(mem::size_of::<T>()).is_some_and(|end| end <= self.len());
-        // The pages begin at a multiple of every alignment that a register has; one beyond is refused as well.
+        // Pages are aligned for every register; a larger alignment is rejected too.
         let aligned = (self.pages.as_ptr().addr() + self.before)
             .wrapping_add(offset)
             .is_multiple_of(mem::align_of::<T>());
@@ -156,29 +160,31 @@ impl Region {
                 start: self.before,
             });
         }
-        // SAFETY: the region begins `before` bytes into the mapping, and `offset` is within it, as was just looked.
+        // SAFETY: the region starts `before` bytes into the mapping, and the checks above keep
+        // `offset` within it.
         Ok(unsafe { self.pages.add(self.before + offset) }.cast())
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this length, and whoever has an address of it borrows from the region or owns it.
+        // SAFETY: the region was mapped with this length, and every user of an address in it
+        // borrows from the region or owns it.
         let unmapped = unsafe { rustix::mm::munmap(self.pages.as_ptr().cast(), self.mapped) };
         debug_assert!(unmapped.is_ok(), "{unmapped:?}");
     }
 }
 
-/// Registers of a device, laid out as `T`, with the region that they are in.
+/// Registers of a device, laid out as `T`, with the region that contains them.
 pub struct Registers<T> {
     first: NonNull<T>,
     _region: Region,
     _of: PhantomData<T>,
 }
 
-// SAFETY: they own their region, which any thread may use, and hand out what the reference to them allows: all accesses for an exclusive
-// one, and for a shared one those that do not change the device. What is in the registers is bits, if `T` is made of fields; anything else
-// in `T` has to be fit for other threads itself.
+// SAFETY: the registers own their region, which any thread may use. An exclusive reference permits
+// all accesses, and a shared one only those that do not change the device. Registers contain plain
+// bits if `T` consists of fields; any other part of `T` must itself be `Send`.
 unsafe impl<T: Send> Send for Registers<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for Registers<T> {}
@@ -190,23 +196,24 @@ impl<T> std::fmt::Debug for Registers<T> {
 }
 
 impl<T> Registers<T> {
-    /// All accesses. [`safe_mmio::field!`] goes on to a field.
+    /// Returns a pointer for all accesses. [`safe_mmio::field!`] selects a field.
     pub fn get(&mut self) -> UniqueMmioPointer<'_, T> {
-        // SAFETY: the pointer is aligned and within the mapping, which lasts as long as `self`; nobody else has it, because `self` is
-        // borrowed exclusively.
+        // SAFETY: the pointer is aligned and within the mapping, which lives as long as `self`. It
+        // is unique, because `self` is borrowed exclusively.
         unsafe { UniqueMmioPointer::new(self.first) }
     }
 
-    /// The accesses that do not change the device: reads of pure fields. [`safe_mmio::field_shared!`] goes on to a field.
+    /// Returns a pointer for accesses that do not change the device: reads of pure fields.
+    /// [`safe_mmio::field_shared!`] selects a field.
     #[must_use]
     pub fn get_shared(&self) -> SharedMmioPointer<'_, T> {
-        // SAFETY: as above, but for who else has it: those have shared pointers as well, and what can be done through these may be done by
-        // several at once.
+        // SAFETY: as above, except that other shared pointers may exist. These permit only
+        // operations that several threads may perform at once.
         unsafe { UniqueMmioPointer::new(self.first) }.into()
     }
 }
 
-/// Opens a file of a device for reads and writes.
+/// Opens a file of a device for reading and writing.
 pub(crate) fn open(path: &Path, flags: RawFd, fix: &'static str) -> Result<File, Error> {
     OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(Error::file(path, fix))
 }
@@ -226,7 +233,7 @@ mod tests {
         second: ReadWrite<u32>,
     }
 
-    /// Two pages, of which each byte is its position.
+    /// Creates two pages in which each byte is its own position.
     fn device() -> File {
         let mut file = tempfile::tempfile().unwrap();
         let bytes: Vec<u8> = (0..8192_u32).map(|n| n as u8).collect();

@@ -1,20 +1,20 @@
-//! Reading the small files in which the kernel describes devices.
+//! Reads the small files in which the kernel describes devices.
 
 use std::fs;
 use std::path::Path;
 
 use crate::Error;
 
-/// What to do if a file of `/sys` cannot be read.
+/// Remedy for a file of `/sys` that cannot be read.
 const FIX: &str = "is /sys mounted, and is the device still there?";
 
-/// The text of a file, without the end of its line.
+/// Returns the text of a file, without its line end.
 pub(crate) fn text(path: &Path) -> Result<String, Error> {
     let bytes = fs::read(path).map_err(Error::file(path, FIX))?;
     Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
 }
 
-/// A number in the file, hexadecimal with `0x` in front, or decimal.
+/// Returns the number in a file, hexadecimal with the prefix `0x`, or decimal.
 pub(crate) fn number(path: &Path) -> Result<u64, Error> {
     let text = text(path)?;
     parse(&text).ok_or_else(|| Error::Malformed { path: path.to_owned(), text, wanted: "a number" })
@@ -29,7 +29,7 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     }
 }
 
-/// The names in a directory, in order; none if there is no directory.
+/// Returns the names in a directory, sorted; empty if the directory does not exist.
 pub(crate) fn names(directory: &Path) -> Result<Vec<String>, Error> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -45,7 +45,7 @@ pub(crate) fn names(directory: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// The number behind a prefix, as in `map3`.
+/// Returns the number after a prefix, as in `map3`.
 pub(crate) fn numbered(name: &str, prefix: &str) -> Option<u32> {
     let digits = name.strip_prefix(prefix)?;
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,10 +1,11 @@
 //! Devices of the kernel's UIO drivers: their registers, and their interrupts as an event source.
 //!
-//! A UIO driver does one thing in the kernel: it silences the device's interrupt and counts it. `/dev/uioN` is readable from then on,
-//! which releases a bound task (`binds`) or wakes whoever polls it. The job handles the device and lets it interrupt again.
+//! A UIO driver does one thing in the kernel: it silences the device's interrupt and counts it.
+//! `/dev/uioN` then becomes readable, which releases a bound task (`binds`) or wakes a poller. The
+//! job services the device and enables the interrupt again.
 //!
-//! Which driver: `uio_pci_generic` for a PCI function with a line interrupt, see [`crate::pci`]; `uio_pdrv_genirq` for what a device
-//! tree describes; or one of the device's own.
+//! Drivers: `uio_pci_generic` for a PCI function with a line interrupt, see [`crate::pci`];
+//! `uio_pdrv_genirq` for devices in a device tree; or a driver specific to the device.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,75 +15,75 @@ use std::path::{Path, PathBuf};
 use crate::region::{self, Region};
 use crate::{Error, sysfs};
 
-/// Where the kernel describes the devices.
+/// Directory in which the kernel describes the devices.
 const CLASS: &str = "/sys/class/uio";
 
-/// What to do if a device cannot be opened.
+/// Remedy for a device that cannot be opened.
 const FIX: &str = "it takes root, or a rule of udev that gives the device to a group";
 
-/// A device that a UIO driver is bound to.
+/// A device bound to a UIO driver.
 ///
-/// It is readable while there are interrupts that [`take`](Self::take) has not told of yet.
+/// Readable while there are interrupts that [`take`](Self::take) has not returned.
 #[derive(Debug)]
 pub struct Uio {
     device: File,
     path: PathBuf,
-    /// Its directory below `/sys/class/uio`.
+    /// Directory of the device in `/sys/class/uio`.
     described: PathBuf,
-    /// The interrupts that the driver has counted up to the last call of `take`.
+    /// Interrupt count of the driver at the last `take`.
     taken: Option<u32>,
 }
 
-/// What the driver says of a part of the device's memory.
+/// A part of the device's memory, as the driver describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Map {
-    /// Its number, which [`Uio::map`] takes.
+    /// Index, as [`Uio::map`] expects it.
     pub index: u32,
-    /// Its name; empty if it has none.
+    /// Name; may be empty.
     pub name: String,
-    /// Its physical address.
+    /// Physical address.
     pub address: u64,
-    /// Its length, in bytes.
+    /// Length, in bytes.
     pub length: u64,
-    /// Where it begins in its first page, in bytes.
+    /// Offset in its first page, in bytes.
     offset: u64,
 }
 
-/// What the driver says of ports of the device, for `ports::Ports`.
+/// A range of ports for `ports::Ports`, as the driver describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortRange {
-    /// Its number.
+    /// Index.
     pub index: u32,
-    /// Its name; empty if it has none.
+    /// Name; may be empty.
     pub name: String,
-    /// The first port.
+    /// First port.
     pub first: u16,
-    /// How many there are.
+    /// Number of ports.
     pub count: u16,
 }
 
-/// Interrupts that have come.
+/// Interrupt counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interrupts {
-    /// How many the driver has counted since it was loaded, modulo 2³².
+    /// Interrupts since the driver was loaded, modulo 2³².
     pub total: u32,
-    /// How many of these are new since the last time; more than one if several came before a job ran.
+    /// Interrupts since the last call; more than one if several occurred before a job ran.
     pub new: u32,
 }
 
 impl Uio {
-    /// Opens a device by its path, as in `/dev/uio0`.
+    /// Opens a device by path, such as `/dev/uio0`.
     ///
     /// # Errors
-    /// If there is none, it may not be opened, or the kernel does not describe it.
+    /// Fails if the device does not exist, access is denied, or the kernel does not describe it.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_described(path.as_ref(), Path::new(CLASS))
     }
 
-    /// Opens the device with this name, as the driver has called it.
+    /// Opens the device with this name, which its driver assigned.
     ///
     /// # Errors
-    /// If no device is called so, or several are; or as for [`open`](Self::open).
+    /// Fails if no device or more than one has the name, or as [`open`](Self::open) does.
     pub fn named(name: &str) -> Result<Self, Error> {
         let device = find(name, Path::new(CLASS))?;
         Self::open(Path::new("/dev").join(device))
@@ -101,18 +102,19 @@ impl Uio {
         Ok(Self { device, path: path.to_owned(), described, taken: None })
     }
 
-    /// The name that the driver has given the device.
+    /// Returns the name that the driver assigned.
     ///
     /// # Errors
-    /// If the kernel does not tell it.
+    /// Fails if the kernel does not provide it.
     pub fn name(&self) -> Result<String, Error> {
         sysfs::text(&self.described.join("name"))
     }
 
-    /// The parts of its memory, in order; a driver may give none, such as `uio_pci_generic`.
+    /// Returns the parts of the device's memory, in order. Some drivers, such as `uio_pci_generic`,
+    /// provide none.
     ///
     /// # Errors
-    /// If the kernel's description cannot be read.
+    /// Fails if the kernel's description cannot be read.
     pub fn maps(&self) -> Result<Vec<Map>, Error> {
         let directory = self.described.join("maps");
         let mut maps = Vec::new();
@@ -131,10 +133,10 @@ impl Uio {
         Ok(maps)
     }
 
-    /// Its ranges of ports, in order.
+    /// Returns the port ranges of the device, in order.
     ///
     /// # Errors
-    /// If the kernel's description cannot be read.
+    /// Fails if the kernel's description cannot be read.
     pub fn ports(&self) -> Result<Vec<PortRange>, Error> {
         let directory = self.described.join("portio");
         let mut ranges = Vec::new();
@@ -161,13 +163,13 @@ impl Uio {
         Ok(ranges)
     }
 
-    /// Maps a part of its memory.
+    /// Maps a part of the device's memory.
     ///
     /// # Safety
     /// As for [`Region::physical`].
     ///
     /// # Errors
-    /// If the device has no such part or the driver does not map it.
+    /// Fails if the device has no such part, or the driver does not map it.
     pub unsafe fn map(&self, index: u32) -> Result<Region, Error> {
         let maps = self.maps()?;
         let map = maps.iter().find(|map| map.index == index).ok_or_else(|| Error::Absent {
@@ -176,7 +178,7 @@ impl Uio {
         })?;
         let range = || Error::Range { address: map.address, length: map.length };
         let page = rustix::param::page_size() as u64;
-        // By the convention of UIO, the offset into the file says which part, in pages.
+        // By the UIO convention, the file offset selects the part, in pages.
         let which = page.checked_mul(u64::from(map.index)).ok_or_else(range)?;
         let length = usize::try_from(map.length).map_err(|_| range())?;
         let before = usize::try_from(map.offset).ok().filter(|_| map.offset < page).ok_or_else(range)?;
@@ -184,10 +186,10 @@ impl Uio {
         Region::within(self.device.as_fd(), &self.path, which, before, length, fix)
     }
 
-    /// The interrupts that have come; `None` if none is new. A system call that does not block.
+    /// Returns new interrupts, or `None`. One non-blocking system call.
     ///
     /// # Errors
-    /// If the device is gone.
+    /// Fails if the device was removed.
     pub fn take(&mut self) -> io::Result<Option<Interrupts>> {
         let mut bytes = [0; 4];
         match (&self.device).read(&mut bytes) {
@@ -197,19 +199,20 @@ impl Uio {
             Err(error) => return Err(error),
         }
         let total = u32::from_ne_bytes(bytes);
-        // What came before the device was opened is nobody's, and the read tells of one at least.
+        // Interrupts before the device was opened do not count, and a successful read implies at
+        // least one.
         let new = self.taken.map_or(1, |taken| total.wrapping_sub(taken));
         self.taken = Some(total);
         Ok(Some(Interrupts { total, new }))
     }
 
-    /// Lets the device interrupt again, or forbids it. A system call that does not block.
+    /// Enables or disables the device's interrupt. One non-blocking system call.
     ///
-    /// Drivers that silence the interrupt need it after each one; others have no use for it.
+    /// Drivers that silence the interrupt require this after each one; others ignore it.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`] if the driver leaves that to the bus, as `uio_pci_generic` does: see
-    /// [`pci::Function::unmask`](crate::pci::Function::unmask).
+    /// Fails with [`io::ErrorKind::Unsupported`] if the driver leaves this to the bus, as
+    /// `uio_pci_generic` does: see [`pci::Function::unmask`](crate::pci::Function::unmask).
     pub fn unmask(&self, unmasked: bool) -> io::Result<()> {
         match (&self.device).write(&i32::from(unmasked).to_ne_bytes()) {
             Ok(4) => Ok(()),
@@ -222,23 +225,23 @@ impl Uio {
     }
 }
 
-/// An event source of bound tasks.
+/// An event source for bound tasks.
 impl AsFd for Uio {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.device.as_fd()
     }
 }
 
-/// The names of parts are optional.
+/// Returns the name of a part, which is optional.
 fn label(directory: &Path) -> String {
     sysfs::text(&directory.join("name")).unwrap_or_default()
 }
 
-/// The one device with this name, as in `uio0`.
+/// Returns the only device with this name, such as `uio0`.
 fn find(name: &str, class: &Path) -> Result<String, Error> {
     let mut found = Vec::new();
     for device in sysfs::names(class)? {
-        // Devices may go while one looks.
+        // Devices may be removed during the search.
         if sysfs::text(&class.join(&device).join("name")).is_ok_and(|its| its == name) {
             found.push(device);
         }
@@ -265,7 +268,8 @@ mod tests {
 
     use super::*;
 
-    /// Files in place of `/sys/class/uio` and `/dev`: two devices, the first with memory and ports.
+    /// Creates substitutes for `/sys/class/uio` and `/dev`: two devices, the first with memory and
+    /// ports.
     fn tree() -> TempDir {
         let tree = tempfile::tempdir().unwrap();
         let file = |path: &str, text: &str| {
@@ -328,7 +332,7 @@ mod tests {
     #[test]
     fn maps_the_part_with_its_number_from_within_its_page() {
         let tree = tree();
-        // SAFETY: it is a file.
+        // SAFETY: the mapped object is an ordinary file.
         let region = unsafe { open(&tree).map(1) }.unwrap();
         assert_eq!(region.len(), 0x100);
         let word = region.registers::<ReadPure<u32>>(4).unwrap();
@@ -339,7 +343,7 @@ mod tests {
     fn refuses_parts_that_are_not_there_or_make_no_sense() {
         let tree = tree();
         let uio = open(&tree);
-        // SAFETY: it is a file.
+        // SAFETY: the mapped object is an ordinary file.
         let map = |index| unsafe { uio.map(index) }.unwrap_err();
         assert!(map(2).to_string().contains("map2 of"), "{}", map(2));
         let write = |file: &str, text: &str| {
@@ -373,7 +377,7 @@ mod tests {
         assert!(matches!(open("dev/none").unwrap_err(), Error::File { .. }));
     }
 
-    /// A device whose interrupts are datagrams.
+    /// Creates a device whose interrupts are datagrams.
     fn interrupting() -> (Uio, UnixDatagram) {
         let (device, driver) = UnixDatagram::pair().unwrap();
         device.set_nonblocking(true).unwrap();

@@ -220,9 +220,10 @@ fn partitions(app: &App) -> (Vec<Partition>, Vec<usize>) {
     }
     let mut of_task = Vec::new();
     for (index, task) in app.tasks.iter().enumerate() {
-        let named = task.core.as_ref().map(syn::LitStr::value);
-        let partition = named
-            .and_then(|name| partitions.iter().position(|partition| partition.name == name))
+        let partition = task
+            .core
+            .as_ref()
+            .and_then(|name| partitions.iter().position(|partition| name == &partition.name))
             .unwrap_or(0);
         partitions[partition].levels.entry(task.priority).or_default().push(index);
         of_task.push(partition);
@@ -310,8 +311,8 @@ mod tests {
                 #[shared] struct Shared { a: u8, b: u8, c: u8, d: u8, e: u8 }
                 #[task(shared = [a, d])] fn s(cx: s::Context) {}
                 #[task(priority = 2, shared = [b, c, d])] fn t(cx: t::Context) {}
-                #[task(core = "y", shared = [a, b, e])] fn u(cx: u::Context) {}
-                #[task(core = "y", shared = [c])] fn v(cx: v::Context) {}
+                #[task(core = y, shared = [a, b, e])] fn u(cx: u::Context) {}
+                #[task(core = y, shared = [c])] fn v(cx: v::Context) {}
                 #[task(priority = 3, shared = [e])] fn w(cx: w::Context) {}
             },
         );
@@ -332,8 +333,8 @@ mod tests {
                 #[shared] struct Shared { a: u8, b: u8 }
                 #[task(shared = [a])] fn s(cx: s::Context) {}
                 #[task(shared = [b])] fn t(cx: t::Context) {}
-                #[task(core = "y", shared = [a])] fn u(cx: u::Context) {}
-                #[task(core = "y", shared = [b])] fn v(cx: v::Context) {}
+                #[task(core = y, shared = [a])] fn u(cx: u::Context) {}
+                #[task(core = y, shared = [b])] fn v(cx: v::Context) {}
             },
         );
         let analysis = Analysis::new(&app);

@@ -12,6 +12,7 @@ mod message;
 mod model;
 mod parameters;
 mod parse;
+mod suggest;
 #[cfg(test)]
 mod testing;
 

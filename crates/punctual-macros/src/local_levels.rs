@@ -34,7 +34,7 @@ mod tests {
                 #[task(priority = 2)] fn a(cx: a::Context) {}
                 #[task(priority = 2, local_task)] async fn b(cx: b::Context) {}
                 #[task(priority = 1)] fn c(cx: c::Context) {}
-                #[task(priority = 2, core = "y")] fn d(cx: d::Context) {}
+                #[task(priority = 2, core = y)] fn d(cx: d::Context) {}
             },
         );
         let analysis = Analysis::new(&app);

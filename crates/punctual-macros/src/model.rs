@@ -158,8 +158,8 @@ pub(crate) struct Task {
     pub(crate) priority: u8,
     /// Where that comes from, if it is more than a literal.
     pub(crate) priority_source: Option<Expr>,
-    /// `core = "<partition>"`.
-    pub(crate) core: Option<LitStr>,
+    /// `core = <partition>`, without `r#`.
+    pub(crate) core: Option<Ident>,
     /// How many messages, or queued releases, may wait.
     pub(crate) capacity: u16,
     /// The `capacity` key, if it was given.

@@ -126,7 +126,7 @@ mod app {
     }
 
     /// One window of each. Between two, others get the CPU: this is a real-time thread.
-    #[task(core = "caller", local = [answer, windows])]
+    #[task(core = caller, local = [answer, windows])]
     fn window(cx: window::Context) {
         THERE.0.store(0, Ordering::Relaxed);
         // Both sides are there before the clock is.
@@ -145,7 +145,7 @@ mod app {
         punctual::shutdown();
     }
 
-    #[task(core = "fast")]
+    #[task(core = fast)]
     fn echo(_: echo::Context) {
         for round in 1..=ROUNDS {
             wait_for(&THERE, round);
@@ -153,7 +153,7 @@ mod app {
         }
     }
 
-    #[task(core = "fast", capacity = 2)]
+    #[task(core = fast, capacity = 2)]
     fn land(_: land::Context, round: u64) {
         BACK.0.store(round, Ordering::Release);
     }

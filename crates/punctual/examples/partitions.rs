@@ -27,14 +27,14 @@ mod app {
         (Shared { total: 0, last: 0 }, Local {})
     }
 
-    #[task(core = "control", priority = 2, period = 100.millis(), shared = [last], local = [n: u32 = 0])]
+    #[task(core = control, priority = 2, period = 100.millis(), shared = [last], local = [n: u32 = 0])]
     fn sample(mut cx: sample::Context) {
         *cx.local.n += 1;
         cx.shared.last.lock(|last| *last = *cx.local.n);
         filter::spawn().expect("the last sample was filtered");
     }
 
-    #[task(core = "control", priority = 1, shared = [last, total])]
+    #[task(core = control, priority = 1, shared = [last, total])]
     fn filter(mut cx: filter::Context) {
         let last = cx.shared.last.lock(|last| *last);
         let total = cx.shared.total.lock(|total| {
@@ -44,7 +44,7 @@ mod app {
         log::spawn(last, total).expect("the last line was written");
     }
 
-    #[task(core = "io", shared = [total])]
+    #[task(core = io, shared = [total])]
     fn log(mut cx: log::Context, sample: u32, total: u32) {
         println!("sample {sample}, total {total}");
         let seen = cx.shared.total.lock(|total| *total);

@@ -24,7 +24,7 @@ mod app {
         (Shared { setpoint: 3 }, Local {})
     }
 
-    #[task(core = "fast", period = 50.micros(), shared = [setpoint], local = [position: u32 = 0])]
+    #[task(core = fast, period = 50.micros(), shared = [setpoint], local = [position: u32 = 0])]
     fn control(mut cx: control::Context) {
         let setpoint = cx.shared.setpoint.lock(|setpoint| *setpoint);
         if *cx.local.position == setpoint {
@@ -37,7 +37,7 @@ mod app {
         }
     }
 
-    #[task(core = "io", shared = [setpoint])]
+    #[task(core = io, shared = [setpoint])]
     fn log(mut cx: log::Context, reached: u32) {
         if reached == 5 {
             return punctual::shutdown();

@@ -221,5 +221,37 @@ pub const fn assert_known(agrees: bool) {
 /// Checks at compile time that a value may move to another thread.
 pub const fn assert_send<T: Send>() {}
 
+/// [`assert_send`] for a type that is plainly not `Send`.
+pub const fn assert_movable<T: Movable>() {}
+
+/// A value that may move to another thread: `Send`, with an error that names the alternatives.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot move to another thread, as tasks do",
+    label = "not `Send`",
+    note = "use a type that is `Send`: `Arc` in place of `Rc`, an atomic or a plain value in place of `Cell` and `RefCell` \
+            (a shared resource is locked already), or let `idle` alone use it"
+)]
+pub trait Movable: Send {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Send> Movable for T {}
+
+/// Checks at compile time that the `main` of the app is the only one.
+#[cfg(feature = "std")]
+pub const fn assert_only_main<F: OnlyMain>(_: &F) {}
+
+/// The `main` of an app.
+#[cfg(feature = "std")]
+#[diagnostic::on_unimplemented(
+    message = "there are two functions `main`: the one of the app, which the attribute generates, and another one",
+    label = "generates `main`",
+    note = "to keep your own `main`, write `#[punctual::app(main = false)]` and call `run` of the app in it; otherwise remove it"
+)]
+pub trait OnlyMain {}
+
+#[cfg(feature = "std")]
+#[diagnostic::do_not_recommend]
+impl<F: Fn() -> std::process::ExitCode> OnlyMain for F {}
+
 /// Checks at compile time that references to a value may be shared between threads.
 pub const fn assert_sync<T: Sync>() {}

@@ -59,7 +59,7 @@
 //!
 //! # Several CPUs
 //!
-//! `#[app(partitions = [control, io])]` with `core = "io"` on tasks puts tasks on several CPUs; `fast(poll)` makes a
+//! `#[app(partitions = [control, io])]` with `core = io` on tasks puts tasks on several CPUs; `fast(poll)` makes a
 //! partition whose one thread never enters the kernel; `#[app(executor = "global")]` lets every level run on whichever CPU
 //! is free. See [`app`](macro@app).
 //!

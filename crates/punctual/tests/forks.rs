@@ -131,7 +131,7 @@ macro_rules! app {
 
 app!(one, [], []);
 app!(unmonitored, [, monitor = false], []);
-app!(polls, [, partitions = [a(poll)]], [, core = "a"]);
+app!(polls, [, partitions = [a(poll)]], [, core = a]);
 app!(global, [, executor = "global"], []);
 
 const APPS: [&str; 4] = ["one", "unmonitored", "polls", "global"];

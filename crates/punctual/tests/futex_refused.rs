@@ -67,7 +67,7 @@ mod app {
     }
 
     /// More than once: whoever is awake need not be woken.
-    #[task(priority = 1, core = "slow", period = 5.millis(), local = [operation, jobs: u32 = 0])]
+    #[task(priority = 1, core = slow, period = 5.millis(), local = [operation, jobs: u32 = 0])]
     fn low(cx: low::Context) {
         *cx.local.jobs += 1;
         if *cx.local.jobs > 200 {
@@ -82,7 +82,7 @@ mod app {
         let _ = high::spawn();
     }
 
-    #[task(priority = 1, core = "fast")]
+    #[task(priority = 1, core = fast)]
     fn high(_: high::Context) {
         // Only what waits for this partition is to be seen.
     }

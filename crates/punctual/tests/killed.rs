@@ -50,7 +50,7 @@ mod app {
         (Shared { count: 0 }, Local { line, other })
     }
 
-    #[task(priority = 2, core = "home", period = 1.millis(), shared = [count], local = [other])]
+    #[task(priority = 2, core = home, period = 1.millis(), shared = [count], local = [other])]
     fn beat(mut cx: beat::Context) {
         if cx.shared.count.lock(|count| std::mem::replace(count, *count + 1)) == 0 {
             println!("READY");
@@ -60,17 +60,17 @@ mod app {
         let _ = rustix::io::write(&*cx.local.other, b"!");
     }
 
-    #[task(priority = 3, core = "home", shared = [count])]
+    #[task(priority = 3, core = home, shared = [count])]
     fn above(mut cx: above::Context) {
         cx.shared.count.lock(|count| *count += 1);
     }
 
-    #[task(priority = 1, core = "home", binds = line, local = [line])]
+    #[task(priority = 1, core = home, binds = line, local = [line])]
     fn edge(cx: edge::Context) {
         let _ = rustix::io::read(&*cx.local.line, &mut [0; 64]);
     }
 
-    #[task(priority = 1, core = "fast", capacity = 8)]
+    #[task(priority = 1, core = fast, capacity = 8)]
     fn polled(_: polled::Context) {}
 }
 

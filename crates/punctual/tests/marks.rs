@@ -45,7 +45,7 @@ mod app {
         (Shared { began: 0 }, Local { line, other })
     }
 
-    #[task(priority = 2, core = "home", period = 5.millis(), shared = [began], local = [other])]
+    #[task(priority = 2, core = home, period = 5.millis(), shared = [began], local = [other])]
     fn beat(cx: beat::Context) {
         // On a busy machine the app stops some beats later.
         if *cx.shared.began == BEATS {
@@ -59,23 +59,23 @@ mod app {
         rustix::io::write(&*cx.local.other, b"!").unwrap();
     }
 
-    #[task(priority = 1, core = "home")]
+    #[task(priority = 1, core = home)]
     async fn below(_: below::Context) {}
 
-    #[task(priority = 3, core = "home")]
+    #[task(priority = 3, core = home)]
     fn above(_: above::Context, left: u32) {
         topmost::spawn(left).unwrap();
     }
 
-    #[task(priority = 4, core = "home")]
+    #[task(priority = 4, core = home)]
     fn topmost(_: topmost::Context, _left: u32) {}
 
-    #[task(priority = 1, core = "home", binds = line, local = [line])]
+    #[task(priority = 1, core = home, binds = line, local = [line])]
     fn edge(cx: edge::Context) {
         let _ = rustix::io::read(&*cx.local.line, &mut [0; 64]);
     }
 
-    #[task(priority = 1, core = "fast", capacity = 8, local = [jobs: u64 = 0])]
+    #[task(priority = 1, core = fast, capacity = 8, local = [jobs: u64 = 0])]
     fn polled(cx: polled::Context) {
         *cx.local.jobs += 1;
         if *cx.local.jobs == BEATS {
@@ -83,7 +83,7 @@ mod app {
         }
     }
 
-    #[task(priority = 1, core = "home")]
+    #[task(priority = 1, core = home)]
     fn last(_: last::Context) {
         punctual::shutdown();
     }

@@ -250,7 +250,7 @@ macro_rules! app {
 
 app!(one, [], []);
 app!(asked, [, stack = 1536.kib()], []);
-app!(polls, [, partitions = [a(poll)]], [, core = "a"]);
+app!(polls, [, partitions = [a(poll)]], [, core = a]);
 app!(global, [, executor = "global"], []);
 
 pub(crate) fn follow_null() {
@@ -276,10 +276,10 @@ mod two {
         (Shared {}, Local {})
     }
 
-    #[task(core = "own")]
+    #[task(core = own)]
     fn a(_: a::Context) {}
 
-    #[task(core = "other")]
+    #[task(core = other)]
     fn b(_: b::Context) {}
 }
 

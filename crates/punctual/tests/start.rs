@@ -78,7 +78,7 @@ mod refused {
         punctual::shutdown();
     }
 
-    #[task(core = "fast", shared = [&value])]
+    #[task(core = fast, shared = [&value])]
     fn uses_too(cx: uses_too::Context) {
         assert_eq!(**cx.shared.value, 7);
         punctual::shutdown();

@@ -34,14 +34,14 @@ mod app {
         }
     }
 
-    #[task(core = "away", period = 10.millis(), execution = 3.millis(), shared = [samples])]
+    #[task(core = away, period = 10.millis(), execution = 3.millis(), shared = [samples])]
     fn sample(mut cx: sample::Context) {
         let now = punctual::now().duration_since_epoch().as_millis();
         cx.shared.samples.lock(|samples| samples.push(now));
     }
 
     /// Never released: its partition has nothing to do but idle.
-    #[task(core = "home")]
+    #[task(core = home)]
     fn rests(_: rests::Context) {}
 }
 

@@ -32,7 +32,7 @@ mod tests {
         for part in [
             "executor = \"global\"",
             "(poll)",
-            "core = \"one\"",
+            "core = one",
             "monitor = false",
             "#[lock_free]",
             "period = ",

@@ -239,7 +239,7 @@ fn keys(model: &Model, number: usize, task: &Task) -> Vec<Option<String>> {
     let names = Names::of(model, number);
     let mut keys = vec![Some(format!("priority = {}", task.level))];
     if model.parts() > 1 {
-        keys.push(Some(format!("core = \"{}\"", ["one", "two"][task.part])));
+        keys.push(Some(format!("core = {}", ["one", "two"][task.part])));
     }
     match task.kind {
         Kind::Message { capacity, .. } | Kind::Handler { capacity } => {

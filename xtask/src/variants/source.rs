@@ -11,7 +11,7 @@ use super::Variant;
 use super::attribute::{Attribute, is_ident, is_punct};
 
 /// The task that keeps the first partition from being empty where all others have to be in the second.
-const RESTING: &str = r#" #[task(core = "left")] fn rests_on_the_left(_: rests_on_the_left::Context) {} "#;
+const RESTING: &str = r#" #[task(core = left)] fn rests_on_the_left(_: rests_on_the_left::Context) {} "#;
 
 /// The source of `variant`, or none if there is no such variant of the app.
 pub(super) fn rewrite(source: &str, variant: Variant) -> Result<Option<String>, String> {
@@ -31,7 +31,7 @@ pub(super) fn rewrite(source: &str, variant: Variant) -> Result<Option<String>, 
             let (cores, all_right) = app.cores();
             edits.extend(app.tasks.iter().zip(cores).map(|(task, core)| {
                 let core = if core { "right" } else { "left" };
-                Edit::argument(task, &format!(r#"core = "{core}""#))
+                Edit::argument(task, &format!("core = {core}"))
             }));
             if all_right {
                 edits.push(Edit::insertion(app.end, RESTING.to_owned()));
@@ -204,8 +204,8 @@ mod tests {
         check(
             "#[punctual::app]\nmod app {\n    #[task]\n    fn a() {}\n    #[task()] fn b() {} }\n",
             "#[punctual::app(executor = \"global\")]\nmod app {\n    #[task]\n    fn a() {}\n    #[task()] fn b() {} }\n",
-            "#[punctual::app(partitions = [left, right])]\nmod app {\n    #[task(core = \"left\")]\n    fn a() {}\n    \
-             #[task(core = \"right\")] fn b() {} }\n",
+            "#[punctual::app(partitions = [left, right])]\nmod app {\n    #[task(core = left)]\n    fn a() {}\n    \
+             #[task(core = right)] fn b() {} }\n",
         );
     }
 
@@ -217,8 +217,8 @@ mod tests {
             "#[app(executor = \"global\", main = false)] mod app { #[task(priority = 2, local = [n: u32 = 0])] fn a() {} \
              #[cfg(unix)] #[task(priority = 1)] async fn b() {} }",
             "#[app(partitions = [left, right], main = false)] mod app { \
-             #[task(core = \"left\", priority = 2, local = [n: u32 = 0])] fn a() {} \
-             #[cfg(unix)] #[task(core = \"right\", priority = 1)] async fn b() {} }",
+             #[task(core = left, priority = 2, local = [n: u32 = 0])] fn a() {} \
+             #[cfg(unix)] #[task(core = right, priority = 1)] async fn b() {} }",
         );
     }
 
@@ -245,7 +245,7 @@ mod tests {
         );
         let split = rewrite(&source, Variant::Split).unwrap().unwrap();
         assert_eq!(split.matches("core = ").count(), 2, "{split}");
-        assert!(split.contains("#[task(core = \"right\")] fn a()"), "{split}");
+        assert!(split.contains("#[task(core = right)] fn a()"), "{split}");
     }
 
     #[test]
@@ -253,8 +253,8 @@ mod tests {
         let source =
             r#"#[app] mod app { #[task] fn a() {} extern "Rust" { #[task] fn b(); } #[task] fn c() {} }"#;
         let split = rewrite(source, Variant::Split).unwrap().unwrap();
-        assert!(split.contains(r#"#[task(core = "right")] fn b();"#), "{split}");
-        assert!(split.contains(r#"#[task(core = "left")] fn c()"#), "{split}");
+        assert!(split.contains(r#"#[task(core = right)] fn b();"#), "{split}");
+        assert!(split.contains(r#"#[task(core = left)] fn c()"#), "{split}");
     }
 
     #[test]
@@ -267,8 +267,12 @@ mod tests {
             #[task(shared = [#[cfg(a)] b, c])] fn w() {}
         }";
         let split = rewrite(source, Variant::Split).unwrap().unwrap();
-        let cores: Vec<&str> = split.split("core = ").skip(1).map(|rest| &rest[..6]).collect();
-        assert_eq!(cores, ["\"left\"", "\"right", "\"left\"", "\"right"]);
+        let cores: Vec<&str> = split
+            .split("core = ")
+            .skip(1)
+            .map(|rest| rest.split([')', ',']).next().unwrap_or_default())
+            .collect();
+        assert_eq!(cores, ["left", "right", "left", "right"]);
     }
 
     #[test]
@@ -280,15 +284,19 @@ mod tests {
             #[task(priority = 2)] fn v() {}
         }";
         let split = rewrite(source, Variant::Split).unwrap().unwrap();
-        let cores: Vec<&str> = split.split("core = ").skip(1).map(|rest| &rest[..6]).collect();
-        assert_eq!(cores, ["\"left\"", "\"right", "\"right", "\"left\""]);
+        let cores: Vec<&str> = split
+            .split("core = ")
+            .skip(1)
+            .map(|rest| rest.split([')', ',']).next().unwrap_or_default())
+            .collect();
+        assert_eq!(cores, ["left", "right", "right", "left"]);
     }
 
     #[test]
     fn moves_single_task_away_from_init() {
         let source = "#[app] mod app { #[task] fn a() {}\n}\n";
         let split = rewrite(source, Variant::Split).unwrap().unwrap();
-        assert!(split.contains("#[task(core = \"right\")] fn a() {}"), "{split}");
+        assert!(split.contains("#[task(core = right)] fn a() {}"), "{split}");
         assert!(split.contains(RESTING) && split.lines().count() == source.lines().count(), "{split}");
     }
 

@@ -113,7 +113,7 @@ mod app {
     #[cfg(target_os = "linux")]
     const WANTED: [(u32, [f64; 2]); 3] = [(0, [0.0, 0.0]), (50, [0.5, 0.0]), (400, [0.5, -0.2])];
 
-    #[shared(core = "control")]
+    #[shared(core = control)]
     struct Shared {
         /// Written by `current`, sent by the next `sample`.
         voltages_v: Axes<f64>,
@@ -121,7 +121,7 @@ mod app {
         current_setpoints_a: Axes<f64>,
     }
 
-    #[local(core = "control")]
+    #[local(core = control)]
     struct Local {
         gimbal: Gimbal<Bus>,
         position_loops: Axes<PositionController>,
@@ -130,7 +130,7 @@ mod app {
         record: RingProducer<'static, [f64; 5], 1024>,
     }
 
-    #[init(core = "control")]
+    #[init(core = control)]
     fn init(_: init::Context) -> (Shared, Local) {
         let clock: fn() -> u64 = || punctual::now().as_ticks();
         let shared = Shared { voltages_v: Axes::both(0.0), current_setpoints_a: Axes::both(0.0) };
@@ -145,7 +145,7 @@ mod app {
     }
 
     #[task(
-        core = "control",
+        core = control,
         priority = 3,
         period = 100.micros(),
         shared = [voltages_v],
@@ -163,7 +163,7 @@ mod app {
     }
 
     #[task(
-        core = "control",
+        core = control,
         priority = 2,
         shared = [current_setpoints_a],
         local = [position_loops, setpoints, record],
@@ -180,7 +180,7 @@ mod app {
     }
 
     #[task(
-        core = "control",
+        core = control,
         priority = 4,
         shared = [current_setpoints_a, voltages_v],
         local = [current_loops],
@@ -193,17 +193,17 @@ mod app {
     }
 
     /// Without voltage the axes stay where friction holds them, which is their safe state.
-    #[shutdown(core = "control", local = [gimbal])]
+    #[shutdown(core = control, local = [gimbal])]
     fn shutdown(cx: shutdown::Context) {
         let off = cx.local.gimbal.exchange(Axes::both(0.0)).is_ok();
         let link = cx.local.gimbal.counters();
         println!("control: {} exchanges, of which failed: {}; off: {off}", link.exchanges, link.bus_errors);
     }
 
-    #[shared(core = "ui")]
+    #[shared(core = ui)]
     struct Shared {}
 
-    #[local(core = "ui")]
+    #[local(core = ui)]
     struct Local {
         setpoints: LatestWriter<'static, [f64; 2]>,
         record: RingConsumer<'static, [f64; 5], 1024>,
@@ -213,7 +213,7 @@ mod app {
         file: Option<BufWriter<File>>,
     }
 
-    #[init(core = "ui")]
+    #[init(core = ui)]
     fn init(_: init::Context) -> (Shared, Local) {
         let mut arguments = std::env::args().skip(1);
         let seconds: u32 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1);
@@ -230,7 +230,7 @@ mod app {
         (Shared {}, local)
     }
 
-    #[task(core = "ui", priority = 2, period = 10.millis(), local = [setpoints, periods, turn: u32 = 0])]
+    #[task(core = ui, priority = 2, period = 10.millis(), local = [setpoints, periods, turn: u32 = 0])]
     fn setpoint(cx: setpoint::Context) {
         let turn = *cx.local.turn;
         if let Some((_, wanted)) = WANTED.iter().rev().find(|(from, _)| *from <= 10 * turn) {
@@ -242,7 +242,7 @@ mod app {
         }
     }
 
-    #[task(core = "ui", priority = 1, period = 20.millis(), local = [record, last, recorded, file])]
+    #[task(core = ui, priority = 1, period = 20.millis(), local = [record, last, recorded, file])]
     fn recording(cx: recording::Context) {
         while let Some(line) = cx.local.record.pop() {
             (*cx.local.last, *cx.local.recorded) = (line, *cx.local.recorded + 1);
@@ -254,7 +254,7 @@ mod app {
         }
     }
 
-    #[shutdown(core = "ui", local = [last, recorded])]
+    #[shutdown(core = ui, local = [last, recorded])]
     fn shutdown(cx: shutdown::Context) {
         let [_, pan, tilt, wanted_pan, wanted_tilt] = *cx.local.last;
         println!("ui: {} periods recorded", cx.local.recorded);

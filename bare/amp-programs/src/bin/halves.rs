@@ -19,22 +19,22 @@ mod app {
     #[cfg(target_os = "none")]
     const SAMPLES_PER_ANSWER: u32 = 100;
 
-    #[shared(core = "control")]
+    #[shared(core = control)]
     struct Shared {}
 
-    #[local(core = "control")]
+    #[local(core = control)]
     struct Local {
         wanted: punctual::sync::shared::LatestReader<'static, f32>,
     }
 
-    #[init(core = "control")]
+    #[init(core = control)]
     fn init(_: init::Context) -> (Shared, Local) {
         let wanted = WANTED.reader().expect("nobody else reads it");
         println!("control: begins on CPU {}", punctual_bare::amp::cpu());
         (Shared {}, Local { wanted })
     }
 
-    #[task(core = "control", priority = 3, period = 1.millis(), local = [wanted, level: f32 = 0.0, turn: u32 = 0])]
+    #[task(core = control, priority = 3, period = 1.millis(), local = [wanted, level: f32 = 0.0, turn: u32 = 0])]
     fn control(cx: control::Context) {
         let wanted = cx.local.wanted.read().value;
         *cx.local.level += 0.02 * (wanted - *cx.local.level);
@@ -46,7 +46,7 @@ mod app {
     }
 
     /// What may go wrong, on demand.
-    #[task(core = "control", crosses, priority = 2)]
+    #[task(core = control, crosses, priority = 2)]
     fn fail(_: fail::Context, how: u8) {
         match how {
             0 => punctual::shutdown(),
@@ -61,28 +61,28 @@ mod app {
         }
     }
 
-    #[shutdown(core = "control")]
+    #[shutdown(core = control)]
     fn shutdown(_: shutdown::Context) {
         println!("control: safe");
     }
 
-    #[shared(core = "ui")]
+    #[shared(core = ui)]
     struct Shared {}
 
-    #[local(core = "ui")]
+    #[local(core = ui)]
     struct Local {
         sets: punctual::sync::shared::LatestWriter<'static, f32>,
         how: String,
     }
 
-    #[init(core = "ui")]
+    #[init(core = ui)]
     fn init(_: init::Context) -> (Shared, Local) {
         let sets = WANTED.writer().expect("nobody else writes it");
         (Shared {}, Local { sets, how: std::env::args().nth(1).unwrap_or_default() })
     }
 
     /// Sets the level, looks on, and ends in the way that the command line says.
-    #[task(core = "ui", crosses, priority = 1, capacity = 4, local = [sets, how])]
+    #[task(core = ui, crosses, priority = 1, capacity = 4, local = [sets, how])]
     fn show(cx: show::Context, answer: u32, level: f32) {
         println!("ui: {answer}: the level is {level:.2}");
         cx.local.sets.write(1.0);
@@ -110,7 +110,7 @@ mod app {
         };
     }
 
-    #[shutdown(core = "ui")]
+    #[shutdown(core = ui)]
     fn shutdown(_: shutdown::Context) {
         println!("ui: ends");
     }

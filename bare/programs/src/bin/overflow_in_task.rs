@@ -25,14 +25,14 @@ mod app {
         (Shared {}, Local {})
     }
 
-    #[task(priority = 2, core = "second")]
+    #[task(priority = 2, core = second)]
     fn low(_: low::Context) {
         println!("low spawns high");
         high::spawn().expect("nothing else spawns it");
         println!("not reached");
     }
 
-    #[task(priority = 5, core = "second")]
+    #[task(priority = 5, core = second)]
     fn high(_: high::Context) {
         println!("{}", descend(1));
     }
@@ -44,6 +44,6 @@ mod app {
     }
 
     /// The partition has to have one.
-    #[task(priority = 1, core = "first")]
+    #[task(priority = 1, core = first)]
     fn other(_: other::Context) {}
 }

@@ -24,12 +24,12 @@ mod app {
         (Shared {}, Local {})
     }
 
-    #[task(priority = 3, core = "first")]
+    #[task(priority = 3, core = first)]
     fn works(_: works::Context) {
         count();
     }
 
-    #[task(priority = 2, core = "second")]
+    #[task(priority = 2, core = second)]
     fn panics(_: panics::Context) {
         Bystander::wait();
         panic!("a job panics, and the other core {Bystander}");

@@ -41,17 +41,17 @@ mod needs_more {
         (Shared {}, Local {})
     }
 
-    #[task(binds = UART0, core = "first")]
+    #[task(binds = UART0, core = first)]
     fn line(_: line::Context) {
         println!("a job of an app that does not run");
     }
 
     #[cfg(feature = "raspberry-pi")]
-    #[task(binds = GPIO0, core = "second")]
+    #[task(binds = GPIO0, core = second)]
     fn pins(_: pins::Context) {}
 
     #[cfg(not(feature = "raspberry-pi"))]
-    #[task(binds = RTC, core = "second")]
+    #[task(binds = RTC, core = second)]
     fn clock(_: clock::Context) {}
 }
 

@@ -52,7 +52,7 @@ mod app {
     }
 
     /// On the second core, released by the first.
-    #[task(priority = 2, core = "second")]
+    #[task(priority = 2, core = second)]
     fn ping(_: ping::Context, round: u32) {
         here(1);
         println!("ping {round}");
@@ -60,7 +60,7 @@ mod app {
     }
 
     /// On the first core, released by the second.
-    #[task(priority = 2, core = "first")]
+    #[task(priority = 2, core = first)]
     fn pong(_: pong::Context, round: u32) {
         here(0);
         println!("pong {round}");
@@ -74,18 +74,18 @@ mod app {
     }
 
     /// On the first core, while `two` does the same on the second.
-    #[task(priority = 1, core = "first", shared = [pair])]
+    #[task(priority = 1, core = first, shared = [pair])]
     fn one(mut cx: one::Context) {
         (0..LOCKS).for_each(|_| cx.shared.pair.lock(step));
     }
 
-    #[task(priority = 1, core = "second", shared = [pair])]
+    #[task(priority = 1, core = second, shared = [pair])]
     fn two(mut cx: two::Context) {
         (0..LOCKS).for_each(|_| cx.shared.pair.lock(step));
     }
 
     /// By the timer of the second core.
-    #[task(priority = 3, core = "second", period = 1.millis(), local = [ticks], shared = [pair])]
+    #[task(priority = 3, core = second, period = 1.millis(), local = [ticks], shared = [pair])]
     fn tick(mut cx: tick::Context) {
         here(1);
         *cx.local.ticks += 1;
@@ -97,7 +97,7 @@ mod app {
     }
 
     /// On the first core, armed by itself until both are done; and then both end.
-    #[task(priority = 3, core = "first", shared = [pair])]
+    #[task(priority = 3, core = first, shared = [pair])]
     fn ends(mut cx: ends::Context) {
         let locks = cx.shared.pair.lock(|pair| pair.0);
         if locks < 2 * LOCKS {

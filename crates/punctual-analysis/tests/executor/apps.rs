@@ -214,9 +214,9 @@ fn unknown(task: usize) -> bool {
     unreachable!("jobs of task {task} are not planned");
 }
 
-app!(preemptive, [cpu], "cpu", "cpu");
-app!(polling, [cpu(poll)], "cpu", "cpu");
-app!(two, [here, there], "here", "there");
+app!(preemptive, [cpu], cpu, cpu);
+app!(polling, [cpu(poll)], cpu, cpu);
+app!(two, [here, there], here, there);
 
 /// Runs the plan in one of the apps, in virtual time up to `until`, and returns the observations.
 pub(crate) fn run(kind: Kind, plan: Plan, until: u64) -> Arc<Seen> {

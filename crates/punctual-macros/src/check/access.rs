@@ -155,7 +155,7 @@ mod tests {
             quote! {
                 #[shared] struct Shared { #[lock_free] x: u8 }
                 #[task(shared = [x])] fn t(cx: t::Context) {}
-                #[task(core = "b", shared = [x])] fn u(cx: u::Context) {}
+                #[task(core = b, shared = [x])] fn u(cx: u::Context) {}
             },
         );
         assert_one(&errors, &["`t` is in the partition `a` and `u` in `b`", "remove `#[lock_free]`"]);

@@ -113,7 +113,7 @@ mod tests {
     fn has_a_core_for_each_partition() {
         let tasks = |partitions: &[&str]| {
             let tasks = partitions.iter().map(|core| {
-                let name = format_ident!("in_{core}");
+                let (core, name) = (format_ident!("{core}"), format_ident!("in_{core}"));
                 quote! { #[task(core = #core)] fn #name(cx: #name::Context) {} }
             });
             quote! { #[shared] struct Shared {} #(#tasks)* }

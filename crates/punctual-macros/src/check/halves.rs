@@ -100,14 +100,14 @@ mod tests {
         errors_of_module(
             quote!(partitions = [control(offline), ui]),
             quote! {
-                #[shared(core = "control")] struct Shared { near: u8 }
-                #[local(core = "control")] struct Local {}
-                #[init(core = "control")] fn init(cx: init::Context) -> (Shared, Local) { loop {} }
-                #[shared(core = "ui")] struct Shared { far: u8 }
-                #[local(core = "ui")] struct Local { screen: u8 }
-                #[init(core = "ui", local = [a: u8 = 0])] fn init(cx: init::Context) -> (Shared, Local) { loop {} }
-                #[task(core = "control", period = 1.millis(), shared = [near])] fn sample(cx: sample::Context) {}
-                #[task(core = "ui", crosses, shared = [far])] fn show(cx: show::Context, what: u8) {}
+                #[shared(core = control)] struct Shared { near: u8 }
+                #[local(core = control)] struct Local {}
+                #[init(core = control)] fn init(cx: init::Context) -> (Shared, Local) { loop {} }
+                #[shared(core = ui)] struct Shared { far: u8 }
+                #[local(core = ui)] struct Local { screen: u8 }
+                #[init(core = ui, local = [a: u8 = 0])] fn init(cx: init::Context) -> (Shared, Local) { loop {} }
+                #[task(core = control, period = 1.millis(), shared = [near])] fn sample(cx: sample::Context) {}
+                #[task(core = ui, crosses, shared = [far])] fn show(cx: show::Context, what: u8) {}
                 #items
             },
         )
@@ -127,17 +127,17 @@ mod tests {
     #[test]
     fn a_resource_of_the_other_half_cannot_be_locked() {
         let far = errors(quote!(
-            #[task(core = "control", shared = [far])]
+            #[task(core = control, shared = [far])]
             fn t(cx: t::Context) {}
         ));
         assert_one(&far, &["`far` is a resource of `ui`", "#[both] static FAR: Latest<..>"]);
         let near = errors(quote!(
-            #[idle(core = "ui", shared = [&near])]
+            #[idle(core = ui, shared = [&near])]
             fn idle(cx: idle::Context) {}
         ));
         assert_one(&near, &["`near` is a resource of `control`"]);
         let local = errors(quote!(
-            #[task(core = "control", local = [screen])]
+            #[task(core = control, local = [screen])]
             fn t(cx: t::Context) {}
         ));
         assert_one(&local, &["`screen` is a resource of `ui`"]);
@@ -146,18 +146,18 @@ mod tests {
     #[test]
     fn what_crosses_is_a_message() {
         let periodic = errors(quote!(
-            #[task(core = "ui", period = 1.millis(), crosses)]
+            #[task(core = ui, period = 1.millis(), crosses)]
             fn t(cx: t::Context) {}
         ));
         assert_one(&periodic, &["`t` is released by the clock", "remove `crosses`"]);
         let many = errors(quote!(
-            #[task(core = "ui", crosses, capacity = 65)]
+            #[task(core = ui, crosses, capacity = 65)]
             fn t(cx: t::Context) {}
         ));
         assert_one(&many, &["`capacity` of 64 at most"]);
         let cfg = errors(quote!(
             #[cfg(all())]
-            #[task(core = "control", crosses)]
+            #[task(core = control, crosses)]
             fn t(cx: t::Context) {}
         ));
         assert_one(&cfg, &["`t` has to be there for both halves"]);
@@ -174,25 +174,25 @@ mod tests {
             #[idle]
             fn idle(cx: idle::Context) {}
         ));
-        assert_one(&silent, &["`#[idle]` says whose it is: `#[idle(core = \"control\")]`"]);
+        assert_one(&silent, &["`#[idle]` says whose it is: `#[idle(core = control)]`"]);
         let unknown = errors(quote!(
-            #[task(core = "uo")]
+            #[task(core = uo)]
             fn t(cx: t::Context) {}
         ));
         assert_one(&unknown, &["no partition is named `uo`; there are `control`, `ui`"]);
         let bell = errors(quote!(
-            #[task(core = "control", binds = BELL)]
+            #[task(core = control, binds = BELL)]
             fn t(cx: t::Context) {}
         ));
         assert_one(&bell, &["wake each other by `BELL`"]);
         let twice = errors(quote!(
-            #[task(core = "control")]
+            #[task(core = control)]
             fn show(cx: show::Context) {}
         ));
         assert!(twice.iter().all(|error| error.contains("both halves have a `show`")), "{twice:#?}");
         let outside = errors(quote!(
             extern "Rust" {
-                #[task(core = "ui")]
+                #[task(core = ui)]
                 fn t(cx: t::Context);
             }
         ));

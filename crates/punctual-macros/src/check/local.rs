@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{halves, suggest};
+use super::halves;
 use crate::errors::Errors;
 use crate::model::{App, Handler, Role};
+use crate::suggest;
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
     declared_twice(app, errors);
@@ -141,7 +142,7 @@ mod tests {
         let items = quote! {
             #[local] struct Local { a: u8 }
             #[cfg(x)] #[task(local = [a])] fn t(cx: t::Context) {}
-            #[cfg_attr(not(x), task(local = [a]))] fn u(cx: u::Context) {}
+            #[cfg(not(x))] #[cfg_attr(not(x), task(local = [a]))] fn u(cx: u::Context) {}
         };
         for predicates in [&["x"], &["not(x)"]] {
             assert_eq!(errors_holding(predicates, items.clone()), [""; 0]);

@@ -113,8 +113,8 @@ mod tests {
             &["no task of level 2 can spawn `t`", "give a task that spawns it `priority = 2`"],
         );
         let elsewhere = quote! {
-            #[task(core = "a")] fn u(cx: u::Context) {}
-            #[task(core = "b", local_task)] async fn t(cx: t::Context) {}
+            #[task(core = a)] fn u(cx: u::Context) {}
+            #[task(core = b, local_task)] async fn t(cx: t::Context) {}
         };
         assert_one(
             &errors_with(quote!(partitions = [a, b]), elsewhere),

@@ -7,6 +7,7 @@ mod access;
 mod args;
 mod bare;
 mod binding;
+mod body;
 mod features;
 mod halves;
 mod init;
@@ -19,7 +20,6 @@ mod release;
 mod resources;
 mod shared;
 mod signature;
-mod suggest;
 
 use crate::analyse::Analysis;
 use crate::errors::Errors;
@@ -58,5 +58,6 @@ fn rules(app: &App, analysis: &Analysis, bare: bool, errors: &mut Errors) {
         binding::check(app, errors);
     }
     overrun::check(app, errors);
+    body::check(app, analysis, errors);
     partitions::check(app, analysis, errors);
 }

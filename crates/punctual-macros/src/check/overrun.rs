@@ -2,9 +2,9 @@
 
 use syn::Ident;
 
-use super::suggest;
 use crate::errors::Errors;
 use crate::model::{App, Overrun, Task, TaskKind};
+use crate::suggest;
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
     for task in &app.tasks {

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use syn::Ident;
 
-use super::suggest;
 use crate::analyse::Analysis;
 use crate::errors::Errors;
 use crate::model::App;
+use crate::suggest;
 
 /// How many threads can take part in the ceiling protocol of the global executor.
 const MEMBERS: usize = 64;
@@ -56,24 +56,20 @@ fn declared_twice(app: &App, errors: &mut Errors) {
 }
 
 fn named_by_tasks(app: &App, errors: &mut Errors) {
-    for core in app.tasks.iter().filter_map(|task| task.core.as_ref()) {
-        let name = core.value();
+    for name in app.tasks.iter().filter_map(|task| task.core.as_ref()) {
         if app.args.global.is_some() {
-            errors.at(core, "the global executor has no partitions; remove `core`");
+            errors.at(name, "the global executor has no partitions; remove `core`");
         } else if app.args.partitions.is_empty() {
             errors.at(
-                core,
+                name,
                 format_args!(
                     "no partitions are declared; write `#[punctual::app(partitions = [{name}, ..])]`"
                 ),
             );
-        } else if app.args.partitions.iter().all(|partition| partition.ident != name) {
+        } else if app.args.partitions.iter().all(|partition| partition.ident != *name) {
             let declared = app.args.partitions.iter().map(|partition| &partition.ident);
-            let hint = match syn::parse_str(&name) {
-                Ok(ident) => suggest::hint(&ident, "`partitions`", declared),
-                Err(_) => String::new(),
-            };
-            errors.at(core, format_args!("no partition is named `{name}`{hint}"));
+            let hint = suggest::hint(name, "`partitions`", declared);
+            errors.at(name, format_args!("no partition is named `{name}`{hint}"));
         }
     }
 }
@@ -86,9 +82,7 @@ fn without_tasks(app: &App, analysis: &Analysis, errors: &mut Errors) {
         if seen.insert(name.to_string()) && partition.levels.is_empty() && !is_left_empty(app, name) {
             errors.at(
                 name,
-                format_args!(
-                    "no task is in the partition `{name}`; give one `core = \"{name}\"`, or remove it"
-                ),
+                format_args!("no task is in the partition `{name}`; give one `core = {name}`, or remove it"),
             );
         }
     }
@@ -96,8 +90,7 @@ fn without_tasks(app: &App, analysis: &Analysis, errors: &mut Errors) {
 
 /// Whether the tasks of a partition are left out by conditions.
 fn is_left_empty(app: &App, partition: &Ident) -> bool {
-    let mut cores = app.absent.tasks.iter().filter_map(|task| task.core.as_ref());
-    cores.any(|core| partition == &core.value())
+    app.absent.tasks.iter().any(|task| task.core.as_ref() == Some(partition))
 }
 
 /// Reports the first bound task beyond the limit: a partition has at most some thirty other threads.
@@ -152,10 +145,10 @@ mod tests {
 
     #[test]
     fn partitions_have_names_of_their_own_and_tasks() {
-        let task = || quote! { #[task(core = "a")] fn t(cx: t::Context) {} };
+        let task = || quote! { #[task(core = a)] fn t(cx: t::Context) {} };
         rejects(quote!(partitions = [a, a]), task(), &["the partition `a` is declared twice"]);
-        rejects(quote!(partitions = [a, b]), task(), &["no task is in the partition `b`", "core = \"b\""]);
-        let near = quote! { #[task(core = "moter")] fn t(cx: t::Context) {} };
+        rejects(quote!(partitions = [a, b]), task(), &["no task is in the partition `b`", "core = b"]);
+        let near = quote! { #[task(core = moter)] fn t(cx: t::Context) {} };
         rejects(
             quote!(partitions = [motor]),
             near,
@@ -197,7 +190,7 @@ mod tests {
         let task = || quote! { #[task] fn t(cx: t::Context) {} };
         rejects(quote!(executor = "global", cpu = 1), task(), &["every CPU"]);
         rejects(quote!(executor = "global", partitions = [a]), task(), &["no partitions"]);
-        let core = quote! { #[task(core = "a")] fn t(cx: t::Context) {} };
+        let core = quote! { #[task(core = a)] fn t(cx: t::Context) {} };
         rejects(quote!(executor = "global"), core, &["remove `core`"]);
         rejects(quote!(partitions = [a], cpu = 1), task(), &["partitions = [a(cpu = ..), ..]"]);
     }

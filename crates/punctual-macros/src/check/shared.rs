@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::{halves, suggest};
+use super::halves;
 use crate::errors::Errors;
 use crate::model::{App, Handler};
+use crate::suggest;
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
     declared_twice(app, errors);

@@ -1,6 +1,6 @@
 //! `run` and `main`.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
 use crate::analyse::Analysis;
@@ -170,12 +170,23 @@ pub(super) fn main(app: &App) -> TokenStream {
             };
         };
     }
+    let (outer, place) =
+        (Vec::from_iter(outer), Ident::new(&format!("__punctual_main_of_{module}"), Span::call_site()));
+    // By a glob, over which another `main` takes precedence: the assertion has a better error than two definitions.
     quote! {
         #(#outer)*
-        /// Runs the app as the environment says, for a `main` of the crate that is elsewhere.
-        #[allow(dead_code)]
-        pub(crate) fn main() -> ::std::process::ExitCode {
-            ::punctual::export::main(#module::run)
+        #[doc(hidden)]
+        mod #place {
+            /// Runs the app as the environment says, for a `main` of the crate that is elsewhere.
+            #[allow(dead_code)]
+            pub(crate) fn main() -> ::std::process::ExitCode {
+                ::punctual::export::main(super::#module::run)
+            }
         }
+        #(#outer)*
+        #[allow(unused_imports)]
+        pub(crate) use self::#place::*;
+        #(#outer)*
+        const _: () = ::punctual::export::assert_only_main(&main);
     }
 }

@@ -19,8 +19,9 @@ const BEATS: u64 = 4;
 pub(crate) fn with_receiver(mut app: App) -> App {
     let highest = app.tasks.iter().filter(|task| task.crosses.is_some()).max_by_key(|task| task.priority);
     let level = highest.map_or(1, |task| task.priority);
-    let core = highest.and_then(|task| task.core.as_ref()).map(syn::LitStr::value);
-    let core = core.or_else(|| Some(app.args.partitions.first()?.ident.to_string())).unwrap_or_default();
+    let core = highest.and_then(|task| task.core.as_ref());
+    let core = core.or_else(|| Some(&app.args.partitions.first()?.ident)).cloned();
+    let core = core.expect("an app of two halves has partitions");
     let take = names::sole("take");
     app.tasks.push(parse::receiver(&names::sole("receive"), level, &core, &quote!(#take();)));
     if let Some(heartbeat) = app.beyond.as_ref().and_then(|beyond| beyond.heartbeat) {

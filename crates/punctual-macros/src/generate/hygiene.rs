@@ -77,8 +77,8 @@ pub(super) fn apps() -> Vec<TokenStream> {
     );
     let partitioned = quote! {
         #everything
-        #[task(core = "q", shared = [q_across])] fn q_across(q: q_across::Context) {}
-        #[task(core = "qq", shared = [q_across])] async fn q_polled(q: q_polled::Context) {}
+        #[task(core = q, shared = [q_across])] fn q_across(q: q_across::Context) {}
+        #[task(core = qq, shared = [q_across])] async fn q_polled(q: q_polled::Context) {}
     };
     let apps = [
         (one, everything.clone()),

@@ -102,7 +102,7 @@ mod tests {
                 #[idle(shared = [far])] fn idle(cx: idle::Context) {}
                 #[task(priority = 2, shared = [near, &table])] fn a(cx: a::Context) {}
                 #[task(shared = [near, far])] fn b(cx: b::Context) {}
-                #[task(core = "io", priority = 3, shared = [far, &table])] fn c(cx: c::Context) {}
+                #[task(core = io, priority = 3, shared = [far, &table])] fn c(cx: c::Context) {}
                 #[task(priority = 1, local_task)] async fn d(cx: d::Context) {}
             },
         );

@@ -3,8 +3,8 @@
 //! A static must be `Sync`, which requires the resource to be `Send`. An error at the static would point at the attribute of
 //! the app. So the wrapper asserts it, and a separate check reports the type where the user wrote it.
 
-use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::Type;
 use syn::spanned::Spanned;
 
@@ -60,7 +60,19 @@ pub(super) fn resource(name: &Ident, held: TokenStream) -> TokenStream {
 
 /// A compile-time check that `ty` has the required trait, reported where the user wrote the type.
 pub(super) fn assert(what: &str, ty: &Type) -> TokenStream {
-    let check = format_ident!("assert_{}", what);
+    // The compiler says which part of a type is not `Send`, and no more.
+    let check = if what == "send" && is_plainly_not_send(ty.to_token_stream()) { "movable" } else { what };
+    let check = format_ident!("assert_{}", check);
     let call = quote_spanned!(names::at(ty.span())=> ::punctual::export::#check::<#ty>());
     quote!(const _: () = #call;)
+}
+
+/// Whether a type has in it what is never `Send`, unless another type is called so.
+fn is_plainly_not_send(ty: TokenStream) -> bool {
+    ty.into_iter().any(|token| match token {
+        TokenTree::Ident(name) => ["Rc", "Weak", "NonNull", "MutexGuard"].iter().any(|other| name == other),
+        TokenTree::Punct(punct) => punct.as_char() == '*',
+        TokenTree::Group(group) => is_plainly_not_send(group.stream()),
+        TokenTree::Literal(_) => false,
+    })
 }

@@ -16,7 +16,8 @@ use crate::check::{is_model, lifetimes};
 use crate::errors::Errors;
 use crate::model::{AppArgs, Role};
 use crate::parse::{
-    Mark, cfgs, foreign_fn, item_attrs, take_attribute, take_mark, without_bodies, without_broken_items,
+    Mark, cfgs, foreign_fn, item_attrs, take_attribute, take_mark, take_misspelled, without_bodies,
+    without_broken_items,
 };
 
 /// The module with stubs for what would have been generated, or `item` itself if it is no module.
@@ -74,7 +75,7 @@ pub(crate) fn stubs(args: &AppArgs, item: TokenStream) -> TokenStream {
 }
 
 fn is_type(item: &Item) -> bool {
-    matches!(item, Item::Struct(_) | Item::Enum(_) | Item::Union(_) | Item::Type(_))
+    matches!(item, Item::Struct(_) | Item::Enum(_) | Item::Union(_) | Item::Type(_) | Item::Mod(_))
 }
 
 #[derive(Default)]
@@ -115,6 +116,13 @@ impl Stubs {
             (Some((mark @ Mark::Handler(_), _)), Item::Fn(function)) => {
                 self.handler(mark, &cfgs(&function.attrs), &function.sig);
             }
+            (None, Item::Fn(mut function)) => {
+                if take_misspelled(&mut function, &self.types, &mut Errors::default()) {
+                    self.handler(Mark::Handler(Role::Task), &cfgs(&function.attrs), &function.sig);
+                } else {
+                    self.kept.push(Item::Fn(function));
+                }
+            }
             (Some(_), Item::Struct(mut item)) => {
                 for field in &mut item.fields {
                     field.attrs.retain(|attr| !attr.path().is_ident("lock_free"));
@@ -133,7 +141,7 @@ impl Stubs {
 
     fn handler(&mut self, mark: Mark, cfgs: &[Attribute], sig: &Signature) {
         let ident = &sig.ident;
-        let params: Vec<PatType> = sig.inputs.iter().skip(1).filter_map(parameter).collect();
+        let params: Vec<PatType> = sig.inputs.iter().filter_map(parameter).skip(1).collect();
         if mark == Mark::Handler(Role::Init) {
             self.init = params.clone();
         }

@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn wrong_arguments() {
         rejects(
-            quote!(cpus = x),
+            quote!(processor = x),
             "the keys are `cpu`, `executor`, `partitions`, `priority_base`, `stack`, `wake_latency`, \
              `strict`, `trace`, `profile`, `report`, `monitor`, `main`, `crate`",
         );

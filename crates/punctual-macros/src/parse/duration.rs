@@ -1,10 +1,11 @@
 //! Durations. `10.millis()` and the like are evaluated here, any other expression is left to the compiler.
 
-use syn::{Expr, ExprCall, ExprLit, ExprMethodCall, Lit, LitInt, UnOp};
+use syn::{Expr, ExprCall, ExprLit, ExprMethodCall, Lit, LitFloat, LitInt, UnOp};
 
 use super::keys::{Keys, ungrouped};
 use crate::errors::Errors;
 use crate::model::Duration;
+use crate::suggest;
 
 const UNITS: [(&str, u64); 6] = [
     ("nanos", 1),
@@ -53,9 +54,13 @@ fn value(source: &Expr, purpose: Purpose) -> syn::Result<Option<u64>> {
         Expr::MethodCall(call) if call.args.is_empty() && call.turbofish.is_none() => {
             match ungrouped(&call.receiver) {
                 Expr::Lit(ExprLit { lit: Lit::Int(lit), .. }) => nanos(call, lit, purpose).map(Some),
-                Expr::Lit(ExprLit { lit: Lit::Float(_), .. }) => {
-                    error("a duration is a whole number of its unit; use a smaller unit".into())
-                }
+                Expr::Lit(ExprLit { lit: Lit::Float(count), .. }) => error(format!(
+                    "a duration is a whole number of its unit; {}",
+                    match whole(count, &call.method.to_string()) {
+                        Some(instead) => format!("write `{instead}`"),
+                        None => "use a smaller unit".into(),
+                    }
+                )),
                 _ => Ok(None),
             }
         }
@@ -75,6 +80,31 @@ fn short_name(call: &ExprCall) -> Option<u64> {
     (ty == "Duration").then(|| lit.base10_parse::<u64>().ok()?.checked_mul(*nanos))?
 }
 
+/// A duration with a fraction, in the largest unit in which it is a whole number.
+fn whole(count: &LitFloat, unit: &str) -> Option<String> {
+    let (_, nanos) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    let nanos = count.base10_parse::<f64>().ok()? * *nanos as f64;
+    if nanos < 1.0 || nanos.fract() != 0.0 || nanos > 1e15 {
+        return None;
+    }
+    let nanos = nanos as u64;
+    let (unit, factor) = UNITS.iter().rev().find(|(_, factor)| nanos.is_multiple_of(*factor))?;
+    Some(format!("{}.{unit}()", nanos / factor))
+}
+
+/// The unit that was probably meant.
+fn meant(unit: &str) -> Option<&'static str> {
+    match unit {
+        "ns" => Some("nanos"),
+        "us" => Some("micros"),
+        "ms" => Some("millis"),
+        "s" | "sec" | "second" | "seconds" => Some("secs"),
+        "m" | "min" | "mins" => Some("minutes"),
+        "h" | "hour" => Some("hours"),
+        _ => suggest::nearest(unit, UNITS.iter().chain(&RATES).map(|(name, _)| *name)),
+    }
+}
+
 fn nanos(call: &ExprMethodCall, lit: &LitInt, purpose: Purpose) -> syn::Result<u64> {
     let error = |message: String| Err(syn::Error::new_spanned(call, message));
     let count: u64 = lit.base10_parse()?;
@@ -86,8 +116,10 @@ fn nanos(call: &ExprMethodCall, lit: &LitInt, purpose: Purpose) -> syn::Result<u
         };
     }
     let Some((_, factor)) = RATES.iter().find(|(name, _)| *name == unit) else {
-        let units = UNITS.map(|(name, _)| format!("`{name}`")).join(", ");
-        let message = format!("unknown unit `{unit}`; the units are {units}, and for a period `Hz`, `kHz`");
+        let units = suggest::list(UNITS.iter().map(|(name, _)| *name));
+        let meant = meant(&unit).map_or_else(String::new, |meant| format!("did you mean `{meant}`? "));
+        let message =
+            format!("unknown unit `{unit}`; {meant}the units are {units}, and for a period `Hz`, `kHz`");
         return Err(syn::Error::new_spanned(&call.method, message));
     };
     if purpose != Purpose::Period {
@@ -160,11 +192,15 @@ mod tests {
     fn wrong_durations() {
         rejects(quote!(period = 10), "a duration has a unit: `10.millis()`, say");
         rejects(quote!(period = "10ms"), "an integer with a unit");
-        rejects(quote!(period = 1.5.millis()), "use a smaller unit");
+        rejects(quote!(period = 1.5.millis()), "a whole number of its unit; write `1500.micros()`");
+        rejects(quote!(period = 0.25.nanos()), "use a smaller unit");
         rejects(quote!(period = -1.millis()), "cannot be negative");
         rejects(quote!(period = 0.millis()), "`period` cannot be zero");
         rejects(quote!(deadline = 0.millis()), "`deadline` cannot be zero");
-        rejects(quote!(period = 10.ms()), "unknown unit `ms`; the units are `nanos`, `micros`, `millis`");
+        rejects(
+            quote!(period = 10.ms()),
+            "unknown unit `ms`; did you mean `millis`? the units are `nanos`, `micros`, `millis`",
+        );
         rejects(quote!(period = 6_000_000.hours()), "does not fit in 64 bits");
         rejects(quote!(period = 99999999999999999999.nanos()), "number too large");
     }

@@ -2,9 +2,10 @@
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
+use syn::ext::IdentExt;
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Ident, Item, ItemStatic, LitStr, Meta, MetaNameValue, Token};
+use syn::{Attribute, Expr, ExprLit, Ident, Item, ItemStatic, Lit, Meta, MetaNameValue, Token};
 
 use super::attributes::{Mark, item_attrs, take_mark};
 use crate::errors::Errors;
@@ -81,7 +82,7 @@ pub(super) fn separate(items: Vec<Item>, args: &AppArgs, errors: &mut Errors) ->
         };
         let Some(attrs) = item_attrs(&mut item) else { continue };
         let Some(core) = take_core(mark, &mut attrs[at], args, errors) else { continue };
-        match args.partitions.iter().find(|partition| partition.ident == core.value()) {
+        match args.partitions.iter().find(|partition| partition.ident == core) {
             Some(partition) if partition.offline => separated.offline.push(item),
             Some(_) => separated.linux.push(item),
             None => {
@@ -89,7 +90,7 @@ pub(super) fn separate(items: Vec<Item>, args: &AppArgs, errors: &mut Errors) ->
                     args.partitions.iter().map(|partition| format!("`{}`", partition.ident)).collect();
                 errors.at(
                     &core,
-                    format_args!("no partition is named `{}`; there are {}", core.value(), names.join(", ")),
+                    format_args!("no partition is named `{core}`; there are {}", names.join(", ")),
                 );
             }
         }
@@ -106,7 +107,7 @@ fn take_both(attrs: &mut Vec<Attribute>, errors: &mut Errors) -> bool {
 }
 
 /// The partition that an attribute names. That of a task keeps it; in the others it is known in apps with two halves alone.
-fn take_core(mark: Mark, attr: &mut Attribute, args: &AppArgs, errors: &mut Errors) -> Option<LitStr> {
+fn take_core(mark: Mark, attr: &mut Attribute, args: &AppArgs, errors: &mut Errors) -> Option<Ident> {
     let tokens = match &attr.meta {
         Meta::List(list) => list.tokens.clone(),
         _ => TokenStream::new(),
@@ -115,7 +116,14 @@ fn take_core(mark: Mark, attr: &mut Attribute, args: &AppArgs, errors: &mut Erro
     for entry in entries(tokens) {
         let pair = Parser::parse2(<MetaNameValue as syn::parse::Parse>::parse, entry.clone()).ok();
         match pair.filter(|pair| pair.path.is_ident("core")).map(|pair| pair.value) {
-            Some(syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(name), .. })) => core = Some(name),
+            Some(Expr::Path(path)) if path.path.get_ident().is_some() => {
+                core = path.path.get_ident().map(IdentExt::unraw);
+            }
+            Some(Expr::Lit(ExprLit { lit: Lit::Str(name), .. })) => {
+                let message = format!("names are written without quotes: `core = {}`", name.value());
+                errors.at(name, message);
+                return None;
+            }
             _ => rest.push(entry),
         }
     }
@@ -126,7 +134,7 @@ fn take_core(mark: Mark, attr: &mut Attribute, args: &AppArgs, errors: &mut Erro
         errors.at(
             &*attr,
             format_args!(
-                "in an app with two halves `#[{name}]` says whose it is: `#[{name}(core = \"{example}\")]`, or another partition"
+                "in an app with two halves `#[{name}]` says whose it is: `#[{name}(core = {example})]`, or another partition"
             ),
         );
         return None;

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use proc_macro2::{Group, TokenStream};
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
@@ -10,6 +10,7 @@ use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitBool, LitStr, Meta, Token, to
 
 use super::{recover, rtic};
 use crate::errors::Errors;
+use crate::suggest;
 
 /// A key of an attribute, with a description of its value.
 pub(super) struct Key {
@@ -73,12 +74,24 @@ impl Keys {
         for entry in entries {
             let name = entry.key.to_string();
             let Some(key) = known.iter().find(|key| key.name == name) else {
+                if place == "`#[init]`" && name == "shared" {
+                    errors.at(
+                        &entry.key,
+                        "`init` makes the shared resources, so it cannot use them; remove `shared`, and work on the values \
+                         before `init` returns them",
+                    );
+                    continue;
+                }
                 if let Some(answer) = rtic::key(&name) {
                     errors.at(&entry.key, format_args!("`{name}` is a key of RTIC's: {answer}"));
                     continue;
                 }
-                let names = known.iter().map(|key| format!("`{}`", key.name)).collect::<Vec<_>>().join(", ");
-                errors.at(&entry.key, format_args!("unknown key `{name}` in {place}; the keys are {names}"));
+                let names = || known.iter().map(|key| key.name);
+                let answer = match suggest::nearest(&name, names()) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => format!("the keys are {}", suggest::list(names())),
+                };
+                errors.at(&entry.key, format_args!("unknown key `{name}` in {place}; {answer}"));
                 continue;
             };
             if keys.key(&name).is_some() {
@@ -145,7 +158,15 @@ impl Keys {
         {
             return Some(ident.clone());
         }
-        errors.push(self.malformed(name, expr));
+        errors.push(match ungrouped(expr) {
+            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) if as_name(text).is_some() => {
+                let value = text.value();
+                let message = format!("names are written without quotes: `{name} = {value}`");
+                errors.push(syn::Error::new(text.span(), message));
+                return as_name(text);
+            }
+            _ => self.malformed(name, expr),
+        });
         None
     }
 
@@ -189,6 +210,20 @@ impl Keys {
     }
 }
 
+/// The name in a string.
+fn as_name(text: &LitStr) -> Option<Ident> {
+    syn::parse_str(&text.value()).ok()
+}
+
+/// Rejects a name in quotes as the next entry of a list.
+pub(super) fn not_quoted(input: ParseStream<'_>) -> syn::Result<()> {
+    let text = input.fork().parse::<LitStr>().ok();
+    match text.as_ref().and_then(as_name) {
+        Some(name) => Err(input.error(format!("names are written without quotes: `{name}`"))),
+        None => Ok(()),
+    }
+}
+
 /// Sees through the invisible groups that `macro_rules!` fragments arrive in, and through parentheses.
 pub(super) fn ungrouped(mut expr: &Expr) -> &Expr {
     loop {
@@ -202,6 +237,19 @@ pub(super) fn ungrouped(mut expr: &Expr) -> &Expr {
 
 fn entry(input: ParseStream<'_>) -> syn::Result<Entry> {
     let key = input.call(Ident::parse_any)?;
+    if !input.is_empty() && !input.peek(Token![=]) && !input.peek(Token![,]) {
+        input.parse::<Option<Token![:]>>()?;
+        let mut value = TokenStream::new();
+        while !input.is_empty() && !input.peek(Token![,]) {
+            value.extend([input.parse::<TokenTree>()?]);
+        }
+        let value = match value.clone().into_iter().next() {
+            Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Parenthesis => group.stream(),
+            _ => value,
+        };
+        let message = format!("a key and its value are joined by `=`; write `{key} = {value}`");
+        return Err(syn::Error::new(key.span(), message));
+    }
     if input.parse::<Option<Token![=]>>()?.is_none() || input.is_empty() || input.peek(Token![,]) {
         return Ok(Entry { key, value: None });
     }
@@ -227,9 +275,10 @@ mod tests {
 
     #[test]
     fn unknown_key() {
+        rejects(quote!(prio = 2), &["unknown key `prio` in `#[task]`; did you mean `priority`?"]);
         rejects(
-            quote!(prio = 2),
-            &["unknown key `prio` in `#[task]`", "`priority`, `core`, `capacity`, `shared`"],
+            quote!(rate = 2),
+            &["unknown key `rate` in `#[task]`", "`priority`, `core`, `capacity`, `shared`"],
         );
     }
 
@@ -276,7 +325,24 @@ mod tests {
     fn lists_and_names_of_the_wrong_shape() {
         rejects(quote!(shared = a), &["write `shared = [a, &b]`, not `shared = a`"]);
         rejects(quote!(priority = [1]), &["write `priority = <integer from 1 to 28>`"]);
-        rejects(quote!(binds = "x"), &["write `binds = <name in `local`>`"]);
+        rejects(quote!(binds = 2), &["write `binds = <name in `local`>`"]);
+    }
+
+    #[test]
+    fn names_in_quotes() {
+        rejects(
+            quote!(period = 1.secs(), on_overrun = "queue"),
+            &["names are written without quotes: `on_overrun = queue`"],
+        );
+        rejects(quote!(shared = ["a"]), &["names are written without quotes: `a`"]);
+        rejects(quote!(local = ["a"]), &["names are written without quotes: `a`"]);
+    }
+
+    #[test]
+    fn keys_without_an_equals_sign() {
+        for given in [quote!(priority 2), quote!(priority: 2), quote!(priority(2))] {
+            rejects(given, &["joined by `=`; write `priority = 2`"]);
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod halves;
 mod handler;
 mod items;
 mod keys;
+mod misspelled;
 mod module;
 mod partitions;
 mod recover;
@@ -33,6 +34,7 @@ pub(crate) use bodies::without_bodies;
 pub(crate) use conditions::Source;
 pub(crate) use handler::foreign_fn;
 pub(crate) use items::without_broken_items;
+pub(crate) use misspelled::take_misspelled;
 pub(crate) use rtic::take_attribute;
 pub(crate) use task::{pulse, receiver};
 

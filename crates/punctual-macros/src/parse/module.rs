@@ -7,6 +7,7 @@ use super::attributes::{Mark, cfgs, item_attrs, take_mark};
 use super::conditions::{Absent, Conditions};
 use super::constants::Constants;
 use super::handler::{self, Marked, foreign_fn};
+use super::misspelled::take_misspelled;
 use super::{args, halves, resources, rtic, task};
 use crate::errors::Errors;
 use crate::model::{
@@ -36,6 +37,7 @@ pub(super) fn parse(
     for item in absent.items.iter().cloned() {
         left_out.item(item, &mut Errors::default());
     }
+    parts.report_misspelled(errors);
     parts.report_missing(&ident, &left_out.seen, errors);
     let fields = absent.fields.iter().filter_map(|field| field.ident.clone()).collect();
     let absent = crate::model::Absent { fields, tasks: left_out.tasks };
@@ -239,6 +241,14 @@ impl<'a> Parts<'a> {
         }
         self.seen.push(mark);
         !repeated
+    }
+
+    fn report_misspelled(&self, errors: &mut Errors) {
+        for item in &self.items {
+            if let Item::Fn(function) = item {
+                take_misspelled(&mut function.clone(), &self.items, errors);
+            }
+        }
     }
 
     fn report_missing(&self, module: &syn::Ident, left_out: &[Mark], errors: &mut Errors) {

@@ -7,7 +7,7 @@ use syn::{Ident, LitBool, token};
 
 use super::args;
 use super::duration::{Purpose, duration};
-use super::keys::{Key, Keys};
+use super::keys::{Key, Keys, not_quoted};
 use super::{recover, size};
 use crate::errors::Errors;
 use crate::model::PartitionArgs;
@@ -60,6 +60,7 @@ fn heartbeat(keys: &Keys, errors: &mut Errors) -> Option<(Ident, u64)> {
 }
 
 fn entry(input: ParseStream<'_>) -> syn::Result<(Ident, TokenStream)> {
+    not_quoted(input)?;
     let ident: Ident = input.parse().map_err(|error: syn::Error| {
         syn::Error::new(
             error.span(),
@@ -67,7 +68,7 @@ fn entry(input: ParseStream<'_>) -> syn::Result<(Ident, TokenStream)> {
         )
     })?;
     let keys = if input.peek(token::Paren) { input.parse::<Group>()?.stream() } else { TokenStream::new() };
-    // What it is called has no `r#`: in `core = ".."`, in PUNCTUAL_CPU, and as the name of a thread.
+    // It is called without `r#`: in PUNCTUAL_CPU, and as the name of a thread.
     Ok((ident.unraw(), keys))
 }
 

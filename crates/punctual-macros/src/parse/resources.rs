@@ -7,6 +7,7 @@ use syn::{Attribute, Expr, Field, Fields, Ident, ItemStruct, Meta, Token};
 
 use super::attributes::is_condition;
 use super::conditions::Conditions;
+use super::keys::not_quoted;
 use super::recover;
 use crate::errors::Errors;
 use crate::model::{Access, Local, LocalField, LocalOrigin, LocalUse, Resource, Shared, SharedUse};
@@ -109,6 +110,7 @@ fn list<T>(
 }
 
 fn shared_use(input: ParseStream<'_>) -> syn::Result<SharedUse> {
+    not_quoted(input)?;
     let access = match input.parse::<Option<Token![&]>>()? {
         Some(and) => Access::Reference(and),
         None => Access::Lock,
@@ -131,6 +133,7 @@ pub(super) fn local_list(tokens: TokenStream, conditions: &Conditions, errors: &
 }
 
 fn local_use(input: ParseStream<'_>) -> syn::Result<LocalUse> {
+    not_quoted(input)?;
     if let Some(and) = input.parse::<Option<Token![&]>>()? {
         let message = "a local resource is its task's own and always `&mut`; remove the `&`";
         return Err(syn::Error::new_spanned(and, message));

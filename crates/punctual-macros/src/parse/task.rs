@@ -2,6 +2,7 @@
 
 use proc_macro2::{Literal, Span, TokenStream};
 use quote::{ToTokens, quote};
+use syn::ext::IdentExt;
 use syn::{Expr, Ident};
 
 use super::conditions::Conditions;
@@ -20,7 +21,7 @@ const WAITS: u16 = 4;
 
 const KEYS: &[Key] = &[
     Key::new("priority", "<integer from 1 to 28>"),
-    Key::new("core", "\"<partition>\""),
+    Key::new("core", "<partition>"),
     Key::new("capacity", "<integer from 1 to 1024>"),
     handler::SHARED,
     handler::LOCAL,
@@ -48,7 +49,7 @@ pub(super) fn parse(marked: Marked<'_>, constants: &Constants, errors: &mut Erro
     Task {
         priority: priority.unwrap_or(1),
         priority_source: keys.value("priority").filter(|source| !matches!(source, Expr::Lit(_))).cloned(),
-        core: keys.string("core", errors),
+        core: keys.ident("core", errors).map(|core| core.unraw()),
         capacity: keys.int("capacity", 1..=1024, errors).unwrap_or(1),
         capacity_key: keys.key("capacity").cloned(),
         kind: kind(&keys, is_async, errors),
@@ -65,18 +66,18 @@ pub(super) fn parse(marked: Marked<'_>, constants: &Constants, errors: &mut Erro
 }
 
 /// A task that is released by `BELL`, and whose body is `body`.
-pub(crate) fn receiver(name: &Ident, level: u8, core: &str, body: &TokenStream) -> Task {
+pub(crate) fn receiver(name: &Ident, level: u8, core: &Ident, body: &TokenStream) -> Task {
     added(name, level, core, &quote!(binds = BELL), body)
 }
 
 /// The task by which a half of an app shows the other one that it runs.
-pub(crate) fn pulse(name: &Ident, nanos: u64, core: &str, body: &TokenStream) -> Task {
+pub(crate) fn pulse(name: &Ident, nanos: u64, core: &Ident, body: &TokenStream) -> Task {
     let nanos = Literal::u64_unsuffixed(nanos);
     added(name, 1, core, &quote!(period = #nanos.nanos()), body)
 }
 
 /// A task that nobody has written.
-fn added(name: &Ident, level: u8, core: &str, released: &TokenStream, body: &TokenStream) -> Task {
+fn added(name: &Ident, level: u8, core: &Ident, released: &TokenStream, body: &TokenStream) -> Task {
     let (attr, level) = (Ident::new("task", Span::call_site()), Literal::u8_unsuffixed(level));
     let marked = Marked {
         attr: syn::parse_quote!(#[#attr(priority = #level, core = #core, #released)]),

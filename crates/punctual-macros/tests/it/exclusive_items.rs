@@ -70,7 +70,7 @@ mod app {
     }
 
     #[cfg(not(unix))]
-    #[task(core = "io", local = [steps])]
+    #[task(core = io, local = [steps])]
     fn only_on_hardware(_: only_on_hardware::Context) {}
 
     #[cfg_attr(not(unix), task)]

@@ -8,38 +8,38 @@ mod app {
     #[both]
     static SAMPLES: Ring<u64, 16> = Ring::new();
 
-    #[shared(core = "control")]
+    #[shared(core = control)]
     struct Shared {}
 
-    #[local(core = "control")]
+    #[local(core = control)]
     struct Local {}
 
-    #[init(core = "control")]
+    #[init(core = control)]
     fn init(_: init::Context) -> (Shared, Local) {
         (Shared {}, Local {})
     }
 
-    #[shared(core = "ui")]
+    #[shared(core = ui)]
     struct Shared {}
 
-    #[local(core = "ui")]
+    #[local(core = ui)]
     struct Local {}
 
-    #[init(core = "ui")]
+    #[init(core = ui)]
     fn init(_: init::Context) -> (Shared, Local) {
         (Shared {}, Local {})
     }
 
-    #[task(core = "control", period = punctual::Duration::from_millis(1))]
+    #[task(core = control, period = punctual::Duration::from_millis(1))]
     fn sample(_: sample::Context) {
         // Compiled in the other half alone, which has what this machine has not.
         punctual_bare::nothing();
     }
 
-    #[task(core = "control", crosses, capacity = 3)]
+    #[task(core = control, crosses, capacity = 3)]
     fn set(_: set::Context, _: [f32; 2], _: u8) {}
 
-    #[task(core = "ui", crosses, priority = 2)]
+    #[task(core = ui, crosses, priority = 2)]
     fn show(_: show::Context, at: u64) {
         // Nobody is there.
         assert!(set::spawn([0.0; 2], at as u8).unwrap_err().is_stopping());

@@ -48,19 +48,19 @@ mod app {
         cpu::spawn().unwrap();
     }
 
-    #[task(core = "part", shared = [idle])]
+    #[task(core = part, shared = [idle])]
     fn again(cx: again::Context) {
         *cx.shared.idle += 1;
     }
 
-    #[task(core = "idle", priority = 2, shared = [part, main, &r#loop])]
+    #[task(core = idle, priority = 2, shared = [part, main, &r#loop])]
     fn cpu(mut cx: cpu::Context) {
         assert_eq!(*cx.shared.r#loop, "loop");
         cx.shared.main.lock(|main| cx.shared.part.lock(|part| (*main, *part) = (*main + 1, *part + 1)));
         worker::spawn(1).unwrap();
     }
 
-    #[task(core = "main", capacity = 2, shared = [&r#loop])]
+    #[task(core = main, capacity = 2, shared = [&r#loop])]
     fn worker(cx: worker::Context, core: u8) {
         assert_eq!((*cx.shared.r#loop, core), ("loop", 1));
         r#loop::spawn().unwrap();
@@ -68,11 +68,11 @@ mod app {
 
     /// The only task of its partition, which stays.
     #[cfg(not(unix))]
-    #[task(core = "runtime", shared = [part], deadline = no_such_deadline)]
+    #[task(core = runtime, shared = [part], deadline = no_such_deadline)]
     fn runtime(_: runtime::Context) {}
 
     #[cfg(unix)]
-    #[task(core = "runtime", period = 1.millis(), local = [ticks: u32 = 0])]
+    #[task(core = runtime, period = 1.millis(), local = [ticks: u32 = 0])]
     fn ticks(cx: ticks::Context) {
         *cx.local.ticks += 1;
         if *cx.local.ticks == 3 {
@@ -81,7 +81,7 @@ mod app {
         }
     }
 
-    #[task(core = "loop", priority = 28, shared = [part])]
+    #[task(core = r#loop, priority = 28, shared = [part])]
     async fn r#loop(mut cx: r#loop::Context) {
         punctual::delay(1.millis()).await;
         cx.shared.part.lock(|part| *part += 1);

@@ -11,9 +11,9 @@ mod app {
         (Shared {}, Local {})
     }
 
-    #[idle(core = "motor")]
+    #[idle(core = motor)]
     fn idle(_: idle::Context) {}
 
-    #[task(core = "motor")]
+    #[task(core = motor)]
     fn tick(_: tick::Context) {}
 }

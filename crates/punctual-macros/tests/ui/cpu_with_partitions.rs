@@ -11,9 +11,9 @@ mod app {
         (Shared {}, Local {})
     }
 
-    #[task(core = "motor")]
+    #[task(core = motor)]
     fn tick(_: tick::Context) {}
 
-    #[task(core = "log")]
+    #[task(core = log)]
     fn tock(_: tock::Context) {}
 }

@@ -1,31 +1,31 @@
 #[punctual::app(partitions = [control(offline), ui])]
 mod app {
 
-    #[shared(core = "control")]
+    #[shared(core = control)]
     struct Shared {}
 
-    #[local(core = "control")]
+    #[local(core = control)]
     struct Local {}
 
-    #[init(core = "control")]
+    #[init(core = control)]
     fn init(_: init::Context) -> (Shared, Local) {
         (Shared {}, Local {})
     }
 
-    #[shared(core = "ui")]
+    #[shared(core = ui)]
     struct Shared {}
 
-    #[local(core = "ui")]
+    #[local(core = ui)]
     struct Local {}
 
-    #[init(core = "ui")]
+    #[init(core = ui)]
     fn init(_: init::Context) -> (Shared, Local) {
         (Shared {}, Local {})
     }
 
-    #[task(core = "control", crosses)]
+    #[task(core = control, crosses)]
     fn set(_: set::Context, _: String) {}
 
-    #[task(core = "ui", crosses)]
+    #[task(core = ui, crosses)]
     fn show(_: show::Context, _: &'static str) {}
 }

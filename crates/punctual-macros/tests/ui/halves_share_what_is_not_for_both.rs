@@ -3,31 +3,31 @@ mod app {
     #[both]
     static TEXT: std::sync::Mutex<u32> = std::sync::Mutex::new(0);
 
-    #[shared(core = "control")]
+    #[shared(core = control)]
     struct Shared {}
 
-    #[local(core = "control")]
+    #[local(core = control)]
     struct Local {}
 
-    #[init(core = "control")]
+    #[init(core = control)]
     fn init(_: init::Context) -> (Shared, Local) {
         (Shared {}, Local {})
     }
 
-    #[shared(core = "ui")]
+    #[shared(core = ui)]
     struct Shared {}
 
-    #[local(core = "ui")]
+    #[local(core = ui)]
     struct Local {}
 
-    #[init(core = "ui")]
+    #[init(core = ui)]
     fn init(_: init::Context) -> (Shared, Local) {
         (Shared {}, Local {})
     }
 
-    #[task(core = "control")]
+    #[task(core = control)]
     fn set(_: set::Context) {}
 
-    #[task(core = "ui")]
+    #[task(core = ui)]
     fn show(_: show::Context) {}
 }

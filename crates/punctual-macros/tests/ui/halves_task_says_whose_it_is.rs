@@ -1,24 +1,24 @@
 #[punctual::app(partitions = [control(offline), ui])]
 mod app {
 
-    #[shared(core = "control")]
+    #[shared(core = control)]
     struct Shared {}
 
-    #[local(core = "control")]
+    #[local(core = control)]
     struct Local {}
 
-    #[init(core = "control")]
+    #[init(core = control)]
     fn init(_: init::Context) -> (Shared, Local) {
         (Shared {}, Local {})
     }
 
-    #[shared(core = "ui")]
+    #[shared(core = ui)]
     struct Shared {}
 
-    #[local(core = "ui")]
+    #[local(core = ui)]
     struct Local {}
 
-    #[init(core = "ui")]
+    #[init(core = ui)]
     fn init(_: init::Context) -> (Shared, Local) {
         (Shared {}, Local {})
     }
@@ -26,9 +26,9 @@ mod app {
     #[task]
     fn set(_: set::Context) {}
 
-    #[task(core = "control", crosses, period = punctual::Duration::from_millis(1))]
+    #[task(core = control, crosses, period = punctual::Duration::from_millis(1))]
     fn sample(_: sample::Context) {}
 
-    #[task(core = "ui")]
+    #[task(core = ui)]
     fn show(_: show::Context) {}
 }

@@ -11,10 +11,10 @@ mod app {
         (Shared {}, Local {})
     }
 
-    #[task(core = "control", priority = 2)]
+    #[task(core = control, priority = 2)]
     fn starts(_: starts::Context) {}
 
-    #[task(core = "io", priority = 2, local_task)]
+    #[task(core = io, priority = 2, local_task)]
     async fn works(_: works::Context) {}
 
     /// What is right is not reported.

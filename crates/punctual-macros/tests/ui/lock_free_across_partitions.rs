@@ -14,9 +14,9 @@ mod app {
         (Shared { count: 0 }, Local {})
     }
 
-    #[task(core = "motor", shared = [count])]
+    #[task(core = motor, shared = [count])]
     fn tick(_: tick::Context) {}
 
-    #[task(core = "log", shared = [count])]
+    #[task(core = log, shared = [count])]
     fn tock(_: tock::Context) {}
 }

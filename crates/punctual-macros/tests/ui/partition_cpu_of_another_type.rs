@@ -13,6 +13,6 @@ mod app {
         (Shared {}, Local {})
     }
 
-    #[task(core = "motor")]
+    #[task(core = motor)]
     fn tick(_: tick::Context) {}
 }

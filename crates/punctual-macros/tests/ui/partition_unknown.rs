@@ -11,12 +11,12 @@ mod app {
         (Shared {}, Local {})
     }
 
-    #[task(core = "moter")]
+    #[task(core = moter)]
     fn tick(_: tick::Context) {}
 
-    #[task(core = "log")]
+    #[task(core = log)]
     fn tock(_: tock::Context) {}
 
-    #[task(core = "motor")]
+    #[task(core = motor)]
     fn tack(_: tack::Context) {}
 }

@@ -106,7 +106,7 @@ macro_rules! app {
 
 app!(levels, [], []);
 app!(polls, [partitions = [polls(poll)]], []);
-app!(apart, [partitions = [one, other]], [core = "other"]);
+app!(apart, [partitions = [one, other]], [core = other]);
 app!(global, [executor = "global"], []);
 
 type Run = fn(Config, Arc<AtomicU32>, bool) -> Result<Report, StartError>;

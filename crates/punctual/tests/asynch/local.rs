@@ -188,8 +188,8 @@ macro_rules! app {
 }
 
 app!(one, [], []);
-app!(second, [partitions = [first, second]], [core = "second"]);
-app!(polls, [partitions = [other, polls(poll)]], [core = "polls"]);
+app!(second, [partitions = [first, second]], [core = second]);
+app!(polls, [partitions = [other, polls(poll)]], [core = polls]);
 app!(global, [executor = "global"], []);
 
 mod descriptors {

@@ -91,8 +91,8 @@ macro_rules! app {
 }
 
 app!(one, [], [], []);
-app!(two, [, partitions = [slow, fast]], [, core = "slow"], [, core = "fast"]);
-app!(polls, [, partitions = [slow, fast(poll)]], [, core = "slow"], [, core = "fast"]);
+app!(two, [, partitions = [slow, fast]], [, core = slow], [, core = fast]);
+app!(polls, [, partitions = [slow, fast(poll)]], [, core = slow], [, core = fast]);
 app!(global, [, executor = "global"], [], []);
 
 const APPS: [&str; 4] = ["one", "two", "polls", "global"];

@@ -269,7 +269,7 @@ mod partitions {
             (Shared { bus: 0 }, Local {})
         }
 
-        #[task(priority = 1, core = "here", shared = [bus])]
+        #[task(priority = 1, core = here, shared = [bus])]
         fn job(mut cx: job::Context) {
             caught(|| {
                 cx.shared.bus.lock(|_| {
@@ -281,12 +281,12 @@ mod partitions {
             there::spawn().unwrap();
         }
 
-        #[task(priority = 2, core = "here")]
+        #[task(priority = 2, core = here)]
         fn above(_: above::Context) {
             AFTER.fetch_add(1, Ordering::Relaxed);
         }
 
-        #[task(priority = 1, core = "there", shared = [bus])]
+        #[task(priority = 1, core = there, shared = [bus])]
         fn there(_: there::Context) {
             AFTER.fetch_add(1, Ordering::Relaxed);
         }

@@ -34,7 +34,7 @@ mod app {
         (Shared { across: 0, within: 0 }, Local { event, line, other_end })
     }
 
-    #[task(priority = 2, core = "near", period = 1.millis(), shared = [across, within], local = [other_end, rounds: u32 = 0])]
+    #[task(priority = 2, core = near, period = 1.millis(), shared = [across, within], local = [other_end, rounds: u32 = 0])]
     fn tick(mut cx: tick::Context) {
         punctual::log!(Info, "round {}", *cx.local.rounds);
         *cx.local.rounds += 1;
@@ -55,32 +55,32 @@ mod app {
         }
     }
 
-    #[task(priority = 3, core = "near", shared = [within])]
+    #[task(priority = 3, core = near, shared = [within])]
     fn higher(mut cx: higher::Context) {
         cx.shared.within.lock(|within| *within += 1);
     }
 
-    #[task(priority = 1, core = "near")]
+    #[task(priority = 1, core = near)]
     fn lower(_: lower::Context) {
         assert!(punctual::now().as_ticks() < u64::MAX);
     }
 
-    #[task(priority = 1, core = "near")]
+    #[task(priority = 1, core = near)]
     fn timed(_: timed::Context) {}
 
-    #[task(priority = 1, core = "far", shared = [across])]
+    #[task(priority = 1, core = far, shared = [across])]
     fn away(mut cx: away::Context) {
         cx.shared.across.lock(|across| *across += 1);
         let _ = higher::spawn();
     }
 
-    #[task(binds = line, priority = 2, core = "far", local = [line])]
+    #[task(binds = line, priority = 2, core = far, local = [line])]
     fn edge(cx: edge::Context) {
         // It blocks, but there is something to read.
         let _ = rustix::io::read(&*cx.local.line, &mut [0; 8]);
     }
 
-    #[task(priority = 2, core = "near", local = [event])]
+    #[task(priority = 2, core = near, local = [event])]
     async fn waits(cx: waits::Context) {
         let event = &*cx.local.event;
         punctual::delay(20.micros()).await;

@@ -66,25 +66,25 @@ mod mixed {
         #[idle(shared = [far])]
         fn idle(_: idle::Context) {}
 
-        #[task(core = "fast", priority = 4, period = 1.kHz(), offset = 10.micros(), on_overrun = late,
+        #[task(core = fast, priority = 4, period = 1.kHz(), offset = 10.micros(), on_overrun = late,
             shared = [far, near])]
         fn clocked(_: clocked::Context) {}
 
-        #[task(core = "fast", period = 2.millis(), deadline = 5.millis(), on_overrun = queue, capacity = 3,
+        #[task(core = fast, period = 2.millis(), deadline = 5.millis(), on_overrun = queue, capacity = 3,
             shared = [near])]
         fn queued(_: queued::Context) {}
 
-        #[task(core = "slow", priority = 2, capacity = 7, deadline = DEADLINE, shared = [far, free])]
+        #[task(core = slow, priority = 2, capacity = 7, deadline = DEADLINE, shared = [far, free])]
         fn message(_: message::Context, _number: u32) {}
 
-        #[task(core = "slow", priority = 2, binds = line, local = [line], shared = [free])]
+        #[task(core = slow, priority = 2, binds = line, local = [line], shared = [free])]
         fn bound(_: bound::Context) {}
 
-        #[task(core = "slow", min_interval = DEADLINE, burst = 5, on_early = reject)]
+        #[task(core = slow, min_interval = DEADLINE, burst = 5, on_early = reject)]
         fn late(_: late::Context) {}
 
         #[cfg(not(all()))]
-        #[task(core = "slow")]
+        #[task(core = slow)]
         fn removed(_: removed::Context) {}
     }
 

@@ -28,25 +28,25 @@ pub(crate) mod app {
         (Shared {}, Local { line, other_end })
     }
 
-    #[task(core = "one", priority = 2)]
+    #[task(core = one, priority = 2)]
     fn first(_: first::Context) {
         look("one");
         second::spawn().unwrap();
     }
 
-    #[task(core = "two", priority = 3, local = [other_end])]
+    #[task(core = two, priority = 3, local = [other_end])]
     fn second(_: second::Context) {
         look("two");
         waits::spawn().unwrap();
     }
 
-    #[task(core = "two", priority = 1)]
+    #[task(core = two, priority = 1)]
     async fn waits(_: waits::Context) {
         look("two");
         edge::pend();
     }
 
-    #[task(core = "two", binds = line, priority = 2, local = [line])]
+    #[task(core = two, binds = line, priority = 2, local = [line])]
     fn edge(_: edge::Context) {
         look("two");
         punctual::shutdown();

@@ -114,7 +114,7 @@ macro_rules! app {
     };
 }
 
-app!(parts, [partitions = [one, two]], [core = "one",], [core = "two",]);
+app!(parts, [partitions = [one, two]], [core = one,], [core = two,]);
 app!(global, [executor = "global"], [], []);
 
 const END: &str = "END";

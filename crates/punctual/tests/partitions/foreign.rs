@@ -51,7 +51,7 @@ macro_rules! app {
     };
 }
 
-app!(parts, [partitions = [one, two]], [core = "one",], [core = "two",]);
+app!(parts, [partitions = [one, two]], [core = one,], [core = two,]);
 app!(global, [executor = "global"], [], []);
 
 /// Spawns them all, each again and again until there is room.

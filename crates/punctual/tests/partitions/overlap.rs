@@ -67,7 +67,7 @@ macro_rules! app {
     };
 }
 
-app!(parts, [partitions = [one, two]], [core = "one",], [core = "two",]);
+app!(parts, [partitions = [one, two]], [core = one,], [core = two,]);
 app!(global, [executor = "global"], [], []);
 
 macro_rules! runs {

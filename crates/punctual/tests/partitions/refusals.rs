@@ -35,12 +35,12 @@ macro_rules! app {
     };
 }
 
-app!(parts, [partitions = [one, two]], [core = "one"], [core = "two"]);
-app!(same, [partitions = [one(cpu = 0), two(cpu = 0)]], [core = "one"], [core = "two"]);
-app!(absent, [partitions = [one(cpu = 9_999), two]], [core = "one"], [core = "two"]);
+app!(parts, [partitions = [one, two]], [core = one], [core = two]);
+app!(same, [partitions = [one(cpu = 0), two(cpu = 0)]], [core = one], [core = two]);
+app!(absent, [partitions = [one(cpu = 9_999), two]], [core = one], [core = two]);
 app!(global, [executor = "global"], [], [priority = 2]);
 app!(sole, [], [], [priority = 2]);
-app!(polls, [partitions = [one(poll), two]], [core = "one"], [core = "two"]);
+app!(polls, [partitions = [one(poll), two]], [core = one], [core = two]);
 app!(only_polls, [partitions = [one(poll)]], [], [priority = 2]);
 
 type Run = fn(Config) -> Result<Report, StartError>;

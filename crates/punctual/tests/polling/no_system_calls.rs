@@ -37,7 +37,7 @@ mod app {
         (Shared { near: 0, far: 0 }, Local {})
     }
 
-    #[task(core = "fast", priority = 1)]
+    #[task(core = fast, priority = 1)]
     fn arm(_: arm::Context) {
         witness::watch_me();
         if STRAY.load(Ordering::Relaxed) {
@@ -49,7 +49,7 @@ mod app {
 
     /// Keeps the polling partition busy from the other CPU, with what takes a system call elsewhere, until that has done
     /// enough.
-    #[task(core = "ordinary", shared = [far])]
+    #[task(core = ordinary, shared = [far])]
     fn feed(mut cx: feed::Context, round: u32) {
         cx.shared.far.lock(|far| *far += 1);
         let taken = low::spawn(round).is_ok() && high::spawn(round).is_ok();
@@ -63,7 +63,7 @@ mod app {
         }
     }
 
-    #[task(core = "fast", priority = 1, capacity = 8, shared = [near, far])]
+    #[task(core = fast, priority = 1, capacity = 8, shared = [near, far])]
     fn low(mut cx: low::Context, round: u32) {
         JOBS.fetch_add(1, Ordering::Relaxed);
         cx.shared.near.lock(|near| {
@@ -81,27 +81,27 @@ mod app {
         background::submit(call).ok();
     }
 
-    #[task(core = "fast", priority = 3, capacity = 8, shared = [near])]
+    #[task(core = fast, priority = 3, capacity = 8, shared = [near])]
     fn high(mut cx: high::Context, _: u32) {
         JOBS.fetch_add(1, Ordering::Relaxed);
         cx.shared.near.lock(|near| *near += 1);
     }
 
-    #[task(core = "fast", priority = 2, capacity = 4, shared = [far])]
+    #[task(core = fast, priority = 2, capacity = 4, shared = [far])]
     fn timed(mut cx: timed::Context) {
         JOBS.fetch_add(1, Ordering::Relaxed);
         cx.shared.far.lock(|far| *far += 1);
         back::spawn().ok();
     }
 
-    #[task(core = "fast", priority = 2, period = 100.micros(), shared = [near])]
+    #[task(core = fast, priority = 2, period = 100.micros(), shared = [near])]
     fn periodic(mut cx: periodic::Context) {
         JOBS.fetch_add(1, Ordering::Relaxed);
         cx.shared.near.lock(|near| *near += 1);
         punctual::spend(5.micros());
     }
 
-    #[task(core = "fast", priority = 1)]
+    #[task(core = fast, priority = 1)]
     async fn waits(_: waits::Context) {
         loop {
             punctual::delay(150.micros()).await;
@@ -110,10 +110,10 @@ mod app {
     }
 
     /// Spawned from the polling partition, whose thread must not wake anybody.
-    #[task(core = "ordinary", capacity = 8)]
+    #[task(core = ordinary, capacity = 8)]
     fn back(_: back::Context) {}
 
-    #[task(core = "ordinary")]
+    #[task(core = ordinary)]
     fn end(_: end::Context) {
         witness::look_away();
         punctual::shutdown();

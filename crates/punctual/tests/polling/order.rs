@@ -31,7 +31,7 @@ mod app {
         (Shared {}, Local { a: log.clone(), b: log.clone(), c: log.clone(), d: log })
     }
 
-    #[task(core = "fast", priority = 1, capacity = 3, execution = 10.millis(), local = [a])]
+    #[task(core = fast, priority = 1, capacity = 3, execution = 10.millis(), local = [a])]
     fn low(cx: low::Context, n: u32) {
         cx.local.a.note(["", "low 1", "low 2", "low 3"][n as usize]);
         if n == 1 {
@@ -41,22 +41,22 @@ mod app {
     }
 
     /// Spawned by a job below it: a call, as anywhere.
-    #[task(core = "fast", priority = 2, local = [b])]
+    #[task(core = fast, priority = 2, local = [b])]
     fn middle(cx: middle::Context) {
         cx.local.b.note("middle");
     }
 
-    #[task(core = "fast", priority = 3, period = 1.secs(), offset = 4.millis(), local = [c])]
+    #[task(core = fast, priority = 3, period = 1.secs(), offset = 4.millis(), local = [c])]
     fn high(cx: high::Context) {
         cx.local.c.note("high");
     }
 
-    #[task(core = "other")]
+    #[task(core = other)]
     fn from_elsewhere(_: from_elsewhere::Context) {
         highest::spawn().unwrap();
     }
 
-    #[task(core = "fast", priority = 4, local = [d])]
+    #[task(core = fast, priority = 4, local = [d])]
     fn highest(cx: highest::Context) {
         cx.local.d.note("highest");
     }

@@ -38,12 +38,12 @@ mod events {
             (Shared { left: 21 }, Local { event, trigger })
         }
 
-        #[task(core = "other", local = [trigger])]
+        #[task(core = other, local = [trigger])]
         fn send(cx: send::Context) {
             rustix::io::write(&*cx.local.trigger, &1_u64.to_ne_bytes()).expect("there is room in the count");
         }
 
-        #[task(core = "fast", binds = event, priority = 2, local = [event], shared = [left])]
+        #[task(core = fast, binds = event, priority = 2, local = [event], shared = [left])]
         fn received(mut cx: received::Context) {
             let mut count = [0; 8];
             if rustix::io::read(&*cx.local.event, &mut count).is_err() {
@@ -59,7 +59,7 @@ mod events {
             });
         }
 
-        #[task(core = "fast", shared = [left])]
+        #[task(core = fast, shared = [left])]
         async fn waits(mut cx: waits::Context) {
             let (socket, _other) = std::os::unix::net::UnixStream::pair().expect("sockets can be made");
             let refused = punctual::readable(&socket).await.expect_err("it would enter the kernel");

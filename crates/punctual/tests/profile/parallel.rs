@@ -38,7 +38,7 @@ mod partitions {
             (Shared { data: 0 }, Local {})
         }
 
-        #[task(core = "a", shared = [data])]
+        #[task(core = a, shared = [data])]
         fn first(mut cx: first::Context) {
             punctual::spend(1.millis());
             cx.shared.data.lock(|_| punctual::spend(5.millis()));
@@ -46,7 +46,7 @@ mod partitions {
             punctual::spend(1.millis());
         }
 
-        #[task(core = "b", shared = [data])]
+        #[task(core = b, shared = [data])]
         fn second(mut cx: second::Context) {
             punctual::spend(1.millis());
             cx.shared.data.lock(|_| punctual::spend(2.millis()));
@@ -54,7 +54,7 @@ mod partitions {
         }
 
         /// At 6 ms, while `second` runs.
-        #[task(core = "b", priority = 2, execution = 1.millis())]
+        #[task(core = b, priority = 2, execution = 1.millis())]
         fn remote(_: remote::Context) {}
     }
 

@@ -330,13 +330,6 @@ macro_rules! app {
 }
 
 app!(sole, cpus = 1, [], [], [], 0);
-app!(two, cpus = 2, [partitions = [one, two]], [core = "one",], [core = "two",], crate::checks::LEVELS);
-app!(
-    polling,
-    cpus = 2,
-    [partitions = [one, two(poll)]],
-    [core = "one",],
-    [core = "two",],
-    crate::checks::LEVELS
-);
+app!(two, cpus = 2, [partitions = [one, two]], [core = one,], [core = two,], crate::checks::LEVELS);
+app!(polling, cpus = 2, [partitions = [one, two(poll)]], [core = one,], [core = two,], crate::checks::LEVELS);
 app!(global, cpus = 1, [executor = "global"], [], [], 0);

@@ -63,7 +63,7 @@ macro_rules! app {
 }
 
 app!(one, [], []);
-app!(two, [, partitions = [a, b]], [, core = "b"]);
+app!(two, [, partitions = [a, b]], [, core = b]);
 app!(polls, [, partitions = [a(poll)]], []);
 app!(global, [, executor = "global"], []);
 

@@ -49,13 +49,13 @@ mod app {
         (Shared { text: String::from("made") }, Local { line, other_end })
     }
 
-    #[task(core = "b", period = 1.millis(), shared = [text])]
+    #[task(core = b, period = 1.millis(), shared = [text])]
     fn reads(mut cx: reads::Context) {
         EARLY.fetch_or(!INITIALISED.load(Ordering::Relaxed), Ordering::Relaxed);
         cx.shared.text.lock(|text| assert!(text.starts_with("made")));
     }
 
-    #[task(core = "b", priority = 2, shared = [text], local = [other_end])]
+    #[task(core = b, priority = 2, shared = [text], local = [other_end])]
     fn writes(mut cx: writes::Context) {
         EARLY.fetch_or(!INITIALISED.load(Ordering::Relaxed), Ordering::Relaxed);
         if INITIALISED.load(Ordering::Relaxed) {
@@ -63,7 +63,7 @@ mod app {
         }
     }
 
-    #[task(core = "a", binds = line, local = [line], shared = [text])]
+    #[task(core = a, binds = line, local = [line], shared = [text])]
     fn bound(_: bound::Context) {}
 }
 

@@ -33,34 +33,34 @@ mod app {
         (Shared { log, x: 0, y: 0, z: 0 }, Local {})
     }
 
-    #[task(core = "a", priority = 1, capacity = 4, shared = [&log, x, y])]
+    #[task(core = a, priority = 1, capacity = 4, shared = [&log, x, y])]
     fn a1(mut cx: a1::Context, steps: Steps) {
         perform(steps, cx.shared.log, Some(&mut cx.shared.x), Some(&mut cx.shared.y));
     }
 
-    #[task(core = "a", priority = 2, capacity = 4, shared = [&log, x])]
+    #[task(core = a, priority = 2, capacity = 4, shared = [&log, x])]
     fn a2(mut cx: a2::Context, steps: Steps) {
         perform(steps, cx.shared.log, Some(&mut cx.shared.x), NONE);
     }
 
     /// Its `x` is `z`.
-    #[task(core = "a", priority = 3, capacity = 4, shared = [&log, z])]
+    #[task(core = a, priority = 3, capacity = 4, shared = [&log, z])]
     fn a3(mut cx: a3::Context, steps: Steps) {
         perform(steps, cx.shared.log, Some(&mut cx.shared.z), NONE);
     }
 
-    #[task(core = "b", priority = 1, capacity = 4, shared = [&log, x, y])]
+    #[task(core = b, priority = 1, capacity = 4, shared = [&log, x, y])]
     fn b1(mut cx: b1::Context, steps: Steps) {
         perform(steps, cx.shared.log, Some(&mut cx.shared.x), Some(&mut cx.shared.y));
     }
 
-    #[task(core = "b", priority = 2, capacity = 4, shared = [&log, x])]
+    #[task(core = b, priority = 2, capacity = 4, shared = [&log, x])]
     fn b2(mut cx: b2::Context, steps: Steps) {
         perform(steps, cx.shared.log, Some(&mut cx.shared.x), NONE);
     }
 
     /// Its `x` is `z`.
-    #[task(core = "b", priority = 3, capacity = 4, shared = [&log, z])]
+    #[task(core = b, priority = 3, capacity = 4, shared = [&log, z])]
     fn b3(mut cx: b3::Context, steps: Steps) {
         perform(steps, cx.shared.log, Some(&mut cx.shared.z), NONE);
     }

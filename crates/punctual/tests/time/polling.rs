@@ -26,7 +26,7 @@ mod app {
     }
 
     /// Its lock raises it, so that the end of the lock is where a partition that does not poll would serve.
-    #[task(core = "fast", priority = 1, shared = [&log, value])]
+    #[task(core = fast, priority = 1, shared = [&log, value])]
     fn low(mut cx: low::Context) {
         cx.shared.log.note("low");
         cx.shared.value.lock(|_| punctual::spend(2.millis()));
@@ -35,12 +35,12 @@ mod app {
         cx.shared.log.note("low ends");
     }
 
-    #[task(core = "fast", priority = 2, shared = [&log, value])]
+    #[task(core = fast, priority = 2, shared = [&log, value])]
     fn high(cx: high::Context) {
         cx.shared.log.note("high");
     }
 
-    #[task(core = "slow", priority = 1)]
+    #[task(core = slow, priority = 1)]
     fn remote(_: remote::Context) {
         high::spawn().unwrap();
     }

@@ -33,20 +33,20 @@ mod app {
         (Shared { log }, Local { line, other_end })
     }
 
-    #[task(core = "a", capacity = 2, shared = [&log], local = [other_end])]
+    #[task(core = a, capacity = 2, shared = [&log], local = [other_end])]
     fn writes(cx: writes::Context) {
         cx.local.other_end.write_all(b"x").unwrap();
         cx.shared.log.note("written");
     }
 
     /// At the level of `reads`, so that what is written at 1 ms stays there until 5 ms.
-    #[task(core = "b", shared = [&log])]
+    #[task(core = b, shared = [&log])]
     fn busy(cx: busy::Context) {
         punctual::spend(5.millis());
         cx.shared.log.note("busy ends");
     }
 
-    #[task(core = "b", binds = line, shared = [&log], local = [line])]
+    #[task(core = b, binds = line, shared = [&log], local = [line])]
     fn reads(cx: reads::Context) {
         assert_eq!(cx.local.line.read(&mut [0; 8]).unwrap(), 1);
         cx.shared.log.note("read");

@@ -33,44 +33,44 @@ mod app {
         Instant::from_ticks(0) + ms.millis()
     }
 
-    #[task(core = "a", priority = 3, capacity = 16)]
+    #[task(core = a, priority = 3, capacity = 16)]
     fn act(_: act::Context, what: fn()) {
         what();
     }
 
-    #[task(core = "a", priority = 4, min_interval = 10.millis(), shared = [&log])]
+    #[task(core = a, priority = 4, min_interval = 10.millis(), shared = [&log])]
     fn counted(cx: counted::Context, what: &'static str) {
         cx.shared.log.note(what);
     }
 
-    #[task(core = "a", priority = 2, min_interval = 10.millis(), burst = 2, capacity = 8, shared = [&log])]
+    #[task(core = a, priority = 2, min_interval = 10.millis(), burst = 2, capacity = 8, shared = [&log])]
     fn queued(cx: queued::Context, what: &'static str) {
         cx.shared.log.note(what);
     }
 
     /// Above `act`, so that its spawns are calls.
-    #[task(core = "a", priority = 5, min_interval = 10.millis(), burst = 2, on_early = delay, capacity = 2,
+    #[task(core = a, priority = 5, min_interval = 10.millis(), burst = 2, on_early = delay, capacity = 2,
         shared = [&log])]
     fn delayed(cx: delayed::Context, what: &'static str) {
         cx.shared.log.note(what);
     }
 
-    #[task(core = "b", min_interval = 10.millis(), on_early = delay, shared = [&log])]
+    #[task(core = b, min_interval = 10.millis(), on_early = delay, shared = [&log])]
     fn elsewhere(cx: elsewhere::Context, what: &'static str) {
         cx.shared.log.note(what);
     }
 
-    #[task(core = "a", priority = 1, min_interval = 10.millis(), on_early = reject, shared = [&log])]
+    #[task(core = a, priority = 1, min_interval = 10.millis(), on_early = reject, shared = [&log])]
     fn rejected(cx: rejected::Context, what: &'static str) {
         cx.shared.log.note(what);
     }
 
-    #[task(core = "a", priority = 6, capacity = 8, local = [other_end])]
+    #[task(core = a, priority = 6, capacity = 8, local = [other_end])]
     fn write(cx: write::Context) {
         cx.local.other_end.write_all(b"x").expect("there is room");
     }
 
-    #[task(core = "b", priority = 2, binds = line, min_interval = 10.millis(), on_early = delay,
+    #[task(core = b, priority = 2, binds = line, min_interval = 10.millis(), on_early = delay,
         shared = [&log], local = [line])]
     fn reads(cx: reads::Context) {
         let read = cx.local.line.read(&mut [0; 8]).expect("there is something");

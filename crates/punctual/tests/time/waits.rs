@@ -33,7 +33,7 @@ mod app {
     }
 
     /// Sends at 3 ms, and again whenever there is room.
-    #[task(core = "a", priority = 1, shared = [&log, sum])]
+    #[task(core = a, priority = 1, shared = [&log, sum])]
     async fn sends(mut cx: sends::Context, mut sender: Sender<'static, u32, 1>) {
         punctual::delay(1.millis()).await;
         cx.shared.log.note("goes on");
@@ -48,13 +48,13 @@ mod app {
     }
 
     /// Below `receives`.
-    #[task(core = "b", priority = 1, shared = [&log])]
+    #[task(core = b, priority = 1, shared = [&log])]
     fn busy(cx: busy::Context) {
         punctual::spend(4.millis());
         cx.shared.log.note("busy ends");
     }
 
-    #[task(core = "b", priority = 2, waits = 2, shared = [&log, sum])]
+    #[task(core = b, priority = 2, waits = 2, shared = [&log, sum])]
     async fn receives(mut cx: receives::Context, mut receiver: Receiver<'static, u32, 1>) {
         loop {
             match punctual::timeout_after(5.millis(), receiver.recv()).await {

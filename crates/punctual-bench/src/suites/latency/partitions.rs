@@ -55,7 +55,7 @@ macro_rules! app {
             }
 
             /// Ends a round, if one was begun, and begins the next.
-            #[task(core = "home", local = [out])]
+            #[task(core = home, local = [out])]
             fn ask(cx: ask::Context, begun: u64) {
                 let out = cx.local.out;
                 let more = begun == 0 || out.recorder.push(clock::now() - begun);
@@ -65,7 +65,7 @@ macro_rules! app {
                 answer::spawn(clock::now()).expect("it has answered");
             }
 
-            #[task(core = $name)]
+            #[task(core = $away)]
             fn answer(_: answer::Context, begun: u64) {
                 ask::spawn(begun).expect("it has asked");
             }

@@ -1,4 +1,4 @@
-#[punctual::app(partitions = [motor])]
+#[punctual::app]
 mod app {
     #[shared]
     struct Shared {}
@@ -10,7 +10,8 @@ mod app {
     fn init(_: init::Context) -> (Shared, Local) {
         (Shared {}, Local {})
     }
+}
 
-    #[task(core = motor)]
-    fn tick(_: tick::Context) {}
+fn main() {
+    app::run(punctual::Config::new()).unwrap();
 }

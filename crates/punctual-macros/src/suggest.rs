@@ -1,36 +1,48 @@
-//! Suggestions for names of resources and tasks that are not declared, or declared twice.
+//! Suggestions for names that do not exist, or exist twice.
 
 use syn::Ident;
 
 /// "; did you mean `x`?" if there is a near name, and the names that `place` declares.
-pub(super) fn hint<'a>(name: &Ident, place: &str, declared: impl Iterator<Item = &'a Ident>) -> String {
+pub(crate) fn hint<'a>(name: &Ident, place: &str, declared: impl Iterator<Item = &'a Ident>) -> String {
     let declared: Vec<String> = declared.map(Ident::to_string).collect();
     let name = name.to_string();
-    let near = declared.iter().map(|other| (distance(&name, other), other)).min();
-    let meant = match near {
-        // A name of one or two letters is within two edits of everything short.
-        Some((edits, other)) if edits <= 2 && edits < name.chars().count() => {
-            format!("; did you mean `{other}`?")
-        }
-        _ => String::new(),
+    let meant = match nearest(&name, declared.iter().map(String::as_str)) {
+        Some(other) => format!("; did you mean `{other}`?"),
+        None => String::new(),
     };
     if declared.is_empty() {
         return format!("{meant}; {place} declares none");
     }
-    let list = declared.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let list = list(declared.iter().map(String::as_str));
     let stop = if meant.is_empty() { ";" } else { "" };
     format!("{meant}{stop} {place} declares {list}")
 }
 
+/// Names as they are listed in an error.
+pub(crate) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The name that was probably meant: one that a few edits make of `name`, or that continues it.
+pub(crate) fn nearest<'a>(name: &str, declared: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let edits = |other: &str| match distance(&name.to_lowercase(), &other.to_lowercase()) {
+        edits if edits > 1 && name.len() > 2 && (other.starts_with(name) || name.starts_with(other)) => 1,
+        edits => edits,
+    };
+    let (edits, other) = declared.map(|other| (edits(other), other)).min()?;
+    // A name of one or two letters is within two edits of everything short.
+    (edits <= 2 && edits < name.chars().count()).then_some(other)
+}
+
 /// The answer to a second field of one name.
-pub(super) fn declared_twice(kind: &str, name: &Ident) -> String {
+pub(crate) fn declared_twice(kind: &str, name: &Ident) -> String {
     format!(
         "the {kind} resource `{name}` is declared twice; rename one, or give both `#[cfg]`s that exclude each other"
     )
 }
 
 /// The answer to a name that a condition leaves out.
-pub(super) fn left_out(name: &Ident) -> String {
+pub(crate) fn left_out(name: &Ident) -> String {
     format!("a `#[cfg]` leaves `{name}` out of this build; give this entry the same one")
 }
 
@@ -69,5 +81,16 @@ mod tests {
         let hint = |name| hint(&ident(name), "`Shared`", declared.iter());
         assert_eq!(hint("cuont"), "; did you mean `count`? `Shared` declares `total`, `count`");
         assert_eq!(hint("mean"), "; `Shared` declares `total`, `count`");
+        let keys = || ["period", "priority", "Hz", "on_early"].into_iter();
+        for (given, meant) in [
+            ("periode", Some("period")),
+            ("prio", Some("priority")),
+            ("hz", Some("Hz")),
+            ("on_early_release", Some("on_early")),
+            ("rate", None),
+            ("x", None),
+        ] {
+            assert_eq!(nearest(given, keys()), meant, "{given}");
+        }
     }
 }

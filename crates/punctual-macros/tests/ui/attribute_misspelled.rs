@@ -1,4 +1,4 @@
-#[punctual::app(partitions = [motor])]
+#[punctual::app]
 mod app {
     #[shared]
     struct Shared {}
@@ -11,9 +11,11 @@ mod app {
         (Shared {}, Local {})
     }
 
-    #[task(core = "motor 1")]
-    fn tick(_: tick::Context) {}
+    #[taks(priority = 2)]
+    fn control(_: control::Context) {}
 
-    #[task(core = "motor")]
-    fn tack(_: tack::Context) {}
+    #[interrupt(binds = UART0)]
+    fn uart(_: uart::Context) {}
+
+    fn log(_: log::Context) {}
 }

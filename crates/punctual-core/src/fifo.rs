@@ -298,6 +298,35 @@ mod tests {
     }
 
     #[test]
+    fn searches_from_the_front_if_the_hint_was_released_later() {
+        let nodes: [Node; 3] = Default::default();
+        let fifo = Fifo::new();
+        for (node, time, after) in [(0, 30, None), (1, 40, Some(0)), (2, 20, Some(1))] {
+            nodes[node as usize].set_time(time);
+            // SAFETY: a single thread.
+            unsafe { fifo.insert_by_time(&nodes, node, after) };
+        }
+        assert_eq!(drain(&fifo, &nodes), [2, 0, 1]);
+    }
+
+    #[test]
+    fn has_jobs_while_inbox_or_queue_holds_any() {
+        let nodes: [Node; 2] = Default::default();
+        let fifo = Fifo::new();
+        // SAFETY: a single thread; the nodes are of no other queue.
+        unsafe {
+            assert!(!fifo.has_jobs());
+            fifo.push(&nodes, 0);
+            assert!(fifo.has_jobs(), "the inbox has one");
+            fifo.push_own(&nodes, 1);
+            assert_eq!(fifo.pop(&nodes), Some(0));
+            assert!(fifo.has_jobs() && !fifo.has_inbox(), "the queue has one");
+            assert_eq!(fifo.pop(&nodes), Some(1));
+            assert!(!fifo.has_jobs());
+        }
+    }
+
+    #[test]
     fn a_node_leaves_its_link_behind() {
         let nodes: [Node; 3] = Default::default();
         let fifo = Fifo::new();

@@ -207,7 +207,7 @@ pub(crate) type EventCount = AtomicU32;
 #[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicBool, AtomicU64};
+    use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
     use super::*;
     use crate::word::bit;
@@ -219,6 +219,8 @@ mod tests {
     struct Kernel {
         asked: Mutex<Vec<&'static str>>,
         refuses: AtomicBool,
+        /// The address of the word that is boosted, or 0.
+        boosted: AtomicUsize,
         /// The words of a partition that others change while somebody waits.
         vacated: Mutex<Option<(&'static Partition<Kernel>, u64)>>,
     }
@@ -247,6 +249,7 @@ mod tests {
         }
         fn wait_while(&self, _: &AtomicU32, _: u32) {
             self.note("wait_while");
+            assert!(self.asked.lock().unwrap().len() < 9, "it waits although nothing changes");
             if let Some((partition, bits)) = self.vacated.lock().unwrap().take() {
                 partition.word_cell().fetch_and(!bits, Ordering::Relaxed);
             }
@@ -254,12 +257,15 @@ mod tests {
         fn wake_all(&self, _: &AtomicU32) {
             self.note("wake_all");
         }
-        fn boost(&self, _: &AtomicU32) -> bool {
+        fn boost(&self, word: &AtomicU32) -> bool {
             self.note("boost");
+            self.boosted.store(core::ptr::from_ref(word).addr(), Ordering::Relaxed);
             !self.refuses.load(Ordering::Relaxed)
         }
-        fn unboost(&self, _: &AtomicU32) {
+        fn unboost(&self, word: &AtomicU32) {
             self.note("unboost");
+            let boosted = self.boosted.swap(0, Ordering::Relaxed);
+            assert!(boosted == 0 || boosted == core::ptr::from_ref(word).addr(), "another word was boosted");
         }
     }
 
@@ -459,6 +465,21 @@ mod tests {
             *port.vacated.lock().unwrap() = Some((partition, bits));
             partition.finish(waiter, level);
             assert_eq!(port.asked(), ["boost", "wait_while"], "it sleeps meanwhile, once");
+            std::mem::forget(job);
+        });
+    }
+
+    #[test]
+    fn a_stopping_worker_does_not_wait_for_a_job_that_has_served_its_level() {
+        with_holder(|partition, _, waiter, job| {
+            let level = partition.levels()[0];
+            partition.mark_ready(level);
+            let port = partition.port();
+            port.refuses.store(true, Ordering::Relaxed);
+            // The job runs what is ready, and goes on.
+            *port.vacated.lock().unwrap() = Some((partition, Word::ready_bit(1)));
+            partition.finish(waiter, level);
+            assert_eq!(port.asked(), ["boost", "wait_while"]);
             std::mem::forget(job);
         });
     }

@@ -439,6 +439,20 @@ mod tests {
     }
 
     #[test]
+    fn what_was_moved_after_a_look_is_looked_at_again() {
+        let slots = slots::<u8, 2, 1>();
+        let at = Instant::from_ticks;
+        let armed = [1, 2].map(|argument| slots.arm(argument, at(50)).unwrap());
+        // SAFETY: a single thread.
+        let next = || unsafe { slots.level().next() };
+        assert_eq!(next(), 50);
+        assert!(slots.reschedule(armed[1], at(40)));
+        assert_eq!(next(), 40);
+        assert_eq!(slots.cancel(armed[1]), Some(2));
+        assert_eq!(next(), 50);
+    }
+
+    #[test]
     #[should_panic(expected = "a node for each slot")]
     fn slots_without_nodes_are_refused() {
         // SAFETY: nothing else uses the level.

@@ -5,7 +5,7 @@
 mod loom_support;
 
 use loom_support::{Arena, Model, ModelPort, Region, check, current, i_am, level, partition, start, worker};
-use punctual_core::{Level, Locked, Mutex, Resource, Worker};
+use punctual_core::{Level, Locked, Mutex, Port, Resource, Worker};
 
 type Shared = Resource<Region>;
 
@@ -74,6 +74,30 @@ fn two_waiting_jobs_exclude_each_other() {
 #[test]
 fn two_boosting_jobs_exclude_each_other() {
     two_jobs(true);
+}
+
+/// A job that waits to raise finds the level above vacated, and occupied again before it has raised.
+#[test]
+fn a_job_waits_again_for_a_level_that_starts_again() {
+    check(3, |arena| {
+        let Trio { partition, levels: [l1, l2, _], workers: [w1, w2, _] } = trio(arena, false);
+        let resource = shared(arena);
+        let low = partition.call(w1, l1, || {
+            let other = start(2, move || {
+                for _ in 0..2 {
+                    let _ = partition.call(w2, l2, || {
+                        right::<2, 2>(resource, partition, w2).lock(|r| r.enter());
+                        None
+                    });
+                }
+            });
+            right::<1, 2>(resource, partition, w1).lock(|r| r.enter());
+            other.join().unwrap();
+            None
+        });
+        assert!(low.is_ok());
+        assert_eq!(partition.snapshot(), Default::default());
+    });
 }
 
 /// The upper job is at the ceiling itself, one above the lower one's level, and so never raises.
@@ -188,4 +212,46 @@ fn three_waiting_jobs_exclude_each_other() {
 #[test]
 fn three_boosting_jobs_exclude_each_other() {
     three_jobs(true);
+}
+
+/// Two jobs wait for a third thread, which ends its job and begins another before the first waiter has handed the boost on.
+/// The other waiter finds the boost in transit. That it then lends its priority, too, decides when the third thread runs.
+///
+/// Bound: two preemptions. The second job begins where the thread is not preempted after its first, and the second waiter
+/// looks while the first has yet to run; either is a switch where a thread waits or ends.
+#[test]
+fn a_waiter_that_found_the_boost_in_transit_lends_after_it() {
+    check(2, move |arena| {
+        let Trio { partition, levels: [l1, l2, l3], workers: [w1, w2, w3] } = trio(arena, true);
+        let port = partition.port();
+        let resource = shared(arena);
+        let low = partition.call(w1, l1, || {
+            let middle = start(2, move || {
+                let _ = partition.call(w2, l2, || {
+                    // Until the second job of the third thread runs.
+                    port.wait(w2, None);
+                    right::<2, 4>(resource, partition, w2).lock(|r| r.enter());
+                    None
+                });
+                port.needs_nothing(2);
+            });
+            let high = start(3, move || {
+                let _ = partition.call(w3, l3, || None);
+                let called = partition.call(w3, l3, || {
+                    port.wake(w2);
+                    port.wait_for_lender(2);
+                    None
+                });
+                if called.is_err() {
+                    port.wake(w2);
+                }
+            });
+            right::<1, 4>(resource, partition, w1).lock(|r| r.enter());
+            middle.join().unwrap();
+            high.join().unwrap();
+            None
+        });
+        assert!(low.is_ok());
+        assert_eq!(partition.snapshot(), Default::default());
+    });
 }

@@ -183,18 +183,6 @@ fn calls_back_at_a_priority_on_a_grid() {
 
 #[test]
 fn counts_missed_calls_and_stays_on_the_grid() {
-    thread_local! {
-        static COMPUTES: Cell<u64> = const { Cell::new(0) };
-    }
-    struct Computing;
-    impl sim::Environment for Computing {
-        fn next(&mut self, _: sim::Point) -> sim::Event {
-            match COMPUTES.take() {
-                0 => sim::Event::Nothing,
-                time => sim::Event::Advance(time),
-            }
-        }
-    }
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     static SERVER: Server = Server::new();
     static PERIODIC: Callback = Callback::new(&SERVER, |_| log(format!("{}", Kernel::now())), 0);
@@ -428,4 +416,180 @@ fn says_when_nobody_had_what_was_released() {
         assert!(lock_all([&FIRST, &FIRST]).is_err(), "twice the same");
         drop(lock_all([&FIRST]).unwrap());
     });
+}
+
+thread_local! {
+    /// How long the running thread computes, until the next point.
+    static COMPUTES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Advances the clock while threads [compute](steps).
+struct Computing;
+
+impl sim::Environment for Computing {
+    fn next(&mut self, _: sim::Point) -> sim::Event {
+        match COMPUTES.take() {
+            0 => sim::Event::Nothing,
+            time => sim::Event::Advance(time),
+        }
+    }
+}
+
+/// Computes for so many times 10 ns, and logs each.
+fn steps(name: &str, count: usize) {
+    for _ in 0..count {
+        log(name);
+        COMPUTES.set(10);
+        sim::point();
+    }
+}
+
+/// Runs two threads of one priority with slices of 30 ns; returns the order of their steps.
+fn sliced(stacks: &'static [Stack; 2], a: fn(()), b: fn(())) -> String {
+    sim::run_in(Computing, || {
+        Kernel::set_time_slice(30);
+        Thread::spawn(3, &stacks[0], a, ()).unwrap();
+        Thread::spawn(3, &stacks[1], b, ()).unwrap();
+        Kernel::run();
+    });
+    LOG.take().concat()
+}
+
+#[test]
+fn ends_a_slice_in_time_however_often_the_thread_reschedules() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    let a = |()| {
+        for _ in 0..4 {
+            steps("a", 1);
+            Kernel::masked(|| ());
+        }
+    };
+    assert_eq!(sliced(&STACKS, a, |()| steps("b", 4)), "aaabbbab");
+}
+
+#[test]
+fn gives_a_new_slice_to_a_thread_that_has_yielded() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    let a = |()| {
+        steps("a", 2);
+        Thread::yield_now();
+        steps("a", 4);
+    };
+    let b = |()| {
+        steps("b", 1);
+        Thread::yield_now();
+        steps("b", 4);
+    };
+    assert_eq!(sliced(&STACKS, a, b), "aabaaabbbab");
+}
+
+#[test]
+fn gives_a_new_slice_to_a_thread_that_has_slept() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    let a = |()| {
+        steps("a", 2);
+        Thread::sleep_until(Kernel::now() + 10).unwrap();
+        steps("a", 4);
+    };
+    assert_eq!(sliced(&STACKS, a, |()| steps("b", 6)), "aabbbbaaabba");
+}
+
+#[test]
+fn begins_a_slice_when_there_is_a_peer_to_share_with() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    let a = |()| {
+        steps("a", 2);
+        Thread::spawn(3, &STACKS[1], |()| steps("b", 2), ()).unwrap();
+        steps("a", 4);
+    };
+    sim::run_in(Computing, || {
+        Kernel::set_time_slice(30);
+        Thread::spawn(3, &STACKS[0], a, ()).unwrap();
+        Kernel::run();
+    });
+    assert_eq!(LOG.take().concat(), "aaaaabba");
+}
+
+#[test]
+fn uses_what_is_left_of_a_slice_once() {
+    static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
+    static GATE: Semaphore = Semaphore::new(0, 1);
+    let a = |()| {
+        let high = |()| {
+            GATE.p().unwrap();
+            steps("c", 1);
+        };
+        Thread::spawn(4, &STACKS[2], high, ()).unwrap();
+        steps("a", 2);
+        GATE.v().unwrap();
+        steps("a", 5);
+    };
+    static PEERS: [Stack; 2] = [const { Stack::new() }; 2];
+    assert_eq!(sliced(&PEERS, a, |()| steps("b", 5)), "aacabbbaaabba");
+}
+
+#[test]
+fn switches_at_the_end_of_a_masked_section() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    static MUTEX: Mutex<()> = Mutex::new("mutex", ());
+    let ran = run(1, &STACKS[0], || {
+        let guard = MUTEX.lock().unwrap();
+        let high = |()| {
+            drop(MUTEX.lock().unwrap());
+            log("high");
+        };
+        Thread::spawn(3, &STACKS[1], high, ()).unwrap();
+        Kernel::masked(|| {
+            drop(guard);
+            log("masked");
+        });
+        log("low");
+    });
+    assert_eq!(ran, "masked high low");
+}
+
+#[test]
+fn runs_callbacks_in_the_order_in_which_they_became_due() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    static SERVER: Server = Server::new();
+    static A: Callback = Callback::new(&SERVER, |_| log("a"), 0);
+    static B: Callback = Callback::new(&SERVER, |_| log("b"), 0);
+    let ran = run(5, &STACKS[0], || {
+        SERVER.start(4, &STACKS[1]).unwrap();
+        for (first, second) in [(&A, &B), (&A, &A), (&A, &A), (&B, &A)] {
+            let now = Kernel::now();
+            first.at(now + 10);
+            second.at(now + 20);
+            if core::ptr::eq(first, second) {
+                first.at(now + 10);
+            }
+            Thread::sleep_until(now + 30).unwrap();
+            Thread::sleep_until(now + 40).unwrap();
+            log("|");
+        }
+        Kernel::stop();
+    });
+    assert_eq!(ran, "a b | a | a | b a |");
+}
+
+#[test]
+fn runs_a_callback_once_that_became_due_twice_before() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    static SERVER: Server = Server::new();
+    static TWICE: Callback = Callback::new(&SERVER, |_| log("ran"), 0);
+    sim::run_in(Computing, || {
+        let computes = |()| {
+            SERVER.start(4, &STACKS[1]).unwrap();
+            for _ in 0..2 {
+                TWICE.at(Kernel::now() + 10);
+                steps("due", 1);
+            }
+            assert_eq!(TWICE.missed(), 1);
+            Thread::sleep_until(Kernel::now() + 10).unwrap();
+            Kernel::stop();
+        };
+        Thread::spawn(5, &STACKS[0], computes, ()).unwrap();
+        Kernel::run();
+    });
+    assert_eq!(LOG.take().join(" "), "due due ran");
 }

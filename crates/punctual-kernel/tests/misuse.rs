@@ -4,7 +4,8 @@ use std::panic::{self, AssertUnwindSafe};
 
 use punctual_kernel::sim::{self, Sim};
 use punctual_kernel::{
-    Group, JoinError, LockError, SignalError, SpawnError, SubscribeError, UnlockError, WaitError,
+    Group, JoinError, LockError, OrderedGuards, SignalError, SpawnError, SubscribeError, UnlockError,
+    WaitError, lock_all,
 };
 
 type Kernel = punctual_kernel::Kernel<Sim>;
@@ -140,6 +141,105 @@ fn keeps_the_result_of_a_thread_until_its_slot_is_needed() {
             Thread::spawn(6, &STACKS[1], |()| {}, ()).unwrap();
             assert_eq!(first.join(), Ok(()));
         }
+    });
+}
+
+#[test]
+fn a_handle_does_not_name_the_next_thread_of_its_slot() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    in_thread(&STACKS[0], || {
+        let first = Thread::spawn(6, &STACKS[1], |()| {}, ()).unwrap();
+        for _ in 1..sim::THREADS - 1 {
+            Thread::spawn(6, &STACKS[1], |()| {}, ()).unwrap();
+        }
+        // In the slot of the first, and not ended.
+        let next = Thread::spawn(4, &STACKS[1], |()| {}, ()).unwrap();
+        assert_eq!((first.join(), first.priority()), (Err(JoinError::Stale), None));
+        assert_eq!(next.priority(), Some(4));
+        assert_eq!(next.join(), Ok(()));
+    });
+}
+
+#[test]
+fn a_server_can_be_started_after_it_could_not_be() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    static SERVER: punctual_kernel::Server<Sim> = punctual_kernel::Server::new();
+    in_thread(&STACKS[0], || {
+        let error = SERVER.start(0, &STACKS[1]).unwrap_err();
+        assert!(matches!(error, SubscribeError::Spawn(_)), "{error:?}");
+        assert!(SERVER.start(4, &STACKS[1]).is_ok());
+        assert_eq!(SERVER.start(4, &STACKS[1]).unwrap_err(), SubscribeError::Started);
+        Kernel::stop();
+    });
+}
+
+#[test]
+fn a_waiter_whose_owner_ended_waits_for_nothing_any_more() {
+    static STACKS: [Stack; 4] = [const { Stack::new() }; 4];
+    static ENDED: RawMutex = RawMutex::new("ended");
+    static OTHER: RawMutex = RawMutex::new("other");
+    in_thread(&STACKS[0], || {
+        let owner = |()| {
+            ENDED.lock().unwrap();
+            Thread::sleep_until(Kernel::now() + 10).unwrap();
+        };
+        Thread::spawn(6, &STACKS[1], owner, ()).unwrap();
+        let waiter = |()| {
+            OTHER.lock().unwrap();
+            assert_eq!(ENDED.lock(), Err(LockError::OwnerEnded("ended")));
+            Thread::sleep_until(Kernel::now() + 10).unwrap();
+            OTHER.unlock().unwrap();
+        };
+        Thread::spawn(6, &STACKS[2], waiter, ()).unwrap();
+        Thread::sleep_until(Kernel::now() + 15).unwrap();
+        assert!(ENDED.recover());
+        ENDED.lock().unwrap();
+        let last = |()| {
+            OTHER.lock().unwrap();
+            OTHER.unlock().unwrap();
+        };
+        Thread::spawn(9, &STACKS[3], last, ()).unwrap();
+        assert_eq!(Thread::current().unwrap().priority(), Some(5), "nobody waits for this thread");
+        ENDED.unlock().unwrap();
+    });
+}
+
+#[test]
+fn gives_no_unit_to_a_thread_whose_time_was_over_behind_a_higher_one() {
+    static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
+    static UNITS: Semaphore = Semaphore::new(0, 9);
+    in_thread(&STACKS[0], || {
+        let low = |()| assert_eq!(UNITS.p_until(Kernel::now() + 10), Err(WaitError::TimedOut));
+        Thread::spawn(6, &STACKS[1], low, ()).unwrap();
+        Thread::spawn(7, &STACKS[2], |()| UNITS.p().unwrap(), ()).unwrap();
+        Thread::sleep_until(Kernel::now() + 20).unwrap();
+        UNITS.v().unwrap();
+        assert_eq!(UNITS.units(), 0, "the higher one has it");
+        UNITS.v().unwrap();
+        assert_eq!(UNITS.units(), 1);
+    });
+}
+
+#[test]
+fn keeps_nothing_if_a_mutex_cannot_be_locked_beside_others() {
+    static STACK: Stack = Stack::new();
+    static GROUP: Group = Group::new();
+    static MUTEXES: [OrderedMutex<()>; 4] = [
+        OrderedMutex::new(&GROUP, 1, "1", ()),
+        OrderedMutex::new(&GROUP, 2, "2", ()),
+        OrderedMutex::new(&GROUP, 3, "3", ()),
+        OrderedMutex::new(&GROUP, 1, "1 again", ()),
+    ];
+    in_thread(&STACK, || {
+        let [first, second, third, same] = &MUTEXES;
+        let guards = lock_all((first, second)).unwrap();
+        let beyond = third.lock().unwrap();
+        // Beside the first, but the third is no guard that could be given up.
+        assert_eq!(guards.and_lock(same).map(drop), Err(LockError::OutOfOrder("3")));
+        drop(beyond);
+        let equal = first.lock().unwrap();
+        assert_eq!(equal.and_lock(same).map(drop), Err(LockError::OutOfOrder("1")));
+        assert!(lock_all((first, second, third)).is_ok(), "all of them are free");
     });
 }
 

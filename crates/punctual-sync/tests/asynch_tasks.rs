@@ -361,6 +361,7 @@ fn a_watch_tells_every_reader() {
     assert_eq!((another.try_changed(), run(another.get())), (None, 2));
     writer.write(2);
     assert_eq!(run(reader.changed()), 2, "written is changed");
+    assert_eq!(reader.clone().try_changed(), None, "a clone has seen what the reader has");
 }
 
 #[test]

@@ -14,16 +14,25 @@ use punctual_sync::asynch::channel::{Channel, NoReceiver, ReceiveError};
 use punctual_sync::asynch::signal::Signal;
 use punctual_sync::asynch::watch::Watch;
 
+/// A waker that notes that it was woken.
+#[derive(Default)]
+struct Woken(std::sync::atomic::AtomicBool);
+
+impl std::task::Wake for Woken {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+impl Woken {
+    fn is_woken(&self) -> bool {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
 /// Polls a future, lets the others end, and polls it again, if it was told to look again. loom would only say
 /// "deadlock" of a lost wake.
 fn poll_twice<F: Future>(future: F, others: impl FnOnce()) -> F::Output {
-    #[derive(Default)]
-    struct Woken(std::sync::atomic::AtomicBool);
-    impl std::task::Wake for Woken {
-        fn wake(self: std::sync::Arc<Self>) {
-            self.0.store(true, std::sync::atomic::Ordering::Relaxed);
-        }
-    }
     let woken = std::sync::Arc::new(Woken::default());
     let waker = Waker::from(woken.clone());
     let mut future = pin!(future);
@@ -33,7 +42,7 @@ fn poll_twice<F: Future>(future: F, others: impl FnOnce()) -> F::Output {
     if let std::task::Poll::Ready(output) = first {
         return output;
     }
-    assert!(woken.0.load(std::sync::atomic::Ordering::Relaxed), "a task waits, and was not woken");
+    assert!(woken.is_woken(), "a task waits, and was not woken");
     match poll() {
         std::task::Poll::Ready(output) => output,
         std::task::Poll::Pending => panic!("a task was woken for nothing"),
@@ -354,6 +363,25 @@ fn a_choice_falls_to_nobody_else() {
             releasing.join().unwrap();
             let overtaken = poll_once(third.as_mut()).is_some();
             assert!(!overtaken && poll_once(second.as_mut()).is_some(), "first come, first served");
+        });
+    });
+}
+
+/// A task that waits is polled again while a value is written.
+#[test]
+fn a_task_that_is_polled_during_a_write_sees_it_or_is_woken() {
+    check(3, || {
+        lend(Watch::<u32, 3>::with_places(), |watch| {
+            let (mut writer, mut reader) = watch.split().unwrap();
+            let woken = std::sync::Arc::new(Woken::default());
+            let waker = Waker::from(woken.clone());
+            let mut changed = pin!(reader.changed());
+            let mut is_seen = || changed.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
+            assert!(!is_seen());
+            let writing = spawn(move || writer.write(1));
+            let seen = is_seen();
+            writing.join().unwrap();
+            assert!(seen || woken.is_woken(), "a task waits, and was not woken");
         });
     });
 }

@@ -15,7 +15,7 @@ pub(crate) fn at(time: u64) -> Instant {
 #[derive(Default)]
 pub(crate) struct Recorder {
     pub(crate) now: AtomicU64,
-    /// How far a stamp is ahead.
+    /// How far a stamp is ahead, modulo 2⁶⁴.
     pub(crate) ahead: AtomicU64,
     woken: Mutex<Vec<u8>>,
     /// Until when each worker that is about to sleep may spin.
@@ -32,7 +32,7 @@ impl Port for Recorder {
     }
     const STAMP_ERROR: Duration = Duration::from_ticks(10);
     fn stamp(&self) -> Instant {
-        at(self.now().as_ticks() + self.ahead.load(Ordering::Relaxed))
+        at(self.now().as_ticks().wrapping_add(self.ahead.load(Ordering::Relaxed)))
     }
     fn wake(&self, worker: &Worker) {
         self.woken.lock().unwrap().push(worker.base());
@@ -66,6 +66,8 @@ pub(crate) struct Rig {
     pub(crate) partition: Partition<Recorder>,
     /// (level, node, base of the worker).
     ran: Mutex<Vec<(u8, u32, u8)>>,
+    /// When jobs end, if they read the clock; 0 if they do not.
+    pub(crate) ends: AtomicU64,
     /// When each of them started, as far as they were told.
     stamps: Mutex<Vec<Option<u64>>>,
 }
@@ -86,7 +88,8 @@ pub(crate) fn rig_with(bases: &[u8], levels: &[(u8, u8, Job)], grids: &[&'static
             rig.ran.lock().unwrap().push((number, node, me.base()));
             rig.stamps.lock().unwrap().push(now.map(|now| now.as_ticks()));
             job(rig, me, node);
-            now
+            let end = rig.ends.load(Ordering::Relaxed);
+            if end == 0 { now } else { Some(at(end)) }
         };
         let worker = workers.iter().find(|worker| worker.base() == base).unwrap();
         let nodes: &'static [Node] = (0..4).map(|_| Node::new()).collect::<Vec<_>>().leak();
@@ -97,8 +100,12 @@ pub(crate) fn rig_with(bases: &[u8], levels: &[(u8, u8, Job)], grids: &[&'static
     let levels: &'static [&'static Level] = levels.collect::<Vec<_>>().leak();
     // SAFETY: all of them are new, and this is their only partition.
     let partition = unsafe { Partition::new(Recorder::default(), levels, workers) };
-    let rig: &'static Rig =
-        Box::leak(Box::new(Rig { partition, ran: Mutex::default(), stamps: Mutex::default() }));
+    let rig: &'static Rig = Box::leak(Box::new(Rig {
+        partition,
+        ran: Mutex::default(),
+        ends: AtomicU64::new(0),
+        stamps: Mutex::default(),
+    }));
     linked.set(rig).ok().unwrap();
     for base in bases {
         let me = rig.worker(*base);

@@ -150,6 +150,72 @@ fn nothing_is_released_by_a_stamp() {
 }
 
 #[test]
+fn releases_what_is_due_within_the_error_of_a_stamp() {
+    let rig = rig(&[1], &[(1, 1, NOTHING)]);
+    // SAFETY: nothing else uses node 2.
+    let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 2) };
+    slots.arm((), at(105)).unwrap();
+    // The stamp says 95, and may be late by 10.
+    rig.partition.port().ahead.store(10_u64.wrapping_neg(), Ordering::Relaxed);
+    let at_time = |time| rig.partition.port().now.store(time, Ordering::Relaxed);
+    assert!(rig.call(rig.worker(1), 1, || at_time(50)));
+    assert_eq!(rig.ran(), [], "the timer is known, and not due");
+    assert!(rig.call(rig.worker(1), 1, || at_time(105)));
+    assert_eq!(rig.ran(), [(1, 2, 1)]);
+}
+
+#[test]
+fn a_job_that_follows_one_released_by_the_clock_starts_at_its_end() {
+    let rig = rig(&[1], &[(1, 1, NOTHING)]);
+    // SAFETY: nothing else uses nodes 1 and 2.
+    let slots = unsafe { Slots::<(), 2, 1>::new(rig.level(1), 1) };
+    slots.arm((), at(5)).unwrap();
+    slots.arm((), at(8)).unwrap();
+    rig.ends.store(9, Ordering::Relaxed);
+    rig.partition.port().now.store(8, Ordering::Relaxed);
+    rig.partition.port().ahead.store(20, Ordering::Relaxed);
+    rig.partition.port().asleep.set(Box::new(|_| rig.partition.stop())).ok().unwrap();
+    rig.partition.work(rig.worker(1), rig.level(1));
+    assert_eq!(
+        (rig.ran().len(), rig.stamps()),
+        (2, vec![Some(8), Some(8)]),
+        "the clock is read for what is due"
+    );
+}
+
+#[test]
+fn a_worker_that_is_to_stop_sleeps_for_no_time() {
+    let rig = rig(&[1], &[(1, 1, |rig, _, _| rig.partition.stop())]);
+    // SAFETY: nothing else uses node 1.
+    let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 1) };
+    slots.arm((), at(50)).unwrap();
+    rig.spawn_from_outside(1, 0);
+    let asleep = |until: Option<Instant>| assert_eq!(until, None, "nothing is released any more");
+    rig.partition.port().asleep.set(Box::new(asleep)).ok().unwrap();
+    rig.partition.work(rig.worker(1), rig.level(1));
+    assert_eq!(rig.ran(), [(1, 0, 1)]);
+}
+
+#[test]
+fn a_thread_that_polls_finds_what_others_push_to_a_level_with_a_timer() {
+    let rig = rig(&[0], &[(1, 0, |rig, _, _| rig.partition.stop())]);
+    // SAFETY: nothing else uses node 1; and there is one thread.
+    let slots = unsafe {
+        rig.worker(0).set_polling();
+        Slots::<(), 1, 1>::new(rig.level(1), 1)
+    };
+    slots.arm((), at(50)).unwrap();
+    rig.partition.begin_polling();
+    rig.spawn_from_outside(1, 0);
+    rig.partition.look(rig.worker(0), at(0));
+    assert!(rig.partition.must_serve(rig.worker(0)));
+    rig.partition.poll(rig.worker(0));
+    assert_eq!(rig.ran(), [(1, 0, 0)], "the timer is not due");
+    rig.partition.look(rig.worker(0), at(50));
+    assert!(!rig.partition.must_serve(rig.worker(0)), "nothing is released after the stop");
+}
+
+#[test]
 fn only_a_levels_worker_keeps_its_time() {
     static GRID: Periodic =
         Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);

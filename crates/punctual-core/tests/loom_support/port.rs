@@ -91,6 +91,26 @@ struct Turns {
     asleep: usize,
 }
 
+/// The priority-inheritance futexes.
+#[derive(Default)]
+struct Kernel {
+    queue: Vec<Queued>,
+    /// The thread that has to lend its priority before the thread goes on that waits for that.
+    lender: Option<u32>,
+    /// Whether that thread has nothing to wait for any more.
+    needs_nothing: bool,
+}
+
+impl Kernel {
+    /// Lets the thread go on that waits for `lender`.
+    fn lent(&mut self, lender: u32) {
+        if self.lender == Some(lender) {
+            self.lender = None;
+            awake().more(1);
+        }
+    }
+}
+
 /// A thread in `FUTEX_LOCK_PI`.
 struct Queued {
     futex: usize,
@@ -102,7 +122,7 @@ pub(crate) struct ModelPort {
     now: AtomicU64,
     beds: Vec<Bed>,
     turn: (Mutex<Turns>, Condvar),
-    kernel: (Mutex<Vec<Queued>>, Condvar),
+    kernel: (Mutex<Kernel>, Condvar),
     boosts: bool,
     spins: bool,
     told: AtomicBool,
@@ -116,7 +136,7 @@ impl ModelPort {
             now: AtomicU64::new(0),
             beds: (0..=highest).map(bed).collect(),
             turn: (Mutex::new(Turns::default()), Condvar::new()),
-            kernel: (Mutex::new(Vec::new()), Condvar::new()),
+            kernel: (Mutex::new(Kernel::default()), Condvar::new()),
             boosts,
             spins: false,
             told: AtomicBool::new(false),
@@ -149,6 +169,31 @@ impl ModelPort {
                 bed.ring.notify_one();
             }
         }
+    }
+
+    /// Does not return before `thread` lends its priority, or [needs nothing](Self::needs_nothing): as the thread that
+    /// calls does not run before that, if others have higher priorities.
+    pub(crate) fn wait_for_lender(&self, thread: u32) {
+        let mut kernel = self.kernel.0.lock().unwrap();
+        if kernel.needs_nothing || kernel.queue.iter().any(|queued| queued.thread == thread) {
+            return;
+        }
+        kernel.lender = Some(thread);
+        if !awake().less() {
+            drop(kernel);
+            stuck();
+        }
+        while kernel.lender.is_some() {
+            kernel = self.kernel.1.wait(kernel).unwrap();
+        }
+    }
+
+    /// Says that `thread` waits for nobody any more.
+    pub(crate) fn needs_nothing(&self, thread: u32) {
+        let mut kernel = self.kernel.0.lock().unwrap();
+        kernel.needs_nothing = true;
+        kernel.lent(thread);
+        self.kernel.1.notify_all();
     }
 
     fn bed(&self, worker: &Worker) -> &Bed {
@@ -246,14 +291,16 @@ impl Port for ModelPort {
                 Err(now) => word = now,
             }
         }
-        kernel.push(Queued { futex, thread: me, owns: false });
+        kernel.queue.push(Queued { futex, thread: me, owns: false });
+        kernel.lent(me);
+        self.kernel.1.notify_all();
         if !awake().less() {
             drop(kernel);
             stuck();
         }
         loop {
-            if let Some(place) = kernel.iter().position(|q| q.thread == me && q.owns) {
-                kernel.remove(place);
+            if let Some(place) = kernel.queue.iter().position(|q| q.thread == me && q.owns) {
+                kernel.queue.remove(place);
                 return true;
             }
             kernel = self.kernel.1.wait(kernel).unwrap();
@@ -268,12 +315,12 @@ impl Port for ModelPort {
             return;
         }
         let waiting = |q: &&mut Queued| q.futex == futex && !q.owns;
-        match kernel.iter_mut().find(waiting) {
+        match kernel.queue.iter_mut().find(waiting) {
             Some(first) => {
                 first.owns = true;
                 awake().more(1);
                 let next = first.thread;
-                let more = kernel.iter_mut().any(|q| waiting(&q));
+                let more = kernel.queue.iter_mut().any(|q| waiting(&q));
                 boost.store(next | if more { WAITERS } else { 0 }, Ordering::Release);
                 self.kernel.1.notify_all();
             }

@@ -203,6 +203,14 @@ mod tests {
     }
 
     #[test]
+    fn what_was_sent_before_anything_was_scheduled_comes_first() {
+        let mut pending = Pending::<2>::new();
+        pending.push_immediate(0, 0);
+        pending.push_scheduled(1, 0);
+        assert_eq!(drain(&mut pending, 0), [0, 1]);
+    }
+
+    #[test]
     fn an_overdue_item_keeps_its_place_in_time() {
         let mut pending = Pending::<8>::new();
         pending.push_immediate(0, 0);

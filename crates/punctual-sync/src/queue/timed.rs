@@ -277,5 +277,13 @@ mod tests {
         assert_eq!(receiver.try_recv().map(|item| item.value), Some(1));
         assert!(receiver.try_recv().is_none());
         assert_eq!(inbox(), 0);
+        for value in [2, 3] {
+            queue.send_at(value, now()).unwrap();
+        }
+        for value in [2, 3] {
+            assert_eq!(receiver.try_recv().map(|item| item.value), Some(value));
+        }
+        assert!(receiver.try_recv().is_none());
+        assert_eq!(inbox(), 0, "the last of several is gone, too");
     }
 }

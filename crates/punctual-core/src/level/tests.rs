@@ -1,0 +1,162 @@
+//! Who keeps a level's time, and what is released when.
+
+use super::*;
+use crate::{Duration, OverrunPolicy};
+
+#[test]
+fn grids_and_timers_end_with_the_clock() {
+    static WORKER: Worker = Worker::new(1);
+    static NODES: [Node; 2] = [const { Node::new() }; 2];
+    static QUEUE: Queue = Queue::new();
+    const JOBS: Jobs = Jobs::of(&|_, _, _| None);
+    // Where an endless grid ends.
+    const OVERRUN: fn() = || panic!("released for ever");
+    static GRID: Periodic = Periodic::new(
+        0,
+        1,
+        Duration::from_ticks(100),
+        Duration::from_ticks(0),
+        OverrunPolicy::Hook,
+        Some(OVERRUN),
+    );
+    static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[&GRID], JOBS);
+    let end = Instant::from_ticks(u64::MAX);
+    let released = || {
+        let mut released = Vec::new();
+        // SAFETY: only this test uses the level.
+        unsafe {
+            LEVEL.each_due(end, |node| {
+                released.push((node, LEVEL.released(node)));
+                true
+            })
+        };
+        released
+    };
+    assert_eq!(released(), [], "no grid is laid");
+    LEVEL.start(Instant::from_ticks(u64::MAX - 50));
+    LEVEL.arm(LEVEL.node(1), 1, end);
+    assert_eq!(LEVEL.next_due(), Some(Instant::from_ticks(u64::MAX - 50)));
+    assert_eq!(released(), [(0, u64::MAX - 50), (1, u64::MAX)], "the grid has no further point");
+    assert_eq!((released(), LEVEL.next_due()), (vec![], None));
+    LEVEL.start(end);
+    assert_eq!((released(), LEVEL.next_due()), (vec![], None), "the offset lies beyond the end");
+}
+
+#[test]
+fn a_grid_goes_before_a_timer_of_the_same_time() {
+    static WORKER: Worker = Worker::new(1);
+    static NODES: [Node; 2] = [const { Node::new() }; 2];
+    static QUEUE: Queue = Queue::new();
+    const JOBS: Jobs = Jobs::of(&|_, _, _| None);
+    static GRID: Periodic = Periodic::new(
+        1,
+        1,
+        Duration::from_ticks(100),
+        Duration::from_ticks(0),
+        OverrunPolicy::Skip,
+        None,
+    );
+    static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[&GRID], JOBS);
+    let at = Instant::from_ticks;
+    LEVEL.arm(LEVEL.node(0), 0, at(50));
+    LEVEL.start(at(50));
+    let mut released = Vec::new();
+    // SAFETY: only this test uses the level.
+    unsafe {
+        assert_eq!(LEVEL.next(), 50);
+        let (node, next) = LEVEL.take_due(at(50));
+        released.extend(node);
+        assert_eq!(next, 50, "the rest is left");
+        assert!(LEVEL.is_timed() && LEVEL.may_be_due(50));
+        let (node, next) = LEVEL.take_due(at(50));
+        released.extend(node);
+        assert_eq!(next, 150);
+    }
+    assert_eq!(released, [1, 0]);
+    assert!(!LEVEL.may_be_due(149) && LEVEL.may_be_due(150));
+}
+
+#[test]
+fn next_release_is_the_earlier_of_grid_and_timer() {
+    static WORKER: Worker = Worker::new(1);
+    static NODES: [Node; 2] = [const { Node::new() }; 2];
+    static QUEUE: Queue = Queue::new();
+    const JOBS: Jobs = Jobs::of(&|_, _, _| None);
+    static GRID: Periodic = Periodic::new(
+        1,
+        1,
+        Duration::from_ticks(100),
+        Duration::from_ticks(0),
+        OverrunPolicy::Skip,
+        None,
+    );
+    static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[&GRID], JOBS);
+    let at = Instant::from_ticks;
+    // SAFETY: only this test uses the level.
+    let next = || unsafe { LEVEL.next() };
+    LEVEL.start(at(50));
+    let key = LEVEL.arm(LEVEL.node(0), 0, at(60));
+    assert_eq!(next(), 50, "the grid comes first");
+    assert!(LEVEL.rearm(LEVEL.node(0), 0, key, at(40)));
+    assert_eq!(next(), 40, "the timer comes first");
+    assert!(LEVEL.disarm(LEVEL.node(0), 0, key));
+    assert_eq!(next(), 50, "no timer is armed");
+}
+
+#[test]
+fn a_level_is_timed_while_something_is_armed() {
+    static WORKER: Worker = Worker::new(1);
+    static NODES: [Node; 2] = [const { Node::new() }; 2];
+    static QUEUE: Queue = Queue::new();
+    const JOBS: Jobs = Jobs::of(&|_, _, _| None);
+    static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[], JOBS);
+    let at = Instant::from_ticks;
+    // SAFETY: only this test uses the level.
+    let next = || unsafe { LEVEL.next() };
+    assert!(!LEVEL.is_timed() && !LEVEL.may_be_due(u64::MAX - 1));
+    let keys = [0, 1].map(|node| LEVEL.arm(LEVEL.node(node), node, at(5)));
+    let disarm = |node: u32| LEVEL.disarm(LEVEL.node(node), node, keys[node as usize]);
+    assert!(LEVEL.may_be_due(0), "nobody has looked since");
+    assert!(disarm(0) && !disarm(0));
+    assert_eq!((next(), LEVEL.is_timed()), (5, true), "one is left, and it was not armed any more");
+    assert!(!LEVEL.may_be_due(4) && LEVEL.may_be_due(5));
+    assert!(disarm(1));
+    assert_eq!((next(), LEVEL.is_timed()), (NEVER, false));
+    LEVEL.arm(LEVEL.node(0), 0, at(5));
+    // SAFETY: only this test uses the level.
+    assert!(unsafe { LEVEL.each_due(at(5), |_| true) } && !LEVEL.is_timed());
+    LEVEL.arm(LEVEL.node(0), 0, at(5));
+    assert_eq!(next(), 5);
+    // SAFETY: only this test uses the level.
+    unsafe { LEVEL.reset() };
+    assert!(!LEVEL.is_timed());
+    LEVEL.arm(LEVEL.node(0), 0, at(5));
+    // SAFETY: only this test uses the level.
+    unsafe { LEVEL.reset() };
+    assert!(!LEVEL.is_timed(), "nobody had looked");
+}
+
+#[test]
+fn a_local_level_is_called_by_the_only_thread_of_its_partition_alone() {
+    static WORKER: Worker = Worker::new(1);
+    static OTHER: Worker = Worker::new(0);
+    static NODES: [Node; 0] = [];
+    static QUEUE: Queue = Queue::new();
+    const JOBS: Jobs = Jobs::of(&|_, _, _| None);
+    static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[], JOBS).local();
+    static OTHERS: Queue = Queue::new();
+    static ORDINARY: Level = Level::new(2, &WORKER, &OTHERS, &NODES, &[], JOBS);
+    // SAFETY: only this test uses the workers.
+    let (worker, other) = unsafe { (CurrentWorker::new(&WORKER), CurrentWorker::new(&OTHER)) };
+    assert!(LEVEL.keeps_to(worker) && !LEVEL.keeps_to(other) && !ORDINARY.keeps_to(worker));
+    let may = || (OTHER.may_call(&LEVEL), OTHER.may_call(&ORDINARY));
+    assert_eq!(may(), (false, false));
+    OTHER.allow_calls(true);
+    assert_eq!((may(), LEVEL.keeps_to(other)), ((false, true), false));
+    // SAFETY: there are no jobs.
+    unsafe { other.set_alone() };
+    assert_eq!((may(), LEVEL.keeps_to(other)), ((true, true), true));
+    // SAFETY: there are no jobs.
+    unsafe { other.set_polling() };
+    assert_eq!((may(), LEVEL.keeps_to(other)), ((true, true), true));
+}

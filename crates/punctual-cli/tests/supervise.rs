@@ -6,8 +6,11 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
 
 use punctual::kept::Kept;
+use rustix::time::{ClockId, clock_gettime};
 
 use self::support::{Scratch, punctual, text};
 
@@ -34,6 +37,9 @@ mod app {
             Ok("loop and be stopped") => stopped::spawn().unwrap(),
             Ok("loop and be reported") => reported::spawn().unwrap(),
             Ok("nothing") => short::spawn().unwrap(),
+            Ok("be displaced") => displaced::spawn().unwrap(),
+            Ok("sleep") => sleeps::spawn().unwrap(),
+            Ok("call") => caller::spawn().unwrap(),
             Ok("count and be killed") => counted::spawn().unwrap(),
             _ => other::spawn().unwrap(),
         }
@@ -54,6 +60,33 @@ mod app {
     fn reported(_: reported::Context) {
         super::loops();
         punctual::shutdown();
+    }
+
+    /// In progress for longer than its budget, most of it without the CPU.
+    #[task(priority = 1, budget = 200.millis(), on_budget = kill)]
+    fn displaced(_: displaced::Context) {
+        super::is_displaced(std::time::Duration::from_millis(300));
+        punctual::shutdown();
+    }
+
+    #[task(priority = 1, budget = 50.millis(), on_budget = kill)]
+    fn sleeps(_: sleeps::Context) {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        punctual::shutdown();
+    }
+
+    /// Its own time is short, that of the jobs that it calls is long.
+    #[task(priority = 1, budget = 100.millis(), on_budget = kill)]
+    fn caller(_: caller::Context) {
+        for _ in 0..4 {
+            called::spawn().unwrap();
+        }
+        punctual::shutdown();
+    }
+
+    #[task(priority = 2)]
+    fn called(_: called::Context) {
+        super::uses_cpu_time(std::time::Duration::from_millis(50));
     }
 
     #[task(priority = 1, budget = 3600.secs(), on_budget = kill)]
@@ -78,6 +111,40 @@ fn loops() {
     let end = std::env::var_os(END).map(PathBuf::from);
     let begun = std::time::Instant::now();
     while begun.elapsed().as_secs() < 60 && !end.as_ref().is_some_and(|end| end.exists()) {
+        std::hint::spin_loop();
+    }
+}
+
+/// Spins for this time beside three other threads on the CPU, which have a higher priority if they may.
+fn is_displaced(time: Duration) {
+    let end = Instant::now() + time;
+    let spins = move || {
+        while Instant::now() < end {
+            std::hint::spin_loop();
+        }
+    };
+    let ready = Arc::new(Barrier::new(4));
+    let rivals = [(); 3].map(|()| {
+        let ready = Arc::clone(&ready);
+        std::thread::spawn(move || {
+            let parameters = libc::sched_param { sched_priority: 90 };
+            // SAFETY: a valid pointer to the parameters; 0 is the calling thread. Without the right to it, it stays ordinary.
+            unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) };
+            ready.wait();
+            spins();
+        })
+    });
+    ready.wait();
+    spins();
+    for rival in rivals {
+        rival.join().unwrap();
+    }
+}
+
+fn uses_cpu_time(time: Duration) {
+    let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).expect("it is positive");
+    let end = used() + time;
+    while used() < end {
         std::hint::spin_loop();
     }
 }
@@ -178,7 +245,7 @@ fn kills_an_endless_loop_and_shows_where_it_was() {
     let output = output(&scratch, &[], "loop and be killed");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(128 + 9), "{said}");
-    assert!(said.contains("a job of killed, level 2, has run for "), "{said}");
+    assert!(said.contains("a job of killed, level 2, has used "), "{said}");
     assert!(said.contains("its budget is 100 ms; the process is killed; its stack: "), "{said}");
     assert_stack(&scratch, &["killed, job 1 of the level", "supervise::loops", "tests/supervise.rs:"]);
 }
@@ -210,7 +277,10 @@ fn leaves_the_machine_usable_beside_an_endless_loop() {
     let mut command = supervised(&scratch, &[], "loop and be reported");
     let mut child = command.env(END, &end).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let said = lines.by_ref().map_while(Result::ok).find(|line| line.contains("a job of reported"));
+    let said = lines
+        .by_ref()
+        .map_while(Result::ok)
+        .find(|line| line.contains("a job of reported, level 2, has used "));
     assert!(said.is_some_and(|line| line.contains("its budget is 100 ms; its stack: ")));
     // The loop goes on. Only a shell that gets a CPU ends it.
     let shell = Command::new("sh").args(["-c", "echo > \"$0\""]).arg(&end).status().unwrap();
@@ -335,6 +405,37 @@ fn lets_an_app_that_keeps_its_budget_alone() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert_eq!(said.matches("started, process").count(), 1, "{said}");
     assert!(stacks(&scratch).is_empty());
+}
+
+/// A job that keeps its budget of CPU time ends in order, and this is said of it.
+#[track_caller]
+fn keeps_its_budget(mistake: &str) -> String {
+    let scratch = Scratch::new(&format!("supervise-{}", mistake.replace(' ', "-")));
+    let output = output(&scratch, &[], mistake);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(stacks(&scratch).is_empty(), "{said}");
+    said
+}
+
+#[test]
+fn does_not_kill_a_job_that_other_threads_displace() {
+    let said = keeps_its_budget("be displaced");
+    assert!(said.contains("a job of displaced, level 1, has had the CPU for "), "{said}");
+    assert!(said.contains(", within its budget of 200 ms; its thread "), "{said}");
+}
+
+#[test]
+fn does_not_kill_a_job_that_sleeps_for_longer_than_its_budget() {
+    let said = keeps_its_budget("sleep");
+    assert!(said.contains("a job of sleeps, level 1, has had the CPU for "), "{said}");
+    assert!(said.contains(", within its budget of 50.0 ms; its thread waits"), "{said}");
+}
+
+#[test]
+fn does_not_count_called_jobs_to_the_budget_of_their_caller() {
+    let said = keeps_its_budget("call");
+    assert!(!said.contains("a job of caller"), "{said}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub const NAME: &str = "punctual:";
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"PunctMet");
 
 /// The version of the layout and of the text. Grows with each change to either.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Period in which a running app updates [`Header::updated`], in ns. Figures that were not updated for two periods are stale.
 pub const UPDATE_PERIOD: u64 = 250_000_000;
@@ -188,11 +188,13 @@ pub struct TaskFigures {
     pub misses: AtomicU64,
     /// How many of them suspended themselves.
     pub suspended: AtomicU64,
+    /// The longest time for which one of these was off its CPU.
+    pub suspension_max: AtomicU64,
     /// Release jitter J.
     pub jitter: Quantity,
     /// Response time R.
     pub response: Quantity,
-    /// Execution time C.
+    /// Execution time C: start to end, without jobs that preempted it and its own suspensions.
     pub execution: Quantity,
     /// What jobs do not write, on a cache line of its own.
     pub occasional: Occasional,

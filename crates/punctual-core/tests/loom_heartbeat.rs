@@ -9,7 +9,15 @@ use punctual_core::heartbeat::{Beat, Running};
 /// The `number`th job of a level. Every field says which one it is.
 fn job(number: u64) -> Running {
     let name = u32::try_from(number).expect("it is small");
-    Running { task: name, thread: name, since: number * 10, executed: number, number }
+    Running {
+        task: name,
+        thread: name,
+        since: number * 10,
+        executed: number,
+        number,
+        cpu: Some(number),
+        called: 0,
+    }
 }
 
 /// The level's thread runs `jobs`, the last of which does not end.
@@ -17,8 +25,8 @@ fn runs(arena: &Arena, jobs: u64) -> (&'static Beat, Started) {
     let beat: &Beat = arena.put(Beat::default());
     let writer = start(1, move || {
         for number in 1..=jobs {
-            let Running { task, thread, since, executed, .. } = job(number);
-            beat.begin(task, thread, since, executed);
+            let Running { task, thread, since, executed, cpu, .. } = job(number);
+            beat.begin(task, thread, since, executed, cpu);
             if number < jobs {
                 beat.end(number + 1);
             }

@@ -167,7 +167,7 @@ pub(crate) struct Task {
     pub(crate) deadline: Option<Duration>,
     /// How often it may be released, of a message or a bound task.
     pub(crate) interval: Option<Interval>,
-    /// The longest execution of a job, and what a supervisor does about a longer one.
+    /// The most CPU time of a job, and what a supervisor does about one that uses more.
     pub(crate) budget: Option<Budget>,
     /// The execution time to charge under virtual time.
     pub(crate) execution: Option<Duration>,
@@ -211,7 +211,7 @@ pub(crate) struct Interval {
     pub(crate) on_early: OnEarly,
 }
 
-/// The longest execution of a task's jobs.
+/// The most CPU time of a task's jobs.
 pub(crate) struct Budget {
     pub(crate) length: Duration,
     pub(crate) on_budget: OnBudget,

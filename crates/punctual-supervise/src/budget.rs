@@ -1,4 +1,6 @@
-//! How long the jobs that run have executed.
+//! How long the jobs that run have been in progress, and how much CPU time they have used.
+
+use std::collections::BTreeMap;
 
 use punctual_core::heartbeat::Running;
 
@@ -13,16 +15,20 @@ pub(crate) struct Level {
     pub(crate) executed: u64,
     /// The job that runs there, if one does.
     pub(crate) running: Option<Running>,
+    /// The CPU time of its thread a moment before, in ns, if that is known.
+    pub(crate) clock: Option<u64>,
 }
 
-/// A job that runs, and how long it has.
+/// A job that runs. Times in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Job {
     pub(crate) level: Level,
     pub(crate) running: Running,
-    /// From its beginning on, without jobs of higher levels of its partition, in ns. What it waits for and what the kernel takes
-    /// from it is in it.
-    pub(crate) executed: u64,
+    /// From its beginning on, without jobs of higher levels of its partition. It includes the time for which the job slept, or other
+    /// threads and the kernel displaced it.
+    pub(crate) elapsed: u64,
+    /// The CPU time that it has used, without that of jobs that it called, if that is known.
+    pub(crate) cpu: Option<u64>,
     /// Whether no higher job of its partition runs.
     pub(crate) is_highest: bool,
 }
@@ -36,13 +42,20 @@ pub(crate) fn jobs(levels: &[Level], now: u64) -> Vec<Job> {
         let executed = partition.iter().map(|level| level.executed).max().unwrap_or(0);
         // What lies above a job: the next that runs, from whose beginning on all time is its own; or else nothing.
         let mut above = (now, executed, true);
-        let mut here = Vec::new();
+        let mut here: Vec<Job> = Vec::new();
         for level in partition.iter().rev() {
             let Some(running) = level.running else { continue };
             let (until, executed_until, is_highest) = above;
             let others = executed_until.saturating_sub(running.executed);
-            let executed = until.saturating_sub(running.since).saturating_sub(others);
-            here.push(Job { level: *level, running, executed, is_highest });
+            let elapsed = until.saturating_sub(running.since).saturating_sub(others);
+            // A job that it has called runs on its thread, and has read the clock last.
+            let called = here.iter().rev().find(|job| job.running.thread == running.thread);
+            let clock = called.map_or(level.clock, |called| called.running.cpu);
+            let used = |(clock, before): (u64, u64)| {
+                clock.saturating_sub(before).saturating_sub(running.called).min(elapsed)
+            };
+            let cpu = clock.zip(running.cpu).map(used);
+            here.push(Job { level: *level, running, elapsed, cpu, is_highest });
             above = (running.since.min(until), running.executed, false);
         }
         jobs.extend(here.into_iter().rev());
@@ -50,18 +63,111 @@ pub(crate) fn jobs(levels: &[Level], now: u64) -> Vec<Job> {
     jobs
 }
 
+/// The first readings of the clocks of jobs that did not read them at their start, by level.
+///
+/// Such a job runs on a thread that polls, and does not enter the kernel. It is taken to have had the CPU until the first reading.
+#[derive(Debug, Default)]
+pub(crate) struct FirstReadings(BTreeMap<usize, FirstReading>);
+
+#[derive(Debug, Clone, Copy)]
+struct FirstReading {
+    number: u64,
+    clock: u64,
+    elapsed: u64,
+}
+
+impl FirstReadings {
+    /// Whether there is none yet of a job that needs one.
+    pub(crate) fn lacks(&self, job: &Job) -> bool {
+        let known = self.0.get(&job.level.index).is_some_and(|first| first.number == job.running.number);
+        job.running.cpu.is_none() && !known
+    }
+
+    /// Fills in the CPU time of a job that did not read the clock.
+    pub(crate) fn complete(&mut self, job: &mut Job) {
+        let (None, Some(clock)) = (job.running.cpu, job.level.clock) else { return };
+        let this = FirstReading { number: job.running.number, clock, elapsed: job.elapsed };
+        let first = self.0.entry(job.level.index).or_insert(this);
+        if first.number != this.number {
+            *first = this;
+        }
+        job.cpu = Some(first.elapsed.saturating_add(clock.saturating_sub(first.clock)).min(job.elapsed));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn level(partition: u32, level: u32, executed: u64, job: Option<(u64, u64)>) -> Level {
-        let running =
-            job.map(|(since, executed)| Running { task: level, thread: 1, since, executed, number: 1 });
-        Level { index: 0, partition, level, executed, running }
+        let running = job.map(|(since, executed)| Running {
+            task: level,
+            thread: level,
+            since,
+            executed,
+            number: 1,
+            cpu: None,
+            called: 0,
+        });
+        Level { index: 0, partition, level, executed, running, clock: None }
+    }
+
+    /// A job that began at 100 on `thread`, whose clock was at `cpu` then and is at `clock` now.
+    fn measured(number: u32, thread: u32, (cpu, called): (u64, u64), clock: u64) -> Level {
+        let mut level = level(0, number, 0, Some((100, 0)));
+        level.clock = Some(clock);
+        level.running = level.running.map(|job| Running { thread, cpu: Some(cpu), called, ..job });
+        level
+    }
+
+    fn used(levels: &[Level], now: u64) -> Vec<Option<u64>> {
+        jobs(levels, now).iter().map(|job| job.cpu).collect()
+    }
+
+    #[test]
+    fn displaced_job_has_used_what_its_thread_had_of_the_cpu() {
+        let displaced = measured(1, 7, (1_000, 0), 1_035);
+        let job = jobs(&[displaced], 200)[0];
+        assert_eq!((job.elapsed, job.cpu), (100, Some(35)));
+        assert_eq!(used(&[measured(1, 7, (1_000, 0), 9_000)], 200), [Some(100)], "not more than has passed");
+        assert_eq!(used(&[Level { clock: None, ..displaced }], 200), [None], "unknown is not zero");
+    }
+
+    #[test]
+    fn called_jobs_do_not_use_the_cpu_time_of_their_caller() {
+        assert_eq!(used(&[measured(1, 7, (1_000, 20), 1_050)], 200), [Some(30)], "it has ended");
+        let running = measured(2, 7, (1_010, 0), 1_050);
+        let mut levels = [measured(1, 7, (1_000, 4), 1_050), running];
+        levels[1].running = levels[1].running.map(|job| Running { since: 120, ..job });
+        assert_eq!(used(&levels, 200), [Some(6), Some(40)], "it runs on the same thread");
+        levels[1].running = levels[1].running.map(|job| Running { thread: 8, ..job });
+        assert_eq!(
+            used(&levels, 200)[0],
+            Some(20),
+            "on another thread it preempts: no more than 20 have passed"
+        );
+    }
+
+    #[test]
+    fn job_that_did_not_read_its_clock_counts_from_the_first_reading() {
+        let polls = |number, clock, now| {
+            let mut level = level(0, 1, 0, Some((100, 0)));
+            (level.clock, level.running) = (Some(clock), level.running.map(|job| Running { number, ..job }));
+            jobs(&[level], now)[0]
+        };
+        let mut first = FirstReadings::default();
+        let cpu = |first: &mut FirstReadings, mut job: Job| {
+            let lacks = first.lacks(&job);
+            first.complete(&mut job);
+            (lacks, job.cpu)
+        };
+        assert_eq!(cpu(&mut first, polls(1, 5_000, 110)), (true, Some(10)));
+        assert_eq!(cpu(&mut first, polls(1, 5_020, 200)), (false, Some(30)), "displaced for 70");
+        assert_eq!(cpu(&mut first, polls(2, 5_100, 150)), (true, Some(50)), "another job");
     }
 
     fn executed(levels: &[Level], now: u64) -> Vec<(u32, u64, bool)> {
-        jobs(levels, now).iter().map(|job| (job.level.level, job.executed, job.is_highest)).collect()
+        jobs(levels, now).iter().map(|job| (job.level.level, job.elapsed, job.is_highest)).collect()
     }
 
     #[test]

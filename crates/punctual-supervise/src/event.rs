@@ -26,20 +26,38 @@ pub enum Event {
         /// How often the supervisor looks.
         interval: Duration,
     },
-    /// A job has run for longer than its budget.
+    /// A job has used more CPU time than its budget.
     OverBudget {
         /// Its task.
         task: String,
         /// Its level.
         level: u32,
-        /// How long it has executed.
+        /// The CPU time that it has used.
         executed: Duration,
-        /// How long it may.
+        /// The time since its start, without jobs of higher levels of its partition.
+        elapsed: Duration,
+        /// The CPU time that it may use.
         budget: Duration,
         /// What is done about it.
         action: Action,
         /// Where its stack is written, if that can be.
         snapshot: Option<PathBuf>,
+    },
+    /// A job has been in progress for longer than its budget, and has used less CPU time: other threads or the kernel displaced it, or
+    /// it waits. Told once for a job, and at most once a second for a task.
+    Displaced {
+        /// Its task.
+        task: String,
+        /// Its level.
+        level: u32,
+        /// The CPU time that it has used.
+        executed: Duration,
+        /// The time since its start, without jobs of higher levels of its partition.
+        elapsed: Duration,
+        /// The CPU time that it may use.
+        budget: Duration,
+        /// What its thread does now.
+        state: String,
     },
     /// A signal ends the app.
     Crash {
@@ -105,15 +123,21 @@ impl Display for Event {
             Self::Watches { app, budgets, interval } => {
                 write!(f, "watches {app} every {}; with a budget: {}", nanos(*interval), budgets.join(", "))
             }
-            Self::OverBudget { task, level, executed, budget, action, snapshot } => {
-                let (executed, budget) = (nanos(*executed), nanos(*budget));
-                write!(f, "a job of {task}, level {level}, has run for {executed}; its budget is {budget}")?;
+            Self::OverBudget { task, level, executed, elapsed, budget, action, snapshot } => {
+                let (executed, elapsed, budget) = (nanos(*executed), nanos(*elapsed), nanos(*budget));
+                write!(f, "a job of {task}, level {level}, has used {executed} of CPU time in {elapsed}; ")?;
+                write!(f, "its budget is {budget}")?;
                 f.write_str(match action {
                     Action::Report => "",
                     Action::Stop => "; the app is asked to stop",
                     Action::Kill => "; the process is killed",
                 })?;
                 seen(f, snapshot)
+            }
+            Self::Displaced { task, level, executed, elapsed, budget, state } => {
+                let (executed, elapsed, budget) = (nanos(*executed), nanos(*elapsed), nanos(*budget));
+                write!(f, "a job of {task}, level {level}, has had the CPU for {executed} of {elapsed}, ")?;
+                write!(f, "within its budget of {budget}; {state}")
             }
             Self::Crash { signal, task, thread, snapshot } => {
                 match task {

@@ -1,8 +1,9 @@
 //! Watches an app of Punctual from another process, at a priority above the app's and on another CPU.
 //!
-//! The app tells in [shared memory](punctual_core::heartbeat) which job runs at each level and since when. So a job beyond its
-//! `budget` is caught even in an endless loop at real-time priority: its stack is read from outside, and the app goes on, is
-//! asked to stop, or is killed, as the task's `on_budget` says. A crash is told with its stack, too; so is a stop by SIGSTOP and
+//! The app tells in [shared memory](punctual_core::heartbeat) which job runs at each level and since when, and on request the CPU time
+//! of its threads. So a job that uses more CPU time than its `budget` is caught even in an endless loop at real-time priority: its stack
+//! is read from outside, and the app goes on, is asked to stop, or is killed, as the task's `on_budget` says. A job that is displaced for
+//! longer is reported. A crash is told with its stack, too; so is a stop by SIGSTOP and
 //! an end for want of memory. The app is started again after a pause, if it is to be, and then finds what it has kept
 //! (`punctual::kept`).
 //!

@@ -5,12 +5,18 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use punctual_core::heartbeat::{self, Region};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
+use rustix::thread::futex;
+use rustix::time::Timespec;
 
 use crate::budget::Level;
+
+/// How long the app may take to tell the CPU time of its threads. The next look asks again.
+const ANSWER_TIMEOUT: Duration = Duration::from_micros(500);
 
 /// Memory of one run of the app.
 #[derive(Debug)]
@@ -103,16 +109,44 @@ impl Memory {
         })
     }
 
-    /// Every level at this moment.
-    pub(crate) fn levels(&self) -> Vec<Level> {
+    /// Asks the app for the CPU time of the threads that run jobs. Returns whether it has answered.
+    pub(crate) fn ask_for_clocks(&self) -> bool {
+        let clock = &self.region().clock;
+        // Release: the app answers for what it has done until it sees the request.
+        let request = clock.requests.fetch_add(1, Ordering::Release).wrapping_add(1);
+        // Not private: the app waits.
+        let _ = futex::wake(&clock.requests, futex::Flags::empty(), 1);
+        let limit = Instant::now() + ANSWER_TIMEOUT;
+        loop {
+            // Acquire: pairs with the answer, after which the levels' clocks are complete.
+            let answered = clock.answers.load(Ordering::Acquire);
+            if answered == request {
+                return true;
+            }
+            let left = limit.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let timeout = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+            let _ = futex::wait(&clock.answers, futex::Flags::empty(), answered, Some(&timeout));
+        }
+    }
+
+    /// Every level at this moment. With `clocks`, also what the app has [answered](Self::ask_for_clocks): a level that is read
+    /// after its clock is not taken to have used more than it has.
+    pub(crate) fn levels(&self, clocks: bool) -> Vec<Level> {
         let region = self.region();
         let count = region.app.levels.load(Ordering::Relaxed) as usize;
-        let level = |(index, beat): (usize, &heartbeat::Beat)| Level {
-            index,
-            partition: beat.partition.load(Ordering::Relaxed),
-            level: beat.level.load(Ordering::Relaxed),
-            executed: beat.executed(),
-            running: beat.running(),
+        let level = |(index, beat): (usize, &heartbeat::Beat)| {
+            let running = beat.running();
+            Level {
+                index,
+                partition: beat.partition.load(Ordering::Relaxed),
+                level: beat.level.load(Ordering::Relaxed),
+                executed: beat.executed(),
+                running,
+                clock: running.filter(|_| clocks).and_then(|job| beat.clock(job.number)),
+            }
         };
         region.beats.iter().take(count).enumerate().map(level).collect()
     }
@@ -155,7 +189,7 @@ mod tests {
     fn nobody_is_there_until_an_app_says_so() {
         let memory = Memory::new().unwrap();
         assert_eq!((memory.app(), memory.fault()), (None, None));
-        assert!(memory.levels().is_empty());
+        assert!(memory.levels(false).is_empty());
     }
 
     #[test]
@@ -168,7 +202,7 @@ mod tests {
         region.app.name.set("\u{1b}[2J");
         region.app.state.store(heartbeat::RUNNING, Ordering::Release);
         let app = memory.app().expect("it says so");
-        assert_eq!((app.tasks.len(), memory.levels().len()), (heartbeat::TASKS, heartbeat::LEVELS));
+        assert_eq!((app.tasks.len(), memory.levels(false).len()), (heartbeat::TASKS, heartbeat::LEVELS));
         assert_eq!(app.process, 0);
         assert!(!app.name.contains('\u{1b}'), "{:?}", app.name);
     }

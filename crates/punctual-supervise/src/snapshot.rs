@@ -96,6 +96,28 @@ pub(crate) fn state(process: i32, thread: u32) -> String {
     out
 }
 
+/// What a thread does now: it is displaced, or it waits.
+pub(crate) fn whereabouts(process: i32, thread: u32) -> String {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{process}/task/{thread}/{file}")).ok();
+    let stat = read("stat").unwrap_or_default();
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
+    match state {
+        Some("R") => "its thread is ready to run: other threads or the kernel displace it".into(),
+        Some("S" | "D") => match read("wchan").filter(|wchan| wchan != "0" && !wchan.is_empty()) {
+            Some(wchan) => format!("its thread waits in {}", Printable(&wchan)),
+            None => "its thread waits".into(),
+        },
+        Some(_) => "its thread is stopped".into(),
+        None => "its thread has ended".into(),
+    }
+}
+
+/// The CPU time of a thread as of the last tick or switch, in ns, which is at most what it has used. `None` if the kernel does not tell.
+pub(crate) fn cpu_time_at_tick(process: i32, thread: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/task/{thread}/schedstat")).ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
 impl Scene {
     /// Writes it. Takes a while: the names of functions are looked up.
     pub(crate) fn write(&self, mut file: File) -> io::Result<()> {
@@ -111,12 +133,13 @@ impl Scene {
             let task = self.app.tasks.get(job.running.task as usize).map_or("?", |task| &task.name);
             let _ = writeln!(
                 out,
-                "  partition {} level {}: {task}, job {} of the level, on thread {}, has run for {}{}",
+                "  partition {} level {}: {task}, job {} of the level, on thread {}, in progress for {}{}{}",
                 job.level.partition,
                 job.level.level,
                 job.running.number,
                 job.running.thread,
-                format_nanos(job.executed as f64),
+                format_nanos(job.elapsed as f64),
+                job.cpu.map_or(String::new(), |cpu| format!(", CPU time {}", format_nanos(cpu as f64))),
                 if job.is_highest { "" } else { ", preempted" },
             );
         }
@@ -139,6 +162,25 @@ impl Scene {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpu_time_at_tick_is_at_most_that_of_the_thread() {
+        let thread = rustix::thread::gettid().as_raw_pid();
+        let Some(told) = cpu_time_at_tick(std::process::id() as i32, thread as u32) else {
+            return println!("SKIPPED: this kernel has no schedstat");
+        };
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        assert!(told <= now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64);
+        assert_eq!(cpu_time_at_tick(std::process::id() as i32, 0), None);
+    }
+
+    #[test]
+    fn tells_a_ready_thread_from_one_that_waits() {
+        let own = rustix::thread::gettid().as_raw_pid() as u32;
+        let process = std::process::id() as i32;
+        assert!(whereabouts(process, own).contains("displace it"));
+        assert_eq!(whereabouts(process, 0), "its thread has ended");
+    }
 
     #[test]
     fn writes_over_nothing_and_no_more_than_there_may_be() {

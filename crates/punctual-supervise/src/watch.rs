@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::budget::{self, Job};
+use crate::budget::{self, FirstReadings, Job, Level};
 use crate::child::{self, Process};
 use crate::event::{Action, Event, SuperviseError, signal_name};
 use crate::kept::Kept;
@@ -28,6 +28,8 @@ use crate::stack;
 /// How often to look at most, and at least.
 const MIN_INTERVAL: Duration = Duration::from_micros(500);
 const MAX_INTERVAL: Duration = Duration::from_millis(10);
+/// How often displaced jobs of a task are reported at most.
+const DISPLACED: Duration = Duration::from_secs(1);
 /// How often to look whether somebody has stopped the process.
 const STOPPED: Duration = Duration::from_millis(50);
 
@@ -203,6 +205,12 @@ fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
     }
 }
 
+/// Now, in ns by `CLOCK_MONOTONIC`.
+fn now() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 /// One run of the app.
 struct Run<'a> {
     settings: &'a Settings,
@@ -216,8 +224,14 @@ struct Run<'a> {
     /// Whether what runs is not what it says.
     impostor: bool,
     interval: Duration,
-    /// By level, the number of the last job that was reported.
+    /// By level, the number of the last job that was reported to be over its budget, and to be displaced.
     reported: BTreeMap<usize, u64>,
+    displaced: BTreeMap<usize, u64>,
+    /// By task, when a displaced job was reported last.
+    told: BTreeMap<u32, Instant>,
+    first_readings: FirstReadings,
+    /// Whether it was told that the CPU time of jobs is unknown.
+    told_of_no_clock: bool,
     /// Since when the app has been asked to stop.
     ending: Option<Instant>,
     killed: bool,
@@ -266,6 +280,10 @@ impl<'a> Run<'a> {
             impostor: false,
             interval: MAX_INTERVAL,
             reported: BTreeMap::new(),
+            displaced: BTreeMap::new(),
+            told: BTreeMap::new(),
+            first_readings: FirstReadings::default(),
+            told_of_no_clock: false,
             ending: None,
             killed: false,
             faulted: false,
@@ -334,10 +352,29 @@ impl<'a> Run<'a> {
         });
     }
 
-    fn jobs(&self) -> Vec<Job> {
-        let now = clock_gettime(ClockId::Monotonic);
-        let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
-        budget::jobs(&self.memory.levels(), now)
+    fn jobs(&self, clocks: bool) -> Vec<Job> {
+        let levels = self.memory.levels(clocks);
+        budget::jobs(&levels, now())
+    }
+
+    /// The jobs that run, with the CPU time that they have used, which the app tells.
+    fn measured_jobs(&mut self, app: &App) -> Vec<Job> {
+        if self.memory.ask_for_clocks() {
+            let mut jobs = self.jobs(true);
+            jobs.iter_mut().for_each(|job| self.first_readings.complete(job));
+            return jobs;
+        }
+        // It does not answer, which a job of it may be the reason for. The kernel tells less than there is.
+        let mut levels = self.memory.levels(false);
+        for level in &mut levels {
+            level.clock = level.running.and_then(|job| snapshot::cpu_time_at_tick(app.process, job.thread));
+        }
+        // Once more, so that a job is not taken to have used what jobs that it called have used meanwhile.
+        for (level, again) in levels.iter_mut().zip(self.memory.levels(false)) {
+            let is_same = level.running.map(|job| job.number) == again.running.map(|job| job.number);
+            *level = Level { clock: level.clock.filter(|_| is_same), ..again };
+        }
+        budget::jobs(&levels, now())
     }
 
     fn look_at_jobs(&mut self) {
@@ -345,11 +382,46 @@ impl<'a> Run<'a> {
         if self.faulted || self.killed {
             return;
         }
-        let jobs = self.jobs();
+        let task_of = |job: &Job| app.tasks.get(job.running.task as usize);
+        let budget_of = |job: &Job| task_of(job).and_then(|task| task.budget);
+        let needs_clock = |job: &Job| {
+            let is_reported = self.reported.get(&job.level.index) == Some(&job.running.number);
+            let is_long = || budget_of(job).is_some_and(|budget| job.elapsed > budget);
+            !is_reported && (is_long() || budget_of(job).is_some() && self.first_readings.lacks(job))
+        };
+        if !self.jobs(false).iter().any(needs_clock) {
+            return;
+        }
+        let jobs = self.measured_jobs(&app);
         for job in &jobs {
-            let Some(task) = app.tasks.get(job.running.task as usize) else { continue };
-            let Some(budget) = task.budget.filter(|&budget| job.executed > budget) else { continue };
-            if self.reported.insert(job.level.index, job.running.number) == Some(job.running.number) {
+            let (Some(task), Some(budget)) = (task_of(job), budget_of(job)) else { continue };
+            if job.elapsed <= budget {
+                continue;
+            }
+            let (number, elapsed) = (job.running.number, Duration::from_nanos(job.elapsed));
+            let (name, level, budget_time) = (task.name.clone(), task.level, Duration::from_nanos(budget));
+            let Some(cpu) = job.cpu else {
+                if !std::mem::replace(&mut self.told_of_no_clock, true) {
+                    let what = format!(
+                        "the CPU time of {name} is unknown, and its budget is not enforced meanwhile"
+                    );
+                    (self.tell)(Event::Lacks { what });
+                }
+                continue;
+            };
+            let executed = Duration::from_nanos(cpu);
+            if cpu <= budget {
+                let is_new = self.displaced.insert(job.level.index, number) != Some(number);
+                let told = self.told.get(&job.running.task).is_some_and(|told| told.elapsed() < DISPLACED);
+                if is_new && !told {
+                    self.told.insert(job.running.task, Instant::now());
+                    let state = snapshot::whereabouts(app.process, job.running.thread);
+                    let budget = budget_time;
+                    (self.tell)(Event::Displaced { task: name, level, executed, elapsed, budget, state });
+                }
+                continue;
+            }
+            if self.reported.insert(job.level.index, number) == Some(number) {
                 continue;
             }
             let action = match task.policy {
@@ -357,7 +429,7 @@ impl<'a> Run<'a> {
                 heartbeat::KILL => Action::Kill,
                 _ => Action::Report,
             };
-            let what = format!("a job of {} has run for longer than its budget", task.name);
+            let what = format!("a job of {name} has used more CPU time than its budget");
             let scene = self.scene(&app, &jobs, job.running.thread, None, what);
             match action {
                 Action::Report => {}
@@ -365,14 +437,8 @@ impl<'a> Run<'a> {
                 Action::Kill => self.kill_at_once(),
             }
             let snapshot = self.write(scene);
-            (self.tell)(Event::OverBudget {
-                task: task.name.clone(),
-                level: task.level,
-                executed: Duration::from_nanos(job.executed),
-                budget: Duration::from_nanos(budget),
-                action,
-                snapshot,
-            });
+            let budget = budget_time;
+            (self.tell)(Event::OverBudget { task: name, level, executed, elapsed, budget, action, snapshot });
         }
     }
 
@@ -381,7 +447,7 @@ impl<'a> Run<'a> {
         self.faulted = true;
         let Some(app) = self.app.clone() else { return self.memory.seen() };
         let Fault { signal, thread, address, context } = fault;
-        let jobs = self.jobs();
+        let jobs = self.jobs(false);
         let own = jobs.iter().rev().find(|job| job.running.thread == thread);
         let task = own.and_then(|job| app.tasks.get(job.running.task as usize)).map(|task| task.name.clone());
         let at = if address == 0 { String::new() } else { format!(" at address {address:#x}") };

@@ -87,7 +87,15 @@ mod suspension {
         // The kernel may make any thread wait, for a page for example, but not every time.
         assert!(suspended("busy") < JOBS / 2, "{}", suspended("busy"));
         assert!(suspended("caller") < JOBS / 2, "{}", suspended("caller"));
-        assert!(report.to_string().contains("suspended"), "{report}");
+        assert!(report.to_string().contains("suspended  "), "{report}");
+        time_asleep_is_not_execution(report.task("asleep").expect("the report has every task"));
+    }
+
+    /// C of a job that sleeps for 1 ms is its CPU time, a small part of R, however busy the machine is.
+    fn time_asleep_is_not_execution(asleep: &TaskReport) {
+        assert!(asleep.response.p50 >= 1_000_000, "{asleep:?}");
+        assert!(asleep.suspension_max >= 500_000, "{asleep:?}");
+        assert!(asleep.execution.p50 < 500_000, "{asleep:?}");
     }
 
     #[test]

@@ -156,10 +156,10 @@ fn said(outcome: &Outcome) -> Vec<(f64, &str)> {
     outcome.stdout.lines().filter_map(|text| line(text).map(|(time, at)| (time, &text[at..]))).collect()
 }
 
-/// For how many ms a job had run when it was caught, if this line says so.
+/// The CPU time in ms that a job had used when it was caught, if this line names it.
 fn had_run(line: &str) -> Option<u32> {
-    let (_, after) = line.split_once(", has run for ")?;
-    after.split_once(" ms;")?.0.parse().ok()
+    let (_, after) = line.split_once(", has used ")?;
+    after.split_once(" ms ")?.0.parse().ok()
 }
 
 fn ended_as_declared(outcome: &Outcome) -> Result {
@@ -208,7 +208,7 @@ mod tests {
         let mut text = String::new();
         for mistake in &MISTAKES {
             let caught = match mistake.name.starts_with("loop") {
-                true => "supervise: a job of x, level 2, has run for 104 ms; its budget\n",
+                true => "supervise: a job of x, level 2, has used 104 ms of CPU time in 105 ms; its budget\n",
                 false => "supervise: x\n",
             };
             text += &format!(
@@ -216,7 +216,7 @@ mod tests {
                 mistake.name, mistake.from, mistake.until, mistake.status
             );
         }
-        text + "3.00 asked\n3.01 answered\n2.00 supervise: a job of reported, level 2, has run for 110 ms; its\n4.00 status 0\n\
+        text + "3.00 asked\n3.01 answered\n2.00 supervise: a job of reported, level 2, has used 110 ms of CPU time in 111 ms; its\n4.00 status 0\n\
                 supervise::loops\nsupervise::fails\nsupervise::deeper\n"
     }
 
@@ -226,8 +226,8 @@ mod tests {
         for (text, other) in [
             ("status 139", "status 0"),
             ("1.20 status 134", "1.20 status 139"),
-            ("for 104 ms", "for 121 ms"),
-            ("for 110 ms", "for 90 ms"),
+            ("used 104 ms", "used 121 ms"),
+            ("used 110 ms", "used 90 ms"),
             ("1.16 supervise: SIGABRT in a job of other", "1.50 supervise: SIGABRT in a job of other"),
             ("3.01 answered", "4.01 answered"),
             ("3.01 answered", ""),

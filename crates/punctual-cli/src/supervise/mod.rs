@@ -26,9 +26,10 @@ const BAD_INPUT: u8 = 2;
 
 /// Run an app and watch it from another process and another CPU, at a higher priority
 ///
-/// A job that runs for longer than the `budget` of its task is caught, also in an endless loop at real-time priority: its stack is
-/// written to a file, and the app goes on, is asked to stop, or is killed, as the task's `on_budget` says. A crash is reported with
-/// its stack, too. Exits as the app does at its last end (128 + n for a signal), with 2 if it cannot be started.
+/// A job that uses more CPU time than the `budget` of its task is caught, also in an endless loop at real-time priority: its stack is
+/// written to a file, and the app goes on, is asked to stop, or is killed, as the task's `on_budget` says. A job that is displaced by
+/// other threads, or waits, for longer than that is reported. A crash is reported with its stack, too. Exits as the app does at its
+/// last end (128 + n for a signal), with 2 if it cannot be started.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

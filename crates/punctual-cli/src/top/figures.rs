@@ -57,6 +57,8 @@ pub(crate) struct Row {
     pub(crate) jobs: u64,
     pub(crate) misses: u64,
     pub(crate) suspended: u64,
+    /// In ns, since the start of the app; 0 if no job suspended itself since the reset.
+    pub(crate) suspension_max: u64,
     pub(crate) overruns: u64,
     pub(crate) early: u64,
     pub(crate) idle_releases: u64,
@@ -103,6 +105,7 @@ pub(crate) fn rows(about: &About, look: &Look, since: &Since) -> Vec<Row> {
         let rate = of(&since.previous, index).zip(seconds.filter(|seconds| *seconds > 0.0));
         let rate = rate.map(|(then, seconds)| now.jobs.saturating_sub(then.jobs) as f64 / seconds);
         let count = |of: fn(&Figures) -> u64| of(now).saturating_sub(before.map_or(0, of));
+        let suspended = count(|figures| figures.suspended);
         Row {
             name: task.name.clone(),
             partition: task.partition.clone(),
@@ -113,7 +116,8 @@ pub(crate) fn rows(about: &About, look: &Look, since: &Since) -> Vec<Row> {
             rate,
             jobs: count(|figures| figures.jobs),
             misses: count(|figures| figures.misses),
-            suspended: count(|figures| figures.suspended),
+            suspended,
+            suspension_max: if suspended > 0 { now.suspension_max } else { 0 },
             overruns: count(|figures| figures.overruns),
             early: count(|figures| figures.early),
             idle_releases: count(|figures| figures.idle_releases),
@@ -189,6 +193,7 @@ pub(crate) mod tests {
             jobs: responses.len() as u64,
             misses: 0,
             suspended: 0,
+            suspension_max: 0,
             overruns: 0,
             early: 0,
             idle_releases: 0,

@@ -43,6 +43,7 @@ fn task(row: &Row) -> Value {
         "jobs_per_second": known(row.rate.into()),
         "misses": known(row.misses.into()),
         "suspended": known(row.suspended.into()),
+        "suspension_max": known(row.suspension_max.into()),
         "overruns": row.overruns,
         "early": row.early,
         "idle_releases": row.idle_releases,

@@ -177,6 +177,8 @@ pub(crate) struct Figures {
     pub(crate) jobs: u64,
     pub(crate) misses: u64,
     pub(crate) suspended: u64,
+    /// In ns, since the start of the app.
+    pub(crate) suspension_max: u64,
     pub(crate) overruns: u64,
     pub(crate) early: u64,
     pub(crate) idle_releases: u64,
@@ -319,6 +321,7 @@ fn figures(bytes: &[u8]) -> Figures {
         jobs: word(bytes, offset_of!(TaskFigures, jobs)),
         misses: word(bytes, offset_of!(TaskFigures, misses)),
         suspended: word(bytes, offset_of!(TaskFigures, suspended)),
+        suspension_max: word(bytes, offset_of!(TaskFigures, suspension_max)),
         overruns: occasional(offset_of!(Occasional, overruns)),
         early: occasional(offset_of!(Occasional, early)),
         idle_releases: occasional(offset_of!(Occasional, idle_releases)),

@@ -101,7 +101,7 @@ fn names_do_nothing_to_a_terminal() {
 #[test]
 fn says_which_version_it_reads() {
     let other = refused(|bytes| bytes[offset_of!(Header, version)] = 7);
-    assert!(other.contains("of version 7, and this program reads version 2"), "{other}");
+    assert!(other.contains("of version 7, and this program reads version 3"), "{other}");
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn text(apps: &[App<'_>]) -> String {
     let quantities: [(&str, &str, Of); 3] = [
         ("release_jitter", "Release to start", |task| &task.jitter),
         ("response_time", "Release to end", |task| &task.response),
-        ("execution_time", "Start to end, without the jobs that preempted", |task| &task.execution),
+        ("execution_time", "Start to end, without preemption and suspension", |task| &task.execution),
     ];
     for (name, help, of) in quantities {
         let histogram = format!("punctual_{name}_seconds");
@@ -128,6 +128,11 @@ fn text(apps: &[App<'_>]) -> String {
         for (labels, _, figures) in tasks(apps).filter(|(_, task, _)| task.is_measured()) {
             line(&mut text, format_args!("{max}{{{labels}}} {}", seconds(of(figures).max)));
         }
+    }
+    let max = "punctual_suspension_max_seconds";
+    head(&mut text, max, "The longest time that a job which suspended itself was off its CPU.", "gauge");
+    for (labels, _, figures) in tasks(apps).filter(|(_, task, _)| task.is_measured()) {
+        line(&mut text, format_args!("{max}{{{labels}}} {}", seconds(figures.suspension_max)));
     }
     let of_traffic: [(&str, &str, OfTraffic); 3] = [
         ("carried", "Messages carried in or out.", |traffic| traffic.carried),
@@ -241,6 +246,7 @@ mod tests {
             (format!("punctual_response_time_max_seconds{{{task}}}"), "3e-6"),
             (format!("punctual_response_time_seconds_sum{{{task}}}"), "4e-6"),
             (format!("punctual_response_time_seconds_count{{{task}}}"), "2"),
+            (format!("punctual_suspension_max_seconds{{{task}}}"), "0e0"),
             (format!("punctual_missing_settings{{{app}}}"), "1"),
             (format!("punctual_stale{{{app}}}"), "0"),
             (format!(r#"punctual_messages_carried_total{{{app},name="/a"}}"#), "7"),
@@ -252,7 +258,7 @@ mod tests {
         let count = types.len();
         types.sort_unstable();
         types.dedup();
-        assert_eq!((types.len(), count), (18, 18));
+        assert_eq!((types.len(), count), (19, 19));
     }
 
     #[test]

@@ -90,7 +90,12 @@ pub(crate) fn table(memory: &Memory, look: &Look, rows: &[Row]) -> String {
             text += &format!("{}: {}\n", row.name, format_counted(count, what));
         }
         if row.suspended > 0 {
-            text += &format!("{}: {} suspended themselves\n", row.name, format_counted(row.suspended, "job"));
+            text += &format!(
+                "{}: {} suspended themselves, for up to {}\n",
+                row.name,
+                format_counted(row.suspended, "job"),
+                format_nanos(row.suspension_max as f64)
+            );
         }
     }
     for traffic in &look.traffic {

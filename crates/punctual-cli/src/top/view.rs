@@ -21,8 +21,8 @@ r              maxima and counts from now   w    partitions, threads, settings
 t              record the next miss         Tab  the next app
 q              quit
 
-J: release to start, R: release to end, C: execution without the jobs that
-preempted. All times since the start of the app, or since r. Maxima are exact
+J: release to start, R: release to end, C: start to end without preemption and
+suspension. All times since the start of the app, or since r. Maxima are exact
 but for those since r, which are within 1 % like p50 and p99.9. A miss is a job
 that ended after its deadline, an overrun a release that found the previous job
 unfinished. Levels have had what their jobs took that ended since the look
@@ -165,9 +165,13 @@ fn histogram(screen: &Screen, row: Option<&Row>, frame: &mut Frame<'_>, area: Re
     let [figures, bars, axis] =
         Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)]).areas(inner);
     let Stat { last, max, p50, p999, mean, .. } = stat;
+    let suspended = match row.suspended {
+        0 => String::new(),
+        count => format!("  suspended {}, max {}", format_count(count), time(row.suspension_max)),
+    };
     frame.render_widget(
         Line::raw(format!(
-            "last {}  p50 {}  mean {}  p99.9 {}  max {}",
+            "last {}  p50 {}  mean {}  p99.9 {}  max {}{suspended}",
             time(*last),
             time(*p50),
             format_nanos(*mean),

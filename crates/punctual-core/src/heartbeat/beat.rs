@@ -14,6 +14,13 @@ pub struct Beat {
     /// The same when the last one ended.
     after: AtomicU64,
     number: AtomicU64,
+    /// The CPU time of its thread when it began, in ns, or [`UNKNOWN`].
+    cpu: AtomicU64,
+    /// The CPU time of jobs that it called and that have ended, in ns.
+    called: AtomicU64,
+    /// The CPU time of its thread, read for a supervisor, and the number of the job that it was read for.
+    clock: AtomicU64,
+    clock_of: AtomicU64,
     task: AtomicU32,
     thread: AtomicU32,
     /// The partition.
@@ -21,6 +28,9 @@ pub struct Beat {
     /// The level.
     pub level: AtomicU32,
 }
+
+/// The job did not read the CPU time of its thread.
+const UNKNOWN: u64 = u64::MAX;
 
 /// A job that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,19 +45,26 @@ pub struct Running {
     pub executed: u64,
     /// How many jobs of its level there have been, with this one.
     pub number: u64,
+    /// The CPU time of its thread when it began, in ns, if it was read.
+    pub cpu: Option<u64>,
+    /// The CPU time of the jobs that it called and that have ended, in ns; known if `cpu` is.
+    pub called: u64,
 }
 
 impl Beat {
-    /// A job begins. `executed` is the execution time of all jobs of the partition that have ended.
+    /// A job begins. `executed` is the execution time of all jobs of the partition that have ended, `cpu` the CPU time of the
+    /// thread, if it was read.
     ///
     /// Real-time safety: stores, and a fence that costs nothing on x86.
     #[inline]
-    pub fn begin(&self, task: u32, thread: u32, now: u64, executed: u64) {
+    pub fn begin(&self, task: u32, thread: u32, now: u64, executed: u64, cpu: Option<u64>) {
         // Whoever sees one of the stores below sees that the job before has ended, too: see `running`.
         fence(Ordering::Release);
         let number = self.number.load(Ordering::Relaxed);
         self.number.store(number.wrapping_add(1), Ordering::Relaxed);
         self.before.store(executed, Ordering::Relaxed);
+        self.cpu.store(cpu.unwrap_or(UNKNOWN), Ordering::Relaxed);
+        self.called.store(0, Ordering::Relaxed);
         self.task.store(task, Ordering::Relaxed);
         self.thread.store(thread, Ordering::Relaxed);
         // Pairs with the load in `running`, which then sees all of this.
@@ -64,15 +81,39 @@ impl Beat {
         self.since.store(0, Ordering::Relaxed);
     }
 
+    /// A job that the running one called has ended, after it used `cpu` ns of CPU time. For the thread of both.
+    ///
+    /// Real-time safety: a load and a store.
+    #[inline]
+    pub fn add_called(&self, cpu: u64) {
+        let called = self.called.load(Ordering::Relaxed);
+        self.called.store(called.wrapping_add(cpu), Ordering::Relaxed);
+    }
+
+    /// Notes the CPU time of the thread of the job with this number, in ns. For one thread at a time.
+    pub fn set_clock(&self, number: u64, cpu: u64) {
+        self.clock_of.store(number, Ordering::Relaxed);
+        self.clock.store(cpu, Ordering::Relaxed);
+    }
+
+    /// The CPU time that was [noted](Self::set_clock), if it is about the job with this number. For whoever has seen that the
+    /// note is complete.
+    pub fn clock(&self, number: u64) -> Option<u64> {
+        (self.clock_of.load(Ordering::Relaxed) == number).then(|| self.clock.load(Ordering::Relaxed))
+    }
+
     /// The job that runs, if any does. `None` also if one begins or ends meanwhile.
     pub fn running(&self) -> Option<Running> {
         let since = self.since.load(Ordering::Acquire);
+        let cpu = self.cpu.load(Ordering::Relaxed);
         let running = Running {
             task: self.task.load(Ordering::Relaxed),
             thread: self.thread.load(Ordering::Relaxed),
             since,
             executed: self.before.load(Ordering::Relaxed),
             number: self.number.load(Ordering::Relaxed),
+            cpu: (cpu != UNKNOWN).then_some(cpu),
+            called: self.called.load(Ordering::Relaxed),
         };
         // If one of these was the next job's, this pairs with the fence in `begin`, and the job is not the same any more.
         fence(Ordering::Acquire);
@@ -94,10 +135,30 @@ mod tests {
     #[test]
     fn a_job_that_begins_at_zero_is_seen_too() {
         let beat = Beat::default();
-        beat.begin(3, 5, 0, 0);
+        beat.begin(3, 5, 0, 0, None);
         assert_eq!(beat.running().map(|job| (job.task, job.thread)), Some((3, 5)));
         beat.end(70);
         assert_eq!((beat.running(), beat.executed()), (None, 70));
+    }
+
+    #[test]
+    fn cpu_time_of_called_jobs_is_that_of_the_running_job_alone() {
+        let beat = Beat::default();
+        beat.begin(3, 5, 10, 0, Some(100));
+        beat.add_called(7);
+        beat.add_called(8);
+        assert_eq!(beat.running().map(|job| (job.cpu, job.called)), Some((Some(100), 15)));
+        beat.end(0);
+        beat.begin(3, 5, 20, 0, None);
+        assert_eq!(beat.running().map(|job| (job.cpu, job.called)), Some((None, 0)));
+    }
+
+    #[test]
+    fn clock_is_that_of_one_job() {
+        let beat = Beat::default();
+        beat.begin(3, 5, 10, 0, Some(100));
+        beat.set_clock(1, 130);
+        assert_eq!((beat.clock(1), beat.clock(2)), (Some(130), None));
     }
 
     #[test]
@@ -110,17 +171,18 @@ mod tests {
             scope.spawn(|| {
                 // Every field says which job it is.
                 for job in 1..JOBS {
-                    beat.begin(job, job, job.into(), job.into());
+                    beat.begin(job, job, job.into(), job.into(), Some(job.into()));
                     beat.end(job.into());
                 }
-                beat.begin(7, 7, 7, 7);
+                beat.begin(7, 7, 7, 7, Some(7));
                 over.store(true, Ordering::Release);
             });
             loop {
                 let ends = over.load(Ordering::Acquire);
                 if let Some(seen) = beat.running() {
-                    let same = [seen.task, seen.since as u32, seen.executed as u32];
-                    assert_eq!(same, [seen.thread; 3]);
+                    let cpu = seen.cpu.map_or(0, |cpu| cpu as u32);
+                    let same = [seen.task, seen.since as u32, seen.executed as u32, cpu];
+                    assert_eq!(same, [seen.thread; 4]);
                     assert!(ends || seen.number == u64::from(seen.task) || seen.number == JOBS.into());
                 }
                 if ends {

@@ -3,7 +3,10 @@
 //! The supervisor makes a [`Region`] of zeros and hands it to the app. The app writes there what it is ([`App`]) and which tasks
 //! it has ([`Task`]), and at each level which job runs, and since when ([`Beat`]). Neither ever waits for the other, so an app
 //! that is stuck, stopped or dead leaves what it was doing to be read. A job costs two sequences of plain stores: no
-//! read-modify-write operation, no system call.
+//! read-modify-write operation, no system call. A job with a budget also reads the CPU time of its thread at its start.
+//!
+//! The kernel lets only threads of the same process read the CPU time of a thread that is running. So the supervisor asks for it by
+//! [`Clock`], and a thread of the app that has nothing else to do answers.
 //!
 //! Everything is atomic and every value is valid, so a reader need not trust the writer.
 //!
@@ -11,8 +14,9 @@
 //! use punctual_core::heartbeat::{Beat, Running};
 //!
 //! let beat = Beat::default();
-//! beat.begin(3, 4711, 1_000, 50);
-//! let running = Running { task: 3, thread: 4711, since: 1_000, executed: 50, number: 1 };
+//! beat.begin(3, 4711, 1_000, 50, Some(700));
+//! let cpu = Some(700);
+//! let running = Running { task: 3, thread: 4711, since: 1_000, executed: 50, number: 1, cpu, called: 0 };
 //! assert_eq!(beat.running(), Some(running));
 //! beat.end(90);
 //! assert_eq!((beat.running(), beat.executed()), (None, 90));
@@ -26,7 +30,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 pub use beat::{Beat, Running};
 
 /// What [`App::magic`] holds. Grows with each change of the layout.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"PUNCBT\0\x01");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"PUNCBT\0\x02");
 /// The environment variable that gives the app the number of the descriptor.
 pub const VARIABLE: &str = "PUNCTUAL_SUPERVISE";
 /// The environment variable that names the directory with what an app keeps for the process after it.
@@ -55,6 +59,8 @@ pub struct Region {
     pub app: App,
     /// A signal that ends the app.
     pub fault: Fault,
+    /// Requests for the CPU time of the threads that run jobs.
+    pub clock: Clock,
     /// One for each level of each partition, [`App::levels`] of them.
     pub beats: [Beat; LEVELS],
     /// [`App::tasks`] of them.
@@ -87,7 +93,7 @@ pub struct App {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Task {
-    /// The longest execution of a job, in ns; 0 if it has no budget.
+    /// The most CPU time that a job may use, in ns; 0 if it has no budget.
     pub budget: AtomicU64,
     /// What is done about a job beyond it: [`REPORT`], [`STOP`] or [`KILL`].
     pub policy: AtomicU32,
@@ -118,6 +124,16 @@ pub struct Fault {
     pub address: AtomicU64,
     /// Where the thread's registers are: the address of a `ucontext_t` in the app.
     pub context: AtomicU64,
+}
+
+/// Requests of the supervisor for the CPU time of the threads that run jobs. Both words are futexes.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Clock {
+    /// The number of the last request.
+    pub requests: AtomicU32,
+    /// The number of the request that was answered last, by [`Beat::set_clock`] of each level with a job.
+    pub answers: AtomicU32,
 }
 
 /// There was no such signal.

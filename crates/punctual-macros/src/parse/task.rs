@@ -220,8 +220,8 @@ fn on_budget(keys: &Keys, errors: &mut Errors) -> OnBudget {
         _ => {
             errors.at(
                 &policy,
-                "`on_budget` is `report`, `stop` or `kill`: what `punctual supervise` does about a job that has run for \
-                 longer than its `budget`",
+                "`on_budget` is `report`, `stop` or `kill`: what `punctual supervise` does about a job that has used \
+                 more CPU time than its `budget`",
             );
             OnBudget::Report
         }

@@ -148,6 +148,10 @@ pub struct TaskReport {
     pub misses: u64,
     /// How many jobs suspended themselves; for those the bounds of the analysis do not hold.
     pub self_suspensions: u64,
+    /// The longest time that one of these was off its CPU between its start and its end, in ns: asleep, and displaced by
+    /// other threads before, between and after its sleeps. The first one of a thread may be short by what
+    /// the thread did before, up to a tick of the kernel.
+    pub suspension_max: u64,
     /// What the [guard](crate::Config::guard) found its jobs do, if it was on, in the order of the first time. The first eight calls are told
     /// apart, and what comes after them are `other calls`.
     pub findings: Vec<Finding>,
@@ -157,7 +161,9 @@ pub struct TaskReport {
     pub jitter: Summary,
     /// Response time R: end - release.
     pub response: Summary,
-    /// Execution time C: end - start, without the jobs that preempted.
+    /// Execution time C: end - start, without the jobs of the partition that preempted it and the time for which a job that
+    /// suspended itself was off its CPU. Time that the kernel or other threads took from other jobs is in it; a
+    /// [profile](crate::Config::profile) has the CPU time.
     pub execution: Summary,
 }
 
@@ -239,7 +245,10 @@ impl fmt::Display for Report {
             format_nanos(self.elapsed.as_nanos() as f64)
         )?;
         if !self.tasks.is_empty() {
-            writeln!(f, "\nJ: release to start, R: release to end, C: execution\n")?;
+            writeln!(
+                f,
+                "\nJ: release to start, R: release to end, C: start to end without preemption and suspension\n"
+            )?;
             table(f, &self.task_rows())?;
         }
         if self.tasks.iter().any(|task| !task.measured) {
@@ -334,18 +343,27 @@ impl Report {
             counted(task.jobs, "job"),
             nanos(deadline)
         )?;
+        let suspends = task.self_suspensions > 0;
+        let asleep = task.suspension_max > deadline;
         if task.jitter.max > deadline {
             write!(f, "; one of them started {} late", nanos(task.jitter.max))?;
+        } else if asleep {
+            write!(f, "; one of them was suspended for {}", nanos(task.suspension_max))?;
         } else if task.execution.max > deadline {
-            write!(f, "; one of them executed for {}", nanos(task.execution.max))?;
+            write!(f, "; one of them took {} from start to end", nanos(task.execution.max))?;
+        } else if suspends {
+            let jobs = counted(task.self_suspensions, "job");
+            write!(f, "; {jobs} suspended themselves, for up to {}", nanos(task.suspension_max))?;
+        }
+        writeln!(f)?;
+        if suspends {
+            writeln!(f, "    PUNCTUAL_GUARD=report names the calls in which its jobs wait")?;
         }
         // Linux has no trace of what runs without it.
-        match self.virtual_time || task.without_linux {
-            true => writeln!(f),
-            false => {
-                writeln!(f, "\n    `punctual trace record` and `report` tell what had the CPU meanwhile")
-            }
+        if !(self.virtual_time || task.without_linux || asleep) {
+            writeln!(f, "    `punctual trace record` and `report` show what had the CPU meanwhile")?;
         }
+        Ok(())
     }
 
     fn task_rows(&self) -> Vec<Vec<String>> {
@@ -356,7 +374,7 @@ impl Report {
             "misses",
         ]);
         if suspended {
-            head.push("suspended");
+            head.extend(["suspended", "max"]);
         }
         if several {
             head.insert(1, "partition");
@@ -376,6 +394,7 @@ impl Report {
             row.push(known(task.misses.to_string()));
             if suspended {
                 row.push(known(task.self_suspensions.to_string()));
+                row.push(known(format_nanos(task.suspension_max as f64)));
             }
             row
         });
@@ -449,7 +468,10 @@ mod tests {
     fn explains_misses_by_what_is_certain() {
         let missed = "late: 2 of 10 jobs missed the deadline of 80.0 µs";
         assert_eq!(lines_on(90_000, 5_000), [format!("{missed}; one of them started 90.0 µs late")]);
-        assert_eq!(lines_on(5_000, 90_000), [format!("{missed}; one of them executed for 90.0 µs")]);
+        assert_eq!(
+            lines_on(5_000, 90_000),
+            [format!("{missed}; one of them took 90.0 µs from start to end")]
+        );
         assert_eq!(lines_on(50_000, 50_000), [missed]);
     }
 
@@ -481,7 +503,32 @@ mod tests {
             let task = TaskReport { self_suspensions, ..TaskReport::default() };
             Report { tasks: vec![task], ..Report::default() }.to_string()
         };
-        assert!(with(1).contains("suspended") && !with(0).contains("suspended"));
+        assert!(with(1).contains("suspended  ") && !with(0).contains("suspended  "));
+    }
+
+    #[test]
+    fn explains_a_miss_by_sleep_with_the_guard_and_not_with_the_trace() {
+        let task = |suspension_max, execution| TaskReport {
+            name: "t".into(),
+            jobs: 4,
+            misses: 4,
+            self_suspensions: 4,
+            suspension_max,
+            deadline: Some(Duration::from_millis(10)),
+            execution: Summary { max: execution, ..Summary::default() },
+            ..TaskReport::default()
+        };
+        let explained = |task| {
+            let text = Report { tasks: vec![task], ..Report::default() }.to_string();
+            let lines = text.lines().skip_while(|line| !line.starts_with("t: "));
+            lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+        };
+        let slept = explained(task(20_000_000, 100_000));
+        assert!(slept.contains("one of them was suspended for 20.0 ms\n"), "{slept}");
+        assert!(slept.contains("PUNCTUAL_GUARD=report") && !slept.contains("punctual trace"), "{slept}");
+        let both = explained(task(6_000_000, 5_000_000));
+        assert!(both.contains("; 4 jobs suspended themselves, for up to 6.00 ms\n"), "{both}");
+        assert!(both.contains("PUNCTUAL_GUARD=report") && both.contains("punctual trace"), "{both}");
     }
 
     #[test]

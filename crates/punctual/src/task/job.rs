@@ -8,7 +8,7 @@ use crate::app::guard;
 use crate::app::stop::{Culprit, StopReason};
 use crate::app::virtual_time;
 use crate::app::{fault, forked};
-use crate::port::linux::suspension;
+use crate::port::linux::suspension::{self, Suspensions};
 use crate::task::body::{Body, counted, measures, released};
 use crate::task::monitor::{self, Monitor};
 
@@ -112,18 +112,18 @@ unsafe fn execute_flagged<B: Body>(
 #[inline(never)]
 unsafe fn marked<B: Body>(monitor: &Monitor, me: CurrentWorker, args: B::Args, release: u64) -> Stamp {
     monitor.mark.start(released::<B>(release, || B::partition().core.port().stamp()).as_ticks());
-    let beat = monitor.beat.get();
-    let start = beat.map(|beat| {
-        let start = B::partition().core.port().stamp();
-        beat.begin(me.thread(), start, B::partition().executed());
-        start
+    let begun = monitor.beat.get().map(|beat| {
+        let port = B::partition().core.port();
+        let start = port.stamp();
+        (start, beat.begin(me.thread(), start, B::partition().executed(), port.may_sleep()))
     });
+    let start = begun.as_ref().map(|(start, _)| *start);
     guard::job(&monitor.guard, B::runtime(), const { &StopReason::Guard(B::NAME) }, || {
         // SAFETY: this thread runs this job at the task's level, by this function's contract.
         unsafe { measured::<B, true>(monitor, me, args, release, start) };
     });
-    if let Some(beat) = beat {
-        beat.end(B::partition().executed());
+    if let Some((_, begun)) = begun {
+        begun.end(B::partition().executed());
     }
     monitor.mark.end();
     None
@@ -185,19 +185,17 @@ unsafe fn measured<B: Body, const PROFILED: bool>(
     let gross = monitor::since(end, start);
     let preempted = partition.executed().saturating_sub(executed);
     partition.set_executed(executed + gross);
-    let suspensions = match gross > suspension::MIN_SWITCH_TIME.as_ticks() && port.may_sleep() {
-        true => {
-            // A job that forked took longer than that.
-            forked::check(runtime);
-            suspension::since()
-        }
-        false => 0,
+    let suspensions = if gross > suspension::MIN_SWITCH_TIME.as_ticks() && port.may_sleep() {
+        // A job that forked took longer than that.
+        forked::check(runtime);
+        suspension::since(gross.saturating_sub(preempted))
+    } else {
+        Suspensions::NONE
     };
-    let suspended = suspensions > 0;
-    let job = monitor::Job { release, start, end, preempted, suspended, deadline: B::DEADLINE };
+    let job = monitor::Job { release, start, end, preempted, suspensions, deadline: B::DEADLINE };
     if let Some(profiled) = profiled {
         // SAFETY: by this function's contract this thread occupies the task's level.
-        unsafe { profiled.record(B::DEADLINE, suspensions) };
+        unsafe { profiled.record(B::DEADLINE, suspensions.count) };
     }
     // SAFETY: by this function's contract this thread occupies the task's level.
     unsafe { monitor.record(job) };

@@ -37,16 +37,27 @@ fn summary(quantity: &Quantity, histogram: &Histogram) -> Summary {
 }
 
 /// Adds a job. For the one thread that may run jobs of the task.
-#[inline]
+#[inline(always)]
 pub(super) fn add_job(figures: &TaskFigures, job: Job) {
     let response = since(job.end, job.release);
     let gross = since(job.end, job.start);
     add(&figures.jobs, 1);
     record(&figures.jitter, &figures.jitters, since(job.start, job.release));
     record(&figures.response, &figures.responses, response);
-    record(&figures.execution, &figures.executions, gross.saturating_sub(job.preempted));
+    let off_cpu = job.preempted.saturating_add(job.suspensions.time);
+    record(&figures.execution, &figures.executions, gross.saturating_sub(off_cpu));
     add(&figures.misses, u64::from(job.deadline.is_some_and(|d| response > d.as_ticks())));
-    add(&figures.suspended, u64::from(job.suspended));
+    if job.suspensions.count > 0 {
+        suspended(figures, job.suspensions.time);
+    }
+}
+
+/// Adds a job that suspended itself and was off its CPU for `time` ns.
+#[cold]
+#[inline(never)]
+fn suspended(figures: &TaskFigures, time: u64) {
+    add(&figures.suspended, 1);
+    figures.suspension_max.store(figures.suspension_max.load(Relaxed).max(time), Relaxed);
 }
 
 /// Puts the figures into `report`.
@@ -55,6 +66,7 @@ pub(super) fn fill(figures: &TaskFigures, report: &mut TaskReport) {
     report.jobs = figures.jobs.load(Relaxed);
     report.misses = figures.misses.load(Relaxed);
     report.self_suspensions = figures.suspended.load(Relaxed);
+    report.suspension_max = figures.suspension_max.load(Relaxed);
     report.jitter = summary(&figures.jitter, &figures.jitters);
     report.response = summary(&figures.response, &figures.responses);
     report.execution = summary(&figures.execution, &figures.executions);

@@ -9,8 +9,9 @@
 //! * J = start - release. The release of a periodic or timed job is its nominal time, so J includes how
 //!   late the kernel's timer was; that of a spawned job is the spawn.
 //! * R = end - release.
-//! * C = end - start, less the time that jobs of higher levels ran meanwhile. Time the kernel took for
-//!   itself or gave to other processes is in C; telling that apart needs a trace.
+//! * C = end - start, less the time that jobs of higher levels ran meanwhile and, of a job that suspended
+//!   itself, the time for which it was off its CPU. Time that the kernel took from other jobs, for itself
+//!   or for other threads, is in C; telling that apart needs a profile or a trace.
 
 use punctual_core::{Duration, Instant};
 
@@ -22,6 +23,7 @@ use crate::app::heartbeat::BeatSlot;
 use crate::app::profile::ProfileSlot;
 use crate::app::report::TaskReport;
 use crate::app::runtime::TaskInfo;
+use crate::port::linux::suspension::Suspensions;
 use crate::port::linux::trace_marker::Mark;
 
 /// What one job took.
@@ -33,8 +35,7 @@ pub(crate) struct Job {
     pub(crate) end: Instant,
     /// Execution of jobs that preempted this one, in ns.
     pub(crate) preempted: u64,
-    /// Whether the job suspended itself.
-    pub(crate) suspended: bool,
+    pub(crate) suspensions: Suspensions,
     pub(crate) deadline: Option<Duration>,
 }
 
@@ -133,7 +134,7 @@ mod tests {
             start: at(start),
             end: at(end),
             preempted: 30,
-            suspended: false,
+            suspensions: Suspensions::NONE,
             deadline: Some(Duration::from_ticks(150)),
         }
     }
@@ -151,5 +152,21 @@ mod tests {
         assert_eq!((report.jobs, report.misses), (2, 1));
         assert_eq!((report.jitter.max, report.response.max, report.execution.max), (10, 160, 130));
         assert_eq!(report.response.mean, 135.0);
+    }
+
+    #[test]
+    fn time_that_a_job_sleeps_is_not_its_execution() {
+        let monitor = Monitor::new();
+        let suspended = |time| Job { suspensions: Suspensions { count: 2, time }, ..job(0, 10, 110) };
+        // SAFETY: a single thread.
+        let report = unsafe {
+            monitor.start();
+            monitor.record(suspended(40));
+            monitor.record(suspended(30));
+            monitor.record(job(200, 210, 220));
+            monitor.report_as("task", 3, None)
+        };
+        assert_eq!((report.self_suspensions, report.suspension_max), (2, 40));
+        assert_eq!((report.response.max, report.execution.max), (110, 40));
     }
 }

@@ -76,13 +76,13 @@ pub struct TaskRow {
     pub overruns: u64,
     /// Jobs that ended after their deadline.
     pub misses: u64,
-    /// Times a job gave up the processor by itself, which a real-time job should never do.
+    /// Jobs that suspended themselves, which a real-time job should never do.
     pub suspensions: u64,
     /// Release jitter J: from the planned release to the actual start.
     pub jitter: Distribution,
     /// Response time R: from the planned release to the end of the job.
     pub response: Distribution,
-    /// Execution time C: processor time spent in the job.
+    /// Execution time C: from start to end without preempting jobs and suspensions.
     pub execution: Distribution,
 }
 

@@ -17,8 +17,9 @@ pub(super) fn tasks(summary: &RunSummary, out: &mut String) {
     *out += "<section><h2>Tasks</h2>";
     *out += &page::note(
         "J: time from a job's planned release to its start. R: time from its planned release to its end. \
-         C: processor time it used. Misses: jobs that ended after their deadline. \
-         Suspended: times a job gave up the processor.",
+         C: time from its start to its end without jobs that preempted it and its own suspensions; time \
+         that other programs had the CPU counts. Misses: jobs that ended after their deadline. \
+         Suspended: jobs that suspended themselves.",
     );
     if summary.tasks.iter().any(|task| task.misses > 0) {
         let is_refused = |setting: &SettingRow| setting.outcome == Outcome::Refused;

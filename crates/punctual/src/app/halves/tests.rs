@@ -14,6 +14,7 @@ use crate::app::partition::{PartitionConfig, PartitionState, ThreadModel};
 use crate::app::report::{Report, TaskReport};
 use crate::app::runtime::{Options, Runtime};
 use crate::model::OnEarly;
+use crate::port::linux::suspension::Suspensions;
 use crate::task::monitor::Job;
 
 #[repr(C)]
@@ -64,7 +65,14 @@ pub(crate) fn other() -> Other {
 /// A job, which others preempted for 10 ns.
 pub(super) fn job(release: u64, start: u64, end: u64) -> Job {
     let [release, start, end] = [release, start, end].map(Instant::from_ticks);
-    Job { release, start, end, preempted: 10, suspended: false, deadline: Some(Duration::from_ticks(45)) }
+    Job {
+        release,
+        start,
+        end,
+        preempted: 10,
+        suspensions: Suspensions::NONE,
+        deadline: Some(Duration::from_ticks(45)),
+    }
 }
 
 #[test]

@@ -125,7 +125,7 @@ pub struct Task {
     pub on_overrun: Option<OnOverrun>,
     /// What happens to an early release of a task with a [`min_interval`](Self::min_interval).
     pub on_early: Option<OnEarly>,
-    /// The longest execution of a job, if the task declares one.
+    /// The most CPU time that a job may use, if the task declares it.
     pub budget: Option<Duration>,
     /// What a supervisor does about a job beyond its [`budget`](Self::budget), if there is one.
     pub on_budget: Option<OnBudget>,
@@ -173,7 +173,7 @@ pub enum OnEarly {
     Reject,
 }
 
-/// What a supervisor in another process does about a job that has run for longer than its budget.
+/// What a supervisor in another process does about a job that has used more CPU time than its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnBudget {

@@ -1,6 +1,7 @@
 //! Running an app: what the generated `run` and `main` call.
 
 mod caller;
+mod cpu_clock;
 mod endless_idle;
 mod event_threads;
 mod functions;

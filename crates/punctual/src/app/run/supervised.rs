@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use punctual_core::heartbeat::{self, Beat, Region};
 
+use super::cpu_clock::CpuClock;
 use super::plan::Plan;
 use crate::app::partition::PartitionState;
 use crate::app::runtime::Runtime;
@@ -20,6 +21,8 @@ use crate::port::linux::{fatal_signal, notice};
 pub(super) struct Supervised {
     runtime: &'static Runtime,
     region: Option<&'static Region>,
+    /// Answers the supervisor, if tasks have budgets.
+    clock: Option<CpuClock>,
     /// What the report says about it.
     notes: Vec<String>,
 }
@@ -27,7 +30,7 @@ pub(super) struct Supervised {
 impl Supervised {
     /// Has the jobs of `runtime`, none of which can run yet, told to a supervisor, if there is one.
     pub(super) fn begin(runtime: &'static Runtime, plan: &Plan) -> Self {
-        let mut supervised = Self { runtime, region: None, notes: Vec::new() };
+        let mut supervised = Self { runtime, region: None, clock: None, notes: Vec::new() };
         match region() {
             Ok(Some(region)) => supervised.enter(region, plan),
             Ok(None) => {
@@ -92,9 +95,23 @@ impl Supervised {
         let count = self.tell_of_tasks(region, &levels);
         region.app.tasks.store(count, Ordering::Relaxed);
         region.app.levels.store(levels.len().min(region.beats.len()) as u32, Ordering::Relaxed);
+        if runtime.model.tasks.iter().any(|task| task.budget.is_some()) {
+            self.start_clock(region, plan);
+        }
         runtime.set_supervised(true);
         fatal_signal::watch(Some(region));
         region.app.state.store(heartbeat::RUNNING, Ordering::Release);
+    }
+
+    fn start_clock(&mut self, region: &'static Region, plan: &Plan) {
+        // Above the app, as the supervisor is.
+        let priority = plan.highest_priority().saturating_add(1).min(99);
+        match CpuClock::start(region, plan.background_cpus(), priority) {
+            Ok(clock) => self.clock = Some(clock),
+            Err(error) => self.warn(format!(
+                "budgets are enforced up to a tick of the kernel late: a thread could not be started: {error}"
+            )),
+        }
     }
 
     /// Returns how many they are.
@@ -110,9 +127,10 @@ impl Supervised {
             let declared = self.runtime.model.task(task.name);
             entry.name.set(task.name);
             entry.level.store(task.level.into(), Ordering::Relaxed);
-            entry.budget.store(declared.map_or(0, budget), Ordering::Relaxed);
+            let budget = declared.map_or(0, budget);
+            entry.budget.store(budget, Ordering::Relaxed);
             entry.policy.store(declared.map_or(heartbeat::REPORT, policy), Ordering::Relaxed);
-            task.beat.set(beat, count);
+            task.beat.set(beat, count, budget > 0);
             task.mark.set_supervised(true);
             count += 1;
         }
@@ -123,6 +141,7 @@ impl Supervised {
 impl Drop for Supervised {
     fn drop(&mut self) {
         let Some(region) = self.region else { return };
+        self.clock = None;
         for task in self.runtime.tasks.iter().filter_map(|task| task.info()) {
             task.mark.set_supervised(false);
             task.beat.clear();

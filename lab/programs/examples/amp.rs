@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use punctual_isolate::change::{Live, Store};
+use punctual_isolate::change::{Journal, Live, Store};
 use punctual_isolate::isolate::JOURNAL;
 use punctual_isolate::offline::{Device, Image, Options, State, give_up};
 use punctual_lab::{Result, word};
@@ -48,13 +48,15 @@ fn main() -> Result {
 struct System {
     store: Store,
     settings: Live,
+    /// Of the CPU that is given up. While it exists, no other process brings the CPU online.
+    journal: Option<Journal>,
 }
 
 impl System {
     /// Starts a program on a CPU without Linux, and waits until it runs.
     fn start(&mut self, image: &Image, cpu: usize) -> Result<Device> {
         let mut device = Device::open()?;
-        give_up(cpu, &self.store, &mut self.settings)?;
+        self.journal = Some(give_up(cpu, &self.store, &mut self.settings)?);
         device.start(image, cpu, OPTIONS)?;
         while device.state() == State::Loaded {
             std::hint::spin_loop();
@@ -70,12 +72,13 @@ impl System {
         };
         drop(device);
         let undone = self.store.undo(JOURNAL, &mut self.settings)?.ok_or("there is no journal")?;
+        self.journal = None;
         if undone.left.is_empty() { Ok(()) } else { Err(format!("left: {:?}", undone.left).into()) }
     }
 }
 
 fn cycles(image: &Image, cpu: usize, times: usize) -> Result {
-    let mut system = System { store: Store::system(), settings: Live::system() };
+    let mut system = System { store: Store::system(), settings: Live::system(), journal: None };
     let (mut starts, mut stops) = (Vec::new(), Vec::new());
     for cycle in 0..times {
         let begun = Instant::now();
@@ -97,7 +100,7 @@ fn cycles(image: &Image, cpu: usize, times: usize) -> Result {
 }
 
 fn compare(image: &Image, cpu: usize, rounds: usize) -> Result {
-    let mut system = System { store: Store::system(), settings: Live::system() };
+    let mut system = System { store: Store::system(), settings: Live::system(), journal: None };
     pin((cpu + 1) % thread::available_parallelism()?.get())?;
     let (mut between, mut beyond) = (Vec::new(), Vec::new());
     // By turns, so that what disturbs this machine disturbs both.

@@ -48,14 +48,8 @@ fn a_grid_goes_before_a_timer_of_the_same_time() {
     static NODES: [Node; 2] = [const { Node::new() }; 2];
     static QUEUE: Queue = Queue::new();
     const JOBS: Jobs = Jobs::of(&|_, _, _| None);
-    static GRID: Periodic = Periodic::new(
-        1,
-        1,
-        Duration::from_ticks(100),
-        Duration::from_ticks(0),
-        OverrunPolicy::Skip,
-        None,
-    );
+    static GRID: Periodic =
+        Periodic::new(1, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
     static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[&GRID], JOBS);
     let at = Instant::from_ticks;
     LEVEL.arm(LEVEL.node(0), 0, at(50));
@@ -82,14 +76,8 @@ fn next_release_is_the_earlier_of_grid_and_timer() {
     static NODES: [Node; 2] = [const { Node::new() }; 2];
     static QUEUE: Queue = Queue::new();
     const JOBS: Jobs = Jobs::of(&|_, _, _| None);
-    static GRID: Periodic = Periodic::new(
-        1,
-        1,
-        Duration::from_ticks(100),
-        Duration::from_ticks(0),
-        OverrunPolicy::Skip,
-        None,
-    );
+    static GRID: Periodic =
+        Periodic::new(1, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
     static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[&GRID], JOBS);
     let at = Instant::from_ticks;
     // SAFETY: only this test uses the level.

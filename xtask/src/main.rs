@@ -62,7 +62,7 @@ enum Chore {
     Rta(rta::Options),
     /// With trace-cmd: fetch recordings of other people, and compare how many events are read of each
     Traces(traces::Options),
-    /// Lint and test what is off by default because of its many dependencies: ROS 1, ROS 2 and Zenoh, with real peers
+    /// Lint and test the crates of extras/: ROS 1, ROS 2 and Zenoh, with real peers
     Transports,
     /// Stress each kind of executor on real threads, in a release build
     Stress(stress::Options),

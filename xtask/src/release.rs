@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use clap::Args;
 use serde_json::Value;
 
-use crate::{Result, cargo, process};
+use crate::{Result, cargo, process, transports};
 
 /// Files that every package contains, beside its manifest.
 const FILES: [&str; 3] = ["README.md", "LICENSE-APACHE", "LICENSE-MIT"];
@@ -27,7 +27,11 @@ pub(crate) fn run(options: &Options) -> Result {
     let packages: Vec<&Value> = metadata["packages"].as_array().into_iter().flatten().collect();
     let (published, kept): (Vec<&Value>, Vec<&Value>) =
         packages.iter().partition(|package| is_published(package));
-    let faults: Vec<String> = published.iter().flat_map(|package| faults(package, &kept)).collect();
+    // They are packaged after those that they depend on, which a registry has only then.
+    let extras = cargo::metadata_of(&mut transports::in_extras())?;
+    let extras = extras["packages"].as_array().into_iter().flatten().filter(|package| is_published(package));
+    let all = published.iter().copied().chain(extras);
+    let faults: Vec<String> = all.flat_map(|package| faults(package, &kept)).collect();
     if !faults.is_empty() {
         return Err(format!("these manifests cannot be published:\n{}", faults.join("\n")).into());
     }

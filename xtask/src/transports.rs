@@ -1,20 +1,34 @@
-//! `cargo xtask transports`: the bridge and the gimbal with the features that bring many dependencies, tested with real peers.
+//! `cargo xtask transports`: the crates of `extras/`, which need many others, tested with real
+//! peers.
+
+use std::process::Command;
 
 use crate::{Result, cargo, process};
 
-/// Each feature, with the tests that only it has.
-const FEATURES: [&str; 3] = ["ros1", "ros2", "zenoh"];
+/// Each transport: its crate, and the feature of the gimbal that uses it.
+const TRANSPORTS: [(&str, &str); 3] =
+    [("punctual-ros1", "ros1"), ("punctual-ros2", "ros2"), ("punctual-zenoh", "zenoh")];
 
 pub(crate) fn run() -> Result {
-    for feature in FEATURES {
-        let features = format!("punctual-bridge/{feature},gimbal/{feature}");
-        let both = ["-p", "punctual-bridge", "-p", "gimbal", "--features", &features];
+    process::succeed(in_extras().args(["fmt", "--all", "--check"]))?;
+    for (name, feature) in TRANSPORTS {
+        let features = format!("gimbal-ros/{feature}");
+        let both = ["--locked", "-p", name, "-p", "gimbal-ros", "--features", &features];
         let lints = ["--all-targets", "--", "-Dwarnings"];
-        process::succeed(cargo::command().args(["clippy", "--locked"]).args(both).args(lints))?;
-        let tests = ["--lib", "--test", feature, "--", "--nocapture"];
-        process::succeed(cargo::command().args(["test", "--locked"]).args(both).args(tests))?;
+        process::succeed(in_extras().arg("clippy").args(both).args(lints))?;
+        process::succeed(in_extras().arg("test").args(both).args(["--", "--nocapture"]))?;
     }
-    // What `punctual new` makes takes its crates from those that have been fetched for the others.
+    // A crate of the template takes its dependencies from those that have been fetched for the
+    // others.
     let template = ["-p", "punctual-cli", "--test", "new", "--", "--ignored", "the_node_of_ros_2"];
     process::succeed(cargo::command().args(["test", "--locked"]).args(template))
+}
+
+/// A cargo command in the workspace `extras/`, whose build products are below those of the main
+/// workspace.
+pub(crate) fn in_extras() -> Command {
+    let mut command = cargo::command();
+    command.current_dir(cargo::root().join("extras"));
+    command.env("CARGO_TARGET_DIR", cargo::target_dir().join("extras"));
+    command
 }

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, park_timeout};
 use std::time::{Duration, Instant};
 
-use punctual::background::Traffic;
-use punctual::export::warn;
+use punctual::background::{Traffic, warn};
 use punctual_sync::Taken;
 
 use crate::contained::contained;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use punctual::export::warn;
+use punctual::background::warn;
 
 use crate::message::Layout;
 use crate::{Message, Subscription};

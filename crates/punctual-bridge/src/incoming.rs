@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant as Clock};
 
 use punctual::Instant;
-use punctual::background::Traffic;
-use punctual::export::warn;
+use punctual::background::{Traffic, warn};
 use punctual_sync::Taken;
 use punctual_sync::shared::{Latest, LatestReader, LatestWriter};
 

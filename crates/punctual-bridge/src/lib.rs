@@ -84,18 +84,14 @@
 //! |---|---|
 //! | `mcap` | [`Recording`] |
 //! | `parameters` | [`parameters`]: what can be changed while the app runs |
-//! | `ros1` | [`Ros1`]: a node of ROS 1, to publish and to subscribe; 122 crates more |
-//! | `ros2` | [`Ros2`]: a node of ROS 2, to publish, to subscribe and to have `parameters`; some 90 crates more |
-//! | `zenoh` | [`Zenoh`]: a node of Zenoh, to publish and to subscribe on several machines; some 200 crates more |
 //!
-//! # What is not here
+//! # Transports
 //!
-//! A program that has a transport of its own puts it behind a [`Sink`] and in front of a [`Subscription`]. Messages are the bytes that ROS 2 has for them (CDR), so they can be passed on as they are.
+//! `punctual-ros1`, `punctual-ros2` and `punctual-zenoh` are nodes of these networks, in crates
+//! with a lock file of their own, since each needs 90 to 200 other crates. The module [`transport`]
+//! describes what such a crate implements and how to write another.
 //!
 //! [`Recording`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Recording.html
-//! [`Ros1`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Ros1.html
-//! [`Ros2`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Ros2.html
-//! [`Zenoh`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Zenoh.html
 //! [`parameters`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/parameters/
 
 mod bridge;
@@ -103,8 +99,6 @@ mod contained;
 mod csv;
 mod datagrams;
 mod incoming;
-#[cfg(any(feature = "ros1", feature = "ros2", feature = "zenoh"))]
-mod limit;
 pub mod message;
 pub mod messages;
 #[cfg(feature = "parameters")]
@@ -112,14 +106,9 @@ pub mod parameters;
 #[cfg(feature = "mcap")]
 mod recording;
 mod report;
-#[cfg(feature = "ros1")]
-mod ros1;
-#[cfg(feature = "ros2")]
-mod ros2;
 mod sink;
 mod topic;
-#[cfg(feature = "zenoh")]
-mod zenoh;
+pub mod transport;
 
 // The derive names this crate from outside.
 extern crate self as punctual_bridge;
@@ -137,14 +126,8 @@ pub use punctual_macros::Parameters;
 #[cfg(feature = "mcap")]
 pub use recording::Recording;
 pub use report::{Report, SinkReport, TopicReport};
-#[cfg(feature = "ros1")]
-pub use ros1::{Ros1, Ros1Error};
-#[cfg(feature = "ros2")]
-pub use ros2::{Ros2, Ros2Error};
 pub use sink::{Channel, Clock, Sample, Sink};
 pub use topic::{Outgoing, Publisher, Topic};
-#[cfg(feature = "zenoh")]
-pub use zenoh::{Zenoh, ZenohError};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

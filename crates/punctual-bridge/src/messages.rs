@@ -257,7 +257,6 @@ mod tests {
         assert_eq!(stamp(encoder.encode(7, &joints)), joints.header.stamp);
     }
 
-    #[cfg(feature = "ros1")]
     #[test]
     fn a_header_has_a_number_in_ros_1() {
         let stamp = Time { sec: 1, nanosec: 2 };

@@ -113,7 +113,7 @@ fn the_node_of_ros_2_builds_without_a_warning_and_passes_its_tests() {
     builds("ros2");
 }
 
-/// Uses this checkout's library and lock file, so that nothing is fetched.
+/// Uses this checkout's libraries and a lock file of it, so that nothing is fetched.
 #[test]
 #[ignore = "takes half a minute of a CPU: `cargo test -p punctual-cli --test new -- --ignored what_it_makes`, as CI does"]
 fn what_it_makes_builds_without_a_warning_and_passes_its_tests() {
@@ -129,7 +129,8 @@ fn builds(template: &str) {
     let arguments = [&name, "--template", template];
     assert!(new(&arguments, &scratch.0).status().unwrap().success());
     let directory = scratch.file(&name);
-    fs::copy(from.join("Cargo.lock"), directory.join("Cargo.lock")).unwrap();
+    let lock = if template == "ros2" { "extras/Cargo.lock" } else { "Cargo.lock" };
+    fs::copy(from.join(lock), directory.join("Cargo.lock")).unwrap();
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["test", "--offline", "--quiet"]).current_dir(&directory);
     cargo.env("CARGO_TARGET_DIR", from.join("target/templates")).env("RUSTFLAGS", "-D warnings");

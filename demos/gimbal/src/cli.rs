@@ -9,7 +9,7 @@ pub const MAX_SECONDS: f64 = 3600.0;
 
 /// Control a simulated two-axis camera gimbal in real time and report how well it follows its setpoints
 #[derive(Debug, Clone, PartialEq, Parser)]
-#[command(version, group = ArgGroup::new("source").args(["setpoints", "stdin", "udp", "ros1", "ros2", "zenoh"]))]
+#[command(version, group = ArgGroup::new("source").args(["setpoints", "stdin", "udp"]))]
 pub struct Args {
     /// Length of the run in seconds, up to 3600
     #[arg(long, value_name = "SECONDS", default_value = "10")]
@@ -45,19 +45,6 @@ pub struct Args {
     #[arg(default_missing_value = "127.0.0.1:9870", conflicts_with = "virtual_time")]
     pub udp: Option<SocketAddr>,
 
-    /// Be the node `gimbal` of ROS 1: takes /setpoint, publishes /angles, /target and /currents (needs the feature ros1)
-    #[arg(long, conflicts_with = "virtual_time")]
-    pub ros1: bool,
-
-    /// Be the node `gimbal` of ROS 2: takes /setpoint, publishes /angles, /target and /currents (needs the feature ros2)
-    #[arg(long, conflicts_with = "virtual_time")]
-    pub ros2: bool,
-
-    /// Be a node of Zenoh at this endpoint, tcp/127.0.0.1:7447 if none is given, or as a file of Zenoh says: takes setpoint, publishes angles, target and currents (needs the feature zenoh)
-    #[arg(long, value_name = "tcp/ADDRESS:PORT|FILE.json5", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = "tcp/127.0.0.1:7447", conflicts_with = "virtual_time")]
-    pub zenoh: Option<String>,
-
     /// Control the gimbal at an SPI device, /dev/spidevB.C, or at the socket of a gimbal-plant, instead of simulating one here
     #[arg(long, value_name = "DEVICE", conflicts_with = "virtual_time")]
     pub spi: Option<PathBuf>,
@@ -72,7 +59,8 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u32).range(100_000..))]
     pub spi_hz: u32,
 
-    /// Let the gains be changed by `punctual set gimbal`, and with --ros2 as parameters of the node; beginning with those of a file in TOML if one is given
+    /// Let `punctual set gimbal` change the gains, beginning with those of a file in TOML if one is
+    /// given
     #[arg(long, value_name = "FILE.toml", num_args = 0..=1, require_equals = true)]
     pub tune: Option<Option<PathBuf>>,
 }
@@ -119,7 +107,7 @@ mod tests {
         assert_eq!(args.seconds, 10.0);
         assert!(!args.virtual_time && !args.stdin);
         assert_eq!((args.report, args.json, args.mcap, args.setpoints), (None, None, None, None));
-        assert_eq!((args.udp, args.ros1, args.ros2, args.zenoh, args.tune), (None, false, false, None, None));
+        assert_eq!((args.udp, args.tune), (None, None));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! * [`reference`](mod@reference) runs all of these in ideal time, to compare a real run with;
 //! * [`log`], [`difference`](mod@difference) and [`report`] keep, compare and show what it did;
 //! * [`topics`] tells others of it while it happens, and takes setpoints from them; [`tuning`] has its gains changed;
-//! * [`cli`] is the command line, [`output`] prints.
+//! * [`cli`] is the command line, [`program`] runs it, [`output`] prints.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -27,6 +27,7 @@ pub mod frame;
 pub mod log;
 pub mod output;
 pub mod plant;
+pub mod program;
 pub mod reference;
 pub mod report;
 pub mod setpoints;

@@ -4,18 +4,13 @@
 //! thread takes them from there. `/setpoint` comes in, where somebody listens to it: an ordinary thread checks what comes, and `setpoint`
 //! reads the newest each millisecond, however many there are.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::net::UdpSocket;
 use std::path::PathBuf;
 
 use punctual::Instant;
-#[cfg(feature = "ros1")]
-use punctual_bridge::Ros1;
-#[cfg(feature = "ros2")]
-use punctual_bridge::Ros2;
-#[cfg(feature = "zenoh")]
-use punctual_bridge::Zenoh;
 use punctual_bridge::messages::Vector3;
 use punctual_bridge::parameters::TuningReport;
 use punctual_bridge::{
@@ -79,12 +74,8 @@ pub struct Links {
     pub recording: Option<Recording>,
     /// Where setpoints come as datagrams.
     pub datagrams: Option<UdpSocket>,
-    /// Whether there is a node of ROS 1, for what goes out and what comes in.
-    pub ros1: bool,
-    /// Whether there is a node of ROS 2, likewise.
-    pub ros2: bool,
-    /// Where a node of Zenoh listens, or the file that says what it does, likewise.
-    pub zenoh: Option<String>,
+    /// Network that carries topics in both directions.
+    pub network: Option<Box<dyn Network>>,
     /// Whether the gains can be changed, and a file with those at the start.
     pub tune: Option<Option<PathBuf>>,
     /// Whether the app runs in virtual time.
@@ -99,13 +90,33 @@ impl Links {
 
     /// Whether anything takes what goes out.
     const fn has_sinks(&self) -> bool {
-        self.recording.is_some() || self.ros1 || self.ros2 || self.zenoh.is_some()
+        self.recording.is_some() || self.network.is_some()
     }
 
     /// Whether setpoints come from somewhere.
     const fn is_steered(&self) -> bool {
-        self.datagrams.is_some() || self.ros1 || self.ros2 || self.zenoh.is_some()
+        self.datagrams.is_some() || self.network.is_some()
     }
+}
+
+/// A network that a program connects the gimbal to, such as ROS.
+pub trait Network: fmt::Debug + Send {
+    /// Returns the origin of setpoints, for reports: "ROS 2, /setpoint".
+    fn source(&self) -> String;
+
+    /// Joins the network: publishes the topics of `bridge`, takes `setpoints`, and serves the gains
+    /// if they can be changed.
+    ///
+    /// Runs in `init`.
+    ///
+    /// # Errors
+    /// If the network cannot be joined; then the gimbal does not start.
+    fn connect(
+        self: Box<Self>,
+        bridge: Bridge,
+        setpoints: Subscription<Vector3>,
+        tuning: Option<&TuningServer<Factors>>,
+    ) -> Result<Bridge, Box<dyn Error + Send + Sync>>;
 }
 
 /// Why there is no link.
@@ -117,18 +128,9 @@ pub enum LinkError {
     /// The thread that receives does not start.
     #[error("no setpoints are received: {0}")]
     Receiver(#[from] io::Error),
-    /// There is no node of ROS 1.
-    #[cfg(feature = "ros1")]
+    /// The network cannot be joined.
     #[error(transparent)]
-    Ros1(#[from] punctual_bridge::Ros1Error),
-    /// There is no node of ROS 2.
-    #[cfg(feature = "ros2")]
-    #[error(transparent)]
-    Ros2(#[from] punctual_bridge::Ros2Error),
-    /// There is no node of Zenoh.
-    #[cfg(feature = "zenoh")]
-    #[error(transparent)]
-    Zenoh(#[from] punctual_bridge::ZenohError),
+    Network(Box<dyn Error + Send + Sync>),
     /// The gains cannot be changed.
     #[error(transparent)]
     Tune(#[from] TuneError),
@@ -158,23 +160,8 @@ impl Topics {
         if let Some(recording) = links.recording {
             bridge = bridge.sink(recording);
         }
-        #[cfg(feature = "ros1")]
-        if links.ros1 {
-            bridge = bridge.sink(Ros1::connect("gimbal")?.subscribe(subscription())?);
-        }
-        #[cfg(feature = "ros2")]
-        if links.ros2 {
-            let node = Ros2::connect("gimbal")?.subscribe(subscription())?;
-            bridge = bridge.sink(match &tuning {
-                Some(tuning) => node.parameters(tuning)?,
-                None => node,
-            });
-        }
-        #[cfg(feature = "zenoh")]
-        if let Some(place) = &links.zenoh {
-            let is_file = place.ends_with(".json5") || place.ends_with(".json");
-            let node = if is_file { Zenoh::configured(place) } else { Zenoh::listen(place) };
-            bridge = bridge.sink(node?.subscribe(subscription())?);
+        if let Some(network) = links.network {
+            bridge = network.connect(bridge, subscription(), tuning.as_ref()).map_err(LinkError::Network)?;
         }
         let bridge = has_sinks.then(|| bridge.virtual_time(links.virtual_time).start()).transpose()?;
         Ok(Self { outgoing: bridge.map(Outgoing::new), datagrams, tuning, is_steered })

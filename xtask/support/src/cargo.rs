@@ -35,7 +35,11 @@ pub fn command() -> Command {
 
 /// What cargo says of the packages in the workspace.
 pub fn metadata() -> Result<Value> {
-    let mut command = command();
+    metadata_of(&mut command())
+}
+
+/// What cargo says of the packages in the workspace where `command` runs.
+pub fn metadata_of(command: &mut Command) -> Result<Value> {
     command.args(["metadata", "--no-deps", "--offline", "--format-version=1"]);
     let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
     if !output.status.success() {

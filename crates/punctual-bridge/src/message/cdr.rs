@@ -217,9 +217,11 @@ pub(super) fn width(kind: Kind) -> usize {
     }
 }
 
-/// The bytes of message number `sequence` as ROS 1 has them: one number after the other.
-#[cfg(feature = "ros1")]
-pub(crate) fn pack(description: &Description, payload: &[u8], sequence: u32) -> Vec<u8> {
+/// Converts the CDR bytes of message number `sequence` to the layout of ROS 1: values without
+/// padding, and headers with a number.
+///
+/// A `payload` of another message ends the conversion early.
+pub fn pack(description: &Description, payload: &[u8], sequence: u32) -> Vec<u8> {
     fn add(kind: Kind, from: &mut Bytes<'_>, sequence: u32, to: &mut Vec<u8>) -> Option<()> {
         match kind {
             Kind::Scalar(Scalar::Bool | Scalar::I8 | Scalar::U8 | Scalar::Byte) => {

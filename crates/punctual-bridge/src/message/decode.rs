@@ -264,7 +264,6 @@ mod tests {
         packed.extend(0.25_f32.to_le_bytes());
         packed.push(255);
         assert_eq!(decode(&packed, Layout::Packed), Ok(outer()));
-        #[cfg(feature = "ros1")]
         assert_eq!(super::super::cdr::pack(Outer::DESCRIPTION, &bytes(&outer()), 0), packed);
         packed.push(0);
         let error = decode::<Outer>(&packed, Layout::Packed).unwrap_err();

@@ -3,12 +3,12 @@
 pub(crate) mod cdr;
 pub(crate) mod columns;
 mod decode;
-#[cfg(any(feature = "mcap", feature = "ros1"))]
 pub(crate) mod ros2msg;
 mod variable;
 
-pub use self::cdr::Encoder;
+pub use self::cdr::{Encoder, pack};
 pub use self::decode::{DecodeError, Decoder, Layout, decode};
+pub use self::ros2msg::Dialect;
 pub use self::variable::{Byte, NoRoom, Sequence, Text};
 
 /// Plain data that can be published and subscribed to: by [`derive(Message)`](punctual_macros::Message).

@@ -4,11 +4,12 @@ use std::fmt::Write;
 
 use super::{Description, Kind, Scalar};
 
-/// Which language.
+/// The interface language of ROS 1 or of ROS 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    #[cfg(feature = "ros1")]
+pub enum Dialect {
+    /// That of ROS 1, in which times are a type of the language and headers have a number.
     Ros1,
+    /// That of ROS 2.
     Ros2,
 }
 
@@ -47,8 +48,8 @@ impl Dialect {
         }
     }
 
-    /// The definition of a message, followed by those of the messages in it.
-    pub(crate) fn definition(self, description: &'static Description) -> String {
+    /// Returns the definition of a message, followed by those of the messages in it.
+    pub fn definition(self, description: &'static Description) -> String {
         let mut all = vec![description];
         let mut text = String::new();
         let mut next = 0;
@@ -80,10 +81,9 @@ impl Dialect {
         text
     }
 
-    /// The sum by which nodes of ROS 1 find out whether they mean the same by a name: of a line for each constant and each field, without
-    /// comments, where the sum of a message stands for its type.
-    #[cfg(feature = "ros1")]
-    pub(crate) fn lines(self, description: &Description, sum: &dyn Fn(&Description) -> String) -> String {
+    /// Returns the text whose MD5 sum identifies a message of ROS 1: a line for each constant and
+    /// each field, without comments, in which `sum` of a message stands for its type.
+    pub fn lines(self, description: &Description, sum: &dyn Fn(&Description) -> String) -> String {
         if let Some(own) = self.own(description) {
             return own.trim_end().to_owned();
         }

@@ -343,7 +343,6 @@ mod tests {
                 flag: false,
             };
             prop_assert_eq!(decode(&bytes(&written), Layout::Cdr), Ok(written));
-            #[cfg(feature = "ros1")]
             {
                 let packed = super::super::cdr::pack(Whole::DESCRIPTION, &bytes(&written), 0);
                 prop_assert_eq!(decode(&packed, Layout::Packed), Ok(written));

@@ -10,7 +10,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use punctual::export::warn;
+use punctual::background::warn;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::peer::Peer;

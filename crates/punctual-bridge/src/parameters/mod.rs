@@ -58,9 +58,7 @@ pub use cell::{Tunable, TunableReader};
 pub use file::{FileError, assignments};
 pub use number::Number;
 pub use remote::{AskError, Remote, Remotes};
-#[cfg(feature = "ros2")]
-pub(crate) use server::Door;
-pub use server::{StartError, TuningReport, TuningServer};
+pub use server::{ParameterAccess, StartError, TuningReport, TuningServer};
 pub use tuning::Tuning;
 
 /// A struct of parameters: by [`derive(Parameters)`](punctual_macros::Parameters), which makes it a [`Message`] as well.

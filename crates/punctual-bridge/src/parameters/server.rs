@@ -7,11 +7,9 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-#[cfg(feature = "ros2")]
-use super::Parameter;
 use super::connections::{TIMEOUT, serve};
 use super::tuning::Store;
-use super::{Change, Parameters, Refused, assign};
+use super::{Change, Parameter, Parameters, Refused, assign, list};
 
 /// Start of the sockets' names. They are abstract: an app that is killed leaves nothing in the file
 /// system.
@@ -100,10 +98,9 @@ impl<P: Parameters> TuningServer<P> {
         lock(&self.store).now
     }
 
-    /// Another way to the parameters.
-    #[cfg(feature = "ros2")]
-    pub(crate) fn door(&self) -> Arc<dyn Door> {
-        Arc::clone(&self.store) as Arc<dyn Door>
+    /// Access to the parameters for a transport.
+    pub fn access(&self) -> ParameterAccess {
+        ParameterAccess(Arc::clone(&self.store) as Arc<dyn Access>)
     }
 
     /// What has become of requests so far.
@@ -134,27 +131,55 @@ impl<P: Parameters> TuningServer<P> {
     }
 }
 
-/// What whoever serves parameters needs of them, whatever their type.
-#[cfg(feature = "ros2")]
-pub(crate) trait Door: Send + Sync {
-    /// The parameters with their present values.
-    fn list(&self) -> Vec<Parameter>;
+/// Access to the parameters of a [`TuningServer`] for a [transport](crate::transport), whatever
+/// their type.
+///
+/// Requests are checked and counted like those of `punctual set`. For ordinary threads.
+#[derive(Clone)]
+pub struct ParameterAccess(Arc<dyn Access>);
 
-    /// Makes all of these assignments, or none, as long as the server has not ended.
-    fn set(&self, assignments: &[(String, String)]) -> Result<(), Refused>;
+impl ParameterAccess {
+    /// Returns the parameters with their present values.
+    pub fn list(&self) -> Vec<Parameter> {
+        self.0.list()
+    }
 
-    /// Counts a request that is refused before it comes to assignments.
-    fn count_refused(&self);
+    /// Makes all of these assignments, or none.
+    ///
+    /// # Errors
+    /// [`Refused`], with the reasons; also when the server has ended.
+    pub fn set(&self, assignments: &[(String, String)]) -> Result<(), Refused> {
+        self.0.set(assignments)
+    }
 
-    /// Counts a request that is none.
-    fn count_malformed(&self);
+    /// Counts a request that the transport itself has refused.
+    pub fn count_refused(&self) {
+        self.0.count(|counts| counts.refused += 1);
+    }
+
+    /// Counts a request that was malformed.
+    pub fn count_malformed(&self) {
+        self.0.count(|counts| counts.malformed += 1);
+    }
 }
 
-#[cfg(feature = "ros2")]
-impl<P: Parameters> Door for Mutex<Store<P>> {
+impl fmt::Debug for ParameterAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ParameterAccess").finish()
+    }
+}
+
+/// A store of parameters of any type.
+trait Access: Send + Sync {
+    fn list(&self) -> Vec<Parameter>;
+    fn set(&self, assignments: &[(String, String)]) -> Result<(), Refused>;
+    fn count(&self, add: fn(&mut TuningReport));
+}
+
+impl<P: Parameters> Access for Mutex<Store<P>> {
     fn list(&self) -> Vec<Parameter> {
         let now = lock(self).now;
-        super::list(&now)
+        list(&now)
     }
 
     fn set(&self, assignments: &[(String, String)]) -> Result<(), Refused> {
@@ -164,12 +189,8 @@ impl<P: Parameters> Door for Mutex<Store<P>> {
         set(self, assignments).map(drop)
     }
 
-    fn count_refused(&self) {
-        lock(self).counts.refused += 1;
-    }
-
-    fn count_malformed(&self) {
-        lock(self).counts.malformed += 1;
+    fn count(&self, add: fn(&mut TuningReport)) {
+        add(&mut lock(self).counts);
     }
 }
 

@@ -56,11 +56,12 @@ impl Template {
     fn dependencies(self, board: Board) -> Vec<(&'static str, &'static str, String)> {
         let library = ("crates/punctual", "punctual");
         let bridge = ("crates/punctual-bridge", "punctual-bridge");
+        let ros2 = ("extras/punctual-ros2", "punctual-ros2");
         let bare = ("bare/punctual-bare", "punctual-bare");
         let with = |(place, name): (&'static str, &'static str), more: &str| (place, name, more.to_owned());
         match self {
             Self::Plain | Self::Gimbal => vec![with(library, "")],
-            Self::Ros2 => vec![with(library, ""), with(bridge, "features = [\"ros2\"]")],
+            Self::Ros2 => vec![with(library, ""), with(bridge, ""), with(ros2, "")],
             Self::Bare => vec![
                 with(library, "default-features = false, features = [\"monitoring\"]"),
                 with(bare, &format!("features = [\"{}\"]", board.name())),
@@ -217,8 +218,18 @@ fn check_name(name: &str) -> Result<(), String> {
         ));
     }
     // Its own library, and what it depends on.
-    if ["punctual", "punctual-bridge", "punctual-bare", "core", "std", "alloc", "test", "proc_macro"]
-        .contains(&name)
+    if [
+        "punctual",
+        "punctual-bridge",
+        "punctual-ros2",
+        "punctual-bare",
+        "core",
+        "std",
+        "alloc",
+        "test",
+        "proc_macro",
+    ]
+    .contains(&name)
     {
         return Err(format!(
             "{name} is the name of another crate; choose one of your own, such as my-{name}"

@@ -11,7 +11,8 @@ use std::process::ExitCode;
 
 use punctual::Config;
 use punctual_bridge::messages::Vector3;
-use punctual_bridge::{Bridge, Incoming, Ros2, Running, Topic};
+use punctual_bridge::{Bridge, Incoming, Running, Topic};
+use punctual_ros2::Ros2;
 
 /// Setpoints are taken up to this.
 const LIMIT: f64 = 10.0;

@@ -20,6 +20,8 @@ use std::thread::{Builder, JoinHandle};
 
 use crate::port::linux::{notice, settings};
 
+pub use crate::port::linux::notice::warn;
+
 pub use calls::submit;
 pub(crate) use calls::{Consumer, with};
 pub use helper::Helper;

@@ -13,9 +13,13 @@ use super::stderr;
 
 const TARGET: &str = "punctual";
 
-/// Warns of something that the app asked for and did not get, and that does not keep it from running.
+/// Logs a warning: to the program's logger with the target `punctual`, or to standard error if it
+/// has none.
 ///
-/// Not for real-time threads, and not after a fault.
+/// Never panics, whatever the logger does. Blocks as long as the logger or the reader of standard
+/// error does.
+///
+/// Real-time safety: may allocate and block. For ordinary threads, and not after a fault.
 pub fn warn(message: Arguments<'_>) {
     let said = catch_unwind(AssertUnwindSafe(|| {
         let has_logger = has_logger();

@@ -1,0 +1,281 @@
+//! A run of the program: from the command line to reports and exit code.
+
+use std::io::{BufRead, IsTerminal};
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use crate::bus;
+use crate::cli::Args;
+use crate::controller::{self, Outcome, Setpoints};
+use crate::log::Recorder;
+use crate::output::{self, say};
+use crate::plant::GIMBAL;
+use crate::report::{StepResponse, to_html, to_json};
+use crate::setpoints::{LineParser, Timeline, read_file};
+use crate::summary::{self, Run};
+use crate::topics::{Carried, Links, Network};
+use crate::tuning;
+use punctual::{Config, StartError};
+use punctual_bridge::Recording;
+
+/// Returns where the report goes by default: in a checkout among the build products, which git
+/// ignores.
+fn default_report() -> PathBuf {
+    let directory = Path::new("target");
+    let directory = if directory.is_dir() { directory } else { Path::new("") };
+    directory.join("gimbal-report.html")
+}
+
+/// Runs the gimbal as the command line asks, with a connection to `network` if there is one. Prints
+/// errors, and returns the exit code.
+pub fn run(args: &Args, network: Option<Box<dyn Network>>) -> ExitCode {
+    match try_run(args, network) {
+        Ok(code) => code,
+        Err(Failure { code, message }) => {
+            say(format_args!("gimbal: {message}"));
+            code.into()
+        }
+    }
+}
+
+/// Prints the error in the command line, or the requested help or version. Returns the exit code.
+pub fn tell(message: &clap::Error) -> ExitCode {
+    let printed = output::finish(message.print());
+    match printed {
+        Err(error) if !message.use_stderr() => {
+            say(format_args!("gimbal: standard output: {error}"));
+            ExitCode::FAILURE
+        }
+        _ => u8::try_from(message.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from),
+    }
+}
+
+/// Why there is no result, and the exit code for it.
+struct Failure {
+    code: u8,
+    message: String,
+}
+
+impl Failure {
+    fn input(error: impl ToString) -> Self {
+        Self { code: 2, message: error.to_string() }
+    }
+
+    fn other(error: impl ToString) -> Self {
+        Self { code: 1, message: error.to_string() }
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        Self { code: error.exit_code(), message: error.to_string() }
+    }
+}
+
+fn try_run(args: &Args, network: Option<Box<dyn Network>>) -> Result<ExitCode, Failure> {
+    let (timeline, setpoints) = setpoints(args, network.as_deref())?;
+    let by_hand = (args.stdin && !args.virtual_time) || args.udp.is_some() || network.is_some();
+    if let Some(Some(file)) = &args.tune {
+        tuning::check(file).map_err(Failure::input)?;
+    }
+    let gimbal = match &args.spi {
+        Some(device) => bus::open(device, bus::Options { mode: args.spi_mode, hz: args.spi_hz })
+            .map_err(Failure::other)?,
+        None => bus::simulated(),
+    };
+    // Before anything moves, as a run that cannot be recorded is not the one that was asked for.
+    let recording = args.mcap.as_ref().map(Recording::create).transpose().map_err(Failure::other)?;
+    let datagrams = args.udp.map(bind).transpose()?;
+    let (tune, virtual_time) = (args.tune.clone(), args.virtual_time);
+    let links = Links { recording, datagrams, network, tune, virtual_time };
+    let mut links = links.is_any().then_some(links);
+    // What the gimbal would do if every task ran exactly when it should; by hand, that is known
+    // only later.
+    let virtual_run = |seconds, timeline, links| {
+        let (config, gimbal) = (Config::new().virtual_time(), bus::simulated());
+        controller::run(config, gimbal, seconds, Setpoints::Timeline(timeline), links)
+    };
+    let of_virtual_run = if args.virtual_time { links.take() } else { None };
+    let reference =
+        if by_hand { None } else { Some(virtual_run(args.seconds, timeline.clone(), of_virtual_run)?) };
+
+    let started = SystemTime::now();
+    let (outcome, reference) = if args.virtual_time {
+        (reference.ok_or_else(|| Failure::other("a virtual run has its own reference"))?, None)
+    } else {
+        announce(args.seconds);
+        let setpoints = match by_hand {
+            true if !args.stdin => Setpoints::Topic,
+            true => Setpoints::ByHand(steer_from_stdin),
+            false => Setpoints::Timeline(timeline),
+        };
+        let outcome = controller::run(Config::from_env(), gimbal, args.seconds, setpoints, links)?;
+        let reference = match (reference, &outcome.record) {
+            (None, Some(record)) => {
+                // No longer than the run, which may have been ended early.
+                let elapsed = outcome.report.elapsed.as_secs_f64() + 0.001;
+                Some(virtual_run(elapsed.min(args.seconds), as_recorded(&record.recorder), None)?)
+            }
+            (reference, _) => reference,
+        };
+        (outcome, reference.and_then(|reference| reference.record))
+    };
+    finish(args, &outcome, reference.as_ref().map(|r| &r.recorder), &setpoints, started)
+}
+
+fn setpoints(args: &Args, network: Option<&dyn Network>) -> Result<(Timeline, String), Failure> {
+    let ranges = GIMBAL.map(|axis| axis.range);
+    if let Some(path) = &args.setpoints {
+        let timeline = read_file(path, ranges).map_err(Failure::input)?;
+        return Ok((timeline, path.display().to_string()));
+    }
+    if let Some(address) = args.udp {
+        return Ok((Timeline::new(), format!("datagrams at {address}")));
+    }
+    if let Some(network) = network {
+        return Ok((Timeline::new(), network.source()));
+    }
+    match (args.stdin, args.virtual_time) {
+        (false, _) => Ok((Timeline::built_in(args.seconds), "built-in step sequence".into())),
+        (true, false) => Ok((Timeline::new(), "standard input".into())),
+        // In virtual time there is no "now" for a line to come at: all of them are read first.
+        (true, true) => {
+            let mut parser = LineParser::new("standard input", ranges);
+            let mut timeline = Timeline::new();
+            for line in std::io::stdin().lock().split(b'\n') {
+                let line = line.map_err(Failure::other)?;
+                if let Some(setpoint) = parser.parse(&line).map_err(Failure::input)? {
+                    let latest = timeline.end_ns() as f64 / 1e9;
+                    timeline.push(setpoint.time_s.unwrap_or(latest).max(latest), setpoint.angles_rad);
+                }
+            }
+            Ok((timeline, "standard input".into()))
+        }
+    }
+}
+
+/// A port that somebody else has is found out before anything moves.
+fn bind(address: SocketAddr) -> Result<UdpSocket, Failure> {
+    let advice = "give another: --udp=ADDRESS:PORT";
+    let socket = UdpSocket::bind(address)
+        .map_err(|error| Failure::other(format!("--udp: {address}: {error}; {advice}")))?;
+    let address = socket.local_addr().map_err(Failure::other)?;
+    say(format_args!("gimbal: setpoints are taken at {address}"));
+    Ok(socket)
+}
+
+/// Passes lines on to the controller as they come, on an ordinary thread that ends with the
+/// process.
+fn steer_from_stdin() {
+    let mut parser = LineParser::new("standard input", GIMBAL.map(|axis| axis.range));
+    for line in std::io::stdin().lock().split(b'\n') {
+        let parsed = match line {
+            Ok(line) => parser.parse(&line),
+            Err(error) => return say(format_args!("gimbal: standard input: {error}")),
+        };
+        match parsed {
+            Ok(None) => {}
+            Ok(Some(setpoint)) => {
+                if !controller::steer(setpoint.time_s, setpoint.angles_rad) {
+                    say(format_args!(
+                        "gimbal: a setpoint is lost: 64 are waiting already, or the run is over"
+                    ));
+                }
+            }
+            // The gimbal stays where it is; the next line may be better.
+            Err(error) => say(format_args!("gimbal: {error}")),
+        }
+    }
+}
+
+/// The setpoints as they were followed, for a reference made afterwards.
+fn as_recorded(recorder: &Recorder) -> Timeline {
+    let mut timeline = Timeline::new();
+    let mut last = None;
+    for sample in recorder.samples() {
+        if last != Some(sample.setpoint_rad) {
+            timeline.push(sample.t_ns as f64 / 1e9, sample.setpoint_rad);
+            last = Some(sample.setpoint_rad);
+        }
+    }
+    timeline
+}
+
+fn announce(seconds: f64) {
+    if std::io::stderr().is_terminal() {
+        say(format_args!("gimbal: controlling two axes at 10 kHz for {seconds} s; Ctrl-C ends it early"));
+    }
+}
+
+fn finish(
+    args: &Args,
+    outcome: &Outcome,
+    reference: Option<&Recorder>,
+    setpoints: &str,
+    started: SystemTime,
+) -> Result<ExitCode, Failure> {
+    if let Some(Some(Err(error))) = outcome.record.as_ref().map(|record| &record.topics) {
+        return Err(Failure::other(error));
+    }
+    let report = &outcome.report;
+    let mut text = report.to_string();
+    if let Some(record) = &outcome.record {
+        let link = record.link;
+        let summary =
+            summary::of(&Run { report, record: &record.recorder, link, reference, setpoints, started });
+        text.push_str(&motion(&summary.step));
+        let lost =
+            link.lost_feedback + link.lost_commands + link.crc_errors + link.format_errors + link.bus_errors;
+        text.push_str(&format!("SPI: {} exchanges, {lost} lost or damaged\n", link.exchanges));
+        if let Some(Ok(report)) = &record.topics {
+            text.push_str(&format!("\nTopics:\n{report}"));
+        }
+        let path = args.report.clone().unwrap_or_else(default_report);
+        write(&path, &to_html(&summary))?;
+        let shown = path.canonicalize().unwrap_or(path);
+        text.push_str(&format!("\nThe report with the step response is in {}\n", shown.display()));
+        if let Some(path) = &args.json {
+            write(path, &to_json(&summary).map_err(Failure::other)?)?;
+        }
+    }
+    let printed = output::print(&text);
+    if let Err(error) = &printed {
+        say(format_args!("gimbal: standard output: {error}; what was printed is not complete"));
+    }
+    let is_incomplete = |topics: &Result<_, _>| !topics.as_ref().is_ok_and(Carried::is_complete);
+    let record = outcome.record.as_ref();
+    let is_incomplete = record.and_then(|record| record.topics.as_ref()).is_some_and(is_incomplete);
+    match record.is_some_and(|record| record.gave_up) {
+        true => Err(Failure::other(gave_up(args))),
+        false if printed.is_err() || is_incomplete => Ok(report.exit_code().max(1).into()),
+        false => Ok(report.exit_code().into()),
+    }
+}
+
+fn gave_up(args: &Args) -> String {
+    let what = "the bus failed 100 times on end, and the controller gave up";
+    match &args.spi {
+        Some(device) => format!("{what}; is the gimbal at {} still on?", device.display()),
+        None => what.to_owned(),
+    }
+}
+
+fn motion(step: &StepResponse) -> String {
+    let mut text = String::from("\n");
+    for axis in &step.axes {
+        if let (Some(max), Some(rms)) = (axis.residual_max_urad, axis.residual_rms_urad) {
+            text.push_str(&format!(
+                "{}: at most {max:.0} µrad from the virtual-time reference, RMS {rms:.1} µrad\n",
+                axis.name
+            ));
+        }
+    }
+    text
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    punctual_files::write(path, text.as_bytes())
+        .map_err(|error| Failure::other(format!("writing {}: {error}", path.display())))
+}

@@ -1,0 +1,135 @@
+//! The gimbal steered, watched and tuned through ROS 2 by PyPI's cyclonedds, on loopback in a network namespace with nothing else.
+#![cfg(feature = "ros2")]
+
+#[path = "../../../demos/gimbal/tests/place/mod.rs"]
+mod place;
+
+use std::process::{Command, Stdio};
+
+use place::Place;
+
+/// Publishes a setpoint when the gimbal has been found, and waits until the gimbal says that it goes there; then for its angles and its currents; and sets a parameter.
+const PEER: &str = r#"
+import sys, time
+from dataclasses import dataclass
+from cyclonedds.core import Policy, Qos
+from cyclonedds.domain import DomainParticipant
+from cyclonedds.idl import IdlStruct
+from cyclonedds.idl.types import array, float32, float64, int64, sequence, uint8, uint64
+from cyclonedds.pub import DataWriter
+from cyclonedds.sub import DataReader
+from cyclonedds.topic import Topic
+from cyclonedds.util import duration
+
+@dataclass
+class Vector3(IdlStruct, typename='geometry_msgs::msg::dds_::Vector3_'):
+    x: float64
+    y: float64
+    z: float64
+
+@dataclass
+class Currents(IdlStruct, typename='gimbal_msgs::msg::dds_::Currents_'):
+    pan: array[float32, 100]
+    tilt: array[float32, 100]
+
+@dataclass
+class Value(IdlStruct, typename='rcl_interfaces::msg::dds_::ParameterValue_'):
+    type: uint8
+    bool_value: bool
+    integer_value: int64
+    double_value: float64
+    string_value: str
+    byte_array_value: sequence[uint8]
+    bool_array_value: sequence[bool]
+    integer_array_value: sequence[int64]
+    double_array_value: sequence[float64]
+    string_array_value: sequence[str]
+
+@dataclass
+class Parameter(IdlStruct, typename='rcl_interfaces::msg::dds_::Parameter_'):
+    name: str
+    value: Value
+
+# With who asks and the number of the question before it, as rmw_cyclonedds_cpp has services.
+@dataclass
+class Request(IdlStruct, typename='rcl_interfaces::srv::dds_::SetParametersAtomically_Request_'):
+    guid: uint64
+    seq: int64
+    parameters: sequence[Parameter]
+
+@dataclass
+class Response(IdlStruct, typename='rcl_interfaces::srv::dds_::SetParametersAtomically_Response_'):
+    guid: uint64
+    seq: int64
+    successful: bool
+    reason: str
+
+reliable = Qos(Policy.Reliability.Reliable(duration(seconds=10)), Policy.History.KeepLast(64))
+participant = DomainParticipant(0)
+topic = lambda name, kind: Topic(participant, name, kind, qos=reliable)
+writer = DataWriter(participant, topic('rt/setpoint', Vector3), qos=reliable)
+while not writer.get_matched_subscriptions():
+    time.sleep(0.02)
+writer.write(Vector3(0.5, -0.25, 0.0))
+reader = lambda name, kind: DataReader(participant, topic(name, kind), qos=reliable)
+for target in reader('rt/target', Vector3).take_iter(timeout=duration(seconds=600)):
+    if target == Vector3(0.5, -0.25, 0.0):
+        break
+for angles in reader('rt/angles', Vector3).take_iter(timeout=duration(seconds=600)):
+    if abs(angles.x - 0.5) < 0.1 and abs(angles.y + 0.25) < 0.1:
+        break
+for currents in reader('rt/currents', Currents).take_iter(timeout=duration(seconds=600)):
+    print('batch of', len(currents.pan), flush=True)
+    break
+print('there', flush=True)
+asks = DataWriter(participant, topic('rq/gimbal/set_parameters_atomicallyRequest', Request), qos=reliable)
+answers = reader('rr/gimbal/set_parameters_atomicallyReply', Response)
+while not asks.get_matched_subscriptions():
+    time.sleep(0.02)
+answer = None
+while answer is None:
+    # The first answer may be lost while the two find each other.
+    asks.write(Request(7, 1, [Parameter('pan.derivative', Value(3, False, 0, 0.25, '', [], [], [], [], []))]))
+    for answer in answers.take_iter(timeout=duration(seconds=1)):
+        print('tuned', answer.successful, answer.reason, flush=True)
+        break
+"#;
+
+/// Runs the gimbal and the peer, and ends the gimbal as Ctrl-C does when the peer has ended.
+const SCRIPT: &str = r#"
+ip link set lo up && ip link set lo multicast on || exit 3
+python3 -c 'import cyclonedds.domain' 2>/dev/null || exit 3
+RMW_IMPLEMENTATION=rmw_cyclonedds_cpp "$1" --ros2 --tune --seconds 3600 --report r.html > said 2>&1 &
+gimbal=$!
+python3 -c "$2"
+peer=$?
+kill -INT $gimbal
+wait $gimbal
+cat said
+exit $peer
+"#;
+
+#[test]
+fn is_steered_watched_and_tuned_through_ros_2() {
+    let place = Place::new("ros2");
+    let xml =
+        "<General><Interfaces><NetworkInterface name=\"lo\" multicast=\"true\"/></Interfaces></General>";
+    let mut command = Command::new("unshare");
+    command.args(["-n", "sh", "-c", SCRIPT, "sh", env!("CARGO_BIN_EXE_gimbal-ros"), PEER]);
+    command.current_dir(&place.0).env("CYCLONEDDS_URI", xml).env_remove("ROS_DOMAIN_ID").stdin(Stdio::null());
+    let output = command.output();
+    let Some(output) = output
+        .ok()
+        .filter(|output| !matches!(output.status.code(), Some(1 | 3)) || !output.stdout.is_empty())
+    else {
+        return eprintln!(
+            "*** SKIPPED: THE GIMBAL IS NOT STEERED BY ROS 2. It takes root or a user namespace, `unshare`, `ip`, and \
+             `pip install cyclonedds` for python3 ***"
+        );
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.starts_with("batch of 100\nthere\ntuned True"), "{said}");
+    assert!(said.contains("/setpoint: 1 messages taken") && said.contains("ROS 2 node gimbal: "), "{said}");
+    assert!(said.contains("parameters: ") && said.contains("requests granted, 0 refused"), "{said}");
+}

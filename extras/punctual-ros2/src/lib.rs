@@ -1,0 +1,436 @@
+//! A node of ROS 2 for the topics of a [`punctual_bridge::Bridge`] and its parameters, by ros2-client and rustdds.
+//!
+//! See [`Ros2`] for an example.
+
+mod parameters;
+mod values;
+
+use std::convert::Infallible;
+use std::env;
+use std::fmt;
+use std::io;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use futures::channel::oneshot;
+use futures::future::{Either, select};
+use futures::stream::StreamExt;
+use punctual::background::warn;
+use punctual_bridge::message::{Description, Layout};
+use punctual_bridge::transport::within;
+use punctual_bridge::{Channel, Clock, Message, Parameters, Sample, Sink, Subscription, TuningServer};
+use ros2_client::dds::rustdds::bytes::Bytes;
+use ros2_client::dds::rustdds::dds::WriteError;
+use ros2_client::dds::rustdds::no_key::{
+    DataWriter, Decode, DefaultDecoder, DeserializerAdapter, SerializerAdapter, SimpleDataReader,
+};
+use ros2_client::dds::rustdds::{QosPolicies, RepresentationIdentifier, Timestamp, Topic};
+use ros2_client::dds::{Context, ContextOptions, Node};
+use ros2_client::qos::{History, QosProfile, Reliability, WhenFull};
+use ros2_client::{MessageTypeName, Name, NodeName, NodeOptions};
+
+/// Whose settings the threads of rustdds inherit.
+const THREAD: &str = "punctual-ros2";
+/// How long the node may take to come up or to take leave.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How many messages of a topic are kept for peers.
+const DEPTH: usize = 64;
+/// How long a reader that fails is left alone.
+const PAUSE: Duration = Duration::from_millis(50);
+/// The highest domain for which there are ports.
+const LAST_DOMAIN: u16 = 232;
+/// What goes before a message.
+const HEADER_BYTES: usize = 4;
+
+/// A node of ROS 2, which publishes the topics of a [`Bridge`](punctual_bridge::Bridge) as its [`Sink`], and to which others publish.
+///
+/// The domain is that of `ROS_DOMAIN_ID`, 0 if it is not set, as with every node.
+///
+/// ```no_run
+/// use punctual_bridge::messages::Vector3;
+/// use punctual_bridge::{Bridge, Incoming, Topic};
+/// use punctual_ros2::Ros2;
+///
+/// static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
+/// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
+///
+/// let node = Ros2::connect("gimbal")?.subscribe(SETPOINT.subscribe().expect("nobody else takes it"))?;
+/// let bridge = Bridge::new().topic(&ANGLES).sink(node).start()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// ```text
+/// ros2 topic pub -1 /setpoint geometry_msgs/msg/Vector3 '{x: 0.5, y: -0.2}'
+/// ros2 topic echo --csv /angles
+/// ```
+///
+/// Both directions are reliable, volatile, and keep the last 64 messages a topic: the default of ROS 2 but for the depth. What rustdds has no room
+/// for at the time is dropped, and counted in the [report](punctual_bridge::SinkReport::dropped). Whether a peer has taken what was sent only DDS knows: one that
+/// is more than 64 messages behind may find a gap, which nobody counts.
+///
+/// `ros2 topic` finds the topics, `ros2 node list` the node; `ros2 node info` does not say which topics it has.
+///
+/// With [`parameters`](Self::parameters) the node has parameters, too: `ros2 param set /gimbal pan.kp 1.5`.
+pub struct Ros2 {
+    services: Option<Waiting>,
+    link: Option<Link>,
+    name: String,
+    writers: Vec<DataWriter<Whole, Raw>>,
+    subscribers: Vec<Waiting>,
+}
+
+/// Why there is no node, or no topic of it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Ros2Error {
+    /// A name is not one.
+    #[error("ROS 2: {name:?} cannot be the name of a node: {reason}; letters, digits and `_` make one")]
+    Name {
+        /// What was given.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The domain is not one.
+    #[error("ROS 2: ROS_DOMAIN_ID is {0:?}; a number from 0 to 232 is needed")]
+    Domain(String),
+    /// It cannot be made.
+    #[error(
+        "ROS 2: {what}: {reason}; has the machine a network interface that is up, and are the ports of the domain free?"
+    )]
+    Refused {
+        /// What was to be done.
+        what: String,
+        /// Why it was not.
+        reason: String,
+    },
+    /// The environment asks for what there is not.
+    #[error(
+        "ROS 2: RMW_IMPLEMENTATION is {0:?}; parameters are served as rmw_fastrtps_cpp or rmw_cyclonedds_cpp has them"
+    )]
+    Middleware(String),
+    /// It takes too long.
+    #[error("ROS 2: {0} does not come up")]
+    Silent(String),
+    /// No thread can be started.
+    #[error("ROS 2: a thread cannot be started: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// A participant of the domain, and the node that others see.
+struct Link {
+    context: Context,
+    node: Node,
+}
+
+impl Ros2 {
+    /// Makes a node of this name in the root namespace.
+    ///
+    /// Waits for it, for 15 s at most. All threads of rustdds are ordinary ones off the CPUs of the partitions if the machine has others and the
+    /// app has been started. So the place to call it is `init`.
+    ///
+    /// # Errors
+    /// [`Ros2Error`].
+    pub fn connect(name: &str) -> Result<Self, Ros2Error> {
+        let wrong =
+            |error: &dyn fmt::Display| Ros2Error::Name { name: name.into(), reason: error.to_string() };
+        let node_name = NodeName::new("/", name).map_err(|error| wrong(&error))?;
+        let domain = domain(env::var_os("ROS_DOMAIN_ID").map(|text| text.to_string_lossy().into_owned()))?;
+        let what = format!("the node {name} in domain {domain}");
+        let make = move || {
+            let context = Context::with_options(ContextOptions::new().domain_id(domain));
+            let context = context.map_err(|error| error.to_string())?;
+            let options = NodeOptions::new().enable_rosout(false).start_parameter_services(false);
+            let node = context.new_node(node_name, options).map_err(|error| format!("{error:?}"))?;
+            Ok(Link { context, node })
+        };
+        let link = match within(THREAD, PATIENCE, make)? {
+            Some(Ok(link)) => link,
+            Some(Err(reason)) => return Err(Ros2Error::Refused { what, reason }),
+            None => return Err(Ros2Error::Silent(what)),
+        };
+        Ok(Self {
+            services: None,
+            link: Some(link),
+            name: name.to_owned(),
+            writers: vec![],
+            subscribers: vec![],
+        })
+    }
+
+    /// Takes the messages of this topic, of whatever node publishes it.
+    ///
+    /// # Errors
+    /// [`Ros2Error`].
+    pub fn subscribe<T: Message>(mut self, mut subscription: Subscription<T>) -> Result<Self, Ros2Error> {
+        let name = subscription.topic();
+        let reader = (|| {
+            let link = self.link.as_ref().ok_or("the node has ended")?;
+            let (topic, qos) = link.topic(name, T::DESCRIPTION)?;
+            let all = link.context.domain_participant().create_subscriber(&qos).map_err(text)?;
+            all.create_simple_datareader_no_key::<Whole, Raw>(&topic, Some(qos)).map_err(text)
+        })();
+        let refused = |reason| Ros2Error::Refused { what: format!("the subscription to {name}"), reason };
+        let reader = reader.map_err(refused)?;
+        let wait = move |end| futures::executor::block_on(take(&reader, end, &mut subscription));
+        self.subscribers.push(Waiting::start(wait)?);
+        Ok(self)
+    }
+
+    /// Serves these parameters as those of the node, beside the socket that `punctual set` goes to: the services `list_parameters`,
+    /// `get_parameters`, `get_parameter_types`, `describe_parameters`, `set_parameters` and `set_parameters_atomically` of `rcl_interfaces`.
+    ///
+    /// A number with a fraction is a double of ROS, any other an integer, and the descriptor of each has its range. What
+    /// `set_parameters_atomically` is given is set whole or not at all; `set_parameters` sets one after the other, as ROS has it. What is refused
+    /// comes back with the reason. Once the server has ended nothing can be set. Changes are not published at `/parameter_events`.
+    ///
+    /// How DDS carries a service is up to who carries it: as with other nodes, `RMW_IMPLEMENTATION` says which of `rmw_fastrtps_cpp`, which is
+    /// the default, and `rmw_cyclonedds_cpp` the others have.
+    ///
+    /// # Errors
+    /// [`Ros2Error`].
+    pub fn parameters<P: Parameters>(mut self, server: &TuningServer<P>) -> Result<Self, Ros2Error> {
+        let mapping = parameters::mapping(env::var_os("RMW_IMPLEMENTATION"))?;
+        let refused =
+            |reason| Ros2Error::Refused { what: format!("the parameters of the node {}", self.name), reason };
+        let link = self.link.as_mut().ok_or_else(|| refused("the node has ended".into()))?;
+        let answering = parameters::services(&mut link.node, mapping, server.access()).map_err(refused)?;
+        self.services = Some(Waiting::start(move |end| parameters::serve_until(answering, end))?);
+        Ok(self)
+    }
+}
+
+/// Of topics and services: reliable, and nobody waits for a peer.
+fn qos() -> QosProfile {
+    QosProfile {
+        reliability: Reliability::Reliable { when_full: WhenFull::Fail },
+        history: History::KeepLast { depth: DEPTH },
+        ..QosProfile::publisher_default()
+    }
+}
+
+impl Link {
+    /// The topic as DDS has it, and what is promised there.
+    fn topic(&self, name: &str, description: &Description) -> Result<(Topic, QosPolicies), String> {
+        let (package, kind) = description.name().split_once("/msg/").ok_or("the message has no package")?;
+        let qos = qos();
+        let name = Name::parse(name).map_err(text)?;
+        let topic = self.node.create_topic(&name, MessageTypeName::new(package, kind), &qos).map_err(text)?;
+        Ok((topic, QosPolicies::from(&qos)))
+    }
+
+    fn writer(&self, channel: &Channel) -> Result<DataWriter<Whole, Raw>, String> {
+        let (topic, qos) = self.topic(channel.topic, channel.description)?;
+        let all = self.context.domain_participant().create_publisher(&qos).map_err(text)?;
+        all.create_datawriter_no_key::<Whole, Raw>(&topic, Some(qos)).map_err(text)
+    }
+}
+
+fn text(error: impl fmt::Display) -> String {
+    error.to_string()
+}
+
+fn domain(text: Option<String>) -> Result<u16, Ros2Error> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(0) };
+    let number = text.parse().ok().filter(|number| *number <= LAST_DOMAIN);
+    number.ok_or(Ros2Error::Domain(text))
+}
+
+/// As DDS counts time: seconds since 1970, and 2³² parts of one.
+fn timestamp(time_ns: u64) -> Timestamp {
+    const NANOS: u64 = 1_000_000_000;
+    Timestamp::from_ticks(((time_ns / NANOS) << 32) | (((time_ns % NANOS) << 32) / NANOS))
+}
+
+impl Sink for Ros2 {
+    fn name(&self) -> String {
+        format!("ROS 2 node {}", self.name)
+    }
+
+    fn begin(&mut self, channels: &[Channel], _: Clock) -> io::Result<()> {
+        let link = self.link.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        for channel in channels {
+            let writer = link.writer(channel).map_err(|reason| {
+                let what = format!("the publication of {}", channel.topic);
+                io::Error::other(Ros2Error::Refused { what, reason })
+            })?;
+            self.writers.push(writer);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, _: &Channel, sample: &Sample<'_>) -> io::Result<()> {
+        let whole = Whole(sample.payload.to_vec());
+        self.writers[sample.channel].write(whole, Some(timestamp(sample.time_ns))).map_err(
+            |error| match error {
+                WriteError::WouldBlock { .. } => io::ErrorKind::WouldBlock.into(),
+                WriteError::Io(error) => error,
+                other => io::Error::other(other.to_string()),
+            },
+        )
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self, _: &[(&'static str, u64)]) -> io::Result<()> {
+        self.subscribers.clear();
+        self.services = None;
+        // They tell their peers when they are dropped.
+        let ends = (std::mem::take(&mut self.writers), self.link.take());
+        match within(THREAD, PATIENCE, move || drop(ends))? {
+            Some(()) => Ok(()),
+            None => Err(io::Error::new(io::ErrorKind::TimedOut, "the node does not end")),
+        }
+    }
+}
+
+impl fmt::Debug for Ros2 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ros2").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A thread that waits for what comes, and ends when this is dropped.
+struct Waiting {
+    ends: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Waiting {
+    /// Starts `wait` on an ordinary thread. It has to return when what it is given says so, and must not panic.
+    fn start(wait: impl FnOnce(oneshot::Receiver<()>) + Send + 'static) -> io::Result<Self> {
+        let (ends, end) = oneshot::channel();
+        let thread = punctual::background::spawn(THREAD, move || wait(end))?;
+        Ok(Self { ends: Some(ends), thread: Some(thread) })
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        drop(self.ends.take());
+        if let Some(thread) = self.thread.take() {
+            // The program's own functions are contained, and nothing else there panics.
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn take<T: Message>(
+    reader: &SimpleDataReader<Whole, Raw>,
+    mut end: oneshot::Receiver<()>,
+    subscription: &mut Subscription<T>,
+) {
+    let messages = reader.as_async_stream();
+    futures::pin_mut!(messages);
+    let mut said = false;
+    loop {
+        match select(&mut end, messages.next()).await {
+            Either::Left(_) | Either::Right((None, _)) => return,
+            Either::Right((Some(Ok(message)), _)) => {
+                let sender = format!("{:?}", message.writer_guid().prefix);
+                // What is not taken is counted there, and there is nobody to tell.
+                let _ = subscription.take(&message.into_value().0, Layout::Cdr, &sender);
+            }
+            Either::Right((Some(Err(error)), _)) => {
+                if !std::mem::replace(&mut said, true) {
+                    warn(format_args!("{}: something cannot be received: {error}", subscription.topic()));
+                }
+                thread::sleep(PAUSE);
+            }
+        }
+    }
+}
+
+/// The bytes of a message, with its header.
+struct Whole(Vec<u8>);
+
+/// Hands them on as they are.
+struct Raw;
+
+impl SerializerAdapter<Whole> for Raw {
+    type Error = Infallible;
+
+    fn output_encoding() -> RepresentationIdentifier {
+        RepresentationIdentifier::CDR_LE
+    }
+
+    fn to_bytes(value: &Whole) -> Result<Bytes, Infallible> {
+        // It puts the same header before them.
+        Ok(Bytes::copy_from_slice(value.0.get(HEADER_BYTES..).unwrap_or_default()))
+    }
+}
+
+impl DeserializerAdapter<Whole> for Raw {
+    type Error = Infallible;
+    type Decoded = Whole;
+
+    fn supported_encodings() -> &'static [RepresentationIdentifier] {
+        // Those that are no plain CDR are refused, and counted, by their header.
+        const ALL: [RepresentationIdentifier; 6] = [
+            RepresentationIdentifier::CDR_LE,
+            RepresentationIdentifier::CDR_BE,
+            RepresentationIdentifier::PL_CDR_LE,
+            RepresentationIdentifier::PL_CDR_BE,
+            RepresentationIdentifier::XCDR2_LE,
+            RepresentationIdentifier::XCDR2_BE,
+        ];
+        &ALL
+    }
+
+    fn transform_decoded(decoded: Whole) -> Whole {
+        decoded
+    }
+}
+
+impl DefaultDecoder<Whole> for Raw {
+    type Decoder = Self;
+
+    const DECODER: Self = Self;
+}
+
+impl Clone for Raw {
+    fn clone(&self) -> Self {
+        Self
+    }
+}
+
+impl Decode<'_, Whole> for Raw {
+    type Error = Infallible;
+
+    fn decode_bytes(self, bytes: &[u8], encoding: RepresentationIdentifier) -> Result<Whole, Infallible> {
+        let second = match encoding {
+            RepresentationIdentifier::CDR_BE => 0,
+            RepresentationIdentifier::CDR_LE => 1,
+            // Whatever is no plain CDR.
+            _ => 2,
+        };
+        Ok(Whole([&[0, second, 0, 0], bytes].concat()))
+    }
+}
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn domains_are_those_of_ros() {
+        for (text, expected) in [(None, 0), (Some(""), 0), (Some("42"), 42), (Some("232"), 232)] {
+            assert_eq!(domain(text.map(Into::into)).unwrap(), expected);
+        }
+        for wrong in ["233", "-1", "x", "1.5"] {
+            let error = domain(Some(wrong.into())).unwrap_err().to_string();
+            assert!(error.contains(wrong) && error.contains("0 to 232"), "{error}");
+        }
+    }
+
+    #[test]
+    fn time_is_in_parts_of_a_second() {
+        assert_eq!(timestamp(3_500_000_000).to_ticks(), (3 << 32) + (1 << 31));
+    }
+}

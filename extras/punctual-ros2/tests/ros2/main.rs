@@ -1,0 +1,169 @@
+//! A node of ROS 2 beside PyPI's cyclonedds, which knows nothing of it: on loopback, in a network namespace with nothing else.
+
+#[path = "../../../support/alone.rs"]
+mod alone;
+mod cyclone;
+#[path = "../../../support/node.rs"]
+mod node;
+mod parameters;
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::thread;
+use std::time::Duration;
+
+use cyclone::{PATIENCE, Peer, alone};
+use node::{SETPOINT, of_real_time};
+use punctual_bridge::message::Text;
+use punctual_bridge::messages::{JointState, Vector3};
+use punctual_bridge::{Bridge, Running, Topic};
+use punctual_ros2::{Ros2, Ros2Error};
+
+static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
+static JOINTS: Topic<JointState<4>, 64> = Topic::new("/joint_states").hz(100);
+
+/// Says what it receives, and sends what it is told, to the reader that it has found.
+const PEER: &str = r#"
+import sys, time
+from dataclasses import dataclass
+from cyclonedds.core import Policy, Qos
+from cyclonedds.domain import DomainParticipant
+from cyclonedds.idl import IdlStruct
+from cyclonedds.idl.types import float64, int32, uint32, sequence
+from cyclonedds.pub import DataWriter
+from cyclonedds.sub import DataReader
+from cyclonedds.topic import Topic
+from cyclonedds.util import duration
+
+@dataclass
+class Vector3(IdlStruct, typename='geometry_msgs::msg::dds_::Vector3_'):
+    x: float64
+    y: float64
+    z: float64
+
+@dataclass
+class Short(IdlStruct, typename='geometry_msgs::msg::dds_::Vector3_'):
+    x: float64
+
+@dataclass
+class Time(IdlStruct, typename='builtin_interfaces::msg::dds_::Time_'):
+    sec: int32
+    nanosec: uint32
+
+@dataclass
+class Header(IdlStruct, typename='std_msgs::msg::dds_::Header_'):
+    stamp: Time
+    frame_id: str
+
+@dataclass
+class JointState(IdlStruct, typename='sensor_msgs::msg::dds_::JointState_'):
+    header: Header
+    name: sequence[str]
+    position: sequence[float64]
+    velocity: sequence[float64]
+    effort: sequence[float64]
+
+reliable = Qos(Policy.Reliability.Reliable(duration(seconds=10)), Policy.History.KeepLast(64))
+participant = DomainParticipant(0)
+is_short = sys.argv[1] == 'short'
+kind = Short if is_short else Vector3
+writer = DataWriter(participant, Topic(participant, 'rt/setpoint', kind, qos=reliable), qos=reliable)
+while not writer.get_matched_subscriptions():
+    time.sleep(0.02)
+if not is_short:
+    def take(name, kind):
+        reader = DataReader(participant, Topic(participant, name, kind, qos=reliable), qos=reliable)
+        for number, message in enumerate(reader.take_iter(timeout=duration(seconds=600))):
+            print(message if kind is Vector3 else (message.name, message.position, message.velocity, message.header.stamp.sec > 1600000000), flush=True)
+            if number == 2:
+                return
+    take('rt/angles', Vector3)
+    take('rt/joint_states', JointState)
+for line in sys.stdin:
+    writer.write(kind(*map(float, line.split())))
+"#;
+
+#[test]
+fn exchanges_messages_with_cyclonedds() {
+    match alone("inside") {
+        Some(went_well) => assert!(went_well, "see above"),
+        None => cyclone::skip("NOTHING WAS EXCHANGED WITH ROS 2"),
+    }
+}
+
+#[test]
+fn names_what_is_no_name() {
+    let error = Ros2::connect("two words").unwrap_err();
+    assert!(matches!(&error, Ros2Error::Name { name, .. } if name == "two words"), "{error}");
+}
+
+/// A node on the bus, and what comes in.
+fn start() -> (Running, Receiver<Vector3>) {
+    node::start(|subscription| {
+        let node = Ros2::connect("gimbal").expect("there is loopback");
+        let node = node.subscribe(subscription).expect("there is loopback");
+        Bridge::new().topic(&ANGLES).topic(&JOINTS).sink(node).start().expect("there is loopback")
+    })
+}
+
+/// Publishes like a controller until `line` has come.
+fn publish_until<R>(mut line: impl FnMut() -> Option<R>) -> R {
+    let mut angles = ANGLES.publisher().expect("nobody else publishes it");
+    let mut joints = JOINTS.publisher().expect("nobody else publishes it");
+    let names = ["pan", "tilt"].map(|name| Text::new(name).expect("there is room"));
+    let state = JointState { name: names.into(), position: [0.25, -0.125].into(), ..JointState::default() };
+    loop {
+        angles.publish(punctual::now(), Vector3 { x: 0.25, y: -0.125, z: 0.0 });
+        joints.publish(punctual::now(), state);
+        if let Some(line) = line() {
+            return line;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+#[ignore = "it is run by another one, where there is nothing but loopback"]
+fn inside() {
+    let (bridge, came) = start();
+    assert_eq!(of_real_time(), [], "rustdds's threads are ordinary");
+
+    let mut peer = Peer::start(PEER, "whole");
+    let next = |peer: &Peer| match peer.lines.try_recv() {
+        Ok(line) => Some(line),
+        Err(error) => {
+            assert_eq!(error, TryRecvError::Empty, "the peer has ended");
+            None
+        }
+    };
+    for _ in 0..3 {
+        assert_eq!(publish_until(|| next(&peer)), "Vector3(x=0.25, y=-0.125, z=0.0)");
+    }
+    for _ in 0..3 {
+        assert_eq!(publish_until(|| next(&peer)), "(['pan', 'tilt'], [0.25, -0.125], [], True)");
+    }
+
+    let wanted = Vector3 { x: 0.5, y: -0.25, z: 0.0 };
+    peer.send("0.5 -0.25 0");
+    assert_eq!(came.recv_timeout(PATIENCE), Ok(wanted));
+    // With a number that is none, and too far.
+    peer.send("nan 0 0");
+    peer.send("3 0 0");
+    peer.send("0.5 -0.25 0");
+    assert_eq!(came.recv_timeout(PATIENCE), Ok(wanted), "nothing else was taken");
+    let report = SETPOINT.report();
+    assert_eq!((report.accepted, report.malformed, report.refused), (2, 1, 1));
+
+    // Of another length under the same name.
+    let mut short = Peer::start(PEER, "short");
+    short.send("1");
+    while SETPOINT.report().malformed < 2 {
+        assert_eq!(came.recv_timeout(Duration::from_millis(20)), Err(RecvTimeoutError::Timeout));
+    }
+    assert_eq!(SETPOINT.report().accepted, 2);
+    drop((peer, short));
+
+    let report = bridge.finish();
+    let (taken, sink) = (report.topics.iter().map(|topic| topic.taken).sum::<u64>(), &report.sinks[0]);
+    assert_eq!(sink.written + sink.dropped + sink.missed, taken, "{report}");
+    assert!(sink.written > 0 && sink.error.is_none(), "{report}");
+}

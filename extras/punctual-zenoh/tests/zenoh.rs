@@ -1,0 +1,277 @@
+//! Two nodes of Zenoh in two processes, on loopback in a network namespace with nothing else.
+
+#[path = "../../support/alone.rs"]
+mod alone;
+#[path = "../../support/node.rs"]
+mod node;
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use node::{SETPOINT, of_real_time};
+use punctual_bridge::messages::Vector3;
+use punctual_bridge::{Bridge, Message, Running, Topic};
+use punctual_zenoh::Zenoh;
+use zenoh::{Config, Wait};
+
+static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
+static BULK: Topic<Bulk, ROOM> = Topic::new("/bulk");
+
+/// 4 KiB.
+#[derive(Clone, Copy, Message)]
+#[message(name = "demo_msgs/msg/Bulk")]
+struct Bulk {
+    values: [f64; 512],
+}
+
+/// How many messages of a topic may wait.
+const ROOM: usize = 64;
+/// More than Zenoh and the kernel keep of [`BULK`]: 80 MB.
+const MANY: u32 = 20_000;
+
+/// Longer than any machine takes.
+const PATIENCE: Duration = Duration::from_secs(600);
+const ENDPOINT: &str = "tcp/127.0.0.1:7447";
+
+#[test]
+fn exchanges_messages_between_two_processes() {
+    succeeds("inside");
+}
+
+#[test]
+fn counts_what_a_peer_that_stands_still_has_no_room_for() {
+    succeeds("beside_a_peer_that_stands_still");
+}
+
+/// Has `test` run alone.
+fn succeeds(test: &str) {
+    match alone::run(test, "ip link set lo up", "true") {
+        Some(went_well) => assert!(went_well, "see above"),
+        None => eprintln!(
+            "*** SKIPPED: NOTHING WAS EXCHANGED BY ZENOH. It takes root or a user namespace, `unshare` and `ip` ***"
+        ),
+    }
+}
+
+#[test]
+fn says_what_is_wrong_with_an_endpoint() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
+    let address = taken.local_addr().expect("it has one");
+    let error = Zenoh::listen(&format!("tcp/{address}")).unwrap_err().to_string();
+    let begins = format!("Zenoh: nobody can connect at \"tcp/{address}\": ");
+    assert!(error.starts_with(&begins) && error.contains("a port that nobody else listens at"), "{error}");
+    for wrong in ["7447", "tcp/", "quic/127.0.0.1:1", "tcp/no such host:1", "\"], \"x\": [\""] {
+        let error = Zenoh::listen(wrong).unwrap_err().to_string();
+        assert!(error.contains("tcp/ADDRESS:PORT is an endpoint"), "{wrong}: {error}");
+    }
+    drop(taken);
+    let error = Zenoh::connect(&format!("tcp/{address}")).unwrap_err().to_string();
+    assert!(error.contains("a router or a peer has to listen already"), "{error}");
+    let error = Zenoh::configured("/no/such/file.json5").unwrap_err().to_string();
+    assert!(error.contains("/no/such/file.json5"), "{error}");
+}
+
+/// The other process: says which angles come with which numbers, and publishes what it is told.
+#[test]
+#[ignore = "it is a process of its own, which another test starts"]
+fn peer() {
+    let mut config = Config::default();
+    for (key, value) in [
+        ("transport/link/tx/lease", "600000"),
+        ("scouting/multicast/enabled", "false"),
+        ("listen/endpoints", "[]"),
+        ("connect/endpoints", &format!("[{ENDPOINT:?}]")),
+    ] {
+        config.insert_json5(key, value).unwrap();
+    }
+    let session = zenoh::open(config).wait().unwrap();
+    let show = |sample: zenoh::sample::Sample| {
+        let attached = sample.attachment().unwrap().to_bytes();
+        let number = u32::from_le_bytes(attached[8..].try_into().unwrap());
+        let stamp = u64::from_le_bytes(attached[..8].try_into().unwrap());
+        let payload = sample.payload().to_bytes();
+        println!("{number} {} {} {payload:?}", stamp > 1_600_000_000_000_000_000, sample.encoding());
+    };
+    let _angles = session.declare_subscriber("angles").callback(show).wait().unwrap();
+    let count = |sample: zenoh::sample::Sample| {
+        let attached = sample.attachment().unwrap().to_bytes();
+        println!("{} bulk", u32::from_le_bytes(attached[8..].try_into().unwrap()));
+    };
+    let _bulk = session.declare_subscriber("bulk").callback(count).wait().unwrap();
+    for line in std::io::stdin().lines() {
+        let bytes: Vec<u8> = line.unwrap().split(' ').map(|word| word.parse().unwrap()).collect();
+        session.put("setpoint", bytes).wait().unwrap();
+    }
+    session.close().wait().unwrap();
+}
+
+struct Peer {
+    child: Child,
+    stdin: ChildStdin,
+    /// The number of each message that it has seen, and what it says of the rest.
+    seen: Receiver<(u32, String)>,
+}
+
+impl Peer {
+    fn start() -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--ignored", "--exact", "--nocapture", "peer"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it is there");
+        let stdin = child.stdin.take().expect("it is piped");
+        let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+        let (tell, seen) = channel();
+        thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                // The harness says something, too.
+                if let Some((number, rest)) = line.split_once(' ')
+                    && let Ok(number) = number.parse()
+                    && tell.send((number, rest.to_owned())).is_err()
+                {
+                    return;
+                }
+            }
+        });
+        Self { child, stdin, seen }
+    }
+
+    /// Has it publish the first `length` bytes of a message.
+    fn send(&mut self, x: f64, length: usize) {
+        let bytes = [&[0, 1, 0, 0], [x, 0.25, 0.0].map(f64::to_le_bytes).as_flattened()].concat();
+        let words: Vec<String> = bytes[..length].iter().map(u8::to_string).collect();
+        writeln!(self.stdin, "{}", words.join(" ")).expect("it reads");
+    }
+
+    fn signal(&self, signal: libc::c_int) {
+        // SAFETY: sends a signal to a process that has not been waited for.
+        assert_eq!(unsafe { libc::kill(self.child.id() as libc::pid_t, signal) }, 0);
+    }
+
+    fn seen(&self) -> (u32, String) {
+        self.seen.recv_timeout(PATIENCE).expect("it sees something")
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn start() -> (Running, Receiver<Vector3>) {
+    node::start(|subscription| {
+        let node = Zenoh::listen(ENDPOINT).expect("there is loopback");
+        let node = node.subscribe(subscription).expect("there is loopback");
+        Bridge::new().topic(&ANGLES).sink(node).start().expect("there is loopback")
+    })
+}
+
+#[test]
+#[ignore = "it is run by another one, where there is nothing but loopback"]
+fn inside() {
+    let (bridge, came) = start();
+    let (over, is_over) = std::sync::mpsc::channel::<()>();
+    let publishes = thread::spawn(move || {
+        let mut angles = ANGLES.publisher().expect("nobody else publishes it");
+        while is_over.recv_timeout(Duration::from_millis(10)).is_err_and(|error| error == timeout()) {
+            angles.publish(punctual::now(), Vector3 { x: 0.25, y: -0.125, z: 0.0 });
+        }
+    });
+    let mut peer = Peer::start();
+    let (first, message) = peer.seen();
+    let bytes = [&[0, 1, 0, 0], [0.25, -0.125, 0.0].map(f64::to_le_bytes).as_flattened()].concat();
+    assert_eq!(message, format!("true application/cdr;geometry_msgs/msg/Vector3 {bytes:?}"));
+    for next in first + 1..first + 20 {
+        assert_eq!(peer.seen(), (next, message.clone()));
+    }
+    assert_eq!(of_real_time(), [], "Zenoh's threads are ordinary");
+
+    let wanted = Vector3 { x: 0.5, y: 0.25, z: 0.0 };
+    // Of another length, with a number that is none, and too far.
+    for (x, length) in [(0.5, 28), (0.5, 27), (f64::NAN, 28), (3.0, 28), (0.5, 28)] {
+        peer.send(x, length);
+    }
+    for _ in 0..2 {
+        assert_eq!(came.recv_timeout(PATIENCE), Ok(wanted));
+    }
+    let report = SETPOINT.report();
+    assert_eq!((report.accepted, report.malformed, report.refused), (2, 2, 1));
+
+    // Another peer finds the node when the first one is gone.
+    drop(peer);
+    let peer = Peer::start();
+    assert!(peer.seen().0 > first);
+    drop(over);
+    publishes.join().expect("it publishes");
+    let report = bridge.finish();
+    assert!(report.is_complete() && report.sinks[0].written == report.topics[0].taken, "{report}");
+}
+
+/// A node that waits ten minutes for a peer, and that is waited for as long: a peer that has stood still finds that it has heard nothing meanwhile.
+const PATIENT: &str = r#"{
+    mode: "peer",
+    listen: { endpoints: ["tcp/127.0.0.1:7447"] },
+    scouting: { multicast: { enabled: false } },
+    transport: { link: { tx: { lease: 600000, queue: { congestion_control: { block: { wait_before_close: 600000000 } } } } } },
+}"#;
+
+#[test]
+#[ignore = "it is run by another one, where there is nothing but loopback"]
+fn beside_a_peer_that_stands_still() {
+    // Or Zenoh would close the connection after 5 s, which a slow machine may need.
+    let file = std::env::temp_dir().join(format!("punctual-zenoh-{}.json5", std::process::id()));
+    std::fs::write(&file, PATIENT).expect("there is room for a file");
+    let node = Zenoh::configured(&file);
+    std::fs::remove_file(&file).expect("it is there");
+    let node = node.expect("there is loopback");
+    // In virtual time who publishes waits for the bridge, so that nothing is lost before the node.
+    let bridge = Bridge::new().topic(&BULK).sink(node).virtual_time(true).start().expect("it is free");
+    let mut bulk = BULK.publisher().expect("nobody else publishes it");
+    let mut published = 0;
+    let mut publish = || {
+        bulk.publish(punctual::now(), Bulk { values: [0.5; 512] });
+        published += 1;
+        published - 1
+    };
+    let peer = Peer::start();
+    let mut came = Vec::new();
+    // Until the last one has come, so that nothing is on its way.
+    let mut publish_and_see = |publish: &mut dyn FnMut() -> u32| {
+        loop {
+            let last = publish();
+            while let Ok((number, _)) = peer.seen.recv_timeout(Duration::from_millis(100)) {
+                came.push(number);
+                if number == last {
+                    return;
+                }
+            }
+        }
+    };
+    publish_and_see(&mut publish);
+    peer.signal(libc::SIGSTOP);
+    (0..MANY).for_each(|_| _ = publish());
+    peer.signal(libc::SIGCONT);
+    publish_and_see(&mut publish);
+
+    let report = bridge.finish();
+    let (topic, sink) = (&report.topics[0], &report.sinks[0]);
+    assert_eq!((topic.taken, topic.lost), (published.into(), 0), "{report}");
+    assert_eq!(sink.written + sink.dropped, topic.taken, "{report}");
+    assert!(sink.dropped > 0 && sink.error.is_none(), "{report}");
+    assert!(came.is_sorted_by(|earlier, later| earlier < later), "in order");
+    // Before the first one nobody read.
+    assert_eq!(
+        came.len() as u64,
+        sink.written - u64::from(came[0]),
+        "all that is not counted came: {report}"
+    );
+}
+
+/// What is said while nobody wants the end.
+fn timeout() -> std::sync::mpsc::RecvTimeoutError {
+    std::sync::mpsc::RecvTimeoutError::Timeout
+}

@@ -1,0 +1,42 @@
+//! What the tests of nodes share: how a node is started, what it takes, and which threads it has.
+
+#[path = "../../crates/punctual-bridge/tests/support/threads.rs"]
+mod threads;
+
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use punctual_bridge::messages::Vector3;
+use punctual_bridge::{Incoming, Running, Subscription};
+use threads::Thread;
+
+pub(crate) static SETPOINT: Incoming<Vector3> =
+    Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
+
+/// Starts a node that takes [`SETPOINT`] as a real-time thread of another library would, if that is granted: its bridge, and
+/// what comes in.
+pub(crate) fn start(
+    connect: impl FnOnce(Subscription<Vector3>) -> Running + Send + 'static,
+) -> (Running, Receiver<Vector3>) {
+    let (seen, came) = channel();
+    let within = |wanted: &Vector3| match wanted.x.abs() <= 2.5 {
+        true => Ok(()),
+        false => Err(format!("x is {}", wanted.x)),
+    };
+    let subscription = SETPOINT.subscribe().unwrap().check(within);
+    let subscription = subscription.release(move |wanted| seen.send(wanted).is_ok());
+    let start = move || {
+        let parameter = libc::sched_param { sched_priority: 1 };
+        // SAFETY: the parameter lives through the call, which is about this thread.
+        if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) } != 0 {
+            eprintln!("*** SKIPPED: NO REAL-TIME PRIORITY THAT COULD BE PASSED ON ***");
+        }
+        connect(subscription)
+    };
+    (thread::spawn(start).join().expect("it starts"), came)
+}
+
+/// The threads of this process that are not ordinary.
+pub(crate) fn of_real_time() -> Vec<Thread> {
+    threads::all().into_iter().filter(|thread| thread.policy != "0").collect()
+}

@@ -1,8 +1,11 @@
-//! A node of ROS 2 for the topics of a [`punctual_bridge::Bridge`] and its parameters, by ros2-client and rustdds.
+//! A node of ROS 2 for the topics of a [`punctual_bridge::Bridge`] and its parameters, by
+//! ros2-client and rustdds.
 //!
 //! See [`Ros2`] for an example.
 
+mod discovery;
 mod parameters;
+mod readers;
 mod values;
 
 use std::convert::Infallible;
@@ -22,12 +25,15 @@ use punctual_bridge::{Channel, Clock, Message, Parameters, Sample, Sink, Subscri
 use ros2_client::dds::rustdds::bytes::Bytes;
 use ros2_client::dds::rustdds::dds::WriteError;
 use ros2_client::dds::rustdds::no_key::{
-    DataWriter, Decode, DefaultDecoder, DeserializerAdapter, SerializerAdapter, SimpleDataReader,
+    DataWriter, Decode, DefaultDecoder, DeserializerAdapter, SerializerAdapter,
 };
 use ros2_client::dds::rustdds::{QosPolicies, RepresentationIdentifier, Timestamp, Topic};
-use ros2_client::dds::{Context, ContextOptions, Node};
+use ros2_client::dds::{Context, Node};
 use ros2_client::qos::{History, QosProfile, Reliability, WhenFull};
 use ros2_client::{MessageTypeName, Name, NodeName, NodeOptions};
+
+use crate::discovery::Discovery;
+use crate::readers::Readers;
 
 /// Whose settings the threads of rustdds inherit.
 const THREAD: &str = "punctual-ros2";
@@ -37,14 +43,15 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const DEPTH: usize = 64;
 /// How long a reader that fails is left alone.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The highest domain for which there are ports.
-const LAST_DOMAIN: u16 = 232;
 /// What goes before a message.
 const HEADER_BYTES: usize = 4;
 
-/// A node of ROS 2, which publishes the topics of a [`Bridge`](punctual_bridge::Bridge) as its [`Sink`], and to which others publish.
+/// A node of ROS 2, which publishes the topics of a [`Bridge`](punctual_bridge::Bridge) as its
+/// [`Sink`], and to which others publish.
 ///
-/// The domain is that of `ROS_DOMAIN_ID`, 0 if it is not set, as with every node.
+/// `ROS_DOMAIN_ID`, `ROS_LOCALHOST_ONLY`, `ROS_AUTOMATIC_DISCOVERY_RANGE` and `RMW_IMPLEMENTATION`
+/// apply as to every node. What the node cannot do, such as discovery by `ROS_STATIC_PEERS`, is an
+/// error at the start.
 ///
 /// ```no_run
 /// use punctual_bridge::messages::Vector3;
@@ -64,9 +71,11 @@ const HEADER_BYTES: usize = 4;
 /// ros2 topic echo --csv /angles
 /// ```
 ///
-/// Both directions are reliable, volatile, and keep the last 64 messages a topic: the default of ROS 2 but for the depth. What rustdds has no room
-/// for at the time is dropped, and counted in the [report](punctual_bridge::SinkReport::dropped). Whether a peer has taken what was sent only DDS knows: one that
-/// is more than 64 messages behind may find a gap, which nobody counts.
+/// Outgoing topics are reliable, volatile, and keep the last 64 messages: the default of ROS 2 but
+/// for the depth. Incoming ones take every publisher, reliable and best effort (sensor data, PX4),
+/// volatile and transient local. What rustdds has no room for at the time is dropped, and counted
+/// in the [report](punctual_bridge::SinkReport::dropped). Only DDS knows whether a peer has taken
+/// what was sent: one that is more than 64 messages behind may find a gap, which nobody counts.
 ///
 /// `ros2 topic` finds the topics, `ros2 node list` the node; `ros2 node info` does not say which topics it has.
 ///
@@ -109,6 +118,16 @@ pub enum Ros2Error {
         "ROS 2: RMW_IMPLEMENTATION is {0:?}; parameters are served as rmw_fastrtps_cpp or rmw_cyclonedds_cpp has them"
     )]
     Middleware(String),
+    /// A variable of the environment asks for discovery that this node cannot do.
+    #[error("ROS 2: {variable} is {value:?}: {advice}")]
+    Environment {
+        /// Name of the variable.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// Possible values.
+        advice: &'static str,
+    },
     /// It takes too long.
     #[error("ROS 2: {0} does not come up")]
     Silent(String),
@@ -135,11 +154,12 @@ impl Ros2 {
         let wrong =
             |error: &dyn fmt::Display| Ros2Error::Name { name: name.into(), reason: error.to_string() };
         let node_name = NodeName::new("/", name).map_err(|error| wrong(&error))?;
-        let domain = domain(env::var_os("ROS_DOMAIN_ID").map(|text| text.to_string_lossy().into_owned()))?;
-        let what = format!("the node {name} in domain {domain}");
+        let discovery =
+            Discovery::new(|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()))?;
+        let what = format!("the node {name} in domain {}", discovery.domain);
         let make = move || {
-            let context = Context::with_options(ContextOptions::new().domain_id(domain));
-            let context = context.map_err(|error| error.to_string())?;
+            let participant = discovery.participant().build().map_err(text)?;
+            let context = Context::from_domain_participant(participant).map_err(text)?;
             let options = NodeOptions::new().enable_rosout(false).start_parameter_services(false);
             let node = context.new_node(node_name, options).map_err(|error| format!("{error:?}"))?;
             Ok(Link { context, node })
@@ -164,15 +184,14 @@ impl Ros2 {
     /// [`Ros2Error`].
     pub fn subscribe<T: Message>(mut self, mut subscription: Subscription<T>) -> Result<Self, Ros2Error> {
         let name = subscription.topic();
-        let reader = (|| {
+        let readers = (|| {
             let link = self.link.as_ref().ok_or("the node has ended")?;
             let (topic, qos) = link.topic(name, T::DESCRIPTION)?;
-            let all = link.context.domain_participant().create_subscriber(&qos).map_err(text)?;
-            all.create_simple_datareader_no_key::<Whole, Raw>(&topic, Some(qos)).map_err(text)
+            Readers::new(link.context.domain_participant(), &topic, qos)
         })();
         let refused = |reason| Ros2Error::Refused { what: format!("the subscription to {name}"), reason };
-        let reader = reader.map_err(refused)?;
-        let wait = move |end| futures::executor::block_on(take(&reader, end, &mut subscription));
+        let readers = readers.map_err(refused)?;
+        let wait = move |end| futures::executor::block_on(take(&readers, end, &mut subscription));
         self.subscribers.push(Waiting::start(wait)?);
         Ok(self)
     }
@@ -228,12 +247,6 @@ impl Link {
 
 fn text(error: impl fmt::Display) -> String {
     error.to_string()
-}
-
-fn domain(text: Option<String>) -> Result<u16, Ros2Error> {
-    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(0) };
-    let number = text.parse().ok().filter(|number| *number <= LAST_DOMAIN);
-    number.ok_or(Ros2Error::Domain(text))
 }
 
 /// As DDS counts time: seconds since 1970, and 2³² parts of one.
@@ -318,24 +331,24 @@ impl Drop for Waiting {
 }
 
 async fn take<T: Message>(
-    reader: &SimpleDataReader<Whole, Raw>,
+    readers: &Readers,
     mut end: oneshot::Receiver<()>,
     subscription: &mut Subscription<T>,
 ) {
-    let messages = reader.as_async_stream();
+    let messages = readers.messages();
     futures::pin_mut!(messages);
     let mut said = false;
     loop {
         match select(&mut end, messages.next()).await {
             Either::Left(_) | Either::Right((None, _)) => return,
-            Either::Right((Some(Ok(message)), _)) => {
-                let sender = format!("{:?}", message.writer_guid().prefix);
-                // What is not taken is counted there, and there is nobody to tell.
-                let _ = subscription.take(&message.into_value().0, Layout::Cdr, &sender);
+            Either::Right((Some(Ok((sender, message))), _)) => {
+                let sender = format!("{:?}", sender.prefix);
+                // The subscription counts messages that it does not take.
+                let _ = subscription.take(&message.0, Layout::Cdr, &sender);
             }
             Either::Right((Some(Err(error)), _)) => {
                 if !std::mem::replace(&mut said, true) {
-                    warn(format_args!("{}: something cannot be received: {error}", subscription.topic()));
+                    warn(format_args!("{}: cannot receive: {error}", subscription.topic()));
                 }
                 thread::sleep(PAUSE);
             }
@@ -417,17 +430,6 @@ struct Readme;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn domains_are_those_of_ros() {
-        for (text, expected) in [(None, 0), (Some(""), 0), (Some("42"), 42), (Some("232"), 232)] {
-            assert_eq!(domain(text.map(Into::into)).unwrap(), expected);
-        }
-        for wrong in ["233", "-1", "x", "1.5"] {
-            let error = domain(Some(wrong.into())).unwrap_err().to_string();
-            assert!(error.contains(wrong) && error.contains("0 to 232"), "{error}");
-        }
-    }
 
     #[test]
     fn time_is_in_parts_of_a_second() {

@@ -1,0 +1,120 @@
+//! The environment variables of ROS 2 for discovery: honored, or rejected at the start.
+//!
+//! | variable | honored | rejected |
+//! |---|---|---|
+//! | `ROS_DOMAIN_ID` | 0 to 232 | others |
+//! | `ROS_LOCALHOST_ONLY` | 0, 1 | others |
+//! | `ROS_AUTOMATIC_DISCOVERY_RANGE`, without `ROS_LOCALHOST_ONLY=1` | `SUBNET`, `LOCALHOST`, `SYSTEM_DEFAULT` | `OFF`, others |
+//! | `ROS_STATIC_PEERS`, without `ROS_LOCALHOST_ONLY=1` | empty | others |
+//! | `RMW_IMPLEMENTATION` | those on DDS | `rmw_zenoh_cpp`, others |
+
+use std::net::Ipv4Addr;
+
+use ros2_client::dds::rustdds::DomainParticipantBuilder;
+
+use super::Ros2Error;
+
+/// The highest domain for which there are ports.
+const LAST_DOMAIN: u16 = 232;
+
+/// The implementations of ROS 2 on DDS, which find each other.
+const ON_DDS: [&str; 5] = [
+    "rmw_fastrtps_cpp",
+    "rmw_fastrtps_dynamic_cpp",
+    "rmw_cyclonedds_cpp",
+    "rmw_connextdds",
+    "rmw_gurumdds_cpp",
+];
+
+/// Nodes that find each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Discovery {
+    pub(super) domain: u16,
+    /// Only on this machine.
+    is_local: bool,
+}
+
+impl Discovery {
+    /// Reads the variables, each by `get`. An empty one is as one that is not set.
+    pub(super) fn new(get: impl Fn(&str) -> Option<String>) -> Result<Self, Ros2Error> {
+        let get = |name: &str| get(name).filter(|value| !value.is_empty());
+        let rejected = |variable, value, advice| Err(Ros2Error::Environment { variable, value, advice });
+        let domain = match get("ROS_DOMAIN_ID") {
+            None => 0,
+            Some(text) => match text.parse() {
+                Ok(domain) if domain <= LAST_DOMAIN => domain,
+                _ => return Err(Ros2Error::Domain(text)),
+            },
+        };
+        let middleware = "RMW_IMPLEMENTATION";
+        if let Some(value) = get(middleware).filter(|value| !ON_DDS.contains(&value.as_str())) {
+            return rejected(middleware, value, "this node is on DDS; choose one such as rmw_cyclonedds_cpp");
+        }
+        let only = "ROS_LOCALHOST_ONLY";
+        match get(only).as_deref() {
+            Some("1") => return Ok(Self { domain, is_local: true }),
+            None | Some("0") => {}
+            Some(value) => return rejected(only, value.to_owned(), "set it to 1 or 0"),
+        }
+        let peers = "ROS_STATIC_PEERS";
+        if let Some(value) = get(peers) {
+            return rejected(peers, value, "this node finds others by multicast only; unset it");
+        }
+        let range = "ROS_AUTOMATIC_DISCOVERY_RANGE";
+        match get(range).as_deref() {
+            None | Some("SUBNET" | "SYSTEM_DEFAULT") => Ok(Self { domain, is_local: false }),
+            Some("LOCALHOST") => Ok(Self { domain, is_local: true }),
+            Some(value) => rejected(range, value.to_owned(), "set it to SUBNET or LOCALHOST"),
+        }
+    }
+
+    /// Returns the settings of a participant. A local one announces itself and its endpoints on loopback only.
+    pub(super) fn participant(self) -> DomainParticipantBuilder {
+        let builder = DomainParticipantBuilder::new(self.domain);
+        if self.is_local { builder.with_only_networks([Ipv4Addr::LOCALHOST]) } else { builder }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Discovery, String> {
+        let get =
+            |name: &str| variables.iter().find(|(set, _)| *set == name).map(|(_, value)| (*value).to_owned());
+        Discovery::new(get).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn honors_domain_and_range() {
+        let subnet = |domain| Ok(Discovery { domain, is_local: false });
+        let local = Ok(Discovery { domain: 0, is_local: true });
+        assert_eq!(read(&[]), subnet(0));
+        assert_eq!(read(&[("ROS_DOMAIN_ID", ""), ("ROS_LOCALHOST_ONLY", "0")]), subnet(0));
+        assert_eq!(
+            read(&[("ROS_DOMAIN_ID", "232"), ("RMW_IMPLEMENTATION", "rmw_cyclonedds_cpp")]),
+            subnet(232)
+        );
+        assert_eq!(read(&[("ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET")]), subnet(0));
+        assert_eq!(read(&[("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")]), local);
+        // It takes precedence, as in rcl.
+        assert_eq!(read(&[("ROS_LOCALHOST_ONLY", "1"), ("ROS_AUTOMATIC_DISCOVERY_RANGE", "OFF")]), local);
+    }
+
+    #[test]
+    fn rejects_settings_that_it_cannot_honor() {
+        for (variable, value) in [
+            ("ROS_DOMAIN_ID", "233"),
+            ("ROS_DOMAIN_ID", "-1"),
+            ("ROS_DOMAIN_ID", "x"),
+            ("ROS_LOCALHOST_ONLY", "true"),
+            ("ROS_STATIC_PEERS", "192.168.0.7"),
+            ("ROS_AUTOMATIC_DISCOVERY_RANGE", "OFF"),
+            ("ROS_AUTOMATIC_DISCOVERY_RANGE", "subnet"),
+            ("RMW_IMPLEMENTATION", "rmw_zenoh_cpp"),
+        ] {
+            let error = read(&[(variable, value)]).unwrap_err();
+            assert!(error.contains(&format!("{variable} is {value:?}")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Readers of a topic that receive every publisher, whatever reliability it offers.
+//!
+//! In DDS a reader that asks for reliability does not receive from a publisher that offers none, and one that does not ask gets no
+//! lost message again. So a topic has a reader of each kind. A reliable publisher is received by both, and the best-effort reader
+//! leaves its messages to the other.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use futures::stream::{self, Stream, StreamExt};
+use ros2_client::dds::rustdds::dds::ReadError;
+use ros2_client::dds::rustdds::no_key::{DeserializedCacheChange, SimpleDataReader};
+use ros2_client::dds::rustdds::policy::Reliability;
+use ros2_client::dds::rustdds::{DomainParticipant, GUID, QosPolicies, QosPolicyBuilder, Topic};
+
+use super::{Raw, Whole, text};
+
+/// Most publishers of a topic whose reliability is remembered.
+const MAX_KNOWN: usize = 1024;
+
+type Reader = SimpleDataReader<Whole, Raw>;
+
+/// The readers of a topic.
+pub(super) struct Readers {
+    participant: DomainParticipant,
+    reliable: Reader,
+    best_effort: Reader,
+}
+
+impl Readers {
+    /// Readers of `topic` with the policies `qos`, but for the reliability.
+    pub(super) fn new(
+        participant: DomainParticipant,
+        topic: &Topic,
+        qos: QosPolicies,
+    ) -> Result<Self, String> {
+        let subscriber = participant.create_subscriber(&qos).map_err(text)?;
+        let reader = |reliability| {
+            let qos = qos.modify_by(&QosPolicyBuilder::new().reliability(reliability).build());
+            subscriber.create_simple_datareader_no_key::<Whole, Raw>(topic, Some(qos)).map_err(text)
+        };
+        // Readers ignore how long a writer may block.
+        let reliable = Reliability::Reliable { max_blocking_time: ros2_client::dds::rustdds::Duration::ZERO };
+        let (reliable, best_effort) = (reader(reliable)?, reader(Reliability::BestEffort)?);
+        Ok(Self { participant, reliable, best_effort })
+    }
+
+    /// The messages of all publishers, each once, with their publishers.
+    pub(super) fn messages(&self) -> impl Stream<Item = Result<(GUID, Whole), ReadError>> {
+        let known = RefCell::new(HashMap::new());
+        let others = Self::parts(&self.best_effort).filter(move |message| {
+            let is_left = message.as_ref().is_ok_and(|(writer, _)| self.is_reliable(*writer, &known));
+            std::future::ready(!is_left)
+        });
+        stream::select(Self::parts(&self.reliable), others)
+    }
+
+    /// The messages of one reader, with their publishers.
+    fn parts(reader: &Reader) -> impl Stream<Item = Result<(GUID, Whole), ReadError>> {
+        let part = |message: DeserializedCacheChange<Whole>| (message.writer_guid(), message.into_value());
+        reader.as_async_stream().map(move |message| message.map(part))
+    }
+
+    /// Returns true if this publisher offers reliability, so that the reliable reader receives it.
+    fn is_reliable(&self, writer: GUID, known: &RefCell<HashMap<GUID, bool>>) -> bool {
+        let mut known = known.borrow_mut();
+        if let Some(&is_reliable) = known.get(&writer) {
+            return is_reliable;
+        }
+        let all = self.participant.discovered_writers();
+        let found = all.iter().find(|found| found.publication_topic_data.key == writer);
+        // Not announced any more: its last messages.
+        let Some(found) = found else { return false };
+        let reliability = found.publication_topic_data.reliability;
+        let is_reliable = matches!(reliability, Some(Reliability::Reliable { .. }));
+        if known.len() >= MAX_KNOWN {
+            known.clear();
+        }
+        known.insert(writer, is_reliable);
+        is_reliable
+    }
+}

@@ -214,7 +214,7 @@ fn says_what_a_profile_lacks() {
         (
             PROFILE.replace(
                 "\"jobs\": 5000, \"execution_max_ns\": 300000",
-                "\"jobs\": 0, \"execution_max_ns\": null",
+                "\"jobs\": 5000, \"execution_max_ns\": null",
             ),
             3,
             "no job of `act`",

@@ -28,6 +28,8 @@ pub(super) fn combine(
         return in_profile(&[Step::Key("app")], what, "profile the app that the model is of");
     }
     leave_out(&mut model, &mut profile, without)?;
+    let idle_tasks = without_jobs(&model, &profile);
+    leave_out(&mut model, &mut profile, &idle_tasks)?;
     let Model { app, partitions, tasks, resources, idle, .. } = model;
     check_complete(&tasks, &profile)?;
     let mut combination =
@@ -39,6 +41,11 @@ pub(super) fn combine(
     }
     for name in without {
         combination.assume(format!("`{name}` is left out: it is taken to have no jobs."));
+    }
+    for name in &idle_tasks {
+        combination.assume(format!(
+            "`{name}` had no job while the profile was measured, so its C is unknown: the bounds hold as long as it has none."
+        ));
     }
     combination.system.name = app;
     combination.names = Names {
@@ -115,6 +122,15 @@ fn check_complete(tasks: &[ModelTask], profile: &Profile) -> Result<()> {
     let what = format!("no job of {} was measured, so its C is not known", missing.join(", no job of "));
     let fix = "run the app for longer, or so that these tasks have work, or leave them out: --without NAME";
     in_profile(&[Step::Key("tasks")], what, fix)
+}
+
+/// Names of the tasks that were measured and had no job, unless that is all of them: then nothing is known of the app.
+fn without_jobs(model: &Model, profile: &Profile) -> Vec<String> {
+    let had_none = |task: &&ModelTask| {
+        profile.tasks.iter().any(|measured| measured.name == task.name && measured.jobs == Some(0))
+    };
+    let names: Vec<_> = model.tasks.iter().filter(had_none).map(|task| task.name.clone()).collect();
+    if names.len() < model.tasks.len() { names } else { Vec::new() }
 }
 
 /// Removes tasks from the model and the profile, as if they had no jobs. Ceilings stay those of the

@@ -42,7 +42,9 @@ pub(crate) fn throttling(cpu: usize) -> Vec<String> {
     let period = number("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
     if let Some(runtime) = number("/proc/sys/kernel/sched_rt_runtime_us").filter(|&r| r >= 0 && r < period) {
         notes.push(format!(
-            "real-time throttling is on: {runtime} of every {period} µs (set kernel.sched_rt_runtime_us=-1)"
+            "real-time throttling is on: {runtime} of every {period} µs; \
+             kernel.sched_rt_runtime_us=-1 turns it off, but then a real-time thread that does not end stops everything else on its CPU \
+             for good"
         ));
     }
     let server = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");

@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::machine::caches;
+use punctual_process::child::{BoundedChild, BoundedCommand};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// The longest duration of a load, whatever happens.
@@ -122,7 +123,7 @@ impl Load {
         let mut command = Command::new(name);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // A group of its own: ended as a whole, and no part of it gets the terminal's Ctrl-C.
-        command.process_group(0);
+        command.process_group(0).default_signals();
         // SAFETY: between fork and exec this makes one system call that takes no pointers.
         unsafe {
             command.pre_exec(|| {
@@ -228,7 +229,7 @@ const LOOK: Duration = Duration::from_millis(2);
 fn end_group(child: &mut Child) {
     let Some(group) = Pid::from_raw(child.id() as i32) else { return };
     let _ = kill_process_group(group, Signal::KILL);
-    let _ = child.wait();
+    let _ = child.end_at_once();
     // They have the signal, but each takes its time to end; the next measurement must be without them.
     let patience = Instant::now() + Duration::from_secs(1);
     while lives(group) && Instant::now() < patience {

@@ -6,6 +6,8 @@
 use std::io::{Error, Write};
 use std::time::Duration;
 
+use punctual_process::limits::{Resource, soft_limit};
+use punctual_process::scheduling;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The kernel priority of the threads that are measured; those above and below are at most a few away. The same that
@@ -67,12 +69,7 @@ pub(crate) fn set_fifo(priority: i32) -> Result<(), Error> {
 
 /// Gives the calling thread a policy and a priority. Threads that it starts do not inherit them.
 pub(crate) fn set_policy(policy: libc::c_int, priority: i32) -> Result<(), Error> {
-    let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: `parameters` is initialised and outlives the call, which only reads it; 0 names the calling thread.
-    match unsafe { libc::sched_setscheduler(0, policy | libc::SCHED_RESET_ON_FORK, &parameters) } {
-        0 => Ok(()),
-        _ => Err(Error::last_os_error()),
-    }
+    scheduling::set_policy(policy | libc::SCHED_RESET_ON_FORK, priority)
 }
 
 /// Gives the calling thread SCHED_DEADLINE: so much of a CPU in each period. Threads that it starts do not inherit that.
@@ -159,7 +156,8 @@ pub(crate) struct LockedMemory(bool);
 impl LockedMemory {
     pub(crate) fn new() -> Self {
         // With a limit in force a lock would make later allocations fail instead of this call.
-        let limited = rustix::process::getrlimit(rustix::process::Resource::Memlock).current.is_some();
+        // If a sandbox refuses to tell, a limit may be in force.
+        let limited = !matches!(soft_limit(Resource::LockedMemory), Ok(None));
         if limited && !may_lock_memory() {
             return Self(false);
         }

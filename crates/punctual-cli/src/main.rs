@@ -33,6 +33,10 @@ use clap::{CommandFactory, Parser};
 use self::args::{Command, Punctual};
 
 fn main() -> ExitCode {
+    // A parent that ignores SIGCHLD would take the exit status of every child away.
+    punctual_process::signals::keep_exit_statuses();
+    // A file that RLIMIT_FSIZE cuts off is an error with a message. A handler is refused only by a sandbox.
+    let _ = punctual_process::signals::survive_file_size_limit();
     let command = match Punctual::try_parse() {
         Ok(Punctual { command }) => command,
         Err(message) => return output::settle(tell(&message)),

@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
 use punctual_core::heartbeat;
+use punctual_process::child::BoundedChild;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use rustix::thread::CpuSet;
@@ -55,8 +56,7 @@ impl Process {
         match rustix::process::pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
             Ok(descriptor) => Ok(Self { child, descriptor }),
             Err(error) => {
-                let _ = child.kill();
-                let _ = child.wait();
+                let _ = child.end_at_once();
                 Err(error.into())
             }
         }
@@ -106,10 +106,7 @@ impl Process {
 /// Ends with what it is in, however that is left.
 impl Drop for Process {
     fn drop(&mut self) {
-        if let Ok(None) = self.child.try_wait() {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
+        let _ = self.child.end_at_once();
     }
 }
 

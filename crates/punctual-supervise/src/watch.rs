@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use punctual_core::heartbeat;
+use punctual_process::scheduling::{Scheduling, set_policy};
 use rustix::process::Signal;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
@@ -119,7 +120,7 @@ pub fn supervise(
 /// Where and how the calling thread runs, and ran before.
 struct Place {
     cpus: CpuSet,
-    policy: (i32, i32),
+    policy: Option<Scheduling>,
     priority: u8,
     oom: i32,
 }
@@ -132,12 +133,7 @@ impl Place {
             attempt: "reading the CPU affinity",
             error: error.into(),
         })?;
-        // SAFETY: the calls write to a valid place, or take numbers only.
-        let policy = unsafe {
-            let mut parameters: libc::sched_param = std::mem::zeroed();
-            libc::sched_getparam(0, &mut parameters);
-            (libc::sched_getscheduler(0), parameters.sched_priority)
-        };
+        let policy = Scheduling::current().ok();
         let oom = fs::read_to_string(OOM).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
         let mut place = Self { cpus, policy, priority: 0, oom };
         if let Err(error) = place.raise(settings.priority) {
@@ -188,20 +184,11 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         // What was in force may be in force again.
-        let _ = set_policy(self.policy.0, self.policy.1);
+        let _ = self.policy.map(|policy| policy.apply());
         let _ = sched_setaffinity(None, &self.cpus);
         let _ = fs::write(OOM, self.oom.to_string());
         // SAFETY: the call takes nothing.
         unsafe { libc::munlockall() };
-    }
-}
-
-fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: a valid pointer to the parameters; 0 is the calling thread.
-    match unsafe { libc::sched_setscheduler(0, policy, &parameters) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
     }
 }
 

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use punctual_isolate::cpus::Cpus;
 use punctual_isolate::offline::{Device, DeviceError, Image, Options, State, check, give_up, hand_over};
 use punctual_isolate::tree::Tree;
+use punctual_process::child::BoundedChild;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -134,14 +135,14 @@ impl Half {
             thread::sleep(LOOKED);
         }
         if !self.has_ended() {
-            self.signal(Signal::KILL);
+            if let Some(process) = &mut self.process {
+                self.ended = process.end_at_once().unwrap_or_default();
+            }
             if most > Duration::ZERO {
                 say!("error: the half on Linux did not end within {} s, and was killed", most.as_secs());
             }
         }
-        let Some(process) = &mut self.process else { return Ok(0) };
-        let status = process.wait().map_err(|error| format!("waiting for the half on Linux: {error}"))?;
-        self.ended = Some(status);
+        let status = self.ended.ok_or("the half on Linux does not end at SIGKILL")?;
         Ok(match status.code() {
             Some(code) => u8::try_from(code).unwrap_or(FAILED),
             None => {
@@ -157,12 +158,8 @@ impl Half {
 impl Drop for Half {
     /// If the CPU could not be had, nobody else ends it.
     fn drop(&mut self) {
-        if !self.has_ended() {
-            self.signal(Signal::KILL);
-        }
-        if let Some(process) = &mut self.process {
-            // It has been waited for already, or was killed.
-            let _ = process.wait();
+        if let Some(process) = self.process.as_mut().filter(|_| self.ended.is_none()) {
+            let _ = process.end_at_once();
         }
     }
 }

@@ -8,9 +8,11 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::{Duration, Instant};
 
 use punctual_isolate::isolate::{Plan, take};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use rustix::thread::CpuSet;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -107,19 +109,36 @@ impl Signals {
         Ok(signals)
     }
 
+    /// Waits until the command has ended, which it must within a limit once a signal has asked it to; it is killed otherwise.
+    fn wait_for_end(&self, child: Pid) -> io::Result<()> {
+        let descriptor = rustix::process::pidfd_open(child, PidfdFlags::empty())?;
+        let mut asked = None;
+        loop {
+            match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&CHECK)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+            if self.come.load(Ordering::SeqCst) {
+                let since = asked.get_or_insert_with(Instant::now).elapsed();
+                if since > 2 * END_TIMEOUT {
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, "it does not end at SIGKILL"));
+                }
+                if since > END_TIMEOUT {
+                    let _ = rustix::process::kill_process(child, Signal::KILL);
+                }
+            }
+        }
+    }
+
     /// Waits until the command has ended.
     pub(super) fn wait(&self, child: Pid) -> io::Result<ExitStatus> {
         self.child.store(child.as_raw_nonzero().get(), Ordering::SeqCst);
         if self.come.load(Ordering::SeqCst) {
             end(child.as_raw_nonzero().get());
         }
-        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        while let Err(error) = rustix::process::waitid(WaitId::Pid(child), ended) {
-            if error != rustix::io::Errno::INTR {
-                return Err(error.into());
-            }
-        }
-        // From the next call on somebody else may have its number.
+        self.wait_for_end(child)?;
+        // From the next call on another process may have its number.
         self.child.store(0, Ordering::SeqCst);
         match rustix::process::waitpid(Some(child), WaitOptions::empty())? {
             Some((_, status)) => Ok(ExitStatus::from_raw(status.as_raw())),
@@ -127,6 +146,12 @@ impl Signals {
         }
     }
 }
+
+/// How long the command may take to end after a signal.
+const END_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How often to check whether a signal has come.
+const CHECK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// Asks a process to end, if there is one.
 fn end(process: i32) {

@@ -2,11 +2,13 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use punctual_files::Directory;
+use punctual_process::child::BoundedChild;
 
 /// The app writes what it declares into this file, and ends.
 pub(crate) const MODEL: &str = "PUNCTUAL_MODEL";
@@ -82,38 +84,14 @@ fn once(
     let mut child =
         app.spawn().map_err(|error| format!("{name}: {error}; give a command that can be executed"))?;
     let failed = |error: io::Error| format!("{name}: {error}");
-    if let Some(status) = wait(&mut child, length).map_err(failed)? {
+    if let Some(status) = child.wait_within(length).map_err(failed)? {
         return Ok(Some(status));
     }
     end(&mut child).map_err(failed)
 }
 
-/// Asks the app to end, and kills it if it does not.
+/// Ends the app by SIGTERM, and by SIGKILL if it does not end at that; returns `None` then.
 pub(crate) fn end(child: &mut Child) -> io::Result<Option<ExitStatus>> {
-    if let Ok(pid) = i32::try_from(child.id())
-        && let Some(pid) = rustix::process::Pid::from_raw(pid)
-    {
-        // It has not been waited for, so the number is still its own.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-    }
-    let status = wait(child, PATIENCE)?;
-    if status.is_none() {
-        let _ = child.kill();
-        let _ = child.wait();
-    }
-    Ok(status)
-}
-
-fn wait(child: &mut Child, length: Duration) -> io::Result<Option<ExitStatus>> {
-    let begun = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        let left = length.saturating_sub(begun.elapsed());
-        if left.is_zero() {
-            return Ok(None);
-        }
-        std::thread::sleep(left.min(GLANCE));
-    }
+    let status = child.terminate(PATIENCE)?;
+    Ok(status.filter(|status| status.signal() != Some(libc::SIGKILL)))
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use punctual_process::child::{BoundedChild, BoundedCommand};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::find::Found;
@@ -17,6 +18,12 @@ use super::memory::Look;
 
 /// How long is recorded after the miss has been seen: what comes after tells of who was late because of it.
 const AFTERWARDS: Duration = Duration::from_millis(200);
+
+/// How long the recorder may take to write a miss while the view goes on.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long the recorder may take to write its file after SIGINT, and to end after SIGTERM.
+const END_GRACE: Duration = Duration::from_secs(10);
 
 /// What has become of it.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,7 +44,8 @@ pub(super) struct NextMiss {
     before: u64,
     /// When the recording is told to end.
     until: Option<Instant>,
-    is_told: bool,
+    /// When it was told.
+    told: Option<Instant>,
 }
 
 impl NextMiss {
@@ -55,6 +63,8 @@ impl NextMiss {
 
     fn run(mut command: Command, file: PathBuf, process: u32, look: &Look) -> io::Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        // It ends at SIGINT, which a parent of this process may ignore.
+        command.default_signals();
         // The signals of the terminal are for the view, which passes on what is meant for the recording.
         command.process_group(0);
         let parent = rustix::process::getpid();
@@ -67,7 +77,7 @@ impl NextMiss {
         // SAFETY: between fork and exec it makes system calls only, allocates nothing and takes no lock.
         unsafe { command.pre_exec(with_parent) };
         let child = command.spawn()?;
-        Ok(Self { child, file, process, before: misses(look), until: None, is_told: false })
+        Ok(Self { child, file, process, before: misses(look), until: None, told: None })
     }
 
     /// Takes note of a look at `process`; of another one, the app has ended and so has the wait.
@@ -90,8 +100,17 @@ impl NextMiss {
 
     /// Goes on; what has become of it once it has ended.
     pub(super) fn step(&mut self) -> Option<Outcome> {
-        if !self.is_told && self.until.is_some_and(|until| Instant::now() >= until) {
-            self.tell();
+        match self.told {
+            None if self.until.is_some_and(|until| Instant::now() >= until) => self.tell(),
+            Some(told) if told.elapsed() > WRITE_TIMEOUT => {
+                let ended = self.child.terminate(END_GRACE);
+                return Some(Outcome::Failed(format!(
+                    "the recorder did not end within {} s of SIGINT{}",
+                    WRITE_TIMEOUT.as_secs(),
+                    if ended.is_ok() { ", and was ended" } else { "" }
+                )));
+            }
+            _ => {}
         }
         match self.child.try_wait() {
             Ok(None) => None,
@@ -106,7 +125,7 @@ impl NextMiss {
     }
 
     fn tell(&mut self) {
-        self.is_told = true;
+        self.told = Some(Instant::now());
         // It is no stranger: the child has not been waited for.
         let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
     }
@@ -115,8 +134,7 @@ impl NextMiss {
     fn end_now(&mut self) {
         let (has_miss, is_over) = (self.has_miss(), !matches!(self.child.try_wait(), Ok(None)));
         if !is_over {
-            self.tell();
-            let _ = self.child.wait();
+            let _ = self.child.end(END_GRACE);
         }
         if !has_miss {
             let _ = std::fs::remove_file(&self.file);
@@ -206,6 +224,15 @@ mod tests {
         recording.seen(411, &looked(4));
         assert!(recording.has_miss());
         assert_eq!(end_of(recording), Outcome::Recorded("/nonexistent/app-miss.dat".into()));
+    }
+
+    #[test]
+    fn ends_a_recorder_that_ignores_sigint() {
+        let mut recording = shell("trap '' INT; while :; do sleep 0.01; done");
+        // The shell needs some time to set its trap; without it, SIGINT ends it.
+        std::thread::sleep(Duration::from_millis(100));
+        let ended = recording.child.end(Duration::from_millis(200)).unwrap();
+        assert!(ended.is_some(), "nothing ignores SIGTERM");
     }
 
     #[test]

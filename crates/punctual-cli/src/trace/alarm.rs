@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use punctual_process::child::BoundedChild;
 use punctual_report::format::{format_counted, format_part};
 use punctual_trace::explain;
 use punctual_trace::export;
@@ -25,6 +26,9 @@ const MAX_EXPLAINED: u64 = 10;
 /// How many commands run at once, and how many alarms wait for one of them to end.
 const MAX_RUNNING: usize = 4;
 const MAX_QUEUED: usize = 16;
+
+/// How long a command may take while others wait for it.
+const EXEC_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Raises alarms.
 pub(crate) struct Alarms {
@@ -156,7 +160,7 @@ fn run_all(command: &str, alarms: &Receiver<Environment>) {
     loop {
         running.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         if running.len() >= MAX_RUNNING {
-            let _ = running.swap_remove(0).wait();
+            end_oldest(&mut running);
             continue;
         }
         match alarms.recv_timeout(Duration::from_secs(1)) {
@@ -168,8 +172,17 @@ fn run_all(command: &str, alarms: &Receiver<Environment>) {
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    for mut child in running {
-        let _ = child.wait();
+    while !running.is_empty() {
+        end_oldest(&mut running);
+    }
+}
+
+/// Waits for the oldest of the commands, and ends it if it takes too long.
+fn end_oldest(running: &mut Vec<Child>) {
+    let mut child = running.remove(0);
+    if let Ok(None) = child.wait_within(EXEC_TIMEOUT) {
+        say!("warning: --exec: a command is ended, because it took longer than {} s", EXEC_TIMEOUT.as_secs());
+        let _ = child.end(Duration::from_secs(2));
     }
 }
 

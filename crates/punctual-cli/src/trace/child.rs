@@ -76,10 +76,8 @@ impl HeldChild {
 
 /// What the child does before it becomes the command. An error ends it.
 fn hold(mut tell: &PipeWriter, mut wait: &PipeReader) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the call reads `parameters`, which outlives it, and 0 names the caller. If it is refused, the child keeps the
-    // policy it has inherited; it is given up because a real-time policy is the recorder's affair.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &parameters) };
+    // A real-time policy is the recorder's affair. If the kernel refuses the change, the child keeps the policy.
+    let _ = punctual_process::scheduling::set_policy(libc::SCHED_OTHER, 0);
     // SAFETY: getpid has no preconditions.
     let pid = unsafe { libc::getpid() };
     tell.write_all(&pid.to_ne_bytes())?;

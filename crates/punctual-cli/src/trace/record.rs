@@ -180,12 +180,16 @@ fn wait(
     }
 }
 
+/// How long the command may take to end at SIGTERM, and then at SIGKILL.
+const END_TIMEOUT: Duration = Duration::from_secs(20);
+
 /// Ends the command after the recording; returns its status. That it was ended because there is nothing more to record, or
 /// nobody who reads, is no failure of the command.
 pub(crate) fn finish(signals: &Signals, child: &mut Running, why: StopReason) -> u8 {
     if matches!(why, StopReason::Over | StopReason::Asked | StopReason::Unread) {
         child.signal(SIGTERM);
     }
+    let asked = Instant::now();
     loop {
         if let Some(status) = child.ended() {
             return match why {
@@ -194,8 +198,15 @@ pub(crate) fn finish(signals: &Signals, child: &mut Running, why: StopReason) ->
                 _ => child::code(status),
             };
         }
-        if let Some(Notice::End { .. }) = signals.wait(TICK) {
+        let is_interrupted = matches!(signals.wait(TICK), Some(Notice::End { .. }));
+        // If recording has failed, the command was not asked to end.
+        let is_late = !matches!(why, StopReason::Failed) && asked.elapsed() > END_TIMEOUT;
+        if is_interrupted || is_late {
             child.signal(SIGKILL);
+        }
+        if is_late && asked.elapsed() > 2 * END_TIMEOUT {
+            say!("warning: the command does not end at SIGKILL; it is left behind");
+            return 1;
         }
     }
 }

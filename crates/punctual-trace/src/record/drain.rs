@@ -167,11 +167,8 @@ impl Drop for Drain {
 ///
 /// Not for real-time threads: it is what whoever records or analyses owes to those that are traced.
 pub fn drop_real_time_policy(cpus: &[u32]) {
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the call reads `parameters`, which outlives it, and writes nothing; 0 names the calling thread. Memory safety
-    // hangs on no thread's policy. That it may fail is accepted: a thread may nearly always become ordinary, and if not it
-    // is as it was.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &parameters) };
+    // A thread may nearly always become ordinary; if the kernel refuses, the thread is as it was.
+    let _ = punctual_process::scheduling::set_policy(libc::SCHED_OTHER, 0);
     let mut here = CpuSet::new();
     for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
         here.set(cpu as usize);

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use punctual_files::Directory;
 
+use punctual_process::scheduling::Scheduling;
+
 use super::error::RecordError;
 use super::filter::{all_threads, threads_of};
 use crate::event::Tid;
@@ -22,16 +24,9 @@ const SHARE: u32 = 200;
 /// What a thread has reserved now, if it is under SCHED_DEADLINE.
 #[must_use]
 pub fn reservation(thread: Tid) -> Option<Reservation> {
-    // SAFETY: an attribute block of zeros is a valid one, as all of its members are integers.
-    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
-    let size = size_of::<libc::sched_attr>();
-    // SAFETY: the kernel writes at most `size` bytes to the block, which is that large and lives until it returns.
-    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &raw mut attributes, size, 0) };
-    // One that has ended has given back what it had.
-    let found =
-        result == 0 && attributes.sched_policy == libc::SCHED_DEADLINE as u32 && attributes.sched_runtime > 0;
-    let libc::sched_attr { sched_runtime, sched_deadline, sched_period, .. } = attributes;
-    found.then_some(Reservation { runtime: sched_runtime, deadline: sched_deadline, period: sched_period })
+    // A thread that has ended has given back what it had.
+    let found = Scheduling::of(thread.cast_signed()).ok()?.reservation()?;
+    Some(Reservation { runtime: found.runtime, deadline: found.deadline, period: found.period })
 }
 
 /// What has been seen.

@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use punctual_process::child::{BoundedChild, BoundedCommand};
+
 use crate::Stop;
 use crate::load::installed;
 use crate::model::Row;
@@ -49,6 +51,7 @@ impl Cyclictest {
         command.arg(format!("--interval={}", self.interval_ns / 1000));
         command.arg(format!("--loops={loops}"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+        command.default_signals();
         // SAFETY: between fork and exec this makes one system call that takes no pointers.
         unsafe {
             command.pre_exec(|| {
@@ -66,8 +69,7 @@ impl Cyclictest {
             match child.try_wait().map_err(failed)? {
                 Some(status) => break status.success(),
                 None if stop.is_requested() || begun.elapsed() > patience => {
-                    let _ = child.kill();
-                    let _ = child.wait();
+                    let _ = child.end_at_once();
                     break false;
                 }
                 None => std::thread::sleep(Duration::from_millis(2)),

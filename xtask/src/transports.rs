@@ -20,7 +20,7 @@ pub(crate) fn run() -> Result {
     }
     // A crate of the template takes its dependencies from those that have been fetched for the
     // others.
-    let template = ["-p", "punctual-cli", "--test", "new", "--", "--ignored", "the_node_of_ros_2"];
+    let template = ["-p", "punctual-cli", "--test", "it", "--", "--ignored", "the_node_of_ros_2"];
     process::succeed(cargo::command().args(["test", "--locked"]).args(template))
 }
 

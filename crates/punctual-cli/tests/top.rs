@@ -61,13 +61,14 @@ fn shows_every_task_of_a_running_app() {
         let now = look(&app, &[]);
         let response = &task(&now, "beat")["response"];
         assert!(response["p50"].as_u64() <= response["max"].as_u64(), "{now}");
-        if jobs(&now) > jobs(&first) && misses(&now) > 0 {
-            // The app's ordinary thread has been there by then.
+        // An ordinary thread of the app publishes the traffic, and a busy machine delays it for longer than jobs.
+        let has_traffic = now["traffic"].as_array().is_some_and(|topics| !topics.is_empty());
+        if jobs(&now) > jobs(&first) && misses(&now) > 0 && has_traffic {
             let traffic = serde_json::json!([{ "name": "/watched", "carried": 7, "lost": 1, "refused": 2 }]);
             assert_eq!(now["traffic"], traffic);
             break;
         }
-        assert!(Instant::now() < end, "neither jobs nor misses are counted: {now}");
+        assert!(Instant::now() < end, "jobs, misses or traffic are not counted: {now}");
     }
     assert_eq!(look(&app, &["--filter", "nev"])["tasks"].as_array().unwrap().len(), 1);
 }

@@ -59,7 +59,7 @@ pub(super) const PARTS: &[Part] = &[
         name: "templates",
         purpose: "packages made by `punctual new` build and run",
         limit_min: 60,
-        commands: &["cargo test -p punctual-cli --test new -- --ignored what_it_makes"],
+        commands: &["cargo test -p punctual-cli --test it -- --ignored what_it_makes"],
     },
     Part {
         name: "stress",

@@ -1,10 +1,8 @@
 //! `punctual trace merge` as a user calls it.
 
-mod support;
-
+use crate::support::{Scratch, punctual, text};
 use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::write::synthetic::Synthetic;
-use support::{Scratch, punctual, text};
 
 /// A directory of a recording with a real-time thread that has a name.
 fn recording(scratch: &Scratch, name: &str, thread: &str) {

@@ -1,7 +1,5 @@
 //! `punctual doctor`: its exit status, its output as JSON, and that fixes can be undone.
 
-mod support;
-
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use self::support::{Scratch, contents, program, punctual, text, write_tree};
+use crate::support::{Scratch, contents, program, punctual, text, write_tree};
 
 /// A recorded machine of the library's tests.
 fn machine(name: &str) -> PathBuf {
@@ -66,7 +64,7 @@ fn exit_status_says_whether_the_machine_is_fit() {
 
 #[test]
 fn json_of_this_machine_follows_its_schema() {
-    let schema = serde_json::from_str(include_str!("../../../docs/doctor-schema.json")).unwrap();
+    let schema = serde_json::from_str(include_str!("../../../../docs/doctor-schema.json")).unwrap();
     let output = run(&["doctor", "--json"]);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", text(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();

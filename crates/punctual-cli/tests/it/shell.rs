@@ -1,10 +1,8 @@
 //! `punctual completions` and `punctual man`.
 
-mod support;
-
 use std::process::{Command, Stdio};
 
-use support::{Scratch, punctual, text};
+use crate::support::{Scratch, punctual, text};
 
 #[test]
 fn bash_completes_commands_and_their_options() {

@@ -1,12 +1,10 @@
 //! `punctual isolate` on a tree of files: nothing of this machine is changed. The lab takes real CPUs.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use self::support::{Scratch, contents, punctual, text, write_tree};
+use crate::support::{Scratch, contents, punctual, text, write_tree};
 
 /// Files of a machine with four CPUs, of which a boot parameter isolates the last.
 fn tree(scratch: &Scratch) -> PathBuf {

@@ -1,15 +1,13 @@
 //! `punctual trace convert` as a user calls it.
 
-mod support;
-
 use std::fs;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
+use crate::support::{Scratch, program, punctual, text};
 use punctual_trace::event::{Event, Kind};
 use punctual_trace::read::Trace;
 use punctual_trace::write::synthetic::Synthetic;
-use support::{Scratch, program, punctual, text};
 
 /// A directory as an interrupted recording leaves it.
 fn unfinished(scratch: &Scratch, name: &str, events: u64) {

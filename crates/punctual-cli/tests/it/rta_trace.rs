@@ -1,20 +1,18 @@
 //! `punctual rta --trace` as a user calls it, on recordings whose truth is known.
 
-#[path = "rta_trace/machine.rs"]
+#[path = "../rta_trace/machine.rs"]
 mod machine;
-mod support;
 /// Traces written by hand.
-#[path = "../../punctual-trace/tests/it/support/mod.rs"]
-mod traces;
+use crate::traces;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::{Scratch, punctual, text};
 use machine::Machine;
 use punctual_trace::event::{Event, Kind, Section, SwitchOut};
 use punctual_trace::write::{dat, synthetic::Synthetic};
 use serde_json::Value;
-use support::{Scratch, punctual, text};
 
 /// Writes a trace.dat with the events of these kinds, or of all.
 fn write(scratch: &Scratch, to: &Path, events: &[Event], names: &[(u32, &str)], recorded: Option<&[&str]>) {

@@ -1,20 +1,16 @@
 //! A standard output that takes nothing, or that nobody reads: an error where something is lost, and never a panic.
 
-mod support;
-#[path = "../../punctual/tests/support/tracefs.rs"]
+#[path = "../../../punctual/tests/support/tracefs.rs"]
 mod tracefs;
 /// Traces written by hand.
-#[path = "../../punctual-trace/tests/it/support/mod.rs"]
-mod traces;
-
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
+use crate::support::{Scratch, program, punctual, text};
+use crate::traces::{IDLE, Script, task};
 use punctual_trace::event::SwitchOut;
 use punctual_trace::write::{dat, synthetic::Synthetic};
-use support::{Scratch, program, punctual, text};
-use traces::{IDLE, Script, task};
 
 /// A machine on which nothing is found.
 const FIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../punctual-isolate/tests/machines/prepared.txt");

@@ -1,18 +1,14 @@
 //! `punctual trace report` as a user calls it, on traces whose truth is known and on what is no trace.
 
-mod support;
 /// Traces written by hand.
-#[path = "../../punctual-trace/tests/it/support/mod.rs"]
-mod traces;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::support::{Scratch, punctual, text};
+use crate::traces::{IDLE, Script, task, worked};
 use punctual_trace::event::{Kind, SwitchOut};
 use punctual_trace::write::{dat, synthetic::Synthetic};
-use support::{Scratch, punctual, text};
-use traces::{IDLE, Script, task, worked};
 
 /// The trace.dat of a script.
 fn file(scratch: &Scratch, name: &str, script: &Script) -> PathBuf {
@@ -171,7 +167,7 @@ fn writes_lines_and_columns_as_documented() {
     script.switch(4_000, 0, SwitchOut::Sleeping, IDLE).waking(9_000, 0, worker, 0);
     script.switch(9_500, 0, SwitchOut::Runnable, worker).at(9_900, 0, Kind::IrqEntry { irq: 3 });
     file(&scratch, "open.dat", &script);
-    let schema = serde_json::from_str(include_str!("../../../docs/trace-schema.json")).unwrap();
+    let schema = serde_json::from_str(include_str!("../../../../docs/trace-schema.json")).unwrap();
     let schema = jsonschema::validator_for(&schema).unwrap();
     for (trace, jobs) in [("concurrent.dat", 2), ("open.dat", 3)] {
         let (out, _, code) = report(&scratch.0, &[trace, "--handlers", "--json", "-"]);
@@ -186,7 +182,7 @@ fn writes_lines_and_columns_as_documented() {
         }
     }
     let (csv, _, _) = report(&scratch.0, &["concurrent.dat", "--csv", "-"]);
-    let table = include_str!("../../../docs/book/src/reference/trace-json.md")
+    let table = include_str!("../../../../docs/book/src/reference/trace-json.md")
         .lines()
         .filter(|line| line.starts_with("| `"));
     let documented: Vec<_> = table.filter_map(|line| line.split('`').nth(1)).collect();
@@ -491,7 +487,7 @@ fn reports_chains_in_text_json_and_page() {
         assert_eq!(row("pi/838 until it wakes worker/7"), ["60.0", "60.0", "60.0", "60.0", "5"]);
         assert_eq!(row("end to end")[0], "105");
         assert!(out.contains("worker/7 took 45 µs (42 %) to its end"), "{out}");
-        let schema = serde_json::from_str(include_str!("../../../docs/trace-schema.json")).unwrap();
+        let schema = serde_json::from_str(include_str!("../../../../docs/trace-schema.json")).unwrap();
         let schema = jsonschema::validator_for(&schema).unwrap();
         let lines = fs::read_to_string(scratch.file("t.json")).unwrap();
         let lines: Vec<serde_json::Value> =

@@ -1,12 +1,10 @@
 //! `punctual rta`: what it prints, and how it exits.
 
-mod support;
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::Output;
 
-use support::{Scratch, punctual, text};
+use crate::support::{Scratch, punctual, text};
 
 const SET: &str = r#"
 schema = "punctual-taskset/1"

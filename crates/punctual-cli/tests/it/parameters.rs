@@ -1,15 +1,14 @@
 //! `punctual get` and `punctual set`: an app that is tuned, and everything that is refused.
 
-mod support;
-#[path = "support/tuned.rs"]
+#[path = "../support/tuned.rs"]
 mod tuned;
 
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
+use crate::support::{Scratch, program, punctual, text};
 use serde_json::Value;
-use support::{Scratch, program, punctual, text};
 use tuned::App;
 
 #[test]
@@ -20,7 +19,7 @@ fn tuned_program() {
 
 /// An app that no other run of these tests has.
 fn app(name: &str) -> App {
-    App::start("tuned_program", &format!("{name}.{}", std::process::id()))
+    App::start("parameters::tuned_program", &format!("{name}.{}", std::process::id()))
 }
 
 /// What comes of a command that succeeds.

@@ -1,12 +1,10 @@
 //! `punctual new`: what it makes, and that it works.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{Scratch, contents, punctual, text};
+use crate::support::{Scratch, contents, punctual, text};
 
 fn new(arguments: &[&str], directory: &Path) -> Command {
     let mut command = punctual(&["new"]);
@@ -115,7 +113,7 @@ fn the_node_of_ros_2_builds_without_a_warning_and_passes_its_tests() {
 
 /// Uses this checkout's libraries and a lock file of it, so that nothing is fetched.
 #[test]
-#[ignore = "takes half a minute of a CPU: `cargo test -p punctual-cli --test new -- --ignored what_it_makes`, as CI does"]
+#[ignore = "takes half a minute of a CPU: `cargo test -p punctual-cli --test it -- --ignored what_it_makes`"]
 fn what_it_makes_builds_without_a_warning_and_passes_its_tests() {
     builds("plain");
     builds("gimbal");

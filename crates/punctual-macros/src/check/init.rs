@@ -27,10 +27,15 @@ fn output(app: &App, errors: &mut Errors) {
     }
 }
 
-/// The name a type consists of, if that is all it is.
+/// The name of a type, by whatever path: the compiler checks that it is this one.
 fn single(ty: &Type) -> Option<&syn::Ident> {
     match ty {
-        Type::Path(ty) if ty.qself.is_none() => ty.path.get_ident(),
+        Type::Path(ty) if ty.qself.is_none() => {
+            let last = ty.path.segments.last()?;
+            last.arguments.is_none().then_some(&last.ident)
+        }
+        Type::Group(group) => single(&group.elem),
+        Type::Paren(paren) => single(&paren.elem),
         _ => None,
     }
 }
@@ -78,7 +83,13 @@ mod tests {
         ] {
             assert_one(&errors(quote!(), init), &[message]);
         }
-        assert!(errors(quote!(), quote! { #[init] fn init(cx: init::Context) -> (S, L) {} }).is_empty());
+        for init in [
+            quote! { #[init] fn init(cx: init::Context) -> (S, L) {} },
+            quote! { #[init] fn init(cx: init::Context) -> (self::S, self::L) {} },
+            quote! { #[init] fn init(cx: init::Context) -> ((crate::app::S), L) {} },
+        ] {
+            assert_eq!(errors(quote!(), init), [""; 0]);
+        }
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use quote::ToTokens;
 
 use crate::errors::Errors;
-use crate::model::{App, Overrun, Task, TaskKind};
+use crate::model::{App, Budget, Overrun, Task, TaskKind};
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
     beyond_the_kernel(app, errors);
     for task in &app.tasks {
         deadline_beyond_period(task, errors);
+        budget_beyond_deadline(task, errors);
         useless_capacity(task, errors);
         useless_waits(task, errors);
     }
@@ -42,6 +43,27 @@ fn deadline_beyond_period(task: &Task, errors: &mut Errors) {
             format_args!(
                 "the deadline of `{name}` is beyond its next release; make it {longest} at most, \
                  or let releases wait with `on_overrun = queue`"
+            ),
+        );
+    }
+}
+
+/// A job within such a budget would be late.
+fn budget_beyond_deadline(task: &Task, errors: &mut Errors) {
+    let Some(Budget { length, .. }) = &task.budget else { return };
+    let period = match &task.kind {
+        TaskKind::Periodic { period, .. } => Some(period),
+        _ => None,
+    };
+    let limits = [(period, "period"), (task.deadline.as_ref(), "deadline")];
+    let limits = limits.into_iter().filter_map(|(limit, key)| Some((limit?.nanos?, limit?, key)));
+    let Some((nanos, limit, key)) = limits.min_by_key(|(nanos, ..)| *nanos) else { return };
+    if length.nanos.is_some_and(|budget| budget > nanos) {
+        let (limit, name) = (limit.source.to_token_stream(), &task.handler.ident);
+        errors.at(
+            &length.source,
+            format_args!(
+                "the budget of `{name}` is above its {key}; make it {limit} at most, or raise the {key}"
             ),
         );
     }
@@ -108,6 +130,27 @@ mod tests {
             #[task(period = PERIOD, deadline = 30.millis())] fn v(cx: v::Context) {}
         });
         assert!(errors.is_empty(), "{errors:#?}");
+    }
+
+    #[test]
+    fn budget_beyond_deadline() {
+        let errors = errors(quote! {
+            #[task(period = 10.millis(), budget = 11.millis())] fn t(cx: t::Context) {}
+            #[task(period = 10.millis(), deadline = 5.millis(), budget = 6.millis())] fn u(cx: u::Context) {}
+            #[task(deadline = 5.millis(), budget = 6.millis())] fn v(cx: v::Context) {}
+            #[task(period = 10.millis(), deadline = 5.millis(), budget = 5.millis())] fn w(cx: w::Context) {}
+            #[task(period = 5.millis(), deadline = 9.millis(), budget = 6.millis(), on_overrun = queue)]
+            fn x(cx: x::Context) {}
+        });
+        assert_eq!(errors.len(), 4, "{errors:#?}");
+        for (error, part) in errors.iter().zip([
+            "the budget of `t` is above its period; make it 10 . millis () at most",
+            "the budget of `u` is above its deadline; make it 5 . millis () at most",
+            "the budget of `v` is above its deadline",
+            "the budget of `x` is above its period",
+        ]) {
+            assert!(error.contains(part), "{part} is not in {error}");
+        }
     }
 
     #[test]

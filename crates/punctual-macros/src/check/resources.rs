@@ -12,7 +12,7 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
         let is_drop = path.segments.last().is_some_and(|last| last.ident == "Drop");
         let Type::Path(ty) = &*implementation.self_ty else { continue };
         for name in [&app.shared.item.ident, &app.local.item.ident] {
-            if is_drop && ty.path.is_ident(name) {
+            if is_drop && ty.path.segments.last().is_some_and(|last| last.ident == *name) {
                 errors.at(
                     path,
                     format_args!(

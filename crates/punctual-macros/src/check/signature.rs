@@ -116,13 +116,13 @@ fn context_lifetime(handler: &Handler, ty: &Type, errors: &mut Errors) {
     }
 }
 
-/// The `x` of `x::Context` or `x::Context<'_>`.
+/// The `x` of `x::Context` or `x::Context<'_>`, by whatever path.
 fn context_owner(ty: &Type) -> Option<&Ident> {
     let Type::Path(ty) = ty else { return None };
-    if ty.qself.is_some() || ty.path.leading_colon.is_some() || ty.path.segments.len() != 2 {
+    let mut segments = ty.path.segments.iter().rev();
+    let (Some(context), Some(owner), None) = (segments.next(), segments.next(), &ty.qself) else {
         return None;
-    }
-    let (owner, context) = (&ty.path.segments[0], &ty.path.segments[1]);
+    };
     (owner.arguments.is_none() && context.ident == "Context" && only_lifetimes(context))
         .then_some(&owner.ident)
 }
@@ -277,6 +277,7 @@ mod tests {
             #[idle] fn idle(_: idle::Context<'_>) -> ! { loop {} }
             #[task] fn t(t::Context { mut shared, .. }: t::Context) {}
             #[task] fn u(_cx: u::Context) -> () {}
+            #[task] fn v(_: self::v::Context<'_>) {}
         });
         assert!(errors.is_empty(), "{errors:#?}");
     }

@@ -107,6 +107,7 @@ fn structure(
     quote! {
         #quiet
         #[doc = #doc]
+        #[allow(clippy::partial_pub_fields, clippy::field_scoped_visibility_modifiers)]
         pub struct #ty<#life> {
             #fields
             // Bound to the job, and to its thread unless other threads run the level of an async task as well.

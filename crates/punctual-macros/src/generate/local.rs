@@ -34,6 +34,7 @@ pub(super) fn spawner(
         /// Starts the local tasks of a level. For its tasks, on the thread that runs them.
         #quiet
         #[derive(::core::clone::Clone, ::core::marker::Copy)]
+        #[allow(clippy::field_scoped_visibility_modifiers)]
         // Bound to the job and to its thread.
         pub struct LocalSpawner<#life>(pub(super) ::core::marker::PhantomData<(&#life (), *mut ())>);
 

@@ -89,12 +89,15 @@ fn generated(app: &App, analysis: &Analysis) -> TokenStream {
     .collect()
 }
 
-/// A handler takes its context by value whether it needs to or not.
+/// A handler takes its context by value whether it needs to or not, is called once, and is not `const`.
 fn definition(handler: &Handler) -> Option<TokenStream> {
     match &handler.item {
         HandlerItem::Defined(item) => {
             let item = futures::with_lifetime(item);
-            Some(quote!(#[allow(clippy::needless_pass_by_value)] #item))
+            Some(quote! {
+                #[allow(clippy::needless_pass_by_value, clippy::single_call_fn, clippy::missing_const_for_fn)]
+                #item
+            })
         }
         HandlerItem::Extern(_) => None,
     }

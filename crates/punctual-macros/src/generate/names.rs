@@ -87,7 +87,12 @@ pub(super) fn params(args: &[Arg]) -> Vec<Ident> {
 }
 
 /// The user's name for something of ours.
+///
+/// Generated code has the edition of this crate, in which `gen` is a keyword.
 pub(super) fn own(name: &Ident) -> Ident {
+    if name == "gen" {
+        return Ident::new_raw("gen", at(name.span()));
+    }
     let mut own = name.clone();
     own.set_span(at(name.span()));
     own

@@ -311,7 +311,7 @@ pub(super) fn release(task: &Task) -> TokenStream {
             }
         }
         TaskKind::Message => {
-            let [after, at] = ["after", "at"].map(names::var);
+            let ([after, at], duration) = (["after", "at"].map(names::var), names::sole("D"));
             let pend = handler.args.is_empty().then(|| pend(task));
             let now = quote! {
                 #pend
@@ -339,8 +339,8 @@ pub(super) fn release(task: &Task) -> TokenStream {
 
                 /// Releases a job after a while. Errors are those of `spawn`.
                 #quiet
-                pub fn #spawn_after(
-                    #after: impl ::punctual::IntoDuration, #params
+                pub fn #spawn_after<#duration: ::punctual::IntoDuration>(
+                    #after: #duration, #params
                 ) -> ::core::result::Result<SpawnHandle, ::punctual::SpawnError<#args>> {
                     ::punctual::export::Task::spawn_after(&super::#place, #after, #value)
                 }
@@ -361,12 +361,16 @@ pub(super) fn release(task: &Task) -> TokenStream {
 pub(super) fn refused(functions: &[&str], reason: &str) -> TokenStream {
     let (quiet, reason) = (quiet(), Ident::new(reason, Span::call_site()));
     let functions = functions.iter().map(|function| {
+        let ty = names::sole("T");
+        let (ty, time) = match *function {
+            "spawn" | "pend" => (None, None),
+            _ => (Some(quote!(<#ty>)), Some(quote!(_: #ty))),
+        };
         let function = Ident::new(function, Span::call_site());
-        let time = (function != "spawn" && function != "pend").then(|| quote!(_: impl ::core::marker::Sized));
         quote! {
             // The lifetime keeps the compiler from noticing before a call.
             #quiet
-            pub fn #function(#time) -> ::core::result::Result<(), ::punctual::SpawnError<()>>
+            pub fn #function #ty (#time) -> ::core::result::Result<(), ::punctual::SpawnError<()>>
             where
                 for<'a> &'a (): ::punctual::export::#reason,
             {

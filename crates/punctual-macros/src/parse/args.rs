@@ -4,6 +4,7 @@ use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{Expr, ExprLit, ExprPath, Lit, LitStr, Path, UnOp};
 
+use super::constants::Constants;
 use super::duration::{Purpose, duration};
 use super::keys::{Key, Keys, ungrouped};
 use super::{partitions, size};
@@ -41,7 +42,9 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
         cpu: cpu(&keys, errors),
         global: global(&keys, errors),
         partitions: partitions::parse(&keys, errors),
-        priority_base: keys.int("priority_base", 1..=98, errors).and_then(|base| base.try_into().ok()),
+        priority_base: keys
+            .int("priority_base", 1..=98, &Constants::default(), errors)
+            .and_then(|base| base.try_into().ok()),
         stack: size::stack(&keys, errors),
         wake_latency: duration(&keys, "wake_latency", Purpose::Other, errors),
         strict: keys.boolean("strict", errors).is_some_and(|strict| strict.value),

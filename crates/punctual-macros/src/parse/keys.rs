@@ -8,6 +8,7 @@ use syn::ext::IdentExt;
 use syn::parse::ParseStream;
 use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitBool, LitStr, Meta, Token, token};
 
+use super::constants::Constants;
 use super::{recover, rtic};
 use crate::errors::Errors;
 use crate::suggest;
@@ -113,19 +114,36 @@ impl Keys {
         self.entry(name).map(|entry| &entry.key)
     }
 
-    pub(super) fn int(&self, name: &str, range: RangeInclusive<u16>, errors: &mut Errors) -> Option<u16> {
+    /// An integer, or what the macro can evaluate to one.
+    pub(super) fn int(
+        &self,
+        name: &str,
+        range: RangeInclusive<u16>,
+        constants: &Constants,
+        errors: &mut Errors,
+    ) -> Option<u16> {
         let expr = self.expr(name, errors)?;
-        let value = match ungrouped(expr) {
-            Expr::Lit(ExprLit { lit: Lit::Int(lit), .. }) => lit.base10_parse::<u16>().ok(),
-            _ => None,
-        };
-        let value = value.filter(|value| range.contains(value));
-        if value.is_none() {
-            let (low, high) = range.into_inner();
-            let given = expr.to_token_stream();
-            errors.at(expr, format_args!("`{name}` is an integer from {low} to {high}, not `{given}`"));
+        let value = constants.value(expr);
+        if let Some(value) =
+            value.and_then(|value| value.try_into().ok()).filter(|value| range.contains(value))
+        {
+            return Some(value);
         }
-        value
+        let (low, high) = range.into_inner();
+        let given = expr.to_token_stream();
+        let range = format!("`{name}` is an integer from {low} to {high}");
+        let message = match (value, ungrouped(expr)) {
+            (Some(value), Expr::Path(_) | Expr::Binary(_) | Expr::Cast(_)) => {
+                format!("{range}, and this is {value}")
+            }
+            (None, Expr::Path(_) | Expr::Binary(_) | Expr::Cast(_) | Expr::Call(_)) => format!(
+                "{range}, known to the macro: it sees integers, `+ - * / %`, and constants of this module; write `const` \
+                 there for the value"
+            ),
+            _ => format!("{range}, not `{given}`"),
+        };
+        errors.at(expr, message);
+        None
     }
 
     /// A boolean; the key alone, where that is allowed, is `true`.

@@ -50,14 +50,14 @@ pub(super) fn parse(marked: Marked<'_>, constants: &Constants, errors: &mut Erro
         priority: priority.unwrap_or(1),
         priority_source: keys.value("priority").filter(|source| !matches!(source, Expr::Lit(_))).cloned(),
         core: keys.ident("core", errors).map(|core| core.unraw()),
-        capacity: keys.int("capacity", 1..=1024, errors).unwrap_or(1),
+        capacity: keys.int("capacity", 1..=1024, constants, errors).unwrap_or(1),
         capacity_key: keys.key("capacity").cloned(),
         kind: kind(&keys, is_async, errors),
         deadline: duration(&keys, "deadline", Purpose::Deadline, errors),
-        interval: interval(&keys, is_async, errors),
+        interval: interval(&keys, is_async, constants, errors),
         budget: budget(&keys, errors),
         execution: duration(&keys, "execution", Purpose::Other, errors),
-        waits: keys.int("waits", 1..=64, errors).unwrap_or(WAITS),
+        waits: keys.int("waits", 1..=64, constants, errors).unwrap_or(WAITS),
         waits_key: keys.key("waits").cloned(),
         local_task: flag(&keys, "local_task", errors),
         crosses: flag(&keys, "crosses", errors),
@@ -153,10 +153,10 @@ fn kind(keys: &Keys, is_async: bool, errors: &mut Errors) -> TaskKind {
     }
 }
 
-fn interval(keys: &Keys, is_async: bool, errors: &mut Errors) -> Option<Interval> {
+fn interval(keys: &Keys, is_async: bool, constants: &Constants, errors: &mut Errors) -> Option<Interval> {
     // Not of zero, as deadlines are.
     let length = duration(keys, "min_interval", Purpose::Deadline, errors);
-    let burst = keys.int("burst", 1..=64, errors).unwrap_or(1);
+    let burst = keys.int("burst", 1..=64, constants, errors).unwrap_or(1);
     let on_early = on_early(keys, errors);
     let Some(key) = keys.key("min_interval") else {
         for key in ["burst", "on_early"].into_iter().filter_map(|name| keys.key(name)) {
@@ -269,6 +269,29 @@ mod tests {
         assert!(matches!(task.kind, TaskKind::Message));
         assert_eq!((task.priority, task.capacity, task.handler.args.len()), (1, 1, 2));
         assert!(task.deadline.is_none() && task.execution.is_none());
+    }
+
+    #[test]
+    fn numbers_from_constants_of_the_module() {
+        let app = app(quote! {
+            const DEPTH: usize = 4;
+            #[shared] struct Shared {}
+            #[task(capacity = 2 * DEPTH, min_interval = 1.secs(), burst = DEPTH)] fn t(cx: t::Context) {}
+            #[task(waits = DEPTH - 1)] async fn u(cx: u::Context) {}
+        });
+        let [t, u] = &app.tasks[..] else { panic!("there are two tasks") };
+        assert_eq!(
+            (t.capacity, t.interval.as_ref().map(|interval| interval.burst), u.waits),
+            (8, Some(4), 3)
+        );
+        let errors = errors(quote! {
+            const DEPTH: usize = 2000;
+            #[task(capacity = DEPTH)] fn t(cx: t::Context) {}
+            #[task(capacity = other::DEPTH)] fn u(cx: u::Context) {}
+        });
+        assert_eq!(errors.len(), 2, "{errors:#?}");
+        assert!(errors[0].contains("`capacity` is an integer from 1 to 1024, and this is 2000"));
+        assert!(errors[1].contains("constants of this module"));
     }
 
     #[test]

@@ -98,7 +98,6 @@ names! {
     Runtime
     Send
     SharedResources
-    Sized
     Some
     SpawnError
     SpawnHandle
@@ -150,6 +149,7 @@ names! {
     expect
     export
     fd
+    field_scoped_visibility_modifiers
     fill
     from_ticks
     future
@@ -176,6 +176,7 @@ names! {
     ops
     option
     os
+    partial_pub_fields
     partition
     pedantic
     pend

@@ -13,7 +13,10 @@ pub(super) const MAX_ALIGN: usize = 64;
 
 /// The size of the future that `make` returns.
 pub const fn future_size<J, F: Future>(_: &impl FnOnce(J) -> F) -> usize {
-    assert!(align_of::<F>() <= MAX_ALIGN, "the future of an async task is aligned to 64 bytes at most");
+    assert!(
+        align_of::<F>() <= MAX_ALIGN,
+        "the future of an async task is aligned to 64 bytes at most: keep a value of a stricter alignment in a resource"
+    );
     size_of::<F>()
 }
 

@@ -14,6 +14,7 @@ mod app_in_a_submodule;
 mod argument_forms;
 mod async_tasks;
 mod bound_task;
+mod capacity_from_constants;
 mod conditional_tasks;
 mod conditions_in_cfg_attr;
 mod context_lifetimes;

@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use clap::Args;
 
-use crate::seeds::{self, Seed};
+use crate::seeds::{self, Seeds};
 use crate::working_copy::{Build, WorkingCopy};
-use crate::{Result, cargo, loom};
+use crate::{Result, cargo};
 
-/// The number of our copy, past those of other chores.
-const COPY: usize = 40;
+/// The packages that the table slows down.
+const PACKAGES: [&str; 2] = ["punctual", "punctual-sync"];
 
 /// What a table calls the gate.
 const GATE: &str = "figures";
@@ -26,10 +26,11 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result {
-    let mut seeds: Vec<(&str, Seed)> = table()?.into_iter().map(|seed| (".", seed)).collect();
-    loom::choose(&mut seeds, &options.names)?;
+    let mut table = table()?;
+    seeds::check_names(&options.names, [&table])?;
+    table.choose(&options.names, None);
     let gate = lab::Gate::new()?;
-    let copy = WorkingCopy::new(COPY, &[lab::PROGRAM])?;
+    let copy = WorkingCopy::new("slowdowns", &[lab::PROGRAM])?;
     let began = Instant::now();
     let whole = gate.deviations(&executable(copy.build_program(lab::PROGRAM)?)?, None)?;
     if !whole.is_empty() {
@@ -39,10 +40,11 @@ pub(crate) fn run(options: &Options) -> Result {
     println!("without any slow-down: nothing is out of bounds, in {} s", began.elapsed().as_secs());
 
     let mut missed = Vec::new();
-    for (_, seed) in &seeds {
+    for seed in &table.seeds {
         let began = Instant::now();
         let row = seed.test().1;
-        let found = find(&gate, &copy, seed)?;
+        let program = table.alone(seed, &copy, || executable(copy.build_program(lab::PROGRAM)?))?;
+        let found = gate.deviations(&program, Some(row))?;
         let took = began.elapsed().as_secs();
         match found.iter().find(|(of, _)| of == row) {
             Some((_, said)) => {
@@ -59,35 +61,19 @@ pub(crate) fn run(options: &Options) -> Result {
         }
     }
     if missed.is_empty() {
-        println!("slow-downs caught: {}", seeds.len());
+        println!("slow-downs caught: {}", table.seeds.len());
         return Ok(());
     }
     Err(format!("slow-downs not caught: {}", missed.join(", ")).into())
 }
 
 /// The slow-downs, each of which can be planted.
-fn table() -> Result<Vec<Seed>> {
-    let seeds = seeds::in_table(&cargo::root().join("lab/tests/slowdowns.toml"), &crates())?;
-    for seed in &seeds {
-        if seed.test().0 != GATE {
-            return Err(format!("{}: its test is not `{GATE}::<row>`", seed.name).into());
-        }
+fn table() -> Result<Seeds> {
+    let table = Seeds::in_table(".", &PACKAGES, &cargo::root().join("lab/tests/slowdowns.toml"))?;
+    match table.seeds.iter().find(|seed| seed.test().0 != GATE) {
+        Some(seed) => Err(format!("{}: its test is not `{GATE}::<row>`", seed.name).into()),
+        None => Ok(table),
     }
-    Ok(seeds)
-}
-
-fn crates() -> PathBuf {
-    cargo::root().join("crates")
-}
-
-/// What is out of bounds with the slow-down.
-fn find(gate: &lab::Gate, copy: &WorkingCopy, seed: &Seed) -> Result<Vec<(String, String)>> {
-    let original = seeds::read(&crates(), &seed.file)?;
-    copy.write(".", &seed.file, &seed.plant(&original)?)?;
-    let built = copy.build_program(lab::PROGRAM).and_then(executable);
-    copy.write(".", &seed.file, &original)?;
-    let program = built.map_err(|error| format!("{}: {error}", seed.name))?;
-    gate.deviations(&program, Some(seed.test().1))
 }
 
 fn executable(build: Build) -> Result<PathBuf> {
@@ -103,7 +89,7 @@ mod tests {
     #[test]
     fn can_plant_every_slowdown_and_knows_its_row() {
         let figures = std::fs::read_to_string(cargo::root().join("lab/figures.txt")).unwrap();
-        for seed in table().unwrap() {
+        for seed in table().unwrap().seeds {
             let row = seed.test().1;
             let named = |line: &str| line.split_whitespace().next() == Some(row);
             assert!(figures.lines().any(named), "{}: there is no row {row}", seed.name);

@@ -82,9 +82,9 @@ pub(crate) struct WorkingCopy {
 }
 
 impl WorkingCopy {
-    /// Brings `target/working-copies/<index>` to the state of the user's tree.
-    pub(crate) fn new(index: usize, packages: &[&str]) -> Result<Self> {
-        let root = cargo::target_dir().join("working-copies").join(index.to_string());
+    /// Brings `target/working-copies/<name>` to the state of the user's tree.
+    pub(crate) fn new(name: &str, packages: &[&str]) -> Result<Self> {
+        let root = cargo::target_dir().join("working-copies").join(name);
         fs::create_dir_all(&root)?;
         let lock = File::create(root.join("lock"))?;
         if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -115,6 +115,11 @@ impl WorkingCopy {
             put(&to.join("Cargo.toml"), manifest.as_bytes())?;
         }
         Ok(copy)
+    }
+
+    /// The copy of a package with seeds.
+    pub(crate) fn of(package: &str) -> Result<Self> {
+        Self::new(package, &[package])
     }
 
     /// Takes over what `other` has built, unless there is something already.

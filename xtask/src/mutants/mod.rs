@@ -21,10 +21,13 @@ use std::time::{Duration, Instant};
 use crate::loom::{cpus, in_parallel};
 use crate::working_copy::WorkingCopy;
 use crate::{Result, cargo};
-use mutation::Mutation;
+pub(crate) use find::{is_for_tests, range};
+pub(crate) use mutation::{Form, Mutation, lines};
 pub(crate) use options::Options;
 use report::Report;
 use results::{Outcome, Record, Results};
+pub(crate) use sources::{Source, of as sources};
+pub(crate) use switch::{CHOSEN, Switched, module};
 use trials::{Trials, Verdict};
 
 /// How many mutations are tried until it is said how far it has come.
@@ -117,5 +120,5 @@ pub(crate) fn run(options: &Options) -> Result {
 }
 
 fn copies() -> Result<Vec<WorkingCopy>> {
-    (0..cpus()).map(|index| WorkingCopy::new(index, &crate::loom::PACKAGES)).collect()
+    (0..cpus()).map(|index| WorkingCopy::new(&index.to_string(), &crate::loom::PACKAGES)).collect()
 }

@@ -3,22 +3,28 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use syn::Item;
+use syn::{Attribute, Expr, ExprLit, Item, Lit};
 
 use super::find::{self, is_for_tests};
 use super::mutation::Mutation;
 use crate::Result;
 
 /// A file of a package, relative to it, with its text.
-pub(super) struct Source {
-    pub(super) file: String,
-    pub(super) text: String,
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) file: String,
+    /// The modules around its items.
+    pub(crate) module: Vec<String>,
+    pub(crate) text: String,
 }
 
 /// The files of the package in this directory, without modules that are for tests or models.
-pub(super) fn of(package: &Path) -> Result<Vec<Source>> {
+pub(crate) fn of(package: &Path) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
-    read(package, Path::new("src/lib.rs"), Path::new("src"), &mut sources)?;
+    let roots = ["src/lib.rs", "src/main.rs"].map(Path::new);
+    for root in roots.into_iter().filter(|root| package.join(root).exists()) {
+        read(package, root, Path::new("src"), &mut sources)?;
+    }
     Ok(sources)
 }
 
@@ -26,7 +32,8 @@ fn read(package: &Path, file: &Path, modules: &Path, sources: &mut Vec<Source>) 
     let path = package.join(file);
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let syntax = syn::parse_file(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-    sources.push(Source { file: file.to_string_lossy().into_owned(), text });
+    let module = modules.iter().skip(1).map(|name| name.to_string_lossy().into_owned()).collect();
+    sources.push(Source { file: file.to_string_lossy().into_owned(), module, text });
     for item in syntax.items {
         if let Item::Mod(module) = item
             && module.content.is_none()
@@ -34,17 +41,31 @@ fn read(package: &Path, file: &Path, modules: &Path, sources: &mut Vec<Source>) 
         {
             let inside = modules.join(module.ident.to_string());
             let beside: PathBuf = inside.with_extension("rs");
-            let file = if package.join(&beside).exists() { beside } else { inside.join("mod.rs") };
-            read(package, &file, &inside, sources)?;
+            let by_attribute = module.attrs.iter().find_map(named).map(|name| file.with_file_name(name));
+            let usual = || if package.join(&beside).exists() { beside } else { inside.join("mod.rs") };
+            let file = by_attribute.unwrap_or_else(usual);
+            // A file that is only there for other platforms may be named by `#[cfg_attr]`.
+            if package.join(&file).exists() {
+                read(package, &file, &inside, sources)?;
+            }
         }
     }
     Ok(())
 }
 
+/// What `#[path]` says.
+fn named(attribute: &Attribute) -> Option<String> {
+    let value = attribute.meta.require_name_value().ok().filter(|meta| meta.path.is_ident("path"))?;
+    match &value.value {
+        Expr::Lit(ExprLit { lit: Lit::Str(name), .. }) => Some(name.value()),
+        _ => None,
+    }
+}
+
 /// All mutations of a package.
-pub(super) fn mutations(package: &'static str, sources: &[Source]) -> Result<Vec<Mutation>> {
+pub(crate) fn mutations(package: &'static str, sources: &[Source]) -> Result<Vec<Mutation>> {
     let mut all = Vec::new();
-    for Source { file, text } in sources {
+    for Source { file, text, .. } in sources {
         all.extend(find::mutations(package, file, text)?);
     }
     Ok(all)

@@ -9,20 +9,20 @@ use std::ops::Range;
 use super::mutation::{Form, Mutation};
 
 /// Chooses a mutation by its number.
-pub(super) const CHOSEN: &str = "PUNCTUAL_MUTANT";
+pub(crate) const CHOSEN: &str = "PUNCTUAL_MUTANT";
 /// Names a file in which the byte of every mutation that a test comes by is set.
 pub(super) const REACHED: &str = "PUNCTUAL_MUTANTS_REACHED";
 
 /// A source with its mutations in it.
-pub(super) struct Switched {
-    pub(super) text: String,
+pub(crate) struct Switched {
+    pub(crate) text: String,
     /// Where each mutation begins and ends in the text, with its number.
     places: Vec<(Range<usize>, usize)>,
 }
 
 impl Switched {
     /// Puts mutations of `source` in, which have to be sorted as they are found.
-    pub(super) fn new(source: &str, mutations: &[(usize, &Mutation)]) -> Self {
+    pub(crate) fn new(source: &str, mutations: &[(usize, &Mutation)]) -> Self {
         let mut switched = Self { text: String::new(), places: Vec::new() };
         switched.put(source, 0..source.len(), mutations);
         switched
@@ -52,7 +52,7 @@ impl Switched {
     }
 
     /// The mutations that are to blame if the compiler refuses a place: the innermost one around it, or those within.
-    pub(super) fn to_blame(&self, place: &Range<usize>) -> Vec<usize> {
+    pub(crate) fn to_blame(&self, place: &Range<usize>) -> Vec<usize> {
         let contains = |a: &Range<usize>, b: &Range<usize>| a.start <= b.start && b.end <= a.end;
         let around = self.places.iter().filter(|(range, _)| contains(range, place));
         match around.min_by_key(|(range, _)| range.len()) {
@@ -68,7 +68,7 @@ impl Switched {
 const MODULE: &str = "punctual_mutants";
 
 /// The module that the switches ask, to be put behind a crate's other modules.
-pub(super) fn module(count: usize) -> String {
+pub(crate) fn module(count: usize) -> String {
     format!(
         r#"
 /// Which mutation is on.
@@ -89,6 +89,16 @@ pub mod {MODULE} {{
     }}
 
     static STATE: OnceLock<State> = OnceLock::new();
+
+    /// Reads the environment before `main`: afterwards the switch may be asked where nothing may allocate.
+    #[used]
+    #[unsafe(link_section = ".init_array")]
+    static INIT: extern "C" fn() = {{
+        extern "C" fn init() {{
+            STATE.get_or_init(state);
+        }}
+        init
+    }};
 
     unsafe extern "C" {{
         fn mmap(at: *mut u8, size: usize, rights: i32, flags: i32, file: i32, offset: i64) -> *mut u8;

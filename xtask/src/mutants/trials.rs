@@ -110,7 +110,7 @@ impl<'a> Trials<'a> {
     fn build_switched(&mut self, copy: &WorkingCopy) -> Result<Vec<(Kind, cargo::Artifact)>> {
         loop {
             let mut switched = BTreeMap::new();
-            for Source { file, text } in self.sources {
+            for Source { file, text, .. } in self.sources {
                 let here: Vec<_> = self
                     .mutations
                     .iter()
@@ -346,7 +346,7 @@ fn test_targets(directory: &Path) -> Result<Vec<String>> {
 
 /// Takes the mutations out of the sources in a copy again.
 pub(super) fn restore(copy: &WorkingCopy, package: &str, sources: &[Source]) -> Result {
-    sources.iter().try_for_each(|Source { file, text }| copy.write(package, file, text))
+    sources.iter().try_for_each(|Source { file, text, .. }| copy.write(package, file, text))
 }
 
 #[cfg(test)]

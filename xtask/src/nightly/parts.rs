@@ -82,13 +82,17 @@ pub(super) const PARTS: &[Part] = &[
         name: "rta",
         purpose: "response-time analysis against the executor and pyCPA, with seeded mistakes",
         limit_min: 120,
-        commands: &["cargo xtask rta sets", "cargo xtask rta seeds", "cargo xtask rta pycpa"],
+        commands: &[
+            "cargo xtask rta sets",
+            "cargo xtask loom --package punctual-analysis",
+            "cargo xtask rta pycpa",
+        ],
     },
     Part {
         name: "traces",
         purpose: "recordings of other people, recomputed by a script, with seeded mistakes",
         limit_min: 180,
-        commands: &["cargo xtask traces", "cargo xtask traces --seeds"],
+        commands: &["cargo xtask traces", "cargo xtask loom --package punctual-trace --package punctual-cli"],
     },
     Part {
         name: "transports",

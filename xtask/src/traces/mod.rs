@@ -8,7 +8,6 @@
 
 mod guest;
 mod recompute;
-mod seeds;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,22 +40,11 @@ pub(crate) struct Options {
     directory: Option<PathBuf>,
 
     /// Only record a guest of the lab beside this machine, as root, and check the merged recording
-    #[arg(long, conflicts_with_all = ["directory", "seeds", "seed"])]
+    #[arg(long, conflicts_with = "directory")]
     guest: bool,
-
-    /// Instead, put bugs into the code one by one, and check that a test catches each; as root, or nothing is recorded
-    #[arg(long)]
-    seeds: bool,
-
-    /// Bug to catch; may be repeated [default: all]
-    #[arg(long = "seed", value_name = "NAME")]
-    seed: Vec<String>,
 }
 
-pub(crate) fn run(Options { directory, guest, seeds, seed }: &Options) -> Result {
-    if *seeds || !seed.is_empty() {
-        return seeds::run(seed);
-    }
+pub(crate) fn run(Options { directory, guest }: &Options) -> Result {
     for program in ["trace-cmd", "babeltrace2", "python3"] {
         if Command::new(program).arg("--version").output().is_err() {
             return Err(format!("{program} is not installed; on Debian, `apt-get install {program}`").into());

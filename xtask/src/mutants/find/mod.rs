@@ -14,8 +14,7 @@ use syn::visit::Visit;
 
 use super::mutation::{Form, Mutation, lines};
 use crate::Result;
-pub(crate) use syntax::is_for_tests;
-use syntax::range;
+pub(crate) use syntax::{is_for_tests, range};
 
 /// The mutations of one file, in the order of the source.
 pub(crate) fn mutations(package: &'static str, file: &str, text: &str) -> Result<Vec<Mutation>> {

@@ -6,7 +6,7 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Attribute, BinOp, Expr, Meta, Token};
 
-pub(super) fn range(node: &impl Spanned) -> Range<usize> {
+pub(crate) fn range(node: &impl Spanned) -> Range<usize> {
     node.span().byte_range()
 }
 

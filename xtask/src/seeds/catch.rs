@@ -1,0 +1,186 @@
+//! Planting seeds, and running the tests that have to find them.
+//!
+//! All seeds of a package are in one build, in which an environment variable switches one of them on. A seed in what the
+//! compiler evaluates is built alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::{Seed, Seeds};
+use crate::Result;
+use crate::loom::{cpus, in_parallel, panic_message};
+use crate::mutants::{CHOSEN, Switched, module};
+use crate::process::{End, Outcome};
+use crate::working_copy::{self, Build, Kind, WorkingCopy};
+
+/// The processor time that a test may use: more means that the seed made it run in circles.
+const TEST_LIMIT: Duration = Duration::from_secs(300);
+
+/// The variable that says for how many seconds a test waits for what a seed prevents. Without the seed it happens within
+/// milliseconds, but on a busy machine a test waits for a minute.
+const PATIENCE: (&str, &str) = ("PUNCTUAL_TEST_PATIENCE", "15");
+
+/// The switch, if a seed is switched on.
+type Switch = Option<String>;
+
+/// Requires that each seed is found by its test, and that the test passes without the seed.
+pub(crate) fn catch(copy: &WorkingCopy, table: &Seeds) -> Result {
+    let Seeds { package, sources, seeds } = table;
+    if seeds.is_empty() {
+        return Ok(());
+    }
+    let began = Instant::now();
+    let (alone, mut switched): (Vec<_>, Vec<_>) = seeds.iter().partition(|seed| seed.mutation.constant);
+    switched.sort_by_key(|seed| (seed.mutation.range.start, std::cmp::Reverse(seed.mutation.range.end)));
+    let mut blamed = BTreeMap::new();
+    for source in sources {
+        let here = switched.iter().enumerate().map(|(number, seed)| (number, &seed.mutation));
+        let here: Vec<_> = here.filter(|(_, mutation)| mutation.file == source.file).collect();
+        let mut planted = Switched::new(&source.text, &here);
+        if source.module.is_empty() {
+            planted.text.push_str(&module(switched.len()));
+        }
+        copy.write(package, &source.file, &planted.text)?;
+        blamed.insert(format!("crates/{package}/{}", source.file), planted);
+    }
+    let mut targets: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for seed in seeds {
+        targets.entry(seed.test().0).or_default().insert(seed.test().1);
+    }
+    let paths = build(copy, package, targets.keys().copied().collect(), |file, place| {
+        let planted = blamed.get(file)?;
+        Some(planted.to_blame(place).into_iter().map(|number| switched[number].name.as_str()).collect())
+    })?;
+    let mut tests = Vec::new();
+    for (target, wanted) in &targets {
+        let names: BTreeSet<_> = working_copy::test_names(&paths[*target])?.into_iter().collect();
+        for test in wanted {
+            if !names.contains(*test) {
+                return Err(format!(
+                    "{package}: a seed names the test {target}::{test}, which does not exist"
+                )
+                .into());
+            }
+            tests.push((*target, *test));
+        }
+    }
+    println!("{package}: {} seeds in one build, after {} s", switched.len(), began.elapsed().as_secs());
+
+    let unfit = in_parallel(&tests, cpus(), |_, (target, test)| {
+        let outcome = run(&paths[*target], target, test, None)?;
+        if outcome.end != End::Exited(0) {
+            println!(
+                "{target}::{test}: {} without a seed\n{}{}",
+                outcome.end, outcome.stdout, outcome.stderr
+            );
+        }
+        Ok(outcome.end == End::Exited(0))
+    })?;
+    if unfit > 0 {
+        return Err(format!("{package}: {unfit} tests fail without a seed").into());
+    }
+    let numbered: Vec<_> = switched.iter().enumerate().collect();
+    let mut missed = in_parallel(&numbered, cpus(), |_, (number, seed)| {
+        let (target, test) = seed.test();
+        Ok(report(seed, &verdict(&run(&paths[target], target, test, Some(number.to_string()))?)))
+    })?;
+    for source in sources {
+        copy.write(package, &source.file, &source.text)?;
+    }
+    for seed in alone {
+        let (target, test) = seed.test();
+        let built = table.alone(seed, copy, || build(copy, package, vec![target], |_, _| None))?;
+        missed += usize::from(!report(seed, &verdict(&run(&built[target], target, test, None)?)));
+    }
+    if missed > 0 {
+        return Err(format!("{package}: seeds not caught: {missed} of {}", seeds.len()).into());
+    }
+    println!("{package}: seeds caught: {}, in {} s", seeds.len(), began.elapsed().as_secs());
+    Ok(())
+}
+
+/// Builds test targets; returns their executables. `blame` names the seeds at a place that the compiler rejects.
+fn build<'a>(
+    copy: &WorkingCopy,
+    package: &str,
+    targets: Vec<&'a str>,
+    blame: impl Fn(&str, &std::ops::Range<usize>) -> Option<Vec<&'a str>>,
+) -> Result<BTreeMap<String, PathBuf>> {
+    let mut paths = BTreeMap::new();
+    for kind in [Kind::Model, Kind::Test] {
+        let targets: Vec<_> = targets.iter().copied().filter(|target| Kind::of(target) == kind).collect();
+        if targets.is_empty() {
+            continue;
+        }
+        match copy.build(kind, package, &targets)? {
+            Build::Done(built) => paths.extend(
+                built
+                    .into_iter()
+                    .map(|artifact| (working_copy::target_name(&artifact).to_owned(), artifact.path)),
+            ),
+            Build::Failed(complaints) => {
+                let names: BTreeSet<_> = complaints
+                    .iter()
+                    .filter_map(|complaint| complaint.place.as_ref())
+                    .filter_map(|(file, place)| blame(file, place))
+                    .flatten()
+                    .collect();
+                let text: Vec<_> = complaints.into_iter().map(|complaint| complaint.text).collect();
+                return Err(format!("{package} does not build with {names:?}:\n{}", text.join("\n")).into());
+            }
+        }
+    }
+    Ok(paths)
+}
+
+fn run(path: &Path, target: &str, test: &str, switch: Switch) -> Result<Outcome> {
+    let mut variables = vec![(PATIENCE.0, OsStr::new(PATIENCE.1))];
+    variables.extend(switch.as_deref().map(|number| (CHOSEN, OsStr::new(number))));
+    working_copy::run_test(path, test, Kind::of(target).limits(TEST_LIMIT), &variables)
+}
+
+/// Prints a verdict; returns whether the seed was caught.
+fn report(seed: &Seed, verdict: &Verdict) -> bool {
+    let (target, test) = seed.test();
+    match verdict {
+        Ok(message) => println!("{}: caught by {target}::{test}: {message}", seed.name),
+        Err(miss) => println!("{}: NOT CAUGHT by {target}::{test}: {miss}", seed.name),
+    }
+    verdict.is_ok()
+}
+
+/// The message of the test about a seed, or why its outcome does not count.
+type Verdict = std::result::Result<String, String>;
+
+fn verdict(outcome: &Outcome) -> Verdict {
+    if matches!(outcome.end, End::Exited(0) | End::TimedOut(_)) {
+        return Err(outcome.end.to_string());
+    }
+    match panic_message(&outcome.stderr) {
+        // A model that only hangs does not tell whether the seed or the model is to blame.
+        Some(message) if message.starts_with("deadlock") => Err(message.to_owned()),
+        Some(message) => Ok(message.to_owned()),
+        None => Err(format!("{} without a panic", outcome.end)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(code: i32, stderr: &str) -> Outcome {
+        Outcome { stdout: String::new(), stderr: stderr.to_owned(), end: End::Exited(code) }
+    }
+
+    #[test]
+    fn counts_only_a_message_as_caught() {
+        let panic =
+            "\nthread 'a' panicked at x.rs:1:2:\nlost a job\nnote: more\n\nthread 'a' panicked at y:\nno\n";
+        assert_eq!(verdict(&ended(101, panic)), Ok("lost a job".to_owned()));
+        assert!(verdict(&ended(0, panic)).is_err());
+        assert!(verdict(&ended(101, "")).is_err());
+        assert!(verdict(&ended(101, "thread 'a' panicked at x:\ndeadlock; threads = []\n")).is_err());
+    }
+}

@@ -1,0 +1,372 @@
+//! Seeded bugs: each changes a piece of a package's source, and names the test that has to find it.
+//!
+//! A model that passes may simply not look. So each package has a table `tests/seeds.toml` of the bugs that its code is in
+//! danger of, and `cargo xtask loom` shows that the tests find them. A bug is keyed by the path of its item and by tokens:
+//! moving the item, or changing what is around it, leaves the bug alone.
+//!
+//! ```toml
+//! ["loom_lock::two_threads_exclude_each_other"]
+//! lock-relaxed = { at = "Lock::lock", weaken = "swap" }
+//! unlock-early = { at = "Lock::unlock", find = "$a; self.free();", replace = "self.free(); $a;" }
+//! ```
+
+mod catch;
+mod outline;
+mod tokens;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::iter;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::mutants::{Form, Mutation, Source, lines, sources};
+use crate::sample::Sample;
+use crate::working_copy::WorkingCopy;
+use crate::{Result, cargo};
+pub(crate) use catch::catch;
+use outline::{Item, Outline};
+use tokens::{Pattern, Token, end_of_group, tokens};
+
+/// Every package with a table.
+pub(crate) const PACKAGES: [&str; 6] = [
+    "punctual-core",
+    "punctual-sync",
+    "punctual-kernel",
+    "punctual-trace",
+    "punctual-cli",
+    "punctual-analysis",
+];
+
+/// A bug, and the test that has to find it.
+#[derive(Debug)]
+pub(crate) struct Seed {
+    pub(crate) name: String,
+    test: String,
+    mutation: Mutation,
+}
+
+impl Seed {
+    /// The target and, within it, the test.
+    pub(crate) fn test(&self) -> (&str, &str) {
+        self.test.split_once("::").expect("was checked when the table was read")
+    }
+}
+
+/// The sources of a package and its bugs, every one of which can be planted.
+#[derive(Debug)]
+pub(crate) struct Seeds {
+    pub(crate) package: &'static str,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) seeds: Vec<Seed>,
+}
+
+impl Seeds {
+    /// Those of a package.
+    pub(crate) fn of(package: &'static str) -> Result<Self> {
+        // Its tests also run what it has of the other.
+        let others: &[&str] = if package == "punctual-cli" { &["../punctual-trace"] } else { &[] };
+        let parts: Vec<_> = iter::once("").chain(others.iter().copied()).collect();
+        Self::in_table(package, &parts, &crates().join(package).join("tests/seeds.toml"))
+    }
+
+    /// Those of a table of bugs in a package, or in other packages by their paths from there.
+    pub(crate) fn in_table(package: &'static str, parts: &[&str], path: &Path) -> Result<Self> {
+        let mut all = Vec::new();
+        for part in parts {
+            let mut of_part = sources(&crates().join(package).join(part))?;
+            let prefix = if part.is_empty() { String::new() } else { format!("{part}/") };
+            of_part.iter_mut().for_each(|source| source.file.insert_str(0, &prefix));
+            all.append(&mut of_part);
+        }
+        let table = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let seeds = parse(package, &all, &table).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self { package, sources: all, seeds })
+    }
+
+    /// Leaves those of these names, or all if there are none, and of them those in the sample.
+    pub(crate) fn choose(&mut self, names: &[String], sample: Option<Sample>) {
+        self.seeds.retain(|seed| names.is_empty() || names.contains(&seed.name));
+        self.seeds.retain(|seed| sample.is_none_or(|sample| sample.takes(&seed.name)));
+    }
+
+    /// Plants one seed alone for as long as `build` takes.
+    pub(crate) fn alone<T>(
+        &self,
+        seed: &Seed,
+        copy: &WorkingCopy,
+        build: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let file = &seed.mutation.file;
+        let source = self.sources.iter().find(|source| source.file == *file).expect("it was planted there");
+        copy.write(self.package, file, &seed.mutation.apply(&source.text))?;
+        let built = build();
+        copy.write(self.package, file, &source.text)?;
+        built.map_err(|error| format!("{}: {error}", seed.name).into())
+    }
+}
+
+fn crates() -> PathBuf {
+    cargo::root().join("crates")
+}
+
+/// Requires that each of these names is one of a seed.
+pub(crate) fn check_names<'a>(names: &[String], tables: impl IntoIterator<Item = &'a Seeds>) -> Result {
+    let known: BTreeSet<_> =
+        tables.into_iter().flat_map(|table| &table.seeds).map(|seed| &seed.name).collect();
+    match names.iter().find(|name| !known.contains(name)) {
+        Some(name) => Err(format!("no seed is named `{name}`").into()),
+        None => Ok(()),
+    }
+}
+
+/// A source and what a seed may refer to in it.
+struct Text<'a> {
+    source: &'a Source,
+    tokens: Vec<Token>,
+    outline: Outline,
+}
+
+/// A place in a source.
+struct Place<'a> {
+    text: &'a Text<'a>,
+    item: &'a Item,
+    /// The tokens of the item.
+    tokens: &'a [Token],
+}
+
+/// The bytes that are replaced, and by what.
+type Change = (Range<usize>, String);
+
+/// By the test, then by the name of the seed; the keys of the seed.
+type Table = BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>;
+
+fn parse(package: &'static str, sources: &[Source], table: &str) -> Result<Vec<Seed>> {
+    let table: Table = toml::from_str(table)?;
+    let text = |source| Ok(Text { source, tokens: tokens(&source.text)?, outline: Outline::new(source)? });
+    let texts = sources.iter().map(text).collect::<Result<Vec<_>>>()?;
+    let mut names = BTreeSet::new();
+    let (mut seeds, mut errors) = (Vec::new(), Vec::new());
+    for (test, group) in table {
+        if !test.contains("::") {
+            return Err(format!("`{test}` is no test: write target::test, or lib::path::test").into());
+        }
+        for (name, keys) in group {
+            if !names.insert(name.clone()) {
+                return Err(format!("two seeds are named `{name}`").into());
+            }
+            match plant(package, &texts, keys) {
+                Ok(mutation) => seeds.push(Seed { name, test: test.clone(), mutation }),
+                Err(error) => errors.push(format!("{name}: {error}")),
+            }
+        }
+    }
+    if errors.is_empty() { Ok(seeds) } else { Err(errors.join("\n").into()) }
+}
+
+/// The change that a seed makes.
+fn plant(package: &'static str, texts: &[Text], mut keys: BTreeMap<String, String>) -> Result<Mutation> {
+    let at = keys.remove("at").ok_or("it has no `at`, the path of an item")?;
+    let is_at = |item: &&Item| {
+        let before = item.path.strip_suffix(&at);
+        before.is_some_and(|before| before.is_empty() || before.ends_with("::"))
+    };
+    let places: Vec<_> = texts
+        .iter()
+        .flat_map(|text| text.outline.items.iter().filter(is_at).map(move |item| Place::new(text, item)))
+        .collect();
+    if places.is_empty() {
+        return Err(format!("no item has the path `{at}`").into());
+    }
+    let mut changes = Vec::new();
+    for place in &places {
+        changes.extend(place.changes(&keys)?.into_iter().map(|change| (place, change)));
+    }
+    match changes.as_slice() {
+        [(place, change)] => place.mutation(package, change),
+        [] => Err(format!("`{at}` does not contain what is to be changed").into()),
+        _ => Err(format!("`{at}` contains what is to be changed {} times: name more", changes.len()).into()),
+    }
+}
+
+impl<'a> Place<'a> {
+    fn new(text: &'a Text<'a>, item: &'a Item) -> Self {
+        let first = text.tokens.partition_point(|token| token.range.start < item.range.start);
+        let end = text.tokens.partition_point(|token| token.range.start < item.range.end);
+        Self { text, item, tokens: &text.tokens[first..end] }
+    }
+
+    /// What a seed with these keys may change here.
+    fn changes(&self, keys: &BTreeMap<String, String>) -> Result<Vec<Change>> {
+        let keys: Vec<(&str, &str)> =
+            keys.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let outline = &self.text.outline;
+        let mut changes = match keys[..] {
+            [("find", find), ("replace", replacement)] => {
+                let found = Pattern::new(find)?.find(self.tokens).into_iter();
+                let fill = |at: &tokens::Match| at.fill(replacement, &self.text.source.text, self.tokens);
+                found.map(|at| (self.bytes(&at.tokens), fill(&at))).collect()
+            }
+            [("weaken", call)] => self.weakened(call)?,
+            [("drop", what)] => {
+                let statement = |place: Range<usize>| outline.statement(&place);
+                let dropped = |(range, is_value)| (range, if is_value { "()" } else { "" }.to_owned());
+                self.find(what)?.map(|at| self.bytes(&at)).filter_map(statement).map(dropped).collect()
+            }
+            [("negate", what)] => {
+                let call = |at: Range<usize>| at.start..end_of_group(self.tokens, at.end).unwrap_or(at.end);
+                let negated =
+                    |range: Range<usize>| (range.clone(), format!("!({})", &self.text.source.text[range]));
+                self.find(what)?.map(call).map(|at| negated(self.bytes(&at))).collect()
+            }
+            [("never", what)] => {
+                let condition = |place: Range<usize>| outline.condition(&place);
+                let never = |range| (range, "false".to_owned());
+                self.find(what)?.map(|at| self.bytes(&at)).filter_map(condition).map(never).collect()
+            }
+            _ => {
+                return Err(
+                    "it has none of `find` with `replace`, `weaken`, `drop`, `negate`, `never`".into()
+                );
+            }
+        };
+        changes.sort_by_key(|(range, _): &Change| (range.start, range.end));
+        changes.dedup();
+        Ok(changes)
+    }
+
+    /// Where these tokens are.
+    fn find(&self, what: &str) -> Result<impl Iterator<Item = Range<usize>>> {
+        Ok(Pattern::new(what)?.find(self.tokens).into_iter().map(|at| at.tokens))
+    }
+
+    /// The first ordering in each of these calls, relaxed.
+    fn weakened(&self, call: &str) -> Result<Vec<Change>> {
+        let ordering = Pattern::new("Ordering::")?;
+        let relaxed = |at: Range<usize>| {
+            let end = end_of_group(self.tokens, at.end)?;
+            let first =
+                ordering.find(&self.tokens[..end]).into_iter().find(|found| found.tokens.start > at.end)?;
+            let order = &self.tokens[first.tokens.end];
+            (order.text != "Relaxed").then(|| (order.range.clone(), "Relaxed".to_owned()))
+        };
+        Ok(self.find(call)?.filter_map(relaxed).collect())
+    }
+
+    fn bytes(&self, tokens: &Range<usize>) -> Range<usize> {
+        self.tokens[tokens.start].range.start..self.tokens[tokens.end - 1].range.end
+    }
+
+    /// The change, made to the smallest block around it, so that both can be in one build.
+    fn mutation(&self, package: &'static str, (range, replacement): &Change) -> Result<Mutation> {
+        let text = &self.text.source.text;
+        if text[range.clone()].split_whitespace().eq(replacement.split_whitespace()) {
+            return Err("it replaces a text by the same".into());
+        }
+        let block = self.text.outline.block(range).filter(|_| !self.item.is_constant);
+        let (whole, mutated) = match &block {
+            Some(block) => (
+                block.clone(),
+                [&text[block.start..range.start], replacement, &text[range.end..block.end]].concat(),
+            ),
+            None => (range.clone(), replacement.clone()),
+        };
+        Ok(Mutation {
+            package,
+            file: self.text.source.file.clone(),
+            function: self.item.path.clone(),
+            line: text[..range.start].matches('\n').count() + 1,
+            range: whole,
+            replacement: mutated,
+            form: Form::Statement,
+            constant: block.is_none(),
+            original: lines(text, range, None),
+            mutated: lines(text, range, Some(replacement)),
+            ordinal: 0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plants_every_seed() {
+        for package in PACKAGES {
+            assert!(!Seeds::of(package).unwrap().seeds.is_empty(), "{package}");
+        }
+    }
+
+    const SOURCE: &str = "
+        impl<T> Lock<T> {
+            pub fn lock(&self) -> bool {
+                while self.word.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_err() {}
+                self.count(); // why
+                if self.is_open() && !self.is_held() { return true; }
+                wake(self.word.load(Ordering::Relaxed))
+            }
+        }
+        const LIMIT: u32 = 1 << 4;
+        fn count() { count(); count(); }
+    ";
+
+    /// The source with a seed of these keys in it, on one line.
+    fn planted(keys: &str) -> Result<String> {
+        let module = vec!["lock".to_owned()];
+        let source = Source { file: "src/lock.rs".to_owned(), module, text: SOURCE.to_owned() };
+        let seeds = parse("p", &[source], &format!("[\"loom::test\"]\nseed = {{ {keys} }}"))?;
+        let changed = seeds[0].mutation.apply(SOURCE);
+        assert!(syn::parse_file(&changed).is_ok(), "{changed}");
+        Ok(changed.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn changes_what_its_operator_names() {
+        for (keys, expected) in [
+            ("weaken = 'compare_exchange'", "(0, 1, Ordering::Relaxed, Ordering::Acquire)"),
+            ("drop = 'self.count'", "{} // why if"),
+            ("drop = 'wake'", "return true; } () }"),
+            ("negate = 'self.is_open'", "if !(self.is_open()) && !self.is_held()"),
+            ("never = 'is_held'", "if self.is_open() && false {"),
+            ("never = 'is_err'", "while false {}"),
+            ("find = 'if $a && $b { $c }', replace = 'if $b { $c }'", "if !self.is_held() { return true; }"),
+        ] {
+            let changed = planted(&format!("at = 'Lock::lock', {keys}")).unwrap();
+            assert!(changed.contains(expected), "{keys}: {changed}");
+        }
+        let constant = planted("at = 'lock::LIMIT', find = '<< 4', replace = '<< 5'").unwrap();
+        assert!(constant.contains("1 << 5;"), "{constant}");
+    }
+
+    #[test]
+    fn rejects_seed_that_is_not_planted_exactly_once() {
+        for (keys, reason) in [
+            ("at = 'Lock::unlock', drop = 'wake'", "no item has the path"),
+            ("at = 'ock::lock', drop = 'wake'", "no item has the path"),
+            ("at = 'Lock::lock', weaken = 'load'", "does not contain"),
+            ("at = 'Lock::lock', drop = 'sleep'", "does not contain"),
+            ("at = 'lock::count', drop = 'count()'", "2 times"),
+            ("at = 'Lock::lock', find = 'is_held', replace = 'is_held'", "by the same"),
+            ("at = 'Lock::lock', find = 'is_held'", "it has none of"),
+            ("at = 'Lock::lock', weaken = 'load', drop = 'wake'", "it has none of"),
+            ("drop = 'wake'", "it has no `at`"),
+        ] {
+            let error = planted(keys).unwrap_err().to_string();
+            assert!(error.contains(reason), "{keys}: {error}");
+        }
+    }
+
+    #[test]
+    fn rejects_incomplete_table() {
+        let error = |table: &str| parse("p", &[], table).unwrap_err().to_string();
+        assert!(error("[test]\na = { at = 'b', drop = 'c' }").contains("is no test"));
+        assert!(error("[test]\na = 'b'").contains("invalid type"));
+        assert!(
+            Seeds::in_table("p", &[], Path::new("no/table"))
+                .unwrap_err()
+                .to_string()
+                .starts_with("no/table: ")
+        );
+    }
+}

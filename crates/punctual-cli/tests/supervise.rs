@@ -115,7 +115,7 @@ fn loops() {
     }
 }
 
-/// Spins for this time beside three other threads on the CPU, which have a higher priority if they may.
+/// Spins for this time while three other threads compete for the CPU, at a higher priority if they are allowed one.
 fn is_displaced(time: Duration) {
     let end = Instant::now() + time;
     let spins = move || {
@@ -407,7 +407,7 @@ fn lets_an_app_that_keeps_its_budget_alone() {
     assert!(stacks(&scratch).is_empty());
 }
 
-/// A job that keeps its budget of CPU time ends in order, and this is said of it.
+/// Runs a job that keeps its budget of CPU time, checks that the app ends in order, and returns the output.
 #[track_caller]
 fn keeps_its_budget(mistake: &str) -> String {
     let scratch = Scratch::new(&format!("supervise-{}", mistake.replace(' ', "-")));

@@ -1,4 +1,4 @@
-//! How long the jobs that run have been in progress, and how much CPU time they have used.
+//! The elapsed time and the CPU time of running jobs.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ pub(crate) fn jobs(levels: &[Level], now: u64) -> Vec<Job> {
 
 /// The first readings of the clocks of jobs that did not read them at their start, by level.
 ///
-/// Such a job runs on a thread that polls, and does not enter the kernel. It is taken to have had the CPU until the first reading.
+/// Such a job runs on a thread that polls, and does not enter the kernel. Until the first reading, all of its time counts as CPU time.
 #[derive(Debug, Default)]
 pub(crate) struct FirstReadings(BTreeMap<usize, FirstReading>);
 
@@ -77,7 +77,7 @@ struct FirstReading {
 }
 
 impl FirstReadings {
-    /// Whether there is none yet of a job that needs one.
+    /// Whether `job` needs a first reading.
     pub(crate) fn lacks(&self, job: &Job) -> bool {
         let known = self.0.get(&job.level.index).is_some_and(|first| first.number == job.running.number);
         job.running.cpu.is_none() && !known

@@ -15,7 +15,7 @@ use rustix::time::Timespec;
 
 use crate::budget::Level;
 
-/// How long the app may take to tell the CPU time of its threads. The next look asks again.
+/// The limit for an answer of the app to a request for CPU clocks. The next look sends another request.
 const ANSWER_TIMEOUT: Duration = Duration::from_micros(500);
 
 /// Memory of one run of the app.
@@ -109,7 +109,7 @@ impl Memory {
         })
     }
 
-    /// Asks the app for the CPU time of the threads that run jobs. Returns whether it has answered.
+    /// Requests the CPU time of the threads that run jobs. Returns `true` if the app has answered in time.
     pub(crate) fn ask_for_clocks(&self) -> bool {
         let clock = &self.region().clock;
         // Release: the app answers for what it has done until it sees the request.
@@ -132,8 +132,8 @@ impl Memory {
         }
     }
 
-    /// Every level at this moment. With `clocks`, also what the app has [answered](Self::ask_for_clocks): a level that is read
-    /// after its clock is not taken to have used more than it has.
+    /// Every level at this moment; with `clocks`, including the CPU clocks of the last [answer](Self::ask_for_clocks). Reading a
+    /// level after its clock never overestimates the CPU time of its job.
     pub(crate) fn levels(&self, clocks: bool) -> Vec<Level> {
         let region = self.region();
         let count = region.app.levels.load(Ordering::Relaxed) as usize;

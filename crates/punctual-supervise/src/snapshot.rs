@@ -96,7 +96,7 @@ pub(crate) fn state(process: i32, thread: u32) -> String {
     out
 }
 
-/// What a thread does now: it is displaced, or it waits.
+/// States whether a thread is displaced or waits.
 pub(crate) fn whereabouts(process: i32, thread: u32) -> String {
     let read = |file: &str| fs::read_to_string(format!("/proc/{process}/task/{thread}/{file}")).ok();
     let stat = read("stat").unwrap_or_default();
@@ -112,7 +112,7 @@ pub(crate) fn whereabouts(process: i32, thread: u32) -> String {
     }
 }
 
-/// The CPU time of a thread as of the last tick or switch, in ns, which is at most what it has used. `None` if the kernel does not tell.
+/// The CPU time of a thread as of the last tick or switch, in ns: a lower bound. `None` if the kernel has no `schedstat`.
 pub(crate) fn cpu_time_at_tick(process: i32, thread: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/task/{thread}/schedstat")).ok()?;
     text.split_whitespace().next()?.parse().ok()

@@ -29,8 +29,8 @@ use crate::stack;
 /// How often to look at most, and at least.
 const MIN_INTERVAL: Duration = Duration::from_micros(500);
 const MAX_INTERVAL: Duration = Duration::from_millis(10);
-/// How often displaced jobs of a task are reported at most.
-const DISPLACED: Duration = Duration::from_secs(1);
+/// The shortest time between two reports of displaced jobs of a task.
+const DISPLACED_INTERVAL: Duration = Duration::from_secs(1);
 /// How often to look whether somebody has stopped the process.
 const STOPPED: Duration = Duration::from_millis(50);
 
@@ -217,8 +217,8 @@ struct Run<'a> {
     /// By task, when a displaced job was reported last.
     told: BTreeMap<u32, Instant>,
     first_readings: FirstReadings,
-    /// Whether it was told that the CPU time of jobs is unknown.
-    told_of_no_clock: bool,
+    /// Whether an unknown CPU time was reported.
+    reported_unknown: bool,
     /// Since when the app has been asked to stop.
     ending: Option<Instant>,
     killed: bool,
@@ -270,7 +270,7 @@ impl<'a> Run<'a> {
             displaced: BTreeMap::new(),
             told: BTreeMap::new(),
             first_readings: FirstReadings::default(),
-            told_of_no_clock: false,
+            reported_unknown: false,
             ending: None,
             killed: false,
             faulted: false,
@@ -344,19 +344,19 @@ impl<'a> Run<'a> {
         budget::jobs(&levels, now())
     }
 
-    /// The jobs that run, with the CPU time that they have used, which the app tells.
+    /// The running jobs with their CPU time, from the app or, without an answer, from the kernel.
     fn measured_jobs(&mut self, app: &App) -> Vec<Job> {
         if self.memory.ask_for_clocks() {
             let mut jobs = self.jobs(true);
             jobs.iter_mut().for_each(|job| self.first_readings.complete(job));
             return jobs;
         }
-        // It does not answer, which a job of it may be the reason for. The kernel tells less than there is.
+        // A job may be the reason that the app does not answer. The CPU time at the last tick is a lower bound.
         let mut levels = self.memory.levels(false);
         for level in &mut levels {
             level.clock = level.running.and_then(|job| snapshot::cpu_time_at_tick(app.process, job.thread));
         }
-        // Once more, so that a job is not taken to have used what jobs that it called have used meanwhile.
+        // Read the levels after the clocks: otherwise the CPU time of called jobs would count to their caller.
         for (level, again) in levels.iter_mut().zip(self.memory.levels(false)) {
             let is_same = level.running.map(|job| job.number) == again.running.map(|job| job.number);
             *level = Level { clock: level.clock.filter(|_| is_same), ..again };
@@ -388,7 +388,7 @@ impl<'a> Run<'a> {
             let (number, elapsed) = (job.running.number, Duration::from_nanos(job.elapsed));
             let (name, level, budget_time) = (task.name.clone(), task.level, Duration::from_nanos(budget));
             let Some(cpu) = job.cpu else {
-                if !std::mem::replace(&mut self.told_of_no_clock, true) {
+                if !std::mem::replace(&mut self.reported_unknown, true) {
                     let what = format!(
                         "the CPU time of {name} is unknown, and its budget is not enforced meanwhile"
                     );
@@ -399,7 +399,8 @@ impl<'a> Run<'a> {
             let executed = Duration::from_nanos(cpu);
             if cpu <= budget {
                 let is_new = self.displaced.insert(job.level.index, number) != Some(number);
-                let told = self.told.get(&job.running.task).is_some_and(|told| told.elapsed() < DISPLACED);
+                let told =
+                    self.told.get(&job.running.task).is_some_and(|told| told.elapsed() < DISPLACED_INTERVAL);
                 if is_new && !told {
                     self.told.insert(job.running.task, Instant::now());
                     let state = snapshot::whereabouts(app.process, job.running.thread);

@@ -96,8 +96,8 @@ impl Beat {
         self.clock.store(cpu, Ordering::Relaxed);
     }
 
-    /// The CPU time that was [noted](Self::set_clock), if it is about the job with this number. For whoever has seen that the
-    /// note is complete.
+    /// The CPU time that [`set_clock`](Self::set_clock) stored, if it is that of the job with this number. The caller must have
+    /// synchronized with `set_clock`.
     pub fn clock(&self, number: u64) -> Option<u64> {
         (self.clock_of.load(Ordering::Relaxed) == number).then(|| self.clock.load(Ordering::Relaxed))
     }

@@ -361,7 +361,7 @@ impl Report {
         }
         // Linux has no trace of what runs without it.
         if !(self.virtual_time || task.without_linux || asleep) {
-            writeln!(f, "    `punctual trace record` and `report` show what had the CPU meanwhile")?;
+            writeln!(f, "    `punctual trace record` and `report` show which threads had the CPU")?;
         }
         Ok(())
     }

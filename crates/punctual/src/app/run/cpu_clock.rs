@@ -1,8 +1,9 @@
 //! The thread that answers a supervisor's requests for the CPU time of threads that run jobs.
 //!
-//! A supervisor in another process cannot read it: the kernel shows that time to other processes as of the last tick, which may be
-//! ten milliseconds ago, or a second on a CPU without a tick. Threads of the same process read the CPU clock of a thread as it is,
-//! at no cost to that thread. This one sleeps until it is asked, which happens only while a job takes longer than its budget by the wall clock.
+//! To a supervisor in another process, the kernel shows the CPU time of a running thread as of the last
+//! tick: up to ten milliseconds ago, and up to a second on a CPU without a tick. Threads of the same
+//! process read the exact CPU clock, at no cost to the thread that they read about. The supervisor sends
+//! requests only while a job takes longer than its budget by the wall clock; until then this thread sleeps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -10,6 +11,7 @@ use std::thread::{Builder, JoinHandle};
 
 use punctual_core::heartbeat::Region;
 use punctual_sync::futex::selector::unwatched;
+use rustix::io::Errno;
 use rustix::thread::futex;
 
 use crate::port::linux::cpu::Allowed;
@@ -24,13 +26,13 @@ pub(super) struct CpuClock {
 }
 
 impl CpuClock {
-    /// Starts the thread, on `cpus` and with this kernel priority as far as they are granted: a job that does not end must not
-    /// keep it from running.
+    /// Starts the thread, on `cpus` and with this kernel priority as far as the kernel grants them: an endless job must not
+    /// starve it.
     pub(super) fn start(region: &'static Region, cpus: Allowed, priority: u8) -> std::io::Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);
         let thread = Builder::new().name("punctual-clock".into()).spawn(move || {
-            // Elsewhere it answers as well.
+            // On another CPU it answers as well.
             let _ = cpus.apply();
             settings::boosted(priority, || serve(region, &over));
         })?;
@@ -41,7 +43,7 @@ impl CpuClock {
 impl Drop for CpuClock {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // As a request, which it wakes for. Release: whoever sees it sees the flag.
+        // Release: a thread that sees this request also sees the flag.
         self.region.clock.requests.fetch_add(1, Ordering::Release);
         wake(&self.region.clock.requests);
         if let Some(thread) = self.thread.take() {
@@ -61,13 +63,16 @@ fn serve(region: &Region, is_over: &AtomicBool) {
             return;
         }
         if requested == answered {
-            // Not private: the supervisor wakes. It returns at once if there is another request by now; an error is tried again.
-            let _ = unwatched(|| futex::wait(&clock.requests, futex::Flags::empty(), requested, None));
-            continue;
+            // Not private: the supervisor wakes.
+            match unwatched(|| futex::wait(&clock.requests, futex::Flags::empty(), requested, None)) {
+                Ok(()) | Err(Errno::AGAIN | Errno::INTR) => continue,
+                // Trying again would spin above all jobs. Without answers the supervisor uses the time of the last tick.
+                Err(_) => return,
+            }
         }
         answer(region);
         answered = requested;
-        // Release: whoever sees the answer sees all that `answer` has noted.
+        // Release: a reader of this number also sees the clocks that `answer` has stored.
         clock.answers.store(answered, Ordering::Release);
         wake(&clock.answers);
     }
@@ -86,7 +91,7 @@ fn answer(region: &Region) {
 }
 
 fn wake(word: &AtomicU32) {
-    // Who waits looks for itself after a while.
+    // A missed wake is harmless: the supervisor waits with a limit, and the end of the run is another request.
     let _ = unwatched(|| futex::wake(word, futex::Flags::empty(), 1));
 }
 

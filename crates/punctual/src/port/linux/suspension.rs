@@ -109,7 +109,7 @@ impl Account {
         }
     }
 
-    /// How much of `wall`, the last so many ns, the thread was off its CPU at least, if it has used `cpu` ns of CPU time.
+    /// A lower bound, in ns, on the time off the CPU within the last `wall` ns; `cpu` is the thread's CPU time now.
     #[cold]
     fn off_cpu(&self, wall: u64, cpu: u64) -> u64 {
         self.exact.set(true);

@@ -97,6 +97,23 @@ impl Scheduling {
     }
 }
 
+/// Calls `reap`, which waits for a process or thread that has ended, without a real-time policy.
+///
+/// The kernel then removes the entries of the process from the cache of `/proc`, and repeats until no
+/// other thread uses them. On the CPU of a real-time thread, an ordinary reader of `/proc` would never
+/// finish, and the system call never return.
+///
+/// The policy of the calling thread is restored afterwards, if the kernel permits it.
+pub fn without_real_time<T>(reap: impl FnOnce() -> T) -> T {
+    let policy = Scheduling::current().ok().filter(Scheduling::is_real_time);
+    let is_lowered = policy.filter(|_| set_policy(libc::SCHED_OTHER, 0).is_ok());
+    let result = reap();
+    if let Some(policy) = is_lowered {
+        let _ = policy.apply();
+    }
+    result
+}
+
 /// Time reserved under `SCHED_DEADLINE`, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
@@ -145,6 +162,21 @@ mod tests {
             set_policy(libc::SCHED_BATCH, 0).unwrap();
             let now = Scheduling::current().unwrap();
             assert_eq!((now.name(), now.priority(), now.is_real_time()), ("SCHED_BATCH", 0, false));
+        });
+    }
+
+    #[test]
+    fn reaps_without_a_real_time_policy_and_restores_it() {
+        on_a_thread(|| {
+            if set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 3).is_err() {
+                return;
+            }
+            let flag = |scheduling: &Scheduling| scheduling.0.sched_flags;
+            let before = Scheduling::current().unwrap();
+            let during = without_real_time(Scheduling::current).unwrap();
+            assert_eq!((during.name(), during.is_real_time()), ("SCHED_OTHER", false));
+            let after = Scheduling::current().unwrap();
+            assert_eq!((after.name(), after.priority(), flag(&after)), ("SCHED_FIFO", 3, flag(&before)));
         });
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use punctual_core::heartbeat;
 use punctual_process::child::BoundedChild;
+use punctual_process::scheduling::without_real_time;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use rustix::thread::CpuSet;
@@ -56,7 +57,7 @@ impl Process {
         match rustix::process::pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
             Ok(descriptor) => Ok(Self { child, descriptor }),
             Err(error) => {
-                let _ = child.end_at_once();
+                let _ = without_real_time(|| child.end_at_once());
                 Err(error.into())
             }
         }
@@ -72,7 +73,7 @@ impl Process {
             Timespec { tv_sec: longest.as_secs() as i64, tv_nsec: i64::from(longest.subsec_nanos()) as _ };
         match poll(&mut [PollFd::from_borrowed_fd(self.descriptor.as_fd(), PollFlags::IN)], Some(&timeout)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => Ok(None),
-            Ok(_) => self.child.try_wait(),
+            Ok(_) => without_real_time(|| self.child.try_wait()),
             Err(error) => Err(error.into()),
         }
     }
@@ -106,7 +107,7 @@ impl Process {
 /// Ends with what it is in, however that is left.
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.child.end_at_once();
+        let _ = without_real_time(|| self.child.end_at_once());
     }
 }
 

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use framehop::UnwindRegsNative;
+use punctual_process::scheduling::without_real_time;
 
 use crate::child;
 
@@ -129,21 +130,33 @@ impl Traced {
         }
     }
 
-    /// Whether it has stopped, or ended.
+    /// Returns whether the thread runs, has stopped, or has ended.
     fn look(&self) -> Seen {
-        let mut told = MaybeUninit::<libc::siginfo_t>::zeroed();
-        let ends = if self.is_child { 0 } else { libc::WEXITED };
-        let flags = libc::WSTOPPED | ends | libc::WNOHANG | libc::__WALL;
-        // SAFETY: a valid place for what is told, for which all-zero is a valid value.
-        let (result, told) = unsafe {
-            let result = libc::waitid(libc::P_PID, self.thread.unsigned_abs(), told.as_mut_ptr(), flags);
-            (result, told.assume_init())
+        let seen = self.wait(libc::WSTOPPED);
+        // The supervisor itself waits for the end of its child.
+        if seen != Seen::Running || self.is_child {
+            return seen;
+        }
+        match self.wait(libc::WEXITED | libc::WNOWAIT) {
+            Seen::Ended => without_real_time(|| self.wait(libc::WEXITED)),
+            seen => seen,
+        }
+    }
+
+    /// Waits for these changes of state, without blocking.
+    fn wait(&self, changes: libc::c_int) -> Seen {
+        let mut change = MaybeUninit::<libc::siginfo_t>::zeroed();
+        let flags = changes | libc::WNOHANG | libc::__WALL;
+        // SAFETY: the pointer is valid for writes, and all-zero is a valid value of the type.
+        let (result, change) = unsafe {
+            let result = libc::waitid(libc::P_PID, self.thread.unsigned_abs(), change.as_mut_ptr(), flags);
+            (result, change.assume_init())
         };
-        // SAFETY: the kernel has filled it, or left the number 0.
-        match (result, unsafe { told.si_pid() }, told.si_code) {
+        // SAFETY: the kernel has filled the structure, or left the number 0.
+        match (result, unsafe { change.si_pid() }, change.si_code) {
             (0, 0, _) => Seen::Running,
             (0, _, libc::CLD_STOPPED | libc::CLD_TRAPPED) => Seen::Stopped,
-            // It has been waited for, or is nobody's.
+            // Another thread has waited for it, or it is not traced any longer.
             _ => Seen::Ended,
         }
     }

@@ -41,7 +41,6 @@ pub use crate::lock::{Group, GroupLocked};
 pub use crate::logging::Site;
 #[cfg(feature = "std")]
 pub use crate::port::AppPort;
-#[cfg(feature = "std")]
 #[cfg(feature = "async")]
 pub use crate::task::async_task::{
     AsyncBody, AsyncTask, NonSend, OfUnsent, Place, Timers, future_drop, future_place_local, future_poll,

@@ -40,12 +40,8 @@ pub(crate) fn throttling(cpu: usize) -> Vec<String> {
     let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<i64>().ok();
     let mut notes = Vec::new();
     let period = number("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
-    if let Some(runtime) = number("/proc/sys/kernel/sched_rt_runtime_us").filter(|&r| r >= 0 && r < period) {
-        notes.push(format!(
-            "real-time throttling is on: {runtime} of every {period} µs; \
-             kernel.sched_rt_runtime_us=-1 turns it off, but then a real-time thread that does not end stops everything else on its CPU \
-             for good"
-        ));
+    if let Some(runtime) = number("/proc/sys/kernel/sched_rt_runtime_us") {
+        notes.extend(throttling_note(runtime, period));
     }
     let server = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
     if let Some(runtime) = number(&server).filter(|&r| r > 0) {
@@ -56,6 +52,16 @@ pub(crate) fn throttling(cpu: usize) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// Reports throttling to `runtime` of every `period`, in µs; -1 is unlimited.
+fn throttling_note(runtime: i64, period: i64) -> Option<String> {
+    (0..period).contains(&runtime).then(|| {
+        format!(
+            "real-time throttling is on: {runtime} of every {period} µs; kernel.sched_rt_runtime_us=-1 turns it off, \
+             but then a real-time thread that does not end stops everything else on its CPU for good"
+        )
+    })
 }
 
 fn may_run_on(tid: u32, cpu: usize) -> bool {
@@ -85,6 +91,23 @@ mod tests {
         let stat = format!("42 (a) b (c)) S {} 55 1 0 0", vec!["0"; 36].join(" "));
         assert_eq!(parse_stat(&stat), Some(("a) b (c)".into(), 55, 1)));
         assert_eq!(parse_stat("nonsense"), None);
+    }
+
+    #[test]
+    fn advice_to_switch_off_throttling_names_its_risk() {
+        let note = throttling_note(950_000, 1_000_000).unwrap();
+        assert!(note.starts_with("real-time throttling is on: 950000 of every 1000000 µs"), "{note}");
+        let (_, after_advice) = note.split_once("kernel.sched_rt_runtime_us=-1 turns it off").unwrap();
+        assert!(after_advice.contains("stops everything else on its CPU for good"), "{note}");
+    }
+
+    #[test]
+    fn reports_no_throttling_where_it_has_no_effect() {
+        assert_eq!(
+            [-1, 1_000_000, 2_000_000].map(|runtime| throttling_note(runtime, 1_000_000)),
+            [const { None }; 3]
+        );
+        assert!(throttling_note(0, 1_000_000).is_some());
     }
 
     #[test]

@@ -63,8 +63,9 @@ pub(crate) fn kernel() -> String {
         uname.assume_init()
     };
     let text = |field: &[libc::c_char]| {
+        // `c_char` is signed on x86-64 and unsigned on aarch64.
         let bytes: Vec<u8> =
-            field.iter().map(|&byte| byte.cast_unsigned()).take_while(|&byte| byte != 0).collect();
+            field.iter().flat_map(|byte| byte.to_ne_bytes()).take_while(|&byte| byte != 0).collect();
         String::from_utf8_lossy(&bytes).into_owned()
     };
     let (release, version) = (text(&uname.release), text(&uname.version));

@@ -48,7 +48,7 @@ case "${1-}" in
     exit
     ;;
 --valgrind)
-    command -v valgrind >/dev/null || bash "$here/apt-install.sh" "count instructions" valgrind
+    command -v valgrind >/dev/null || bash "$here/apt-install.sh" "count instructions and check memory" valgrind
     exit
     ;;
 *)

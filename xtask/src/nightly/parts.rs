@@ -35,6 +35,15 @@ pub(super) const PARTS: &[Part] = &[
         commands: &["bash .ci/packages.sh --valgrind", "cargo xtask instructions"],
     },
     Part {
+        name: "valgrind",
+        purpose: "no errors of memory in an app under valgrind",
+        limit_min: 30,
+        commands: &[
+            "bash .ci/packages.sh --valgrind",
+            "cargo test --locked -p punctual --test valgrind -- --ignored valgrind_reports_no_errors",
+        ],
+    },
+    Part {
         name: "examples",
         purpose: "examples on virtual time and on threads, on all executors",
         limit_min: 60,

@@ -9,6 +9,8 @@ use std::sync::{Mutex, PoisonError};
 
 use punctual_process::limits::{Resource, soft_limit};
 
+use super::valgrind;
+
 /// The number of runs that keep memory locked. The lock itself is the process's.
 static USERS: Mutex<Users> = Mutex::new(Users { count: 0, locked_before: false });
 
@@ -156,10 +158,13 @@ fn is_locked_at(address: *const libc::c_void) -> bool {
     // SAFETY: the call takes no pointers.
     let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(PAGE);
     let start = address.map_addr(|address| address & !(page - 1)).cast_mut();
-    // SAFETY: nothing is written or given up: for memory that is no file's the call does nothing but look whether it is
-    // mapped and, with this flag, whether it is locked.
-    let looked = unsafe { libc::msync(start, page, libc::MS_INVALIDATE) };
-    looked != 0 && Error::last_os_error().raw_os_error() == Some(libc::EBUSY)
+    // A page of the stack begins below the stack pointer, which valgrind reports.
+    valgrind::without_reports(|| {
+        // SAFETY: nothing is written or given up: for memory that is no file's the call only checks that it is mapped
+        // and, with this flag, that it is not locked.
+        let refused = unsafe { libc::msync(start, page, libc::MS_INVALIDATE) } != 0;
+        refused && Error::last_os_error().raw_os_error() == Some(libc::EBUSY)
+    })
 }
 
 /// A number of KiB in this process's status, if `/proc` is there to tell.

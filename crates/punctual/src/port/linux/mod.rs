@@ -28,6 +28,7 @@ pub(crate) mod steal;
 pub(crate) mod suspension;
 pub(crate) mod trace_marker;
 pub(crate) mod tsc;
+mod valgrind;
 #[cfg(all(target_arch = "x86_64", target_env = "gnu", target_pointer_width = "64", not(thread_sanitizer)))]
 pub(crate) mod word;
 #[cfg(not(all(

@@ -127,9 +127,8 @@ fn is_displaced(time: Duration) {
     let rivals = [(); 3].map(|()| {
         let ready = Arc::clone(&ready);
         std::thread::spawn(move || {
-            let parameters = libc::sched_param { sched_priority: 90 };
-            // SAFETY: a valid pointer to the parameters; 0 is the calling thread. Without the right to it, it stays ordinary.
-            unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) };
+            // Without the right to it, the thread stays ordinary.
+            let _ = punctual_process::scheduling::set_policy(libc::SCHED_FIFO, 90);
             ready.wait();
             spins();
         })

@@ -63,10 +63,7 @@ fn selects_jobs_to_be_traced() {
     let (worker, jobs) = jobs.split_once(':').unwrap();
     let jobs: u32 = jobs.parse().unwrap();
     let work = move || {
-        let parameters = libc::sched_param { sched_priority: 30 };
-        // SAFETY: the call reads `parameters`, which outlives it, and 0 names this thread, which sleeps nearly always and
-        // has a bounded number of jobs.
-        let is_real_time = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } == 0;
+        let is_real_time = punctual_process::scheduling::set_policy(libc::SCHED_FIFO, 30).is_ok();
         println!("\nready {} {is_real_time}", std::env::var("PUNCTUAL_TRACE").unwrap_or_default());
         (0..jobs).for_each(|_| std::thread::sleep(Duration::from_millis(1)));
     };

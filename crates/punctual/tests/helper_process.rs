@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use punctual::background::{HelperProcess, Requests};
+use punctual_process::scheduling::{Scheduling, set_policy};
 
 /// Where the helper writes what it was asked for.
 const RECORD: &str = "RECORD";
@@ -117,9 +118,7 @@ fn runs_as_an_ordinary_process_whoever_starts_it() {
     let record = Record::new("ordinary");
     let command = record.helper("policy");
     let starts = move || {
-        let priority = libc::sched_param { sched_priority: 1 };
-        // SAFETY: the parameter is valid, and the thread is this one.
-        let is_real_time = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) } == 0;
+        let is_real_time = set_policy(libc::SCHED_FIFO, 1).is_ok();
         (is_real_time, Helper::start(command).unwrap())
     };
     let (is_real_time, helper) = std::thread::spawn(starts).join().unwrap();
@@ -156,8 +155,7 @@ mod programs {
     #[test]
     #[ignore = "a program that the other tests run"]
     fn policy() {
-        // SAFETY: the call takes a number only.
-        writeln!(record(), "{}", unsafe { libc::sched_getscheduler(0) }).unwrap();
+        writeln!(record(), "{}", Scheduling::current().unwrap().policy()).unwrap();
     }
 
     /// Fills the ring of a helper, and is killed.

@@ -281,7 +281,7 @@ fn respects_and_reports_rttime_limit() {
 #[test]
 fn runs_with_a_file_size_limit_of_zero_and_reports_it() {
     let mut command = prepared(|| Ok(()));
-    privileges::limit(&mut command, libc::RLIMIT_FSIZE, 0, 0);
+    privileges::limit(&mut command, privileges::Resource::Fsize, 0, 0);
     let profile = std::env::temp_dir().join(format!("punctual-inherited-{}", std::process::id()));
     command.env("PUNCTUAL_PROFILE", &profile);
     let ended = process::start(command).end();

@@ -40,8 +40,7 @@ impl Log for Printing {
     }
 
     fn log(&self, record: &Record<'_>) {
-        // SAFETY: it asks about the calling thread.
-        let policy = unsafe { libc::sched_getscheduler(0) };
+        let policy = punctual_process::scheduling::Scheduling::current().unwrap().policy();
         println!("LOGGED {} {} policy {policy}: {}", record.level(), record.target(), record.args());
     }
 

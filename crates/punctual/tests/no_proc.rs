@@ -104,7 +104,7 @@ fn without_proc(process: Process) -> Option<Ended> {
         Process::Root => 64,
         Process::Nobody(kib) => kib,
     };
-    privileges::limit(&mut command, libc::RLIMIT_MEMLOCK, kib * 1024, kib * 1024);
+    privileges::limit(&mut command, privileges::Resource::Memlock, kib * 1024, kib * 1024);
     hide_proc(&mut command, process);
     Some(process::start(command).end())
 }

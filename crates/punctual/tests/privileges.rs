@@ -10,6 +10,7 @@ use std::process::Command;
 
 use process::Ended;
 use punctual::{Config, StartError};
+use punctual_process::scheduling::Scheduling;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 #[punctual::app(main = false)]
@@ -66,6 +67,8 @@ mod app {
 #[derive(Debug)]
 pub(crate) struct Seen {
     by: &'static str,
+    /// The policy and the priority of the thread itself.
+    own: (&'static str, i32),
     /// The policy and the CPUs of a helper.
     helper: (i32, CpuSet),
     /// The policy of a plain thread.
@@ -77,12 +80,17 @@ fn look(by: &'static str, seen: &std::sync::mpsc::Sender<Seen>) {
     let helper = punctual::background::spawn("looks", || (policy(), cpus())).expect("threads can be started");
     let plain = std::thread::spawn(policy).join().expect("looking does not panic");
     let helper = helper.join().expect("looking does not panic");
-    seen.send(Seen { by, helper, plain }).expect("the test keeps the other end");
+    let own = scheduling();
+    seen.send(Seen { by, own: (own.name(), own.priority()), helper, plain })
+        .expect("the test keeps the other end");
+}
+
+fn scheduling() -> Scheduling {
+    Scheduling::current().expect("a thread may read its own policy")
 }
 
 fn policy() -> i32 {
-    // SAFETY: 0 names the calling thread, and the call takes no pointers.
-    unsafe { libc::sched_getscheduler(0) & !libc::SCHED_RESET_ON_FORK }
+    scheduling().policy()
 }
 
 fn cpus() -> CpuSet {
@@ -210,6 +218,16 @@ fn the_calling_thread_and_the_memory_are_left_as_they_were() {
     }
 }
 
+/// With every C library: musl's own scheduler calls return `ENOSYS`.
+#[test]
+fn workers_get_the_real_time_priority_of_their_level() {
+    if !privileges::real_time() {
+        return println!("NOT TESTED: priorities of workers; this process may not have real-time priorities");
+    }
+    let ended = end(process::program("program_that_looks"));
+    contains(&ended, &["init AT SCHED_OTHER 0", "idle AT SCHED_OTHER 0", "task AT SCHED_FIFO 53"]);
+}
+
 #[test]
 #[ignore = "a program that the other tests run"]
 fn program() {
@@ -246,6 +264,7 @@ fn program_that_looks() {
     let seen: Vec<Seen> = sees.iter().collect();
     assert!(["init", "idle", "task"].iter().all(|by| seen.iter().any(|seen| seen.by == *by)), "{seen:?}");
     for seen in seen {
+        println!("{} AT {} {}", seen.by, seen.own.0, seen.own.1);
         assert_eq!((seen.helper.0, seen.plain), (libc::SCHED_OTHER, libc::SCHED_OTHER), "{seen:?}");
         assert!(!(elsewhere && seen.helper.1.is_set(cpu)), "a helper on the app's CPU {cpu}: {seen:?}");
     }

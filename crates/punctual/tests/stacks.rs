@@ -393,7 +393,7 @@ fn each(app: &str, who: Who, port: &str) -> [Ended; 2] {
     program.env("WHO", format!("{who:?}")).env("PUNCTUAL_PORT", port).env("PUNCTUAL_STACK", "1024");
     privileges::with_and_without(program).map(|mut command| {
         // A file of the memory helps nobody.
-        privileges::limit(&mut command, libc::RLIMIT_CORE, 0, 0);
+        privileges::limit(&mut command, privileges::Resource::Core, 0, 0);
         process::start(command).end()
     })
 }

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 
+use punctual_process::scheduling::set_policy;
 use punctual_trace::event::Tid;
 use punctual_trace::jobs::{Config, Decomposer, Job, Select, WaitTarget};
 use punctual_trace::read::Trace;
@@ -114,12 +115,7 @@ fn real_time(priority: i32, cpu: usize) -> std::io::Result<()> {
     let mut cpus = CpuSet::new();
     cpus.set(cpu);
     sched_setaffinity(None, &cpus)?;
-    let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: the parameters are read during the call only; 0 is the calling thread.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) } {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
-    }
+    set_policy(libc::SCHED_FIFO, priority)
 }
 
 fn later(time: Timespec, ms: i64) -> Timespec {

@@ -18,7 +18,9 @@ impl Attributes {
     pub(crate) fn new(cpu: usize, priority: i32, fifo: bool) -> Self {
         let mut attributes = Box::new(MaybeUninit::<libc::pthread_attr_t>::uninit());
         let at = attributes.as_mut_ptr();
-        let parameters = libc::sched_param { sched_priority: priority };
+        // SAFETY: all-zero is a valid `sched_param`, which has more members with musl than with glibc.
+        let mut parameters = unsafe { std::mem::zeroed::<libc::sched_param>() };
+        parameters.sched_priority = priority;
         // SAFETY: `at` is valid for writes and is initialised by the first call before the others use it; all-zero is an
         // empty `cpu_set_t`, `CPU_SET` writes only within it for the CPUs that a process can be allowed, and what is
         // passed by pointer outlives the calls, which copy it.

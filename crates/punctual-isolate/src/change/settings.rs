@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use punctual_process::scheduling::set_policy_of;
 use serde::{Deserialize, Serialize};
 
 use crate::cpus::Cpus;
@@ -252,13 +253,9 @@ fn set_policy(thread: u32, value: &str) -> io::Result<()> {
         "rr" => libc::SCHED_RR,
         _ => return Err(invalid()),
     };
-    let param = libc::sched_param { sched_priority: priority.parse().map_err(|_| invalid())? };
+    let priority = priority.parse().map_err(|_| invalid())?;
     let thread = i32::try_from(thread).map_err(|_| gone())?;
-    // SAFETY: the structure outlives the call, which only reads it.
-    match unsafe { libc::sched_setscheduler(thread, policy, &raw const param) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    set_policy_of(thread, policy, priority)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::thread;
 
 use punctual_kernel::linux::{Preemption, Raiser, poll, start};
+use punctual_process::scheduling::set_policy;
 
 use super::{Kernel, STACKS, Semaphore, Thread};
 
@@ -216,10 +217,8 @@ fn linux_wake() -> io::Result<()> {
 /// Makes this a real-time thread, so that others of the machine take nothing; or an ordinary one, for 0.
 fn set_priority(priority: i32) {
     let policy = if priority > 0 { libc::SCHED_FIFO } else { libc::SCHED_OTHER };
-    let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: sets the policy of this thread.
-    if unsafe { libc::sched_setscheduler(0, policy, &parameters) } != 0 {
-        println!("not at a real-time priority: {}", io::Error::last_os_error());
+    if let Err(error) = set_policy(policy, priority) {
+        println!("not at a real-time priority: {error}");
     }
 }
 

@@ -1,12 +1,12 @@
 //! What the mutex is held against: the kernel's own locks, in the same run.
 
 use std::cell::Cell;
-use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Barrier, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use punctual_process::scheduling::set_policy;
 use punctual_sync::{Member, PcpGroup, PcpMutex, now};
 use rustix::thread::futex;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -119,10 +119,7 @@ fn become_real_time(cpu: usize, priority: u8) {
     if let Err(error) = sched_setaffinity(None, &only) {
         SAID.call_once(|| eprintln!("locks: pinning refused ({error}): threads possibly on several CPUs"));
     }
-    let parameters = libc::sched_param { sched_priority: priority.into() };
-    // SAFETY: `parameters` is initialised and outlives the call, which only reads it; 0 names the calling thread.
-    if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } != 0 {
-        let error = io::Error::last_os_error();
+    if let Err(error) = set_policy(libc::SCHED_FIFO, priority.into()) {
         SAID.call_once(|| {
             eprintln!("locks: SCHED_FIFO refused ({error}): normal threads, figures mean little")
         });

@@ -63,12 +63,7 @@ pub(crate) fn become_fifo(cpu: Option<usize>, priority: i32) -> io::Result<()> {
         only.set(cpu);
         rustix::thread::sched_setaffinity(None, &only)?;
     }
-    let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: `parameters` is initialised and outlives the call, which only reads it; 0 names the calling thread.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    punctual_process::scheduling::set_policy(libc::SCHED_FIFO, priority)
 }
 
 /// Limits how long a thread of this process may run at a real-time priority without sleeping: then the kernel ends it.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::recording::schedule::{config, has_programs, start_with_programs};
 use crate::recording::{Place, play};
+use punctual_process::scheduling::set_policy;
 use punctual_trace::event::{Event, Kind, Tid};
 use punctual_trace::jobs::{self, Actor, Bounds, Decomposer, Flaw, FutexWaits, Job, Select};
 use punctual_trace::read::Trace;
@@ -41,13 +42,8 @@ fn busy_pairs() -> BTreeSet<Tid> {
 
 /// Gives the calling thread, and what it starts, a real-time priority, if it is not 0.
 fn become_fifo(priority: i32) -> std::io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: priority };
     let policy = if priority == 0 { libc::SCHED_OTHER } else { libc::SCHED_FIFO };
-    // SAFETY: the call reads `parameters`, which outlives it, and writes nothing; 0 names the calling thread.
-    match unsafe { libc::sched_setscheduler(0, policy, &parameters) } {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
-    }
+    set_policy(policy, priority)
 }
 
 /// The jobs of these threads: what each thread does between two sleeps.

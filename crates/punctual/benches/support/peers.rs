@@ -9,7 +9,6 @@
 //! ```
 
 use std::hint::black_box;
-use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Barrier, Once};
 use std::thread;
@@ -17,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use futex_queue::FutexQueue;
 use pcp_mutex::PcpGroup;
+use punctual_process::scheduling::set_policy;
 use rustix::thread::futex;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -132,11 +132,7 @@ fn become_real_time(cpu: usize) {
         SAID.call_once(|| eprintln!("peers: pinning refused ({error}): hand-over possibly between CPUs"));
     }
 
-    let parameters = libc::sched_param { sched_priority: HAND_OVER_PRIORITY };
-    // SAFETY: `parameters` is an initialised `sched_param` that outlives the call, which only reads it; 0 names the
-    // calling thread.
-    if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } != 0 {
-        let error = io::Error::last_os_error();
+    if let Err(error) = set_policy(libc::SCHED_FIFO, HAND_OVER_PRIORITY) {
         SAID.call_once(|| eprintln!("peers: SCHED_FIFO refused ({error}): hand-over between normal threads"));
     }
 }

@@ -48,7 +48,7 @@ fn survives(form: &str, mut command: Command) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     // In µs of CPU time without a system call that blocks: the first sends SIGXCPU, the second SIGKILL.
-    privileges::limit(&mut command, libc::RLIMIT_RTTIME, 5_000_000, 6_000_000);
+    privileges::limit(&mut command, privileges::Resource::Rttime, 5_000_000, 6_000_000);
     let ended =
         process::start_with(command, length() + Duration::from_secs(120), std::process::Stdio::piped()).end();
     println!("--- {form}\n{}", without_repetitions(&ended.output));

@@ -177,12 +177,8 @@ fn others() -> Vec<(u32, Option<Scheduling>)> {
 
 fn scheduling(thread: u32) -> Option<Scheduling> {
     let thread = libc::pid_t::try_from(thread).ok()?;
-    let mut parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the call takes no pointers.
-    let policy = unsafe { libc::sched_getscheduler(thread) };
-    // SAFETY: the call writes to `parameters`, which outlives it.
-    let priority = unsafe { libc::sched_getparam(thread, &mut parameters) };
+    let scheduling = punctual_process::scheduling::Scheduling::of(thread).ok()?;
     let cpus = rustix::thread::sched_getaffinity(rustix::thread::Pid::from_raw(thread)).ok()?;
     let cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| cpus.is_set(cpu)).collect();
-    (policy >= 0 && priority == 0).then_some(Scheduling { policy, priority: parameters.sched_priority, cpus })
+    Some(Scheduling { policy: scheduling.policy(), priority: scheduling.priority(), cpus })
 }

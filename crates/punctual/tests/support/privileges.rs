@@ -8,6 +8,10 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::OnceLock;
 
+use punctual_process::scheduling::set_policy;
+pub(crate) use rustix::process::Resource;
+use rustix::process::{Rlimit, setrlimit};
+
 /// The user and group `nobody`.
 const NOBODY: u32 = 65534;
 
@@ -16,11 +20,8 @@ const OTHERS_RUN: u32 = 0o005;
 
 /// Whether threads of this process get SCHED_FIFO, found by trying.
 pub(crate) fn real_time() -> bool {
-    let attempt = std::thread::spawn(|| {
-        let param = libc::sched_param { sched_priority: 1 };
-        // SAFETY: `param` is a valid `sched_param`, and 0 names the calling thread, which ends right after.
-        unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &param) == 0 }
-    });
+    // The thread ends right after, and its priority with it.
+    let attempt = std::thread::spawn(|| set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1).is_ok());
     attempt.join().expect("trying does not panic")
 }
 
@@ -44,21 +45,14 @@ pub(crate) fn unprivileged(program: &Command) -> Command {
         // Leaving root behind takes every capability away.
         command.uid(NOBODY).gid(NOBODY);
     }
-    limit(&mut command, libc::RLIMIT_RTPRIO, 0, 0);
-    limit(&mut command, libc::RLIMIT_MEMLOCK, 0, 0);
+    limit(&mut command, Resource::Rtprio, 0, 0);
+    limit(&mut command, Resource::Memlock, 0, 0);
     command
 }
 
 /// Sets a resource limit in the process that `command` becomes.
-pub(crate) fn limit(command: &mut Command, resource: libc::__rlimit_resource_t, soft: u64, hard: u64) {
-    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
-    let set = move || {
-        // SAFETY: `limit` is a valid `rlimit`.
-        match unsafe { libc::setrlimit(resource, &limit) } {
-            0 => Ok(()),
-            _ => Err(std::io::Error::last_os_error()),
-        }
-    };
+pub(crate) fn limit(command: &mut Command, resource: Resource, soft: u64, hard: u64) {
+    let set = move || Ok(setrlimit(resource, Rlimit { current: Some(soft), maximum: Some(hard) })?);
     // SAFETY: between fork and exec the closure makes a system call and nothing else.
     unsafe { command.pre_exec(set) };
 }
@@ -69,15 +63,13 @@ pub(crate) const RUNAWAY: (u64, u64) = (3_000_000, 4_000_000);
 
 /// Makes the kernel end the process that `command` becomes if a real-time thread of it runs away.
 pub(crate) fn no_runaways(command: &mut Command) {
-    limit(command, libc::RLIMIT_RTTIME, RUNAWAY.0, RUNAWAY.1);
+    limit(command, Resource::Rttime, RUNAWAY.0, RUNAWAY.1);
 }
 
 /// The same for this process, whose other tests may have called it too.
 pub(crate) fn no_runaways_here() {
-    let limit = libc::rlimit { rlim_cur: RUNAWAY.0, rlim_max: RUNAWAY.1 };
-    // SAFETY: `limit` is a valid `rlimit`.
-    let set = unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &limit) };
-    assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+    let limit = Rlimit { current: Some(RUNAWAY.0), maximum: Some(RUNAWAY.1) };
+    setrlimit(Resource::Rttime, limit).unwrap();
 }
 
 /// `program` as it is, and without privileges, neither of which can run away.

@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use gimbal::bus;
 use gimbal::output::say;
+use punctual_process::scheduling::set_policy;
 
 /// Be a simulated gimbal at the other end of a bus, until it is ended by a signal
 #[derive(Debug, Parser)]
@@ -35,12 +36,7 @@ struct Args {
 
 /// Gives this thread a priority of SCHED_FIFO, which no process that it might start inherits.
 fn set_priority(priority: u8) -> io::Result<()> {
-    let parameter = libc::sched_param { sched_priority: priority.into() };
-    // SAFETY: `parameter` is a valid `sched_param` for as long as the call takes, and 0 names the calling thread.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameter) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority.into())
 }
 
 fn main() -> ExitCode {

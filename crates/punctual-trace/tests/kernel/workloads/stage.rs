@@ -4,6 +4,7 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
+use punctual_process::scheduling::set_policy;
 use punctual_trace::event::{Event, Tid};
 use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, Job, Select};
 use punctual_trace::read::Trace;
@@ -113,16 +114,13 @@ pub(crate) fn thread<T: Send + 'static>(
 ) -> JoinHandle<T> {
     let (ready, is_ready) = std::sync::mpsc::channel();
     let body = move || {
-        let param = libc::sched_param { sched_priority: priority };
-        // SAFETY: all-zero is an empty set of CPUs, which is given with its size; 0 names the calling thread, and
-        // `param` is valid.
+        // SAFETY: all-zero is an empty set of CPUs, which is passed with its size; 0 names the calling thread.
         unsafe {
             let mut set = std::mem::zeroed::<libc::cpu_set_t>();
             libc::CPU_SET(cpu(), &mut set);
             assert_eq!(libc::sched_setaffinity(0, size_of_val(&set), &set), 0);
-            let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-            assert_eq!(libc::sched_setscheduler(0, policy, &param), 0);
         }
+        set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority).unwrap();
         ready.send(()).unwrap();
         life()
     };
@@ -163,12 +161,9 @@ fn cpu() -> usize {
 fn real_time() -> bool {
     let attempt = std::thread::spawn(|| {
         let limit = libc::rlimit { rlim_cur: 2_000_000, rlim_max: 3_000_000 };
-        let param = libc::sched_param { sched_priority: 1 };
-        // SAFETY: both structures are valid, and 0 names the calling thread, which ends right after.
-        unsafe {
-            libc::setrlimit(libc::RLIMIT_RTTIME, &limit) == 0
-                && libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) == 0
-        }
+        // SAFETY: the kernel reads `limit`.
+        let is_limited = unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &limit) } == 0;
+        is_limited && set_policy(libc::SCHED_FIFO, 1).is_ok()
     });
     attempt.join().unwrap()
 }

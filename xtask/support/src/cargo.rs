@@ -3,10 +3,18 @@
 use std::env;
 use std::path::{self, Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use punctual_process::child::BoundedCommand;
 use serde_json::Value;
 
 use crate::Result;
+
+/// Cargo may wait for another build that holds its package cache.
+const METADATA_LIMIT: Duration = Duration::from_secs(1800);
+
+/// A build of the whole workspace from scratch on a slow machine takes less.
+const BUILD_LIMIT: Duration = Duration::from_secs(4 * 3600);
 
 /// The root of the workspace.
 pub fn root() -> &'static Path {
@@ -41,7 +49,7 @@ pub fn metadata() -> Result<Value> {
 /// What cargo says of the packages in the workspace where `command` runs.
 pub fn metadata_of(command: &mut Command) -> Result<Value> {
     command.args(["metadata", "--no-deps", "--offline", "--format-version=1"]);
-    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+    let output = command.stderr(Stdio::inherit()).stdout_within(METADATA_LIMIT)?;
     if !output.status.success() {
         return Err(format!("{} from {command:?}", output.status).into());
     }
@@ -74,8 +82,8 @@ pub struct Artifact {
 
 /// Runs a cargo command that builds, and returns the executables it built or found up to date.
 pub fn build(command: &mut Command) -> Result<Vec<Artifact>> {
-    command.arg("--message-format=json-render-diagnostics").stdin(Stdio::null()).stderr(Stdio::inherit());
-    let output = command.output()?;
+    command.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
+    let output = command.stdout_within(BUILD_LIMIT)?;
     if !output.status.success() {
         return Err(format!("the build failed: {command:?}").into());
     }

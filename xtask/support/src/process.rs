@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use punctual_process::child::BoundedCommand;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use crate::Result;
@@ -17,6 +18,9 @@ const POLL: Duration = Duration::from_millis(5);
 
 /// How long after its end a program's output may stay open before a process it left behind is to blame.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// The longest check, a nightly run of all mutations, takes less.
+const RUN_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
 /// More output than this is a runaway program; it is cut off by closing the pipe.
 const OUTPUT_LIMIT: u64 = 4 << 20;
@@ -61,9 +65,10 @@ impl fmt::Display for End {
     }
 }
 
-/// Runs `command` with our own output and no input, and requires that it succeeds.
+/// Runs `command` with our own output and no input, for at most a day, and requires that it succeeds.
 pub fn succeed(command: &mut Command) -> Result {
-    let status = command.stdin(Stdio::null()).status().map_err(|error| cannot_run(command, &error))?;
+    let status =
+        command.stdin(Stdio::null()).status_within(RUN_LIMIT).map_err(|error| cannot_run(command, &error))?;
     match End::from(status) {
         End::Exited(0) => Ok(()),
         end => Err(format!("{end} from {command:?}").into()),

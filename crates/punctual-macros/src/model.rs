@@ -156,8 +156,8 @@ pub(crate) struct Task {
     pub(crate) kind: TaskKind,
     /// The level the task runs at, 1 to 28.
     pub(crate) priority: u8,
-    /// Where that comes from, if it is more than a literal.
-    pub(crate) priority_source: Option<Expr>,
+    /// Numbers of the attribute that are more than a literal, with the macro's value for each.
+    pub(crate) computed: Vec<(Expr, i128)>,
     /// `core = <partition>`, without `r#`.
     pub(crate) core: Option<Ident>,
     /// How many messages, or queued releases, may wait.

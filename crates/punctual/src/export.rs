@@ -213,7 +213,7 @@ impl<F: FnMut()> Drop for Undo<'_, F> {
 
 /// Checks at compile time that the macro and the compiler agree.
 pub const fn assert_known(agrees: bool) {
-    assert!(agrees, "the macro works this priority out otherwise than the compiler does: write a number");
+    assert!(agrees, "the macro and the compiler compute different values; write a number");
 }
 
 /// Checks at compile time that a value may move to another thread.

@@ -72,17 +72,16 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
     let execution =
         task.execution.as_ref().map_or(quote!(::punctual::export::Duration::from_ticks(0)), duration);
     let after = after(task);
-    // Checks that the macro and the compiler agree.
-    let known = Literal::u8_unsuffixed(level);
-    let checked = task.priority_source.as_ref().map(|source| {
-        let at = names::at(source.span());
-        let check = quote_spanned!(at=> ::punctual::export::assert_known(#source == #known));
+    // Checks that the macro and the compiler agree. It also uses the constants, which are not dead code.
+    let checked = task.computed.iter().map(|(source, value)| {
+        let (at, value) = (names::at(source.span()), Literal::i128_unsuffixed(*value));
+        let check = quote_spanned!(at=> ::punctual::export::assert_known(#source == #value));
         quote!(const _: () = #check;)
     });
     let (interval_static, interval) = interval(task);
     let shown = halves::shown(app, index);
     quote! {
-        #checked
+        #(#checked)*
         #interval_static
         #quiet struct #body;
 

@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn priorities_that_are_worked_out() {
-        rejects(quote!(priority = 0), &["level 0 is that of `idle`", "write `priority = 1`"]);
+        rejects(quote!(priority = 0), &["priority 0 is reserved for `idle`", "write `priority = 1`"]);
         rejects(quote!(priority = 20 + 9), &["`priority` is an integer from 1 to 28, and this is 29"]);
         rejects(quote!(priority = LEVEL), &["known to the macro", "constants of this module"]);
         rejects(quote!(priority = level(2)), &["known to the macro"]);

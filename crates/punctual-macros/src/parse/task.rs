@@ -48,7 +48,7 @@ pub(super) fn parse(marked: Marked<'_>, constants: &Constants, errors: &mut Erro
     let is_async = marked.item.sig().asyncness.is_some();
     Task {
         priority: priority.unwrap_or(1),
-        priority_source: keys.value("priority").filter(|source| !matches!(source, Expr::Lit(_))).cloned(),
+        computed: computed(&keys, constants),
         core: keys.ident("core", errors).map(|core| core.unraw()),
         capacity: keys.int("capacity", 1..=1024, constants, errors).unwrap_or(1),
         capacity_key: keys.key("capacity").cloned(),
@@ -68,6 +68,16 @@ pub(super) fn parse(marked: Marked<'_>, constants: &Constants, errors: &mut Erro
 /// A task that is released by `BELL`, and whose body is `body`.
 pub(crate) fn receiver(name: &Ident, level: u8, core: &Ident, body: &TokenStream) -> Task {
     added(name, level, core, &quote!(binds = BELL), body)
+}
+
+/// The numbers that are more than a literal, with the macro's value for each.
+fn computed(keys: &Keys, constants: &Constants) -> Vec<(Expr, i128)> {
+    ["priority", "capacity", "burst", "waits"]
+        .into_iter()
+        .filter_map(|name| keys.value(name))
+        .filter(|source| !matches!(source, Expr::Lit(_)))
+        .filter_map(|source| Some((source.clone(), constants.value(source)?)))
+        .collect()
 }
 
 /// The task by which a half of an app shows the other one that it runs.
@@ -101,8 +111,8 @@ fn priority(keys: &Keys, constants: &Constants, errors: &mut Errors) -> Option<u
         Some(level @ 1..=28) => return u8::try_from(level).ok(),
         Some(0) => errors.at(
             expr,
-            "level 0 is that of `idle`, an ordinary thread: what waits there has no bound, so no task is there; \
-             write `priority = 1`, the lowest, or do it in `#[idle]`",
+            "priority 0 is reserved for `idle`; the lowest task priority is 1, so write `priority = 1`, or do the work \
+             in `#[idle]`",
         ),
         Some(level) if !matches!(ungrouped(expr), Expr::Lit(_)) => {
             errors.at(expr, format_args!("`priority` is {range}, and this is {level}"));

@@ -2,6 +2,7 @@
 
 #[punctual::app]
 mod app {
+    #[deny(dead_code)]
     const DEPTH: usize = 2;
 
     #[shared]

@@ -234,6 +234,21 @@ pub trait Movable: Send {}
 #[diagnostic::do_not_recommend]
 impl<T: Send> Movable for T {}
 
+/// [`assert_sync`] for a type that, by its name, is not `Sync`.
+pub const fn assert_shareable<T: Shareable>() {}
+
+/// A value that several threads may refer to: `Sync`, with an error that names the alternatives.
+#[diagnostic::on_unimplemented(
+    message = "several tasks cannot refer to a `{Self}` without a lock",
+    label = "not `Sync`",
+    note = "list the resource without `&`, and lock it, or use a type that is `Sync`: an atomic in place of `Cell` and `RefCell`, \
+            `Arc` in place of `Rc`"
+)]
+pub trait Shareable: Sync {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Sync> Shareable for T {}
+
 /// Checks at compile time that the `main` of the app is the only one.
 #[cfg(feature = "std")]
 pub const fn assert_only_main<F: OnlyMain>(_: &F) {}

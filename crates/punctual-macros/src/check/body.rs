@@ -10,7 +10,7 @@ use quote::ToTokens;
 use syn::visit::{self, Visit};
 use syn::{
     Expr, ExprAsync, ExprAwait, ExprCall, ExprClosure, ExprField, ExprMethodCall, ExprUnary, FnArg, Ident,
-    Item, Macro, Member, Pat, PatIdent, UnOp,
+    Item, Macro, Member, Pat, PatIdent, Type,
 };
 
 use super::halves;
@@ -64,6 +64,44 @@ impl<'ast> Visit<'ast> for Bound {
     }
 }
 
+/// Frequent methods of the standard library's values and collections; a lock right has none of them.
+const METHODS_OF_VALUES: [&str; 24] = [
+    "abs",
+    "as_bytes",
+    "as_mut",
+    "as_ref",
+    "as_str",
+    "clear",
+    "clone",
+    "contains",
+    "extend",
+    "first",
+    "get",
+    "get_mut",
+    "insert",
+    "is_empty",
+    "is_none",
+    "is_some",
+    "iter",
+    "iter_mut",
+    "last",
+    "len",
+    "pop",
+    "push",
+    "remove",
+    "to_string",
+];
+
+/// Whether a type is a number, a character or a Boolean, which has no method `lock`.
+fn is_primitive(ty: &Type) -> bool {
+    const NAMES: [&str; 16] = [
+        "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64",
+        "u128", "usize",
+    ];
+    let Type::Path(path) = ty else { return false };
+    path.path.get_ident().is_some_and(|ident| NAMES.iter().any(|name| ident == name))
+}
+
 struct Body<'a> {
     app: &'a App,
     analysis: &'a Analysis,
@@ -93,14 +131,25 @@ impl<'ast> Visit<'ast> for Body<'_> {
             Expr::Field(outer) => {
                 self.value(&outer.base);
             }
+            Expr::Cast(cast) => {
+                self.value(&cast.expr);
+            }
+            Expr::ForLoop(repeated) => {
+                self.value(&repeated.expr);
+            }
+            Expr::If(branch) => {
+                self.value(&branch.cond);
+            }
+            Expr::While(repeated) => {
+                self.value(&repeated.cond);
+            }
             _ => {}
         }
         visit::visit_expr(self, expr);
     }
 
     fn visit_expr_unary(&mut self, expr: &'ast ExprUnary) {
-        // Only a dereference is wrong: `&mut cx.shared.x` is a right to lock.
-        if !matches!(expr.op, UnOp::Deref(_)) || !self.value(&expr.expr) {
+        if !self.value(&expr.expr) {
             visit::visit_expr_unary(self, expr);
         }
     }
@@ -111,6 +160,11 @@ impl<'ast> Visit<'ast> for Body<'_> {
     }
 
     fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
+        if METHODS_OF_VALUES.iter().any(|method| call.method == method) {
+            self.value(&call.receiver);
+        } else if call.method == "lock" {
+            self.needs_no_lock(&call.receiver);
+        }
         let resource = self.resource(&call.receiver).filter(|_| call.method == "lock").cloned();
         let Some(resource) = resource else { return visit::visit_expr_method_call(self, call) };
         if self.locked.contains(&resource) {
@@ -212,8 +266,8 @@ impl Body<'_> {
         (path.path.get_ident() == self.context && self.context.is_some()).then_some(part)
     }
 
-    /// The shared resource that `expr` is, if the handler has a lock right.
-    fn resource<'e>(&self, expr: &'e Expr) -> Option<&'e Ident> {
+    /// The shared resource that `expr` is, and whether the handler has a lock right.
+    fn shared<'e>(&self, expr: &'e Expr) -> Option<(&'e Ident, bool)> {
         let Expr::Field(field) = expr else { return None };
         let Member::Named(name) = &field.member else { return None };
         let used = self.handler.shared.iter().find(|used| used.ident == *name)?;
@@ -221,7 +275,29 @@ impl Body<'_> {
         let kind = self.analysis.lock_kind(self.app, level, used);
         let locks =
             !matches!(kind, LockKind::Reference | LockKind::Direct) && self.handler.role != Role::Shutdown;
-        (locks && self.part(&field.base)? == "shared").then_some(name)
+        (self.part(&field.base)? == "shared").then_some((name, locks))
+    }
+
+    /// The shared resource that `expr` is, if the handler has a lock right.
+    fn resource<'e>(&self, expr: &'e Expr) -> Option<&'e Ident> {
+        self.shared(expr).filter(|(_, locks)| *locks).map(|(name, _)| name)
+    }
+
+    /// Rejects `lock` of a number, a character or a Boolean that the context contains as a plain reference.
+    ///
+    /// Other types may have a method `lock`.
+    fn needs_no_lock(&mut self, expr: &Expr) {
+        let Some((name, false)) = self.shared(expr) else { return };
+        let mut declared = self.app.shared.resources.iter().filter(|resource| resource.ident == *name);
+        if declared.all(|resource| is_primitive(&resource.ty)) {
+            let context = self.context.map(Ident::to_string).unwrap_or_default();
+            self.errors.at(
+                expr,
+                format_args!(
+                    "`{context}.shared.{name}` is a plain reference here, which needs no lock; use `*{context}.shared.{name}`"
+                ),
+            );
+        }
     }
 
     /// Rejects a lock right where a value is needed; returns whether it is one.

@@ -60,19 +60,36 @@ pub(super) fn resource(name: &Ident, held: TokenStream) -> TokenStream {
 
 /// A compile-time check that `ty` has the required trait, reported where the user wrote the type.
 pub(super) fn assert(what: &str, ty: &Type) -> TokenStream {
-    // The compiler says which part of a type is not `Send`, and no more.
-    let check = if what == "send" && is_plainly_not_send(ty.to_token_stream()) { "movable" } else { what };
+    // The compiler names the part of a type that lacks the trait, but no alternative. So a type that lacks it by its
+    // name alone gets a check whose error names the alternatives.
+    let check = match what {
+        "send" if names_any(&NOT_SEND, ty.to_token_stream()) => "movable",
+        "sync" if names_any(&NOT_SYNC, ty.to_token_stream()) => "shareable",
+        _ => what,
+    };
     let check = format_ident!("assert_{}", check);
     let call = quote_spanned!(names::at(ty.span())=> ::punctual::export::#check::<#ty>());
     quote!(const _: () = #call;)
 }
 
-/// Whether a type has in it what is never `Send`, unless another type is called so.
-fn is_plainly_not_send(ty: TokenStream) -> bool {
+/// The check whose error names the alternatives, for a type that, by its name, is not `Send`.
+pub(super) fn assert_movable(ty: &Type) -> Option<TokenStream> {
+    names_any(&NOT_SEND, ty.to_token_stream()).then(|| assert("send", ty))
+}
+
+/// Types that are never `Send`.
+const NOT_SEND: [&str; 4] = ["Rc", "Weak", "NonNull", "MutexGuard"];
+
+/// Types that are never `Sync`.
+const NOT_SYNC: [&str; 8] =
+    ["Cell", "NonNull", "OnceCell", "Rc", "Receiver", "RefCell", "UnsafeCell", "Weak"];
+
+/// Whether a type contains a pointer or one of `types`, judged by its name.
+fn names_any(types: &[&str], ty: TokenStream) -> bool {
     ty.into_iter().any(|token| match token {
-        TokenTree::Ident(name) => ["Rc", "Weak", "NonNull", "MutexGuard"].iter().any(|other| name == other),
+        TokenTree::Ident(name) => types.iter().any(|other| name == other),
         TokenTree::Punct(punct) => punct.as_char() == '*',
-        TokenTree::Group(group) => is_plainly_not_send(group.stream()),
+        TokenTree::Group(group) => names_any(types, group.stream()),
         TokenTree::Literal(_) => false,
     })
 }

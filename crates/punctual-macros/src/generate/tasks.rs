@@ -8,7 +8,7 @@ use syn::{ReturnType, Type};
 use crate::analyse::Analysis;
 use crate::model::{App, Duration, Handler, Interval, OnEarly, OnIdle, Overrun, Task, TaskKind};
 
-use super::{contexts, duration, futures, halves, levels, names, option, quiet};
+use super::{contexts, duration, futures, halves, levels, names, option, quiet, statics};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let tasks = app.tasks.iter().enumerate();
@@ -78,10 +78,14 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
         let check = quote_spanned!(at=> ::punctual::export::assert_known(#source == #value));
         quote!(const _: () = #check;)
     });
+    // The error of `Body::Args` names no alternatives.
+    let sent = handler.args.iter().filter(|_| !matches!(task.kind, TaskKind::Async));
+    let sent = sent.filter_map(|arg| statics::assert_movable(&arg.ty));
     let (interval_static, interval) = interval(task);
     let shown = halves::shown(app, index);
     quote! {
         #(#checked)*
+        #(#sent)*
         #interval_static
         #quiet struct #body;
 

@@ -41,9 +41,9 @@ pub(crate) fn run(options: &Options) -> Result {
         examples.retain(|example| names.contains(&example.name));
     }
 
-    // All of them with the tests, which builds nothing twice where the tests have just been run; some alone.
+    // All of them with the features of the workspace, so that nothing is built again after the tests.
     let build: &[&str] = match names.is_empty() {
-        true => &["test", "--workspace", "--no-run"],
+        true => &["build", "--workspace", "--examples"],
         false => &["build", "--examples", "-p", PACKAGE],
     };
     let mut built = cargo::build(cargo::command().args(build))?;

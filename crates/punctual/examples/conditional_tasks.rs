@@ -1,7 +1,7 @@
-//! `#[cfg]` on a task takes with it everything that was generated for it.
+//! `#[cfg]` removes a task together with its generated code.
 //!
-//! The resource's ceiling is computed over all tasks, present or not, so it is 3 here. That is why `present`,
-//! at level 2, waits until the lock is released.
+//! A ceiling counts the tasks of this build only. `absent` would raise that of `total` to 3; without it
+//! the ceiling is 1, so `present`, at level 2, runs inside the critical section of `foo`.
 
 #[punctual::app]
 mod app {

@@ -74,7 +74,15 @@ fn manifest(metadata: &Value) -> Result<String> {
         package["edition"],
         json!(home),
     );
-    for dependency in package["dependencies"].as_array().into_iter().flatten() {
+    let mut dependencies: Vec<&Value> = package["dependencies"].as_array().into_iter().flatten().collect();
+    // A package may be named once for every target, and once more for some.
+    dependencies.sort_by_key(|dependency| dependency["target"].as_str());
+    let mut target = None;
+    for dependency in dependencies {
+        if dependency["target"].as_str() != target {
+            target = dependency["target"].as_str();
+            write!(text, "\n[target.{:?}.dependencies]\n", target.unwrap_or_default())?;
+        }
         let name = dependency["rename"].as_str().or(dependency["name"].as_str()).unwrap_or_default();
         write!(
             text,

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use crate::port::linux::futex::{ADVICE, Refused};
 
-/// Why an app did not start. Nothing of it has run; every message names the fix.
-#[derive(Debug)]
+/// Reason why an app did not start. Nothing of it has run, and every message contains the remedy.
+///
+/// `Debug` prints the same message as `Display`, so that a failed `unwrap` or `expect` shows the remedy.
 #[non_exhaustive]
 pub enum StartError {
     /// This app is running already; the name of its module. Runs in virtual time wait for each other instead.
@@ -137,6 +138,12 @@ impl StartError {
             | Self::System { .. } => 1,
             _ => 2,
         }
+    }
+}
+
+impl fmt::Debug for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -107,6 +107,7 @@ fn two_apps_run_at_once_and_one_app_does_not_run_twice_at_once() {
         let error = app::run(Config::new(), again.clone()).expect_err("it is running");
         assert!(matches!(error, StartError::AlreadyRunning("app")), "{error}");
         assert_eq!(error.exit_code(), 1);
+        assert!(format!("{error:?}").contains("--test-threads=1"), "`unwrap` shows no remedy: {error:?}");
         let other = scope.spawn(|| other::run(Config::new(), again));
         is_started.recv().expect("the second app starts");
         other::end::spawn().expect("the second app is running");

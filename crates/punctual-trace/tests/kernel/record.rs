@@ -245,9 +245,10 @@ fn follows_new_threads_when_narrow() {
         let path = format!("/sys/kernel/tracing/instances/{instance}/events/sched/sched_switch/enable");
         fs::read_to_string(path).unwrap().trim().to_owned()
     };
-    let mut instances = instances_of(std::process::id());
-    instances.sort();
-    assert_eq!(instances.iter().map(|name| enabled(name)).collect::<Vec<_>>(), ["0", "1"]);
+    let instances = instances_of(std::process::id());
+    let mut enabled: Vec<String> = instances.iter().map(|name| enabled(name)).collect();
+    enabled.sort();
+    assert_eq!(enabled, ["0", "1"]);
     // Two threads that wake each other, neither of which was there when the recording started.
     let (player, partner) = std::thread::spawn(|| {
         let partner = play();

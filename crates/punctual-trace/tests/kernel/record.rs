@@ -276,8 +276,13 @@ fn follows_new_threads_when_narrow() {
         assert!(own.contains(&id) || !Path::new(&format!("/proc/{id}")).exists(), "{job:?}");
     }
     for id in new {
-        let complete = jobs.iter().filter(|job| job.actor == Actor::Thread(id) && job.complete());
-        assert!(complete.count() > 3, "{id}");
+        let complete = jobs.iter().filter(|job| job.actor == Actor::Thread(id) && job.complete()).count();
+        let count = |is: &dyn Fn(Kind) -> bool| all.iter().filter(|event| is(event.kind)).count();
+        let wakings = count(&|kind| matches!(kind, Kind::Waking { task, .. } if task.id == id));
+        let starts = count(&|kind| matches!(kind, Kind::Switch { to, .. } if to.id == id));
+        // Some kernels trace no switch from an idle CPU for minutes; the jobs that start there are flawed.
+        let omits_starts = starts + 3 < wakings;
+        assert!(complete > 3 || omits_starts, "{id}: {complete} jobs, {wakings} wakings, {starts} starts");
     }
     let mixed = Filter { names: vec!["partner".into()], ..config.filter.clone() };
     let recording = start(Config { filter: mixed, ..config }, &place.0.join("mixed")).unwrap();

@@ -1,11 +1,12 @@
-//! How fast a trace goes all the way on one thread: read, translated, merged, decomposed into jobs.
+//! Measures the whole analysis of a trace on one thread: reading, translation, merging, and
+//! decomposition into jobs.
 //!
 //!     cargo bench -p punctual-trace --bench analyse [-- MILLIONS [TRACE.DAT]]
 //!
-//! The trace is the one that `--bench decompose` decomposes, as a file, of 20 million events if nothing else is said. It takes
-//! about 40 bytes an event twice, in the directory that cargo has for such files, and is removed. A file given at the end is
-//! analysed as well. The slowest of five runs comes first; the rate in CPU time leaves out what the machine did meanwhile for
-//! others.
+//! The trace is the one that `--bench decompose` decomposes, as a file, of 20 million events by
+//! default. It takes about 40 bytes per event twice, in cargo's directory for temporary files, and
+//! is removed. A file given as the last argument is analyzed as well. The slowest of five runs
+//! comes first; the rate in CPU time excludes the time that the machine spent on other processes.
 
 mod traces;
 
@@ -75,7 +76,7 @@ fn analyse(name: &str, file: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// Reads the file and does something with every event.
+/// Reads the file and calls `act` with every event.
 fn each(file: &Path, mut act: impl FnMut(&Event)) -> Outcome<Run> {
     timed(|| {
         let mut count = 0;

@@ -1,10 +1,11 @@
-//! How many events a second the decomposer takes, on one thread and by itself.
+//! Measures the throughput of the decomposer, on one thread and by itself.
 //!
 //!     cargo bench -p punctual-trace --bench decompose [-- MILLIONS]
 //!
-//! The trace is generated: on each of 4 CPUs ordinary threads take turns, and timer and device interrupts wake real-time
-//! threads, whose jobs are wanted. Only sched and irq events, 20 million of them if not said otherwise. The slowest of five
-//! runs comes first; the rate in CPU time leaves out what the machine did meanwhile for others.
+//! The trace is generated: on each of 4 CPUs ordinary threads take turns, and timer and device
+//! interrupts wake real-time threads, whose jobs are selected. It contains only sched and irq
+//! events, 20 million by default. The slowest of five runs comes first; the rate in CPU time
+//! excludes the time that the machine spent on other processes.
 
 mod traces;
 
@@ -18,7 +19,7 @@ use punctual_trace::stats::Watch;
 use self::traces::{ROUND, Scene, peak_memory, show, timed};
 
 const CPUS: u16 = 4;
-/// So many rounds of the trace are kept in memory, and repeated.
+/// Number of rounds of the trace that are kept in memory, and repeated.
 const ROUNDS: u64 = 3_000;
 
 fn main() {

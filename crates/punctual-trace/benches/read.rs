@@ -1,18 +1,20 @@
-//! How fast a trace of the scheduler and of interrupts is read, on one thread, and what memory that takes.
+//! Measures the time and memory to read a trace of the scheduler and of interrupts, on one thread.
 //!
-//! `cargo bench -p punctual-trace --bench read [-- EVENTS [CPUS [TRACE.DAT]]]`. A trace is generated, of 20 million events on
-//! four CPUs if nothing else is said, in the directory that cargo has for such files; it takes about 50 bytes an event
-//! twice, and is removed. Each step does all the work of those before it:
+//! `cargo bench -p punctual-trace --bench read [-- EVENTS [CPUS [TRACE.DAT]]]`. The trace is
+//! generated, by default with 20 million events on four CPUs, in cargo's directory for temporary
+//! files; it takes about 50 bytes per event twice, and is removed. Each step includes all the work
+//! of those before it:
 //!
-//! * *pages*: the pages of all CPUs taken apart into records, from memory.
-//! * *translate*: the records made into events.
-//! * *read*: the file read, its CPUs merged by time: what an analysis gets.
+//! * *pages*: splits the pages of all CPUs into records, from memory.
+//! * *translate*: translates the records into events.
+//! * *read*: reads the file and merges its CPUs by time, as for an analysis.
 //!
-//! Each runs several times in turn, and the slowest run comes first. The rate in CPU time leaves out what the machine did
-//! meanwhile for others. In the same run `trace-cmd report`, if it is
-//! installed, prints a twentieth of the events, beside this reader reading the same file. `perf sched timehist` cannot read
-//! that; if it works here, it prints what it has recorded itself of two seconds of this machine, and the rate counts those
-//! events. A file given at the end is read as well.
+//! Each runs several times in turn, and the slowest run comes first. The rate in CPU time excludes
+//! the time that the machine spent on other processes. In the same run `trace-cmd report`, if
+//! installed, prints a twentieth of the events, next to this reader reading the same file. `perf
+//! sched timehist` cannot read that file; if it works here, it prints its own recording of two
+//! seconds of this machine, and the rate counts those events. A file given as the last argument is
+//! read as well.
 
 mod traces;
 
@@ -81,7 +83,7 @@ fn read(file: &Path) -> Outcome<Run> {
 }
 
 fn in_memory(place: &Path, count: u64, cpus: u16) -> Outcome<()> {
-    // One CPU's part of a tenth of the trace, so that it fits where the whole does not.
+    // One CPU's part of a tenth of the trace, to limit its size.
     let directory = place.join("memory");
     traces::record(&directory, Scene::Random, count / 10, cpus)?;
     let bytes = fs::read(directory.join("per_cpu/cpu0/trace_pipe_raw"))?;
@@ -136,7 +138,7 @@ fn compare(file: &Path, count: u64) -> Outcome<()> {
             true => Ok(count),
             false => Outcome::Err("trace-cmd report failed".into()),
         })?;
-        // It is another process, whose CPU time is not ours.
+        // Another process, whose CPU time is not measured.
         theirs.push((count, time, f64::NAN));
     }
     show(&format!("read: a file of {count}"), &ours);
@@ -144,13 +146,13 @@ fn compare(file: &Path, count: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// How fast perf pairs wake-ups and switches.
+/// Measures how fast perf pairs wake-ups and switches.
 fn perf(place: &Path) -> Outcome<()> {
     let file = place.join("perf.data");
     let mut record = Command::new("perf");
     record.args(["sched", "record", "-o"]).arg(&file);
     let mut load = Command::new("sh");
-    // Two processes that wake each other, so that there is something to record.
+    // Two processes that wake each other, so that there are events to record.
     load.args(["-c", "timeout 2 yes | timeout 2 cat > /dev/null"]);
     let load = load.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let recorded = record.args(["--", "sleep", "2"]).output();
@@ -173,7 +175,7 @@ fn perf(place: &Path) -> Outcome<()> {
             false => Outcome::Err("perf sched timehist failed".into()),
         })?);
     }
-    // It is another process, whose CPU time is not ours.
+    // Another process, whose CPU time is not measured.
     runs.iter_mut().for_each(|run| run.2 = f64::NAN);
     show(&format!("perf sched timehist of {samples} of its own"), &runs);
     Ok(())

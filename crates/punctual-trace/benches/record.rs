@@ -1,9 +1,10 @@
-//! What recording costs, and what it loses.
+//! Measures the cost and the losses of recording.
 //!
-//! `cargo bench -p punctual-trace --bench record [-- SECONDS]`, where tracefs can be used. Pairs of threads, one on each CPU, wake
-//! each other while everything usual but system calls is recorded into the directory that cargo has for such files: once
-//! about often enough for 200 000 events a second, once as fast as they can. The recorder's threads say themselves what CPU
-//! time they took; the kernel's part of making the events is not in it.
+//! `cargo bench -p punctual-trace --bench record [-- SECONDS]`, on machines with usable tracefs.
+//! Pairs of threads, one on each CPU, wake each other while all default groups except system calls
+//! are recorded into cargo's directory for temporary files: once at about 200 000 events per
+//! second, once at full speed. The recorder's threads report their own CPU time; the kernel's cost
+//! of generating the events is not included.
 
 mod load;
 
@@ -46,7 +47,7 @@ fn run(place: &std::path::Path, time: Duration, rate: Option<u64>) -> Result<(),
     sleep(time);
     let spent = drain_time();
     let elapsed = start.elapsed().as_secs_f64();
-    // Relaxed: the threads end when they see it, whenever that is.
+    // Relaxed: the threads end when they see it, at any later time.
     stop.store(true, Ordering::Relaxed);
     let summary = recording.stop()?;
     for thread in pairs {
@@ -66,5 +67,6 @@ fn run(place: &std::path::Path, time: Duration, rate: Option<u64>) -> Result<(),
     Ok(())
 }
 
-/// What a turn there and back makes: for each of two wake-ups three events of the scheduler, and some for locks.
+/// Events of one turn in both directions: for each of two wake-ups three events of the scheduler,
+/// and some for locks.
 const TURN_EVENTS: u64 = 7;

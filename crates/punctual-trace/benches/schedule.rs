@@ -1,9 +1,11 @@
-//! What it costs to record the scheduler's entries and returns by BPF programs, and what is lost.
+//! Measures the cost and the losses of recording scheduler entries and exits by BPF programs.
 //!
-//! `cargo bench -p punctual-trace --features bpf --bench schedule [-- ROUNDS]`, where tracefs and BPF can be used. A pair of threads
-//! on each CPU wakes each other as fast as it can. By turns of a second the events of the scheduler are recorded without the
-//! programs and with them, so that what the machine does meanwhile meets both; the difference of the time of a turn, by the records
-//! of a turn, is the cost of a record. Then once more with as many turns as make about 100 000 and 200 000 records a second.
+//! `cargo bench -p punctual-trace --features bpf --bench schedule [-- ROUNDS]`, on machines with
+//! usable tracefs and BPF. A pair of threads on each CPU wakes each other as fast as it can. In
+//! alternating seconds the scheduler events are recorded without and with the programs, so that
+//! other load affects both equally. The difference of the time per turn, divided by the records per
+//! turn, is the cost of a record. Then the load is limited to about 100 000 and 200 000 records per
+//! second.
 
 mod load;
 
@@ -22,7 +24,7 @@ use punctual_trace::record::{Config, Group, Recording, Summary};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// A turn has two switches on its CPU, each with an entry and a return.
+/// A turn has two switches on its CPU, each with an entry and an exit.
 const TURN_RECORDS: u64 = 4;
 
 fn main() -> ExitCode {
@@ -40,11 +42,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a stretch of load under a recording gave.
+/// Results of a period of load under a recording.
 struct Stretch {
     seconds: f64,
     turns: u64,
-    /// Of the scheduler's entries and returns.
+    /// Number of scheduler entries and exits.
     records: u64,
     /// CPU time of the recorder's threads, in s.
     drained: f64,
@@ -62,7 +64,8 @@ fn stretch(place: &Path, groups: &[Group], time: Duration, burst: usize) -> Resu
     let pairs: Vec<_> = (0..cpus).flat_map(|cpu| pair(cpu, burst, stop.clone(), turns.clone())).collect();
     let start = Instant::now();
     sleep(time);
-    // Relaxed, here and below: it is a count, and the threads end when they see it, whenever that is.
+    // Relaxed, here and below: it is a counter, and the threads end when they see the flag, at any
+    // later time.
     let (seconds, turns) = (start.elapsed().as_secs_f64(), turns.load(Ordering::Relaxed));
     let drained = drain_time();
     stop.store(true, Ordering::Relaxed);
@@ -81,7 +84,7 @@ fn lost(summary: &Summary) -> u64 {
     summary.losses.iter().map(|cpu| cpu.lost).sum()
 }
 
-/// The difference that the programs make to the time of a turn.
+/// Returns the increase of the time per turn that the programs cause.
 fn cost(place: &Path, rounds: u32) -> Result {
     let cpus = std::thread::available_parallelism()?.get() as f64;
     let mut turn = [const { Vec::new() }; 2];
@@ -110,7 +113,7 @@ fn cost(place: &Path, rounds: u32) -> Result {
     Ok(())
 }
 
-/// What it takes to move so many records a second.
+/// Returns the CPU time to transfer `rate` records per second.
 fn steady(place: &Path, rate: u64) -> Result {
     let cpus = std::thread::available_parallelism()?.get();
     let burst = (rate / TURN_RECORDS / BURSTS) as usize / cpus;

@@ -1,8 +1,8 @@
-//! A small trace of LTTng in either order of bytes: the corpus of the fuzzer, and what tests compare with.
+//! A small LTTng trace in either byte order: the corpus of the fuzzer, and the reference of tests.
 
 use super::writer::Writer;
 
-/// What the metadata says, but for the order of bytes.
+/// The metadata, without the byte order.
 const METADATA: &str = r#"/* CTF 1.8 */
 typealias integer { size = 8; align = 8; signed = false; } := uint8_t;
 typealias integer { size = 32; align = 8; signed = false; } := uint32_t;
@@ -157,7 +157,7 @@ impl Writer {
         self
     }
 
-    /// Five bits of number and 27 of time, or more of both.
+    /// Appends five bits of event number and 27 of time, or the extended form of both.
     fn head(&mut self, id: u64, time: u64) -> &mut Self {
         let short = |id: u64, time: u64| match self.big {
             true => id << 27 | time & 0x7ff_ffff,
@@ -166,7 +166,7 @@ impl Writer {
         match id {
             0..31 => self.number(short(id, time), 4),
             _ => {
-                // Behind the five bits, what follows is aligned to bytes.
+                // After the five bits, the rest is aligned to bytes.
                 self.bytes.push(if self.big { 31 << 3 } else { 31 });
                 self.number(id, 4).number(time, 8)
             }
@@ -179,7 +179,7 @@ impl Writer {
     }
 }
 
-/// A packet from then to then.
+/// Appends a packet with a start and an end time.
 fn packet(
     big: bool,
     (begin, end): (u64, u64),
@@ -205,10 +205,10 @@ fn packet(
 
 const IDLE: (&str, u64, i64) = ("swapper/0", 0, 20);
 const CONTROL: (&str, u64, i64) = ("control", 7, -91);
-/// The first time: shortly before 27 bits of it begin anew.
+/// The first time: shortly before its low 27 bits wrap.
 pub(crate) const START: u64 = (1 << 40) + (1 << 27) - 1_000;
 
-/// The metadata and the streams of two CPUs.
+/// Returns the metadata and the streams of two CPUs.
 pub(crate) fn trace(big: bool) -> (String, [Vec<u8>; 2]) {
     let t = |after: u64| START + after;
     let first = packet(big, (t(0), t(5_000)), 0, 0, |w| {
@@ -235,7 +235,7 @@ pub(crate) fn trace(big: bool) -> (String, [Vec<u8>; 2]) {
     (metadata, [[first, second].concat(), other])
 }
 
-/// The metadata and the first stream as one input of the fuzzer.
+/// Returns the metadata and the first stream as one input of the fuzzer.
 #[allow(dead_code)]
 pub(crate) fn input(big: bool) -> Vec<u8> {
     let (metadata, [stream, _]) = trace(big);

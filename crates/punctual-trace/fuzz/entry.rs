@@ -1,4 +1,4 @@
-//! What is fuzzed: one function for each reader, for the fuzzer and for the test that needs none.
+//! Fuzz targets: one function for each reader, for the fuzzer and for the test without it.
 #![allow(dead_code)]
 
 use std::sync::{Arc, LazyLock};
@@ -14,8 +14,8 @@ use punctual_trace::read::translate::Translator;
 use punctual_trace::read::{Order, Trace};
 use punctual_trace::write::formats;
 
-/// Any bytes as the name of a thread, an interrupt and a task: whatever is told of their jobs has no character that does
-/// anything to a terminal, nor a line too many.
+/// Uses any bytes as the names of a thread, an interrupt and a task: descriptions of their jobs
+/// contain no control characters and no additional lines.
 pub(crate) fn names(data: &[u8]) {
     let mut names = Names::new();
     let name = String::from_utf8_lossy(data);
@@ -44,7 +44,7 @@ fn check(text: &str) {
     assert!(!text.contains(active), "{text:?}");
 }
 
-/// Jobs of a thread, of one that it waits for, of an interrupt and of a task.
+/// Returns jobs of a thread, of one that it waits for, of an interrupt and of a task.
 fn scene() -> Vec<Job> {
     let (idle, thread) = (Task { id: 0, priority: 120 }, Task { id: 7, priority: 10 });
     let mut jobs = Vec::new();
@@ -71,7 +71,7 @@ fn scene() -> Vec<Job> {
 
 static FORMATS: LazyLock<Vec<EventFormat>> = LazyLock::new(formats::all);
 
-/// Any text as each of the three kinds of formats, and records of whatever an event format says.
+/// Parses any text as each of the three kinds of formats, and decodes records by the event format.
 pub(crate) fn format(data: &[u8]) {
     for order in [Order::Little, Order::Big] {
         if let Ok(layout) = PageLayout::parse(data, order) {
@@ -95,7 +95,7 @@ fn records(mut translator: Translator, data: &[u8]) {
     }
 }
 
-/// Any bytes as a page, in either order of bytes, and its records as events.
+/// Reads any bytes as a page, in either byte order, and its records as events.
 pub(crate) fn page(data: &[u8]) {
     for (order, long) in [(Order::Little, 8), (Order::Big, 8), (Order::Little, 4)] {
         let layout = PageLayout { order, long, ..PageLayout::usual(4096) };
@@ -116,14 +116,14 @@ pub(crate) fn page(data: &[u8]) {
     }
 }
 
-/// Any bytes as a trace.dat, and all its events, in order.
+/// Reads any bytes as a trace.dat, and all its events, in order.
 pub(crate) fn dat(data: &[u8]) {
     if let Ok(trace) = Trace::from_bytes("fuzz", Arc::new(data.to_vec())) {
         events(&trace);
     }
 }
 
-/// Any bytes up to the first zero as a metadata file, and those behind it as a stream.
+/// Reads any bytes up to the first zero as a metadata file, and the rest as a stream.
 pub(crate) fn ctf(data: &[u8]) {
     let zero = data.iter().position(|&byte| byte == 0).unwrap_or(data.len());
     let stream = data.get(zero + 1..).unwrap_or_default().to_vec();
@@ -136,7 +136,7 @@ pub(crate) fn ctf(data: &[u8]) {
 fn events(trace: &Trace) {
     let Ok(events) = trace.events() else { return };
     let mut last = 0;
-    // A few bytes may say to have the data of thousands of CPUs, all in one place.
+    // A few bytes can declare data for thousands of CPUs, all at one offset.
     for event in events.take(100_000) {
         match event {
             Ok(event) => {

@@ -1,4 +1,4 @@
-//! A small perf.data in either order of bytes: the corpus of the fuzzer, and what tests compare with.
+//! A small perf.data in either byte order: the corpus of the fuzzer, and the reference of tests.
 
 use super::writer::Writer;
 
@@ -36,7 +36,7 @@ impl Writer {
         self.bytes[start + 6..start + 8].copy_from_slice(&head.bytes);
     }
 
-    /// A sample of the event of that number.
+    /// Appends a sample of the event with that ID.
     fn sample(&mut self, id: u64, time: u64, cpu: u64, vec: u64) {
         self.record(9, |w| {
             w.number(id, 8).number(17, 4).number(17, 4).number(time, 8).number(cpu, 4).number(0, 4);
@@ -44,13 +44,13 @@ impl Writer {
         });
     }
 
-    /// The end of a record that is no sample.
+    /// Appends the end of a record that is not a sample.
     fn place(&mut self, time: u64, cpu: u64) {
         self.number(17, 4).number(17, 4).number(time, 8).number(cpu, 4).number(0, 4).number(5, 8);
     }
 }
 
-/// The file.
+/// Returns the file.
 pub(crate) fn perf_data(big: bool) -> Vec<u8> {
     let mut data = Writer::new(big);
     data.record(3, |w| {
@@ -64,7 +64,7 @@ pub(crate) fn perf_data(big: bool) -> Vec<u8> {
         w.u64s(&[5, 7]).place(255, 1);
     });
     data.sample(5, 260, 1, 5);
-    // Of an event that the file does not describe.
+    // An event that the file does not describe.
     data.sample(99, 230, 0, 9);
     data.sample(5, 200, 0, 2);
     data.record(68, |_| {});
@@ -79,7 +79,8 @@ pub(crate) fn perf_data(big: bool) -> Vec<u8> {
     // No symbols, no texts of trace_printk, no names.
     tracing.number(0, 4).number(0, 4).number(0, 8);
 
-    // The header, the numbers of the event, its description, the formats, and the data with the place of the formats.
+    // The header, the event IDs, the event's description, the formats, and the data with the offset
+    // of the formats.
     let (ids, attributes, formats) = (104, 112, 112 + 128);
     let start = formats + tracing.bytes.len() as u64;
     let mut file = Writer::new(big);

@@ -1,4 +1,4 @@
-//! Numbers in either order of bytes, of which small recordings are made.
+//! Numbers in either byte order, to build small recordings.
 
 pub(crate) struct Writer {
     pub(crate) big: bool,

@@ -1,7 +1,8 @@
-//! What the kernel counted of the ring buffer of each CPU: the text of a file `stats` of tracefs, as a recording has it.
+//! Ring-buffer statistics of the kernel for each CPU: the text of the `stats` files of tracefs, as
+//! a recording contains it.
 //!
-//! A [trace](crate::read::Trace::statistics) has one for each CPU of each of its buffers, with a line in front that says
-//! which CPU.
+//! A [trace](crate::read::Trace::statistics) has one text for each CPU of each of its buffers, with
+//! a first line that names the CPU.
 //!
 //! ```
 //! use punctual_trace::buffer_stats;
@@ -14,29 +15,30 @@
 
 use std::collections::BTreeMap;
 
-/// The lines that count events which are not in the recording: overwritten before they were read, given up for want of
-/// room around a write that they interrupted, and refused by a full buffer.
+/// Counters of events that are missing from the recording: overwritten before they were read,
+/// discarded for lack of room around an interrupted write, and rejected by a full buffer.
 const LOST: [&str; 3] = ["overrun", "commit overrun", "dropped events"];
 
-/// The number of the first line of that name; none if there is no such line, or something else in it.
+/// Returns the number in the first line with that name, or `None` if there is no such line or no
+/// number in it.
 #[must_use]
 pub fn number(statistics: &str, name: &str) -> Option<u64> {
     let line = statistics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     line.trim().parse().ok()
 }
 
-/// How many events were lost; a line that is not there counts as none.
+/// Returns the number of lost events; a missing line counts as 0.
 ///
-/// The sum stops at the largest number: a file may say whatever it likes.
+/// The sum saturates: the numbers of a file are not trusted.
 #[must_use]
 pub fn lost(statistics: &str) -> u64 {
     LOST.iter().filter_map(|name| number(statistics, name)).fold(0, u64::saturating_add)
 }
 
-/// How many events each CPU lost in all buffers, without those that lost none.
+/// Returns the number of events that each CPU lost in all buffers, without CPUs that lost none.
 ///
-/// Statistics that do not say whose they are count for no CPU: that some CPU lost events is no reason to warn of CPU 0.
-/// The gaps that readers find in its pages still tell of it.
+/// Statistics that name no CPU are ignored rather than attributed to CPU 0. Readers still detect
+/// the gaps in that CPU's pages.
 #[must_use]
 pub fn losses<S: AsRef<str>>(statistics: impl IntoIterator<Item = S>) -> BTreeMap<u32, u64> {
     let mut losses = BTreeMap::new();
@@ -55,7 +57,7 @@ pub fn losses<S: AsRef<str>>(statistics: impl IntoIterator<Item = S>) -> BTreeMa
 mod tests {
     use super::*;
 
-    /// As the kernel writes it.
+    /// In the kernel's format.
     const STATS: &str = "entries: 129\noverrun: 100\ncommit overrun: 20\nbytes: 5948\noldest event ts:  3035.301824\n\
                          now ts:  3035.301844\ndropped events: 3\nread events: 41\n";
 

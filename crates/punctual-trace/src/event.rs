@@ -1,7 +1,7 @@
-//! One event of a trace: what the analysis knows of the kernel.
+//! One event of a trace, as the analysis uses it.
 //!
-//! Readers translate the kernel's events into these, by the names of their fields, which stay while offsets and types
-//! differ between kernels. What the analysis has no use for, they leave out.
+//! Readers translate kernel events into these by the names of their fields, which are stable, while
+//! offsets and types differ between kernels. They drop events that the analysis does not use.
 //!
 //! ```
 //! use punctual_trace::event::{Event, Kind, Task};
@@ -11,46 +11,48 @@
 //! assert!(event.time < 2_000);
 //! ```
 
-/// A thread, by the kernel's number; 0 is the idle thread of each CPU.
+/// Kernel thread ID; 0 is the idle thread of each CPU.
 pub type Tid = u32;
 
-/// A thread at a moment.
+/// A thread at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Task {
-    /// Its number.
+    /// Thread ID.
     pub id: Tid,
-    /// Its priority as the kernel counts: 0 to 98 are real time, 0 the highest; 100 to 139 are not; -1 is SCHED_DEADLINE; 120
-    /// is the ordinary default. For people it is a [`Priority`](crate::priority::Priority).
+    /// Priority as the kernel counts: 0 to 98 are real-time, 0 the highest; 100 to 139 are not; -1
+    /// is SCHED_DEADLINE; 120 is the ordinary default. Texts show it as a
+    /// [`Priority`](crate::priority::Priority).
     pub priority: i32,
 }
 
 /// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// When, in ns by the trace's clock.
+    /// Time in ns on the trace's clock.
     pub time: u64,
-    /// On which CPU it was recorded.
+    /// CPU on which it was recorded.
     pub cpu: u16,
-    /// The thread that was running there.
+    /// Thread that was running on this CPU.
     pub by: Tid,
-    /// What happened.
+    /// Kind of event.
     pub kind: Kind,
 }
 
-/// How a thread left its CPU, from `prev_state` of `sched_switch`.
+/// State in which a thread left its CPU, from `prev_state` of `sched_switch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SwitchOut {
-    /// It could have gone on: it was preempted (`R`, `R+`).
+    /// Preempted while runnable (`R`, `R+`).
     Runnable,
-    /// It sleeps and signals wake it (`S`), or is a thread of the kernel that waits for work (`I`).
+    /// Sleeping, interruptible by signals (`S`), or an idle kernel thread (`I`).
     Sleeping,
-    /// It sleeps and signals do not (`D`), which includes waiting for the kernel's own sleeping locks.
+    /// Sleeping, not interruptible by signals (`D`), which includes waits for the kernel's own
+    /// sleeping locks.
     Uninterruptible,
-    /// It has ended (`X`, `Z`), or is stopped or traced.
+    /// Ended (`X`, `Z`), stopped or traced.
     Gone,
 }
 
-/// What the kernel's own code can turn off on its CPU.
+/// Mechanism that kernel code can disable on its CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Section {
     /// Interrupts.
@@ -59,12 +61,12 @@ pub enum Section {
     Preemption,
 }
 
-/// What the osnoise tracer found to have run.
+/// Source of noise reported by the osnoise tracer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noise {
-    /// Non-maskable interrupts, of which no other event tells.
+    /// Non-maskable interrupts, which no other event reports.
     Nmi,
-    /// An interrupt's handler, by its number.
+    /// An interrupt handler, by interrupt number.
     Irq(i32),
     /// A softirq.
     Softirq(i32),
@@ -72,166 +74,170 @@ pub enum Noise {
     Thread(Tid),
 }
 
-/// What happened.
+/// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// `sched_waking`: somebody, on this event's CPU, begins to wake `task`.
+    /// `sched_waking`: the thread running on this event's CPU begins to wake `task`.
     Waking {
-        /// Who is woken.
+        /// Thread being woken.
         task: Task,
-        /// The CPU it is to run on.
+        /// CPU that it is to run on.
         cpu: u16,
     },
     /// `sched_wakeup` or `sched_wakeup_new`: `task` is in a run queue.
     Wakeup {
-        /// Who was woken.
+        /// Thread that was woken.
         task: Task,
-        /// The CPU it is to run on.
+        /// CPU that it is to run on.
         cpu: u16,
-        /// Whether it has just been created.
+        /// True if the thread was just created.
         new: bool,
     },
     /// `sched_switch`.
     Switch {
-        /// Who leaves.
+        /// Thread switched out.
         from: Task,
-        /// How.
+        /// State of the thread switched out.
         reason: SwitchOut,
-        /// Who comes.
+        /// Thread switched in.
         to: Task,
     },
     /// `sched_migrate_task`.
     Migrate {
-        /// Who is moved.
+        /// Thread being moved.
         task: Task,
-        /// From this CPU.
+        /// Previous CPU.
         from: u16,
-        /// To this one.
+        /// New CPU.
         to: u16,
     },
-    /// `sched_pi_setprio`: `task` inherits a priority, or gives it back.
+    /// `sched_pi_setprio`: `task` inherits a priority, or returns to its own.
     Inherit {
-        /// Who.
+        /// The thread.
         task: Tid,
-        /// The priority before.
+        /// Previous priority.
         old: i32,
-        /// The priority after.
+        /// New priority.
         new: i32,
     },
     /// `irq_handler_entry`.
     IrqEntry {
-        /// The interrupt's number.
+        /// Interrupt number.
         irq: u32,
     },
     /// `irq_handler_exit`.
     IrqExit {
-        /// The interrupt's number.
+        /// Interrupt number.
         irq: u32,
     },
-    /// Any entry of the group `irq_vectors`: local timer, rescheduling and other interprocessor interrupts.
+    /// Any entry event of the group `irq_vectors`: local timer, rescheduling and other
+    /// interprocessor interrupts.
     VectorEntry {
-        /// The vector.
+        /// Vector number.
         vector: u16,
     },
-    /// The matching exit.
+    /// The matching exit event.
     VectorExit {
-        /// The vector.
+        /// Vector number.
         vector: u16,
     },
     /// `softirq_entry`.
     SoftirqEntry {
-        /// Which (`TIMER_SOFTIRQ` is 1, `NET_RX_SOFTIRQ` 3, …).
+        /// Softirq number (`TIMER_SOFTIRQ` is 1, `NET_RX_SOFTIRQ` 3, …).
         softirq: u8,
     },
     /// `softirq_exit`.
     SoftirqExit {
-        /// Which.
+        /// Softirq number.
         softirq: u8,
     },
     /// `hrtimer_start`.
     TimerStart {
-        /// The address of the timer.
+        /// Address of the timer.
         timer: u64,
-        /// When it is to expire, in ns of its own clock.
+        /// Expiry, in ns on the timer's own clock.
         expires: u64,
     },
-    /// `hrtimer_start` of the timer that gives a SCHED_DEADLINE thread its runtime anew, with the function `dl_task_timer`: the
-    /// thread has used it up or has yielded, and may not run before. The kernel's deadline servers have such timers too.
+    /// `hrtimer_start` with the function `dl_task_timer`, which replenishes the runtime of a
+    /// SCHED_DEADLINE thread: the thread has used up its runtime or has yielded, and may not run
+    /// before the expiry. The kernel's deadline servers have such timers too.
     BudgetTimerStart {
-        /// The address of the timer.
+        /// Address of the timer.
         timer: u64,
-        /// When it is to expire, in ns of CLOCK_MONOTONIC.
+        /// Expiry, in ns of CLOCK_MONOTONIC.
         expires: u64,
     },
     /// `hrtimer_expire_entry`.
     TimerExpire {
-        /// The address of the timer.
+        /// Address of the timer.
         timer: u64,
-        /// What its clock shows, in ns.
+        /// Current time on the timer's clock, in ns.
         now: u64,
     },
     /// `hrtimer_expire_exit`.
     TimerExpired {
-        /// The address of the timer.
+        /// Address of the timer.
         timer: u64,
     },
-    /// `contention_begin`: the thread starts to wait for a lock of the kernel.
+    /// `contention_begin`: the thread starts to wait for a kernel lock.
     ContentionBegin {
-        /// The address of the lock.
+        /// Address of the lock.
         lock: u64,
-        /// What kind it is (`LCB_F_*` of `trace/events/lock.h`).
+        /// Kind of lock (`LCB_F_*` of `trace/events/lock.h`).
         flags: u32,
     },
     /// `contention_end`.
     ContentionEnd {
-        /// The address of the lock.
+        /// Address of the lock.
         lock: u64,
     },
     /// `sys_enter_futex`.
     FutexEnter {
-        /// The address of the word in the caller's memory.
+        /// Address of the futex word in the caller's memory.
         word: u64,
-        /// The operation, with its flags.
+        /// Operation, with its flags.
         operation: u32,
         /// The argument `val`.
         value: u32,
     },
     /// `sys_exit_futex`.
     FutexExit {
-        /// What it returned.
+        /// Return value.
         result: i64,
     },
-    /// `sys_enter_sched_yield`: a SCHED_DEADLINE thread says so that its job is done.
+    /// `sys_enter_sched_yield`, with which a SCHED_DEADLINE thread ends its job.
     YieldEnter,
     /// `sys_exit_sched_yield`.
     YieldExit,
-    /// Another system call begins.
+    /// Entry of another system call.
     SyscallEnter {
-        /// Its number.
+        /// System call number.
         number: u32,
     },
-    /// It returns.
+    /// Exit of another system call.
     SyscallExit {
-        /// Its number.
+        /// System call number.
         number: u32,
     },
-    /// The scheduler is entered to choose a thread (`function_graph` of `schedule`, or [BPF programs](crate::record::Group::Schedule)).
+    /// Entry of the scheduler (`function_graph` of `schedule`, or [BPF
+    /// programs](crate::record::Group::Schedule)).
     ScheduleEnter,
-    /// It returns, on behalf of whoever runs now.
+    /// Exit of the scheduler, on behalf of the thread that runs now.
     ScheduleExit,
-    /// A Punctual app marks the start of a job of the calling thread.
+    /// Start of a job of the calling thread, marked by a Punctual app.
     JobStart {
-        /// Which task; the trace has the names.
+        /// Task number; the trace contains the names.
         task: u16,
-        /// When the job was released, in ns by `CLOCK_MONOTONIC`.
+        /// Release of the job, in ns of `CLOCK_MONOTONIC`.
         released: u64,
     },
-    /// It marks the end.
+    /// End of a job, marked by a Punctual app.
     JobEnd {
-        /// Which task.
+        /// Task number.
         task: u16,
     },
-    /// A Punctual app says, some time later, that a job of its half on a CPU without Linux has ended.
+    /// A Punctual app says, some time later, that a job of its half on a CPU without Linux has
+    /// ended.
     OfflineJob {
         /// Which task.
         task: u16,
@@ -239,7 +245,8 @@ pub enum Kind {
         cpu: u8,
         /// When it started, in ns by `CLOCK_MONOTONIC`.
         started: u64,
-        /// How long before it was released, in ns. Of this and what follows, the largest number means at least so much.
+        /// How long before it was released, in ns. Of this and what follows, the largest number
+        /// means at least so much.
         jitter: u32,
         /// How long after it ended.
         window: u32,
@@ -255,34 +262,35 @@ pub enum Kind {
     },
     /// `irq_disable` or `preempt_disable`.
     Disable {
-        /// What is off from now on.
+        /// Mechanism disabled from this event on.
         section: Section,
-        /// By whom, in bytes from the kernel's symbol `_stext`.
+        /// Caller, as an offset in bytes from the kernel's symbol `_stext`.
         caller: i32,
     },
     /// `irq_enable` or `preempt_enable`.
     Enable {
-        /// What is on again.
+        /// Mechanism enabled again.
         section: Section,
-        /// By whom, as in [`Kind::Disable`].
+        /// Caller, as in [`Kind::Disable`].
         caller: i32,
     },
-    /// `irq_noise` and its like: something has ended that ran instead of the thread. Only while somebody runs the osnoise or
-    /// timerlat tracer.
+    /// `irq_noise` and related events: the end of something that ran instead of the thread.
+    /// Recorded only while the osnoise or timerlat tracer runs.
     Noise {
-        /// What.
+        /// Source of the noise.
         source: Noise,
-        /// For how long it ran, less what interrupted it, in ns.
+        /// Its run time without interruptions, in ns.
         ns: u64,
     },
-    /// An event that the analysis does not know, of those that were [asked for](crate::read::Events::with_others).
+    /// An event unknown to the analysis, if [requested](crate::read::Events::with_others).
     Other {
-        /// Its number, by which the [formats](crate::read::Trace::formats) name it.
+        /// Event number, by which the [formats](crate::read::Trace::formats) name it.
         event: u16,
     },
-    /// Events of this CPU were lost before this time. Where it can, a reader says so right behind the last event before the gap.
+    /// Events of this CPU were lost before this time. If possible, a reader emits this directly
+    /// after the last event before the gap.
     Lost {
-        /// How many, if the kernel says.
+        /// Number of lost events, if the kernel reports it.
         count: u64,
     },
 }

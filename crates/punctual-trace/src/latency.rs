@@ -1,37 +1,43 @@
-//! What bounds the scheduling latency of the most urgent thread of a CPU.
+//! Bounds the scheduling latency of the highest-priority thread of a CPU.
 //!
-//! *De Oliveira, Casini, de Oliveira, Cucinotta, "Demystifying the Real-Time Linux Scheduling Latency", ECRTS 2020*: without
-//! interrupts, from the instant at which such a thread is woken to the switch to it takes at most
+//! *De Oliveira, Casini, de Oliveira, Cucinotta, "Demystifying the Real-Time Linux Scheduling
+//! Latency", ECRTS 2020*: without interrupts, the time from the wake-up of such a thread to the
+//! switch to it is at most
 //!
 //! > max(ST, POID) + PAIE + PSD
 //!
-//! with the longest of each that a recording with `preemptirq` events has. Handlers of interrupts are in none of them, since they
-//! come on top, as often as they may. Where the scheduler is called and chooses the thread that runs, the section counts as POID,
-//! since no event tells: that is on the safe side.
+//! with the longest of each that a recording with `preemptirq` events contains. None of them
+//! includes interrupt handlers, whose time is added as often as they may occur. If the scheduler is
+//! called and selects the running thread again, the section counts as POID, because no event
+//! distinguishes the two: that is conservative.
 //!
-//! While the idle thread runs, preemption is off and delays nobody: there PSD is from the wake-up to the switch.
+//! While the idle thread runs, disabled preemption delays no thread: there PSD is the time from the
+//! wake-up to the switch.
 //!
-//! No event tells that a thread has raised its own priority, and one that lowers it again before it is switched from never shows it. What
-//! the kernel does tells: it switches to a more urgent thread as soon as both are enabled. So a thread that goes on then is not less urgent.
+//! No event reports that a thread raised its own priority, and the change stays invisible if the
+//! thread lowers it before it is switched out. The kernel's choice reveals it: the kernel switches
+//! to a higher-priority thread as soon as interrupts and preemption are enabled. So a thread that
+//! continues to run then does not have a lower priority.
 
 use std::collections::HashMap;
 
 use crate::event::{Event, Kind, Section, Task, Tid};
 
-/// So many times both are enabled again while a more urgent thread is ready, and there is no switch: then it is not more urgent. Once would
-/// do, but for an interrupt that comes in between.
+/// Number of times that both are enabled again while a higher-priority thread is ready, without a
+/// switch, before the thread is considered not to have a higher priority. One would suffice, but
+/// for an interrupt that occurs in between.
 const CHANCES: u32 = 3;
 
-/// More threads than these are forgotten all at once.
+/// Maximum number of stored threads; when it is exceeded, all are dropped.
 const MAX_RAISED: usize = 4_096;
 
-/// The longest of something, and when it ended.
+/// The longest section of a kind, and the time of its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Longest {
-    /// How long, in ns.
+    /// Length, in ns.
     pub ns: u64,
-    /// When it ended, by the trace's clock.
+    /// Time of its end, on the trace's clock.
     pub end: u64,
 }
 
@@ -43,25 +49,26 @@ impl Longest {
     }
 }
 
-/// What was seen on a CPU, each without the handlers of interrupts in it.
+/// Measurements of a CPU, each without interrupt handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Terms {
-    /// Preemption or interrupts disabled, not to schedule.
+    /// Preemption or interrupts disabled for other reasons than scheduling.
     pub poid: Longest,
     /// From a switch until both are enabled again.
     pub st: Longest,
-    /// Both enabled while a more urgent thread is ready, until they are disabled to schedule.
+    /// Both enabled while a higher-priority thread is ready, until they are disabled to schedule.
     pub paie: Longest,
     /// Preemption disabled to schedule, until the switch.
     pub psd: Longest,
-    /// How many sections there were.
+    /// Number of sections.
     pub sections: u64,
-    /// Switches with neither off, which cannot be: events are missing.
+    /// Switches with neither disabled, which cannot happen: events are missing.
     pub contradictions: u64,
 }
 
 impl Terms {
-    /// The bound without interrupts. None if no section was seen, and so nothing is known.
+    /// Returns the bound without interrupts, or `None` if no section was recorded, so nothing is
+    /// known.
     #[must_use]
     pub fn without_interrupts(&self) -> Option<u64> {
         let longest = self.st.ns.max(self.poid.ns);
@@ -70,7 +77,7 @@ impl Terms {
     }
 }
 
-/// A moment, and how long handlers had run until then.
+/// An instant, with the total handler time until then.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     time: u64,
@@ -81,20 +88,21 @@ struct Mark {
 struct Cpu {
     terms: Terms,
     current: Option<Task>,
-    /// Interrupts and preemption.
+    /// Disabled mechanisms: interrupts and preemption.
     off: [bool; 2],
     section: Option<Mark>,
     /// The last switch in the section.
     switched: Option<Mark>,
-    /// Since when both are enabled and a more urgent thread is ready.
+    /// Time since which both are enabled and a higher-priority thread is ready.
     enabled: Option<Mark>,
-    /// The most urgent thread that waits for this CPU, and since when.
+    /// The highest priority of the threads that wait for this CPU, with the start of the wait.
     pending: Option<(i32, Mark)>,
-    /// How often there could have been a switch to it; not counted if it was woken on another CPU, which has to tell this one first.
+    /// Number of opportunities to switch to it; not counted if it was woken on another CPU, which
+    /// has to notify this one first.
     chances: Option<u32>,
-    /// The longest of PAIE since it waits.
+    /// The longest PAIE since it waits.
     enabled_longest: Longest,
-    /// When the current thread was switched to.
+    /// Time at which the current thread was switched in.
     current_since: u64,
     depth: u32,
     entered: u64,
@@ -107,7 +115,7 @@ impl Cpu {
         Mark { time, handled: self.handled + open }
     }
 
-    /// Without handlers.
+    /// Returns the elapsed time without handlers.
     fn since(&self, from: Mark, time: u64) -> u64 {
         let handled = self.mark(time).handled - from.handled;
         time.saturating_sub(from.time).saturating_sub(handled)
@@ -129,7 +137,7 @@ impl Cpu {
         }
     }
 
-    /// Gives the current thread if it turns out to be as urgent as the one that waits.
+    /// Returns the current thread if its priority turns out to be at least that of the waiting one.
     fn enable(&mut self, time: u64, section: Section) -> Option<Tid> {
         self.off[section as usize] = false;
         if self.off != [false; 2] {
@@ -180,7 +188,8 @@ impl Cpu {
         let before = if self.is_idle() { self.pending.map(|(_, since)| since) } else { self.section };
         match before {
             Some(from) => {
-                // After an earlier switch in the same section, it was that one's tail until then.
+                // After an earlier switch in the same section, the time until then was the tail of
+                // that switch.
                 let from = self.switched.unwrap_or(from);
                 let ns = self.since(from, time);
                 self.terms.psd.see(ns, time);
@@ -199,7 +208,7 @@ impl Cpu {
         } else {
             self.section = Some(self.section.unwrap_or(now));
             self.switched = Some(now);
-            // It is on the way out of the scheduler, whatever was said of the thread before.
+            // The thread is leaving the scheduler, whatever its recorded priority.
             if self.off == [false; 2] {
                 self.off[Section::Preemption as usize] = true;
             }
@@ -207,16 +216,17 @@ impl Cpu {
     }
 }
 
-/// Takes events in the order of their times.
+/// Processes events in the order of their times.
 #[derive(Debug, Default)]
 pub struct Latency {
     cpus: Vec<Cpu>,
-    /// Since when a thread ran that was more urgent than events have said, the last time that it did.
+    /// For each thread that ran with a higher priority than events reported: the start of its last
+    /// such run.
     raised: HashMap<Tid, u64>,
 }
 
 impl Latency {
-    /// Takes in an event.
+    /// Processes an event.
     pub fn feed(&mut self, event: &Event) {
         let time = event.time;
         match event.kind {
@@ -255,13 +265,14 @@ impl Latency {
         }
     }
 
-    /// Since when a thread ran, the last time that it turned out to be more urgent than events have said; none if it never did.
+    /// Returns the start of the thread's last run with a higher priority than events reported, or
+    /// `None` if there was no such run.
     #[must_use]
     pub fn raised(&self, thread: Tid) -> Option<u64> {
         self.raised.get(&thread).copied()
     }
 
-    /// What was seen of each CPU.
+    /// Returns the measurements of each CPU.
     pub fn terms(&self) -> impl Iterator<Item = (u16, &Terms)> {
         (0..).zip(self.cpus.iter().map(|cpu| &cpu.terms))
     }
@@ -304,7 +315,8 @@ mod tests {
 
     use Section::{Interrupts, Preemption};
 
-    /// LOW has preemption off from 100 to 400. At 150 a timer, handled until 200, wakes HIGH. It is switched to at 480, and lets go at 500.
+    /// LOW disables preemption from 100 to 400. At 150 a timer, handled until 200, wakes HIGH,
+    /// which is switched in at 480; preemption is enabled at 500.
     #[test]
     fn measures_each_term_without_handlers() {
         let found = terms(&[
@@ -326,12 +338,12 @@ mod tests {
         assert_eq!(found.paie, Longest { ns: 30, end: 430 });
         assert_eq!(found.psd, Longest { ns: 50, end: 480 });
         assert_eq!(found.st, Longest { ns: 20, end: 500 });
-        // From 170 to 480 is 310, of which 30 are the handler's.
+        // From 170 to 480 is 310, of which the handler takes 30.
         assert_eq!(found.without_interrupts(), Some(250 + 30 + 50));
         assert_eq!((found.sections, found.contradictions), (3, 0));
     }
 
-    /// Preemption is off as long as the CPU idles, which delays nobody.
+    /// Preemption is disabled while the CPU idles, which delays no thread.
     #[test]
     fn idling_is_no_section() {
         let found = terms(&[
@@ -348,7 +360,8 @@ mod tests {
         assert_eq!((found.poid.ns, found.psd.ns, found.st.ns), (0, 40, 10));
     }
 
-    /// LOW gives itself a higher priority, which no event tells, and HIGH is woken. It runs for three ticks more.
+    /// LOW raises its own priority, which no event reports, and HIGH is woken. LOW runs for three
+    /// ticks more.
     fn raised(ticks: u64, cpu: u16) -> Latency {
         let mut events = vec![
             (10, off(Preemption)),
@@ -374,7 +387,7 @@ mod tests {
         let latency = raised(5, 0);
         assert_eq!((latency.raised(LOW.id), latency.raised(HIGH.id)), (Some(20), None));
         let terms = latency.terms().next().unwrap().1;
-        // Between two ticks both were enabled, but nobody waited who should have run.
+        // Between two ticks both were enabled, but no thread waited that should have run.
         assert_eq!((terms.paie.ns, terms.poid.ns, terms.psd.ns), (0, 40, 50));
     }
 

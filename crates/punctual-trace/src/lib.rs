@@ -1,16 +1,19 @@
-//! Where every microsecond of every real-time job went.
+//! Decomposes every real-time job into its response-time terms, microsecond by microsecond.
 //!
-//! The scheduler, interrupt, timer and lock events of a Linux kernel are decomposed into jobs, and each job into the terms
-//! of response-time analysis. [`event`] is what everything else here speaks: readers make events of traces, analyses make
-//! jobs of events.
+//! The scheduler, interrupt, timer and lock events of a Linux kernel are decomposed into jobs, and
+//! each job into the terms of response-time analysis. [`event`] is the common format: readers turn
+//! traces into events, analyses turn events into jobs.
 //!
-//! [`record`] takes a trace of the running kernel, [`mod@write`] makes a file of it that other tools open, [`read`] makes events
-//! of files. [`jobs`] decomposes, [`stats`] sums up and raises alarms, [`explain`] says it in sentences, [`export`] writes it for other
-//! programs. [`recorded`] is for what a recording cannot tell, [`buffer_stats`] for what the kernel says it lost. [`machines`] makes one recording of those of several machines. [`noise`] sums up what takes CPUs from
-//! the threads that they are for. `docs/book/src/internals/tracing.md` maps every term to kernel events, with its
-//! precision.
+//! [`record`] takes a trace of the running kernel, [`mod@write`] writes files that other tools
+//! open, and [`read`] reads events from files. [`jobs`] decomposes, [`stats`] aggregates and raises
+//! alarms, [`explain`] describes jobs in sentences, and [`export`] writes them for other programs.
+//! [`recorded`] describes the limits of a recording, [`buffer_stats`] the kernel's counters of lost
+//! events. [`machines`] merges the recordings of several machines. [`noise`] sums up activity that
+//! takes CPUs from their dedicated threads. `docs/book/src/internals/tracing.md` maps every term to
+//! kernel events, with its precision.
 //!
-//! The feature `bpf` is for [`record::Group::Schedule`]: when threads enter and leave the scheduler, by BPF programs.
+//! The feature `bpf` enables [`record::Group::Schedule`]: the times at which threads enter and
+//! leave the scheduler, from BPF programs.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 #![warn(missing_docs)]

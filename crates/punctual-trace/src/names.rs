@@ -1,4 +1,4 @@
-//! What threads, interrupts and tasks are called.
+//! Names of threads, interrupts and tasks.
 //!
 //! ```
 //! use punctual_trace::jobs::Actor;
@@ -21,16 +21,17 @@ use crate::jobs::Actor;
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
-/// What whoever nobody has seen is called.
+/// Name of a thread that was not observed.
 pub(crate) const SOMEBODY_UNSEEN: &str = "somebody unseen";
 
-/// Names are kept for this many of a kind, so that a trace of days cannot fill the memory with those of threads long gone.
+/// Maximum number of names of a kind, so that the names of dead threads in a trace of days cannot
+/// fill the memory.
 const MAX_NAMES: usize = 65_536;
 
-/// The names a trace tells.
+/// Names from a trace.
 ///
-/// Anybody can give a thread any name, so what is told may do things to a terminal or end a line. The names that are given
-/// here are [printable](Printable).
+/// Any process can name a thread, so a name may contain line breaks or terminal escapes. The names
+/// returned here are [printable](Printable).
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     threads: HashMap<Tid, String>,
@@ -43,13 +44,13 @@ pub struct Names {
 }
 
 impl Names {
-    /// None yet.
+    /// Creates an empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Names a thread. A number that the kernel uses again gets the newer name.
+    /// Names a thread. A reused ID gets the newer name.
     pub fn thread(&mut self, tid: Tid, name: &str) {
         put(&mut self.threads, tid, name);
     }
@@ -69,7 +70,7 @@ impl Names {
         put(&mut self.tasks, task, name);
     }
 
-    /// Names an event that the analysis does not know.
+    /// Names an event that is unknown to the analysis.
     pub fn event(&mut self, event: u16, name: &str) {
         put(&mut self.events, event, name);
     }
@@ -79,32 +80,32 @@ impl Names {
         put(&mut self.calls, number, name);
     }
 
-    /// Says which process a thread is of.
+    /// Sets the process of a thread.
     pub fn process(&mut self, tid: Tid, process: Tid) {
         if self.processes.len() < MAX_NAMES {
             self.processes.insert(tid, process);
         }
     }
 
-    /// Which process a thread is of, if that was recorded.
+    /// Returns the process of a thread, if it was recorded.
     #[must_use]
     pub fn process_of(&self, tid: Tid) -> Option<Tid> {
         self.processes.get(&tid).copied()
     }
 
-    /// The name of an event that the analysis does not know.
+    /// Returns the name of an event that is unknown to the analysis.
     #[must_use]
     pub fn of_event(&self, event: u16) -> String {
         self.events.get(&event).cloned().unwrap_or(format!("event {event}"))
     }
 
-    /// The name of a system call.
+    /// Returns the name of a system call.
     #[must_use]
     pub fn of_call(&self, number: u32) -> String {
         self.calls.get(&number).cloned().unwrap_or(format!("system call {number}"))
     }
 
-    /// The same with another name for a thread.
+    /// Returns these names with another name for one thread.
     pub(crate) fn with_thread(&self, tid: Tid, name: &str) -> Cow<'_, Self> {
         let mut known = HashMap::new();
         put(&mut known, tid, name);
@@ -116,14 +117,14 @@ impl Names {
         Cow::Owned(names)
     }
 
-    /// The name of a thread alone.
+    /// Returns the name of a thread without its number.
     #[must_use]
     pub fn of_thread(&self, tid: Tid) -> Option<&str> {
         self.threads.get(&tid).map(String::as_str)
     }
 
-    /// How to call somebody beside others, as at the head of a table: as [`of`](Self::of), and with its number if tasks of several
-    /// apps have that name.
+    /// Returns the name of an actor in a list of several, as at the head of a table: as
+    /// [`of`](Self::of), with its number if tasks of several apps share that name.
     #[must_use]
     pub fn listed(&self, actor: Actor) -> String {
         let name = self.of(actor);
@@ -134,13 +135,13 @@ impl Names {
         }
     }
 
-    /// How to call somebody.
+    /// Returns the name of an actor.
     #[must_use]
     pub fn of(&self, actor: Actor) -> String {
         match actor {
             Actor::Thread(0) => "idle".into(),
             Actor::Thread(tid) => {
-                // Who writes a trace may not know a name and say so with an empty one.
+                // A writer of a trace may record an unknown name as an empty one.
                 let name = self.threads.get(&tid).filter(|name| !name.is_empty());
                 name.map_or(tid.to_string(), |name| format!("{name}/{tid}"))
             }

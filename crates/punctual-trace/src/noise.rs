@@ -1,7 +1,8 @@
-//! What takes CPUs from the threads that they are for: interrupts, softirqs and other threads, by cause.
+//! Measures the activity that takes CPUs from their dedicated threads: interrupts, softirqs and
+//! other threads, by cause.
 //!
-//! Every instant of a CPU belongs to what was entered last and has not been left. So the times of what nests add up, and none is
-//! counted twice. It takes no more memory however long it goes on.
+//! Every instant of a CPU is attributed to the innermost activity in progress. So the times of
+//! nested activities add up, and none is counted twice. Memory use does not grow with time.
 //!
 //! ```
 //! use punctual_trace::event::{Event, Kind};
@@ -22,21 +23,21 @@ use std::collections::HashMap;
 use crate::event::{Event, Kind, Task, Tid};
 use crate::jobs::Actor;
 
-/// So many causes are told apart; the rest is [`Actor::Others`].
+/// Maximum number of distinct causes; further ones count as [`Actor::Others`].
 const CAUSES: usize = 4096;
 
-/// What one cause took.
+/// Time taken by one cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Share {
-    /// How often it came. A thread comes when it is switched to.
+    /// Number of occurrences. A thread occurs when it is switched in.
     pub count: u64,
-    /// All of its time, in ns.
+    /// Total time, in ns.
     pub total: u64,
-    /// The longest time from its coming to its going, without what came in between, in ns.
+    /// Longest single occurrence, without nested activities, in ns.
     pub longest: u64,
 }
 
-/// What some CPUs have been taken for so far.
+/// Noise of a set of CPUs.
 #[derive(Debug, Clone)]
 pub struct Noise {
     cpus: Vec<(u16, Cpu)>,
@@ -44,26 +45,27 @@ pub struct Noise {
     lost: u64,
 }
 
-/// A CPU now.
+/// State of a CPU.
 #[derive(Debug, Clone, Default)]
 struct Cpu {
-    /// When its last event was; `None` if what went on since is not known.
+    /// Time of its last event; `None` if the activity since then is unknown.
     last: Option<u64>,
-    /// What runs there that it is not for, and for how long it has.
+    /// The foreign thread that runs there, and its run time so far.
     thread: Option<(Tid, u64)>,
-    /// What was entered and not left, innermost last.
+    /// Handlers in progress, innermost last.
     entered: Vec<(Actor, u64)>,
 }
 
 impl Noise {
-    /// Nothing yet, of these CPUs.
+    /// Creates an empty measurement of these CPUs.
     #[must_use]
     pub fn new(cpus: impl IntoIterator<Item = u16>) -> Self {
         let cpus = cpus.into_iter().map(|cpu| (cpu, Cpu::default())).collect();
         Self { cpus, causes: HashMap::new(), lost: 0 }
     }
 
-    /// The next event, in the order of time. `is_own` says of a thread whether the CPUs are for it; the idle thread is nobody's.
+    /// Processes the next event, in time order. `is_own` returns whether the CPUs are dedicated to
+    /// a thread; the idle thread is never noise.
     pub fn event(&mut self, event: &Event, mut is_own: impl FnMut(Tid) -> bool) {
         let Some((_, cpu)) = self.cpus.iter_mut().find(|(number, _)| *number == event.cpu) else { return };
         if let Kind::Lost { count } = event.kind {
@@ -80,7 +82,7 @@ impl Noise {
                     *own += passed;
                 }
             }
-            // Who runs when one begins to look is in the event.
+            // The first event names the thread that was running.
             None => cpu.thread = is_foreign(event.by).then_some((event.by, 0)),
         }
         match event.kind {
@@ -91,8 +93,8 @@ impl Noise {
             Kind::VectorExit { vector } => leave(cpu, &mut self.causes, Actor::Vector(vector)),
             Kind::SoftirqExit { softirq } => leave(cpu, &mut self.causes, Actor::Softirq(softirq)),
             Kind::Switch { to: Task { id: to, .. }, .. } => {
-                // What threads do in softirqs, as all of them do under PREEMPT_RT, waits with the thread; the rest of it is the
-                // thread's.
+                // Softirqs processed by a thread, as all are under PREEMPT_RT, pause with that
+                // thread; their remaining time is attributed to the thread.
                 for (actor, own) in cpu.entered.drain(..) {
                     add(&mut self.causes, actor, own);
                 }
@@ -105,7 +107,7 @@ impl Noise {
         }
     }
 
-    /// Every cause, that with the longest time in all first.
+    /// Returns every cause, largest total time first.
     #[must_use]
     pub fn causes(&self) -> Vec<(Actor, Share)> {
         let mut causes: Vec<_> = self.causes.iter().map(|(actor, cause)| (*actor, *cause)).collect();
@@ -113,15 +115,15 @@ impl Noise {
         causes
     }
 
-    /// How many events are missing. What they would have told is not among the causes.
+    /// Returns the number of missing events. The causes lack their time.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
     }
 }
 
-/// Ends what was entered last. An end without its beginning, which was before the first event or in another thread's softirq, is
-/// nothing.
+/// Ends the innermost activity. An exit without an entry is ignored: the entry was before the first
+/// event or in another thread's softirq.
 fn leave(cpu: &mut Cpu, causes: &mut HashMap<Actor, Share>, actor: Actor) {
     if cpu.entered.last().is_some_and(|(innermost, _)| *innermost == actor) {
         let own = cpu.entered.pop().map_or(0, |(_, own)| own);

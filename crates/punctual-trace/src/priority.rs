@@ -1,9 +1,10 @@
-//! What "priority" means, wherever a number or a text says it.
+//! The one definition of priority for numbers and texts.
 //!
-//! The kernel's events count priorities from the most urgent one: -1 is SCHED_DEADLINE, 0 to 98 are real-time, 100 to 139 ordinary.
-//! `chrt`, programs and people count real-time ones the other way round, from 1 to 99. [Events](crate::event) have the
-//! kernel's number, as does what is compared with them ([`Select::priorities`](crate::jobs::Select::priorities)) and what has
-//! the form of the kernel's events; every text, table and export has a [`Priority`].
+//! The kernel's events count priorities from the highest: -1 is SCHED_DEADLINE, 0 to 98 are
+//! real-time, 100 to 139 ordinary. `chrt`, programs and people count real-time priorities in the
+//! opposite direction, from 1 to 99. [Events](crate::event), values compared with them
+//! ([`Select::priorities`](crate::jobs::Select::priorities)) and exports in the form of kernel
+//! events use the kernel's number; every text, table and other export uses a [`Priority`].
 //!
 //! ```
 //! use punctual_trace::priority::Priority;
@@ -16,21 +17,22 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-/// How urgent a thread is. The more urgent is the greater.
+/// Priority of a thread. Higher priorities compare as greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Priority {
     kernel: i32,
 }
 
 impl Priority {
-    /// Of a number as the kernel counts.
+    /// Converts from the kernel's number.
     #[must_use]
     pub fn of_kernel(kernel: i32) -> Self {
         Self { kernel }
     }
 
-    /// As a number: 1 to 99 under SCHED_FIFO and SCHED_RR, as `chrt` has it; 0 of ordinary threads, which have a
-    /// [nice value](Self::nice) instead; 100 under SCHED_DEADLINE, which comes before all of them.
+    /// Returns 1 to 99 under SCHED_FIFO and SCHED_RR, as in `chrt`; 0 for ordinary threads, which
+    /// have a [nice value](Self::nice) instead; 100 under SCHED_DEADLINE, which precedes all of
+    /// them.
     #[must_use]
     pub fn number(self) -> u8 {
         match self.kernel {
@@ -40,21 +42,21 @@ impl Priority {
         }
     }
 
-    /// From -20, the most urgent, to 19, of ordinary threads only.
+    /// Returns the nice value of an ordinary thread, from -20, the highest priority, to 19.
     #[must_use]
     pub fn nice(self) -> Option<i32> {
         (100..=139).contains(&self.kernel).then_some(self.kernel - 120)
     }
 }
 
-/// The most and the least urgent of some priorities in words; numbers as the kernel counts.
+/// Describes a range from the highest to the lowest priority; arguments are the kernel's numbers.
 #[must_use]
 pub fn range(most: i32, least: i32) -> String {
     let [most, least] = [most, least].map(Priority::of_kernel);
     let (from, to) = (least.to_string(), most.to_string());
     match from.split_once(' ').zip(to.split_once(' ')) {
         _ if from == to => from,
-        // Both of one sort, which is named once.
+        // Both of one policy, which is named once.
         Some(((one, _), (other, number))) if one == other => format!("{from} to {number}"),
         _ => format!("{from} to {to}"),
     }

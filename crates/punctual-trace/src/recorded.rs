@@ -1,8 +1,9 @@
-//! What a recording can tell.
+//! Limits of a recording.
 //!
-//! That an event is not in a recording means that it did not happen only if it would have been recorded. A decomposition
-//! is told what would, by [`Config::recorded`](crate::jobs::Config::recorded), and does not take the absence of the rest for
-//! anything: terms that depend on it are unknown, or known to be at least so much.
+//! The absence of an event means that it did not happen only if it would have been recorded.
+//! [`Config::recorded`](crate::jobs::Config::recorded) declares the recorded events to a
+//! decomposition, which draws no conclusion from the absence of others: terms that depend on them
+//! are unknown, or known only as lower bounds.
 //!
 //! ```
 //! use punctual_trace::recorded::{Recorded, Source};
@@ -21,15 +22,15 @@ pub(crate) use self::chosen::Chosen;
 use crate::event::{Event, Kind, Tid};
 use crate::read::translate::{Code, recipe};
 
-/// Events that belong together, because one without the other says little.
+/// Events that are useful only together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
     /// `sched_switch`.
     Switches,
-    /// `sched_waking`: when a wake-up begins.
+    /// `sched_waking`: the start of a wake-up.
     Wakings,
-    /// `sched_wakeup`: when it has put the thread into a run queue.
+    /// `sched_wakeup`: the thread has been put into a run queue.
     Wakeups,
     /// `sched_migrate_task`.
     Migrations,
@@ -37,7 +38,7 @@ pub enum Source {
     Inheritance,
     /// `irq_handler_entry` and `irq_handler_exit`.
     Interrupts,
-    /// Entries and exits of the group `irq_vectors`, which only x86 has.
+    /// Entries and exits of the group `irq_vectors`, which exists only on x86.
     Vectors,
     /// `softirq_entry` and `softirq_exit`.
     Softirqs,
@@ -47,7 +48,7 @@ pub enum Source {
     Contention,
     /// `sys_enter_futex` and `sys_exit_futex`.
     Futexes,
-    /// When the scheduler is entered and left.
+    /// Entry and exit of the scheduler.
     Scheduler,
     /// `sys_enter_sched_yield` and `sys_exit_sched_yield`, which end jobs of SCHED_DEADLINE threads.
     Yields,
@@ -70,7 +71,7 @@ impl Source {
         Self::Yields,
     ];
 
-    /// The kinds of events that it needs, all of them.
+    /// Returns the kinds of events that the source requires.
     fn kinds(self) -> u32 {
         match self {
             Self::Switches => SWITCH,
@@ -113,7 +114,7 @@ const SCHEDULE_EXIT: u32 = 1 << 19;
 const YIELD_ENTER: u32 = 1 << 20;
 const YIELD_EXIT: u32 = 1 << 21;
 
-/// An event of each kind.
+/// One event of each kind.
 const EVENTS: [(&str, u32); 22] = [
     ("sched:sched_switch", SWITCH),
     ("sched:sched_waking", WAKING),
@@ -139,24 +140,24 @@ const EVENTS: [(&str, u32); 22] = [
     ("syscalls:sys_exit_sched_yield", YIELD_EXIT),
 ];
 
-/// In the text of a declaration, what the threads follow whose system calls alone are recorded.
+/// Prefix in a declaration of the threads whose system calls alone are recorded.
 const CALLS: &str = "calls of";
 
-/// Whose system calls are in a recording.
+/// Threads whose system calls are recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Calls {
-    /// Everybody's.
+    /// All threads.
     All,
-    /// Those of these threads and of what they start, and of others that show by a call.
+    /// These threads and their descendants, and others known from a recorded call.
     Of(Vec<Tid>),
 }
 
-/// The kinds of events that a recording has, if they happened.
+/// The kinds of events that a recording would contain if they happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
     kinds: u32,
     calls: Calls,
-    /// Whose switches and wake-ups are there, if not everybody's.
+    /// Threads whose switches and wake-ups are recorded, if not all.
     switches: Option<Chosen>,
 }
 
@@ -166,33 +167,33 @@ impl Default for Recorded {
     }
 }
 
-/// What is not in a recording.
+/// A gap in a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Missing {
-    /// What.
+    /// Missing events.
     pub what: &'static str,
-    /// What that means for the terms.
+    /// Consequence for the terms.
     pub meaning: &'static str,
 }
 
 impl Recorded {
-    /// All of them.
+    /// Returns a recording of all events.
     #[must_use]
     pub fn all() -> Self {
         Self { kinds: u32::MAX, calls: Calls::All, switches: None }
     }
 
-    /// None.
+    /// Returns a recording of no events.
     #[must_use]
     pub fn none() -> Self {
         Self { kinds: 0, calls: Calls::All, switches: None }
     }
 
-    /// What a recorder has declared: a line for each event, `group:event`. A line `calls of` says that system calls are
-    /// those of the threads with the numbers behind it and of what they start. Lines `switches of`, `switches named` and
-    /// `switches at` say that switches and wake-ups are those of the threads with these numbers, names or priorities, as the
-    /// kernel counts, and `switches followed` that they are those of what they start as well.
+    /// Parses the declaration of a recorder: a line `group:event` for each event. A line `calls of`
+    /// limits system calls to the listed threads and their descendants. Lines `switches of`,
+    /// `switches named` and `switches at` limit switches and wake-ups to the threads with these
+    /// IDs, names or priorities, as the kernel counts; `switches followed` adds their descendants.
     #[must_use]
     pub fn declared(text: &str) -> Self {
         let mut recorded = Self::none();
@@ -201,7 +202,7 @@ impl Recorded {
                 let threads = threads.split_whitespace().filter_map(|number| number.parse().ok());
                 recorded.calls = Calls::Of(threads.collect());
             } else if Chosen::read(&mut recorded.switches, line) {
-                // It says whose.
+                // It names threads.
             } else if let Some((system, name)) = line.trim().split_once(':') {
                 recorded.kinds |= kind_of_event(system, name);
             }
@@ -209,7 +210,7 @@ impl Recorded {
         recorded
     }
 
-    /// The text that [`declared`](Self::declared) reads.
+    /// Returns the text that [`declared`](Self::declared) parses.
     pub(crate) fn declaration<'a>(
         events: impl IntoIterator<Item = &'a str>,
         calls_of: Option<&[Tid]>,
@@ -223,41 +224,41 @@ impl Recorded {
         text
     }
 
-    /// Adds the kind of an event that is in the recording.
+    /// Adds the kind of an event that the recording contains.
     #[inline]
     pub fn see(&mut self, event: &Event) {
         self.kinds |= kind_bit(event.kind);
     }
 
-    /// Whether it has all events of a source.
+    /// Returns whether it has all events of a source.
     #[must_use]
     pub fn has(&self, source: Source) -> bool {
         self.kinds & source.kinds() == source.kinds()
     }
 
-    /// The same with the events of a source.
+    /// Returns this set plus the events of a source.
     #[must_use]
     pub fn with(mut self, source: Source) -> Self {
         self.kinds |= source.kinds();
         self
     }
 
-    /// The same without the events of a source.
+    /// Returns this set without the events of a source.
     #[must_use]
     pub fn without(mut self, source: Source) -> Self {
         self.kinds &= !source.kinds();
         self
     }
 
-    /// The same if no thread waits for a lock by a futex call, so that calls that are not recorded hide nothing: see
-    /// [`FutexWaits::Suspend`](crate::jobs::FutexWaits::Suspend).
+    /// Returns this set for programs without futex locks, in which unrecorded futex calls hide
+    /// nothing: see [`FutexWaits::Suspend`](crate::jobs::FutexWaits::Suspend).
     #[must_use]
     pub fn without_futex_locks(mut self) -> Self {
         self.calls = Calls::All;
         self.with(Source::Futexes)
     }
 
-    /// What both have, where those of `other` have numbers of threads higher by that.
+    /// Returns the intersection with `other`, whose thread IDs are offset by `higher`.
     pub(crate) fn and(mut self, other: &Self, higher: Tid) -> Self {
         self.kinds &= other.kinds;
         let others = match &other.calls {
@@ -266,7 +267,7 @@ impl Recorded {
         };
         self.calls = match (self.calls, others) {
             (Calls::All, None) => Calls::All,
-            // Of the machine with all calls nothing more can be said than that they show by a call.
+            // On the machine with all calls, a thread is known only from a recorded call.
             (Calls::All, Some(others)) => Calls::Of(others.collect()),
             (Calls::Of(threads), None) => Calls::Of(threads),
             (Calls::Of(threads), Some(others)) => Calls::Of(threads.into_iter().chain(others).collect()),
@@ -275,7 +276,7 @@ impl Recorded {
         self
     }
 
-    /// The text that [`declared`](Self::declared) reads.
+    /// Returns the text that [`declared`](Self::declared) parses.
     pub(crate) fn text(&self) -> String {
         let has = |(_, kind): &&(&str, u32)| self.kinds & kind != 0;
         let events = EVENTS.iter().filter(has).map(|(event, _)| *event);
@@ -286,29 +287,30 @@ impl Recorded {
         Self::declaration(events, calls) + &self.switches.as_ref().map(Chosen::text).unwrap_or_default()
     }
 
-    /// Whether everything in `other` is in it.
+    /// Returns whether it includes all of `other`.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         let switches = self.switches.is_none() || self.switches == other.switches;
         switches && Source::ALL.iter().all(|&source| self.has(source) || !other.has(source))
     }
 
-    /// Whether it has the context switches of all threads: a narrow recording has those of the traced ones.
+    /// Returns whether it has the context switches of all threads; a narrow recording has those of
+    /// the traced ones.
     #[must_use]
     pub fn has_all_switches(&self) -> bool {
         self.has(Source::Switches) && self.switches.is_none()
     }
 
-    /// Whose switches and wake-ups are recorded, if not everybody's.
+    /// Returns the threads whose switches and wake-ups are recorded, if not all.
     pub(crate) fn switches_of(&self) -> Option<&Chosen> {
         self.switches.as_ref()
     }
 
-    /// Whether the system calls of some threads only are recorded.
+    /// Returns whether only the system calls of some threads are recorded.
     pub(crate) fn calls_of_some(&self) -> bool {
         self.calls != Calls::All
     }
 
-    /// Whether the system calls of this thread are recorded, as far as the declaration says.
+    /// Returns whether the declaration includes the system calls of this thread.
     pub(crate) fn has_calls_of(&self, thread: Tid) -> bool {
         match &self.calls {
             Calls::All => true,
@@ -316,7 +318,7 @@ impl Recorded {
         }
     }
 
-    /// What is not in the recording and what that means, the gravest first.
+    /// Returns the gaps of the recording and their consequences, most severe first.
     #[must_use]
     pub fn missing(&self) -> Vec<Missing> {
         let mut missing = Vec::new();
@@ -386,7 +388,7 @@ impl Recorded {
 /// "3 297 of 3 724 were understood; not: sys_enter (400), sys_exit (27)"
 #[must_use]
 pub fn understood(count: u64, skipped: &[(String, u64)]) -> String {
-    /// So many are named.
+    /// Maximum number of named events.
     const NAMED: usize = 6;
     let rest: u64 = skipped.iter().map(|(_, count)| count).sum();
     let mut text = format!("{} of {} were understood", format_count(count), format_count(count + rest));
@@ -403,7 +405,7 @@ pub fn understood(count: u64, skipped: &[(String, u64)]) -> String {
     text
 }
 
-/// The kinds of events that an event of the kernel becomes.
+/// Returns the kinds that a kernel event is translated to.
 fn kind_of_event(system: &str, name: &str) -> u32 {
     match recipe(system, name).map(|(code, _)| code) {
         Some(Code::Switch) => SWITCH,
@@ -413,7 +415,7 @@ fn kind_of_event(system: &str, name: &str) -> u32 {
         Some(Code::Inherit) => INHERIT,
         Some(Code::IrqEntry) => IRQ_ENTRY,
         Some(Code::IrqExit) => IRQ_EXIT,
-        // The others are rare beside it.
+        // The others are rare in comparison.
         Some(Code::VectorEntry) if name == "local_timer_entry" => VECTOR_ENTRY,
         Some(Code::VectorExit) if name == "local_timer_exit" => VECTOR_EXIT,
         Some(Code::SoftirqEntry) => SOFTIRQ_ENTRY,

@@ -1,4 +1,5 @@
-//! A Punctual app that marks its jobs, recorded and decomposed: the same jobs as in the app's own report.
+//! A Punctual app that marks its jobs, recorded and decomposed: the jobs equal those in the app's
+//! own report.
 
 #[path = "it/recording/mod.rs"]
 mod recording;
@@ -41,7 +42,7 @@ mod app {
         queued::spawn().unwrap();
         called::spawn().unwrap();
         punctual::spend(100.micros());
-        // Held back until the lock is given back.
+        // Delayed until the lock is released.
         cx.shared.sum.lock(|sum| {
             let _ = held::spawn();
             *sum += 1;
@@ -75,7 +76,7 @@ mod app {
     }
 }
 
-/// The kernel ends this process if a real-time thread of it runs away.
+/// The kernel ends this process if one of its real-time threads runs away.
 fn no_runaways() {
     let limit = libc::rlimit { rlim_cur: 3_000_000, rlim_max: 4_000_000 };
     // SAFETY: `limit` is a valid `rlimit`.
@@ -85,17 +86,18 @@ fn no_runaways() {
 #[test]
 fn agrees_with_report_of_the_app() {
     no_runaways();
-    // Kernel 6.18 leaves out a switch now and then, which spoils the job it belongs to.
+    // Kernel 6.18 occasionally omits a switch, which spoils the job it belongs to.
     let complete = (0..5).any(|_| recorded_and_compared());
     assert!(complete, "of five recordings none is complete");
 }
 
-/// Whether no job is flawed; then they have been compared.
+/// Returns true if no job is flawed; then they have been compared.
 fn recorded_and_compared() -> bool {
     let place = Place::new("marked");
     let directory = place.0.join("raw");
     let Some(recording) = recording::start(record::Config::default(), &directory) else { return true };
-    // SAFETY: this test is the only one of its process, and no other thread reads the environment yet.
+    // SAFETY: this test is the only one of its process, and no other thread reads the environment
+    // yet.
     unsafe { std::env::set_var("PUNCTUAL_TRACE", recording.for_apps()) };
     let report = app::run(AppConfig::new()).unwrap();
     let real_time = report.settings.threads.iter().any(|thread| thread.policy == "SCHED_FIFO");
@@ -138,7 +140,8 @@ fn recorded_and_compared() -> bool {
         let jobs = &by_name[task.name.as_str()];
         assert_eq!(jobs.len() as u64, task.jobs, "{}", task.name);
         assert!(jobs.iter().all(|job| job.released_by == ReleasedBy::Mark), "{}", task.name);
-        // The app reads the clock between the two marks of a job, and calls are released when they start.
+        // The app reads the clock between the two marks of a job, and calls are released when they
+        // start.
         let (jitter, response) = (most(jobs, |job| job.jitter), most(jobs, |job| job.response));
         eprintln!(
             "{}: J {jitter} and {}, R {response} and {}",
@@ -151,7 +154,7 @@ fn recorded_and_compared() -> bool {
     let released = |job: &Job| job.released.unwrap().0;
     assert!(beats.windows(2).all(|two| (released(two[1]) - released(two[0])).is_multiple_of(PERIOD)));
 
-    // Who ran inside whom, and for how long.
+    // Nesting and durations of the calls.
     if real_time {
         let task = |name: &str| Actor::Task(by_name[name][0].task.unwrap());
         for (beat, called) in beats.iter().zip(called) {

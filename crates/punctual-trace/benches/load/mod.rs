@@ -1,4 +1,4 @@
-//! A load of wake-ups, and what the recorder's threads took.
+//! A load of wake-ups, and the CPU time of the recorder's threads.
 #![allow(unreachable_pub)]
 
 use std::fs;
@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::CpuSet;
 
-/// How many times a second a limited load has its turns.
+/// Number of bursts per second of a limited load.
 pub const BURSTS: u64 = 200;
 
-/// Two threads on one CPU that wake each other, so many times in a burst, and count their turns.
+/// Starts two threads on one CPU that wake each other a given number of times per burst, and count
+/// the turns.
 pub fn pair(
     cpu: usize,
     burst: usize,
@@ -25,7 +26,7 @@ pub fn pair(
     let pin = move || {
         let mut set = CpuSet::new();
         set.set(cpu);
-        // Unpinned, they measure the same with other numbers.
+        // Unpinned, they measure the same with other figures.
         let _ = rustix::thread::sched_setaffinity(None, &set);
     };
     let first = spawn(move || {
@@ -35,7 +36,7 @@ pub fn pair(
         let mut turns = 0;
         while !stop.load(Ordering::Relaxed) && there.send(()).is_ok() && answers.recv().is_ok() {
             turns += 1;
-            // Relaxed: it is a count, read now and then.
+            // Relaxed: it is a counter that is read occasionally.
             count.fetch_add(1, Ordering::Relaxed);
             if turns == burst {
                 (turns, bursts) = (0, bursts + 1);
@@ -51,7 +52,7 @@ pub fn pair(
     [first, second]
 }
 
-/// The CPU time of the recorder's threads, in s.
+/// Returns the CPU time of the recorder's threads, in s.
 pub fn drain_time() -> f64 {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let of_one = |thread: fs::DirEntry| {

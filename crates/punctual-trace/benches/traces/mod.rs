@@ -1,4 +1,4 @@
-//! Generated traces, and how runs over them are measured and shown.
+//! Generated traces, and measurement and output of runs over them.
 // Each benchmark uses a part of it.
 #![allow(unreachable_pub, dead_code)]
 
@@ -12,12 +12,12 @@ use punctual_trace::write::{dat, synthetic::Synthetic};
 
 pub type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// The arguments, less what cargo passes, `--bench`, which is of no use here.
+/// Returns the arguments without `--bench`, which cargo passes.
 pub fn arguments() -> Vec<String> {
     std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect()
 }
 
-/// Runs a benchmark with a directory of its own, which is removed afterwards.
+/// Runs a benchmark with its own directory, which is removed afterwards.
 pub fn in_a_directory(name: &str, run: impl FnOnce(&Path) -> Outcome<()>) -> ExitCode {
     let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
     let result = fs::create_dir_all(&place).map_err(Into::into).and_then(|()| run(&place));
@@ -31,20 +31,22 @@ pub fn in_a_directory(name: &str, run: impl FnOnce(&Path) -> Outcome<()>) -> Exi
     }
 }
 
-/// How long a round of [`Scene::Rounds`] is, in ns.
+/// Length of a round of [`Scene::Rounds`], in ns.
 pub const ROUND: u64 = 110_000;
 
-/// What a generated trace shows. Both have events of the scheduler and of interrupts only.
+/// Contents of a generated trace. Both have events of the scheduler and of interrupts only.
 #[derive(Clone, Copy)]
 pub enum Scene {
-    /// On each CPU ordinary threads take turns, and timer and device interrupts wake real-time threads, in rounds.
+    /// On each CPU ordinary threads take turns, and timer and device interrupts wake real-time
+    /// threads, in rounds.
     Rounds,
-    /// Events of all these kinds by chance: for readers, to which it makes no difference that no scheduler does so.
+    /// Random events of all these kinds: for readers, which do not depend on the plausibility of
+    /// the schedule.
     Random,
 }
 
 impl Scene {
-    /// Its events, of so many CPUs, without end.
+    /// Returns its events on `cpus` CPUs, without end.
     pub fn events(self, cpus: u16) -> Box<dyn Iterator<Item = Event>> {
         match self {
             Self::Rounds => Box::new(rounds(cpus)),
@@ -66,7 +68,7 @@ fn rounds(cpus: u16) -> impl Iterator<Item = Event> {
     })
 }
 
-/// A round of a CPU: 12 to 16 events within 82 µs.
+/// Appends a round of a CPU: 12 to 16 events within 82 µs.
 fn round(events: &mut Vec<Event>, start: u64, cpu: u16, round: u32) {
     let base = 1000 + u32::from(cpu) * 100;
     let idle = Task { id: 0, priority: 120 };
@@ -137,7 +139,7 @@ fn random(cpus: u16) -> impl Iterator<Item = Event> {
     .flatten()
 }
 
-/// Writes a trace of so many events beside `name`, and returns the file.
+/// Writes a trace of `count` events next to `name`, and returns the file.
 pub fn write(name: &Path, scene: Scene, count: u64, cpus: u16) -> Outcome<PathBuf> {
     let (directory, file) = (name.with_extension("raw"), name.with_extension("dat"));
     record(&directory, scene, count, cpus)?;
@@ -146,7 +148,7 @@ pub fn write(name: &Path, scene: Scene, count: u64, cpus: u16) -> Outcome<PathBu
     Ok(file)
 }
 
-/// Writes a trace of so many events as the kernel's pages.
+/// Writes a trace of `count` events as kernel pages.
 pub fn record(directory: &Path, scene: Scene, count: u64, cpus: u16) -> Outcome<()> {
     let mut synthetic = Synthetic::create(directory)?;
     for thread in 100..1000 + 100 * u32::from(cpus) {
@@ -158,10 +160,10 @@ pub fn record(directory: &Path, scene: Scene, count: u64, cpus: u16) -> Outcome<
     Ok(synthetic.finish()?)
 }
 
-/// How many events, and in what time, in s: on the clock, and of the CPU.
+/// Number of events, wall-clock time in s, and CPU time in s.
 pub type Run = (u64, f64, f64);
 
-/// Measures what counts events.
+/// Measures a function that returns a number of events.
 pub fn timed<E>(work: impl FnOnce() -> Result<u64, E>) -> Result<Run, E> {
     let cpu = || {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -193,7 +195,7 @@ pub fn show(name: &str, runs: &[Run]) {
     }
 }
 
-/// The most memory that this process has had, in MB.
+/// Returns the peak memory of this process, in MB.
 pub fn peak_memory() -> f64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

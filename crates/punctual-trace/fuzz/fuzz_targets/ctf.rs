@@ -1,4 +1,5 @@
-//! Whatever the input, the reader gives something or an error. The corpus begins with a metadata file of LTTng.
+//! For every input, the reader returns a result or an error. The corpus begins with an LTTng
+//! metadata file.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

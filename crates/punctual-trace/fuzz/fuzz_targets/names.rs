@@ -1,4 +1,5 @@
-//! Whatever threads are called, what is printed of them is text on the lines it belongs on.
+//! For all names of threads, the printed text stays on its lines and contains no control
+//! characters.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Whatever the input, the reader gives something or an error. The corpus begins as a perf.data does.
+//! For every input, the reader returns a result or an error. The corpus begins like a perf.data.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

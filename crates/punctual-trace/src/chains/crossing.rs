@@ -1,60 +1,61 @@
-//! One way along a chain, from release to end.
+//! One pass through a chain, from release to end.
 
 use std::rc::Rc;
 
 use crate::jobs::{Bounds, Job, Phase};
 
-/// How much of a stage its job was in one phase.
+/// Time that the job of a stage spent in one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Which.
+    /// The phase.
     pub phase: Phase,
-    /// How long in all, in ns.
+    /// Total time, in ns.
     pub ns: u64,
 }
 
-/// The part of a crossing that one of its jobs takes: from its release until it wakes the next one, or ends.
+/// One job's part of a crossing: from its release until it wakes the next job, or ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stage {
-    /// When it begins: the release of the first job, at the latest that it can have been, or the wake-up of another.
+    /// Start: the latest possible release of the first job, or the wake-up of a later one.
     pub from: u64,
-    /// When it ends.
+    /// End of the stage.
     pub to: u64,
-    /// How long it takes, as far as that is known.
+    /// Length of the stage, as far as it is known.
     pub length: Bounds,
-    /// What its job did meanwhile, the most first. Where a job has too many [segments](Job::segments) they add up to less.
+    /// Phases of the job during the stage, longest first. They add up to less than the stage if the
+    /// job has too many [segments](Job::segments).
     pub parts: Vec<Part>,
 }
 
 impl Stage {
-    /// From its beginning to its end, in ns.
+    /// Returns the time from start to end, in ns.
     #[must_use]
     pub fn ns(&self) -> u64 {
         self.to.saturating_sub(self.from)
     }
 
-    /// How long its job was in that phase.
+    /// Returns the time that the job spent in this phase.
     #[must_use]
     pub fn part(&self, phase: Phase) -> u64 {
         self.parts.iter().find(|part| part.phase == phase).map_or(0, |part| part.ns)
     }
 }
 
-/// One way along a chain: a job of each task, each of which woke the next.
+/// One pass through a chain: a job of each task, each woken by the one before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Crossing {
     /// The jobs, in the order of the chain.
     pub jobs: Vec<Rc<Job>>,
-    /// What each of them took.
+    /// The stage of each job.
     pub stages: Vec<Stage>,
-    /// From the release of the first to the end of the last.
+    /// Time from the release of the first job to the end of the last.
     pub latency: Bounds,
 }
 
 impl Crossing {
-    /// Of jobs of which each woke the next.
+    /// Creates a crossing from jobs, each of which woke the next.
     pub(super) fn new(jobs: Vec<Rc<Job>>) -> Self {
         let woken = |job: &Job| job.waker.map_or(job.start, |waker| waker.time);
         let ends = jobs.iter().skip(1).map(|job| woken(job)).chain(jobs.last().map(|job| job.end));

@@ -1,4 +1,4 @@
-//! Which threads wake which.
+//! Finds the threads that wake each other.
 
 use std::collections::HashMap;
 
@@ -6,15 +6,16 @@ use super::woken_by;
 use crate::event::Tid;
 use crate::jobs::{Actor, Job};
 
-/// No longer chains are looked for, and no more of them.
+/// Maximum length of a chain, and maximum number of chains.
 const MAX_LENGTH: usize = 16;
 const MAX_CHAINS: usize = 8;
-/// No more pairs of threads are counted.
+/// Maximum number of thread pairs that are counted.
 const MAX_PAIRS: usize = 65_536;
-/// A thread is part of a chain if it has at least so many jobs.
+/// Minimum number of jobs of a thread in a chain.
 const FEWEST: u64 = 2;
 
-/// Finds chains: threads of which each is woken by the one before it for most of its jobs.
+/// Finds chains: sequences of threads in which most jobs of each thread are woken by the previous
+/// one.
 #[derive(Debug, Default)]
 pub struct Finder {
     jobs: HashMap<Tid, u64>,
@@ -22,7 +23,7 @@ pub struct Finder {
 }
 
 impl Finder {
-    /// Takes the next job.
+    /// Processes the next job.
     pub fn job(&mut self, job: &Job) {
         let Actor::Thread(thread) = job.actor else { return };
         if self.jobs.len() < MAX_PAIRS || self.jobs.contains_key(&thread) {
@@ -36,13 +37,13 @@ impl Finder {
         }
     }
 
-    /// The chains, the most used first: each as the numbers of its threads, in the order in which they wake each other.
+    /// Returns the chains, the most used first, each as thread numbers in wake-up order.
     #[must_use]
     pub fn chains(&self) -> Vec<Vec<Tid>> {
         let jobs = |thread: Tid| self.jobs.get(&thread).copied().unwrap_or(0);
         let mut before: HashMap<Tid, (u64, Tid)> = HashMap::new();
         for (&(waker, thread), &count) in &self.woken {
-            // Both have jobs, and more than half of the later one's begin so.
+            // Both have jobs, and the earlier one woke more than half of the later one's.
             if jobs(waker) >= FEWEST && count >= FEWEST && 2 * count > jobs(thread) {
                 before.insert(thread, (count, waker));
             }

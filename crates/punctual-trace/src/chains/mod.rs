@@ -1,10 +1,10 @@
-//! Chains of tasks, each of which wakes the next: how long they take from the release of the first to the end of the last, and
-//! where that time goes.
+//! Chains of tasks, each of which wakes the next: the latency from the release of the first to the
+//! end of the last, and its composition.
 //!
-//! A [`Chain`] takes the jobs of a decomposition and puts together those that belong to one [`Crossing`]: a job of the last
-//! task, the job that woke its thread, and so on up to a job of the first task. What a job does after it has woken the next
-//! is not on the critical path, and neither is what the woken one's predecessors do; so the stages of a crossing follow each
-//! other without a gap, and their times add up to its latency.
+//! A [`Chain`] groups the jobs of a decomposition into [`Crossing`]s: a job of the last task, the
+//! job that woke its thread, and so on up to a job of the first task. After a job has woken the
+//! next one, the rest of it is off the critical path. So the stages of a crossing follow each other
+//! without a gap, and their times add up to its latency.
 //!
 //! ```
 //! use punctual_trace::chains::Chain;
@@ -43,19 +43,20 @@ pub use find::Finder;
 use crate::jobs::{Actor, Job};
 use crate::stats::{Quantity, Summary};
 
-/// Jobs of each stage that are remembered, for those that they have woken.
+/// Number of jobs remembered for each stage, so that the jobs they woke can be linked to them.
 const MAX_JOBS: usize = 256;
-/// Crossings of which the earlier jobs have not ended.
+/// Maximum number of crossings that wait for the end of an earlier job.
 const MAX_OPEN: usize = 256;
-/// The longest crossings that are kept whole.
+/// Number of longest crossings that are stored in full.
 const KEEP: usize = 3;
 
 /// A chain of tasks.
 #[derive(Debug, Default)]
 pub struct Chain {
-    /// The last jobs of each stage but the last.
+    /// The most recent jobs of each stage except the last.
     jobs: Vec<VecDeque<Rc<Job>>>,
-    /// Crossings that lack the job of that stage and of those before: the jobs that are known, the last one first.
+    /// Crossings that lack the jobs of this stage and of all earlier ones: their known jobs, last
+    /// one first.
     open: Vec<VecDeque<Vec<Rc<Job>>>>,
     latency: Quantity,
     stages: Vec<Quantity>,
@@ -65,7 +66,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A chain of so many tasks, of which nothing has been seen.
+    /// Creates a chain of `stages` tasks.
     #[must_use]
     pub fn new(stages: usize) -> Self {
         Self {
@@ -76,12 +77,13 @@ impl Chain {
         }
     }
 
-    /// Takes the next job of a decomposition with [segments](crate::jobs::Config::segments); `is_of` says whether it is of the
-    /// task at that place of the chain. A task may have several places. Calls `each` with each crossing that is whole.
+    /// Processes the next job of a decomposition with [segments](crate::jobs::Config::segments);
+    /// `is_of` returns whether the job belongs to the task at that position of the chain. A task
+    /// may have several positions. Calls `each` with every complete crossing.
     pub fn job(&mut self, job: &Job, is_of: impl Fn(usize) -> bool, each: &mut dyn FnMut(&Crossing)) {
         let Some(last) = self.stages.len().checked_sub(1) else { return };
         let mut shared = None;
-        // From the end, so that a job does not come before itself.
+        // From the last stage down, so that a job does not precede itself.
         for stage in (0..=last).rev().filter(|&stage| is_of(stage)) {
             let job = shared.get_or_insert_with(|| Rc::new(job.clone()));
             if stage == last {
@@ -93,7 +95,8 @@ impl Chain {
         }
     }
 
-    /// Goes on with the crossings that lack a job of that stage, if this is the one, and gives up those that it shows to have none.
+    /// Extends the crossings that wait for this job at that stage, and drops those for which it
+    /// shows that no such job exists.
     fn resume(&mut self, job: &Job, stage: usize, each: &mut dyn FnMut(&Crossing)) {
         let mut waiting = std::mem::take(&mut self.open[stage]);
         let mut found = Vec::new();
@@ -113,7 +116,8 @@ impl Chain {
         found.into_iter().for_each(|path| self.go_back(path, stage + 1, each));
     }
 
-    /// Looks for the job that woke the last one of `path`, which is of `stage`, and for those before it.
+    /// Searches for the job that woke the last one of `path`, which belongs to `stage`, and for the
+    /// jobs before it.
     fn go_back(&mut self, mut path: Vec<Rc<Job>>, mut stage: usize, each: &mut dyn FnMut(&Crossing)) {
         while stage > 0 {
             let Some((waker, time)) = path.last().and_then(|job| woken_by(job)) else {
@@ -125,7 +129,8 @@ impl Chain {
             let found = before.iter().rev().filter(of_waker).find(|job| job.start <= time && time <= job.end);
             match found {
                 Some(job) => path.push(job.clone()),
-                // The next job of that thread is known, so this one is of another task or was never seen.
+                // The next job of that thread is known, so this one belongs to another task or was
+                // not observed.
                 None if before.iter().rev().find(of_waker).is_some_and(|job| job.start > time) => {
                     self.unmatched += 1;
                     return;
@@ -159,44 +164,46 @@ impl Chain {
         self.longest.truncate(KEEP);
     }
 
-    /// From the release of the first job to the end of the last, over all crossings.
+    /// Returns the time from the release of the first job to the end of the last, over all
+    /// crossings.
     #[must_use]
     pub fn latency(&self) -> Summary {
         self.latency.summary()
     }
 
-    /// How long each stage took: until it woke the next, the last one to its end.
+    /// Returns the length of each stage: until it woke the next, or for the last one until its end.
     #[must_use]
     pub fn stages(&self) -> Vec<Summary> {
         self.stages.iter().map(Quantity::summary).collect()
     }
 
-    /// The longest crossings, the longest first.
+    /// Returns the longest crossings, longest first.
     #[must_use]
     pub fn longest(&self) -> &[Crossing] {
         &self.longest
     }
 
-    /// How many crossings are left out because one of their jobs has a flaw.
+    /// Returns the number of crossings left out because one of their jobs has a flaw.
     #[must_use]
     pub fn flawed(&self) -> u64 {
         self.flawed
     }
 
-    /// How many jobs of the last task were not woken along the chain, as far as the recording shows.
+    /// Returns the number of jobs of the last task that were not woken along the chain, as far as
+    /// the recording shows.
     #[must_use]
     pub fn unmatched(&self) -> u64 {
         self.unmatched + self.open.iter().map(|open| open.len() as u64).sum::<u64>()
     }
 }
 
-/// The thread that woke the job's, and when.
+/// Returns the thread that woke the job's thread, and the time of the wake-up.
 fn woken_by(job: &Job) -> Option<(Actor, u64)> {
     let waker = job.waker.filter(|waker| matches!(waker.actor, Actor::Thread(tid) if tid != 0))?;
     Some((waker.actor, waker.time))
 }
 
-/// Appends to a list of bounded length; returns whether something was dropped for that.
+/// Appends to a list of bounded length; returns whether an older item was dropped.
 fn remember<T>(list: &mut VecDeque<T>, item: T, most: usize) -> bool {
     let full = list.len() >= most;
     if full {

@@ -1,4 +1,4 @@
-//! The system calls that a job made, as far as they were recorded.
+//! The recorded system calls of a job.
 
 use punctual_report::format::{format_count, format_part};
 
@@ -8,10 +8,10 @@ use crate::jobs::Actor;
 use crate::names::Names;
 use crate::stats::CapturedJob;
 
-/// Which system call it is.
+/// Identity of a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Called {
-    /// On a futex.
+    /// `futex`.
     Futex,
     /// `sched_yield`.
     Yield,
@@ -22,18 +22,18 @@ pub enum Called {
 /// A system call of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
-    /// Which.
+    /// The system call.
     pub called: Called,
-    /// When it began, by the trace's clock.
+    /// Start, on the trace's clock.
     pub start: u64,
-    /// How long it took until it returned or the job ended, in ns.
+    /// Time until it returned or the job ended, in ns.
     pub ns: u64,
-    /// Whether it returned before the job ended.
+    /// True if it returned before the job ended.
     pub returned: bool,
 }
 
 impl Call {
-    /// How to call it.
+    /// Returns the name of the system call.
     #[must_use]
     pub fn name(&self, names: &Names) -> String {
         match self.called {
@@ -44,7 +44,7 @@ impl Call {
     }
 }
 
-/// The system calls of a job, in order. One that was under way when it was released is not among them.
+/// Returns the system calls of a job, in order, without a call that was in progress at its release.
 #[must_use]
 pub fn calls(captured: &CapturedJob) -> Vec<Call> {
     let Actor::Thread(thread) = captured.job.actor else { return Vec::new() };
@@ -66,7 +66,8 @@ fn of_thread(events: &[Event], thread: Tid, end: u64) -> Vec<Call> {
             }
             _ => continue,
         };
-        // A recording of system calls may have both the general events and those of each.
+        // A recording of system calls may contain both the general events and those specific to the
+        // call.
         let again = calls.last().is_some_and(|call| !call.returned && call.start == event.time);
         if !again {
             let ns = end.saturating_sub(event.time);
@@ -76,7 +77,8 @@ fn of_thread(events: &[Event], thread: Tid, end: u64) -> Vec<Call> {
     calls
 }
 
-/// What system calls a job made and how long they took in all, the longest first; nothing if none was recorded.
+/// Describes the system calls of a job and their total times, longest first, or returns `None` if
+/// none was recorded.
 #[must_use]
 pub fn system_calls(captured: &CapturedJob, names: &Names) -> Option<String> {
     let mut sums: Vec<(String, u64, u64)> = Vec::new();

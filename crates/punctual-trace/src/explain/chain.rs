@@ -1,4 +1,4 @@
-//! Where the time of a crossing of a chain went.
+//! Explains the latency of a crossing of a chain.
 
 use punctual_report::format::format_part;
 
@@ -9,7 +9,7 @@ use crate::jobs::{Bounds, Job, Phase};
 use crate::names::Names;
 use crate::stats::Key;
 
-/// One sentence for each stage, in order.
+/// Returns one sentence for each stage, in order.
 #[must_use]
 pub fn crossing(crossing: &Crossing, names: &Names) -> Vec<String> {
     let all = crossing.latency.hi().or(crossing.latency.lo()).unwrap_or(0).max(1);
@@ -38,7 +38,7 @@ pub fn crossing(crossing: &Crossing, names: &Names) -> Vec<String> {
         .collect()
 }
 
-/// What kept a job from going on while it was on the critical path.
+/// Describes the delays of a job while it was on the critical path.
 fn delays(job: &Job, stage: &Stage, names: &Names) -> String {
     let mut text = String::new();
     if stage.part(Phase::Jitter) > 0 && !job.jitter_causes.is_empty() {

@@ -1,4 +1,4 @@
-//! Says in sentences where the time of a job went: one per term.
+//! Explains the response time of a job in sentences, one per term.
 //!
 //! ```
 //! # use punctual_trace::event::{Event, Kind, SwitchOut, Task};
@@ -42,10 +42,10 @@ pub use calls::{Call, Called, calls, system_calls};
 pub use chain::crossing;
 pub use wait::blocking;
 
-/// Of many causes, this many are named.
+/// Maximum number of causes that a sentence names.
 const NAMED: usize = 3;
 
-/// A value for people.
+/// Formats a bounded value for people.
 #[must_use]
 pub fn value(value: Bounds) -> String {
     match value {
@@ -57,7 +57,7 @@ pub fn value(value: Bounds) -> String {
     }
 }
 
-/// Bounds, and what is likely between them.
+/// Formats bounds with the likely value between them.
 fn likely(bounds: Bounds, likely: Option<u64>) -> String {
     match likely {
         Some(ns) => format!("{} (likely {})", value(bounds), format_part(ns)),
@@ -65,8 +65,8 @@ fn likely(bounds: Bounds, likely: Option<u64>) -> String {
     }
 }
 
-/// One sentence for each of R, J, SS, W, B, I and C, in this order, and first of all one about the job's flaw if it has
-/// one.
+/// Returns one sentence for each of R, J, SS, W, B, I and C, in this order. If the job has a flaw,
+/// the first sentence describes it.
 #[must_use]
 pub fn job(job: &Job, names: &Names) -> Vec<String> {
     let of_response = match job.response {
@@ -132,7 +132,7 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
     sentences
 }
 
-/// What was assumed about the jobs of a task, and how to have it otherwise: one sentence each.
+/// Returns one sentence for each assumption about the jobs of a task, with the way to avoid it.
 #[must_use]
 pub fn assumptions(stats: &TaskStats) -> Vec<String> {
     let mut sentences = Vec::new();
@@ -173,18 +173,18 @@ pub fn assumptions(stats: &TaskStats) -> Vec<String> {
     sentences
 }
 
-/// The sentence about the term that took most of the job besides R and W.
+/// Returns the sentence about the largest term of the job other than R and W.
 #[must_use]
 pub fn longest(job: &Job, names: &Names) -> String {
     let terms = [job.jitter, job.overhead, job.blocking, job.interference, job.execution];
     let greatest = terms.iter().enumerate().max_by_key(|(_, value)| value.lo());
-    // Sentences are counted from the end, as a flaw may come first: J, SS, W, B, I, C.
+    // Counted from the end because a sentence about a flaw may come first: J, SS, W, B, I, C.
     let from_end = [6, 5, 3, 2, 1][greatest.map_or(4, |(index, _)| index)];
     let mut sentences = self::job(job, names);
     sentences.swap_remove(sentences.len() - from_end)
 }
 
-/// What came of the reservation of a thread under SCHED_DEADLINE.
+/// Describes the outcome of a SCHED_DEADLINE thread's reservation.
 fn deadline(job: &Job) -> Option<String> {
     let throttled = match (job.throttles, job.reservation) {
         (0, _) => None,
@@ -242,7 +242,7 @@ fn response(job: &Job, names: &Names) -> String {
     format!("{took} from {from} {to}")
 }
 
-/// Whether what looks like the release may have ended a wait for a lock.
+/// Returns true if the apparent release may have ended a wait for a lock.
 fn may_be_rest(job: &Job) -> bool {
     job.jitter == Bounds::Unknown && job.released.is_some()
 }
@@ -299,7 +299,7 @@ fn repeated(times: u32) -> String {
     }
 }
 
-/// The greatest causes, each with its time.
+/// Lists the largest causes, each with its time.
 pub(crate) fn causes(causes: &[Cause], names: &Names) -> String {
     let mut causes = causes.to_vec();
     causes.sort_by_key(|cause| std::cmp::Reverse(cause.ns));

@@ -1,4 +1,4 @@
-//! Says what a wait for a lock was for, and what kept the holder.
+//! Describes a wait for a lock and the delays of the lock's holder.
 
 use punctual_report::format::format_part;
 
@@ -7,7 +7,7 @@ use crate::event::Tid;
 use crate::jobs::{Actor, Blocking, Bounds, HolderState, Job, WaitTarget};
 use crate::names::Names;
 
-/// All waits of a job: the longest in full.
+/// Describes all waits of a job, the longest in full.
 pub(super) fn all(job: &Job, names: &Names) -> String {
     let Some(longest) = job.blockings.iter().max_by_key(|wait| wait.ns()) else {
         return match job.blocking {
@@ -23,7 +23,8 @@ pub(super) fn all(job: &Job, names: &Names) -> String {
     format!("blocked {times}, the longest for {}: {}", format_part(longest.ns()), blocking(longest, names))
 }
 
-/// One wait: "blocked on futex 0x2a held by `logger/411`, which was preempted by `irq/24` for 310 µs".
+/// Describes one wait: "blocked on futex 0x2a held by `logger/411`, which was preempted by `irq/24`
+/// for 310 µs".
 #[must_use]
 pub fn blocking(wait: &Blocking, names: &Names) -> String {
     let on = match wait.target {
@@ -80,7 +81,8 @@ pub fn blocking(wait: &Blocking, names: &Names) -> String {
     text
 }
 
-/// What a holder did: ", which was preempted by `irq/24` for 310 µs and ran for 40 µs".
+/// Describes the holder's activity: ", which was preempted by `irq/24` for 310 µs and ran for 40
+/// µs".
 fn holder_activity(wait: &Blocking, (depth, tid): (u8, Tid), names: &Names) -> String {
     let mut shares: Vec<_> =
         wait.shares.iter().filter(|share| share.depth == depth && share.holder == Some(tid)).collect();

@@ -1,4 +1,4 @@
-//! Chains of tasks for other programs, and as a table.
+//! Exports chains of tasks as JSON and as a table.
 
 use punctual_report::table::{Cell, Column, Table};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::jobs::Job;
 use crate::names::Names;
 use crate::stats::{Key, Summary};
 
-/// A row for each stage of a chain, called by `names`, and one for all of it.
+/// Returns a table with a row for each stage of a chain, named by `names`, and one for the total.
 #[must_use]
 pub fn chain_table(chain: &Chain, names: &[String]) -> Table {
     let times = ["max µs", "p99.9", "p50", "mean"].map(Column::micros);
@@ -33,7 +33,7 @@ pub fn chain_table(chain: &Chain, names: &[String]) -> Table {
     table
 }
 
-/// A crossing of a chain as a JSON object, without a line break.
+/// Formats a crossing of a chain as a JSON object on one line.
 #[must_use]
 pub fn crossing(crossing: &Crossing, names: &Names) -> String {
     let stages = crossing.jobs.iter().zip(&crossing.stages);
@@ -66,11 +66,11 @@ struct CrossingObject {
 #[derive(Serialize)]
 struct StageObject {
     name: String,
-    /// That of the job.
+    /// Number of the job.
     number: u64,
     from_ns: u64,
     to_ns: u64,
-    /// Phases as segments name them, and how long they took.
+    /// Names of phases, as in segments, and their times.
     parts: Vec<(&'static str, u64)>,
 }
 

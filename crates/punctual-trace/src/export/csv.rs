@@ -1,4 +1,4 @@
-//! One line per job.
+//! CSV export, one line per job.
 
 use std::io::{self, Write};
 
@@ -8,8 +8,8 @@ use crate::names::Names;
 use crate::priority::Priority;
 use crate::stats::Term;
 
-/// The columns. Times are ns: instants on the trace's clock, and for each term its least and its greatest length, which
-/// are the same if it is exact and both empty if it is unknown.
+/// The columns. Times are in ns: instants on the trace's clock, and for each term its lower and
+/// upper bound, which are equal if it is exact and both empty if it is unknown.
 pub const COLUMNS: [&str; 53] = [
     "version",
     "number",
@@ -66,7 +66,7 @@ pub const COLUMNS: [&str; 53] = [
     "throttles",
 ];
 
-/// Writes CSV (RFC 4180, lines ended by a line feed).
+/// Writes CSV (RFC 4180, with lines terminated by LF).
 #[derive(Debug)]
 pub struct Csv<W> {
     to: W,
@@ -74,10 +74,10 @@ pub struct Csv<W> {
 }
 
 impl<W: Write> Csv<W> {
-    /// Writes the line of column names.
+    /// Writes the header line.
     ///
     /// # Errors
-    /// When `to` cannot be written.
+    /// Returns the error of writing to `to`.
     pub fn new(mut to: W) -> io::Result<Self> {
         writeln!(to, "{}", COLUMNS.join(","))?;
         Ok(Self { to, line: String::new() })
@@ -86,7 +86,7 @@ impl<W: Write> Csv<W> {
     /// Writes a job.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns the error of writing it.
     pub fn job(&mut self, job: &Job, names: &Names) -> io::Result<()> {
         self.line.clear();
         self.number(u64::from(VERSION));
@@ -136,10 +136,10 @@ impl<W: Write> Csv<W> {
         self.to.write_all(self.line.as_bytes())
     }
 
-    /// Flushes what was written and gives it back.
+    /// Flushes the output and returns the writer.
     ///
     /// # Errors
-    /// When it cannot be flushed.
+    /// Returns the error of flushing it.
     pub fn finish(mut self) -> io::Result<W> {
         self.to.flush()?;
         Ok(self.to)
@@ -174,7 +174,7 @@ impl<W: Write> Csv<W> {
     }
 }
 
-/// The kernel's number of a thread or handler.
+/// Returns the kernel's number of a thread or handler.
 pub(super) fn id(actor: Actor) -> u64 {
     match actor {
         Actor::Thread(id) | Actor::Irq(id) => u64::from(id),
@@ -184,7 +184,8 @@ pub(super) fn id(actor: Actor) -> u64 {
     }
 }
 
-/// A thread's bare name, as its number has a column of its own; how others are called.
+/// Returns the bare name of a thread, whose number has its own column, or the name of another
+/// actor.
 fn name(actor: Actor, names: &Names) -> String {
     match actor {
         Actor::Thread(tid) => names.of_thread(tid).map_or_else(|| names.of(actor), str::to_owned),

@@ -1,4 +1,4 @@
-//! One JSON object per job, on one line. What is not known is `null`.
+//! JSON export, one object per job and line. Unknown values are `null`.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -15,27 +15,28 @@ use crate::names::Names;
 use crate::priority::Priority;
 use crate::stats::{CapturedJob, Term};
 
-/// A job as a JSON object, without a line break.
+/// Formats a job as a JSON object on one line.
 #[must_use]
 pub fn json(job: &Job, names: &Names) -> String {
     text(&JobObject::new(job, names))
 }
 
-/// A job with its events as a JSON object: see [`captured_job_object`].
+/// Formats a job with its events as a JSON object: see [`captured_job_object`].
 #[must_use]
 pub fn captured_job(captured: &CapturedJob, names: &Names) -> String {
     text(&captured_job_object(captured, names))
 }
 
-/// A job with its events, to be part of another object: `events` lists `[time, cpu, thread, what]`, `truncated` says
-/// whether the first ones are missing, and `system_calls` lists `[name, start, length, returned]` of the job's thread.
+/// Returns a job with its events for embedding in another object: `events` lists `[time, cpu,
+/// thread, what]`, `truncated` is true if the first ones are missing, and `system_calls` lists
+/// `[name, start, length, returned]` of the job's thread.
 pub fn captured_job_object<'a>(captured: &'a CapturedJob, names: &'a Names) -> impl Serialize + 'a {
     #[derive(Serialize)]
     struct Captured<'a> {
         #[serde(flatten)]
         job: JobObject<'a>,
         truncated: bool,
-        /// Name, start in ns, length in ns, and whether it returned before the job ended.
+        /// Name, start in ns, length in ns, and true if it returned before the job ended.
         system_calls: Vec<(String, u64, u64, bool)>,
         events: Vec<(u64, u16, u32, String)>,
     }
@@ -60,7 +61,7 @@ struct JobObject<'a> {
     sort: &'static str,
     id: u64,
     name: String,
-    /// The task of an app, if it marked the job.
+    /// Task of an app, if the app marked the job.
     task: Option<u16>,
     task_name: Option<String>,
     priority: u8,
@@ -74,7 +75,7 @@ struct JobObject<'a> {
     start_ns: u64,
     end_ns: u64,
     started: bool,
-    /// The futex that it waited on at its end, and what that is taken for.
+    /// Futex that the job waited on at its end, and its presumed role.
     ended_on: Option<(String, &'static str)>,
     first_cpu: u16,
     last_cpu: u16,
@@ -85,7 +86,7 @@ struct JobObject<'a> {
     suspended_ns: u64,
     /// Under SCHED_DEADLINE.
     reservation: Option<ReservationObject>,
-    /// Whether it has missed the deadline of that, if that is certain.
+    /// True if it certainly missed the deadline of its reservation.
     missed: Option<bool>,
     throttled_ns: u64,
     throttles: u32,
@@ -164,7 +165,7 @@ impl<'a> JobObject<'a> {
     }
 }
 
-/// A member for each term, and for the parts of SS.
+/// A member for each term and for the parts of SS.
 struct Terms<'a>(&'a Job);
 
 impl Serialize for Terms<'_> {
@@ -189,7 +190,7 @@ impl Serialize for Terms<'_> {
 struct BoundsObject {
     min_ns: Option<u64>,
     max_ns: Option<u64>,
-    /// Of bounded ones, what is likely and not certain.
+    /// For bounded values: the likely value, which is not certain.
     #[serde(skip_serializing_if = "Option::is_none")]
     likely_ns: Option<u64>,
     precision: &'static str,
@@ -236,7 +237,7 @@ struct BlockingObject {
     end_ns: u64,
     on: &'static str,
     address: Option<String>,
-    /// If on a futex, what that is taken for.
+    /// Presumed role, for a futex.
     role: Option<&'static str>,
     slept: bool,
     owners: Vec<String>,
@@ -300,7 +301,7 @@ fn role_name(role: FutexRole) -> &'static str {
     }
 }
 
-/// What a segment is, as the terms are called.
+/// Name of a segment, matching the names of the terms.
 pub(crate) fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::Jitter => "J",

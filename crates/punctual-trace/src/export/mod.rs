@@ -1,5 +1,5 @@
-//! Writes jobs for other programs, CSV and JSON per job and a Perfetto trace, and for people, [a page](html) and
-//! [tables](table).
+//! Exports jobs for other programs (CSV and JSON per job, a Perfetto trace) and for people ([a
+//! page](html) and [tables](table)).
 //!
 //! ```
 //! # use punctual_trace::event::{Event, Kind, SwitchOut, Task};
@@ -42,8 +42,8 @@ pub(crate) use json::phase_name;
 pub use json::{captured_job, captured_job_object, json};
 pub use perfetto::Perfetto;
 
-/// The version of the columns of CSV and of the members of JSON: it rises when one changes its meaning or goes away, not
-/// when one is added.
+/// Version of the CSV columns and JSON members. It increases when one changes its meaning or is
+/// removed, not when one is added.
 pub const VERSION: u32 = 2;
 
 use crate::jobs::{Flaw, JobKind, ReleasedBy};

@@ -1,10 +1,11 @@
-//! A trace for the Perfetto viewer.
+//! Export for the Perfetto viewer.
 //!
-//! One track per CPU shows who occupied it, handlers nested in threads; one per task shows its jobs, with a slice for each
-//! stretch of a term inside; an arrow goes from the waker to the job it woke. Jobs have stretches only if the
-//! decomposition was asked for segments. Switches and wake-ups are there as events of the kernel, too, of which the viewer
-//! makes its own views, and so are threads with their processes; system calls are slices of the thread's track, and what the
-//! analysis does not know is shown where it happened.
+//! One track per CPU shows its occupants, with handlers nested in threads. One track per task shows
+//! its jobs, with a nested slice for each segment; segments exist only if the decomposition was
+//! configured to produce them. An arrow leads from the waker to the job it woke. Switches and
+//! wake-ups are also written as kernel events, from which the viewer builds its own views, together
+//! with threads and their processes. System calls are slices of the thread's track, and events
+//! unknown to the analysis appear where they happened.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{self, Write};
@@ -17,7 +18,7 @@ use crate::jobs::{Actor, Job, JobKind};
 use crate::names::{Names, SOMEBODY_UNSEEN};
 use crate::stats::Key;
 
-/// Fields of the messages of `perfetto_trace.proto` that are written here.
+/// Field numbers of the messages of `perfetto_trace.proto` used here.
 mod field {
     pub(super) const TRACE_PACKET: u32 = 1;
     pub(super) const PACKET_FTRACE: u32 = 1;
@@ -62,10 +63,11 @@ const BEGIN: u64 = 1;
 const END: u64 = 2;
 const INSTANT: u64 = 3;
 
-/// All packets are of one writer.
+/// All packets have one writer.
 const SEQUENCE: u64 = 1;
 
-/// The number of all threads that are not sure to be seen, in scheduling events. No thread has it.
+/// Thread ID in scheduling events for all threads whose switches may be missing. No real thread has
+/// this ID.
 const UNSEEN: Tid = Tid::MAX >> 1;
 
 const CPUS: u64 = 1;
@@ -74,21 +76,22 @@ const FIRST_CPU: u64 = 0x1_0000;
 const FIRST_TASK: u64 = 0x10_0000;
 const FIRST_THREAD: u64 = 0x1_0000_0000;
 
-/// Handlers that may be open on a CPU at once.
+/// Maximum number of open handlers on a CPU.
 const MAX_OPEN: usize = 8;
 
-/// Writes a Perfetto trace while events and jobs go by.
+/// Writes a Perfetto trace from a stream of events and jobs.
 #[derive(Debug)]
 pub struct Perfetto<W> {
     to: W,
     /// Open slices of each CPU: the thread, then handlers.
     open: BTreeMap<u16, Vec<Actor>>,
-    /// Tracks of tasks, handlers of each CPU apart as they can run side by side; and when the last job there ended.
+    /// Tracks of tasks, and the end of the last job on each. Handlers have one track per CPU
+    /// because they can run in parallel.
     tasks: BTreeMap<(Key, Option<u16>), (u64, u64)>,
     declared: BTreeSet<u64>,
-    /// The names that threads were told to have.
+    /// Names written for threads.
     threads: HashMap<Tid, String>,
-    /// Threads in a system call.
+    /// Threads inside a system call.
     calling: HashSet<Tid>,
     flows: u64,
 }
@@ -97,7 +100,7 @@ impl<W: Write> Perfetto<W> {
     /// Begins a trace.
     ///
     /// # Errors
-    /// When `to` cannot be written.
+    /// Returns the error of writing to `to`.
     pub fn new(to: W) -> io::Result<Self> {
         let (open, tasks, declared) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
         let (threads, calling) = (HashMap::new(), HashSet::new());
@@ -107,15 +110,16 @@ impl<W: Write> Perfetto<W> {
         Ok(this)
     }
 
-    /// Shows who occupies CPUs. `must_see` says whether all switches of a thread are recorded, as
-    /// [`Watch::must_see`](crate::stats::Watch::must_see) does; who is not sure to be seen to leave is shown as somebody unseen.
+    /// Writes the occupants of CPUs. `must_see` returns whether all switches of a thread are
+    /// recorded, like [`Watch::must_see`](crate::stats::Watch::must_see); a thread whose switch-out
+    /// may be missing appears as an unseen thread.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns the error of writing it.
     pub fn event(&mut self, event: &Event, names: &Names, must_see: impl Fn(Tid) -> bool) -> io::Result<()> {
         let seen = |task: Task| if must_see(task.id) { task } else { Task { id: UNSEEN, ..task } };
         let kind = match event.kind {
-            // Another one may have taken over from it.
+            // Another thread may have replaced it unseen.
             Kind::Switch { from, reason, to } => Kind::Switch { from: seen(from), reason, to: seen(to) },
             kind => kind,
         };
@@ -158,14 +162,14 @@ impl<W: Write> Perfetto<W> {
             open.push(actor);
             return self.slice(event.time, track, BEGIN, Some(&names.of(actor)), &[], None);
         }
-        // Those above it were never seen to leave.
+        // The exits of those above it were not recorded.
         let Some(index) = open.iter().rposition(|other| *other == actor) else { return Ok(()) };
         let ends = open.len() - index;
         open.truncate(index);
         (0..ends).try_for_each(|_| self.slice(event.time, track, END, None, &[], None))
     }
 
-    /// Switches and wake-ups as the kernel's own events.
+    /// Writes switches and wake-ups as kernel events.
     fn scheduling(&mut self, event: &Event, names: &Names) -> io::Result<()> {
         let name = |tid| {
             names.of_thread(tid).unwrap_or(match tid {
@@ -206,7 +210,7 @@ impl<W: Write> Perfetto<W> {
         )
     }
 
-    /// Tells a thread's name and process, if they are news.
+    /// Writes a thread's name and process if they are new.
     fn thread(&mut self, tid: Tid, names: &Names) -> io::Result<()> {
         let Some(name) = names.of_thread(tid).filter(|_| tid != 0) else { return Ok(()) };
         if self.threads.get(&tid).is_some_and(|known| known == name) {
@@ -229,7 +233,7 @@ impl<W: Write> Perfetto<W> {
         if self.declared.insert(track) {
             let mut descriptor = Message::new().number(field::TRACK_UUID, track);
             descriptor = match names.process_of(event.by) {
-                // The track of that thread in the viewer's own list.
+                // Track of that thread in the viewer's own list.
                 Some(process) => {
                     let thread = Message::new().number(field::THREAD_PROCESS, process.into());
                     let thread = thread.number(field::THREAD_ID, event.by.into());
@@ -241,7 +245,7 @@ impl<W: Write> Perfetto<W> {
             let packet = Message::new().number(field::PACKET_SEQUENCE, SEQUENCE);
             self.packet(packet.message(field::PACKET_TRACK, descriptor))?;
         }
-        // One that was not seen to return ends where the next begins.
+        // A call without a recorded exit ends where the next begins.
         if !self.calling.insert(event.by) {
             self.slice(event.time, track, END, None, &[], None)?;
         }
@@ -267,10 +271,10 @@ impl<W: Write> Perfetto<W> {
         self.slice(event.time, track, BEGIN, Some(&names.of(to)), &[], None)
     }
 
-    /// Shows a job.
+    /// Writes a job.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns the error of writing it.
     pub fn job(&mut self, job: &Job, names: &Names) -> io::Result<()> {
         let key = Key::of(job);
         let cpu = (!matches!(job.kind, JobKind::Thread | JobKind::IrqThread)).then_some(job.first_cpu);
@@ -279,7 +283,7 @@ impl<W: Write> Perfetto<W> {
         let (track, free) = (*track, std::mem::replace(free, job.end));
         let of_cpu = cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
         self.declare(track, Some(TASKS), &format!("{}{of_cpu}", names.listed(key.actor)))?;
-        // A job that was due before the one before it ended is drawn from where there is room.
+        // A job released before the previous one ended is drawn from the end of that one.
         let start = job.released.map_or(job.start, |released| released.0.min(job.start)).max(free);
         let mut flow = None;
         if let Some(waker) = job.waker {
@@ -301,10 +305,10 @@ impl<W: Write> Perfetto<W> {
         self.slice(job.end.max(start), track, END, None, &[], None)
     }
 
-    /// Flushes what was written and gives it back.
+    /// Flushes the output and returns the writer.
     ///
     /// # Errors
-    /// When it cannot be flushed.
+    /// Returns the error of flushing it.
     pub fn finish(mut self) -> io::Result<W> {
         self.to.flush()?;
         Ok(self.to)

@@ -1,6 +1,6 @@
-//! The little of protobuf's wire format that a writer needs.
+//! The part of protobuf's wire format that this writer needs.
 
-/// A message being written.
+/// A message under construction.
 #[derive(Debug, Default)]
 pub(super) struct Message(Vec<u8>);
 
@@ -21,14 +21,14 @@ impl Message {
         self.varint(u64::from(field << 3 | wire));
     }
 
-    /// Any of the integer types that are not fixed or zigzag.
+    /// Appends an integer of any type that is neither fixed nor zigzag.
     pub(super) fn number(mut self, field: u32, number: u64) -> Self {
         self.tag(field, 0);
         self.varint(number);
         self
     }
 
-    /// `fixed64`
+    /// Appends a `fixed64`.
     pub(super) fn fixed(mut self, field: u32, number: u64) -> Self {
         self.tag(field, 1);
         self.0.extend(number.to_le_bytes());

@@ -1,11 +1,12 @@
-//! What a task's jobs come to, as a table for a terminal or a page.
+//! Statistics of a task as a table for a terminal or a page.
 
 use punctual_report::format::{format_count, format_micros};
 use punctual_report::table::{Cell, Column, Table};
 
 use crate::stats::{Summary, TaskStats, Term};
 
-/// A row for each term of response-time analysis, maximum first, in microseconds.
+/// Returns a table with a row for each term of response-time analysis, maximum first, in
+/// microseconds.
 ///
 /// ```
 /// use punctual_trace::export::table;
@@ -41,7 +42,8 @@ pub fn terms(stats: &TaskStats) -> Table {
     table
 }
 
-/// One of the times of a summary: a bound where bounds are what is summed up, a dash where nothing is known.
+/// Formats one time of a summary, marked as a bound if it sums up bounds, or as a dash if nothing
+/// is known.
 #[must_use]
 pub fn time(summary: &Summary, ns: u64) -> Cell {
     match summary.count {
@@ -50,22 +52,22 @@ pub fn time(summary: &Summary, ns: u64) -> Cell {
     }
 }
 
-/// What the signs mean that stand before times, and the dash instead of one.
+/// Legend of the signs before times and of the dash.
 pub(crate) const SIGNS: &str = "Where the recording does not give the time itself, ≤ marks an upper bound (at most so long), ≥ a lower \
                                 one (at least so long), and ≈ that there are jobs of both sorts; – stands for what is unknown.";
 
-/// What comes before the times of a summary: whether they are bounds.
+/// Returns the sign before the times of a summary, which marks bounds.
 pub(crate) fn sign(summary: &Summary) -> &'static str {
     match (summary.bounded, summary.at_least) {
         (0, 0) => "",
         (_, 0) => "≤ ",
         (0, _) => "≥ ",
-        // Upper and lower bounds together bound nothing.
+        // A mixture of upper and lower bounds is not a bound.
         _ => "≈ ",
     }
 }
 
-/// Of how many jobs how much is known.
+/// Formats the number of jobs and the number known exactly, within bounds, or not at all.
 fn known(summary: &Summary) -> String {
     let &Summary { count, bounded, at_least, unknown, .. } = summary;
     let jobs = count + unknown;

@@ -1,50 +1,53 @@
-//! One wait for a lock: on what, held by whom, and what the holder did meanwhile.
+//! One wait for a lock: the lock, its holders, and their activity during the wait.
 
 use super::cause::Actor;
 use super::futexes::FutexRole;
 use crate::event::Tid;
 
-/// What a thread waits for.
+/// Object that a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitTarget {
-    /// A futex, by the address of its word.
+    /// A futex.
     Futex {
-        /// The address in the waiter's memory.
+        /// Address of the futex word in the waiter's memory.
         word: u64,
     },
-    /// A lock of the kernel.
+    /// A kernel lock.
     Lock {
-        /// Its address.
+        /// Address of the lock.
         address: u64,
-        /// Its kind (`LCB_F_*`).
+        /// Kind of lock (`LCB_F_*`).
         flags: u32,
     },
-    /// Something in the kernel: the thread slept uninterruptibly and no lock event says why.
+    /// Something in the kernel: the thread slept uninterruptibly, without a lock event.
     Kernel,
 }
 
 impl WaitTarget {
-    /// Whether it may be a spinning lock. The scheduler takes no others.
+    /// Returns whether it may be a spinning lock. The scheduler takes no others.
     pub(crate) fn may_spin(self) -> bool {
-        /// `LCB_F_SPIN`, and those of sleeping locks: `LCB_F_RT`, `LCB_F_PERCPU`, `LCB_F_MUTEX`.
+        /// `LCB_F_SPIN`, and the flags of sleeping locks: `LCB_F_RT`, `LCB_F_PERCPU`,
+        /// `LCB_F_MUTEX`.
         const SPIN: u32 = 1;
         const SLEEPING: u32 = 8 | 16 | 32;
-        // Without any flag it is a spin lock or a semaphore; with those of readers and writers alone, one that sleeps.
+        // Without flags it is a spin lock or a semaphore; with only those of readers and writers,
+        // one that sleeps.
         matches!(self, Self::Lock { flags, .. } if flags & SLEEPING == 0 && (flags == 0 || flags & SPIN != 0))
     }
 }
 
-/// What a holder did.
+/// Activity of a holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HolderState {
     /// It ran.
     Running,
-    /// It was ready while somebody else ran on its CPU. Without a holder it was the waiter, which already had the lock.
+    /// It was ready while another actor ran on its CPU. Without a holder, it was the waiter, which
+    /// already had the lock.
     Preempted {
-        /// Who.
+        /// The actor that ran.
         by: Actor,
     },
-    /// It slept; the trace does not say why.
+    /// It slept; the trace does not show why.
     Asleep,
     /// The lock had been handed over: the waiter was on its way back.
     Granted,
@@ -55,13 +58,13 @@ pub enum HolderState {
 /// A share of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// 0 for the holder, 1 for the holder of what that one waited for, and so on.
+    /// 0 for the holder, 1 for the holder of the lock that that one waited for, and so on.
     pub depth: u8,
-    /// Which holder; `None` once the lock was handed over, or if unknown.
+    /// The holder; `None` after the lock was handed over, or if unknown.
     pub holder: Option<Tid>,
-    /// What it did.
+    /// The holder's activity.
     pub state: HolderState,
-    /// How long.
+    /// Duration, in ns.
     pub ns: u64,
 }
 
@@ -69,28 +72,29 @@ pub struct Share {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Blocking {
-    /// When it began: the attempt that met contention.
+    /// Start: the attempt that met contention.
     pub start: u64,
-    /// When it ended: the lock was acquired, or given up.
+    /// End: the lock was acquired, or the wait was abandoned.
     pub end: u64,
-    /// For what.
+    /// The object waited for.
     pub target: WaitTarget,
-    /// If on a futex, what that is taken for.
+    /// For a futex, its presumed role.
     pub role: Option<FutexRole>,
-    /// Whether the waiter slept, rather than span.
+    /// True if the waiter slept rather than spun.
     pub slept: bool,
-    /// Who held it, and then who held what that one waited for, as priorities were inherited; or who woke the waiter.
+    /// The holder, followed by the holders of the locks that each of these waited for, as
+    /// priorities were inherited; or the waker.
     pub owners: Vec<Tid>,
-    /// When the waiter was woken.
+    /// Time of the waiter's wake-up.
     pub woken: Option<u64>,
-    /// Who woke it.
+    /// The waker.
     pub waker: Option<Actor>,
-    /// What the holders did; the shares add up to the wait if the waiter slept.
+    /// Activity of the holders; the shares add up to the wait if the waiter slept.
     pub shares: Vec<Share>,
 }
 
 impl Blocking {
-    /// A wait of which nothing more is known yet.
+    /// Creates a wait without holders.
     pub(crate) fn new(target: WaitTarget, start: u64, end: u64) -> Self {
         Self {
             start,
@@ -105,7 +109,7 @@ impl Blocking {
         }
     }
 
-    /// How long it took.
+    /// Returns the duration, in ns.
     #[must_use]
     pub fn ns(&self) -> u64 {
         self.end.saturating_sub(self.start)
@@ -121,7 +125,7 @@ impl Blocking {
         } else if self.shares.len() < super::MAX_SHARES {
             self.shares.push(Share { depth, holder, state, ns });
         } else if let Some(last) = self.shares.last_mut() {
-            // Without room to tell them apart, the name is lost but not the time.
+            // Without room for another share, the name is lost but not the time.
             *last = Share { depth, holder: None, state: HolderState::Unseen, ns: last.ns + ns };
         }
     }

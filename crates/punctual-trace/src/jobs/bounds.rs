@@ -1,38 +1,38 @@
-//! How well a component of a job is known.
+//! Precision of a job's terms.
 
-/// A length of time, in ns, as well as the trace determines it.
+/// A duration in ns, as precisely as the trace determines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Bounds {
     /// Known to the nanosecond of the trace's clock.
     Exact(u64),
-    /// Between two lengths, both included.
+    /// Between two durations, both included.
     Between {
-        /// At least this.
+        /// Lower bound.
         lo: u64,
-        /// At most this.
+        /// Upper bound.
         hi: u64,
     },
-    /// No shorter than this; how much longer, the trace does not say.
+    /// At least this long; the trace gives no upper bound.
     AtLeast(u64),
-    /// The trace does not say.
+    /// The trace does not determine it.
     #[default]
     Unknown,
 }
 
 impl Bounds {
-    /// Exact if both bounds agree.
+    /// Creates bounds; they are exact if both agree.
     #[must_use]
     pub fn between(lo: u64, hi: u64) -> Self {
         if lo >= hi { Self::Exact(hi) } else { Self::Between { lo, hi } }
     }
 
-    /// No shorter than this, which says nothing if it is nothing.
+    /// Creates a lower bound; a bound of 0 is no information.
     #[must_use]
     pub fn at_least(lo: u64) -> Self {
         if lo == 0 { Self::Unknown } else { Self::AtLeast(lo) }
     }
 
-    /// The least it can be; of an unknown one, nothing.
+    /// Returns the lower bound, or `None` if unknown.
     #[must_use]
     pub fn lo(self) -> Option<u64> {
         match self {
@@ -41,7 +41,8 @@ impl Bounds {
         }
     }
 
-    /// The most it can be; nothing if there is no telling. Statistics count this, which is the safe side.
+    /// Returns the upper bound, or `None` if there is none. Statistics use it, which is
+    /// conservative.
     #[must_use]
     pub fn hi(self) -> Option<u64> {
         match self {
@@ -50,7 +51,7 @@ impl Bounds {
         }
     }
 
-    /// Whether `ns` is among the lengths it can have. Everything is, if it is unknown.
+    /// Returns whether `ns` lies within the bounds. An unknown duration allows everything.
     #[must_use]
     pub fn allows(self, ns: u64) -> bool {
         match self {
@@ -61,7 +62,7 @@ impl Bounds {
         }
     }
 
-    /// `exact`, `bounded`, `at least` or `unknown`.
+    /// Returns `exact`, `bounded`, `at least` or `unknown`.
     #[must_use]
     pub fn precision(self) -> &'static str {
         match self {
@@ -72,7 +73,7 @@ impl Bounds {
         }
     }
 
-    /// Both together.
+    /// Returns the sum.
     #[must_use]
     pub(crate) fn plus(self, other: Self) -> Self {
         let (Some(lo), Some(more)) = (self.lo(), other.lo()) else { return Self::Unknown };

@@ -1,49 +1,49 @@
-//! Who took the time.
+//! Attribution of time to actors.
 
 use crate::event::Tid;
 
-/// Whoever can occupy a CPU.
+/// Anything that can occupy a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Actor {
     /// A thread; 0 is the idle thread.
     Thread(Tid),
-    /// The handler of a device interrupt.
+    /// A device interrupt handler.
     Irq(u32),
-    /// The handler of an interrupt vector.
+    /// An interrupt vector handler.
     Vector(u16),
     /// A softirq.
     Softirq(u8),
     /// A job that a Punctual app called on the same thread, by its task.
     Task(u16),
-    /// Nobody: a SCHED_DEADLINE thread had used up its runtime.
+    /// No actor: a SCHED_DEADLINE thread had used up its runtime.
     Throttling,
-    /// Those with the smallest shares, if there were too many to list.
+    /// The actors with the smallest shares, if there were too many to list.
     Others,
-    /// The analysis does not know: events were lost, the history it keeps was too short, or it was a thread, perhaps the idle
-    /// one, whose switches are not all recorded.
+    /// Unknown: events were lost, the stored history was too short, or it was a thread, perhaps the
+    /// idle one, whose switches are not all recorded.
     Unseen,
 }
 
-/// How long somebody took.
+/// Time taken by one actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cause {
-    /// Who.
+    /// The actor.
     pub actor: Actor,
-    /// How long, in ns.
+    /// Total time, in ns.
     pub ns: u64,
-    /// In how many intervals.
+    /// Number of intervals.
     pub times: u32,
 }
 
-/// How many causes are listed. Beyond that, the smallest are merged into [`Actor::Others`].
+/// Maximum number of causes. The smallest of further ones are merged into [`Actor::Others`].
 pub const MAX_CAUSES: usize = 16;
 
-/// Adds to a list of causes.
+/// Adds time to an actor in a list of causes.
 pub(crate) fn blame(causes: &mut Vec<Cause>, actor: Actor, ns: u64) {
     if ns == 0 {
         return;
     }
-    // The last one blamed is the most likely to be blamed again.
+    // Searched from the end, because the latest actor is the most likely to recur.
     if let Some(cause) = causes.iter_mut().rev().find(|cause| cause.actor == actor) {
         cause.ns += ns;
         cause.times += 1;

@@ -1,35 +1,36 @@
-//! Which threads' jobs to decompose, and what counts as a job.
+//! Selection of threads, and the definition of a job.
 
 use std::ops::RangeInclusive;
 
 use crate::event::Tid;
 use crate::recorded::Recorded;
 
-/// Which threads' jobs are wanted: those to which any of these applies, except the last, which
-/// restricts the others.
+/// Selects threads whose jobs are decomposed: those to which any of these criteria applies, except
+/// the last, which restricts the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Select {
-    /// These threads.
+    /// Thread IDs.
     pub tids: Vec<Tid>,
-    /// Threads of these names, told by [`Decomposer::name`](super::Decomposer::name). One that ends in `*` stands for all
-    /// that begin so.
+    /// Thread names, set by [`Decomposer::name`](super::Decomposer::name). A trailing `*` matches
+    /// any suffix.
     pub names: Vec<String>,
-    /// Threads that are woken with a priority in this range, as the kernel counts: 0 to 98 are all real-time ones.
+    /// Threads woken with a priority in this range, as the kernel counts: 0 to 98 are all real-time
+    /// ones.
     pub priorities: Option<RangeInclusive<i32>>,
-    /// Threads that mark their jobs, as those of Punctual apps do, whatever their priority.
+    /// Threads that mark their jobs, as Punctual apps do, regardless of priority.
     pub marked: bool,
-    /// Only these threads and their descendants; no restriction if the list is empty.
+    /// Restricts the selection to these threads and their descendants; empty for no restriction.
     pub among: Vec<Tid>,
 }
 
 impl Select {
-    /// All real-time threads.
+    /// Selects all real-time threads.
     #[must_use]
     pub fn real_time() -> Self {
         Self { priorities: Some(-1..=98), ..Self::default() }
     }
 
-    /// One thread.
+    /// Selects one thread.
     #[must_use]
     pub fn thread(tid: Tid) -> Self {
         Self { tids: vec![tid], ..Self::default() }
@@ -43,71 +44,76 @@ impl Select {
     }
 }
 
-/// What a sleep means that is not a wait for a lock.
+/// Meaning of a sleep that is not a wait for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Suspension {
-    /// It ends the job. A job that its app has marked ends with the mark all the same.
+    /// It ends the job. A job marked by its app nevertheless ends with the mark.
     #[default]
     EndsJob,
     /// It is part of the job, and of C: the only safe choice for analyses without suspension.
-    /// [`Job::suspended`](super::Job::suspended) says how much it was. Only marks and the thread's end end such jobs.
+    /// [`Job::suspended`](super::Job::suspended) is the time spent in such sleeps. Only marks and
+    /// the end of the thread end these jobs.
     IsCounted,
 }
 
-/// Which waits on futexes are waits for a lock.
+/// Selects the futex waits that count as waits for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FutexWaits {
-    /// Those on locks, judging by the call and how its word is used: see [`FutexRole`](super::FutexRole). Waits
-    /// for anything else are suspensions.
+    /// Waits on locks, judging by the call and the use of its word: see
+    /// [`FutexRole`](super::FutexRole). Other waits are suspensions.
     #[default]
     Judged,
-    /// All of them.
+    /// All waits.
     Block,
-    /// Those with priority inheritance, and those that wait while the word is 2, which is how the mutexes of glibc, musl
-    /// and Rust say "contended". Waits on condition variables and semaphores are suspensions: right for threads that
-    /// wait for their next job on one of those.
+    /// Waits with priority inheritance, and waits while the word is 2, which marks contention in
+    /// the mutexes of glibc, musl and Rust. Waits on condition variables and semaphores are
+    /// suspensions, which is correct for threads that wait for their next job on one of those.
     MutexesBlock,
-    /// None: all of them are suspensions. So it does not matter either whether calls are recorded.
+    /// None: all waits are suspensions, so it does not matter whether futex calls are recorded.
     Suspend,
 }
 
-/// Where R and J begin.
+/// Instant from which R and J are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Release {
-    /// Where the release was due, if a timer or a mark says so; else at the wake-up.
+    /// The nominal release, if a timer or a mark gives it; otherwise the wake-up.
     #[default]
     Nominal,
-    /// At the wake-up.
+    /// The wake-up.
     Wake,
 }
 
-/// What to decompose, and how.
+/// Parameters of a decomposition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Whose jobs.
+    /// Selected threads.
     pub select: Select,
-    /// Whether runs of interrupt handlers and softirqs are jobs too.
+    /// If true, runs of interrupt handlers and softirqs are jobs too.
     pub handlers: bool,
-    /// What other sleeps mean.
+    /// Meaning of other sleeps.
     pub suspension: Suspension,
-    /// Which futex waits block.
+    /// Futex waits that count as blocking.
     pub futex: FutexWaits,
-    /// Where jobs begin.
+    /// Start of R and J.
     pub release: Release,
-    /// Whether the trace's clock is `CLOCK_MONOTONIC` (`mono`). Only then do instants that timers and marks name mean
-    /// something in the trace; of timers, lateness is known all the same, within bounds.
+    /// True if the trace's clock is `CLOCK_MONOTONIC` (`mono`). Only then can the times in timers
+    /// and marks be compared with the trace; the lateness of timers is known within bounds in
+    /// either case.
     pub monotonic: bool,
-    /// Which events the recording has if they happened. Everything, if nothing else is said, which is right for events
-    /// that are made; for those of a file it is [`Trace::recorded`](crate::read::Trace::recorded).
+    /// Events that the recording would contain if they happened. By default all, which is right for
+    /// generated events; for a file, use [`Trace::recorded`](crate::read::Trace::recorded).
     pub recorded: Recorded,
-    /// If set, it is assumed that no single entry or exit of the scheduler takes longer than this, in ns. Where no event
-    /// shows them, that is what bounds SS and C of threads that make no system calls; without it nothing is assumed.
+    /// Assumed maximum duration of a single scheduler entry or exit, in ns. If no event shows
+    /// these, this assumption bounds SS and C of threads that make no system calls; `None` assumes
+    /// nothing.
     pub longest_schedule: Option<u64>,
-    /// Whether jobs list their segments.
+    /// If true, jobs list their segments.
     pub segments: bool,
-    /// How many changes of each CPU's occupant are remembered, to say who ran while a thread waited.
+    /// Number of remembered changes of each CPU's occupant, to attribute the waiting time of
+    /// threads.
     pub history: usize,
-    /// How many threads are remembered, at about 1 kB each. Beyond that, those not seen for longest are forgotten.
+    /// Maximum number of remembered threads, at about 1 kB each; the least recently seen ones are
+    /// dropped.
     pub threads: usize,
 }
 

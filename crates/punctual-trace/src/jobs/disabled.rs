@@ -1,37 +1,39 @@
-//! Sections with interrupts or preemption off, which delay the start of jobs.
+//! Sections with interrupts or preemption disabled, which delay the start of jobs.
 //!
-//! The kernel's `preemptirq` events are frequent, so only the last few long sections are remembered.
+//! The kernel's `preemptirq` events are frequent, so only the last few long sections are
+//! remembered.
 
 use crate::event::Section;
 
-/// How many are remembered per CPU, and how long they have to be, in ns.
+/// Number of sections remembered per CPU, and their minimum length, in ns.
 const KEPT: usize = 16;
 const MIN_LENGTH: u64 = 500;
 
-/// The longest section with something off between a job's release and its start, on the CPU that it started on.
+/// The longest section with interrupts or preemption disabled between a job's release and its
+/// start, on the CPU that it started on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DisabledSection {
-    /// What was off.
+    /// The disabled mechanism.
     pub section: Section,
-    /// Where it was turned off, as an offset from the kernel's symbol `_stext`.
+    /// Location of the disabling call, as an offset from the kernel's symbol `_stext`.
     pub caller: i32,
-    /// How much of J it was, in ns.
+    /// Part of J, in ns.
     pub ns: u64,
 }
 
 /// The sections of one CPU.
 #[derive(Debug, Default)]
 pub(super) struct DisabledSections {
-    /// Since when interrupts and preemption are off, and by whom.
+    /// Time and caller of the disabling of interrupts and preemption, if they are disabled.
     open: [Option<(u64, i32)>; 2],
-    /// Those that have ended: from, to, and what.
+    /// Past sections: start, end, mechanism and caller.
     past: [Option<(u64, u64, Section, i32)>; KEPT],
     next: usize,
 }
 
 impl DisabledSections {
     pub(super) fn begin(&mut self, time: u64, section: Section, caller: i32) {
-        // A second one inside the first changes nothing.
+        // A nested section changes nothing.
         self.open[section as usize].get_or_insert((time, caller));
     }
 
@@ -44,12 +46,12 @@ impl DisabledSections {
         }
     }
 
-    /// Forgets everything, as events were lost.
+    /// Drops everything because events were lost.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// The one that covers most of that interval.
+    /// Returns the section that covers most of the interval.
     pub(super) fn longest(&self, from: u64, to: u64) -> Option<DisabledSection> {
         if self.next == 0 && self.open == [None; 2] {
             return None;
@@ -81,9 +83,9 @@ mod tests {
         let off = |section, caller, ns| Some(DisabledSection { section, caller, ns });
         assert_eq!(sections.longest(0, 7_000), off(Section::Interrupts, 7, 4_000));
         assert_eq!(sections.longest(4_000, 9_000), off(Section::Preemption, 9, 3_000));
-        // Too short to tell.
+        // Too short to be stored.
         assert_eq!(sections.longest(4_900, 6_100), None);
-        // An end without a beginning, and one that is short.
+        // An end without a start, and a short section.
         sections.end(9_000, Section::Interrupts);
         sections.begin(9_000, Section::Interrupts, 1);
         sections.end(9_001, Section::Interrupts);

@@ -1,6 +1,6 @@
-//! What a futex is for, as far as calls tell: a lock, or a condition that a thread waits for.
+//! Purpose of a futex, as far as calls reveal it: a lock, or a condition that a thread waits for.
 
-/// How many futex words known to be conditions are remembered. A new one replaces an old one.
+/// Number of futex words remembered as conditions. A new one replaces an old one.
 const WORDS: usize = 1024;
 
 const COMMAND: u32 = 0x7f;
@@ -15,36 +15,36 @@ const WAIT_REQUEUE_PI: u32 = 11;
 const CMP_REQUEUE_PI: u32 = 12;
 const LOCK_PI2: u32 = 13;
 
-/// What a thread waits for on a futex.
+/// Purpose of a futex that a thread waits on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FutexRole {
-    /// A lock: it inherits priorities.
+    /// A lock, because it uses priority inheritance.
     Lock,
-    /// Taken for a lock: the word is 2, which is how the mutexes of glibc, musl and Rust say "contended", or has the number
-    /// of an owner.
+    /// Presumably a lock: the word is 2, which marks contention in the mutexes of glibc, musl and
+    /// Rust, or contains the TID of an owner.
     LikelyLock,
-    /// Taken for a condition variable, a semaphore or the like: the word is something else, or it has been used as
-    /// no mutex is.
+    /// Presumably a condition variable, a semaphore or the like: the word has another value, or it
+    /// has been used as no mutex is.
     LikelyCondition,
-    /// A condition variable: its waiters are passed on to a mutex.
+    /// A condition variable: its waiters are requeued to a mutex.
     Condition,
 }
 
 impl FutexRole {
-    /// Whether it is a lock, as far as can be known.
+    /// Returns whether it is a lock, as far as can be known.
     #[must_use]
     pub fn is_lock(self) -> bool {
         matches!(self, Self::Lock | Self::LikelyLock)
     }
 
-    /// Whether that is certain.
+    /// Returns whether that is certain.
     #[must_use]
     pub fn is_certain(self) -> bool {
         matches!(self, Self::Lock | Self::Condition)
     }
 }
 
-/// What calls have shown about futex words.
+/// Knowledge about futex words from calls.
 #[derive(Debug)]
 pub(super) struct Futexes {
     conditions: Box<[u64]>,
@@ -55,7 +55,7 @@ impl Futexes {
         Self { conditions: vec![0; WORDS].into_boxed_slice() }
     }
 
-    /// What a call waits for; `None` if it does not wait.
+    /// Returns the purpose of the futex of a call; `None` if the call does not wait.
     pub(super) fn call(&mut self, word: u64, operation: u32, value: u32) -> Option<FutexRole> {
         match operation & COMMAND {
             LOCK_PI | LOCK_PI2 => Some(FutexRole::Lock),
@@ -84,7 +84,8 @@ fn place(word: u64) -> usize {
     (word.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - WORDS.trailing_zeros())) as usize
 }
 
-/// Whether the word holds `FUTEX_WAITERS` and a TID, as in a mutex that records its owner.
+/// Returns whether the word contains `FUTEX_WAITERS` and a TID, as in a mutex that records its
+/// owner.
 fn has_owner(value: u32) -> bool {
     const WAITERS: u32 = 1 << 31;
     const OWNER_DIED: u32 = 1 << 30;

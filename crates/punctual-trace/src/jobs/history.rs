@@ -1,7 +1,8 @@
-//! The recent past, in fixed memory: who occupied each CPU, and what each thread did.
+//! The recent past, in fixed memory: the occupants of each CPU, and the states of each thread.
 //!
-//! Who is to blame is often known only afterwards: the holder of a plain mutex shows itself when it wakes the waiter. So instead
-//! of following all suspects, the analysis remembers what changed and looks back.
+//! The cause of a delay is often known only afterwards: the holder of a plain mutex is identified
+//! when it wakes the waiter. So instead of following all candidates, the analysis stores changes
+//! and looks back.
 
 use super::cause::Actor;
 
@@ -9,12 +10,12 @@ use super::cause::Actor;
 #[derive(Debug)]
 pub(crate) struct Ring<T> {
     entries: Box<[(u64, T)]>,
-    /// How many were ever pushed; the newest is at `(pushed - 1) & mask`.
+    /// Total number of pushes; the newest entry is at `(pushed - 1) & mask`.
     pushed: usize,
 }
 
 impl<T: Copy> Ring<T> {
-    /// One of at least `capacity` entries.
+    /// Creates a ring of at least `capacity` entries.
     pub(crate) fn new(capacity: usize, fill: T) -> Self {
         Self { entries: vec![(0, fill); capacity.max(2).next_power_of_two()].into_boxed_slice(), pushed: 0 }
     }
@@ -26,14 +27,15 @@ impl<T: Copy> Ring<T> {
         self.pushed = self.pushed.wrapping_add(1);
     }
 
-    /// Whether the next pushes until this returns true again overwrite nothing pushed since it last did.
+    /// Returns true in time for the caller to read all entries pushed since the last true before
+    /// any is overwritten.
     #[inline]
     pub(crate) fn half_full(&self) -> bool {
         self.pushed & (self.entries.len() / 2 - 1) == 0
     }
 
-    /// Calls `each(value, from, to)` for each value that held in the interval, newest first, and finally with `None` for
-    /// the part that precedes everything remembered.
+    /// Calls `each(value, from, to)` for each value that held in the interval, newest first, and
+    /// finally with `None` for the part that precedes all entries.
     pub(crate) fn walk(&self, from: u64, to: u64, mut each: impl FnMut(Option<T>, u64, u64)) {
         let mask = self.entries.len() - 1;
         let mut end = to;
@@ -53,23 +55,23 @@ impl<T: Copy> Ring<T> {
     }
 }
 
-/// Who occupied a CPU.
+/// Occupants of a CPU.
 pub(crate) type Occupants = Ring<Actor>;
 
-/// What a thread could be doing.
+/// State of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Nothing is known of it.
+    /// Unknown.
     Unknown,
-    /// It runs.
+    /// Running.
     Running,
-    /// It could run.
+    /// Runnable.
     Ready,
-    /// It sleeps.
+    /// Sleeping.
     Asleep,
 }
 
-/// What a thread did, and where.
+/// States of a thread, with its CPU.
 pub(crate) type ThreadHistory = Ring<(State, u16)>;
 
 #[cfg(test)]

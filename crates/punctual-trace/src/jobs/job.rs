@@ -1,4 +1,4 @@
-//! A finished job and what it is made of.
+//! A finished job and its terms.
 
 use super::blocking::Blocking;
 use super::bounds::Bounds;
@@ -7,24 +7,25 @@ use super::disabled::DisabledSection;
 use super::futexes::FutexRole;
 use super::reservation::Reservation;
 
-/// What sort of job it is.
+/// Kind of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum JobKind {
-    /// A thread's, from its release until it sleeps or marks the end.
+    /// Of a thread, from its release until it sleeps or marks the end.
     Thread,
-    /// A thread's that serves an interrupt (`irq/24-eth0`).
+    /// Of a thread that serves an interrupt (`irq/24-eth0`).
     IrqThread,
-    /// One run of a device interrupt's handler.
+    /// One run of a device interrupt handler.
     Irq,
-    /// One run of the handler of an interrupt vector.
+    /// One run of an interrupt vector handler.
     Vector,
     /// One run of a softirq.
     Softirq,
-    /// One on a CPU without Linux, of which its app tells. Everything is known of it, but not who preempted it.
+    /// One on a CPU without Linux, of which its app tells. Everything is known of it, but not who
+    /// preempted it.
     Offline,
 }
 
-/// What determined the release.
+/// Source of the release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReleasedBy {
     /// The expiry time of a timer.
@@ -33,46 +34,48 @@ pub enum ReleasedBy {
     Mark,
     /// The wake-up.
     Wake,
-    /// The wake-up of a thread that has just been created.
+    /// The wake-up of a newly created thread.
     New,
-    /// The next period of a SCHED_DEADLINE thread that had yielded: the instant of its replenishment.
+    /// The next period of a SCHED_DEADLINE thread that had yielded: the instant of its
+    /// replenishment.
     Budget,
-    /// It was not seen: the handler ran, or the thread was found running.
+    /// Unknown: the handler ran, or the thread was found running.
     Unseen,
 }
 
-/// Who woke the thread, for the arrow in a timeline.
+/// The waker of a thread, for the arrow in a timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waker {
-    /// Who: a thread, or the innermost handler that ran there.
+    /// A thread, or the innermost handler that ran there.
     pub actor: Actor,
-    /// The thread that was running, even if a handler did it.
+    /// The thread that was running, even if a handler was the waker.
     pub thread: u32,
-    /// On which CPU.
+    /// CPU of the waker.
     pub cpu: u16,
-    /// When.
+    /// Time of the wake-up.
     pub time: u64,
 }
 
-/// Why a job is not to be trusted. Such jobs stay out of statistics.
+/// Reason why a job is not trusted. Such jobs are excluded from statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
     /// Events were lost while it was open.
     Lost,
-    /// Events contradict each other, or the wake-up is missing, as after a loss nobody reported.
+    /// Events contradict each other, or the wake-up is missing, as after an unreported loss.
     Contradiction,
-    /// It was still open at the end of the trace, or still is: terms are at least their values so far.
+    /// It was still open at the end of the trace, or still is: terms are at least their values so
+    /// far.
     Cut,
 }
 
-/// What a job was doing in a stretch of time.
+/// Phase of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// Released and not yet started: J.
     Jitter,
     /// Executing: C.
     Execution,
-    /// Executing or scheduling, which the trace does not tell apart.
+    /// Executing or scheduling, which the trace does not distinguish.
     ExecutionOrOverhead,
     /// Scheduling: SS.
     Overhead,
@@ -80,64 +83,66 @@ pub enum Phase {
     Blocking,
     /// Displaced: I.
     Interference,
-    /// Asleep of its own accord: counted in C.
+    /// Suspended by its own action: counted in C.
     Suspended,
 }
 
-/// A stretch of a job's time.
+/// An interval of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Segment {
-    /// From when.
+    /// Start.
     pub start: u64,
-    /// Until when.
+    /// End.
     pub end: u64,
     /// The CPU it ran on, or last ran on.
     pub cpu: u16,
-    /// Doing what.
+    /// Phase during the interval.
     pub phase: Phase,
 }
 
 /// One activation of a task, decomposed.
 ///
-/// `response = jitter + window` and `execution = response - jitter - overhead - blocking - interference` hold for every
-/// job: see [`Job::check`].
+/// `response = jitter + window` and `execution = response - jitter - overhead - blocking -
+/// interference` hold for every job: see [`Job::check`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// Its number among all jobs of the analysis, from 0.
+    /// Index among all jobs of the analysis, from 0.
     pub number: u64,
-    /// What sort it is.
+    /// Kind of job.
     pub kind: JobKind,
-    /// The thread or the handler.
+    /// Thread or handler.
     pub actor: Actor,
-    /// How many threads had the thread's number before it, as far as the trace shows.
+    /// Number of earlier threads with the thread's ID, as far as the trace shows.
     pub life: u32,
     /// The task of a Punctual app, if it marked the job.
     pub task: Option<u16>,
-    /// The thread's priority when it was released, as the kernel counts.
+    /// Priority of the thread at the release, as the kernel counts.
     pub priority: i32,
-    /// The highest priority it had, inherited ones included; as the kernel counts, so the least number.
+    /// Highest priority it had, including inherited ones; as the kernel counts, so the lowest
+    /// number.
     pub highest: i32,
-    /// Earliest and latest instant at which it can have been released; the same if known exactly. It may have been
-    /// released earlier still if [J](Self::jitter) is known to be at least so much only.
+    /// Earliest and latest possible release; equal if known exactly. It may have been released
+    /// earlier still if only a lower bound of [J](Self::jitter) is known.
     pub released: Option<(u64, u64)>,
-    /// From what that is known.
+    /// Source of the release.
     pub released_by: ReleasedBy,
-    /// When the thread was woken; it lies after the release if a timer was late.
+    /// Wake-up of the thread; later than the release if a timer was late.
     pub woken: Option<u64>,
-    /// By whom.
+    /// The waker.
     pub waker: Option<Waker>,
-    /// When it first ran.
+    /// Time at which it first ran.
     pub start: u64,
-    /// When it ended.
+    /// Time of its end.
     pub end: u64,
-    /// If it ended in a wait on a futex that is not taken for a lock: the word's address, and what it is taken for.
+    /// If it ended in a wait on a futex that is not taken for a lock: the word's address, and its
+    /// presumed role.
     pub ended_on: Option<(u64, FutexRole)>,
-    /// Whether it ran at all. If not, it was [cut](Flaw::Cut), and `start` is the end of the trace.
+    /// True if it ran at all. If not, it was [cut](Flaw::Cut), and `start` is the end of the trace.
     pub started: bool,
-    /// The CPU it started on.
+    /// CPU on which it started.
     pub first_cpu: u16,
-    /// The CPU it ended on.
+    /// CPU on which it ended.
     pub last_cpu: u16,
     /// R, from release to end.
     pub response: Bounds,
@@ -145,8 +150,9 @@ pub struct Job {
     pub jitter: Bounds,
     /// SS, in the scheduler on entry and exit.
     pub overhead: Bounds,
-    /// What SS likely is where it is known within bounds only: as if each entry and exit that nothing tells from execution took
-    /// what the shortest of the thread's last eight took of which an event beside them tells. Not certain, unlike the bounds.
+    /// Likely SS if SS is known only within bounds: each ambiguous entry and exit counts with the
+    /// shortest of the thread's last eight that were bounded by a nearby event. Unlike the bounds,
+    /// it is not certain.
     pub likely_overhead: Option<u64>,
     /// The part of SS after a switch to the thread.
     pub overhead_entry: Bounds,
@@ -160,51 +166,57 @@ pub struct Job {
     pub interference: Bounds,
     /// C, everything else.
     pub execution: Bounds,
-    /// How much of C it was asleep of its own accord, if that does not end jobs.
+    /// Part of C in which it was suspended by its own action, if that does not end jobs.
     pub suspended: u64,
-    /// What its thread has reserved under SCHED_DEADLINE, if that is known.
+    /// SCHED_DEADLINE reservation of its thread, if known.
     pub reservation: Option<Reservation>,
-    /// How much of J and I it was throttled, as a SCHED_DEADLINE thread is that has used up its runtime.
+    /// Part of J and I in which it was throttled, as a SCHED_DEADLINE thread that has used up its
+    /// runtime.
     pub throttled: u64,
-    /// How often.
+    /// Number of throttlings.
     pub throttles: u32,
-    /// How often it was moved to another CPU.
+    /// Number of migrations to another CPU.
     pub migrations: u32,
-    /// How often it was displaced by a thread.
+    /// Number of preemptions by threads.
     pub preemptions: u32,
-    /// Why it is not to be trusted, if so.
+    /// Reason why it is not trusted, if any.
     pub flaw: Option<Flaw>,
-    /// Who ran on the job's CPU between its wake-up and its start.
+    /// Actors that ran on the job's CPU between its wake-up and its start.
     pub jitter_causes: Vec<Cause>,
-    /// What kept the CPU from turning to it, if the trace has `preemptirq` events.
+    /// Longest section that kept the CPU from switching to it, if the trace has `preemptirq`
+    /// events.
     pub disabled: Option<DisabledSection>,
-    /// How much of C or I were NMIs, in ns, as far as the osnoise tracer ran meanwhile.
+    /// Part of C or I taken by NMIs, in ns, as far as the osnoise tracer was running.
     pub nmi: u64,
-    /// Who displaced it.
+    /// Actors that displaced it.
     pub interference_causes: Vec<Cause>,
-    /// Its waits for locks, in order; if there are many, the longest [`MAX_BLOCKINGS`](super::MAX_BLOCKINGS).
+    /// Its waits for locks, in order; if there are many, the longest
+    /// [`MAX_BLOCKINGS`](super::MAX_BLOCKINGS).
     pub blockings: Vec<Blocking>,
-    /// How many waits are not listed. B counts them.
+    /// Number of unlisted waits. B includes them.
     pub blockings_left_out: u32,
-    /// What it did when, if asked for: the first [`MAX_SEGMENTS`](super::MAX_SEGMENTS) stretches.
+    /// Its phases over time, if requested: the first [`MAX_SEGMENTS`](super::MAX_SEGMENTS)
+    /// segments.
     pub segments: Vec<Segment>,
 }
 
 impl Job {
-    /// Whether it belongs in statistics.
+    /// Returns whether it belongs in statistics.
     #[must_use]
     pub fn complete(&self) -> bool {
         self.flaw.is_none()
     }
 
-    /// What C likely is where it is known within bounds only: see [`likely_overhead`](Self::likely_overhead).
+    /// Returns the likely C if C is known only within bounds: see
+    /// [`likely_overhead`](Self::likely_overhead).
     #[must_use]
     pub fn likely_execution(&self) -> Option<u64> {
         let least = self.overhead.lo()?;
         Some(self.execution.hi()?.saturating_sub(self.likely_overhead?.saturating_sub(least)))
     }
 
-    /// Whether it has missed the deadline of its reservation; nothing if there is none, or that is not certain.
+    /// Returns whether it missed the deadline of its reservation; `None` if there is no
+    /// reservation, or if that is uncertain.
     #[must_use]
     pub fn missed(&self) -> Option<bool> {
         let deadline = self.reservation?.deadline;
@@ -214,17 +226,18 @@ impl Job {
         self.response.hi().filter(|&most| most <= deadline).map(|_| false)
     }
 
-    /// The part of J due to a late timer, before the wake-up; an upper bound if the release is bounded.
+    /// Returns the part of J due to a late timer, before the wake-up; an upper bound if the release
+    /// is bounded.
     #[must_use]
     pub fn lateness(&self) -> Option<u64> {
         Some(self.woken?.saturating_sub(self.released?.0))
     }
 
-    /// Checks that the terms add up. Every job that a [`Decomposer`](super::Decomposer) hands out has passed, or has a
-    /// [`Flaw`].
+    /// Checks that the terms add up. Every job that a [`Decomposer`](super::Decomposer) reports has
+    /// passed, or has a [`Flaw`].
     ///
     /// # Errors
-    /// Names the equation that fails.
+    /// Returns the equation that fails.
     pub fn check(&self) -> Result<(), &'static str> {
         let window = match self.window {
             Bounds::Exact(window) | Bounds::AtLeast(window) => window,
@@ -236,7 +249,7 @@ impl Job {
         if self.response != self.jitter.plus(self.window) {
             return Err("R = J + W");
         }
-        // R - J is W, whatever is known of R and J.
+        // R - J is W, however precisely R and J are known.
         let parts = [self.overhead, self.blocking, self.interference];
         let rest = |sum: u64| window.checked_sub(sum);
         let least = parts.iter().try_fold(0u64, |sum, part| sum.checked_add(part.lo().unwrap_or(0)));
@@ -258,7 +271,7 @@ impl Job {
         Ok(())
     }
 
-    /// An empty job.
+    /// Creates an empty job.
     pub(crate) fn empty(actor: Actor, kind: JobKind) -> Self {
         Self {
             number: 0,

@@ -1,13 +1,13 @@
-//! What the recording contains, looked up once.
+//! Contents of the recording, looked up once.
 
 use crate::recorded::{Recorded, Source};
 
-/// Which events are recorded, so that their absence means something.
+/// Recorded events, whose absence is significant.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
-    /// Wake-ups, at least when the thread enters a run queue.
+    /// Wake-ups, at least the insertion into the run queue.
     pub(super) wakeups: bool,
-    /// The beginnings of wake-ups.
+    /// The starts of wake-ups.
     pub(super) wakings: bool,
     pub(super) interrupts: bool,
     pub(super) vectors: bool,
@@ -16,9 +16,9 @@ pub(super) struct Known {
     pub(super) contention: bool,
     pub(super) futexes: bool,
     pub(super) yields: bool,
-    /// Whether only some threads' system calls are recorded.
+    /// Only some threads' system calls are recorded.
     pub(super) calls_of_some: bool,
-    /// Whether only some threads' switches are recorded.
+    /// Only some threads' switches are recorded.
     pub(super) switches_of_some: bool,
 }
 
@@ -40,21 +40,21 @@ impl Known {
         }
     }
 
-    /// All handlers that can displace a thread.
+    /// Returns whether all handlers that can displace a thread are recorded.
     pub(super) fn handlers(self) -> bool {
         self.interrupts && self.vectors && self.softirqs
     }
 }
 
-/// What is certain of a job.
+/// Certain facts about a job.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Certain {
-    /// That it began and ended there, rather than slept for a lock in between.
+    /// It began and ended there, rather than slept for a lock in between.
     pub(super) whole: bool,
     /// All of its waits for locks.
     pub(super) locks: bool,
     /// All handlers that displaced it.
     pub(super) handlers: bool,
-    /// When it was ready to run after a sleep.
+    /// The times at which it became ready after a sleep.
     pub(super) wakeups: bool,
 }

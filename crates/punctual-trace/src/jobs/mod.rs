@@ -1,7 +1,7 @@
-//! Decomposes jobs: where every nanosecond between release and end went.
+//! Decomposes jobs: attributes every nanosecond between release and end.
 //!
-//! A [`Decomposer`] takes events in the order of their times and hands out each [`Job`] when it ends. It keeps a fixed
-//! amount per CPU and per thread, so it can run for days.
+//! A [`Decomposer`] processes events in the order of their times and reports each [`Job`] when it
+//! ends. It stores a fixed amount per CPU and per thread, so it can run for days.
 //!
 //! ```
 //! use punctual_trace::event::{Event, Kind, SwitchOut, Task};
@@ -54,9 +54,9 @@ pub use futexes::FutexRole;
 pub use job::{Flaw, Job, JobKind, Phase, ReleasedBy, Segment, Waker};
 pub use reservation::Reservation;
 
-/// How many waits of a job are listed.
+/// Maximum number of listed waits of a job.
 pub const MAX_BLOCKINGS: usize = 32;
-/// How many shares of a wait are told apart.
+/// Maximum number of distinct shares of a wait.
 pub const MAX_SHARES: usize = 16;
-/// How many segments of a job are listed.
+/// Maximum number of listed segments of a job.
 pub const MAX_SEGMENTS: usize = 1024;

@@ -1,12 +1,12 @@
-//! What a thread under SCHED_DEADLINE has reserved.
+//! Reservation of a SCHED_DEADLINE thread.
 
-/// The runtime that a SCHED_DEADLINE thread is given in each period, and by when, in ns.
+/// Runtime that a SCHED_DEADLINE thread gets in each period, and its relative deadline, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reservation {
-    /// It may run for so long, and is throttled then until its next period.
+    /// Runtime after which it is throttled until its next period.
     pub runtime: u64,
-    /// Within so long of its release a job has to end.
+    /// Deadline of a job, relative to its release.
     pub deadline: u64,
-    /// How often.
+    /// Period.
     pub period: u64,
 }

@@ -1,35 +1,38 @@
-//! How two clocks are related, by messages.
+//! Relates two clocks by messages.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use super::exchange::Message;
 
-/// The rates of two clocks do not differ by more than this: a thousand millionths.
+/// Maximum difference between the rates of two clocks: 1000 ppm.
 const MAX_DRIFT: f64 = 1e-3;
-/// Enough to halve, or nearly, whatever range to nothing.
+/// Enough iterations to narrow any range to a point.
 const ROUNDS: usize = 120;
 
-/// By how much a clock is ahead of another: the middle of what messages allow, at constant rates of both.
+/// The offset of one clock from another: the center of the range that messages allow, with constant
+/// rates of both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Clocks {
-    /// A time of the other clock, in ns, and by how much it was ahead then.
+    /// A time of the other clock, in ns, and its offset then.
     at: u64,
     ahead: i128,
-    /// How much that grows, in ns for each ns.
+    /// Change of the offset, in ns per ns.
     rate: f64,
-    /// It is right to within so many ns, between the first and the last time that it was made for.
+    /// Uncertainty of the offset in ns, between the first and the last time that it was computed
+    /// for.
     uncertainty: u64,
     messages: usize,
 }
 
-/// Why two clocks cannot be related.
+/// Reason why two clocks cannot be related.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClockError {
-    /// There are too few messages: so many from the first machine that the other received, and so many back.
+    /// There are too few messages: the numbers from the first machine that the other received, and
+    /// in the opposite direction.
     TooFew(usize, usize),
-    /// No constant rates agree with all messages, by so many ns.
+    /// No constant rates agree with all messages; they differ by at least this many ns.
     Contradiction(u64),
 }
 
@@ -56,20 +59,21 @@ impl fmt::Display for ClockError {
 
 impl std::error::Error for ClockError {}
 
-/// Bounds at a time: x in ns of the other clock, y in ns that it is ahead, both from the first of them.
+/// A bound at a time: x in ns of the other clock, y its offset in ns, both relative to the first.
 type Bound = (f64, f64);
 
 impl Clocks {
-    /// Two that show the same, to within so many ns.
+    /// Relates two clocks that agree to within `uncertainty` ns.
     #[must_use]
     pub fn shared(uncertainty: u64) -> Self {
         Self { at: 0, ahead: 0, rate: 0.0, uncertainty, messages: 0 }
     }
 
-    /// What messages of both machines say about times of the other clock from the first to the last.
+    /// Computes the offset from messages in both directions, for times of the other clock from the
+    /// first to the last of `span`.
     ///
     /// # Errors
-    /// If they say too little, or contradict each other.
+    /// Returns an error if there are too few messages, or if they contradict each other.
     pub fn of(first: &[Message], other: &[Message], span: (u64, u64)) -> Result<Self, ClockError> {
         let received = |messages: &[Message]| -> HashMap<u64, u64> {
             messages
@@ -82,7 +86,7 @@ impl Clocks {
         let sent = |messages: &'_ [Message]| {
             messages.iter().filter(|message| message.sent).copied().collect::<Vec<_>>()
         };
-        // By how much the other clock is ahead, at most and at least, at a time of its own.
+        // Upper and lower bounds of the other clock's offset, at times of that clock.
         let upper = sent(first).into_iter().filter_map(|message| {
             let at = *by_other.get(&message.number)?;
             Some((message.number, at, i128::from(at) - i128::from(message.time)))
@@ -91,7 +95,7 @@ impl Clocks {
             let at = *by_first.get(&message.number)?;
             Some((message.number, message.time, i128::from(message.time) - i128::from(at)))
         });
-        // A recording may have the marks of both ends, if both were made on one machine.
+        // A recording may contain the marks of both ends, if both were made on one machine.
         let (upper, lower): (Vec<_>, Vec<_>) = (upper.collect(), lower.collect());
         let numbers: HashSet<u64> = upper.iter().chain(&lower).map(|&(number, ..)| number).collect();
         let plain = |bounds: Vec<(u64, u64, i128)>| -> Vec<(u64, i128)> {
@@ -107,7 +111,7 @@ impl Clocks {
         };
         let bounds = Bounds { upper: relative(&upper), lower: relative(&lower) };
         let rates = bounds.rates()?;
-        // At both ends: in between it is no less certain, whatever the rate is.
+        // At both ends: in between, the uncertainty is no larger, whatever the rate.
         let ends = [span.0.min(span.1), span.0.max(span.1)].map(x);
         let [(middle, half), (end_middle, end_half)] = ends.map(|x| {
             let (low, high) = (bounds.least(x, rates), bounds.most(x, rates));
@@ -125,61 +129,62 @@ impl Clocks {
         })
     }
 
-    /// What the first clock showed when the other showed that, in ns; less than 0 before it began.
+    /// Returns the time of the first clock for a time of the other, in ns; negative before the
+    /// first clock started.
     #[must_use]
     pub fn first(&self, other: u64) -> i128 {
         let after = i128::from(other) - i128::from(self.at);
         i128::from(other) - self.ahead - (self.rate * after as f64).round() as i128
     }
 
-    /// How far that may be wrong, in ns.
+    /// Returns the maximum error, in ns.
     #[must_use]
     pub fn uncertainty(&self) -> u64 {
         self.uncertainty
     }
 
-    /// By how much the other clock was ahead at the beginning, in ns.
+    /// Returns the offset of the other clock at the beginning, in ns.
     #[must_use]
     pub fn ahead(&self) -> i128 {
         self.ahead
     }
 
-    /// By how much faster it runs, in millionths.
+    /// Returns the rate difference of the other clock, in ppm; positive if it is faster.
     #[must_use]
     pub fn drift_ppm(&self) -> f64 {
         self.rate * 1e6
     }
 
-    /// How many messages said so.
+    /// Returns the number of messages used.
     #[must_use]
     pub fn messages(&self) -> usize {
         self.messages
     }
 }
 
-/// What a line has to be below and above.
+/// Upper and lower bounds on a line.
 struct Bounds {
     upper: Vec<Bound>,
     lower: Vec<Bound>,
 }
 
 impl Bounds {
-    /// How much room lines of that rate have.
+    /// Returns the vertical room for lines with that rate.
     fn room(&self, rate: f64) -> f64 {
         self.most_at(0.0, rate) - self.least_at(0.0, rate)
     }
 
-    /// How high a line of that rate may be at `x`.
+    /// Returns the upper limit of a line with that rate at `x`.
     fn most_at(&self, x: f64, rate: f64) -> f64 {
         self.upper.iter().map(|&(at, y)| y + rate * (x - at)).fold(f64::INFINITY, f64::min)
     }
 
-    /// How low.
+    /// Returns the lower limit of a line with that rate at `x`.
     fn least_at(&self, x: f64, rate: f64) -> f64 {
         self.lower.iter().map(|&(at, y)| y + rate * (x - at)).fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// The least and the greatest rate that a line can have.
+    /// Returns the minimum and maximum rate of a line.
     fn rates(&self) -> Result<(f64, f64), ClockError> {
         let best = highest((-MAX_DRIFT, MAX_DRIFT), |rate| self.room(rate));
         let room = self.room(best);
@@ -194,13 +199,13 @@ impl Bounds {
                 let middle = f64::midpoint(inside, outside);
                 if self.room(middle) >= 0.0 { inside = middle } else { outside = middle }
             }
-            // On the far side of it, so that nothing is left out.
+            // On the outer side, so that no rate is excluded.
             outside
         };
         Ok((edge(best, -MAX_DRIFT), edge(best, MAX_DRIFT)))
     }
 
-    /// How high a line of any of these rates may be at `x`.
+    /// Returns the upper limit at `x` of a line with any of these rates.
     fn most(&self, x: f64, rates: (f64, f64)) -> f64 {
         self.most_at(x, highest(rates, |rate| self.most_at(x, rate)))
     }
@@ -210,7 +215,7 @@ impl Bounds {
     }
 }
 
-/// Where a concave function is highest in a range.
+/// Returns the position of a concave function's maximum in a range.
 fn highest((mut low, mut high): (f64, f64), of: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..ROUNDS {
         let third = (high - low) / 3.0;
@@ -235,13 +240,13 @@ mod tests {
         }
     }
 
-    /// What the other clock shows at a time of the first.
+    /// Returns the time of the other clock at a time of the first.
     fn truth(first: u64, ahead: i128, ppm: f64) -> u64 {
         let drift = (first as f64 * ppm / 1e6) as i128;
         u64::try_from(i128::from(first) + ahead + drift).unwrap()
     }
 
-    /// Messages there and back, with random delays, every now and then a long one.
+    /// Messages in both directions, with random delays, some of them long.
     fn exchanged(random: &mut Random, ahead: i128, ppm: f64, count: u64) -> (Vec<Message>, Vec<Message>) {
         let (mut first, mut other) = (Vec::new(), Vec::new());
         for number in 0..count {

@@ -1,7 +1,7 @@
 //! Messages between two machines that record, marked in the recordings of both.
 //!
-//! One machine [listens](listen), the other [starts](run). Each message is marked before it is sent and after it has been received,
-//! by one `write(2)` to `trace_marker_raw`:
+//! One machine [listens](listen), the other [starts](run). Each message is marked before it is sent
+//! and after it has been received, by one `write(2)` to `trace_marker_raw`:
 //!
 //! | bytes | sent | received |
 //! |---|---|---|
@@ -15,27 +15,27 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const SENT: u32 = 0x504a_0010;
 const RECEIVED: u32 = 0x504a_0011;
-/// What datagrams begin with.
+/// Prefix of datagrams.
 const MAGIC: [u8; 4] = *b"PJx1";
-/// A message is lost if there is no answer for so long.
+/// A message without an answer within this time is lost.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// Whoever has begun and is silent for so long will send no more.
+/// A peer that has started and is silent for this long will send no more.
 const SILENCE: Duration = Duration::from_secs(5);
-/// Numbers of one exchange differ in so many low bits.
+/// Numbers of one exchange differ only in these low bits.
 const NUMBERS: u64 = 1 << 24;
 
 /// A message in a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
-    /// Which.
+    /// Message number.
     pub number: u64,
-    /// When, by the clock of the recording.
+    /// Time on the recording's clock.
     pub time: u64,
-    /// Whether this is where it was sent, and not where it was received.
+    /// True for the sender's mark, false for the receiver's.
     pub sent: bool,
 }
 
-/// The bytes that mark a message.
+/// Returns the bytes that mark a message.
 #[must_use]
 pub fn mark(number: u64, sent: bool) -> [u8; 12] {
     let mut bytes = [0; 12];
@@ -44,7 +44,7 @@ pub fn mark(number: u64, sent: bool) -> [u8; 12] {
     bytes
 }
 
-/// Reads what was written with the type `id`: the number, and whether it was sent.
+/// Parses a mark of type `id`: its number, and whether the message was sent.
 pub(super) fn read(id: u32, content: &[u8]) -> Option<(u64, bool)> {
     let number = u64::from_ne_bytes(*content.first_chunk()?);
     match id {
@@ -54,11 +54,11 @@ pub(super) fn read(id: u32, content: &[u8]) -> Option<(u64, bool)> {
     }
 }
 
-/// What a datagram is for.
+/// Purpose of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Message = 0,
-    /// There will be no more.
+    /// No more messages follow.
     End = 1,
 }
 
@@ -84,16 +84,16 @@ fn parse(bytes: &[u8]) -> Option<(Purpose, u64)> {
 /// Answers messages at that socket until the machine that sent the first one ends the exchange or
 /// is silent for five seconds. Returns the number of messages.
 ///
-/// Waits for the first message without a limit. From then on only that sender is heard: datagrams
+/// Waits for the first message without a limit. After that only its sender is accepted: datagrams
 /// of others neither end the exchange nor prolong it, and are not marked.
 ///
 /// # Errors
-/// If the marks cannot be written, or the network fails.
+/// Returns an error if the marks cannot be written, or if the network fails.
 pub fn listen(socket: &UdpSocket, marker: &File) -> io::Result<u64> {
     socket.set_read_timeout(None)?;
     let mut buffer = [0; 64];
     let mut count = 0;
-    // The sender of the first message, and the end of its silence.
+    // The sender of the first message, and the time at which its silence ends the exchange.
     let mut peer: Option<(SocketAddr, Instant)> = None;
     loop {
         if let Some((_, end)) = peer {
@@ -125,15 +125,15 @@ pub fn listen(socket: &UdpSocket, marker: &File) -> io::Result<u64> {
     }
 }
 
-/// Sends so many messages to a machine that listens, one every so often; returns how many were answered.
+/// Sends `count` messages to a listening machine, one every `every`; returns the number of answers.
 ///
 /// # Errors
-/// If the marks cannot be written, or the network fails.
+/// Returns an error if the marks cannot be written, or if the network fails.
 pub fn run(to: impl ToSocketAddrs, marker: &File, count: u32, every: Duration) -> io::Result<u64> {
     let to = to.to_socket_addrs()?.next().ok_or(io::ErrorKind::AddrNotAvailable)?;
     let socket = UdpSocket::bind(if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
     socket.connect(to)?;
-    // No two exchanges have numbers in common, unless they begin in the same ns.
+    // No two exchanges share numbers, unless they begin in the same nanosecond.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let base = now & !(NUMBERS - 1);
     let mut answered = 0;
@@ -150,7 +150,7 @@ pub fn run(to: impl ToSocketAddrs, marker: &File, count: u32, every: Duration) -
             socket.set_read_timeout(Some(left))?;
             match socket.recv(&mut buffer) {
                 Err(error) if is_patience(&error) => break,
-                // Nobody listens yet.
+                // No listener yet.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => break,
                 Err(error) => return Err(error),
                 Ok(length) => match parse(&buffer[..length]) {
@@ -159,14 +159,14 @@ pub fn run(to: impl ToSocketAddrs, marker: &File, count: u32, every: Duration) -
                         answered += 1;
                         break;
                     }
-                    // An answer that comes too late.
+                    // A late answer.
                     _ => {}
                 },
             }
         }
         std::thread::sleep(every);
     }
-    // It need not arrive: whoever listens ends in silence, too.
+    // It may be lost: silence ends the listener, too.
     let _ = socket.send(&datagram(Purpose::End, base));
     Ok(answered)
 }

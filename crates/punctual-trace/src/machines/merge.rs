@@ -1,4 +1,4 @@
-//! One trace.dat of several recordings.
+//! Merges several recordings into one trace.dat.
 
 use std::fmt;
 use std::io;
@@ -21,51 +21,53 @@ use crate::write::content::{Buffer, Content, Group, Pages};
 use crate::write::page::PageWriter;
 use crate::write::{WriteError, dat, formats};
 
-/// What a page says of itself takes no more. Longer records than fit beside it are left out and counted.
+/// Maximum size of a page's own metadata. Longer records than fit next to it are dropped and
+/// counted.
 const OVERHEAD: usize = 64;
 const SECOND: i128 = 1_000_000_000;
 
-/// How the clocks of the machines are related.
+/// Relation between the clocks of the machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
-    /// As the messages say that each exchanged with the first.
+    /// By the messages that each exchanged with the first.
     Messages,
-    /// They show the same to within so many ns, as clocks do that PTP keeps.
+    /// Clocks that agree to within this many ns, as with PTP.
     Shared(u64),
 }
 
-/// What came of it.
+/// Result of a merge.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Merged {
-    /// The clocks of the second machine, the third, and so on, beside that of the first.
+    /// The clocks of the second machine, the third, and so on, relative to that of the first.
     pub clocks: Vec<Clocks>,
-    /// All times are later by so many ns than by the first machine's clock, because another ran before that began.
+    /// Offset in ns added to all times of the first machine's clock, because another machine was
+    /// already running before it started.
     pub shift: u64,
-    /// What of the recordings is missing.
+    /// Missing parts of the recordings.
     pub damage: Vec<String>,
 }
 
-/// Why recordings were not merged.
+/// Reason why recordings were not merged.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// One cannot be read.
+    /// A recording cannot be read.
     Read(ReadError),
     /// The file cannot be written.
     Write(WriteError),
-    /// The clock of one cannot be related to that of the first.
+    /// The clock of a recording cannot be related to that of the first.
     Clocks {
-        /// Which.
+        /// The recording.
         file: Arc<str>,
-        /// Why.
+        /// The reason.
         error: ClockError,
     },
-    /// One cannot be in one file with the others.
+    /// A recording cannot share a file with the others.
     Unsupported {
-        /// Which.
+        /// The recording.
         file: Arc<str>,
-        /// Why, and what to do.
+        /// The reason, and the remedy.
         what: String,
     },
 }
@@ -98,10 +100,11 @@ impl From<ReadError> for MergeError {
     }
 }
 
-/// Writes `file` from these recordings, by the clock of the first.
+/// Merges these recordings into `file`, on the clock of the first.
 ///
 /// # Errors
-/// If one cannot be read, their clocks cannot be related, or the file cannot be written.
+/// Returns an error if a recording cannot be read, if their clocks cannot be related, or if the
+/// file cannot be written.
 pub fn merge(traces: &[Trace], relation: Relation, file: &Path) -> Result<Merged, MergeError> {
     check(traces, relation)?;
     let all_monotonic = traces.iter().all(|trace| trace.clock() == "mono");
@@ -172,7 +175,7 @@ fn unsupported<T>(trace: &Trace, what: impl Into<String>) -> Result<T, MergeErro
     Err(MergeError::Unsupported { file: trace.file.clone(), what: what.into() })
 }
 
-/// Whether they can be in one file.
+/// Checks that the recordings can share a file.
 fn check(traces: &[Trace], relation: Relation) -> Result<(), MergeError> {
     let Some(first) = traces.first() else { return Ok(()) };
     if traces.len() > MAX_MACHINES {
@@ -191,7 +194,7 @@ fn check(traces: &[Trace], relation: Relation) -> Result<(), MergeError> {
         if trace.layout.order != Order::NATIVE {
             return unsupported(trace, "it is of a machine with the other order of bytes");
         }
-        // A file has them in one form only.
+        // A file contains switches in one form only.
         if let (Some(here), Some(there)) = (switch(trace), switch(first))
             && !is_read_alike(&here, &there)
         {
@@ -214,9 +217,9 @@ fn check(traces: &[Trace], relation: Relation) -> Result<(), MergeError> {
     Ok(())
 }
 
-/// What has to be known of a recording before it is written.
+/// Facts about a recording that are needed before it is written.
 struct Seen {
-    /// The first and the last time.
+    /// First and last time.
     span: (u64, u64),
     messages: Vec<Message>,
 }
@@ -235,7 +238,7 @@ impl Seen {
                     }
                     Ok::<(), ReadError>(())
                 });
-                // What cannot be read is told when it is written.
+                // The damage is reported when the recording is written.
                 if let Err(error @ ReadError::Io { .. }) = read {
                     return Err(error.into());
                 }
@@ -258,7 +261,7 @@ fn clocks(traces: &[Trace], relation: Relation, seen: &[Seen]) -> Result<Vec<Clo
     clocks.collect()
 }
 
-/// The buffers of a recording, with its records changed.
+/// Returns the buffers of a recording, with its records rewritten.
 fn rewritten(
     trace: &Trace,
     machine: &Machine,
@@ -283,7 +286,7 @@ fn rewritten(
                 Item::Record(time, bytes) => {
                     record.clear();
                     record.extend_from_slice(bytes);
-                    // One that no format describes would be taken for another's.
+                    // A record without a format would be taken for another machine's event.
                     if !machine.change(&mut record, first) {
                         left_out += 1;
                         return Ok(());
@@ -319,7 +322,7 @@ fn rewritten(
     Ok(buffers)
 }
 
-/// The size of the largest pages that there are: what fits into them fits again.
+/// Returns the largest page size of all recordings, so that the contents of every page fit.
 fn page_size(traces: &[Trace]) -> usize {
     let sizes = traces
         .iter()
@@ -327,7 +330,7 @@ fn page_size(traces: &[Trace]) -> usize {
     sizes.max().unwrap_or(4096)
 }
 
-/// A `header_page` of pages of that layout.
+/// Returns the `header_page` for pages of that layout.
 fn header_page(layout: PageLayout) -> String {
     let PageLayout { long, data, size, .. } = layout;
     format!(
@@ -354,8 +357,9 @@ fn groups(traces: &[Trace], machines: &[Machine]) -> Vec<Group> {
     groups
 }
 
-/// The functions of the kernels that the analysis looks for. Readers take each to go on until the next one: what follows them
-/// has no name, for the others are at different addresses in each kernel.
+/// Returns the kernel functions that the analysis searches for. Readers assume that each extends to
+/// the next one, so an unnamed symbol follows: other functions have different addresses in each
+/// kernel.
 fn symbols(traces: &[Trace], budget_timer: u64) -> String {
     let schedule = traces.iter().flat_map(|trace| &trace.functions.schedule).map(|&at| (at, "T schedule"));
     let timer = (budget_timer != 0).then_some((budget_timer, "t dl_task_timer"));
@@ -363,7 +367,7 @@ fn symbols(traces: &[Trace], budget_timer: u64) -> String {
     schedule.chain(timer).map(line).collect()
 }
 
-/// The names of threads.
+/// Returns the names of threads.
 fn names(traces: &[Trace], machines: &[Machine]) -> String {
     let mut names = String::new();
     for (trace, machine) in traces.iter().zip(machines) {
@@ -378,18 +382,18 @@ fn names(traces: &[Trace], machines: &[Machine]) -> String {
     names
 }
 
-/// The clock that they have, if it is the same: only of that of the first machine is anything known.
+/// Returns the common clock, if there is one: nothing is known of any but the first machine's.
 fn clock_of(traces: &[Trace]) -> &str {
     let first = traces.first().map_or("", |trace| trace.clock());
     match traces.iter().all(|trace| trace.clock() == first) {
-        // Cycles have been made ns, and `trace-cmd` calls that so.
+        // Cycles have been converted to ns, which `trace-cmd` calls by this name.
         true if counted(first).is_some() => "tsc2nsec",
         true => first,
         false => "merged",
     }
 }
 
-/// All systems, each with how far its times may be off.
+/// Returns all systems, each with the uncertainty of its times.
 fn system(traces: &[Trace], clocks: &[Clocks]) -> String {
     let mut parts = Vec::new();
     for (index, trace) in traces.iter().enumerate() {
@@ -402,7 +406,7 @@ fn system(traces: &[Trace], clocks: &[Clocks]) -> String {
     parts.join("; ")
 }
 
-/// What all of them have, and whose threads are whose.
+/// Returns the events that all recordings contain, and the threads of each machine.
 fn declared(traces: &[Trace], machines: &[Machine]) -> Result<String, MergeError> {
     let mut recorded: Option<Recorded> = None;
     let mut lines = String::new();

@@ -1,10 +1,13 @@
-//! Recordings of several machines as one: by a clock that they share, or by messages that they exchanged while they recorded.
+//! Merges recordings of several machines, by a clock that they share or by messages that they
+//! exchanged while they recorded.
 //!
-//! What one machine sends, the other cannot have received before. So each message from the first machine to another bounds from above
-//! by how much the other's clock is ahead, and each message back bounds it from below; [`Clocks`] finds what all of them allow, and how
-//! much that leaves open. [`exchange`] marks the messages in the recordings of both.
+//! A message cannot be received before it is sent. So each message from the first machine to
+//! another bounds the offset of the other's clock on one side, and each message back bounds it on
+//! the other side; [`Clocks`] computes the range that all of them allow. [`exchange`] marks the
+//! messages in the recordings of both.
 //!
-//! [`merge`] writes the file. What two machines number for themselves is told apart in it: see [`THREADS`].
+//! [`merge`] writes the file. Numbers that each machine assigns itself are made distinct: see
+//! [`THREADS`].
 
 pub mod exchange;
 
@@ -15,12 +18,12 @@ mod records;
 pub use clocks::{ClockError, Clocks};
 pub use merge::{MergeError, Merged, Relation, merge};
 
-/// The threads of the second machine have numbers higher by this, those of the third by twice as much, and so on. Their CPUs follow
-/// those of the machines before.
+/// Offset of the second machine's thread IDs; the third has twice this offset, and so on. Their
+/// CPUs follow those of the preceding machines.
 pub const THREADS: u32 = 10_000_000;
-/// The same for interrupts of devices.
+/// Offset of device interrupt numbers.
 pub const IRQS: u32 = 2_048;
-/// The same for tasks of Punctual apps.
+/// Offset of task numbers of Punctual apps.
 pub const TASKS: u16 = 1_024;
-/// So many machines at most, so that there are numbers for all of their threads.
+/// Maximum number of machines, limited by the range of thread IDs.
 pub const MAX_MACHINES: usize = 16;

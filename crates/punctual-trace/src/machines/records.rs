@@ -1,4 +1,5 @@
-//! Records of another machine: what it numbers for itself gets other numbers, and times are those of the first machine.
+//! Rewrites records of another machine: its own numbers are offset, and its times converted to the
+//! first machine's clock.
 
 use std::collections::HashMap;
 
@@ -8,17 +9,17 @@ use crate::read::Order;
 use crate::read::format::{EventFormat, Shape};
 use punctual_core::trace_marker;
 
-/// What a field holds that is not the same on another machine.
+/// Contents of a field that differ between machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holds {
     Thread,
     Cpu,
     Irq,
-    /// By CLOCK_MONOTONIC.
+    /// A time of CLOCK_MONOTONIC.
     Time,
-    /// Of something in memory, by which events that belong together are found.
+    /// An address in memory, which identifies related events.
     Address,
-    /// Of the function of a timer.
+    /// The function of a timer.
     Function,
 }
 
@@ -29,25 +30,25 @@ struct Change {
     holds: Holds,
 }
 
-/// What becomes of the records of a machine.
+/// Rewrites the records of a machine.
 #[derive(Debug)]
 pub(super) struct Machine {
-    /// How many machines are before it.
+    /// Number of machines before it.
     pub(super) index: usize,
-    /// How many CPUs those have.
+    /// Number of CPUs of those machines.
     pub(super) cpus: u16,
-    /// The number here of each of its events, and what is changed in its records.
+    /// For each of its events, the new number and the changes to its records.
     events: HashMap<u16, (u16, Vec<Change>)>,
-    /// The event of marks, and where their type is.
+    /// The event of marks, and the offset of their type.
     marks: Option<(u16, usize)>,
-    /// The address of the function of the timers of SCHED_DEADLINE threads, and the one that it gets.
+    /// The address of the timer function of SCHED_DEADLINE threads, and its replacement.
     pub(super) budget_timer: (u64, u64),
-    /// Whether timers have the clock of the trace.
+    /// True if timers use the trace's clock.
     pub(super) is_monotonic: bool,
 }
 
 impl Machine {
-    /// That of these formats, whose events get numbers from `next` on.
+    /// Creates the rewriter for these formats; `next` assigns event numbers.
     pub(super) fn new(index: usize, formats: &[EventFormat], mut next: impl FnMut() -> u16) -> Self {
         let change = |format: &EventFormat| {
             let fields = format.fields.iter().filter(|field| field.shape == Shape::Plain);
@@ -64,12 +65,12 @@ impl Machine {
         Self { index, cpus: 0, events, marks, budget_timer: (0, 0), is_monotonic: false }
     }
 
-    /// The number that an event gets.
+    /// Returns the new number of an event.
     pub(super) fn event(&self, id: u16) -> Option<u16> {
         self.events.get(&id).map(|(id, _)| *id)
     }
 
-    /// The message that a record marks, if it does.
+    /// Returns the message that a record marks, if any.
     pub(super) fn message(&self, record: &[u8]) -> Option<(u64, bool)> {
         let (event, at) = self.marks?;
         let order = Order::NATIVE;
@@ -79,13 +80,13 @@ impl Machine {
         exchange::read(order.u32(record, at)?, record.get(at + 4..)?)
     }
 
-    /// The number that a thread gets; that of the idle threads stays.
+    /// Returns the new number of a thread; idle threads keep theirs.
     pub(super) fn thread(&self, thread: u32) -> u32 {
         if thread == 0 { 0 } else { thread.saturating_add(THREADS * self.index as u32) }
     }
 
-    /// Makes a record one of the merged recording; `first` makes times of the first machine of those of this one. Says whether
-    /// its event is known.
+    /// Rewrites a record for the merged recording; `first` converts times of this machine to times
+    /// of the first. Returns whether its event is known.
     pub(super) fn change(&self, record: &mut [u8], first: impl Fn(u64) -> u64) -> bool {
         let order = Order::NATIVE;
         let Some(id) = order.u16(record, 0) else { return false };
@@ -100,7 +101,7 @@ impl Machine {
                 Holds::Thread => u64::from(self.thread(value as u32)),
                 Holds::Cpu => value.wrapping_add(self.cpus.into()),
                 Holds::Irq => value.wrapping_add(step * u64::from(IRQS)),
-                // A timer may be due when the first machine did not run yet, or never.
+                // A timer may have expired before the first machine ran, or may never expire.
                 Holds::Time if self.is_monotonic && value < NEVER => first(value),
                 Holds::Time => value,
                 Holds::Address if size == 8 => value ^ step << 52,
@@ -113,11 +114,12 @@ impl Machine {
         true
     }
 
-    /// Changes the number of the task in a mark of a Punctual app, and the release, which is by CLOCK_MONOTONIC.
+    /// Rewrites the task number in a mark of a Punctual app, and the release, a time of
+    /// CLOCK_MONOTONIC.
     fn change_mark(&self, record: &mut [u8], id: u16, first: &impl Fn(u64) -> u64) {
         let Some((_, at)) = self.marks.filter(|(event, _)| *event == id) else { return };
         let kind = Order::NATIVE.u32(record, at).unwrap_or(0);
-        // How many instants follow the number of the task.
+        // Number of times after the task number.
         let times = match kind {
             trace_marker::START => 1,
             trace_marker::BEYOND => 3,
@@ -137,7 +139,7 @@ impl Machine {
     }
 }
 
-/// Later times mean that a timer never expires.
+/// Larger times mean that a timer never expires.
 const NEVER: u64 = 1 << 62;
 
 fn holds(system: &str, event: &str, field: &str) -> Option<Holds> {
@@ -169,10 +171,10 @@ fn store(bytes: &mut [u8], value: u64) {
     bytes.copy_from_slice(if cfg!(target_endian = "big") { &eight[8 - size..] } else { &eight[..size] });
 }
 
-/// The text of a format, with that number.
+/// Returns the text of a format, with that number.
 pub(super) fn text(format: &EventFormat, id: u16) -> String {
     let mut text = format!("name: {}\nID: {id}\nformat:\n", format.name);
-    // An empty line comes after the fields that all events have; libtraceevent understands no format without.
+    // libtraceevent requires an empty line after the fields that all events share.
     let own = format.fields.iter().position(|field| !field.name.starts_with("common_"));
     let own = own.unwrap_or(format.fields.len());
     for (index, field) in format.fields.iter().enumerate() {

@@ -1,23 +1,25 @@
-//! Whose switches and wake-ups are in a narrow recording.
+//! Threads whose switches and wake-ups a narrow recording contains.
 
 use std::fmt::Write as _;
 
 use crate::event::Tid;
 
-/// In the text of a declaration, how its lines begin.
+/// Prefix of its lines in a declaration.
 const SWITCHES: &str = "switches ";
 
-/// The threads all of whose switches and wake-ups are recorded. Of the others there are those between them and one of these.
+/// Threads whose switches and wake-ups are all recorded. Of other threads only those to or from one
+/// of these are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Chosen {
-    /// By their numbers, from one to another.
+    /// Ranges of thread IDs.
     threads: Vec<(Tid, Tid)>,
-    /// With what they start. The kernel then goes by numbers alone, so that a switch between a thread and the idle one, which
-    /// is never chosen, shows that the other is.
+    /// Includes descendants. The kernel then filters by ID alone, so that a switch to or from the
+    /// idle thread, which is never chosen, shows that the other thread is.
     followed: bool,
-    /// As long as they have these names.
+    /// Names; a thread is included while it has one of them.
     names: Vec<String>,
-    /// As long as they have these priorities, as the kernel counts.
+    /// Priority ranges as the kernel counts; a thread is included while its priority is in one of
+    /// them.
     priorities: Vec<(i32, i32)>,
 }
 
@@ -26,13 +28,13 @@ impl Chosen {
         Self { threads: threads.iter().map(|&tid| (tid, tid)).collect(), followed, ..Self::default() }
     }
 
-    /// Also those with this name.
+    /// Adds threads with this name.
     pub(crate) fn or_named(mut self, name: &str) -> Self {
         self.names.push(name.to_owned());
         self
     }
 
-    /// Also those whose priority is neither below nor above these, as the kernel counts.
+    /// Adds threads with priorities in this range, as the kernel counts.
     pub(crate) fn or_at(mut self, first: i32, last: i32) -> Self {
         self.priorities.push((first, last));
         self
@@ -54,7 +56,7 @@ impl Chosen {
         self.priorities.iter().any(|&(first, last)| (first..=last).contains(&priority))
     }
 
-    /// Reads a line of a declaration into `chosen`, if it is about switches.
+    /// Parses a line of a declaration into `chosen`, if it concerns switches.
     pub(super) fn read(chosen: &mut Option<Self>, line: &str) -> bool {
         let Some(rest) = line.strip_prefix(SWITCHES) else { return false };
         let chosen = chosen.get_or_insert_default();
@@ -68,7 +70,7 @@ impl Chosen {
         true
     }
 
-    /// The lines that [`read`](Self::read) reads.
+    /// Returns the lines that [`read`](Self::read) parses.
     pub(crate) fn text(&self) -> String {
         let mut text = format!("{SWITCHES}of");
         for (first, last) in &self.threads {
@@ -87,7 +89,8 @@ impl Chosen {
         text
     }
 
-    /// Those of two machines, where `None` means all threads, and the other's have numbers that are higher by that.
+    /// Combines the sets of two machines, where `None` means all threads, and the other's thread
+    /// IDs are offset by `higher`.
     pub(super) fn of_both(own: Option<Self>, other: Option<&Self>, higher: Tid) -> Option<Self> {
         let shifted = |tid: Tid| tid.saturating_add(higher);
         let ranges = |chosen: &Self| -> Vec<_> {
@@ -108,7 +111,7 @@ impl Chosen {
                 };
                 own.threads.extend(ranges(other));
                 own.followed &= other.followed;
-                // Who is chosen on one machine is not on the other.
+                // A thread chosen on one machine may not be chosen on the other.
                 if own.names != other.names {
                     own.names.clear();
                 }

@@ -1,4 +1,5 @@
-//! Sums up jobs, in constant memory per task: running histograms of every term, the worst jobs whole, alarms.
+//! Aggregates jobs, in constant memory per task: running histograms of every term, full captures of
+//! the worst jobs, and alarms.
 //!
 //! ```
 //! use punctual_trace::event::{Event, Kind, SwitchOut, Task};

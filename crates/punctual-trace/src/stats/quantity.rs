@@ -4,12 +4,13 @@ use hdrhistogram::Histogram;
 
 use crate::jobs::Bounds;
 
-/// Histogram range: to 100 s, in buckets at most 1 % wide. The maximum is kept exactly whatever it is.
+/// Upper limit of the histogram: 100 s, in buckets at most 1 % wide. The maximum is always stored
+/// exactly.
 const HIGHEST: u64 = 100_000_000_000;
 const DIGITS: u8 = 2;
 
-/// A quantity over all jobs of a task, in ns. Of a bounded value the upper bound counts, of one without an upper bound the
-/// lower; unknown ones are counted apart.
+/// A quantity over all jobs of a task, in ns. A bounded value counts with its upper bound, or with
+/// its lower one if it has no other; unknown values are counted separately.
 #[derive(Debug, Clone)]
 pub struct Quantity {
     max: u64,
@@ -20,25 +21,25 @@ pub struct Quantity {
     histogram: Histogram<u32>,
 }
 
-/// What a [`Quantity`] comes to.
+/// Summary of a [`Quantity`].
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Summary {
-    /// The greatest, exactly.
+    /// Exact maximum.
     pub max: u64,
-    /// 999 of 1000 are not above this; at most 1 % above the true quantile.
+    /// 99.9 % quantile; at most 1 % above the true value.
     pub p999: u64,
-    /// Half of them are not above this; at most 1 % above the true quantile.
+    /// Median; at most 1 % above the true value.
     pub p50: u64,
-    /// The mean, exactly.
+    /// Exact mean.
     pub mean: f64,
-    /// Of how many jobs.
+    /// Number of jobs.
     pub count: u64,
-    /// How many of those were known within bounds only, and count with the upper one.
+    /// Number of those known only within bounds, which count with the upper one.
     pub bounded: u64,
-    /// How many of those were known to be at least so much, which is what counts of them. What is said of all is then no
-    /// more than that either.
+    /// Number of those with only a lower bound, which counts. The figures for all jobs are then
+    /// lower bounds, too.
     pub at_least: u64,
-    /// Of how many more it was unknown.
+    /// Number of further jobs for which it was unknown.
     pub unknown: u64,
 }
 
@@ -50,7 +51,7 @@ impl Default for Quantity {
 }
 
 impl Quantity {
-    /// Adds a job's.
+    /// Adds the value of a job.
     pub fn record(&mut self, value: Bounds) {
         let Some(ns) = value.hi().or(value.lo()) else {
             self.unknown += 1;
@@ -60,11 +61,11 @@ impl Quantity {
         self.bounded += u64::from(matches!(value, Bounds::Between { .. }));
         self.max = self.max.max(ns);
         self.sum += u128::from(ns);
-        // Never drops: values beyond the range count in the last bucket.
+        // Never drops a value: those above the range count in the last bucket.
         self.histogram.saturating_record(ns);
     }
 
-    /// Sums it up.
+    /// Returns the summary.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let count = self.histogram.len();
@@ -81,7 +82,7 @@ impl Quantity {
         }
     }
 
-    /// The buckets that hold something: the greatest value each stands for, and how many.
+    /// Returns the non-empty buckets: the largest value of each, and its count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         self.histogram
             .iter_recorded()

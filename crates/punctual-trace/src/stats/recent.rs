@@ -1,16 +1,17 @@
-//! The latest events, so that a job found remarkable at its end can be kept whole.
+//! The most recent events, so that a job can be captured in full when its end shows that it is
+//! remarkable.
 
 use crate::event::{Event, Kind};
 use crate::jobs::Job;
 
-/// How many events are remembered, of all CPUs together. No more than stays in the cache: at 200 000 events a second these
-/// are the last 40 ms.
+/// Number of events remembered, of all CPUs together. Limited so that they stay in the cache: at
+/// 200 000 events per second they are the last 40 ms.
 pub const MAX_EVENTS: usize = 1 << 13;
 
-/// How many events are kept with the worst jobs of all tasks together.
+/// Maximum number of events captured with the worst jobs of all tasks together.
 const MAX_KEPT: usize = 1 << 18;
 
-/// A job with the events that made it, of all CPUs, from its release to its end.
+/// A job with its events of all CPUs, from its release to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CapturedJob {
@@ -18,22 +19,22 @@ pub struct CapturedJob {
     pub job: Job,
     /// The events.
     pub events: Vec<Event>,
-    /// Events are missing: the job began before the oldest one that was still remembered, or its events were more than
-    /// there is room for.
+    /// True if events are missing: the job began before the oldest remembered event, or it has more
+    /// events than there is room for.
     pub truncated: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct EventRing {
     events: Box<[Event]>,
-    /// How many were ever pushed; the newest is at `(pushed - 1) & mask`.
+    /// Total number of events pushed; the newest is at `(pushed - 1) & mask`.
     pushed: usize,
-    /// How many events may still be kept with jobs.
+    /// Number of events that may still be captured with jobs.
     room: usize,
 }
 
 impl EventRing {
-    /// One that remembers at least so many.
+    /// Creates a buffer for at least `capacity` events.
     pub(super) fn new(capacity: usize) -> Self {
         let none = Event { time: 0, cpu: 0, by: 0, kind: Kind::ScheduleExit };
         let events = vec![none; capacity.next_power_of_two()].into_boxed_slice();
@@ -51,8 +52,9 @@ impl EventRing {
         let mask = self.events.len() - 1;
         let oldest = self.pushed.saturating_sub(self.events.len());
         let at = |index: usize| &self.events[index & mask];
-        // A nominal release lies before the wake-up that shows it, and no event of the job before that. A marked job needs no
-        // wake-up: what ran since its release delayed it.
+        // A nominal release precedes the wake-up that reveals it, and no event of the job precedes
+        // that wake-up. A marked job needs no wake-up: everything that ran since its release
+        // delayed it.
         let released = || job.released.map_or(job.start, |released| released.0);
         let from = job.woken.unwrap_or_else(released).min(job.start);
         let (mut first, mut end) = (oldest, self.pushed);
@@ -65,12 +67,13 @@ impl EventRing {
         CapturedJob { job: job.clone(), events, truncated: first == oldest && oldest > 0 }
     }
 
-    /// A job to be kept for long. If there is no room for its events, it goes without.
+    /// Captures a job for the worst list. If there is no room for its events, it is stored without
+    /// them.
     pub(super) fn capture_for_keeping(&mut self, job: &Job) -> CapturedJob {
         self.capture_within(job, self.room)
     }
 
-    /// The same for an ordinary job: half of the room is for the worst ones.
+    /// Captures an ordinary job: half of the room is reserved for the worst ones.
     pub(super) fn capture_ordinary(&mut self, job: &Job) -> CapturedJob {
         self.capture_within(job, self.room.saturating_sub(MAX_KEPT / 2))
     }
@@ -84,7 +87,7 @@ impl EventRing {
         captured
     }
 
-    /// A kept job has been displaced by another one.
+    /// Returns the room of a captured job that another one replaced.
     pub(super) fn forget(&mut self, captured: &CapturedJob) {
         self.room += captured.events.len();
     }

@@ -1,4 +1,4 @@
-//! All jobs of one task.
+//! Statistics of one task.
 
 use std::borrow::Cow;
 
@@ -7,26 +7,26 @@ use super::recent::CapturedJob;
 use crate::jobs::{Actor, Bounds, Flaw, FutexRole, Job, JobKind, Reservation};
 use crate::names::Names;
 
-/// So many jobs that had not ended are kept of each task, which several threads may run.
+/// Maximum number of unfinished jobs stored for each task, which several threads may run.
 const MAX_UNENDED: usize = 8;
 
-/// Which task a job belongs to: the one its app named, or else its thread or handler.
+/// Task of a job: the one that its app named, or its thread or handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// What sort of jobs.
+    /// Kind of its jobs.
     pub kind: JobKind,
-    /// Whose: [`Actor::Task`] for jobs that an app has marked, whichever thread ran them.
+    /// Actor: [`Actor::Task`] for jobs marked by an app, on any thread.
     pub actor: Actor,
 }
 
 impl Key {
-    /// That of a job.
+    /// Returns the key of a job.
     #[must_use]
     pub fn of(job: &Job) -> Self {
         Self { kind: job.kind, actor: job.task.map_or(job.actor, Actor::Task) }
     }
 
-    /// As one number, different for different keys.
+    /// Packs the key into a number, distinct for distinct keys.
     pub(super) fn packed(self) -> u64 {
         let (tag, number) = match self.actor {
             Actor::Thread(tid) => (0, tid),
@@ -42,20 +42,20 @@ impl Key {
     }
 }
 
-/// Which row of a report a job belongs to. The jobs of a thread at real-time priorities and those at ordinary ones are
-/// different tasks, and so are those of threads that had one number in turn.
+/// Report row of a job. The jobs of a thread at real-time priorities and those at ordinary ones are
+/// different tasks, and so are the jobs of successive threads with the same ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId {
-    /// The thread, handler or task of an app.
+    /// Thread, handler or task of an app.
     pub key: Key,
-    /// How many threads had the number before; 0 of others.
+    /// Number of earlier threads with the same ID; 0 for other actors.
     pub life: u32,
-    /// Whether the thread had an ordinary priority.
+    /// True if the thread had an ordinary priority.
     pub ordinary: bool,
 }
 
 impl TaskId {
-    /// That of a job.
+    /// Returns the row of a job.
     #[must_use]
     pub fn of(job: &Job) -> Self {
         let key = Key::of(job);
@@ -65,7 +65,8 @@ impl TaskId {
         }
     }
 
-    /// As a number, different for different tasks, up to a million that had one number in turn.
+    /// Packs the ID into a number, distinct for distinct tasks, up to a million reuses of a thread
+    /// ID.
     pub(super) fn packed(self) -> u64 {
         // A key takes 43 bits.
         self.key.packed() | u64::from(self.life & 0xf_ffff) << 43 | u64::from(self.ordinary) << 63
@@ -103,7 +104,7 @@ impl Term {
         Self::Execution,
     ];
 
-    /// Its letter.
+    /// Returns its letter.
     #[must_use]
     pub fn letter(self) -> &'static str {
         match self {
@@ -117,7 +118,7 @@ impl Term {
         }
     }
 
-    /// What it is called.
+    /// Returns its name.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
@@ -131,7 +132,7 @@ impl Term {
         }
     }
 
-    /// That of a job.
+    /// Returns its value for a job.
     #[must_use]
     pub fn of(self, job: &Job) -> Bounds {
         match self {
@@ -146,13 +147,13 @@ impl Term {
     }
 }
 
-/// The statistics of a task. Jobs with a flaw are counted and otherwise left out.
+/// Statistics of a task. Jobs with a flaw are counted but otherwise excluded.
 #[derive(Debug, Clone)]
 pub struct TaskStats {
     id: TaskId,
-    /// What the thread was called.
+    /// Name of the thread.
     name: Option<String>,
-    /// The most and the least urgent priority of its jobs, as the kernel counts.
+    /// Highest and lowest priority of its jobs, as the kernel counts.
     priorities: Option<(i32, i32)>,
     jobs: u64,
     flawed: u64,
@@ -164,24 +165,24 @@ pub struct TaskStats {
     quantities: [Quantity; 7],
     worst: Vec<CapturedJob>,
     sample: Vec<CapturedJob>,
-    /// Every so many jobs, one is in the sample.
+    /// Distance between sampled jobs.
     stride: u64,
     unended: Vec<Job>,
-    /// Of how many jobs there are likely values, and the greatest of SS and of C.
+    /// Number of jobs with likely values, and their maximum SS and C.
     likely: (u64, u64, u64),
     on_conditions: u64,
     likely_locks: u64,
     doubtful_locks: u64,
 }
 
-/// How bad a job is: how long it took, or how long it ran where its release is unknown.
+/// Severity of a job: its response time, or its running time if its release is unknown.
 fn severity(job: &Job) -> u64 {
     let known = |value: Bounds| value.hi().or(value.lo());
     known(job.response).or(known(job.window)).unwrap_or(0)
 }
 
 impl TaskStats {
-    /// None yet.
+    /// Creates empty statistics.
     #[must_use]
     pub fn new(id: TaskId) -> Self {
         let quantities = std::array::from_fn(|_| Quantity::default());
@@ -245,32 +246,33 @@ impl TaskStats {
         self.misses += 1;
     }
 
-    /// Whether a job is among the worst `n` so far.
+    /// Returns whether a job is among the worst `n` so far.
     pub(super) fn among_worst(&self, job: &Job, n: usize) -> bool {
         n > 0
             && (self.worst.len() < n
                 || self.worst.last().is_some_and(|last| severity(&last.job) < severity(job)))
     }
 
-    /// Keeps a job; returns the one it displaces.
+    /// Stores a job; returns the one it replaces.
     pub(super) fn keep(&mut self, captured: CapturedJob, n: usize) -> Option<CapturedJob> {
         let place = self.worst.partition_point(|other| severity(&other.job) >= severity(&captured.job));
         self.worst.insert(place, captured);
         if self.worst.len() > n { self.worst.pop() } else { None }
     }
 
-    /// Whether the job recorded last is to be in a sample of at most `n`, which are spread evenly over all jobs.
+    /// Returns whether the job recorded last belongs to a sample of at most `n`, spread evenly over
+    /// all jobs.
     pub(super) fn is_next_in_sample(&self, n: usize) -> bool {
         n > 1 && (self.jobs - 1).is_multiple_of(self.stride)
     }
 
-    /// Adds a job to the sample; returns those that are no longer in it.
+    /// Adds a job to the sample; returns those dropped from it.
     pub(super) fn add_to_sample(&mut self, captured: CapturedJob, n: usize) -> Vec<CapturedJob> {
         self.sample.push(captured);
         if self.sample.len() <= n {
             return Vec::new();
         }
-        // Half as dense: every second one goes.
+        // Halves the sampling rate by dropping every other sample.
         self.stride *= 2;
         let mut gone = Vec::new();
         for (index, captured) in std::mem::take(&mut self.sample).into_iter().enumerate() {
@@ -279,19 +281,19 @@ impl TaskStats {
         gone
     }
 
-    /// Which task.
+    /// Returns the key.
     #[must_use]
     pub fn key(&self) -> Key {
         self.id.key
     }
 
-    /// Which task, of those that a key can mean.
+    /// Returns the ID, which distinguishes the tasks of one key.
     #[must_use]
     pub fn id(&self) -> TaskId {
         self.id
     }
 
-    /// The most and the least urgent priority of its jobs when they were released, as the kernel counts.
+    /// Returns the highest and lowest priority of its jobs at their releases, as the kernel counts.
     #[must_use]
     pub fn priorities(&self) -> Option<(i32, i32)> {
         self.priorities
@@ -301,7 +303,7 @@ impl TaskStats {
         self.name = Some(name.to_owned());
     }
 
-    /// What everybody is called, with the name that the thread had when others had not yet taken its number.
+    /// Returns the names, with the name that the thread had before its ID was reused.
     #[must_use]
     pub fn names<'a>(&self, names: &'a Names) -> Cow<'a, Names> {
         match (self.id.key.actor, &self.name) {
@@ -310,99 +312,103 @@ impl TaskStats {
         }
     }
 
-    /// How many jobs count.
+    /// Returns the number of jobs that count.
     #[must_use]
     pub fn jobs(&self) -> u64 {
         self.jobs
     }
 
-    /// How many were left out for a flaw.
+    /// Returns the number of jobs excluded for a flaw.
     #[must_use]
     pub fn flawed(&self) -> u64 {
         self.flawed
     }
 
-    /// How many certainly ended after their deadline, if the task has one.
+    /// Returns the number of jobs that certainly missed their deadline, if the task has one.
     #[must_use]
     pub fn misses(&self) -> u64 {
         self.misses
     }
 
-    /// What its thread has reserved under SCHED_DEADLINE, at last.
+    /// Returns the last SCHED_DEADLINE reservation of its thread.
     #[must_use]
     pub fn reservation(&self) -> Option<Reservation> {
         self.reservation
     }
 
-    /// How many jobs were throttled, as those of a SCHED_DEADLINE thread are that has used up its runtime.
+    /// Returns the number of throttled jobs: those of a SCHED_DEADLINE thread that used up its
+    /// runtime.
     #[must_use]
     pub fn throttled(&self) -> u64 {
         self.throttled
     }
 
-    /// How often all jobs together were moved to another CPU.
+    /// Returns the number of migrations of all jobs.
     #[must_use]
     pub fn migrations(&self) -> u64 {
         self.migrations
     }
 
-    /// How often all jobs together were displaced by a thread.
+    /// Returns the number of preemptions of all jobs by threads.
     #[must_use]
     pub fn preemptions(&self) -> u64 {
         self.preemptions
     }
 
-    /// A term over all jobs.
+    /// Returns a term over all jobs.
     #[must_use]
     pub fn quantity(&self, term: Term) -> &Quantity {
         &self.quantities[term as usize]
     }
 
-    /// What a term comes to.
+    /// Returns the summary of a term.
     #[must_use]
     pub fn summary(&self, term: Term) -> Summary {
         self.quantity(term).summary()
     }
 
-    /// The greatest likely SS and C, and of how many jobs, where they are known within bounds only.
+    /// Returns the maximum likely SS and C, and the number of jobs, if these are known only within
+    /// bounds.
     #[must_use]
     pub fn likely(&self) -> Option<(u64, u64, u64)> {
         let (count, overhead, execution) = self.likely;
         (count > 0).then_some((overhead, execution, count))
     }
 
-    /// How many jobs ended in a wait on a futex that was taken for a condition variable, a semaphore or the like.
+    /// Returns the number of jobs that ended in a wait on a futex that was taken for a condition
+    /// variable, a semaphore or the like.
     #[must_use]
     pub fn ended_on_likely_conditions(&self) -> u64 {
         self.on_conditions
     }
 
-    /// How many waits on futexes were taken for waits for locks.
+    /// Returns the number of futex waits that were taken for waits for locks.
     #[must_use]
     pub fn waits_for_likely_locks(&self) -> u64 {
         self.likely_locks
     }
 
-    /// How many waits on futexes count as blocking although they do not look like waits for locks.
+    /// Returns the number of futex waits that count as blocking although they do not resemble waits
+    /// for locks.
     #[must_use]
     pub fn waits_for_doubtful_locks(&self) -> u64 {
         self.doubtful_locks
     }
 
-    /// The jobs that had not ended at the end, a few at most.
+    /// Returns jobs that were unfinished at the end, a few at most.
     #[must_use]
     pub fn unended(&self) -> &[Job] {
         &self.unended
     }
 
-    /// One job every so many, whole, in the order of their ends: what is ordinary, if the [watch](super::Watch::sample) was to
-    /// keep any.
+    /// Returns evenly spaced captured jobs, in the order of their ends, as ordinary examples, if
+    /// the [watch](super::Watch::sample) was configured to sample.
     #[must_use]
     pub fn sampled(&self) -> &[CapturedJob] {
         &self.sample
     }
 
-    /// The worst jobs whole, the longest first.
+    /// Returns the captured worst jobs, longest first.
     #[must_use]
     pub fn worst(&self) -> &[CapturedJob] {
         &self.worst

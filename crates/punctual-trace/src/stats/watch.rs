@@ -1,4 +1,4 @@
-//! Decomposition, statistics and alarms in one, for as long as it takes.
+//! Decomposition, statistics and alarms combined, for an unlimited time.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -8,8 +8,8 @@ use super::task::{Key, TaskId, TaskStats};
 use crate::event::{Event, Tid};
 use crate::jobs::{Actor, Config, Counters, Decomposer, Flaw, IntHasher, Job, Reservation};
 
-/// Tasks beyond these get no statistics; their jobs are counted in [`Watch::left_out`]. Histograms of one take about
-/// 125 kB.
+/// Maximum number of tasks with statistics; jobs of further ones are counted in
+/// [`Watch::left_out`]. The histograms of a task take about 125 kB.
 pub const MAX_TASKS: usize = 128;
 
 /// Watches a stream of events.
@@ -23,22 +23,22 @@ pub struct Watch {
 struct Tasks {
     stats: Vec<TaskStats>,
     index: HashMap<u64, usize, BuildHasherDefault<IntHasher>>,
-    /// The last names told of threads.
+    /// Latest names of threads.
     names: HashMap<Tid, String, BuildHasherDefault<IntHasher>>,
     left_out: u64,
     keep: usize,
-    /// So many are in a sample at most.
+    /// Maximum number of sampled jobs per task.
     sample: usize,
     recent: EventRing,
     deadlines: HashMap<Key, u64>,
     max_response: Option<u64>,
-    /// The open jobs of which an alarm was raised, by their releases or starts.
+    /// The open jobs that raised an alarm, by their releases or starts.
     alarmed: HashMap<Key, u64>,
     since: u64,
 }
 
 impl Watch {
-    /// Watches the jobs that `config` chooses, and keeps the worst `keep` of each task whole.
+    /// Watches the jobs that `config` selects, and captures the worst `keep` of each task.
     #[must_use]
     pub fn new(config: Config, keep: usize) -> Self {
         let recent = EventRing::new(if keep > 0 { MAX_EVENTS } else { 1 });
@@ -58,50 +58,51 @@ impl Watch {
         Self { decomposer: Decomposer::new(config), tasks }
     }
 
-    /// Raises an alarm for each job that certainly took longer than this, in ns, if its task has no deadline of its own: when it
-    /// ends, and with [`overdue`](Self::overdue) while it lasts.
+    /// Raises an alarm for each job that certainly took longer than this, in ns, if its task has no
+    /// deadline of its own: when it ends, and with [`overdue`](Self::overdue) while it runs.
     pub fn max_response(&mut self, ns: Option<u64>) {
         self.tasks.max_response = ns;
     }
 
-    /// Keeps up to `count` jobs of each task, beside the worst: one every so many, spread over the whole recording. They are
-    /// whole if the worst are kept, too.
+    /// Samples up to `count` jobs of each task in addition to the worst, evenly spaced over the
+    /// whole recording. They include events if the worst ones are captured, too.
     pub fn sample(&mut self, count: usize) {
         self.tasks.sample = count;
     }
 
-    /// Says by when, in ns from the release, jobs of a task are to end. Those that certainly did not raise an alarm and
-    /// count as [misses](TaskStats::misses).
+    /// Sets the deadline of a task's jobs, in ns from the release. Jobs that certainly missed it
+    /// raise an alarm and count as [misses](TaskStats::misses).
     pub fn deadline(&mut self, task: Key, ns: u64) {
         self.tasks.deadlines.insert(task, ns);
     }
 
-    /// Leaves out jobs that end before this time, by the trace's clock. The events before it still tell what is behind later
-    /// ones.
+    /// Excludes jobs that end before this time, on the trace's clock. Earlier events still
+    /// contribute to later jobs.
     pub fn only_since(&mut self, time: u64) {
         self.tasks.since = time;
     }
 
-    /// Tells the name of a thread: see [`Decomposer::name`].
+    /// Sets the name of a thread: see [`Decomposer::name`].
     pub fn name(&mut self, tid: Tid, name: &str) {
         self.decomposer.name(tid, name);
         self.tasks.name(tid, self.decomposer.life(tid), name);
     }
 
-    /// Tells what a thread has reserved under SCHED_DEADLINE: see [`Decomposer::reserve`]. Jobs that certainly end after the
-    /// deadline of that count as [misses](TaskStats::misses) unless the task has another one.
+    /// Sets the SCHED_DEADLINE reservation of a thread: see [`Decomposer::reserve`]. Jobs that
+    /// certainly miss its deadline count as [misses](TaskStats::misses) unless the task has another
+    /// one.
     pub fn reserve(&mut self, tid: Tid, reservation: Reservation) {
         self.decomposer.reserve(tid, reservation);
     }
 
-    /// Whether all switches of a thread are recorded: see [`Decomposer::must_see`].
+    /// Returns whether all switches of a thread are recorded: see [`Decomposer::must_see`].
     #[must_use]
     pub fn must_see(&self, tid: Tid) -> bool {
         self.decomposer.must_see(tid)
     }
 
-    /// Takes the next event. Calls `each` with every job that ends, and `alarm` with those that took too long, with all
-    /// their events.
+    /// Processes the next event. Calls `each` with every job that ends, and `alarm` with those that
+    /// took too long, with all their events.
     pub fn feed(&mut self, event: &Event, each: &mut dyn FnMut(&Job), alarm: &mut dyn FnMut(&CapturedJob)) {
         let tasks = &mut self.tasks;
         tasks.recent.push(event);
@@ -114,8 +115,9 @@ impl Watch {
         });
     }
 
-    /// Calls `alarm` once with each job that is open at `now`, in ns by the trace's clock, and certainly takes too long. All events
-    /// up to `now` must have been fed. When it ends, there is an alarm again.
+    /// Calls `alarm` once with each job that is open at `now`, in ns on the trace's clock, and
+    /// certainly takes too long. All events up to `now` must have been fed. Its end raises another
+    /// alarm.
     pub fn overdue(&mut self, now: u64, alarm: &mut dyn FnMut(&CapturedJob)) {
         let tasks = &mut self.tasks;
         let Some(shortest) = tasks.deadlines.values().copied().chain(tasks.max_response).min() else {
@@ -129,7 +131,7 @@ impl Watch {
         });
     }
 
-    /// Hands out the jobs that are still open, as cut.
+    /// Reports the jobs that are still open, as cut.
     pub fn finish(&mut self, each: &mut dyn FnMut(&Job)) {
         let tasks = &mut self.tasks;
         self.decomposer.finish(&mut |job| {
@@ -141,31 +143,31 @@ impl Watch {
         });
     }
 
-    /// The tasks, in the order of their first jobs.
+    /// Returns the tasks, in the order of their first jobs.
     #[must_use]
     pub fn tasks(&self) -> &[TaskStats] {
         &self.tasks.stats
     }
 
-    /// Jobs of tasks beyond [`MAX_TASKS`].
+    /// Returns the number of jobs of tasks after the first [`MAX_TASKS`].
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.tasks.left_out
     }
 
-    /// What has been seen so far.
+    /// Returns the counters so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.decomposer.counters()
     }
 }
 
-/// Whether a job certainly took longer.
+/// Returns whether a job certainly took longer than `limit`.
 fn beyond(job: &Job, limit: u64) -> bool {
     job.response.lo().is_some_and(|ns| ns > limit)
 }
 
-/// Names of so many threads are kept.
+/// Maximum number of stored thread names.
 const MAX_NAMES: usize = 65_536;
 
 impl Tasks {
@@ -183,14 +185,14 @@ impl Tasks {
         if self.deadlines.is_empty() { None } else { self.deadlines.get(&key).copied() }
     }
 
-    /// Whether it certainly broke its limit.
+    /// Returns whether a job certainly exceeded its limit.
     fn is_late(&self, job: &Job) -> bool {
         self.deadline(Key::of(job)).or(self.max_response).is_some_and(|limit| beyond(job, limit))
     }
 
     fn record(&mut self, job: &Job, alarm: &mut dyn FnMut(&CapturedJob)) {
         let key = Key::of(job);
-        // The alarm does not depend on room for statistics, but on the job being what it seems.
+        // The alarm does not depend on room for statistics, but on the job being without a flaw.
         if job.complete() && self.is_late(job) {
             alarm(&self.recent.capture(job));
         }

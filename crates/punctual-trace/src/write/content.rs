@@ -1,4 +1,4 @@
-//! What a trace.dat is made of.
+//! Contents of a trace.dat.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -9,9 +9,9 @@ use crate::read::trace::CpuData;
 /// A group of events and the texts of their formats.
 pub(crate) type Group = (String, Vec<Vec<u8>>);
 
-/// What a trace.dat is made of.
+/// Contents of a trace.dat.
 pub(crate) struct Content {
-    /// How many bytes a `long` of the traced kernel has.
+    /// Size in bytes of a `long` of the traced kernel.
     pub(crate) long: u8,
     pub(crate) header_page: Vec<u8>,
     pub(crate) header_event: Vec<u8>,
@@ -19,15 +19,15 @@ pub(crate) struct Content {
     pub(crate) symbols: Vec<u8>,
     pub(crate) printk: Vec<u8>,
     pub(crate) names: Vec<u8>,
-    /// The clocks, that of the trace in brackets.
+    /// The clocks, with that of the trace in brackets.
     pub(crate) clocks: Vec<u8>,
     pub(crate) system: Vec<u8>,
-    /// The option with the factor, shift and offset that make ns of the times.
+    /// The option with the factor, shift and offset that convert times to ns.
     pub(crate) scale: Option<[u8; 16]>,
-    /// What its recorder says about which events it has.
+    /// The recorder's declaration of recorded events.
     pub(crate) declared: Option<String>,
     pub(crate) statistics: Vec<String>,
-    /// The size of a page.
+    /// Page size.
     pub(crate) page: usize,
     pub(crate) buffers: Vec<Buffer>,
 }
@@ -40,11 +40,11 @@ pub(crate) struct Buffer {
     pub(crate) cpus: Vec<(u32, Pages)>,
 }
 
-/// Where the pages of a CPU are.
+/// Location of the pages of a CPU.
 pub(crate) enum Pages {
-    /// In an open file of their own, of so many bytes; its path is for errors.
+    /// An open file and its size in bytes; its path is for errors.
     File(File, PathBuf, u64),
-    /// In another trace, of so many bytes when they are decompressed.
+    /// Part of another trace, with its decompressed size in bytes.
     Part(CpuData, u64),
 }
 
@@ -55,7 +55,7 @@ impl Pages {
         }
     }
 
-    /// What errors call them.
+    /// Returns the path for errors.
     pub(crate) fn path(&self) -> PathBuf {
         match self {
             Self::File(_, path, _) => path.clone(),
@@ -63,7 +63,8 @@ impl Pages {
         }
     }
 
-    /// Copies the first `length` bytes to where `out` is, and says how many there were.
+    /// Copies the first `length` bytes to the current position of `out`, and returns the number of
+    /// bytes copied.
     pub(crate) fn copy(&self, length: u64, out: &mut File) -> io::Result<u64> {
         match self {
             // The kernel copies from file to file.

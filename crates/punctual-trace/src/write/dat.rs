@@ -1,8 +1,8 @@
-//! trace.dat files of version 7, of capture directories and of other traces.
+//! Writes trace.dat files of version 7 from capture directories and other traces.
 //!
-//! The example of [`write`](crate::write) shows it. Nothing is compressed: the pages are copied by the kernel from file to
-//! file. The file appears under its name only when it is complete, with mode 0600, and then replaces a file or a link that has
-//! the name. Nothing else is replaced.
+//! See the example of [`write`](crate::write). Nothing is compressed: the kernel copies the pages
+//! from file to file. The file appears under its name only when it is complete, with mode 0600, and
+//! then replaces an existing file or link with that name, but nothing else.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
@@ -17,11 +17,11 @@ use super::moving;
 use super::sections::Plan;
 use crate::read::{ReadError, dat};
 
-/// Writes `file` from the capture directory `directory`, which stays as it is.
+/// Writes `file` from the capture directory `directory`, which remains unchanged.
 ///
 /// # Errors
-/// If the directory has no recording or cannot be read, or the file cannot be written. The directory has the recording
-/// still.
+/// Returns an error if the directory has no recording or cannot be read, or if the file cannot be
+/// written. The directory keeps the recording.
 pub fn write(directory: &Path, file: &Path) -> Result<(), WriteError> {
     let opened = Directory::open_foreign(directory)
         .map_err(|error| WriteError::Source { path: directory.to_owned(), error })?;
@@ -32,12 +32,14 @@ pub fn write(directory: &Path, file: &Path) -> Result<(), WriteError> {
     }
 }
 
-/// Writes `file` from the capture directory `directory` and removes that. If there is no room for both, the pages are moved
-/// bit by bit: no more disk is needed than the recording has, and some MiB.
+/// Writes `file` from the capture directory `directory` and removes the directory. If there is no
+/// room for both, moves the pages step by step: this needs only some MiB in addition to the
+/// recording.
 ///
 /// # Errors
-/// As of [`write()`], and if the directory belongs to another user or others may write it. If some pages have been moved by
-/// then, the others are in the directory still; to call this again, with the same file, goes on.
+/// Returns the errors of [`write()`], and an error if the directory belongs to another user or is
+/// writable by others. If some pages have been moved by then, the others are still in the
+/// directory; calling this again with the same file resumes the move.
 pub fn finish(directory: &Path, file: &Path) -> Result<(), WriteError> {
     let opened = Directory::open(directory)
         .map_err(|error| WriteError::Source { path: directory.to_owned(), error })?;
@@ -53,11 +55,11 @@ pub fn finish(directory: &Path, file: &Path) -> Result<(), WriteError> {
     opened.remove().map_err(|error| WriteError::Left { path: directory.to_owned(), error })
 }
 
-/// Writes `file` from another trace.dat, of which only a part may be there. Returns what is to be known of that.
+/// Writes `file` from another trace.dat, which may be incomplete. Returns notes on missing parts.
 ///
 /// # Errors
-/// If the trace cannot be read, not even in part, was recorded on a machine with the other order of bytes, or the file cannot
-/// be written.
+/// Returns an error if no part of the trace can be read, if it was recorded on a machine with the
+/// opposite byte order, or if the file cannot be written.
 pub fn convert(trace: &Path, file: &Path) -> Result<Vec<String>, WriteError> {
     let (content, damage) =
         dat::content(trace).map_err(|error: ReadError| WriteError::Unreadable(error.into()))?;
@@ -65,7 +67,7 @@ pub fn convert(trace: &Path, file: &Path) -> Result<Vec<String>, WriteError> {
     Ok(damage)
 }
 
-/// Writes the file, or nothing.
+/// Writes the complete file, or nothing.
 pub(crate) fn copy(content: &Content, kept: Option<&Path>, file: &Path) -> Result<(), WriteError> {
     let failed = |error| WriteError::output(file, kept, error);
     let plan = Plan::new(content);

@@ -1,4 +1,4 @@
-//! What a capture directory has for a file.
+//! Reads the contents of a file from a capture directory.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::read::raw::declared;
 /// A capture directory.
 pub(super) struct Capture<'a> {
     directory: &'a Directory,
-    /// Its pages are to be moved out of it.
+    /// True if its pages are to be moved out of it.
     is_moved: bool,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Capture<'a> {
         self.directory.read(Path::new(name)).map_err(|error| self.failed(name, error))
     }
 
-    /// The content of a file; empty if it does not exist.
+    /// Returns the contents of a file; empty if it does not exist.
     fn optional(&self, name: &str) -> Result<Vec<u8>, WriteError> {
         match self.required(name) {
             Err(WriteError::Source { error, .. }) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
@@ -40,13 +40,13 @@ impl<'a> Capture<'a> {
         }
     }
 
-    /// The directories in a directory, by name.
+    /// Returns the subdirectories of a directory, by name.
     fn entries(&self, name: &str) -> Result<Vec<String>, WriteError> {
         let names = self.directory.directories(Path::new(name)).map_err(|error| self.failed(name, error))?;
         Ok(names.into_iter().map(|name| name.to_string_lossy().into_owned()).collect())
     }
 
-    /// The formats of events, by group.
+    /// Returns the formats of events, by group.
     fn groups(&self) -> Result<Vec<Group>, WriteError> {
         let mut groups = Vec::new();
         for group in self.entries("events")? {
@@ -62,7 +62,7 @@ impl<'a> Capture<'a> {
         Ok(groups)
     }
 
-    /// All that it has.
+    /// Returns everything in it.
     pub(super) fn content(&self) -> Result<Content, WriteError> {
         let header_page = self.required("events/header_page")?;
         let layout = PageLayout::parse(&header_page, Order::NATIVE).map_err(|error| {

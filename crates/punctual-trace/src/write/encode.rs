@@ -1,4 +1,4 @@
-//! From [events](crate::event) to records: what [`translate`](crate::read::translate) does, the other way round.
+//! Encodes [events](crate::event) as records: the inverse of [`translate`](crate::read::translate).
 //!
 //! ```
 //! use punctual_trace::event::{Event, Kind};
@@ -23,31 +23,31 @@ use crate::read::Order;
 use crate::read::format::{EventFormat, Field, Shape};
 use crate::read::translate::{Code, recipe};
 
-/// The address that [`Kind::ScheduleEnter`] is written with; `kallsyms` of a synthetic trace has it.
+/// Address used for [`Kind::ScheduleEnter`]; `kallsyms` of a synthetic trace contains it.
 pub(super) const SCHEDULE: u64 = 0xffff_ffff_8100_0000;
 
-/// The address of the function that [`Kind::BudgetTimerStart`] is written with.
+/// Address of the function used for [`Kind::BudgetTimerStart`].
 pub(super) const BUDGET_TIMER: u64 = 0xffff_ffff_8110_0000;
 
 struct Layout {
     code: Code,
-    /// A record with its number and nothing else.
+    /// A record that contains only its event number.
     empty: Vec<u8>,
     by: Field,
     fields: Vec<Field>,
-    /// The names in it, with the value that says whose: (field, index of value).
+    /// The name fields, each with the index of the value that identifies the thread.
     names: Vec<(Field, usize)>,
     located: Vec<Field>,
 }
 
-/// Makes records of events.
+/// Encodes events as records.
 pub struct Encoder {
     order: Order,
     shapes: Vec<Layout>,
 }
 
 impl Encoder {
-    /// With these formats.
+    /// Creates an encoder with these formats.
     pub fn new(order: Order, formats: &[EventFormat]) -> Self {
         let mut shapes: Vec<Layout> = Vec::new();
         for format in formats {
@@ -85,9 +85,9 @@ impl Encoder {
         Self { order, shapes }
     }
 
-    /// Makes a record of the event; `name` names threads.
+    /// Encodes an event; `name` returns the names of threads.
     ///
-    /// [`Kind::Lost`] has none: pages say it.
+    /// [`Kind::Lost`] has no record: pages report it.
     pub fn encode<'a>(
         &self,
         event: &Event,
@@ -125,7 +125,7 @@ impl Encoder {
 }
 
 impl Encoder {
-    /// Makes a record of the mark of a [message](crate::machines::exchange::Message) between machines.
+    /// Encodes the mark of a [message](crate::machines::exchange::Message) between machines.
     pub fn encode_message(
         &self,
         by: Tid,
@@ -153,7 +153,7 @@ fn put(order: Order, record: &mut [u8], field: &Field, value: u64) {
     }
 }
 
-/// What of a mark follows the field that says that it is one.
+/// Appends the part of a mark after the field that identifies it.
 fn marker_content(order: Order, kind: &Kind, record: &mut Vec<u8>) {
     let mark = match *kind {
         Kind::JobStart { task, released } => Mark::Start { task, released },
@@ -174,7 +174,7 @@ fn marker_content(order: Order, kind: &Kind, record: &mut Vec<u8>) {
     record.extend(&mark.write(order == Order::Big)[4..]);
 }
 
-/// What the event is written as, its name, and the values of the fields in the order of the recipe.
+/// Returns the event code, its name, and the field values in the order of the recipe.
 fn values(kind: &Kind) -> (Code, &'static str, [u64; 5]) {
     let signed = |value: i32| value as i64 as u64;
     let (code, name, some): (_, _, &[u64]) = match *kind {

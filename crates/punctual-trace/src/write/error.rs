@@ -1,4 +1,4 @@
-//! Why a trace was not written.
+//! Errors of writing a trace.
 
 use std::fmt;
 use std::io;
@@ -6,65 +6,65 @@ use std::path::{Path, PathBuf};
 
 use crate::read::ReadError;
 
-/// Why a trace was not written.
+/// Reason why a trace was not written.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// Something that is to be written cannot be read.
+    /// An input cannot be read.
     Source {
-        /// Which file or directory.
+        /// File or directory.
         path: PathBuf,
-        /// What the system answered.
+        /// Error of the system call.
         error: io::Error,
     },
     /// The disk is full.
     DiskFull {
         /// The file that was being written.
         path: PathBuf,
-        /// What it was made of, which is still there and can be read.
+        /// Its source, which still exists and can be read.
         kept: Option<PathBuf>,
     },
     /// The system refused to write.
     Output {
         /// The file that was being written.
         path: PathBuf,
-        /// What the system answered.
+        /// Error of the system call.
         error: io::Error,
     },
-    /// The event cannot be written, because no format has it.
+    /// The event cannot be written because no format describes it.
     NoFormat(&'static str),
-    /// The event is older than one of its CPU before it.
+    /// The event is older than the previous one of its CPU.
     Backwards {
         /// The CPU.
         cpu: u16,
         /// Its time, in ns.
         time: u64,
-        /// The time of the one before.
+        /// The time of the previous event.
         before: u64,
     },
-    /// Some pages of a capture directory have been moved to a file already.
+    /// Some pages of a capture directory have already been moved to a file.
     Moved {
         /// The directory.
         directory: PathBuf,
     },
-    /// Everything was written, and the capture directory that it was made of could not be removed.
+    /// The file is complete, but its capture directory could not be removed.
     Left {
         /// The directory.
         path: PathBuf,
-        /// What the system answered.
+        /// Error of the system call.
         error: io::Error,
     },
-    /// The trace that is to be written anew cannot be read.
+    /// The trace to be converted cannot be read.
     Unreadable(Box<ReadError>),
     /// There is nothing to write.
     Empty {
-        /// Where there should be something.
+        /// Path of the expected input.
         path: PathBuf,
     },
 }
 
 impl WriteError {
-    /// The error of writing to `path` what `kept` still has.
+    /// Returns the error of writing to `path`, with the source in `kept`.
     pub(crate) fn output(path: &Path, kept: Option<&Path>, error: io::Error) -> Self {
         let path = path.to_owned();
         match error.kind() {

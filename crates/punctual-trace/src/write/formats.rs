@@ -1,4 +1,4 @@
-//! The formats of a kernel (6.18, x86-64), for traces that no kernel has written.
+//! Event formats of a kernel (6.18, x86-64), for synthetic traces.
 //!
 //! ```
 //! use punctual_trace::write::formats;
@@ -15,12 +15,12 @@ pub const HEADER_EVENT: &str = include_str!("header_event.txt");
 
 const FORMATS: &str = include_str!("formats.txt");
 
-/// The groups and texts of the format files.
+/// Returns the groups and texts of the format files.
 pub fn texts() -> impl Iterator<Item = (&'static str, &'static str)> {
     FORMATS.split("group: ").skip(1).filter_map(|part| part.split_once('\n'))
 }
 
-/// The formats themselves.
+/// Returns the parsed formats.
 pub fn all() -> Vec<EventFormat> {
     texts().filter_map(|(group, text)| EventFormat::parse(group, text.as_bytes()).ok()).collect()
 }

@@ -1,9 +1,9 @@
-//! Traces, written: trace.dat files that `trace-cmd report` and KernelShark open, of what was recorded or of what never
-//! happened.
+//! Writes trace.dat files, from recordings or synthetic events, that `trace-cmd report` and
+//! KernelShark open.
 //!
-//! [`dat`] makes the file of a capture directory. [`synthetic`] makes a capture directory of [events](crate::event), which
-//! is how readers and analyses are tested and measured against traces whose truth is known. [`page`] and [`encode`] are
-//! its parts: pages of the ring buffer, and records.
+//! [`dat`] turns a capture directory into a file. [`synthetic`] turns [events](crate::event) into a
+//! capture directory, to test and measure readers and analyses with traces whose correct result is
+//! known. [`page`] and [`encode`] are its parts: pages of the ring buffer, and records.
 //!
 //! ```
 //! use punctual_trace::event::{Event, Kind};

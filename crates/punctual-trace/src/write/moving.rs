@@ -1,8 +1,8 @@
-//! From a capture directory to a trace.dat where there is no room for both.
+//! Moves a capture directory into a trace.dat if there is no room for both.
 //!
-//! The pages are copied some at a time, and when they are on the disk, their place in the directory is given back: holes
-//! appear in its files, which keep their lengths. So at every moment each page is in one of the two, and holes tell what has
-//! been done, by whomever it is continued.
+//! The pages are copied step by step, and after each step is on the disk, its space in the
+//! directory is freed: holes appear in its files, which keep their lengths. So at any time each
+//! page is in one of the two, and the holes record the progress for any later continuation.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -17,13 +17,13 @@ use super::WriteError;
 use super::content::{Content, Pages};
 use super::sections::Plan;
 
-/// How much is moved at a time, which is the room that it takes.
+/// Size of a step, which is the extra room that the move needs.
 const STEP: u64 = 4 << 20;
 
-/// End of the temporary name of a file into which pages are moved.
+/// Suffix of the temporary name of a file into which pages are moved.
 const SUFFIX: &str = ".part";
 
-/// Whether some of the pages have been moved.
+/// Returns whether some of the pages have been moved.
 pub(super) fn has_begun(content: &Content) -> bool {
     content.buffers.iter().flat_map(|buffer| &buffer.cpus).any(|(_, pages)| match pages {
         Pages::File(file, _, length) if *length > 0 => {
@@ -33,7 +33,7 @@ pub(super) fn has_begun(content: &Content) -> bool {
     })
 }
 
-/// Moves the pages of `directory` to `file`, or goes on with that.
+/// Moves the pages of `directory` to `file`, or resumes the move.
 pub(super) fn write(content: &Content, directory: &Path, file: &Path) -> Result<(), WriteError> {
     let failed = |error| WriteError::output(file, Some(directory), error);
     let plan = Plan::new(content);
@@ -69,7 +69,7 @@ fn move_all(
             let mut from = from;
             let mut at = 0;
             while at < length {
-                // What has been moved is a hole.
+                // Pages already moved are a hole.
                 at = match seek(from, Find::Data(at)) {
                     Ok(data) => data / STEP * STEP,
                     Err(Errno::NXIO) => break,
@@ -84,7 +84,7 @@ fn move_all(
                 out.sync_data().map_err(failed)?;
                 let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
                 match fallocate(from, punch, at, count) {
-                    // Where files cannot have holes, the disk fills up after all, and nothing is lost.
+                    // On file systems without holes, the disk may fill up, but no data is lost.
                     Ok(()) | Err(Errno::OPNOTSUPP) => {}
                     Err(error) => return Err(unread(error.into())),
                 }

@@ -1,4 +1,4 @@
-//! Pages of the ring buffer, made of records as the kernel makes them.
+//! Builds pages of the ring buffer from records, in the kernel's format.
 //!
 //! ```
 //! use punctual_trace::read::format::PageLayout;
@@ -21,16 +21,16 @@ use crate::read::format::PageLayout;
 
 const DELTA_BITS: u32 = 27;
 const DELTA_LIMIT: u64 = 1 << DELTA_BITS;
-/// A time extension has 32 bits more.
+/// A time extension has 32 more bits.
 const EXTEND_LIMIT: u64 = 1 << 59;
-/// The longest content whose length is in the head.
+/// Maximum length of content whose length is encoded in the record header.
 const SHORT: usize = 28 * 4;
 const TIME_EXTEND: u32 = 30;
 const PADDING: u32 = 29;
 const MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
 
-/// Makes pages of records.
+/// Builds pages from records.
 #[derive(Debug)]
 pub struct PageWriter<W> {
     layout: PageLayout,
@@ -42,12 +42,12 @@ pub struct PageWriter<W> {
 }
 
 impl<W: Write> PageWriter<W> {
-    /// Writes pages of that layout, one after the other.
+    /// Creates a writer of consecutive pages with that layout.
     pub fn new(layout: PageLayout, out: W) -> Self {
         Self { layout, out, page: Vec::with_capacity(layout.size), time: 0, missed: None, pages: 0 }
     }
 
-    /// The time of the last record.
+    /// Returns the time of the last record.
     pub fn last(&self) -> u64 {
         self.time
     }
@@ -59,7 +59,7 @@ impl<W: Write> PageWriter<W> {
         let delta = time.wrapping_sub(self.time);
         let extended = delta >= DELTA_LIMIT;
         let whole = head + length + if extended { 8 } else { 0 };
-        // The number of events that were missed follows the last one.
+        // The number of missed events follows the last record.
         let reserved = if self.missed.is_some_and(|count| count > 0) { self.layout.long } else { 0 };
         if !self.page.is_empty()
             && (self.page.len() + whole + reserved > self.layout.size || delta >= EXTEND_LIMIT)
@@ -88,11 +88,11 @@ impl<W: Write> PageWriter<W> {
         Ok(())
     }
 
-    /// Says that events are missing here: as many, or an unknown number if it is 0.
+    /// Records that events are missing here: `count`, or an unknown number if it is 0.
     pub fn missed(&mut self, count: u64) -> io::Result<()> {
         self.flush_page()?;
         let before = self.missed.unwrap_or(0);
-        // Two counts of a damaged file may be more than fits.
+        // The sum of two counts of a damaged file may overflow.
         self.missed = Some(before.saturating_add(count));
         Ok(())
     }
@@ -130,7 +130,8 @@ impl<W: Write> PageWriter<W> {
                 self.page.extend(&bytes(order, count, long)[..long]);
             }
             None if self.page.len() + 4 <= size => {
-                // What the kernel leaves of a page is marked as padding, beyond what it counts as used.
+                // As in the kernel, the rest of the page is marked as padding, outside the size
+                // that counts as used.
                 self.head(PADDING, 0);
             }
             None => {}
@@ -143,13 +144,13 @@ impl<W: Write> PageWriter<W> {
         Ok(())
     }
 
-    /// How many pages have been written.
+    /// Returns the number of pages written.
     pub fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// Writes what there is, as a page that need not be full; as one without records if all that there is to say is that
-    /// events are missing after the last.
+    /// Writes the current page, even if it is not full; without records, only if events are missing
+    /// after the last one.
     pub fn flush(&mut self) -> io::Result<()> {
         if self.page.is_empty() && self.missed.is_some() {
             self.start_page(self.time);
@@ -158,14 +159,14 @@ impl<W: Write> PageWriter<W> {
         self.out.flush()
     }
 
-    /// Writes the last page and gives the output back.
+    /// Writes the last page and returns the output.
     pub fn finish(mut self) -> io::Result<W> {
         self.flush()?;
         Ok(self.out)
     }
 }
 
-/// The first `size` bytes are the number.
+/// Encodes a number in the first `size` bytes.
 pub(super) fn bytes(order: Order, value: u64, size: usize) -> [u8; 8] {
     match order {
         Order::Little => value.to_le_bytes(),

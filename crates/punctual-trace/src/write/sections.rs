@@ -1,43 +1,44 @@
-//! What a trace.dat of version 7 has before the pages: sections, and the options that say where everything is.
+//! Sections of a trace.dat of version 7 before the pages, and the options that locate everything.
 //!
-//! The options come before the pages they point to, so that a file that was cut off can be read as far as it goes.
+//! The options precede the pages they point to, so that a truncated file can be read as far as it
+//! goes.
 
 use super::content::{Buffer, Content};
 use crate::read::Order;
 use crate::read::dat::{WRITER, id};
 
-/// The data of each CPU begins at a multiple of that, or of the size of a page of the ring buffer if that is more.
+/// Alignment of each CPU's data, unless the page size of the ring buffer is larger.
 const ALIGNMENT: u64 = 4096;
 
-/// The flags, the number and the length of a section come first.
+/// Size of the flags, the ID and the length at the start of a section.
 const SECTION_HEAD: u64 = 16;
 
-/// Where the pages go.
+/// Layout of the file.
 pub(super) struct Plan {
     /// The file up to the first buffer.
     pub(super) head: Vec<u8>,
     pub(super) buffers: Vec<BufferPlan>,
 }
 
-/// Where those of a buffer go.
+/// Layout of a buffer.
 pub(super) struct BufferPlan {
-    /// Where its section begins.
+    /// Offset of its section.
     pub(super) at: u64,
     pub(super) head: [u8; SECTION_HEAD as usize],
-    /// Where each CPU's begin, and how many bytes they have.
+    /// Offset and size in bytes of each CPU's pages.
     pub(super) cpus: Vec<(u64, u64)>,
 }
 
 impl Plan {
     pub(super) fn new(content: &Content) -> Self {
-        // How long the head is does not depend on the places that stand in it.
+        // The length of the head does not depend on the offsets in it.
         let length = head(content, &buffers(content, 0)).len() as u64;
         let buffers = buffers(content, length);
         Self { head: head(content, &buffers), buffers }
     }
 }
 
-/// Places for the buffers, one after the other.
+/// Lays out the buffers one after the other.
 fn buffers(content: &Content, mut at: u64) -> Vec<BufferPlan> {
     let page = content.page as u64;
     let plan = |buffer: &Buffer| {
@@ -45,7 +46,7 @@ fn buffers(content: &Content, mut at: u64) -> Vec<BufferPlan> {
         at += SECTION_HEAD;
         let place = |length: u64| {
             let start = at.next_multiple_of(ALIGNMENT.max(page));
-            // A page that was cut off when the recorder ended is left out: readers expect whole ones.
+            // A page truncated at the end of recording is dropped: readers expect whole ones.
             let length = length - length % page;
             if length > 0 {
                 at = start + length;
@@ -53,7 +54,7 @@ fn buffers(content: &Content, mut at: u64) -> Vec<BufferPlan> {
             (start, length)
         };
         let cpus = buffer.cpus.iter().map(|(_, pages)| pages.length()).map(place).collect();
-        // The description, which is the same for all, comes first among the strings.
+        // All sections share the first string as their description.
         BufferPlan { at: section, head: section_head(id::BUFFER, 0, at - section - SECTION_HEAD), cpus }
     };
     content.buffers.iter().map(plan).collect()
@@ -117,13 +118,13 @@ fn head(content: &Content, buffers: &[BufferPlan]) -> Vec<u8> {
     head.end()
 }
 
-/// The head of a file being put together.
+/// The head of a file under construction.
 struct Head {
     bytes: Vec<u8>,
-    /// Where the place of the options is said.
+    /// Location of the options' offset.
     options_at: usize,
     options: Vec<u8>,
-    /// Descriptions of sections, one after the other.
+    /// Descriptions of sections, concatenated.
     strings: Vec<u8>,
 }
 
@@ -164,7 +165,7 @@ impl Head {
         self.bytes.extend(content);
     }
 
-    /// The options, the descriptions of sections, and where the former are.
+    /// Appends the options and the descriptions of sections, and sets the options' offset.
     fn end(mut self) -> Vec<u8> {
         let options = (self.bytes.len() as u64).to_ne_bytes();
         self.bytes[self.options_at..self.options_at + 8].copy_from_slice(&options);

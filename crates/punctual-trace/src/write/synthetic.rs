@@ -1,6 +1,6 @@
-//! A capture directory of events that never happened.
+//! Writes a capture directory of synthetic events.
 //!
-//! The example of [`write`](crate::write) makes one and reads it.
+//! See the example of [`write`](crate::write).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use crate::read::Order;
 use crate::read::format::PageLayout;
 use crate::recorded::Recorded;
 
-/// The pages of the kernel whose formats are used.
+/// Page size of the kernel whose formats are used.
 const PAGE: usize = 4096;
 
 /// Writes a capture directory, event by event.
@@ -29,7 +29,7 @@ pub struct Synthetic {
 }
 
 impl Synthetic {
-    /// Makes the directory, or writes into one that is there.
+    /// Creates the directory, or writes into an existing one.
     pub fn create(path: &Path) -> Result<Self, WriteError> {
         let save = |name: &str, content: &str| {
             let file = path.join(name);
@@ -57,19 +57,20 @@ impl Synthetic {
         })
     }
 
-    /// Names a thread, in the events that follow and in the list of names.
+    /// Names a thread, in the following events and in the list of names.
     pub fn name(&mut self, thread: Tid, name: &str) {
         self.names.insert(thread, name.to_owned());
     }
 
-    /// Declares that only these events are recorded, as `group:event`, instead of all that can be written.
+    /// Declares that only these events are recorded, as `group:event`, instead of all that can be
+    /// written.
     pub fn recorded<'a>(&mut self, events: impl IntoIterator<Item = &'a str>) -> Result<(), WriteError> {
         let file = self.path.join("recorded");
         fs::write(&file, Recorded::declaration(events, None))
             .map_err(|error| WriteError::output(&file, None, error))
     }
 
-    /// Appends an event, which is no older than the last one of its CPU.
+    /// Appends an event, which must not be older than the last one of its CPU.
     pub fn push(&mut self, event: &Event) -> Result<(), WriteError> {
         let Event { time, cpu, .. } = *event;
         if let Kind::Lost { count } = event.kind {
@@ -80,7 +81,7 @@ impl Synthetic {
         self.append(time, cpu, |pages, record| pages.push(time, record))
     }
 
-    /// Appends the mark of a message that `by` has sent or received, as an event is appended.
+    /// Appends the mark of a message that `by` has sent or received.
     pub fn message(&mut self, cpu: u16, by: Tid, message: Message) -> Result<(), WriteError> {
         let Message { number, time, sent } = message;
         self.encoder.encode_message(by, number, sent, &mut self.record)?;
@@ -109,7 +110,7 @@ impl Synthetic {
         what(pages, &self.record).map_err(failed)
     }
 
-    /// Writes what is left.
+    /// Writes the remaining data.
     pub fn finish(self) -> Result<(), WriteError> {
         for (cpu, pages) in self.cpus {
             let file = self.path.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));

@@ -1,4 +1,4 @@
-//! Chains of tasks: what lies on the critical path, and nothing else.
+//! Chains of tasks: exactly the critical path.
 
 use crate::support::{IDLE, Script, task};
 use punctual_trace::chains::{Chain, Finder};
@@ -13,13 +13,14 @@ const READER: Task = task(7, 20);
 const CONTROL: Task = task(8, 10);
 const OTHER: Task = task(9, 15);
 
-/// An interrupt's thread wakes the reader, which wakes the control loop and goes on while that runs elsewhere.
+/// An interrupt thread wakes the reader, which wakes the control loop and continues while that runs
+/// on another CPU.
 fn crossing(s: &mut Script, t: u64) {
     s.at(t, 0, Kind::IrqEntry { irq: 24 }).waking(t + 2, 0, IRQ, 0).at(t + 5, 0, Kind::IrqExit { irq: 24 });
     s.switch(t + 12, 0, Runnable, IRQ);
     s.waking(t + 30, 0, READER, 0);
     s.switch(t + 40, 0, Sleeping, READER);
-    // Somebody displaces the reader before it wakes the next.
+    // Another thread displaces the reader before it wakes the next.
     s.waking(t + 100, 0, OTHER, 0).switch(t + 105, 0, Runnable, OTHER).switch(t + 155, 0, Sleeping, READER);
     s.waking(t + 200, 0, CONTROL, 1);
     s.switch(t + 220, 1, Runnable, CONTROL).switch(t + 300, 1, Sleeping, IDLE);
@@ -80,7 +81,7 @@ fn says_what_kept_each_stage() {
 fn counts_jobs_that_nobody_of_the_chain_woke() {
     let mut s = Script::new();
     crossing(&mut s, 1_000);
-    // Once by an interrupt, once by a thread that is not of the chain.
+    // Once by an interrupt, once by a thread outside the chain.
     s.at(2_000, 1, Kind::IrqEntry { irq: 3 }).waking(2_002, 1, CONTROL, 1).at(
         2_005,
         1,
@@ -116,7 +117,7 @@ fn finds_chains_by_who_wakes_whom() {
     assert!(Finder::default().chains().is_empty());
 }
 
-/// Whatever jobs come in whatever order, memory stays bounded and nothing fails.
+/// Jobs in any order: memory stays bounded and nothing fails.
 #[test]
 fn survives_jobs_that_fit_nowhere() {
     let mut s = Script::new();

@@ -1,4 +1,4 @@
-//! Whose jobs are decomposed.
+//! Selection of the decomposed jobs.
 
 use crate::support::{IDLE, Script, task};
 use punctual_trace::event::SwitchOut::{Gone, Runnable, Sleeping};
@@ -22,13 +22,13 @@ fn selects_threads_that_mark_jobs_at_any_priority() {
     s.waking(300, 0, WORKER, 0).switch(310, 0, Runnable, WORKER);
     s.at(340, 0, Kind::JobStart { task: 1, released: 290 }).at(400, 0, Kind::JobEnd { task: 1 });
     s.switch(410, 0, Sleeping, IDLE);
-    // Another one marks nothing.
+    // Another thread marks nothing.
     s.waking(500, 0, CHILD, 0).switch(510, 0, Runnable, CHILD).switch(520, 0, Sleeping, IDLE);
     let select = Select { marked: true, ..Select::real_time() };
     let jobs = s.jobs(Config { select, monotonic: true, ..Config::default() });
     let seen: Vec<_> =
         jobs.iter().map(|job| (job.task, job.response, job.released_by, job.complete())).collect();
-    // That it would mark jobs was not known before it did, so the first begins there.
+    // That the thread marks jobs was unknown before its first mark, so the first job begins there.
     let expected = [110, 110].map(|response| (Some(1), Bounds::Exact(response), ReleasedBy::Mark, true));
     assert_eq!(seen, expected);
     assert_eq!((jobs[0].start, jobs[1].start), (140, 310));
@@ -43,7 +43,7 @@ fn selects_threads_and_what_they_start() {
     s.switch(110, 0, Sleeping, CHILD).at(120, 0, new(GRANDCHILD));
     s.switch(130, 0, Sleeping, GRANDCHILD).switch(150, 0, Gone, IDLE);
     s.waking(160, 0, WORKER, 0).switch(170, 0, Runnable, WORKER).switch(180, 0, Sleeping, IDLE);
-    // The number is given to another thread, which somebody else starts.
+    // The ID is reused for another thread, which an unrelated thread starts.
     let stranger = task(30, 120);
     s.switch(200, 0, Runnable, stranger).at(210, 0, new(GRANDCHILD));
     s.switch(220, 0, Sleeping, GRANDCHILD).switch(230, 0, Sleeping, IDLE);
@@ -53,7 +53,7 @@ fn selects_threads_and_what_they_start() {
     assert_eq!(actors(&jobs), [8, 9, 7].map(Actor::Thread));
     assert_eq!(jobs[0].released_by, ReleasedBy::New);
     assert_eq!(actors(&s.jobs(Config { select: all, ..Config::default() })), [8, 9, 7, 9].map(Actor::Thread));
-    // The others still have to apply.
+    // The other criteria still have to apply.
     let real_time = Select { among: vec![7], ..Select::real_time() };
     assert_eq!(s.jobs(Config { select: real_time, ..Config::default() }), []);
 }

@@ -1,4 +1,4 @@
-//! Recordings of strangers: as many events as `trace-cmd report` prints.
+//! Third-party recordings: the number of events equals the output of `trace-cmd report`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use punctual_trace::machines::{MergeError, Relation, merge};
 use punctual_trace::read::{ReadError, Trace};
 use punctual_trace::recorded::{Recorded, Source};
 
-/// Says where the recordings are.
+/// Environment variable with the directory of the recordings.
 const PLACE: &str = "PUNCTUAL_TRACES";
 
 fn place() -> PathBuf {
@@ -25,7 +25,7 @@ fn recordings() -> Vec<PathBuf> {
     files
 }
 
-/// How many records there are, by event where that is not known to the analysis, and by all the others together.
+/// Counts the records: by event if it is unknown to the analysis, and all others together.
 fn read(file: &Path) -> (BTreeMap<String, u64>, u64) {
     let trace = match Trace::open(file) {
         Err(ReadError::Empty { .. }) => return (BTreeMap::new(), 0),
@@ -86,7 +86,7 @@ fn reads_as_many_events_as_trace_cmd() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-/// Each twice, as if of two machines with one clock.
+/// Each twice, as if from two machines with one clock.
 #[test]
 #[ignore = "needs trace-cmd and recordings; `cargo xtask traces` fetches them"]
 fn merges_recordings_so_that_trace_cmd_reads_them() {
@@ -123,13 +123,14 @@ fn merges_recordings_so_that_trace_cmd_reads_them() {
     assert!(compared * 2 > all.len(), "{compared} of {} are compared", all.len());
 }
 
-/// A kind of events, and what is not known any more without it, as far as a recording says that it is not there.
+/// A kind of events, and the source that is no longer complete without it, if a recording can
+/// declare that.
 type Kinds = (fn(Kind) -> bool, Option<Source>);
 
 const KINDS: [Kinds; 19] = [
     (|kind| matches!(kind, Kind::Waking { .. }), Some(Source::Wakings)),
     (|kind| matches!(kind, Kind::Wakeup { new: false, .. }), Some(Source::Wakeups)),
-    // No recording is said to be without the wake-ups of new threads: they run when they are first seen.
+    // No recording declares the absence of wake-ups of new threads: they run when first seen.
     (|kind| matches!(kind, Kind::Wakeup { new: true, .. }), None),
     (|kind| matches!(kind, Kind::Migrate { .. }), Some(Source::Migrations)),
     (|kind| matches!(kind, Kind::Inherit { .. }), Some(Source::Inheritance)),
@@ -149,7 +150,7 @@ const KINDS: [Kinds; 19] = [
     (|kind| matches!(kind, Kind::ScheduleEnter | Kind::ScheduleExit), Some(Source::Scheduler)),
 ];
 
-/// The jobs of threads without flaws, of events with the names that threads had by then.
+/// Returns the jobs of threads without flaws, from events with the names that threads had by then.
 fn jobs_of(events: &[(Event, Vec<(u32, String)>)], config: Config, gone: fn(Kind) -> bool) -> Vec<Job> {
     let mut decomposer = Decomposer::new(config);
     let mut jobs = Vec::new();
@@ -162,12 +163,12 @@ fn jobs_of(events: &[(Event, Vec<(u32, String)>)], config: Config, gone: fn(Kind
     jobs
 }
 
-/// Of a recording without one kind of events less is known, and nothing else.
+/// Without one kind of events, the results are less precise, and never wrong.
 #[test]
 #[ignore = "needs recordings; `cargo xtask traces` fetches them"]
 fn knows_less_without_a_kind_of_events_and_nothing_wrong() {
     let (mut compared, mut narrower, mut wrong) = (0u64, 0u64, Vec::new());
-    // The directory of targets has that of temporary files, and what `cargo xtask traces` records.
+    // The temporary directory of targets also contains the recordings of `cargo xtask traces`.
     let own = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("traces").join("recompute/own.dat");
     let least = if own.exists() { 10_000 } else { 1_000 };
     for file in recordings().into_iter().chain(own.exists().then_some(own)) {
@@ -212,10 +213,10 @@ fn knows_less_without_a_kind_of_events_and_nothing_wrong() {
                 ] {
                     compared += 1;
                     narrower += u64::from(now != then);
-                    // What is exact has to be allowed still.
+                    // The exact value has to remain within the bounds.
                     let Bounds::Exact(ns) = then else { continue };
-                    // What displaced a thread on its way to a lock is in B where the wait is recorded, and else in what I is at
-                    // least, as is documented.
+                    // Displacement of a thread on its way to a lock belongs to B if the wait is
+                    // recorded, and otherwise to the lower bound of I, as documented.
                     let ns = match (term, now, known.blocking) {
                         ("I", Bounds::AtLeast(_), Bounds::Exact(blocking)) if !locks => ns + blocking,
                         _ => ns,

@@ -1,4 +1,5 @@
-//! Traces of LTTng: what is read is what babeltrace2 prints, and who runs follows from the switches.
+//! LTTng traces: events equal the output of babeltrace2, and running threads follow from the
+//! switches.
 
 use crate::trace_cmd;
 
@@ -55,13 +56,14 @@ fn reads_packets_in_either_order_of_bytes() {
         let known: Vec<_> = known
             .into_iter()
             .map(|(time, cpu, by, kind)| match kind {
-                // Whose it is says nothing.
+                // Its thread is meaningless.
                 Kind::Lost { .. } => (time, cpu, 0, kind),
                 _ => (time, cpu, by, kind),
             })
             .collect();
         assert_eq!(known, expected, "big: {big}");
-        // What the analysis does not know: what of it a network sends, by who leaves with the switch behind it.
+        // Events unknown to the analysis: network transmissions, attributed to the thread that the
+        // next switch switches out.
         let others = events(&trace).into_iter().filter(|event| matches!(event.kind, Kind::Other { .. }));
         let others: Vec<_> = others.map(|event| (event.time - START, event.by)).collect();
         assert_eq!(others, [(0, 0), (9_100, 9), (9_200, 9), (9_300, 9)]);
@@ -85,7 +87,7 @@ fn knows_names_and_says_what_it_cannot_know() {
     assert!(!recorded.has(Source::Vectors) && !recorded.has(Source::Wakings));
 }
 
-/// A directory of a trace, which goes when it is no longer used.
+/// A trace directory, removed on drop.
 struct Place(PathBuf);
 
 impl Place {
@@ -107,10 +109,10 @@ impl Drop for Place {
     }
 }
 
-/// Time and CPU of an event, and of a switch who leaves and who comes, with their priorities.
+/// Time and CPU of an event, and for a switch both threads with their priorities.
 type Seen = (u64, u16, Option<[i64; 4]>);
 
-/// Each event that babeltrace2 prints, and whether it came to the end.
+/// Returns each event that babeltrace2 prints, and whether it reached the end.
 fn printed(directory: &Path) -> Option<(Vec<Seen>, bool)> {
     let mut command = Command::new("babeltrace2");
     let output = command.args(["--clock-cycles", "--no-delta"]).arg(directory).output().ok()?;
@@ -129,14 +131,14 @@ fn printed(directory: &Path) -> Option<(Vec<Seen>, bool)> {
     Some((text.lines().filter_map(event).collect(), output.status.success()))
 }
 
-/// Compares all events with those that babeltrace2 prints, as far as it gets; says how many those are.
+/// Compares all events with those that babeltrace2 prints, as far as it gets; returns their number.
 fn compare(directory: &Path) -> Option<usize> {
     let (mut expected, complete) = printed(directory)?;
     let trace = Trace::open(directory).unwrap();
     let seen = |event: Event| match event.kind {
         Kind::Lost { .. } => None,
         Kind::Switch { from, to, .. } => {
-            // LTTng counts from where ordinary priorities begin.
+            // LTTng counts from the start of ordinary priorities.
             let priority = |task: Task| i64::from(task.priority) - 100;
             let switch = [from.id.into(), priority(from), to.id.into(), priority(to)];
             Some((event.time, event.cpu, Some(switch)))
@@ -144,7 +146,7 @@ fn compare(directory: &Path) -> Option<usize> {
         _ => Some((event.time, event.cpu, None)),
     };
     let mut found: Vec<Seen> = events(&trace).into_iter().filter_map(seen).collect();
-    // Which CPU comes first at the same time is left open.
+    // The order of CPUs at the same time is unspecified.
     expected.sort_unstable();
     found.sort_unstable();
     assert!(!expected.is_empty(), "{}: babeltrace2 prints nothing", directory.display());
@@ -172,7 +174,7 @@ fn reads_what_babeltrace2_prints() {
     }
 }
 
-/// Its pages are larger than the kernel's, and some of its events have no fields of their own.
+/// Its pages are larger than the kernel's, and some of its events have no specific fields.
 #[test]
 fn trace_cmd_reads_what_is_merged_of_it() {
     let place = Place::new("merged", false);
@@ -220,13 +222,13 @@ fn uses_what_there_is_of_a_stream_that_is_cut_off() {
         let trace = open(&metadata, &cut).unwrap();
         let found = events(&trace);
         assert!(found.len() <= whole && found.is_sorted_by_key(|event| event.time));
-        // Whole packets, and none, have nothing wrong with them.
+        // Whole packets, and none, are intact.
         let said = trace.damage().iter().any(|damage| damage.starts_with("channel0_0"));
         assert_eq!(said, ![0, packet_end(&streams[0])].contains(&length), "{length}: {:?}", trace.damage());
     }
 }
 
-/// Where the first packet ends.
+/// Returns the end of the first packet.
 fn packet_end(stream: &[u8]) -> usize {
     u64::from_le_bytes(stream[32..40].try_into().unwrap()) as usize / 8
 }

@@ -1,4 +1,5 @@
-//! Threads under SCHED_DEADLINE: jobs end when they yield, and throttling is told from displacement.
+//! SCHED_DEADLINE threads: jobs end when they yield, and throttling is distinguished from
+//! displacement.
 
 use crate::recording;
 
@@ -22,7 +23,7 @@ const ORDINARY: Task = task(50, 120);
 const TIMER: u64 = 0xd1;
 const RESERVED: Reservation = Reservation { runtime: 3_000, deadline: 9_000, period: 10_000 };
 
-/// From `time` on, the thread that runs leaves its CPU until the timer expires.
+/// From `time` on, the running thread leaves its CPU until the timer expires.
 fn leaves_until(s: &mut Script, time: u64, timer: u64, due: u64, to: Task) {
     s.at(time, 0, Kind::BudgetTimerStart { timer, expires: due }).switch(time + 5, 0, Runnable, to);
 }
@@ -76,7 +77,8 @@ fn ends_jobs_of_deadline_threads_when_they_yield() {
 #[test]
 fn tells_throttling_from_displacement() {
     let mut s = first_period();
-    // A tick finds that the runtime is used up. When it has some again, another thread still has the CPU for a while.
+    // A tick finds that the runtime is used up. After replenishment, another thread keeps the CPU
+    // for a while.
     s.at(23_000, 0, Kind::VectorEntry { vector: 236 });
     s.at(23_002, 0, Kind::BudgetTimerStart { timer: TIMER, expires: 30_000 });
     s.at(23_010, 0, Kind::VectorExit { vector: 236 }).switch(23_020, 0, Runnable, ORDINARY);
@@ -103,7 +105,7 @@ fn tells_throttling_from_displacement() {
 #[test]
 fn begins_next_job_at_once_after_a_late_one() {
     let mut s = first_period();
-    // It is done after the end of its period, so it goes on without leaving the CPU.
+    // It finishes after the end of its period, so it continues without leaving the CPU.
     s.at(31_000, 0, Kind::YieldEnter).at(31_010, 0, Kind::YieldExit);
     yields_until(&mut s, 32_000, 40_000);
     let jobs = jobs(&s);
@@ -115,12 +117,13 @@ fn begins_next_job_at_once_after_a_late_one() {
 #[test]
 fn takes_timer_of_a_server_for_no_throttling() {
     let mut s = first_period();
-    // A server's timer is started while it wakes another thread, which displaces it long before that expires.
+    // A server's timer is started while it wakes another thread, which displaces it long before the
+    // expiry.
     let urgent = task(8, -1);
     s.waking(21_000, 0, ORDINARY, 1);
     s.at(21_001, 0, Kind::BudgetTimerStart { timer: 0x5e, expires: 90_000 }).wakeup(21_002, 0, ORDINARY, 1);
     s.waking(21_100, 0, urgent, 0).switch(21_110, 0, Runnable, urgent).switch(21_510, 0, Sleeping, CONTROL);
-    // Another one, of which nothing tells that it is a server's before it has run again.
+    // Another timer, which is known to be a server's only after the thread has run again.
     leaves_until(&mut s, 21_600, 0x5f, 90_000, urgent);
     s.switch(21_705, 0, Sleeping, CONTROL);
     yields_until(&mut s, 22_000, 30_000);
@@ -143,7 +146,7 @@ fn is_unsure_of_ends_where_yields_were_not_recorded() {
     assert_eq!(jobs[1].missed(), None);
 }
 
-/// Files of other recorders do not say which function has the address that their timers have.
+/// Files of other recorders do not name the function at their timers' address.
 #[test]
 fn knows_timers_without_the_address_of_their_function() {
     let mut s = first_period();
@@ -169,7 +172,7 @@ fn knows_timers_without_the_address_of_their_function() {
     assert_eq!((named[2].throttles, named[2].released), (1, Some((30_000, 30_000))));
 }
 
-/// As `perf sched record` has it: nothing tells displacement from the end of a job.
+/// As recorded by `perf sched record`: displacement is indistinguishable from the end of a job.
 #[test]
 fn is_unsure_of_ends_where_timers_and_yields_were_not_recorded() {
     let mut s = first_period();
@@ -178,7 +181,7 @@ fn is_unsure_of_ends_where_timers_and_yields_were_not_recorded() {
     let jobs = jobs_with(&s, Config { recorded, ..Config::default() });
     assert_eq!((jobs.len(), jobs[0].window), (2, Bounds::AtLeast(1_005)));
     assert_eq!((jobs[1].response, jobs[1].missed()), (Bounds::Unknown, None));
-    // With yields alone the ends of jobs are known, and when the next was due is not.
+    // With yields alone the ends of jobs are known, but not the due time of the next one.
     let recorded = Recorded::all().without(Source::Timers);
     let jobs = jobs_with(&s, Config { recorded, ..Config::default() });
     assert_eq!((jobs.len(), jobs[0].window), (2, Bounds::Exact(1_005)));
@@ -198,14 +201,15 @@ fn yields_of_other_threads_end_no_job() {
     assert_eq!((job.len(), job[0].window, job[0].interference), (1, Bounds::Exact(390), Bounds::Exact(90)));
 }
 
-/// A thread of this sort on Linux 6.18: 0.4 ms of work each 6 ms with 1.5 ms of runtime, save one job of 4 ms and one of 8 ms.
+/// A SCHED_DEADLINE thread on Linux 6.18: 0.4 ms of work each 6 ms with 1.5 ms of runtime, except
+/// one job of 4 ms and one of 8 ms.
 fn recorded() -> Trace {
     let packed = include_bytes!("../data/deadline.dat.z");
     let bytes = miniz_oxide::inflate::decompress_to_vec_zlib(packed).unwrap();
     Trace::from_bytes("deadline.dat", Arc::new(bytes)).unwrap()
 }
 
-/// The jobs of a thread in a trace.
+/// Returns the jobs of a thread in a trace.
 fn jobs_of(trace: &Trace, tid: Tid) -> (Vec<Job>, Watch) {
     let select = Select { priorities: Some(-1..=-1), ..Select::thread(tid) };
     let recorded = trace.recorded().unwrap();
@@ -241,21 +245,23 @@ fn reads_a_recorded_deadline_thread() {
     assert_eq!((missed, stats.misses(), stats.throttled(), stats.reservation()), (2, 2, 2, Some(reserved)));
 }
 
-/// Becomes a deadline thread, and ends soon: each job takes a little time, and one more than the runtime.
+/// Becomes a deadline thread, and ends soon: each job takes a little time, and one takes more than
+/// the runtime.
 fn perform() -> Option<Tid> {
     let (runtime, period) = (2_000_000, 20_000_000);
-    // SAFETY: an attribute block of zeros is a valid one, as all of its members are integers.
+    // SAFETY: an all-zero `sched_attr` is valid, because all of its members are integers.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
     attributes.size = size_of::<libc::sched_attr>() as u32;
     attributes.sched_policy = libc::SCHED_DEADLINE as u32;
     attributes.sched_runtime = runtime;
     (attributes.sched_deadline, attributes.sched_period) = (period, period);
-    // SAFETY: the kernel reads the block, which lives until it returns; 0 is the calling thread.
+    // SAFETY: the kernel reads the block, which is valid until the call returns; 0 is the calling
+    // thread.
     if unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } != 0 {
         return None;
     }
     for n in 0..8 {
-        // By the clock of what it consumes: a host may take the CPU away.
+        // On the clock of its own CPU time: a host may take the CPU away.
         let consumed = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
         let end = consumed() + Duration::from_nanos(if n == 4 { 2 * runtime } else { runtime / 20 });
         while consumed() < end {}
@@ -284,8 +290,9 @@ fn records_jobs_reservation_and_throttling_of_a_deadline_thread() {
     if !recording::whole(watch.counters()) || watch.counters().gaps > 0 {
         return;
     }
-    // The first yield ends what began before it was a deadline thread, the last job ends with the thread. However busy the
-    // machine is, the kernel gives no more than the runtime in a period, so the long job is throttled or takes longer.
+    // The first yield ends work from before it became a deadline thread, and the last job ends with
+    // the thread. Regardless of the machine's load, the kernel grants no more than the runtime in a
+    // period, so the long job is throttled or takes longer.
     let complete: Vec<_> = jobs.iter().filter(|job| job.complete()).collect();
     assert!(complete.iter().any(|job| job.released_by == ReleasedBy::Budget), "{jobs:?}");
     if complete.len() == 8 {

@@ -1,4 +1,5 @@
-//! A trace of a machine with the other order of bytes, and of one whose numbers have four bytes: version 6, made by hand.
+//! A trace with the opposite byte order, and one with numbers of four bytes: version 6, built by
+//! hand.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ impl File {
     }
 }
 
-/// A file whose clock is `clocks`, with the factor and shift that make ns of its times.
+/// Returns a file whose clock is `clocks`, with the factor and shift that convert its times to ns.
 fn file_of(order: Order, long: usize, events: &[Event], clocks: &str, scale: Option<[u64; 3]>) -> Vec<u8> {
     let header_page = match long {
         8 => formats::HEADER_PAGE.to_owned(),
@@ -89,7 +90,7 @@ fn file_of(order: Order, long: usize, events: &[Event], clocks: &str, scale: Opt
     file.number(0, 2);
     file.bytes.extend(b"flyrecord\0");
     let start = (file.bytes.len() + 32).next_multiple_of(4096) as u64;
-    // All is of CPU 1; CPU 0 has nothing.
+    // Everything belongs to CPU 1; CPU 0 has nothing.
     for number in [0, 0, start, pages.len() as u64] {
         file.number(number, 8);
     }
@@ -161,7 +162,7 @@ fn reports_wrong_order() {
     );
 }
 
-/// Counts of cycles are no ns, nor are other counts.
+/// Cycle counts and other counts are not ns.
 #[test]
 fn converts_counts_by_recorded_scale_or_refuses_them() {
     let times = |clocks: &str, scale| {
@@ -189,7 +190,7 @@ fn converts_counts_by_recorded_scale_or_refuses_them() {
     }
 }
 
-/// Records are put together from several files by their times.
+/// Records of several files are merged by their times.
 #[test]
 fn merges_counts_by_recorded_scale() {
     let scale = Some([1 << 30, 31, 1_000]);

@@ -1,4 +1,4 @@
-//! What is written can be read back, and says what was decomposed.
+//! Exports can be parsed again, and match the decomposition.
 
 use std::collections::BTreeMap;
 
@@ -268,7 +268,8 @@ fn writes_perfetto_tracks_slices_and_flows() {
     has("control/7", &format!("job {number}"), 100, 2_134);
 }
 
-/// Perfetto would show a thread as running until the next event of its CPU, also where others may have taken over unseen.
+/// Perfetto would show a thread as running until the next event of its CPU, even if others may have
+/// taken over unseen.
 #[test]
 fn writes_perfetto_without_threads_that_need_not_be_seen() {
     let mut s = Script::new();
@@ -289,7 +290,7 @@ fn writes_perfetto_without_threads_that_need_not_be_seen() {
     let slices = packets.iter().filter_map(|packet| packet.get(&11)).map(|event| event[0].message());
     let begun: Vec<_> = slices.filter_map(|event| event.get(&23).map(|name| name[0].text())).collect();
     assert_eq!(begun, ["control/7", "somebody unseen", "control/7", "somebody unseen"]);
-    // The kernel's events: who left and who came.
+    // The kernel events: both threads of each switch.
     let switches = packets.iter().filter_map(|packet| packet.get(&1)).flat_map(|bundle| {
         bundle[0].message()[&2].iter().map(|event| event.message()[&4][0].message()).collect::<Vec<_>>()
     });

@@ -1,4 +1,4 @@
-//! Which waits on futexes are blocking, by default: those on what looks like a lock.
+//! Default choice of blocking futex waits: those on apparent locks.
 
 use crate::support::{IDLE, Script, of, task};
 use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
@@ -16,7 +16,8 @@ fn wait(word: u64, value: u32) -> Kind {
     Kind::FutexEnter { word, operation: 9 | 128, value }
 }
 
-/// A worker gets work through a condition variable ten times a second, and once meets a contended mutex.
+/// A worker gets work through a condition variable ten times a second, and once contends for a
+/// mutex.
 fn worker() -> Script {
     let mut s = Script::new();
     for job in 1..6 {
@@ -36,11 +37,11 @@ fn worker() -> Script {
 fn ends_job_where_worker_waits_for_next_one() {
     let jobs = worker().jobs(Config::default());
     let found = of(&jobs, 7);
-    // The first wake-up may have been the end of a wait, and so the next one.
+    // The first wake-up may have been the end of a wait, and so may the next one.
     assert_eq!(found.len(), 5);
     for (index, job) in found.iter().enumerate().skip(2) {
         assert_eq!((job.flaw, job.response), (None, Bounds::Exact(4 * MS + 100)), "{index}");
-        // The counter of a condition variable comes by the value of a contended mutex.
+        // The counter of a condition variable passes through the value of a contended mutex.
         assert_eq!(job.ended_on, Some((0x1000, FutexRole::LikelyCondition)), "{index}");
     }
     assert_eq!(found[2].blocking, Bounds::Exact(2 * MS + 20));
@@ -57,7 +58,7 @@ fn says_what_was_assumed_and_names_switch() {
         let mut script = worker();
         script.waking(700 * MS, 0, WORKER, 0).switch(700 * MS + 10, 0, Runnable, WORKER);
         script.at(700 * MS + 20, 0, EXIT).switch(701 * MS, 0, Sleeping, IDLE);
-        // The first job shows no beginning, and what is blocking must end in one that counts.
+        // The first job has no recorded start, and the blocking has to be in one that counts.
         script.events.drain(..3);
         script.waking(800 * MS, 0, WORKER, 0).switch(800 * MS + 10, 0, Runnable, WORKER);
         script.at(800 * MS + 20, 0, wait(0x1000, 7)).switch(800 * MS + 30, 0, Sleeping, IDLE);

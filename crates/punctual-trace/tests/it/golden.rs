@@ -1,7 +1,8 @@
-//! Pages of a real kernel (6.18, x86-64): two threads that wake each other, interrupts in between.
+//! Pages of a real kernel (6.18, x86-64): two threads that wake each other, with interrupts.
 //!
-//! `tests/data` is a capture directory. What it should say is in `events.txt`, one event a line; to write that anew, set
-//! `BLESS` and compare it with what `trace-cmd report` says of the same pages.
+//! `tests/data` is a capture directory. Its expected contents are in `events.txt`, one event per
+//! line; to regenerate it, set `BLESS` and compare it with the output of `trace-cmd report` for the
+//! same pages.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Hostile input: seeded mutations of real files through the entries of the fuzzer, and single lies with the errors they get.
+//! Hostile input: seeded mutations of real files through the fuzz targets, and single
+//! inconsistencies with their errors.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +17,7 @@ use crate::small_perf;
 
 use crate::recording::Place;
 
-/// How long each reader is tried.
+/// Time for each reader.
 const BUDGET: Duration = Duration::from_secs(4);
 
 struct Random(u64);
@@ -130,7 +131,8 @@ fn traces_of_lttng() {
     attack("ctf", 6, entry::ctf);
 }
 
-/// The first page says that events were lost before it, at its time, and holds none; the next one is blank.
+/// The first page declares that events were lost before it, at its time, and contains none; the
+/// next one is blank.
 #[test]
 fn keeps_order_when_blank_page_follows_loss() {
     entry::dat(include_bytes!("../../fuzz/corpus/dat/blank_page_after_loss"));
@@ -221,7 +223,7 @@ fn reports_error_for_every_truncation() {
             }
         }
     }
-    // What comes before the data of the second CPU is enough for the first's.
+    // The part before the data of the second CPU is enough for the first's.
     assert!(opened > 50 && most >= events.len() / 2, "{opened} were opened, with up to {most} events");
 }
 
@@ -230,7 +232,7 @@ fn salvages_file_with_circular_options() {
     let (mut bytes, events) = small_file("circle");
     let first = 24;
     let options = u64::from_le_bytes(bytes[first..first + 8].try_into().unwrap());
-    // The last option of the only section says where the next one is.
+    // The last option of the only section contains the offset of the next one.
     let length = u64::from_le_bytes(bytes[options as usize + 8..options as usize + 16].try_into().unwrap());
     let last = (options + 16 + length - 8) as usize;
     bytes[last..last + 8].copy_from_slice(&options.to_le_bytes());
@@ -242,7 +244,7 @@ fn salvages_file_with_circular_options() {
 #[test]
 fn reports_unknown_compression() {
     let (bytes, _) = small_file("unknown");
-    // The name is that of the compression, and the section of the headers says to be compressed.
+    // The name is that of the compression, and the section of the headers claims to be compressed.
     let mut lie = bytes.clone();
     let section = 32;
     assert_eq!(lie[section..section + 2], [16, 0]);
@@ -265,7 +267,7 @@ fn reports_unknown_compression() {
 fn ends_only_the_cpu_of_a_corrupt_page() {
     let (mut bytes, events) = small_file("page");
     let of_one = events.iter().filter(|event| event.cpu == 1).count();
-    // The pages are at multiples of their size; the first after the formats is that of CPU 0.
+    // Pages are at multiples of their size; the first one after the formats belongs to CPU 0.
     let page = (4096..bytes.len())
         .step_by(4096)
         .find(|&at| bytes[at..at + 8] == 5u64.to_le_bytes())
@@ -291,14 +293,14 @@ fn rejects_time_going_backwards() {
     assert_eq!((place.cpu, place.offset), (1, 4096 + 20));
 }
 
-/// Writes the corpora anew; `trace-cmd` makes the versions that this crate does not write.
+/// Regenerates the corpora; `trace-cmd` writes the versions that this crate does not write.
 #[test]
 #[ignore = "it changes files of the repository"]
 fn writes_corpus() {
     let place = Place::new("corpus");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
     small(&place.0.join("raw"));
-    // Few formats, so that mutations meet what matters.
+    // Few formats, so that mutations hit relevant parts.
     for group in fs::read_dir(place.0.join("raw/events")).unwrap().map(|entry| entry.unwrap().path()) {
         for event in fs::read_dir(&group).into_iter().flatten().map(|entry| entry.unwrap().path()) {
             let name = event.file_name().unwrap().to_str().unwrap();

@@ -1,5 +1,5 @@
-//! What kernels do that a tidy model does not: wake-ups before the sleep, softirqs that are displaced, timers without an
-//! end; and what a watcher makes of late jobs.
+//! Behavior of kernels outside a tidy model: wake-ups before the sleep, displaced softirqs, timers
+//! without an end; and the results of a watch for late jobs.
 
 use crate::support::{IDLE, Script, of, task};
 use punctual_trace::event::SwitchOut::{Gone, Runnable, Sleeping};
@@ -22,7 +22,7 @@ fn counts_release_from_wake_up_before_sleep() {
     // Another CPU wakes it while it is on its way to sleep; the kernel finishes the sleep first.
     s.waking(195, 1, HIGH, 0).switch(200, 0, Sleeping, IDLE).wakeup(210, 1, HIGH, 0);
     s.switch(220, 0, Runnable, HIGH);
-    // And again, but this time it comes early enough to spare it the sleep.
+    // And again, but this time early enough to prevent the sleep.
     s.waking(250, 1, HIGH, 0).wakeup(251, 1, HIGH, 0).switch(300, 0, Sleeping, IDLE);
     let jobs = s.jobs(Config::default());
     assert_eq!(jobs.iter().map(|job| job.response).collect::<Vec<_>>(), [100, 105].map(Bounds::Exact));
@@ -30,7 +30,7 @@ fn counts_release_from_wake_up_before_sleep() {
     assert!(jobs.iter().all(|job| job.complete()));
 }
 
-/// A thread that is killed in a wait for a lock returns from no call.
+/// A thread that is killed while waiting for a lock does not return from the call.
 #[test]
 fn lists_wait_that_ends_with_its_thread() {
     let mut s = Script::new();
@@ -113,7 +113,8 @@ fn raises_alarms_for_missed_deadlines_and_counts_them() {
     assert_eq!(task.worst().iter().map(|whole| whole.job.end).collect::<Vec<_>>(), [2_600, 3_500]);
 }
 
-/// A reader that knows of a gap only at its end says so too late for jobs that have ended, but not for those that ran.
+/// A reader that detects a gap only at its end reports it too late for jobs that have ended, but
+/// not for those still running.
 #[test]
 fn flags_jobs_in_gap_announced_at_its_end() {
     let mut s = Script::new();
@@ -128,7 +129,7 @@ fn flags_jobs_in_gap_announced_at_its_end() {
     assert_eq!(of(&jobs, 9)[0].flaw, Some(Flaw::Lost));
 }
 
-/// However long a job is kept from the CPU, it is known by whom.
+/// The causes of a job's wait for the CPU are known however long it lasts.
 #[test]
 fn accounts_for_all_time_with_short_history() {
     let mut s = Script::new();
@@ -173,7 +174,7 @@ fn ends_job_at_condition_wait_if_only_mutexes_block() {
     assert_eq!(of(&jobs, 7).iter().map(|job| job.blocking).collect::<Vec<_>>(), [Bounds::Exact(120)]);
 }
 
-/// Kernels leave out a switch now and then, and count nothing as lost. The jobs show that they are not to be trusted.
+/// Kernels occasionally omit a switch without counting a loss. The affected jobs are flagged.
 #[test]
 fn flags_only_job_with_missing_switch() {
     let flaws = |lost: usize| {
@@ -190,13 +191,14 @@ fn flags_only_job_with_missing_switch() {
         jobs.iter().map(|job| (job.released.unwrap().0, job.flaw)).collect::<Vec<_>>()
     };
     let bad = Some(Flaw::Contradiction);
-    // The switch to the thread, and that from it: the job is there, the next one is in doubt, and then all is well.
+    // Without the switch to the thread, or the one from it: the job is there, the next one is in
+    // doubt, and later ones are fine.
     assert_eq!(flaws(1), [(1_000, bad), (2_000, bad), (3_000, None)]);
     let from: Vec<_> = flaws(2).into_iter().map(|job| job.1).collect();
     assert!(from.starts_with(&[bad]) && from.ends_with(&[None]), "{from:?}");
 }
 
-/// What `preemptirq` events explain of J, and what osnoise tells of NMIs.
+/// Explanations of J by `preemptirq` events, and NMIs reported by osnoise.
 #[test]
 fn names_disabled_section_that_delayed_start() {
     let off = |section| Kind::Disable { section, caller: 0x1a2b };
@@ -213,7 +215,7 @@ fn names_disabled_section_that_delayed_start() {
     s.at(70_000, 0, Kind::Noise { source: Noise::Nmi, ns: 1_500 });
     s.at(71_000, 0, Kind::Noise { source: Noise::Irq(24), ns: 900 });
     s.switch(80_000, 0, Sleeping, IDLE);
-    // Nothing was off for long meanwhile.
+    // Nothing was disabled for long in this job.
     s.waking(90_000, 0, HIGH, 0).switch(91_000, 0, Runnable, HIGH).switch(95_000, 0, Sleeping, IDLE);
     let jobs = s.jobs(Config::default());
     assert_eq!(
@@ -231,7 +233,8 @@ fn names_disabled_section_that_delayed_start() {
     assert_eq!(json["nmi_ns"], 1_500);
 }
 
-/// A mutex that first spins for its lock begins twice and ends once. All of it is one wait, and the next one is whole, too.
+/// A mutex that spins before it sleeps reports two starts and one end. All of it is one wait, and
+/// the next one is whole, too.
 #[test]
 fn counts_mutex_that_spins_and_then_sleeps_as_one_wait() {
     let (spinning, sleeping) = (1 | 32, 32);
@@ -252,7 +255,7 @@ fn counts_mutex_that_spins_and_then_sleeps_as_one_wait() {
     );
 }
 
-/// A handler of which the exit was lost does not run for ever: what comes after is the thread's own wait.
+/// A handler whose exit was lost does not run forever: later contention is the thread's own wait.
 #[test]
 fn counts_contention_after_handler_whose_exit_was_lost() {
     let mut s = Script::new();
@@ -270,7 +273,7 @@ fn counts_contention_after_handler_whose_exit_was_lost() {
     assert_eq!((after.blocking, after.interference), (Bounds::Exact(750), Bounds::Exact(0)));
 }
 
-/// Of a job with more waits than are listed, the longest is there, wherever it was.
+/// A job with more waits than are listed keeps the longest, wherever it was.
 #[test]
 fn lists_the_longest_of_many_waits() {
     let mut s = Script::new();
@@ -289,7 +292,8 @@ fn lists_the_longest_of_many_waits() {
     assert_eq!(lengths, listed);
 }
 
-/// An interrupt can come between the event of a switch and the switch itself, in the name of the thread that leaves.
+/// An interrupt can occur between the event of a switch and the switch itself, in the name of the
+/// thread being switched out.
 #[test]
 fn blames_next_thread_after_interrupt_amid_switch() {
     let mut s = Script::new();
@@ -298,7 +302,7 @@ fn blames_next_thread_after_interrupt_amid_switch() {
         .waking(70, 0, LOW, 0)
         .switch(100, 0, Sleeping, IDLE);
     s.switch(200, 0, Runnable, HIGH).switch(300, 0, Sleeping, task(8, 20));
-    // The event has told of the next one, and the processor is still the last one's.
+    // The event has named the next thread, and the CPU still belongs to the previous one.
     for (time, kind) in [(310, Kind::IrqEntry { irq: 24 }), (320, Kind::IrqExit { irq: 24 })] {
         s.events.push(Event { time, cpu: 0, by: HIGH.id, kind });
     }
@@ -308,7 +312,7 @@ fn blames_next_thread_after_interrupt_amid_switch() {
     assert!(causes.contains(&(Actor::Thread(8), 390)), "{causes:?}");
 }
 
-/// The wake-up tells a CPU of which there is no event yet, and the thread comes to another one at once.
+/// The wake-up names a CPU without events so far, and the thread immediately runs on another one.
 #[test]
 fn blames_nobody_where_no_event_has_been_seen() {
     let mut s = Script::new();
@@ -320,7 +324,7 @@ fn blames_nobody_where_no_event_has_been_seen() {
     assert_eq!(of(&jobs, 7)[0].jitter_causes, [cause(Actor::Unseen, 4), cause(Actor::Thread(9), 26)]);
 }
 
-/// Handlers spin. Of several waits the longest is told.
+/// Handlers spin. Of several waits the longest is named.
 #[test]
 fn names_the_lock_that_a_handler_waited_for() {
     let mut s = Script::new();

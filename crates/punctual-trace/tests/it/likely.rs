@@ -1,4 +1,4 @@
-//! What SS and C likely are where they are known within bounds only.
+//! Likely values of SS and C that are known only within bounds.
 
 use crate::support::{IDLE, Script, jobs, of, task};
 use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
@@ -13,7 +13,8 @@ const CONTROL: Task = task(7, 10);
 const URGENT: Task = task(9, 5);
 const CALL: u32 = 230;
 
-/// It returns from its sleep, computes for 600 µs without a call, is displaced in the middle, and sleeps again.
+/// It returns from its sleep, computes for 600 µs without a call, is displaced in the middle, and
+/// sleeps again.
 fn computing(calls: bool) -> Script {
     let mut s = Script::new();
     for job in 1..4 {
@@ -36,7 +37,8 @@ fn computing(calls: bool) -> Script {
 fn gives_likely_values_beside_certain_bounds() {
     let jobs = computing(true).jobs(Config::default());
     let job = of(&jobs, 7)[2];
-    // Where nothing tells, all of the time may be overhead; the displacement's own entry and exit took as long as those seen.
+    // Without evidence, all of the time may be overhead; entry and exit around the displacement
+    // took as long as those observed.
     assert!(matches!(job.overhead, Bounds::Between { lo: 0, hi } if hi > 300_000), "{:?}", job.overhead);
     let likely = job.likely_overhead.unwrap();
     assert!((5_000..=20_000).contains(&likely), "{likely}");
@@ -58,7 +60,7 @@ fn marks_likely_values_as_uncertain() {
     assert!(explain::assumptions(control)[0].starts_with("Likely, not certain: SS at most"));
 }
 
-/// Where nothing shows how long the scheduler takes, nothing is likely either.
+/// Without evidence of the scheduler's duration, there is no likely value either.
 #[test]
 fn gives_no_likely_value_without_evidence() {
     let mut s = Script::new();
@@ -66,7 +68,8 @@ fn gives_no_likely_value_without_evidence() {
     assert_eq!(s.jobs(Config::default())[0].likely_overhead, None);
 }
 
-/// The end of a job that only computes shows nothing of how long an entry takes, and certainly not that it takes no time.
+/// The end of a job that only computes is no evidence of an entry's duration, and certainly not
+/// that it is 0.
 #[test]
 fn takes_no_evidence_from_jobs_without_events() {
     let mut first = Script::new();

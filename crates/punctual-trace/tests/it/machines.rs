@@ -1,5 +1,5 @@
-//! Recordings of two machines as one: their times agree to within what is said, their threads and CPUs stay apart, and the terms of
-//! their jobs stay the same.
+//! Recordings of two machines merged: their times agree to within the stated uncertainty, their
+//! threads and CPUs stay separate, and the terms of their jobs stay the same.
 
 use crate::trace_cmd;
 
@@ -18,7 +18,7 @@ const IDLE: Task = Task { id: 0, priority: 120 };
 const TIMER: u64 = 0xffff_8881_0000_4000;
 const PERIOD: u64 = 1_000_000;
 const JOBS: u64 = 400;
-/// When the first machine begins.
+/// Start of the first machine's clock.
 const BEGIN: u64 = 90_000_000_000;
 
 struct Place(PathBuf);
@@ -38,8 +38,8 @@ impl Drop for Place {
     }
 }
 
-/// A machine with a thread that a timer releases every millisecond, which an interrupt delays, and with messages, by a clock that
-/// shows `clock` of the first one's times.
+/// Records a machine with a thread that a timer releases every millisecond, an interrupt that
+/// delays it, and messages, on a clock that converts the first machine's times by `clock`.
 fn record(
     path: &Path,
     name: &str,
@@ -79,7 +79,7 @@ fn record(
     events
 }
 
-/// Messages there and back every 5 ms, which take 15 µs and more, by both clocks.
+/// Returns messages in both directions every 5 ms, with delays of 15 µs and more, on both clocks.
 fn exchanged(clock: impl Fn(u64) -> u64) -> (Vec<Message>, Vec<Message>) {
     let (mut first, mut other) = (Vec::new(), Vec::new());
     for number in 0..80 {
@@ -120,7 +120,7 @@ fn merged(place: &Place, relation: Relation) -> Result<(Merged, Trace), MergeErr
 
 #[test]
 fn brings_times_together_to_within_what_it_says() {
-    // Ahead by days, and behind the beginning of the first machine's clock; with rates that differ.
+    // Ahead by days, and behind the start of the first machine's clock; with different rates.
     for (name, ahead, ppm) in [("ahead", 400_000_000_000_000_i128, 25), ("behind", -89_950_000_000, -40)] {
         let place = Place::new(name);
         let clock = |time: u64| {
@@ -179,7 +179,7 @@ fn keeps_the_terms_of_the_jobs_of_both() {
             (alone.interference, together.interference),
             (alone.blocking, together.blocking),
         ] {
-            // The rates of the clocks are known to some millionths.
+            // The rates of the clocks are known to a few ppm.
             let near = |one: Option<u64>, other: Option<u64>| match (one, other) {
                 (Some(one), Some(other)) => one.abs_diff(other) <= 60,
                 (one, other) => one == other,
@@ -188,7 +188,7 @@ fn keeps_the_terms_of_the_jobs_of_both() {
         }
         assert!(alone.released.is_some() && together.released.is_some(), "a timer releases both");
     }
-    // Interrupts, CPUs and timers of the two are not the same.
+    // Interrupts, CPUs and timers of the two are distinct.
     let found = events(&trace);
     let of_other: Vec<_> = found.iter().filter(|event| event.cpu >= 2).collect();
     assert_eq!(of_other.len(), own.len());
@@ -209,7 +209,7 @@ fn leaves_times_of_a_shared_clock_as_they_are() {
     assert_eq!(events(&trace).iter().map(|event| event.time).collect::<Vec<_>>(), times);
 }
 
-/// What one of them does not have, nobody may take for absent.
+/// An event that one of them does not record must not count as absent.
 #[test]
 fn has_only_what_both_recorded() {
     let place = Place::new("recorded");
@@ -232,7 +232,7 @@ fn refuses_recordings_without_messages() {
     assert!(error.to_string().contains("punctual trace exchange"), "{error}");
 }
 
-/// Also where nobody knows by which clock it was recorded.
+/// Also if the recording's clock is unknown.
 #[test]
 fn writes_what_trace_cmd_reads() {
     for clock in ["[mono]", ""] {

@@ -1,4 +1,5 @@
-//! Reading, decomposing and exporting traces: synthetic ones and those in `data`, in one program that links once.
+//! Reads, decomposes and exports traces, synthetic ones and those in `data`, in one program that
+//! links once.
 #![allow(missing_docs, unreachable_pub, reason = "the modules of a test are private to it")]
 
 #[path = "../../fuzz/ctf.rs"]

@@ -1,4 +1,4 @@
-//! Recordings in which kinds of events are missing: what is said of the rest is true.
+//! Recordings without some kinds of events: statements about the rest are true.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use punctual_trace::recorded::{Recorded, Source};
 const HIGH: Task = task(7, 10);
 const LOW: Task = task(9, 30);
 
-/// Kinds of events by the names that the kernel has for them.
+/// Kinds of events by their kernel names.
 const KINDS: [&str; 20] = [
     "sched:sched_switch",
     "sched:sched_waking",
@@ -66,14 +66,14 @@ fn name(kind: Kind) -> &'static str {
     KINDS[index]
 }
 
-/// The recording without these kinds of events, and what it says about itself.
+/// Returns the recording without these kinds of events, and its declaration.
 fn without(events: &[Event], missing: &[&str]) -> (Vec<Event>, Recorded) {
     let there: Vec<_> = KINDS.into_iter().filter(|kind| !missing.contains(kind)).collect();
     let events = events.iter().filter(|event| !missing.contains(&name(event.kind))).copied().collect();
     (events, Recorded::declared(&there.join("\n")))
 }
 
-/// The job is the true one or a part of it, and nothing said of it is wrong.
+/// Checks that the job is the true one or a part of it, and that no statement about it is wrong.
 fn check(truth: &Truth, job: &Job, locks: bool) {
     assert_eq!(job.check(), Ok(()));
     let allows = |bounds: Bounds, ns: u64, term: &str| {
@@ -86,18 +86,19 @@ fn check(truth: &Truth, job: &Job, locks: bool) {
     allows(job.execution, truth.execution, "C");
     allows(job.blocking, truth.blocking, "B");
     match (job.interference, locks) {
-        // What displaced the thread on its way into a wait for a lock cannot be told from what displaced it before.
+        // Displacement of the thread on its way into a wait for a lock is indistinguishable from
+        // earlier displacement.
         (Bounds::AtLeast(lo), false) => allows(Bounds::AtLeast(lo), truth.interference + truth.blocking, "I"),
         (interference, _) => allows(interference, truth.interference, "I"),
     }
 }
 
-/// How many schedules are tried. `SEEDS=10000` for a long search.
+/// Number of schedules. `SEEDS=10000` for a long search.
 fn seeds() -> u64 {
     std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(30)
 }
 
-/// How many jobs were complete, and in how many terms exact.
+/// Returns the number of complete jobs, and of exact values by term.
 fn survey(missing: &[&str]) -> (u64, BTreeMap<&'static str, u64>) {
     let (mut complete, mut exact) = (0, BTreeMap::new());
     for seed in 0..seeds() {
@@ -156,7 +157,7 @@ fn leaves_terms_of_missing_events_unknown_or_wider() {
     assert!(all > 800 && exact["R"] == all && exact["B"] == all && exact["I"] == all, "{all} {exact:?}");
     for kind in KINDS {
         let (complete, exact) = survey(&[kind]);
-        // The terms that need it are never exact.
+        // The terms that require it are never exact.
         let unknown: &[&str] = match kind {
             "sched:sched_switch" => {
                 assert_eq!(complete, 0);
@@ -171,7 +172,8 @@ fn leaves_terms_of_missing_events_unknown_or_wider() {
         for term in unknown {
             assert_eq!(exact[term], 0, "{term} without {kind}");
         }
-        // A timer's expiry shows the release without the wake-up, and the wake-up without the timer that of other jobs.
+        // A timer's expiry reveals the release without the wake-up, and the wake-up without the
+        // timer reveals that of other jobs.
         if kind.starts_with("timer") || kind == "sched:sched_waking" {
             assert!(exact["J"] < complete, "J without {kind}");
         }
@@ -189,7 +191,7 @@ fn stays_true_without_several_sources() {
     }
 }
 
-/// Thread 7 is woken by a timer, waits 2.5 ms for a mutex of the program and goes on.
+/// Thread 7 is woken by a timer, waits 2.5 ms for a user-space mutex and continues.
 fn waiting() -> Script {
     let mut s = Script::new();
     let us = 1_000;
@@ -229,7 +231,7 @@ fn does_not_take_unrecorded_futexes_for_no_wait() {
     }
 }
 
-/// Its thread is gone after a wait for a lock that was not recorded: how it ends is certain, and not how it began.
+/// Its thread ended after an unrecorded wait for a lock: its end is certain, but not its start.
 #[test]
 fn does_not_take_the_rest_of_a_job_for_a_whole_one() {
     let mut s = Script::new();
@@ -242,7 +244,8 @@ fn does_not_take_the_rest_of_a_job_for_a_whole_one() {
     assert_eq!((rest.window, rest.execution), (Bounds::AtLeast(390), Bounds::Unknown));
 }
 
-/// A wait for a lock can end because it has lasted long enough: then a timer wakes the thread, as it does for the next job.
+/// A wait for a lock can end by a time-out: then a timer wakes the thread, as it does for the next
+/// job.
 #[test]
 fn does_not_take_the_end_of_a_timeout_for_a_release() {
     let timer = 0xbeef;
@@ -268,10 +271,10 @@ fn does_not_take_the_end_of_a_timeout_for_a_release() {
     let said = explain::job(&job, &Names::new()).join("\n");
     assert!(said.contains("it may be the rest of a job"), "{said}");
 
-    // Whoever knows that there are no such waits can say so.
+    // Users who know that there are no such waits can declare it.
     let job = rest(Config { recorded, futex: FutexWaits::Suspend, ..Config::default() });
     assert_eq!((job.response, job.window), (Bounds::Exact(420), Bounds::Exact(390)));
-    // And where the calls are recorded, there was none.
+    // With recorded calls, there was none.
     assert_eq!(rest(Config::default()).response, Bounds::Exact(420));
 }
 
@@ -309,7 +312,7 @@ fn decomposes_recordings_with_switches_only() {
     let (events, recorded) = without(&s.events, &KINDS[1..]);
     let jobs = jobs(Config { recorded, ..Config::default() }, &events);
     let found = of(&jobs, 7);
-    // Nobody knows what went before the first switch.
+    // The time before the first switch is unknown.
     assert_eq!(found.len(), 2);
     for job in found {
         assert_eq!(job.flaw, None);
@@ -319,7 +322,7 @@ fn decomposes_recordings_with_switches_only() {
     }
 }
 
-/// Of threads that were not traced there are no system calls.
+/// System calls of untraced threads are not recorded.
 #[test]
 fn knows_whose_calls_are_recorded() {
     let text = |threads: &str| format!("{}\ncalls of{threads}\n", KINDS.join("\n"));
@@ -351,7 +354,7 @@ fn knows_whose_calls_are_recorded() {
     }
 }
 
-/// What is not traced, and has an ordinary priority.
+/// An untraced thread of ordinary priority.
 const OTHER: Task = task(20, 20);
 
 fn narrow(lines: &str) -> Config {
@@ -359,7 +362,8 @@ fn narrow(lines: &str) -> Config {
     Config { recorded, ..Config::default() }
 }
 
-/// All jobs, also those that are open at the end, and how many events were missed or contradict others.
+/// Returns all jobs, including those open at the end, and the number of missing or contradictory
+/// events.
 fn all_jobs(config: Config, events: &[Event]) -> (Vec<Job>, u64) {
     let (mut decomposer, mut found) = (Decomposer::new(config), Vec::new());
     decomposer.name(7, "high");
@@ -369,11 +373,11 @@ fn all_jobs(config: Config, events: &[Event]) -> (Vec<Job>, u64) {
     (found, counters.contradictions + counters.unseen_switches)
 }
 
-/// A traced thread is displaced, and it is not seen how the others go on.
+/// A traced thread is displaced, and the later activity of the others is not recorded.
 fn unseen_others() -> Script {
     let mut s = Script::new();
     s.waking(100, 0, HIGH, 0).switch(110, 0, Runnable, HIGH).switch(200, 0, Runnable, OTHER);
-    // Thread 20 hands the CPU to thread 21, and nobody sees that.
+    // Thread 20 hands the CPU to thread 21, unrecorded.
     s.events.push(Event {
         time: 400,
         cpu: 0,
@@ -388,7 +392,7 @@ fn unseen_others() -> Script {
     });
     s.events.push(Event { time: 9_000, cpu: 1, by: 0, kind: Kind::Waking { task: OTHER, cpu: 1 } });
     s.events.push(Event { time: 9_100, cpu: 1, by: 0, kind: Kind::IrqEntry { irq: 3 } });
-    // An interrupt of another that runs for long.
+    // A long-running interrupt on another CPU.
     s.events.push(Event { time: 9_200, cpu: 2, by: 22, kind: Kind::IrqEntry { irq: 3 } });
     s
 }
@@ -409,7 +413,7 @@ fn says_nothing_of_threads_whose_switches_are_not_recorded() {
             (job.flaw, job.response, job.interference),
             (None, Bounds::Exact(400), Bounds::Exact(200))
         );
-        // How long others displaced it is known, and not who.
+        // The duration of the displacement by others is known, but not their identity.
         let who: Vec<_> = job.interference_causes.iter().map(|cause| (cause.actor, cause.ns)).collect();
         assert_eq!(who, [(Actor::Unseen, 200)]);
         assert_eq!(job.jitter_causes.iter().map(|cause| cause.actor).collect::<Vec<_>>(), [Actor::Unseen]);
@@ -445,7 +449,8 @@ fn knows_traced_threads_that_others_started() {
     let jobs = |jobs: &[Job]| of(jobs, 30).len();
     assert_eq!(jobs(&start(HIGH, task(30, 20))), 1);
     assert_eq!(jobs(&start(OTHER, task(30, 20))), 0);
-    // A switch with the idle thread would not be recorded if the other were not traced either.
+    // A switch with the idle thread would not be recorded if the other thread were not traced
+    // either.
     let mut s = Script::new();
     s.switch(10, 0, Runnable, task(30, 20)).switch(20, 0, Sleeping, IDLE);
     s.waking(100, 0, task(30, 20), 0).switch(110, 0, Runnable, task(30, 20)).switch(200, 0, Sleeping, IDLE);

@@ -1,4 +1,5 @@
-//! Random legal schedules, traced by a model and decomposed back: every term equals what the model saw happen.
+//! Random legal schedules, traced by a model and decomposed: every term equals the model's
+//! observation.
 
 use crate::model;
 
@@ -8,7 +9,7 @@ use crate::model::{HandlerTruth, Machine, Random, Style, Truth};
 use punctual_trace::event::{Event, Kind};
 use punctual_trace::jobs::{Actor, Bounds, Cause, Config, Decomposer, HolderState, Job};
 
-/// How many schedules are tried. `SEEDS=100000` for a long search.
+/// Number of schedules. `SEEDS=100000` for a long search.
 fn seeds() -> u64 {
     std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(400)
 }
@@ -54,7 +55,7 @@ fn check_terms(truth: &Truth, job: &Job, exact: bool) {
     assert!(job.execution.allows(truth.execution), "C");
 }
 
-/// Returns how many waits were compared share by share.
+/// Returns the number of waits that were compared share by share.
 fn check_blame(truth: &Truth, job: &Job) -> usize {
     assert_eq!(causes(&job.jitter_causes), truth.jitter_causes, "who delayed the start");
     assert_eq!(causes(&job.interference_causes), truth.interference_causes, "who displaced it");
@@ -137,7 +138,8 @@ fn decomposes_handlers_as_jobs() {
     assert!(count > 10_000, "{count}");
 }
 
-/// In the model no entry or exit takes more than three ticks. Told so, the bounds are closer and still hold.
+/// In the model no entry or exit takes more than three ticks. With this assumption, the bounds are
+/// closer and still hold.
 #[test]
 fn narrows_bounds_by_assumed_scheduler_time() {
     let (mut wide, mut narrow) = (0, 0);
@@ -156,7 +158,7 @@ fn narrows_bounds_by_assumed_scheduler_time() {
     assert!(narrow < wide * 3 / 4, "{narrow} of {wide}");
 }
 
-/// Some events of a CPU are lost: what is still called complete is as true as before.
+/// Some events of a CPU are lost: jobs still reported as complete are as correct as before.
 #[test]
 fn keeps_complete_jobs_correct_despite_losses() {
     let (mut complete, mut flawed) = (0, 0);
@@ -183,7 +185,7 @@ fn keeps_complete_jobs_correct_despite_losses() {
     assert!(complete > 5_000 && flawed > 100, "{complete} complete, {flawed} flawed");
 }
 
-/// Cuts stretches out of one CPU's events at a time, each announced as its first event is missed.
+/// Removes intervals from one CPU's events at a time, each reported when its first event is missed.
 fn lose(events: &[Event], random: &mut Random, cpus: usize) -> Vec<Event> {
     let mut kept = Vec::new();
     let mut losing: Option<u16> = None;

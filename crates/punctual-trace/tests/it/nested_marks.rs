@@ -1,4 +1,5 @@
-//! Jobs that an app marks, calling others on the same thread, while other threads and handlers interfere.
+//! Jobs that an app marks, calling others on the same thread, with interference by other threads
+//! and handlers.
 
 use crate::support::{IDLE, Script, jobs, task};
 use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
@@ -30,7 +31,8 @@ fn cause(actor: Actor, ns: u64, times: u32) -> Cause {
     Cause { actor, ns, times }
 }
 
-/// The worker runs task 1, which calls task 2, which calls task 3. Each is displaced by a thread or an interrupt.
+/// The worker runs task 1, which calls task 2, which calls task 3. Each is displaced by a thread or
+/// an interrupt.
 fn nest() -> Script {
     let mut s = Script::new();
     s.waking(100, 0, WORKER, 0).switch(110, 0, Runnable, WORKER).at(120, 0, start(1, 90));
@@ -44,7 +46,7 @@ fn nest() -> Script {
     s
 }
 
-/// Of a thread whose calls are recorded, as a recording of a command declares, that holds for the jobs that its jobs call, too.
+/// If a recording declares a thread's calls, this also applies to the jobs that its jobs call.
 #[test]
 fn knows_waits_of_called_jobs_as_those_of_their_callers() {
     let recorded = Recorded::declared(
@@ -77,7 +79,7 @@ fn counts_called_job_as_interference_of_its_caller_only() {
             vec![cause(thread, 30, 1), cause(Actor::Task(3), 40, 1)]
         )
     );
-    // What displaced those that it called is their time, and so the called task's.
+    // Displacement of the jobs it called is part of their time, and so belongs to the called task.
     assert_eq!(
         terms(1),
         (
@@ -87,7 +89,7 @@ fn counts_called_job_as_interference_of_its_caller_only() {
             vec![cause(Actor::Task(2), 120, 1), cause(irq, 10, 1)]
         )
     );
-    // The segments of each are without a gap from release to end.
+    // The segments of each are contiguous from release to end.
     for job in jobs.iter().filter(|job| job.task.is_some()) {
         let mut at = job.released.unwrap().0;
         for segment in &job.segments {
@@ -98,7 +100,8 @@ fn counts_called_job_as_interference_of_its_caller_only() {
     }
 }
 
-/// Nobody wakes a worker for a job that was spawned while it was awake. What its CPU did since is kept with the job.
+/// A worker is not woken for a job that was spawned while it was awake. The activity of its CPU
+/// since then is captured with the job.
 #[test]
 fn keeps_events_since_release_of_queued_job() {
     let mut s = Script::new();
@@ -133,7 +136,7 @@ fn flags_only_jobs_touched_by_lost_end() {
         let mut events = nest().events;
         let next = events.iter().position(|event| event.kind == lost).unwrap();
         events.remove(next);
-        // The same again, later, with nothing lost.
+        // The same again, later, without losses.
         let again = nest().events.into_iter().map(|mut event| {
             event.time += 1_000;
             if let Kind::JobStart { released, .. } = &mut event.kind {
@@ -144,12 +147,13 @@ fn flags_only_jobs_touched_by_lost_end() {
         events.extend(again);
         jobs(config(), &events)
     };
-    // The caller's end ends those it called; who called it has lost nothing but the account of that.
+    // The caller's end ends the jobs it called; its own caller has lost only the accounting of
+    // that.
     let without = lose(end(3));
     assert_eq!(of(&without, 3)[0].flaw, Some(Flaw::Contradiction));
     assert_eq!(of(&without, 2)[0].flaw, Some(Flaw::Contradiction));
     assert_eq!(of(&without, 1)[0].flaw, None);
-    // Nobody ends the outermost but the next job of its task.
+    // The outermost one ends only with the next job of its task.
     let without = lose(end(1));
     let first = of(&without, 1);
     assert_eq!((first.len(), first[0].flaw), (2, Some(Flaw::Contradiction)));

@@ -13,7 +13,7 @@ const HIGH: Task = task(7, 10);
 const LOW: Task = task(9, 30);
 const HOG: Task = task(5, 50);
 
-/// HIGH waits for a lock of LOW, which does not give it back before 9 000.
+/// HIGH waits for a lock of LOW, which does not release it before 9 000.
 fn deadlock() -> Script {
     let mut s = Script::new();
     s.waking(100, 1, LOW, 1).switch(110, 1, Runnable, LOW);
@@ -114,13 +114,13 @@ fn names_thread_that_runs_through_whole_recording() {
     let jobs = unended(&s, Select::real_time());
     assert_eq!(jobs.len(), 1);
     assert_eq!((jobs[0].actor, jobs[0].response), (Actor::Thread(5), Bounds::AtLeast(2_005)));
-    // What it did meanwhile is not known, only that it did not sleep.
+    // Its activity is unknown, except that it did not sleep.
     assert_eq!((jobs[0].execution, jobs[0].jitter), (Bounds::Unknown, Bounds::Unknown));
-    // Somebody else is not meant.
+    // Another thread is not selected.
     assert!(unended(&s, Select::thread(7)).is_empty());
 }
 
-/// One that is displaced now and then shows its priority, and ordinary ones are not wanted.
+/// A thread displaced occasionally shows its priority, and ordinary ones are not selected.
 #[test]
 fn names_thread_that_never_slept_by_its_priority() {
     let ordinary = task(3, 120);

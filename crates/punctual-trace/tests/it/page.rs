@@ -1,4 +1,5 @@
-//! The page of a recording, in a browser: what is drawn is what was decomposed, the slider moves, and nothing goes wrong.
+//! The page of a recording, in a browser: the drawing matches the decomposition, the slider moves,
+//! and no error occurs.
 
 use crate::browser::Browser;
 use crate::support::{IDLE, Script, task};
@@ -17,7 +18,7 @@ const LOCK_PI: u32 = 6 | 128;
 const UNLOCK_PI: u32 = 7 | 128;
 const US: u64 = 1_000;
 
-/// Numbers that look like measurements: xorshift64.
+/// Plausible measurement values: xorshift64.
 struct Random(u64);
 
 impl Random {
@@ -29,7 +30,8 @@ impl Random {
     }
 }
 
-/// A control task every millisecond, a logger that shares a lock with it, and an interrupt with its thread.
+/// A control task every millisecond, a logger that shares a lock with it, and an interrupt with its
+/// thread.
 fn recording(periods: u64) -> Script {
     let (mut s, mut random) = (Script::new(), Random(7));
     for period in 0..periods {
@@ -98,7 +100,7 @@ fn contended(s: &mut Script, t: u64, random: &mut Random) {
 
 fn names() -> Names {
     let mut names = Names::new();
-    // Whoever runs a thread chooses its name.
+    // Any user chooses the names of their threads.
     names.thread(LOGGER.id, "<b>log&\"'");
     names.thread(CONTROL.id, "control");
     names.thread(IRQ.id, "irq/24-eth0");
@@ -136,7 +138,7 @@ fn page(script: &Script) -> (String, Watch) {
     (String::from_utf8(page).unwrap(), watch)
 }
 
-/// The part of the page about the task of that thread.
+/// Returns the page's section on the task of that thread.
 fn section<'a>(document: &'a str, name: &str) -> &'a str {
     let sections = document.split("<section class=\"task\"").skip(1);
     let mut sections = sections.map(|rest| rest.split("</section>").next().unwrap());
@@ -151,7 +153,7 @@ fn numbers(text: &str, attribute: &str) -> Vec<u64> {
     parts.map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect()
 }
 
-/// Whether a job, from behind the beginning of its tag, is not shown.
+/// Returns whether a job is hidden, from the text after the start of its tag.
 fn hidden(job: &str) -> bool {
     job.split('>').next().unwrap().contains("hidden")
 }
@@ -182,12 +184,12 @@ fn shows_the_decomposed_jobs_in_a_browser_without_errors() {
             assert_eq!(numbers(figure, "data-max"), [stats.summary(term).max], "{term:?}");
         }
     }
-    // Each of the worst jobs is there, its phases fill it, and the slider has been set to the worst.
+    // Each of the worst jobs is there, its phases fill it, and the slider is set to the worst.
     let jobs: Vec<&str> = control.split("<div class=\"job\"").skip(1).collect();
     assert_eq!(jobs.len(), KEEP + stats.sampled().len(), "none of the sample is among the worst");
     assert!((SAMPLE / 2..=SAMPLE).contains(&stats.sampled().len()));
     for (drawn, whole) in jobs.iter().zip(stats.worst().iter().chain(stats.sampled())) {
-        // The first drawing is that for wide screens.
+        // The first drawing is the one for wide screens.
         let drawn = &drawn[..drawn.find("timeline narrow").expect("there are two drawings")];
         assert_eq!(numbers(drawn, "data-job"), [whole.job.number]);
         assert_eq!(Some(numbers(drawn, "data-ns").iter().sum()), whole.job.response.hi());
@@ -199,7 +201,7 @@ fn shows_the_decomposed_jobs_in_a_browser_without_errors() {
     let longest = jobs[0].split("<b>").nth(1).unwrap().split("</b>").next().unwrap();
     assert!(control.contains(&format!("<output>{longest}</output>")), "{longest}");
 
-    // A link to another job moves the slider there.
+    // A link to another job moves the slider to it.
     let opened = browser.open(&page, "#t1-j4");
     assert!(opened.console.is_empty(), "{:#?}", opened.console);
     let jobs: Vec<&str> =
@@ -213,7 +215,8 @@ fn handles_slider_buttons_keys_and_theme() {
     let (page, watch) = page(&recording(200));
     let last = KEEP + of(&watch, CONTROL.id).sampled().len() - 1;
     let Some(browser) = Browser::find("keys") else { return };
-    // The second section is that of the control task. Each step begins at the worst job and ends at this one.
+    // The second section is that of the control task. Each step begins at the worst job and ends at
+    // this one.
     let steps = [
         ("key('ArrowRight'); key('ArrowRight')", 2),
         ("key('ArrowRight'); key('ArrowLeft'); key('ArrowLeft')", 0),
@@ -246,7 +249,7 @@ fn handles_slider_buttons_keys_and_theme() {
     assert_eq!(root, format!(" lang=\"en\" data-shown=\"{expected} dark light\""));
 }
 
-/// Runs a script on the page, whose last expression is what it found.
+/// Runs a script on the page and returns the value of its last expression.
 fn run(browser: &Browser, page: &str, script: &str) -> String {
     let script =
         format!("<script>document.documentElement.dataset.found = (() => {{{script}}})();</script></body>");
@@ -257,7 +260,7 @@ fn run(browser: &Browser, page: &str, script: &str) -> String {
     found.split('"').next().unwrap().to_owned()
 }
 
-/// The first timeline of the control task, and how to use it.
+/// The first timeline of the control task, with helpers to use it.
 const TIMELINE: &str = "
     const job = document.querySelectorAll('.worst')[1].querySelector('.job:not([hidden])');
     const [svg] = [...job.querySelectorAll('svg')].filter((svg) => svg.getBoundingClientRect().width > 0);
@@ -342,7 +345,7 @@ fn shows_the_job_of_a_point_in_a_chart() {
     assert_eq!(found, format!("{kept} {} 3", kept - 1));
 }
 
-/// Letters of no less than nine pixels, and nothing beyond the edge, on a telephone held upright.
+/// Text of at least nine pixels, and nothing outside the edges, on a phone in portrait orientation.
 #[test]
 fn is_legible_on_a_narrow_screen() {
     let (page, _) = page(&recording(200));

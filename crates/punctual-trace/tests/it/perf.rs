@@ -1,4 +1,5 @@
-//! perf.data: what `perf record` wrote is read as `perf script` prints it, whatever else is in the file.
+//! perf.data: events of `perf record` equal the output of `perf script`, whatever else is in the
+//! file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +10,8 @@ use punctual_trace::read::{ReadError, Trace};
 
 use crate::small_perf as small;
 
-/// `perf record -a -k mono` of version 6.1 on Linux 6.18, with a deadline thread: 1 482 samples, as `perf script` says.
+/// `perf record -a -k mono` of version 6.1 on Linux 6.18, with a deadline thread: 1 482 samples,
+/// according to `perf script`.
 fn recorded() -> Vec<u8> {
     miniz_oxide::inflate::decompress_to_vec_zlib(include_bytes!("../data/perf.data.z")).unwrap()
 }
@@ -85,7 +87,7 @@ fn decomposes_jobs_of_a_file_of_perf() {
     );
 }
 
-/// Records of both CPUs in rounds, out of order within them, in either order of bytes.
+/// Records of both CPUs in rounds, out of order within them, in either byte order.
 #[test]
 fn puts_rounds_in_order_and_tells_losses() {
     for big in [false, true] {
@@ -113,7 +115,8 @@ fn puts_rounds_in_order_and_tells_losses() {
 fn uses_what_there_is_of_data_that_ends_in_a_record() {
     let mut bytes = small::perf_data(false);
     let all = events(bytes.clone()).len();
-    // The last record says to be longer than the data; what describes the events is behind.
+    // The last record claims to be longer than the data; the description of the events follows the
+    // data.
     let last = bytes.len() - 16 - 8;
     bytes[last + 6] = 40;
     let trace = open(bytes).unwrap();
@@ -130,7 +133,7 @@ fn says_how_to_make_a_readable_file() {
     let mut without = small::perf_data(false);
     without[72..80].fill(0);
     assert!(why(without.clone()).contains("perf sched record"));
-    // A record that is called formats and has none.
+    // A record of the formats' type without formats.
     let first = number(&without, 40);
     without[first..first + 4].copy_from_slice(&66u32.to_le_bytes());
     assert!(why(without).contains("perf sched record"));
@@ -143,7 +146,7 @@ fn number(file: &[u8], at: usize) -> usize {
     u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize
 }
 
-/// The same with the formats in a record before all others, as Android's simpleperf has them.
+/// The same with the formats in a record before all others, as written by Android's simpleperf.
 fn formats_among_records(file: &[u8]) -> Vec<u8> {
     let index = file.len() - 16;
     let formats = &file[number(file, index)..][..number(file, index + 8)];
@@ -173,8 +176,8 @@ fn finds_formats_among_the_records() {
     assert!(matches!(open(cut).err(), Some(ReadError::Truncated { .. })));
 }
 
-/// Files that others have published, with what a reading by hand of their records finds: events by name, and samples that are no
-/// tracepoint's. `perf script` prints the third, and refuses those of Android.
+/// Published files, with the results of decoding their records by hand: events by name, and samples
+/// without a tracepoint. `perf script` prints the third, and rejects those of Android.
 #[test]
 #[ignore = "needs recordings; `cargo xtask traces` fetches them"]
 fn reads_files_of_others() {

@@ -1,4 +1,5 @@
-//! What is written is what is read, for random events, as a directory and as files of either version and order of bytes.
+//! Random events survive a round trip, as a directory and as files of either version and byte
+//! order.
 
 use std::fs;
 use std::process::Command;
@@ -70,7 +71,8 @@ impl Random {
         }
     }
 
-    /// How much later the next event is: mostly little, sometimes more than any of the kernel's encodings of a delta.
+    /// Returns the time to the next event: mostly little, sometimes more than any of the kernel's
+    /// delta encodings.
     fn step(&mut self) -> u64 {
         match self.below(400) {
             0 => 1 << 27,
@@ -85,7 +87,7 @@ impl Random {
         let mut time = self.below(1 << 50);
         let mut events = Vec::new();
         for _ in 0..count {
-            // Six steps of the largest kind would not fit.
+            // Six steps of the largest kind would overflow.
             time = time.checked_add(self.step()).filter(|&time| time < 1 << 62).unwrap_or(time);
             let cpu = self.below(cpus) as u16;
             events.push(Event { time, cpu, by: self.below(1 << 22) as u32, kind: self.kind() });
@@ -129,7 +131,7 @@ fn reports_lost_events_where_they_occurred() {
     let mut synthetic = Synthetic::create(&place.join("raw")).unwrap();
     let given = [event(1, 0), lost(0, 0, 7), event(5, 0), lost(0, 0, 0), event(9, 0)];
     given.iter().chain(&[event(3, 1), event(7, 1)]).for_each(|event| match event.kind {
-        // It has no time of its own: it stands before the event that follows.
+        // It has no time: it is placed before the event that follows.
         Kind::Lost { .. } => synthetic.push(&Event { time: u64::MAX, ..*event }).unwrap(),
         _ => synthetic.push(event).unwrap(),
     });
@@ -160,7 +162,8 @@ fn reads_truncated_trace_up_to_reported_end() {
     let (directory, file) = (place.join("raw"), place.join("trace.dat"));
     write(&directory, &events);
     dat::write(&directory, &file).unwrap();
-    // The options are at the end of what this writes, so what is cut off here is the data of a directory.
+    // The options are at the end of this writer's files, so the truncation affects the data of a
+    // directory.
     let data = directory.join("per_cpu/cpu1/trace_pipe_raw");
     let bytes = fs::read(&data).unwrap();
     fs::write(&data, &bytes[..bytes.len() / 2 + 100]).unwrap();
@@ -180,7 +183,7 @@ fn reads_truncated_trace_up_to_reported_end() {
     let [ReadError::Truncated { file, offset, .. }] = errors[..] else { panic!("{errors:?}") };
     assert!(file.ends_with("cpu1/trace_pipe_raw"));
     assert_eq!(*offset, bytes.len() as u64 / 2 + 100);
-    // The writer leaves the cut page out, and the file is whole.
+    // The writer drops the truncated page, and the file is complete.
     dat::write(&directory, &place.join("again.dat")).unwrap();
     assert!(read(&place.join("again.dat")).len() > of_zero);
 }
@@ -209,7 +212,7 @@ fn rejects_what_cannot_be_written() {
     assert!(matches!(Trace::open(&place.join("empty")), Err(ReadError::Empty { .. })));
 }
 
-/// Runs `on_a_full_disk` again in a mount namespace in which the place is a file system of 16 KiB.
+/// Runs `on_a_full_disk` again in a mount namespace with a file system of 16 KiB at that path.
 #[test]
 fn keeps_raw_recording_when_disk_is_full() {
     let place = Place::new("full");

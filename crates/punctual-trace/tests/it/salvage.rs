@@ -1,4 +1,4 @@
-//! Files that are cut off or were never finished, and what is made of them.
+//! Truncated and unfinished files, and their recovery.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, FileTypeExt, symlink};
@@ -20,7 +20,7 @@ fn events_of(trace: &Trace) -> Vec<Event> {
     trace.events().unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-/// A directory with so many switches on each of two CPUs.
+/// Creates a directory with `switches` switches on each of two CPUs.
 fn directory(path: &Path, switches: u64) -> Vec<Event> {
     let mut synthetic = Synthetic::create(path).unwrap();
     synthetic.name(17, "level 4");
@@ -38,7 +38,7 @@ fn directory(path: &Path, switches: u64) -> Vec<Event> {
     events
 }
 
-/// As the files of `trace-cmd` and of earlier recorders are when they are cut off: the index comes last.
+/// Like truncated files of `trace-cmd` and of earlier recorders: the index comes last.
 #[test]
 fn salvages_data_of_file_whose_index_is_cut_off() {
     let bytes = fs::read(corpus("seven")).unwrap();
@@ -51,18 +51,18 @@ fn salvages_data_of_file_whose_index_is_cut_off() {
         assert_eq!(events_of(&trace), whole);
         assert!(trace.damage()[0].contains("is guessed"), "{:?}", trace.damage());
     }
-    // The data of the second CPU is not all there.
+    // The data of the second CPU is incomplete.
     let trace = Trace::from_bytes("cut", Arc::new(bytes[..options - 4_000].to_vec())).unwrap();
     let results: Vec<_> = trace.events().unwrap().collect();
     assert!(results.iter().flatten().count() >= whole.len() / 2);
     assert!(results.iter().any(|result| matches!(result, Err(ReadError::Truncated { .. }))), "{results:?}");
-    // With neither pages nor formats there is nothing to salvage.
+    // With neither pages nor formats there is nothing to recover.
     for length in [40, 400, 4_000] {
         assert!(Trace::from_bytes("cut", Arc::new(bytes[..length].to_vec())).is_err(), "{length}");
     }
 }
 
-/// As `trace-cmd` writes files where it can compress: the data of each CPU in chunks, and what says where they are behind.
+/// Like compressed files of `trace-cmd`: the data of each CPU in chunks, with their index after it.
 #[test]
 fn salvages_compressed_data_whose_index_is_cut_off() {
     const INDEX: usize = 8_310;
@@ -91,7 +91,7 @@ fn reads_cut_off_file_as_far_as_it_goes() {
     let events = directory(&place.join("raw"), 2_000);
     dat::write(&place.join("raw"), &place.join("t.dat")).unwrap();
     let bytes = fs::read(place.join("t.dat")).unwrap();
-    // A page before the end, which is the second CPU's.
+    // A page before the end, which belongs to the second CPU.
     let cut = Trace::from_bytes("cut", Arc::new(bytes[..bytes.len() - 4_096].to_vec())).unwrap();
     assert_eq!(cut.damage(), [""; 0]);
     let results: Vec<_> = cut.events().unwrap().collect();
@@ -129,7 +129,7 @@ fn converts_any_trace_to_a_whole_one() {
 #[test]
 fn replaces_files_and_links_only() {
     let place = Place::new("replace");
-    // As root a device such as /dev/null would be gone, too.
+    // As root, a device such as /dev/null would be removed, too.
     let socket = place.join("socket");
     let _listener = UnixListener::bind(&socket).unwrap();
     let error = dat::convert(&corpus("seven"), &socket).unwrap_err();
@@ -160,7 +160,7 @@ fn finishes_recording_whose_pages_are_half_moved() {
     let events = directory(&raw, 150_000);
     dat::write(&raw, &out).unwrap();
     fs::rename(&out, &part).unwrap();
-    // Of the copy there is only what has been moved, and of the original the rest.
+    // The copy contains only moved pages, and the original contains the rest.
     let pages = raw.join("per_cpu/cpu0/trace_pipe_raw");
     let bytes = fs::read(&part).unwrap();
     let start = fs::read(&pages).unwrap()[..4_096].to_vec();

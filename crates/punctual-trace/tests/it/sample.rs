@@ -1,4 +1,5 @@
-//! Beside the worst jobs, some ordinary ones are kept whole, spread over the whole recording.
+//! In addition to the worst jobs, some ordinary ones are captured, evenly spaced over the whole
+//! recording.
 
 use crate::support::{IDLE, Script, task};
 use punctual_trace::event::SwitchOut::{Runnable, Sleeping};

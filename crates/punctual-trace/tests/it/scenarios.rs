@@ -1,4 +1,4 @@
-//! Scenes with one thing happening in each, and the answer by construction.
+//! Scenes with one event each, and the result by construction.
 
 use crate::support::{IDLE, Script, of, task};
 use punctual_trace::event::SwitchOut::{Gone, Runnable, Sleeping, Uninterruptible};
@@ -81,7 +81,8 @@ impl MapValues for (u64, u64, u64) {
     }
 }
 
-/// HIGH waits for LOW's PI futex, LOW for a futex of thread 5 on the other CPU, which an irq thread displaces.
+/// HIGH waits for LOW's PI futex, LOW for a futex of thread 5 on the other CPU, which an irq thread
+/// displaces.
 #[test]
 fn blames_every_owner_in_a_chain_of_pi_futexes() {
     let (last, irq) = (task(5, 40), task(24, 5));
@@ -94,7 +95,7 @@ fn blames_every_owner_in_a_chain_of_pi_futexes() {
     s.at(200, 0, enter(LOCK_PI)).at(203, 0, Kind::Inherit { task: 9, old: 30, new: 10 });
     s.at(204, 0, Kind::Inherit { task: 5, old: 30, new: 10 }).switch(210, 0, Sleeping, IDLE);
     s.waking(300, 1, irq, 1).switch(310, 1, Runnable, irq).switch(620, 1, Sleeping, last);
-    // Thread 5 lets go of 0x2000, LOW takes it and then lets go of the word HIGH waits for.
+    // Thread 5 releases 0x2000, LOW takes it and then releases the word that HIGH waits for.
     s.at(700, 1, Kind::FutexEnter { word: 0x2000, operation: UNLOCK_PI, value: 0 });
     s.waking(705, 1, LOW, 0).at(706, 1, Kind::Inherit { task: 5, old: 10, new: 40 }).at(707, 1, EXIT);
     s.switch(720, 0, Runnable, LOW).at(730, 0, EXIT);
@@ -127,7 +128,7 @@ fn blames_every_owner_in_a_chain_of_pi_futexes() {
     assert_eq!(shares.iter().map(|share| share.ns).sum::<u64>(), 625);
 }
 
-/// The classic: LOW holds a plain mutex, MIDDLE displaces LOW, HIGH waits for both.
+/// Classic priority inversion: LOW holds a plain mutex, MIDDLE displaces LOW, HIGH waits for both.
 #[test]
 fn blames_preemptor_of_holder_of_plain_mutex() {
     let mut s = Script::new();
@@ -149,12 +150,13 @@ fn blames_preemptor_of_holder_of_plain_mutex() {
     );
     assert!(wait.shares.contains(&share(0, 9, HolderState::Running, 150)));
 
-    // The same wait, if futexes are no locks: two jobs.
+    // The same wait, if futexes are not locks: two jobs.
     let jobs = s.jobs(Config { futex: FutexWaits::Suspend, ..Config::default() });
     assert_eq!(of(&jobs, 7).iter().map(|job| job.window).collect::<Vec<_>>(), [50, 80].map(Bounds::Exact));
 }
 
-/// A wait that the futex call never had to make is none; what displaced the caller inside the call is interference.
+/// A futex call that did not have to wait is no blocking; displacement of the caller inside the
+/// call is interference.
 #[test]
 fn counts_no_blocking_for_futex_call_that_does_not_sleep() {
     let mut s = Script::new();
@@ -166,7 +168,7 @@ fn counts_no_blocking_for_futex_call_that_does_not_sleep() {
     assert_eq!(jobs[0].blockings, []);
 }
 
-/// If it does sleep in the end, everything since the call was the wait, and nobody is blamed twice.
+/// If it sleeps in the end, everything since the call was the wait, and no actor is counted twice.
 #[test]
 fn counts_displacement_inside_futex_call_once() {
     let mut s = Script::new();
@@ -315,7 +317,8 @@ fn flags_jobs_touched_by_lost_events() {
     s.waking(500, 0, HIGH, 0).switch(510, 0, Runnable, HIGH).switch(520, 0, Sleeping, IDLE);
     let jobs = s.jobs(Config::default());
     let flaws = |tid| of(&jobs, tid).iter().map(|job| job.flaw).collect::<Vec<_>>();
-    // The sleep after the gap may have been a wait, so its end may be no release. After that all is seen again.
+    // The sleep after the gap may have been a wait, so its end may not be a release. After that
+    // everything is recorded again.
     assert_eq!(flaws(7), [Some(Flaw::Lost), Some(Flaw::Lost), None]);
     assert_eq!(flaws(8), [None]);
 }
@@ -324,7 +327,8 @@ fn flags_jobs_touched_by_lost_events() {
 fn decomposes_nested_and_queued_marked_jobs() {
     let mut s = Script::new();
     let start = |task, released| Kind::JobStart { task, released };
-    // Task 1 is due at 100; the worker is woken late. It calls task 2, and runs a queued job of task 1 after that.
+    // Task 1 is due at 100; the worker is woken late. It calls task 2, and runs a queued job of
+    // task 1 after that.
     s.waking(120, 0, HIGH, 0).switch(130, 0, Runnable, HIGH).at(140, 0, start(1, 100));
     s.at(200, 0, start(2, 190)).at(260, 0, Kind::JobEnd { task: 2 });
     s.at(300, 0, Kind::JobEnd { task: 1 }).at(310, 0, start(1, 250));

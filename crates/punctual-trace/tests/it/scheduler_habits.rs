@@ -1,7 +1,7 @@
-//! What the scheduler does between its entry and its return that looks as if a thread had left it.
+//! Events between the scheduler's entry and exit that look as if a thread had left it.
 //!
-//! Each scene is told with and without the events of entry and return. What is exact with them has to be among what is
-//! possible without.
+//! Each scene runs with and without entry and exit events. The exact values with them have to lie
+//! within the bounds without them.
 
 use crate::support::{IDLE, Script, jobs, of, task};
 use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
@@ -19,14 +19,14 @@ const HAS_RUN_QUEUE: Kind = Kind::ContentionEnd { lock: 0xff00 };
 const MUTEX: Kind = Kind::ContentionBegin { lock: 0xaa00, flags: 32 };
 const HAS_MUTEX: Kind = Kind::ContentionEnd { lock: 0xaa00 };
 
-/// A thread has come to the processor at 100 and left the scheduler at 120.
+/// A thread has been switched in at 100 and left the scheduler at 120.
 fn scene() -> Script {
     let mut s = Script::new();
     s.waking(90, 0, HIGH, 0).switch(100, 0, Runnable, HIGH).scheduled(120, 0);
     s
 }
 
-/// The first job with the events of entry and return, and without.
+/// Returns the first job with the entry and exit events, and without.
 fn both(s: &Script) -> [Job; 2] {
     let is_call = |event: &&Event| matches!(event.kind, Kind::ScheduleEnter | Kind::ScheduleExit);
     let without: Vec<_> = s.events.iter().filter(|event| !is_call(event)).copied().collect();
@@ -49,7 +49,7 @@ fn counts_run_queue_contention_as_scheduling() {
     assert_eq!((with.overhead_exit, with.blocking), (Bounds::Exact(20), Bounds::Exact(30)));
     assert_eq!(without.overhead_exit, Bounds::Between { lo: 0, hi: 30 });
 
-    // A mutex it does not take.
+    // A mutex that it does not acquire.
     let mut s = scene();
     s.at(500, 0, Kind::SyscallEnter { number: 1 }).at(520, 0, MUTEX).at(550, 0, HAS_MUTEX);
     s.schedule(555, 0).switch(560, 0, Sleeping, IDLE);
@@ -94,7 +94,7 @@ fn proves_nothing_by_wake_ups_after_a_handler() {
 fn attributes_contention_after_switch_event_to_leaving_thread() {
     let mut s = scene();
     s.schedule(510, 0).switch(560, 0, Sleeping, LOW);
-    // The processor is the old thread's still.
+    // The CPU still belongs to the old thread.
     for (time, kind) in [(562, RUN_QUEUE), (565, HAS_RUN_QUEUE)] {
         s.events.push(Event { time, cpu: 0, by: HIGH.id, kind });
     }

@@ -1,5 +1,5 @@
-//! Hostile events: in any order, with any content. Nothing panics, memory stays bounded, and every job handed out either
-//! adds up or has a flaw.
+//! Hostile events: in any order, with any content. Nothing panics, memory stays bounded, and every
+//! reported job adds up or has a flaw.
 
 use punctual_trace::event::{Event, Kind, Noise, Section, SwitchOut, Task};
 use punctual_trace::explain;
@@ -12,7 +12,7 @@ use crate::random::Random;
 
 struct Soup {
     random: Random,
-    /// Few threads and CPUs meet each other often; the whole range finds overflows.
+    /// Few threads and CPUs interact often; the whole range finds overflows.
     wide: bool,
     time: u64,
 }

@@ -1,4 +1,4 @@
-//! Which jobs are of one task.
+//! Grouping of jobs into tasks.
 
 use crate::support::{IDLE, Script, task};
 use punctual_trace::event::SwitchOut::{Gone, Runnable, Sleeping};
@@ -15,7 +15,8 @@ fn job(s: &mut Script, start: u64, task: Task, length: u64) {
     s.switch(start + length, 0, Sleeping, IDLE);
 }
 
-/// What a watch finds: of each task the thread's life, whether it is ordinary, its jobs and the longest of them.
+/// Result of a watch: for each task the thread's reuse count, whether it is ordinary, its jobs and
+/// the longest of them.
 fn found(select: Select, script: &Script) -> Vec<(u32, bool, u64, u64)> {
     let mut watch = Watch::new(Config { select, ..Config::default() }, 1);
     watch.name(7, "control");
@@ -26,7 +27,7 @@ fn found(select: Select, script: &Script) -> Vec<(u32, bool, u64, u64)> {
         .collect()
 }
 
-/// A thread starts at an ordinary priority, and goes back to it.
+/// A thread starts at an ordinary priority, and returns to it.
 #[test]
 fn selects_same_jobs_of_a_task_however_it_is_selected() {
     let mut s = Script::new();

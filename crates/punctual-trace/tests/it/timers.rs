@@ -1,18 +1,18 @@
-//! Jobs that timers release, beside many other timers.
+//! Jobs released by timers, among many other timers.
 
 use crate::support::{IDLE, Script, task};
 use punctual_trace::event::{Kind, SwitchOut};
 use punctual_trace::jobs::{Bounds, Config, Decomposer, ReleasedBy, Select};
 
 const JOBS: u64 = 1_000;
-/// A timer on the stack of the thread, and those of others that sleep.
+/// A timer on the stack of the thread, and those of other sleeping threads.
 const OWN: u64 = 0xffff_c900_0000_3e48;
 
 fn other(n: u64) -> u64 {
     OWN + (1 + n) * 0x4000
 }
 
-/// A thread that sleeps until each millisecond, while every other of so many threads goes to sleep as often.
+/// A thread that sleeps until each millisecond, while `others` other threads sleep as often.
 fn scene(others: u64) -> Script {
     let thread = task(7, 10);
     let mut s = Script::new();
@@ -63,7 +63,8 @@ fn counts_timers_that_were_not_seen_to_be_started() {
     assert_eq!((timed, decomposer.counters().unknown_timers), (JOBS - JOBS / 10, JOBS / 10));
 }
 
-/// The kernel lets timers with slack expire before it is used up, together with others. The interrupt reads its clock once for all.
+/// The kernel lets timers with slack expire before it is used up, together with others. The
+/// interrupt reads its clock once for all.
 #[test]
 fn takes_a_timer_that_expires_within_its_slack_as_due_when_the_clock_was_read() {
     let thread = task(7, 120);

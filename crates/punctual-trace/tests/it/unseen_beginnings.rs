@@ -1,4 +1,5 @@
-//! Jobs that began before anything was seen of their threads: what follows the first sleep is a job only if that was none for a lock.
+//! Jobs that began before their threads were first seen: the first sleep is followed by a job only
+//! if it was no wait for a lock.
 
 use crate::support::{IDLE, Script, of, task};
 use punctual_trace::event::SwitchOut::{self, Runnable, Sleeping, Uninterruptible};
@@ -8,7 +9,7 @@ use punctual_trace::jobs::{Bounds, Config, Job, Suspension};
 const HIGH: Task = task(7, 10);
 const MUTEX: u32 = 16;
 
-/// HIGH runs when the recording begins, does something, sleeps and is woken twice.
+/// HIGH runs when the recording begins, acts, sleeps and is woken twice.
 fn running(does: &[Kind], sleeps: SwitchOut, then: &[Kind]) -> Script {
     let mut s = Script::new();
     s.switch(50, 0, Runnable, HIGH);
@@ -27,7 +28,8 @@ fn found(script: &Script, config: Config) -> Vec<Job> {
     of(&script.jobs(config), 7).into_iter().cloned().collect()
 }
 
-/// Nothing is said of the rest of a job that would be wrong of the whole, and the next one is known again.
+/// No statement about the rest of a job would be wrong for the whole, and the next one is known
+/// again.
 #[test]
 fn takes_no_rest_of_a_job_for_a_whole_one() {
     let futex = Kind::FutexEnter { word: 0x1000, operation: 128, value: 2 };
@@ -48,7 +50,7 @@ fn takes_no_rest_of_a_job_for_a_whole_one() {
     }
 }
 
-/// A sleep for anything else ends what was not seen.
+/// A sleep for another reason ends the unseen job.
 #[test]
 fn knows_job_after_sleep_that_ends_one() {
     let condition = Kind::FutexEnter { word: 0x1000, operation: 128, value: 7 };

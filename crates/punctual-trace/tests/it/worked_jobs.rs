@@ -1,4 +1,5 @@
-//! The three worked jobs of section 6 of source 004: the published numbers come out, to the nanosecond.
+//! The three worked jobs of section 6 of source 004: the results equal the published numbers, to
+//! the nanosecond.
 
 use crate::support::{of, worked};
 use punctual_trace::jobs::{Actor, Bounds, Config, HolderState, Job, WaitTarget};

@@ -1,4 +1,5 @@
-//! What others say of the same: `perf sched timehist` of J, and `trace-cmd report` of how many events there are.
+//! Comparison with other tools: `perf sched timehist` for J, and `trace-cmd report` for the number
+//! of events.
 
 use crate::recording;
 
@@ -16,10 +17,10 @@ use punctual_trace::record;
 use punctual_trace::write::dat;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How many jobs there are, and how long from one to the next.
+/// Number of jobs, and their distance.
 const JOBS: u32 = 200;
 const PERIOD: Duration = Duration::from_millis(3);
-/// perf notes the same events a little earlier or later, and prints µs.
+/// perf records the same events a little earlier or later, and prints µs.
 const APART: u64 = 10_000;
 
 fn has_perf() -> bool {
@@ -30,7 +31,7 @@ fn has_perf() -> bool {
     there
 }
 
-/// A thread that is released again and again, beside others that want the CPU as well.
+/// A thread that is released repeatedly, next to others that compete for the CPU.
 fn play() -> Tid {
     let busy = std::thread::spawn(|| {
         let end = Instant::now() + PERIOD * JOBS;
@@ -49,7 +50,7 @@ fn play() -> Tid {
     thread
 }
 
-/// perf, recording.
+/// A running perf recorder.
 struct Perf(Child);
 
 impl Perf {
@@ -58,7 +59,7 @@ impl Perf {
         let mut perf = Command::new("perf");
         perf.args(["sched", "record", "-k", "mono", "-o"]).arg(file).args(["--", "sleep", "60"]);
         let mut child = perf.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
-        // It starts what it records when all is set up.
+        // It starts its workload after its set-up.
         let children = PathBuf::from(format!("/proc/{0}/task/{0}/children", child.id()));
         for _ in 0..500 {
             if child.try_wait().unwrap().is_some() {
@@ -89,7 +90,7 @@ impl Drop for Perf {
     }
 }
 
-/// Of each time that the thread ran: when it stopped, and how long it had waited for the CPU, in ns.
+/// Returns for each run of the thread: its end, and the preceding wait for the CPU, in ns.
 fn timehist(file: &Path, thread: Tid) -> Vec<(u64, u64)> {
     let mut perf = Command::new("perf");
     let output =
@@ -127,7 +128,7 @@ fn agrees_with_perf_on_jitter() {
     let theirs = timehist(&file, thread);
 
     let trace = Trace::open(&place.0.join("raw")).unwrap();
-    // perf knows no timers.
+    // perf ignores timers.
     let config = Config { select: Select::thread(thread), release: Release::Wake, ..Config::default() };
     let (mut decomposer, mut jobs) = (Decomposer::new(config), Vec::<Job>::new());
     for event in trace.events().unwrap() {
@@ -141,7 +142,7 @@ fn agrees_with_perf_on_jitter() {
     let (mut compared, mut apart) = (0, Vec::new());
     for job in &jobs {
         let Bounds::Exact(jitter) = job.jitter else { panic!("{job:?}") };
-        // perf's line is of the switch away, which ends the job.
+        // perf's line is at the switch-out, which ends the job.
         let Some((_, delay)) = theirs.iter().find(|(end, _)| end.abs_diff(job.end) < 100_000) else {
             continue;
         };
@@ -156,7 +157,7 @@ fn agrees_with_perf_on_jitter() {
         apart[apart.len() / 2],
         apart.last()
     );
-    // Each of the two notes the time of an event for itself, and the host may take the CPU in between.
+    // Both record the time of an event separately, and the host may take the CPU in between.
     assert!(compared * 10 >= jobs.len() * 9 && agree * 20 >= compared * 19, "{apart:?}");
 }
 

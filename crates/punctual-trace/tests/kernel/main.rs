@@ -1,4 +1,5 @@
-//! Recordings of the kernel that the tests run on, one at a time and apart from the other tests, whose load would be in them.
+//! Kernel recordings by the tests, one at a time and in a program of their own, without the load of
+//! other tests.
 
 mod agreement;
 mod record;

@@ -16,16 +16,16 @@ use punctual_trace::read::{ReadError, Trace, marker};
 use punctual_trace::record::{Config, Filter, Group, Live, LiveError, RecordError, Recording};
 use punctual_trace::write::dat;
 
-/// Says in the environment of a child that it is to record into this directory until it is killed.
+/// Environment variable: tells a child to record into this directory until it is killed.
 const VICTIM: &str = "PUNCTUAL_TEST_RECORD_UNTIL_KILLED";
 
-/// Starts to record, where tracefs is or can be mounted.
+/// Starts to record, if tracefs is or can be mounted.
 fn start(config: Config, directory: &Path) -> Option<Recording> {
     recording::enter();
     recording::start(config, directory)
 }
 
-/// The threads of this process.
+/// Returns the threads of this process.
 fn own_threads() -> BTreeSet<u32> {
     let entries = fs::read_dir("/proc/self/task").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
@@ -111,7 +111,7 @@ fn reads_and_removes_leftovers_of_killed_recorder() {
             .map(|entry| fs::metadata(entry.path().join("trace_pipe_raw")).map_or(0, |data| data.len()))
             .sum::<u64>()
     };
-    // It ends by what the victim does, or by what it fails to do.
+    // The loop ends with the victim's action, or with its failure.
     for _ in 0..1_000 {
         if bytes() > 100_000 || victim.try_wait().unwrap().is_some() {
             break;
@@ -129,7 +129,7 @@ fn reads_and_removes_leftovers_of_killed_recorder() {
     drop(recording);
     assert_eq!(instances_of(std::process::id()), [""; 0]);
 
-    // The last page may be cut off; all others are there.
+    // The last page may be truncated; all others are there.
     let results: Vec<_> = Trace::open(&directory).unwrap().events().unwrap().collect();
     assert!(results.iter().filter(|result| result.is_ok()).count() > 1_000);
     assert!(results.iter().all(|result| matches!(result, Ok(_) | Err(ReadError::Truncated { .. }))));
@@ -147,7 +147,7 @@ fn rejects_what_cannot_be_recorded_and_names_fix() {
     };
     let clock = refused(Config { clock: "sundial".into(), ..Config::default() });
     assert!(clock.to_string().contains("mono"), "{clock}");
-    // The kernel has them, and nothing can be made of what they say.
+    // The kernel offers them, but their times cannot be used.
     for name in ["counter", "uptime"] {
         let clock = refused(Config { clock: name.into(), ..Config::default() });
         assert!(matches!(clock, RecordError::NoTime { .. }), "{clock}");
@@ -170,7 +170,7 @@ fn rejects_what_cannot_be_recorded_and_names_fix() {
     assert_eq!(instances_of(std::process::id()), [""; 0]);
 }
 
-/// The jobs of all threads of a narrow recording, also those that have not ended.
+/// Returns the jobs of all threads of a narrow recording, including unfinished ones.
 fn all_jobs(trace: &Trace) -> Vec<Job> {
     let recorded = trace.recorded().unwrap();
     let missing = recorded.missing();
@@ -208,7 +208,7 @@ fn records_only_traced_threads_when_narrow() {
     let trace = Trace::open(&place.0.join("raw")).unwrap();
     let mut events = trace.events().unwrap();
     let all: Vec<_> = events.by_ref().collect::<Result<_, _>>().unwrap();
-    // Partners of other tests have had the name too, and the kernel may know them still.
+    // Partners in other tests have had the name too, and the kernel may still remember them.
     let named = |id| events.threads().get(id) == Some("partner");
     let traced = |id, priority| named(id) || (0..99).contains(&priority);
     assert!(named(partner) && all.len() > 500);
@@ -223,7 +223,7 @@ fn records_only_traced_threads_when_narrow() {
         // A thread is woken for the first time before it has its name.
         assert!(good || own_threads().contains(&event.by), "{event:?}");
     }
-    // Nor is anything said of others.
+    // Other threads do not appear either.
     let jobs = all_jobs(&trace);
     assert!(jobs.iter().any(|job| job.actor == Actor::Thread(partner)));
     for job in jobs {
@@ -240,7 +240,7 @@ fn follows_new_threads_when_narrow() {
     let groups = vec![Group::Sched];
     let config = Config { filter, narrow: true, groups, ..Config::default() };
     let Some(recording) = start(config.clone(), &place.0.join("raw")) else { return };
-    // Nothing of the switches of others is recorded.
+    // Switches of other threads are not recorded.
     let enabled = |instance: &str| {
         let path = format!("/sys/kernel/tracing/instances/{instance}/events/sched/sched_switch/enable");
         fs::read_to_string(path).unwrap().trim().to_owned()
@@ -249,7 +249,7 @@ fn follows_new_threads_when_narrow() {
     let mut enabled: Vec<String> = instances.iter().map(|name| enabled(name)).collect();
     enabled.sort();
     assert_eq!(enabled, ["0", "1"]);
-    // Two threads that wake each other, neither of which was there when the recording started.
+    // Two threads that wake each other, both created after the recording started.
     let (player, partner) = std::thread::spawn(|| {
         let partner = play();
         (rustix::thread::gettid().as_raw_nonzero().get() as u32, partner)
@@ -268,7 +268,7 @@ fn follows_new_threads_when_narrow() {
     assert!(woken.count() > 10);
     let left = |event: &&punctual_trace::event::Event| matches!(event.kind, Kind::Switch { from, .. } if new.contains(&from.id));
     assert!(all.iter().filter(left).count() > 10);
-    // Threads of others have no jobs, and those that are there have some.
+    // Unselected threads have no jobs, and the selected ones have some.
     let jobs = all_jobs(&trace);
     let own = own_threads();
     for job in &jobs {
@@ -280,7 +280,8 @@ fn follows_new_threads_when_narrow() {
         let count = |is: &dyn Fn(Kind) -> bool| all.iter().filter(|event| is(event.kind)).count();
         let wakings = count(&|kind| matches!(kind, Kind::Waking { task, .. } if task.id == id));
         let starts = count(&|kind| matches!(kind, Kind::Switch { to, .. } if to.id == id));
-        // Some kernels trace no switch from an idle CPU for minutes; the jobs that start there are flawed.
+        // Some kernels trace no switch from an idle CPU for minutes; the jobs that start there are
+        // flawed.
         let omits_starts = starts + 3 < wakings;
         assert!(complete > 3 || omits_starts, "{id}: {complete} jobs, {wakings} wakings, {starts} starts");
     }
@@ -310,7 +311,7 @@ fn delivers_events_live() {
         partners.insert(play());
         live.take(&mut events).unwrap();
     }
-    // An app's marks come by the buffer that every system has, if the kernel copies them.
+    // An app's marks arrive through the buffer that every system has, if the kernel copies them.
     let markers =
         [marker::name(3, "sample").to_vec(), marker::start(3, 77).to_vec(), marker::end(3).to_vec()];
     for marker in markers {
@@ -326,7 +327,7 @@ fn delivers_events_live() {
     live.stop(&mut events).unwrap();
     let mut decomposer = Decomposer::new(jobs::Config::default());
     events.iter().for_each(|event| decomposer.feed(event, &mut |_| {}));
-    // A switch to it has its name.
+    // A switch to it carries its name.
     if whole(decomposer.counters()) {
         assert!(names.iter().any(|name| name.as_deref() == Some("partner")), "{names:?}");
     }
@@ -341,7 +342,8 @@ fn delivers_events_live() {
     assert_eq!(instances_of(std::process::id()), [""; 0]);
 }
 
-/// How many returns of a thread from `read` are recorded that waits so many times for what comes through a pipe.
+/// Returns the number of recorded returns from `read` of a thread that waits `rounds` times for
+/// data from a pipe.
 fn returns_recorded(filter: Filter, rounds: usize) -> Option<usize> {
     let place = Place::new("returns");
     let recording = start(Config { filter, ..Config::default() }, &place.join("raw"))?;
@@ -365,8 +367,9 @@ fn returns_recorded(filter: Filter, rounds: usize) -> Option<usize> {
     Some(events.filter(|event| event.by == reader && event.kind == read).count())
 }
 
-/// The return from the call in which a thread waited shows when it had left the scheduler, so SS is known within narrow bounds.
-/// `read` is such a call, but of all threads there would be too many.
+/// The return from the call in which a thread waited shows when it had left the scheduler, so the
+/// bounds of SS are narrow. `read` is such a call, but recording it for all threads would be too
+/// much.
 #[test]
 fn records_by_default_when_chosen_threads_return_from_waiting() {
     let _alone = recording::alone();

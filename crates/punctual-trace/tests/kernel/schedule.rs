@@ -1,4 +1,4 @@
-//! The scheduler's entries and returns by BPF programs, on this machine's kernel.
+//! Scheduler entries and exits by BPF programs, on this machine's kernel.
 #![cfg(feature = "bpf")]
 
 use crate::recording;
@@ -16,7 +16,8 @@ use punctual_trace::read::Trace;
 use punctual_trace::record::{Config, Filter, Group, Live, LiveError, RecordError};
 use punctual_trace::write::dat;
 
-/// Pairs of threads that wake each other, with one that computes and is in their way. Says who they were.
+/// Runs pairs of threads that wake each other, with one that computes and displaces them. Returns
+/// their IDs.
 fn busy_pairs() -> BTreeSet<Tid> {
     let compute = std::thread::spawn(|| {
         let start = Instant::now();
@@ -29,7 +30,7 @@ fn busy_pairs() -> BTreeSet<Tid> {
     let pairs: Vec<_> = (0..4)
         .map(|priority| {
             std::thread::spawn(move || {
-                // Where that is not allowed, all have the ordinary policy.
+                // Without the privilege, all have the ordinary policy.
                 let _ = become_fifo(priority);
                 play()
             })
@@ -40,13 +41,13 @@ fn busy_pairs() -> BTreeSet<Tid> {
     threads
 }
 
-/// Gives the calling thread, and what it starts, a real-time priority, if it is not 0.
+/// Gives the calling thread and its descendants a real-time priority, if it is not 0.
 fn become_fifo(priority: i32) -> std::io::Result<()> {
     let policy = if priority == 0 { libc::SCHED_OTHER } else { libc::SCHED_FIFO };
     set_policy(policy, priority)
 }
 
-/// The jobs of these threads: what each thread does between two sleeps.
+/// Returns the jobs of these threads: their activity between two sleeps.
 fn decompose(events: impl IntoIterator<Item = Event>, threads: &BTreeSet<Tid>) -> Vec<Job> {
     decompose_counted(events, threads).0
 }
@@ -69,7 +70,7 @@ fn read(path: &std::path::Path) -> Vec<Event> {
     Trace::open(path).unwrap().events().unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-/// What happened on a job's CPUs meanwhile.
+/// Lists the events on a job's CPUs during the job.
 fn story(events: &[Event], job: &Job) -> String {
     let here = |event: &&Event| {
         (job.start..=job.end).contains(&event.time) && [job.first_cpu, job.last_cpu].contains(&event.cpu)
@@ -82,7 +83,7 @@ fn is_schedule(event: &Event) -> bool {
     matches!(event.kind, Kind::ScheduleEnter | Kind::ScheduleExit)
 }
 
-/// Leaves out the calls of the scheduler that switched to nobody: they are overhead only if somebody sees them.
+/// Removes scheduler calls that did not switch: they are overhead only if they are recorded.
 fn without_vain_calls(events: &[Event]) -> Vec<Event> {
     let mut entered: BTreeMap<u16, usize> = BTreeMap::new();
     let mut vain = BTreeSet::new();
@@ -120,7 +121,8 @@ fn measures_overhead_within_bounds_known_without_bpf() {
         jobs.iter().map(|job| ((job.actor, job.start, job.end), job)).collect()
     }
     let (without, all) = (by_key(&without), by_key(&all));
-    // A new thread begins behind the scheduler's return, and one that ends may be no longer known by its number.
+    // A new thread starts after the scheduler's exit, and the ID of an ending one may already be
+    // gone.
     let (mut first, mut last) = (BTreeMap::new(), BTreeMap::new());
     for job in &with {
         first.entry(job.actor).or_insert(job.start);
@@ -162,7 +164,7 @@ fn measures_overhead_within_bounds_known_without_bpf() {
         mean[2]
     );
     assert!(exact as usize + 2 * threads.len() + flawed >= with.len());
-    // What the kernel leaves out spoils the jobs on both sides of it.
+    // An event that the kernel omits spoils the jobs on both sides of it.
     if recording::whole(counters) {
         assert!(flawed < with.len() / 20 + 2 * counters.unseen_switches as usize, "{counters:?}");
     }
@@ -191,7 +193,8 @@ fn records_only_traced_threads_and_cpus() {
     let called = |calls: &BTreeSet<(Tid, u16)>, thread| calls.iter().any(|call| call.0 == thread);
     assert!(called(&calls, partner) && called(&calls, other) && !called(&calls, waiter), "{calls:?}");
 
-    // What such a thread starts before it is looked for by number is not followed, and has the priority itself.
+    // Threads started before their parent is selected by ID are not followed, but have the priority
+    // themselves.
     let priorities = Filter { priorities: Some(17..=17), ..Filter::default() };
     let (partner, (fifo, other, waiter), calls) = callers(priorities, vec![]).unwrap();
     assert!(!called(&calls, partner));
@@ -204,7 +207,7 @@ fn records_only_traced_threads_and_cpus() {
     let all = Filter { processes: vec![std::process::id()], ..Filter::default() };
     let (_, _, calls) = callers(all, vec![0]).unwrap();
     assert!(calls.iter().all(|(_, cpu)| *cpu == 0), "{calls:?}");
-    // The idle threads are not of interest even where everybody is.
+    // Idle threads are excluded even if all threads are selected.
     let (partner, _, calls) = callers(Filter::default(), vec![]).unwrap();
     assert!(called(&calls, partner) && !called(&calls, 0));
 }
@@ -213,7 +216,7 @@ fn records_only_traced_threads_and_cpus() {
 fn counts_losses_and_flags_jobs() {
     let _alone = recording::alone();
     let place = Place::new("schedule-lost");
-    // The rings are read at the start and at the end only, and hold some 2700 records.
+    // The rings are read only at the start and at the end, and hold about 2700 records.
     let config = Config { buffer_kib: 64, every: Duration::from_secs(3600), ..config() };
     let groups = vec![Group::Sched, Group::Schedule];
     let Some(recording) = start_with_programs(Config { groups, ..config }, &place) else { return };
@@ -226,7 +229,7 @@ fn counts_losses_and_flags_jobs() {
         let events = trace.events_of(|buffer| (buffer.name == "schedule") == ours).unwrap();
         events.map(Result::unwrap).collect()
     };
-    // The other buffers lose events too, which is another matter.
+    // The other buffers lose events too, which is a separate issue.
     let (schedule, mut others) = (of(true), of(false));
     others.retain(|event| !matches!(event.kind, Kind::Lost { .. }));
     let mut lost = BTreeMap::<u16, u64>::new();

@@ -1,4 +1,4 @@
-//! What the BPF programs of a recording need of the kernel, and leave in it.
+//! Kernel resources that a recording's BPF programs need and leave behind.
 #![cfg(feature = "bpf")]
 
 use crate::recording;
@@ -12,10 +12,10 @@ use crate::recording::schedule::{config, start_with_programs};
 use crate::recording::{Place, play, start};
 use punctual_trace::record::{Config, Group, Recording};
 
-/// Says in the environment of a child what part it plays.
+/// Environment variable: the role of a child.
 const PART: &str = "PUNCTUAL_TEST_SCHEDULE_PART";
 
-/// The BPF programs that a process has open.
+/// Returns the BPF programs that a process has open.
 fn programs_of(process: u32) -> BTreeSet<u32> {
     let files = fs::read_dir(format!("/proc/{process}/fdinfo")).into_iter().flatten().flatten();
     let number = |file: fs::DirEntry| {
@@ -25,7 +25,7 @@ fn programs_of(process: u32) -> BTreeSet<u32> {
     files.filter_map(number).collect()
 }
 
-/// Waits until the kernel has none of these any more, which it frees a moment after their last user; not for ever.
+/// Waits until the kernel has freed these programs, shortly after their last user; bounded.
 fn gone(programs: &BTreeSet<u32>) -> bool {
     (0..500).any(|_| {
         let loaded = aya::programs::loaded_programs().map(|program| program.unwrap().id());
@@ -56,7 +56,7 @@ fn leaves_nothing_in_the_kernel() {
 
     let mut victim = child("schedule_kernel::leaves_nothing_in_the_kernel", "victim").spawn().unwrap();
     let mut programs = BTreeSet::new();
-    // It ends by what the victim does, or by what it fails to do.
+    // The loop ends with the victim's action, or with its failure.
     for _ in 0..1_000 {
         programs = programs_of(victim.id());
         if programs.len() == 4 || victim.try_wait().unwrap().is_some() {
@@ -69,7 +69,7 @@ fn leaves_nothing_in_the_kernel() {
     let _ = fs::remove_dir_all(Place::path("schedule-gone", victim.id()));
     assert_eq!(programs.len(), 4);
     assert!(gone(&programs), "{programs:?}");
-    // What tracefs has of it the next recording removes.
+    // The next recording removes its tracefs instances.
     drop(start(Config::default(), &place.0.join("next")));
 }
 
@@ -92,7 +92,7 @@ fn without_the_privilege_the_fix_is_named() {
     }
     let Some(recording) = start_with_programs(config(), &place) else { return };
     drop(recording);
-    // As root without any capability: the files of tracefs can be used still, and BPF cannot.
+    // As root without any capability: tracefs files can still be used, but BPF cannot.
     let child = child("schedule_kernel::without_the_privilege_the_fix_is_named", "denied");
     let mut without = Command::new("setpriv");
     without.args(["--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]);

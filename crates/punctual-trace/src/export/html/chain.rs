@@ -1,4 +1,5 @@
-//! The section of a chain of tasks: its table, and its longest crossing as a drawing with a row for each stage.
+//! Section of the page for a chain of tasks: its table, and a drawing of its longest crossing with
+//! one row per stage.
 
 use punctual_report::escape::Escaped;
 use punctual_report::format::{format_clock, format_count, format_part, unit};
@@ -20,7 +21,7 @@ const BAR: f64 = 18.0;
 const TOP: f64 = 10.0;
 const MIN_WIDTH: f64 = 1.2;
 
-/// The section.
+/// Returns the section.
 pub(super) fn section(stages: &[String], chain: &Chain, report: &Report<'_>) -> String {
     let title = stages.join(" → ");
     let mut out = format!("<section class=\"chain\"><h2>{}</h2>", Escaped(&fitted(&title, 700.0)));

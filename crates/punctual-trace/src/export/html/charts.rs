@@ -1,4 +1,4 @@
-//! The charts of a task: of each term a histogram, and every job over time.
+//! Charts of a task: a histogram of each term, and every job over time.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,8 @@ use crate::stats::{TaskStats, Term};
 
 const HISTOGRAM: Size = Size { class: "histogram", width: 430.0, height: 160.0 };
 
-/// Draws them; series have at most so many slots. In them, points lead to the jobs that have a place on the page.
+/// Draws the charts. A series has at most `slots` slots; its points link to the jobs that are on
+/// the page.
 pub(super) fn draw(task: &TaskStats, report: &Report<'_>, slots: usize, kept: &[(String, &Job)]) -> String {
     if task.jobs() == 0 {
         return note("No job of it is without a flaw, so there are no figures.");
@@ -68,7 +69,7 @@ fn over_time(
     let parts: &[(Track, &str, &str)] = match term {
         Term::Response => &[(Track::Response, "points R", "")],
         Term::Jitter => &[(Track::Jitter, "points J", "")],
-        // As in figure 13 of the paper; one covers the other where both are drawn in one chart.
+        // As in figure 13 of the paper; in a common chart one would cover the other.
         Term::Overhead => &[(Track::Entry, "points SS", "entry: "), (Track::Exit, "points SS", "exit: ")],
         Term::Window => &[(Track::Window, "points W", "")],
         Term::Blocking => &[(Track::Blocking, "points B", "")],
@@ -87,29 +88,30 @@ fn over_time(
 
 const WIDTH: f64 = 640.0;
 
-/// Jobs that are all alike are a line of this height.
+/// Minimum height of the range between the lowest and the highest value of a slot.
 const MIN_HEIGHT: f64 = 2.5;
 
-/// A track of a task's series, and how to draw it.
+/// A track of a task's series, with its presentation.
 #[derive(Debug, Clone, Copy)]
 struct Chart<'a> {
     series: &'a Series,
-    /// Jobs that have a place on the page, and where.
+    /// Jobs on the page, with their anchors.
     kept: &'a [(String, &'a Job)],
     track: Track,
-    /// The class that gives it its colour.
+    /// CSS class, which sets the color.
     class: &'a str,
-    /// What of the term it is, if it is not the whole.
+    /// Name of the part of the term, empty for the whole term.
     part: &'a str,
-    /// The vertical axis reaches so far at least, in ns.
+    /// Minimum upper end of the vertical axis, in ns.
     reach: u64,
     height: f64,
 }
 
-/// The height of a chart that is not part of another.
+/// Height of a standalone chart.
 const HEIGHT: f64 = 160.0;
 
-/// Draws a term of every job over the span of the recording, as in figures 11 to 16 of the *Timeflow* paper.
+/// Draws a term of every job over the span of the recording, as in figures 11 to 16 of the
+/// *Timeflow* paper.
 fn draw_over_time(chart: &Chart<'_>, span: (u64, u64), label: &str) -> String {
     let Chart { series, kept, track, class, part, reach, height } = *chart;
     let points = || series.of(track);
@@ -122,12 +124,12 @@ fn draw_over_time(chart: &Chart<'_>, span: (u64, u64), label: &str) -> String {
     let (y_unit, x_unit) = (unit(max.max(reach) as f64), unit(length));
     plot.y_scale(y_unit.0, &y, y_unit.1);
     plot.x_scale(&x, x_unit);
-    // Where the middle of the slot is.
+    // The center of the slot.
     let place = |at: u64| {
         let middle = at.saturating_add(series.width() / 2);
         x.at(middle.saturating_sub(span.0) as f64).clamp(plot.left, plot.right)
     };
-    // Slots are as wide as they are, but wide enough to be seen.
+    // Slots are drawn to scale, within limits that keep them visible.
     let wide = (x.at(series.width() as f64) - x.at(0.0)).clamp(2.5, 9.0);
     let mut d = String::new();
     for (at, Extremes { min, max }) in points() {

@@ -1,4 +1,4 @@
-//! Gathers what the page needs beside the statistics, in constant memory.
+//! Gathers the data of the page that the statistics lack, in constant memory.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::event::{Event, Kind};
 use crate::jobs::{Flaw, Job};
 use crate::stats::{MAX_TASKS, TaskId};
 
-/// What is known of a CPU's part of the recording.
+/// Counters for one CPU of the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct CpuCounts {
     pub(super) events: u64,
@@ -15,7 +15,7 @@ pub(super) struct CpuCounts {
     pub(super) lost: u64,
 }
 
-/// What of a task statistics do not have.
+/// Data of a task in addition to its statistics.
 #[derive(Debug, Default)]
 pub(super) struct TaskSeries {
     pub(super) series: Series,
@@ -23,9 +23,9 @@ pub(super) struct TaskSeries {
     pub(super) flawed: [u64; 3],
 }
 
-/// Takes every event and every job of a recording: see the [module](super).
+/// Processes every event and every job of a recording: see the [module](super).
 ///
-/// It keeps at most 75 kB for each of [`MAX_TASKS`] tasks, however long the recording.
+/// It stores at most 75 kB for each of [`MAX_TASKS`] tasks, regardless of the recording's length.
 #[derive(Debug, Default)]
 pub struct Collector {
     tasks: HashMap<TaskId, TaskSeries>,
@@ -34,13 +34,13 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// One that has seen nothing.
+    /// Creates an empty collector.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next event.
+    /// Processes the next event.
     pub fn event(&mut self, event: &Event) {
         let cpu = usize::from(event.cpu);
         if self.cpus.len() <= cpu {
@@ -58,10 +58,10 @@ impl Collector {
         *last = event.time.max(*last);
     }
 
-    /// Takes the next job, flawed ones too.
+    /// Processes the next job, including flawed ones.
     pub fn job(&mut self, job: &Job) {
         let key = TaskId::of(job);
-        // The statistics count the jobs of those beyond.
+        // The statistics count the jobs of further tasks.
         if self.tasks.len() >= MAX_TASKS && !self.tasks.contains_key(&key) {
             return;
         }
@@ -78,7 +78,7 @@ impl Collector {
         self.tasks.get(&key)
     }
 
-    /// Flawed jobs of all tasks: lost, contradiction, cut.
+    /// Returns the flawed jobs of all tasks: lost, contradiction, cut.
     pub(super) fn flawed(&self) -> [u64; 3] {
         let mut sum = [0; 3];
         for task in self.tasks.values() {
@@ -87,12 +87,12 @@ impl Collector {
         sum
     }
 
-    /// The CPUs of which there are events or gaps.
+    /// Returns the CPUs that have events or gaps.
     pub(super) fn cpus(&self) -> impl Iterator<Item = (usize, CpuCounts)> {
         self.cpus.iter().copied().enumerate().filter(|(_, counts)| *counts != CpuCounts::default())
     }
 
-    /// When the first and the last event were.
+    /// Returns the times of the first and the last event.
     pub(super) fn span(&self) -> Option<(u64, u64)> {
         self.span
     }

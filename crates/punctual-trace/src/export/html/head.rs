@@ -1,4 +1,4 @@
-//! The head of the page: what was recorded, what came of it, and what is missing.
+//! Head of the page: contents of the recording, key figures, and missing data.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,13 +20,13 @@ use crate::stats::{TaskStats, Term};
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// CPUs are listed one by one up to this many.
+/// Maximum number of CPUs that are listed individually.
 const MAX_CPUS: usize = 32;
 
-/// Of each list, so many entries are shown.
+/// Maximum number of entries shown of each list.
 const MAX_LISTED: usize = 64;
 
-/// The head of the page, up to what follows about tasks.
+/// Returns the head of the page, which precedes the tasks.
 pub(super) fn head(report: &Report<'_>, tasks: &[&TaskStats]) -> Page {
     let about = report.about;
     let mut lines = vec![recorded(report)];
@@ -53,7 +53,7 @@ fn recorded(report: &Report<'_>) -> String {
     format!("{events} of {cpus} in {} · clock: {clock}", format_nanos(length as f64))
 }
 
-/// The numbers one looks for first, maxima before everything else.
+/// Returns the key figures, maxima first.
 fn key_figures(report: &Report<'_>, tasks: &[&TaskStats]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (what, term) in [
@@ -87,7 +87,7 @@ fn key_figures(report: &Report<'_>, tasks: &[&TaskStats]) -> Vec<Figure> {
     figures
 }
 
-/// The longest of a term, as well as it is known of all jobs.
+/// Returns the maximum of a term over all jobs, as far as it is known.
 fn longest(what: &str, term: Term, report: &Report<'_>, tasks: &[&TaskStats]) -> Figure {
     let unknown: u64 = tasks.iter().map(|task| task.summary(term).unknown).sum();
     let known = tasks.iter().map(|task| (task.summary(term), task)).filter(|(summary, _)| summary.count > 0);
@@ -107,7 +107,7 @@ fn longest(what: &str, term: Term, report: &Report<'_>, tasks: &[&TaskStats]) ->
     }
 }
 
-/// What is behind the numbers, and what is missing.
+/// Lists the conditions of the measurement and the missing data.
 fn conditions(report: &Report<'_>, out: &mut String) {
     let about = report.about;
     let mut facts = Facts::default();
@@ -154,7 +154,7 @@ fn conditions(report: &Report<'_>, out: &mut String) {
     *out += "</section>\n";
 }
 
-/// What was lost of each CPU.
+/// Lists the losses of each CPU.
 fn cpus(report: &Report<'_>, out: &mut String) {
     let cpus = losses(report);
     let lossy = |counts: &CpuCounts| counts.gaps > 0 || counts.lost > 0;
@@ -175,8 +175,8 @@ fn cpus(report: &Report<'_>, out: &mut String) {
     }
 }
 
-/// What each CPU has seen and lost: what the readers found missing, or what the kernel counted if that is more. Gaps in a
-/// file do not always say how many events they took.
+/// Returns the events seen and lost on each CPU. Losses are the larger of the gaps that readers
+/// found and the kernel's counters, because a gap in a file does not always include its size.
 fn losses(report: &Report<'_>) -> BTreeMap<usize, CpuCounts> {
     let mut cpus: BTreeMap<usize, CpuCounts> = report.collector.cpus().collect();
     for (cpu, lost) in buffer_stats::losses(&report.about.statistics) {

@@ -1,24 +1,24 @@
-//! Finds room for labels below a row, so that none covers another or a line.
+//! Places labels below a row so that no label covers another label or a line.
 
 use punctual_report::svg::width;
 
-/// Lines of labels below a row.
+/// Number of label lines below a row.
 const LINES: usize = 3;
 
-/// How far a label may be moved aside from what it is about.
+/// Maximum horizontal distance of a label from its anchor.
 const MAX_SHIFT: f64 = 90.0;
 
-/// Room between two labels.
+/// Minimum gap between two labels.
 const GAP: f64 = 8.0;
 
-/// Where a label has its middle, and on which line.
+/// Center of a label, and its line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Placement {
     pub(super) x: f64,
     pub(super) line: usize,
 }
 
-/// What of the lines is taken.
+/// Occupied parts of the lines.
 #[derive(Debug)]
 pub(super) struct Labels {
     edges: (f64, f64),
@@ -26,18 +26,18 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    /// Nothing is, between those edges.
+    /// Creates empty lines between these edges.
     pub(super) fn between(left: f64, right: f64) -> Self {
         Self { edges: (left, right), taken: Default::default() }
     }
 
-    /// A line crosses all of it there.
+    /// Reserves a vertical line through all label lines.
     pub(super) fn avoid(&mut self, x: f64) {
         self.taken.iter_mut().for_each(|taken| taken.push((x - 4.0, x + 4.0)));
     }
 
-    /// Room for a label about what is at `x`, as near as there is, and rather not below any of `others`, which want labels
-    /// too.
+    /// Finds room for the label of `x`, as near as possible, and preferably not below any of
+    /// `others`, which need labels too.
     pub(super) fn place(&mut self, x: f64, text: &str, others: &[f64]) -> Option<Placement> {
         let half = width(text) / 2.0;
         let (left, right) = (self.edges.0 + half, self.edges.1 - half);
@@ -64,7 +64,7 @@ impl Labels {
         let possible = places.filter(|&Placement { x: at, line }| {
             free(line, label(at, half)) && (0..line).all(|above| free(above, leader(x, at)))
         });
-        // Rather a line further down than far aside, or in the way of others.
+        // A lower line is better than a distant label or one that obstructs others.
         possible.min_by(|one, other| {
             let cost =
                 |spot: &Placement| (spot.x - x).abs() + spot.line as f64 * 25.0 + covered(spot.x) * 20.0;
@@ -72,18 +72,19 @@ impl Labels {
         })
     }
 
-    /// How many lines are in use.
+    /// Returns the number of lines in use.
     pub(super) fn lines(&self, spots: &[Placement]) -> usize {
         spots.iter().map(|spot| spot.line + 1).max().unwrap_or(0)
     }
 }
 
-/// What a label takes of its line.
+/// Returns the range that a label occupies on its line.
 fn label(at: f64, half: f64) -> (f64, f64) {
     (at - half - GAP / 2.0, at + half + GAP / 2.0)
 }
 
-/// What the line from `x` down to its label takes of the lines above the label.
+/// Returns the range that the leader line from `x` down to the label occupies on the lines above
+/// the label.
 fn leader(x: f64, at: f64) -> (f64, f64) {
     (x.min(at) - 2.0, x.max(at) + 2.0)
 }

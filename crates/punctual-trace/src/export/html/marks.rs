@@ -1,4 +1,5 @@
-//! What else was recorded while a job was open: its system calls, and events that the analysis does not know.
+//! Other events recorded while a job was open: its system calls, and events unknown to the
+//! analysis.
 
 use punctual_report::format::format_part;
 use punctual_report::svg::Mark;
@@ -9,10 +10,10 @@ use crate::jobs::Actor;
 use crate::names::Names;
 use crate::stats::CapturedJob;
 
-/// Of each kind no more are drawn.
+/// Maximum number of marks drawn of each kind.
 const MAX_MARKS: usize = 500;
 
-/// Something beside the phases of a job.
+/// An event in addition to the phases of a job.
 pub(super) struct Beside {
     pub(super) class: &'static str,
     pub(super) start: u64,
@@ -20,7 +21,8 @@ pub(super) struct Beside {
     pub(super) mark: Mark,
 }
 
-/// System calls of the job's thread, and events of anybody, with what they are called.
+/// Returns the system calls of the job's thread and the unknown events of any thread, with their
+/// names.
 pub(super) fn beside(captured: &CapturedJob, names: &Names) -> Vec<Beside> {
     let calls = explain::calls(captured).into_iter().take(MAX_MARKS).map(|call| {
         let title = format!("{}: {}", call.name(names), format_part(call.ns));

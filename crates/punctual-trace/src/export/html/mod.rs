@@ -1,12 +1,14 @@
-//! A recording as one page of HTML that needs nothing else: no network, no fonts, no libraries.
+//! A recording as a self-contained HTML page: no network, fonts or libraries.
 //!
-//! For each task: the table of its terms, its worst jobs and some ordinary ones as timelines with a slider between them and the
-//! sentences of [`explain`](crate::explain), histograms of every term, and every term of every job over the time of the
-//! recording, where a point leads to the timeline of its job. Timelines can be zoomed, and whatever is drawn says what it is
-//! when it is pointed at or reached by arrow keys. Tables and charts are there without scripts too. The page follows the
-//! reader's choice of light or dark.
+//! For each task the page shows the table of its terms; its worst jobs and some ordinary ones as
+//! timelines, with a slider to select one and the sentences of [`explain`](crate::explain);
+//! histograms of every term; and every term of every job over the time of the recording, with
+//! points that link to the timelines. Timelines can be zoomed, and every shape has a description
+//! that appears on pointing or when reached with the arrow keys. Tables and charts work without
+//! scripts. The page follows the reader's light or dark preference.
 //!
-//! A [`Collector`] takes every event and every job beside a [`Watch`], in constant memory.
+//! A [`Collector`] processes every event and every job in parallel with a [`Watch`], in constant
+//! memory.
 //!
 //! ```
 //! use punctual_trace::event::{Event, Kind, SwitchOut, Task};
@@ -65,45 +67,46 @@ use crate::read::Trace;
 use crate::recorded::Recorded;
 use crate::stats::{TaskStats, Watch};
 
-/// How many worst jobs of each task are worth keeping for the page.
+/// Recommended number of worst jobs of each task to capture for the page.
 pub const KEEP: usize = 12;
 
-/// How many jobs of each task are worth [sampling](Watch::sample) for the page, to show what is ordinary.
+/// Recommended number of jobs of each task to [sample](Watch::sample) for the page as ordinary
+/// examples.
 pub const SAMPLE: usize = 8;
 
-/// The page is not larger than this, in bytes. What has no room is left out, the least of the worst jobs first, and the page
-/// says so.
+/// Maximum size of the page, in bytes. Timelines that do not fit are left out, the least severe
+/// jobs first, and the page reports it.
 pub const MAX_BYTES: usize = 5_000_000;
 
-/// So many tasks have tables and charts of their own. The others are in the overview.
+/// Maximum number of tasks with tables and charts of their own. The overview lists the others.
 pub const MAX_SECTIONS: usize = 64;
 
-/// What is said about a recording at the head of its page.
+/// Description of a recording for the head of its page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
-    /// What was recorded, for the title.
+    /// Subject of the recording, for the title.
     pub title: String,
-    /// The file, or whatever the events came from.
+    /// File or other source of the events.
     pub source: String,
-    /// The machine and its kernel, as `uname` has it.
+    /// Machine and kernel, in the format of `uname`.
     pub system: String,
-    /// The clock of the events' times.
+    /// Clock of the events' times.
     pub clock: String,
-    /// What was asked for and is not in the recording, and what could not be read.
+    /// Events that were requested but are not in the recording, and data that could not be read.
     pub absent: Vec<String>,
-    /// What else is to be known.
+    /// Further notes.
     pub notes: Vec<String>,
-    /// Which events the recording has if they happened: see [`Trace::recorded`].
+    /// Events that the recording would contain if they happened: see [`Trace::recorded`].
     pub recorded: Recorded,
-    /// Events that the analysis knows nothing of, by name, and how many there were.
+    /// Events unknown to the analysis, by name, with their number.
     pub skipped: Vec<(String, u64)>,
-    /// What the kernel counted for each CPU, in its own words.
+    /// Kernel statistics for each CPU, verbatim.
     pub statistics: Vec<String>,
 }
 
 impl About {
-    /// What a trace says about itself; `source` is where it is. Which events it has, and which of them are skipped, is known
-    /// only from reading it.
+    /// Describes a trace; `source` is its location. `recorded` and `skipped` are known only after
+    /// reading the trace.
     #[must_use]
     pub fn of(trace: &Trace, source: &str) -> Self {
         let unreadable = trace.unreadable().iter();
@@ -123,29 +126,30 @@ impl About {
     }
 }
 
-/// What the page is made of.
+/// Contents of the page.
 #[derive(Debug, Clone)]
 pub struct Report<'a> {
     /// The head.
     pub about: &'a About,
-    /// Statistics and worst jobs, of a decomposition with [segments](crate::jobs::Config::segments).
+    /// Statistics and worst jobs, from a decomposition with
+    /// [segments](crate::jobs::Config::segments).
     pub tasks: Vec<&'a TaskStats>,
-    /// What has been seen.
+    /// Counters of the decomposition.
     pub counters: Counters,
-    /// How many jobs are of further tasks.
+    /// Number of jobs that belong to further tasks.
     pub left_out: u64,
-    /// The jobs of these tasks over time.
+    /// Jobs of these tasks over time.
     pub collector: &'a Collector,
-    /// Chains of tasks, each with what its stages are called.
+    /// Chains of tasks, each with the names of its stages.
     pub chains: Vec<(&'a [String], &'a Chain)>,
-    /// What everybody is called.
+    /// Names of threads, interrupts and tasks.
     pub names: &'a Names,
-    /// Who knows of which threads all switches are recorded.
+    /// Knows for which threads all switches are recorded.
     watch: &'a Watch,
 }
 
 impl<'a> Report<'a> {
-    /// All tasks that have been watched.
+    /// Creates a report of all watched tasks.
     #[must_use]
     pub fn new(about: &'a About, watch: &'a Watch, collector: &'a Collector, names: &'a Names) -> Self {
         let tasks = watch.tasks().iter().collect();
@@ -153,30 +157,30 @@ impl<'a> Report<'a> {
         Self { about, tasks, counters, left_out, collector, chains, names, watch }
     }
 
-    /// How many events there were that were understood.
+    /// Returns the number of events that the analysis understood.
     fn events(&self) -> u64 {
         self.collector.cpus().map(|(_, counts)| counts.events).sum()
     }
 }
 
-/// What has been written.
+/// Summary of a written page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Written {
-    /// How large the page is.
+    /// Size of the page, in bytes.
     pub bytes: usize,
-    /// How many jobs have a timeline.
+    /// Number of jobs with a timeline.
     pub timelines: usize,
-    /// How many of those that were kept have none for want of room.
+    /// Number of captured jobs without a timeline for lack of room.
     pub left_out: usize,
 }
 
 /// Writes the page.
 ///
-/// It takes up to twice [`MAX_BYTES`] of memory.
+/// Uses up to twice [`MAX_BYTES`] of memory.
 ///
 /// # Errors
-/// When it cannot be written.
+/// Returns the error of writing to `to`.
 pub fn write(report: &Report<'_>, to: &mut impl Write) -> io::Result<Written> {
     let (page, written) = page::page(report);
     to.write_all(page.as_bytes())?;

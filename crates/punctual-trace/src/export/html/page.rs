@@ -1,4 +1,4 @@
-//! The page as a whole: its head, all tasks at a glance, and a section for each.
+//! The whole page: its head, an overview of all tasks, and a section for each.
 
 use std::fmt::Write as _;
 
@@ -15,18 +15,20 @@ use crate::names::Names;
 use crate::priority;
 use crate::stats::{TaskStats, Term};
 
-/// All series together have at most so many slots for each term: with many tasks, timelines need the room more.
+/// Maximum number of slots of all series together for each term: with many tasks, timelines need
+/// the room more.
 const SLOTS: usize = 8192;
 
-/// A name that leaves room for others.
+/// Returns a name short enough to leave room for others.
 pub(super) fn name(task: &TaskStats, names: &Names) -> String {
     fitted(&task.names(names).listed(task.key().actor), 330.0)
 }
 
-/// The page, and what is in it.
+/// Returns the page and its summary.
 pub(super) fn page(report: &Report<'_>) -> (String, Written) {
     let mut tasks: Vec<&TaskStats> = report.tasks.clone();
-    // Sections go to those that took most time in all: of few long jobs, or of many.
+    // The tasks with the largest total time get sections, whether from few long jobs or many short
+    // ones.
     tasks.sort_by_key(|task| std::cmp::Reverse(total(task)));
     let sections = tasks.len().min(MAX_SECTIONS);
     let (shown, others) = tasks.split_at_mut(sections);
@@ -42,8 +44,8 @@ pub(super) fn page(report: &Report<'_>) -> (String, Written) {
         *page.body() += &super::chain::section(stages, chain, report);
     }
 
-    // What is left of the page goes to timelines: the worst of every task first, then the second worst, and then what is
-    // ordinary.
+    // Timelines fill the rest of the page: the worst job of every task first, then the second
+    // worst, and then ordinary ones.
     let used = page.len() + sections.iter().map(Section::len).sum::<usize>();
     let mut room = MAX_BYTES.saturating_sub(used);
     let most = sections.iter().map(Section::kept).max().unwrap_or(0);
@@ -60,13 +62,13 @@ pub(super) fn page(report: &Report<'_>) -> (String, Written) {
     (page, written)
 }
 
-/// Threads before handlers, the most urgent first, the longest first.
+/// Threads before handlers, then by priority, then by length, longest first.
 fn order(task: &TaskStats) -> impl Ord + use<> {
     let priority = task.priorities().map_or(i32::MAX, |priorities| priorities.0);
     (task.key().kind, priority, std::cmp::Reverse(longest(task)), task.key().actor)
 }
 
-/// How much time all jobs took together.
+/// Returns the total time of all jobs.
 fn total(task: &TaskStats) -> u128 {
     let of = |term| {
         let summary = task.summary(term);
@@ -75,12 +77,12 @@ fn total(task: &TaskStats) -> u128 {
     of(Term::Response).max(of(Term::Window))
 }
 
-/// The longest job: R, or W where the release is unknown.
+/// Returns the longest job: R, or W if the release is unknown.
 fn longest(task: &TaskStats) -> u64 {
     task.summary(Term::Response).max.max(task.summary(Term::Window).max)
 }
 
-/// The longest of every term of every task; `shown` have sections.
+/// Writes the maximum of every term of every task; the tasks in `shown` have sections.
 fn overview(report: &Report<'_>, shown: &[&TaskStats], others: &[&TaskStats], out: &mut String) {
     *out += "<section><h2>All tasks</h2>";
     if shown.is_empty() {

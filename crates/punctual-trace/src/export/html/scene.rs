@@ -1,4 +1,4 @@
-//! Who did what while a job was open, from the events that were kept with it.
+//! Activity of threads and handlers while a job was open, from the events captured with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,33 +6,33 @@ use crate::event::{Event, Kind, SwitchOut, Tid};
 use crate::jobs::{Actor, Blocking, HolderState, Job, Phase, Segment};
 use crate::stats::CapturedJob;
 
-/// Beside the job's own, so many rows are shown.
+/// Maximum number of rows in addition to the job's own.
 const MAX_ROWS: usize = 7;
 
-/// Handlers that may be nested on a CPU.
+/// Maximum nesting depth of handlers on a CPU.
 const MAX_NESTED: usize = 8;
 
-/// A stretch in which somebody had a CPU, or waited for one.
+/// An interval in which an actor occupied a CPU, or waited for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// The CPU it ran on; nothing while it was ready to run.
+    /// The CPU; `None` while the actor was ready to run.
     pub(super) cpu: Option<u16>,
-    /// The term of the job that this went into, if it is to blame for it.
+    /// Term of the job that this interval contributed to, if it delayed the job.
     pub(super) cost: Option<Phase>,
 }
 
-/// Somebody who had to do with the job.
+/// An actor involved with the job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) actor: Actor,
     pub(super) stretches: Vec<Stretch>,
-    /// When it held a lock that the job waited for, and which of the job's waits that was.
+    /// Intervals in which it held a lock that the job waited for, with the index of the job's wait.
     pub(super) holds: Vec<(u64, u64, usize)>,
 }
 
-/// Who woke the job when, from which row if it has one.
+/// A wake-up of the job: its time, and the waker's row if it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wake {
     pub(super) time: u64,
@@ -40,16 +40,17 @@ pub(super) struct Wake {
     pub(super) row: Option<usize>,
 }
 
-/// Everybody who had to do with a job.
+/// All actors involved with a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Scene {
     pub(super) rows: Vec<Row>,
     pub(super) wakes: Vec<Wake>,
-    /// How many more had to do with it.
+    /// Number of further actors.
     pub(super) left_out: usize,
 }
 
-/// Sets the scene. Threads that somebody need not have seen have no row: nobody knows when they ran.
+/// Builds the scene. Threads whose switches may be missing have no row, since their running times
+/// are unknown.
 pub(super) fn scene(captured: &CapturedJob, must_see: impl Fn(Tid) -> bool) -> Scene {
     let job = &captured.job;
     let mut actors = involved(job);
@@ -75,7 +76,7 @@ pub(super) fn scene(captured: &CapturedJob, must_see: impl Fn(Tid) -> bool) -> S
     Scene { rows, wakes, left_out }
 }
 
-/// Those the job names: who held what it waited for, then who cost it most.
+/// Returns the actors that the job names: holders of locks it waited for, then by delay caused.
 fn involved(job: &Job) -> Vec<Actor> {
     let mut holders: Vec<Actor> = Vec::new();
     let mut others: BTreeMap<Actor, u64> = BTreeMap::new();
@@ -99,7 +100,7 @@ fn involved(job: &Job) -> Vec<Actor> {
         *others.entry(cause.actor).or_default() += cause.ns;
     }
     if let Some(waker) = job.waker {
-        // The arrow has to begin somewhere.
+        // The arrow needs a starting point.
         *others.entry(waker.actor).or_default() += job.end.saturating_sub(job.start);
     }
     let mut others: Vec<(Actor, u64)> = others.into_iter().collect();
@@ -120,11 +121,11 @@ fn involved(job: &Job) -> Vec<Actor> {
     actors
 }
 
-/// Fills the rows with who had which CPU when.
+/// Fills the rows with the intervals in which each actor occupied a CPU.
 fn occupy(captured: &CapturedJob, rows: &mut [Row]) {
     let job = &captured.job;
     let from = job.woken.unwrap_or(job.start).min(job.start);
-    // What was before the first event that is still there, nobody knows.
+    // The time before the first captured event is unknown.
     let from =
         if captured.truncated { captured.events.first().map_or(job.end, |event| event.time) } else { from };
     let cpus = at_first(&captured.events).into_iter().map(|(cpu, stack)| (cpu, (stack, from))).collect();
@@ -138,8 +139,8 @@ fn occupy(captured: &CapturedJob, rows: &mut [Row]) {
     rows.iter_mut().for_each(|row| row.stretches.sort_by_key(|stretch| stretch.start));
 }
 
-/// Who was on each CPU before the first of its events: the thread of that, and the handlers that are left without having
-/// been entered, the outermost first.
+/// Returns the actors on each CPU before the first of its events: that event's thread, and the
+/// handlers that are exited without having been entered, outermost first.
 fn at_first(events: &[Event]) -> BTreeMap<u16, Vec<Actor>> {
     let mut cpus: BTreeMap<u16, Vec<Actor>> = BTreeMap::new();
     let mut entered: BTreeMap<u16, usize> = BTreeMap::new();
@@ -155,7 +156,7 @@ fn at_first(events: &[Event]) -> BTreeMap<u16, Vec<Actor>> {
             }
             _ => {}
         }
-        // Handlers do not outlive a switch, and what they did in a gap is not known.
+        // Handlers do not outlive a switch, and activity in a gap is unknown.
         if matches!(event.kind, Kind::Switch { .. } | Kind::Lost { .. }) {
             switched.insert(event.cpu);
         }
@@ -166,9 +167,10 @@ fn at_first(events: &[Event]) -> BTreeMap<u16, Vec<Actor>> {
 struct Replay<'a> {
     job: &'a Job,
     rows: &'a mut [Row],
-    /// Who is on each CPU, handlers on top of the thread, and since when it is the one on top.
+    /// Actors on each CPU, handlers on top of the thread, and the time at which the top one got
+    /// there.
     cpus: BTreeMap<u16, (Vec<Actor>, u64)>,
-    /// Threads that wait for a CPU, and since when.
+    /// Threads that wait for a CPU, with the start of the wait.
     ready: BTreeMap<Tid, u64>,
 }
 
@@ -191,7 +193,7 @@ impl Replay<'_> {
                 self.ready.entry(task.id).or_insert(time);
             }
             Kind::Lost { .. } => {
-                // Whatever was going on there may have ended in the gap.
+                // Any activity there may have ended in the gap.
                 self.until(cpu, time);
                 self.cpus.insert(cpu, (Vec::new(), time));
             }
@@ -211,7 +213,7 @@ impl Replay<'_> {
         self.cpus.values().any(|(stack, _)| stack.first() == Some(&Actor::Thread(thread)))
     }
 
-    /// Who is on top of that CPU has been there until now.
+    /// Ends the interval of the actor on top of that CPU.
     fn until(&mut self, cpu: u16, time: u64) {
         let Some((stack, since)) = self.cpus.get_mut(&cpu) else { return };
         let (top, start) = (stack.last().copied(), std::mem::replace(since, time));
@@ -220,7 +222,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Cuts a stretch where the job's own phases change, so that each stretch says what it cost the job.
+    /// Splits an interval where the job's own phases change, so that each part has one cost to the
+    /// job.
     fn put(&mut self, actor: Actor, (start, end): (u64, u64), cpu: Option<u16>) {
         let job = self.job;
         let Some(row) = self.rows.iter_mut().find(|row| row.actor == actor) else { return };
@@ -247,7 +250,7 @@ impl Replay<'_> {
     }
 }
 
-/// Whether somebody on that CPU is why the job was in that phase.
+/// Returns whether an actor on that CPU caused the job's phase.
 fn blamed(job: &Job, actor: Actor, cpu: u16, segment: &Segment) -> bool {
     match segment.phase {
         Phase::Jitter => cpu == segment.cpu && job.jitter_causes.iter().any(|cause| cause.actor == actor),
@@ -263,7 +266,7 @@ fn blamed(job: &Job, actor: Actor, cpu: u16, segment: &Segment) -> bool {
     }
 }
 
-/// Whether somebody held what was waited for, or kept the holder from its CPU.
+/// Returns whether an actor held the awaited lock, or kept its holder from the CPU.
 fn delays(wait: &Blocking, actor: Actor) -> bool {
     wait.owners.iter().any(|&owner| Actor::Thread(owner) == actor)
         || wait.shares.iter().any(|share| {
@@ -272,7 +275,7 @@ fn delays(wait: &Blocking, actor: Actor) -> bool {
         })
 }
 
-/// Which handler an event is about, and whether it is entered.
+/// Returns the handler of an event, and whether it is entered.
 fn handler(kind: Kind) -> Option<(Actor, bool)> {
     Some(match kind {
         Kind::IrqEntry { irq } => (Actor::Irq(irq), true),

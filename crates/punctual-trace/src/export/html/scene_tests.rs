@@ -9,7 +9,7 @@ const LOW: Task = Task { id: 9, priority: 30 };
 const IRQ: Task = Task { id: 24, priority: 5 };
 const IDLE: Task = Task { id: 0, priority: 120 };
 
-/// 7 waits for a futex that 9 holds, which 24 displaces; interrupt 30 displaces 7.
+/// Thread 7 waits for a futex that 9 holds, which 24 displaces; interrupt 30 displaces 7.
 pub(in super::super) fn inversion() -> Vec<Event> {
     let switch = |from: Task, reason, to| Kind::Switch { from, reason, to };
     let event = |time, by: Task, kind| Event { time, cpu: 0, by: by.id, kind };
@@ -68,7 +68,8 @@ fn shows_everyone_involved_with_their_cost() {
     assert_eq!(scene.left_out, 0);
 }
 
-/// Who need not be seen has no row, since nobody knows when it ran; that it woke the job is known.
+/// A thread whose switches may be missing has no row, since its running times are unknown; its
+/// wake-up of the job is known.
 #[test]
 fn draws_no_thread_that_need_not_be_seen() {
     let scene = scene(&worst(&inversion()), |tid| tid != 9);
@@ -104,7 +105,8 @@ fn gives_rows_to_those_with_greatest_cost() {
     let captured = worst(&events);
     let scene = scene(&captured, |_| true);
     assert_eq!(scene.rows.len(), MAX_ROWS);
-    // Beside who displaced it there are the holder and the one that displaced that.
+    // In addition to the actor that displaced the job, there are the holder and the one that
+    // displaced the holder.
     let causes = captured.job.interference_causes.iter().filter(|cause| cause.actor != Actor::Others).count();
     assert_eq!(scene.rows.len() + scene.left_out, 2 + causes);
     assert!(scene.rows.iter().any(|row| row.actor == Actor::Irq(30)));

@@ -1,12 +1,13 @@
 //! Values of all jobs over the time of a recording, in constant memory, without losing an extreme.
 //!
-//! Time is cut into slots of equal width, each of which keeps the least and the greatest value of the jobs that ended in
-//! it. When a recording outgrows the slots, neighbours are merged and their width doubles. Widths are powers of two and
-//! the slots lie on multiples of them, so those of all tasks share their edges.
+//! Time is divided into slots of equal width, each of which stores the minimum and the maximum of
+//! the jobs that ended in it. When a recording outgrows the slots, neighbors are merged and the
+//! width doubles. Widths are powers of two and slots start at multiples of them, so the slots of
+//! all tasks share their edges.
 
 use crate::jobs::Job;
 
-/// What is kept of a job, in this order.
+/// Values stored for a job, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Track {
     Response,
@@ -33,7 +34,8 @@ impl Track {
         Self::Execution,
     ];
 
-    /// That of a job. Of a bounded value the upper bound counts, as in statistics, or the lower if it is the only one.
+    /// Returns the value of a job: of a bounded value the upper bound, as in statistics, or else
+    /// the lower.
     pub(super) fn of(self, job: &Job) -> Option<u64> {
         let value = match self {
             Self::Response => job.response,
@@ -49,13 +51,14 @@ impl Track {
     }
 }
 
-/// Slots of a task. As their width doubles when there are more, a long recording has at least half as many.
+/// Number of slots of a task. Since the width doubles when they are full, a long recording uses at
+/// least half of them.
 pub(super) const SLOTS: usize = 512;
 
-/// The first width, 2^10 ns: about a microsecond, so that jobs share a slot only where they have to.
+/// Initial width, 2^10 ns: about a microsecond, so that few jobs share a slot.
 const FIRST_SHIFT: u32 = 10;
 
-/// The least and the greatest of some values.
+/// Minimum and maximum of some values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Extremes {
     pub(super) min: u64,
@@ -63,7 +66,7 @@ pub(super) struct Extremes {
 }
 
 impl Extremes {
-    /// Of no values.
+    /// Extremes of no values.
     const NONE: Self = Self { min: u64::MAX, max: 0 };
 
     fn add(&mut self, other: Self) {
@@ -91,7 +94,7 @@ impl Slot {
 #[derive(Debug, Clone)]
 pub(super) struct Series {
     shift: u32,
-    /// The number of the first slot, counted from time 0.
+    /// Index of the first slot, counted from time 0.
     first: u64,
     slots: Vec<Slot>,
 }
@@ -112,7 +115,8 @@ impl Series {
         if self.slots.is_empty() {
             self.first = time >> self.shift;
         }
-        // Jobs come in the order of their ends. One that did not would count with the first.
+        // Jobs arrive in the order of their ends. One out of order would be counted in the first
+        // slot.
         let place = |this: &Self| (time >> this.shift).saturating_sub(this.first) as usize;
         while place(self) >= SLOTS {
             self.halve();
@@ -128,7 +132,7 @@ impl Series {
         }
     }
 
-    /// Merges neighbours.
+    /// Merges neighboring slots.
     fn halve(&mut self) {
         let first = self.first >> 1;
         let mut merged: Vec<Slot> = Vec::with_capacity(SLOTS);
@@ -142,7 +146,7 @@ impl Series {
         (self.shift, self.first, self.slots) = (self.shift + 1, first, merged);
     }
 
-    /// The same in at most so many slots.
+    /// Returns the same series in at most `slots` slots.
     pub(super) fn within(&self, slots: usize) -> Self {
         let mut coarser = self.clone();
         while coarser.slots.len() > slots.max(1) {
@@ -151,7 +155,7 @@ impl Series {
         coarser
     }
 
-    /// The slots in which jobs ended that have a value: when it begins, and the values.
+    /// Returns the slots in which jobs with a value ended: the start of the slot and its extremes.
     pub(super) fn of(&self, track: Track) -> impl Iterator<Item = (u64, Extremes)> {
         let slots = self.slots.iter().zip(self.first..);
         slots.filter_map(move |(slot, number)| Some((number << self.shift, slot.0[track as usize].some()?)))
@@ -175,7 +179,8 @@ mod tests {
 
     const JOBS: u64 = 100_000;
 
-    /// Jobs a millisecond apart, with lone spikes: every slot keeps what was longest and shortest in it.
+    /// Jobs a millisecond apart, with single spikes: every slot stores its longest and its shortest
+    /// job.
     #[test]
     fn keeps_extremes_in_bounded_memory() {
         let mut series = Series::default();

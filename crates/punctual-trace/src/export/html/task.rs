@@ -1,4 +1,4 @@
-//! The section of a task: its table, its worst jobs and its charts.
+//! Section of a task: its table, its worst jobs and its charts.
 
 use std::fmt::Write as _;
 
@@ -13,14 +13,14 @@ use crate::jobs::{Actor, Bounds, Job, JobKind, Phase, Reservation};
 use crate::priority;
 use crate::stats::{CapturedJob, TaskStats, Term};
 
-/// A section that is being made: everything but the timelines, and the timelines.
+/// A section under construction: the fixed parts, and the timelines.
 pub(super) struct Section<'a> {
     index: usize,
     task: &'a TaskStats,
-    /// The worst, and then those of the sample that are not among them.
+    /// The worst jobs, followed by the sampled jobs that are not among them.
     kept: Vec<&'a CapturedJob>,
     head: String,
-    /// With as many points that lead to jobs as there may be.
+    /// With the maximum number of points that link to jobs.
     charts: String,
     slots: usize,
     jobs: String,
@@ -42,17 +42,17 @@ impl<'a> Section<'a> {
         Self { index, task, kept, head, charts, slots, jobs: String::new(), timelines: 0, full: false }
     }
 
-    /// How many jobs may have a timeline.
+    /// Returns the number of jobs that may have a timeline.
     pub(super) fn kept(&self) -> usize {
         self.kept.len()
     }
 
-    /// How large it is, with the notes that it may get.
+    /// Returns its size, including the notes that it may get.
     pub(super) fn len(&self) -> usize {
         self.head.len() + self.charts.len() + 1_500
     }
 
-    /// Adds the timeline of one of the kept jobs, if there is room for it; returns how much it took.
+    /// Adds the timeline of one of the captured jobs if there is room; returns its size.
     pub(super) fn add(&mut self, rank: usize, report: &Report<'_>, room: usize) -> usize {
         let Some(captured) = self.kept.get(rank) else { return 0 };
         if self.full {
@@ -109,7 +109,7 @@ impl<'a> Section<'a> {
             out += "</figure>";
         }
         out += &match self.timelines < kept {
-            // Points lead only to what is there.
+            // Points link only to timelines on the page.
             true => {
                 let names = self.task.names(report.names);
                 let report = &Report { names: &names, ..report.clone() };
@@ -196,7 +196,7 @@ fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String
     }
 }
 
-/// What the colours of timelines mean.
+/// Returns the color legend of timelines.
 pub(super) fn phases() -> String {
     let phases = [
         (Phase::Jitter, "J not running yet"),
@@ -210,18 +210,18 @@ pub(super) fn phases() -> String {
     legend(&[&phases[..], &[("ran", "others"), ("waits", "ready"), ("held", "holds the lock")]].concat())
 }
 
-/// Where each job is on the page.
+/// Returns the anchor of each job.
 fn points<'a>(index: usize, kept: &[&'a CapturedJob]) -> Vec<(String, &'a Job)> {
     let points = kept.iter().enumerate().map(|(rank, captured)| (id(index, rank), &captured.job));
     points.collect()
 }
 
-/// The id of the element of a job.
+/// Returns the ID of the element of a job.
 fn id(index: usize, rank: usize) -> String {
     format!("t{index}-j{rank}")
 }
 
-/// A job: what it is, its timeline, and what happened in words.
+/// Returns a job's heading, timeline and explanation.
 fn job(index: usize, rank: usize, place: &str, captured: &CapturedJob, report: &Report<'_>) -> String {
     let job = &captured.job;
     let hidden = if rank > 0 { " hidden" } else { "" };
@@ -247,7 +247,7 @@ fn job(index: usize, rank: usize, place: &str, captured: &CapturedJob, report: &
     out += "<dl class=\"words\">";
     for sentence in explain::job(job, report.names) {
         let (term, text) = sentence.split_once(": ").unwrap_or(("", &sentence));
-        // Only the terms that it begins with; what else there is comes from the trace.
+        // Only the term that it begins with; the rest is text from the trace.
         let letter = Term::ALL.into_iter().map(Term::letter).find(|letter| *letter == term);
         let _ = match letter {
             Some(letter) => {

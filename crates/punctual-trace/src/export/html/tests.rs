@@ -10,7 +10,7 @@ use crate::stats::{Summary, Term};
 
 const IDLE: Task = Task { id: 0, priority: 120 };
 
-/// Jobs of 1 ms, of many threads one after the other, on CPU 0.
+/// Jobs of 1 ms, of many threads in sequence, on CPU 0.
 fn page_of(threads: u32, jobs: u32, names: &Names, about: &About) -> (String, Written) {
     let mut watch = Watch::new(Config { segments: true, ..Config::default() }, KEEP);
     let mut collector = Collector::new();
@@ -64,7 +64,7 @@ fn escapes_text_and_needs_no_network() {
     };
     let (page, _) = page_of(3, 20, &names, &about);
     assert_eq!((page.matches("<script").count(), page.matches("</script").count()), (1, 1));
-    // One of the page, one for readers without scripts.
+    // One for the page, one for readers without scripts.
     assert_eq!(page.matches("</style>").count(), 2);
     assert!(!page.contains('\u{0}') && !page.contains("<!--"));
     for outside in ["http:", "https:", "src=", "url(", "@import", "javascript:"] {
@@ -81,7 +81,7 @@ fn puts_every_job_into_every_histogram() {
     for section in page.split("<section class=\"task\"").skip(1) {
         for term in Term::ALL {
             let figure = section.split(&format!(" data-term=\"{}\"><fig", term.letter())).nth(1);
-            // B has none: nobody waits for a lock.
+            // B has no figure: no thread waits for a lock.
             let Some(figure) = figure else {
                 assert_eq!(term, Term::Blocking);
                 continue;
@@ -100,7 +100,7 @@ fn stays_within_page_limit_and_says_what_is_left_out() {
     assert_eq!(page.matches("<section class=\"task\"").count(), MAX_SECTIONS);
     assert!(written.bytes <= MAX_BYTES, "{written:?}");
     assert!(page.contains("64 more tasks, which took less time"));
-    // With names as long as they may be there is less room for timelines.
+    // Names of maximum length leave less room for timelines.
     let mut names = Names::new();
     (0..128).for_each(|thread| names.thread(thread, &"<".repeat(1_000)));
     let (page, written) = page_of(128, 13, &names, &About::default());
@@ -133,7 +133,7 @@ fn reports_kernel_loss_counts_per_cpu() {
     assert!(page.contains("<span>Events lost</span><strong class=\"fault\">1\u{202F}004</strong>"));
 }
 
-/// Of nine in ten jobs nobody knows whether they waited for a lock.
+/// For nine in ten jobs, a wait for a lock is unknown.
 #[test]
 fn does_not_call_unknown_terms_none() {
     let thread = Task { id: 7, priority: 10 };

@@ -1,5 +1,5 @@
-//! A job as a drawing, in the style of figures 8 to 10 of the *Timeflow* paper: its phases in one row, below it those
-//! who delayed it, arrows from who woke it, and times.
+//! A job as a drawing, in the style of figures 8 to 10 of the *Timeflow* paper: its phases in one
+//! row, the actors that delayed it below, arrows from its wakers, and times.
 
 use punctual_report::format::{format_part, unit};
 use punctual_report::scale::Linear;
@@ -14,39 +14,41 @@ use crate::jobs::{Bounds, Job, Phase, WaitTarget};
 use crate::names::Names;
 use crate::stats::CapturedJob;
 
-/// The margin on the right.
+/// Right margin.
 const RIGHT: f64 = 14.0;
-/// The row of the job begins here, and is so high.
+/// Top and height of the job's row.
 const TOP: f64 = 66.0;
 const JOB_HEIGHT: f64 = 32.0;
-/// A line of labels.
+/// Height of a line of labels.
 const LINE: f64 = 15.0;
-/// The row of somebody else, with what separates it from the next.
+/// Height of another actor's row, including the gap below it.
 const ROW: f64 = 26.0;
 const STRETCH: f64 = 16.0;
 const AXIS: f64 = 26.0;
 
-/// Nothing is drawn narrower than this, so that everything is seen.
+/// Minimum width of a shape, so that everything is visible.
 const MIN_WIDTH: f64 = 1.2;
 
-/// What is shorter than this part of the job is drawn only where it is not right beside its like. Zooming shows the rest.
+/// Segments shorter than this fraction of the job are not drawn directly next to one of the same
+/// kind. Zooming shows them.
 const FINEST: u64 = 16_384;
 
-/// At most so many labels outside of what they are about.
+/// Maximum number of labels outside their shapes.
 const MAX_LABELS: usize = 14;
 
-/// How wide a drawing is, and what is left of its scale.
+/// Width of a drawing, and the space left of its scale.
 struct Size {
     class: &'static str,
     width: f64,
     left: f64,
 }
 
-/// Each job is drawn twice, of which the style sheet shows one: one drawing would be unreadable on narrow screens.
+/// Each job is drawn twice, and the style sheet shows one of the two: a single drawing would be
+/// unreadable on narrow screens.
 const WIDE: Size = Size { class: "timeline wide", width: 1080.0, left: 176.0 };
 const NARROW: Size = Size { class: "timeline narrow", width: 420.0, left: 96.0 };
 
-/// Draws a job. `must_see`: whether all switches of a thread are recorded.
+/// Draws a job. `must_see` returns whether all switches of a thread are recorded.
 pub(super) fn draw(captured: &CapturedJob, names: &Names, must_see: impl Fn(Tid) -> bool) -> String {
     let scene = scene(captured, must_see);
     let beside = beside(captured, names);
@@ -92,25 +94,27 @@ struct Drawing {
 }
 
 impl Drawing {
-    /// A rectangle from then to then, as high as that from `y` down. Scripts that zoom find the times in it.
+    /// Draws a rectangle over a time range, downward from `y`. Scripts that zoom read the times
+    /// from it.
     fn rect(&mut self, class: &str, (start, end): (u64, u64), (y, height): (f64, f64), mark: Mark) {
         let (from, to) = (self.x(start), self.x(end).max(self.x(start) + MIN_WIDTH));
         let mark = mark.data("t", format_args!("{} {}", self.since(start), self.since(end)));
         self.svg.rect(class, (from, y), (to - from, height), &mark);
     }
 
-    /// What is drawn at one moment.
+    /// Draws a shape at one instant.
     fn moment(&mut self, time: u64, draw: impl FnOnce(&mut Svg, f64)) {
         let (at, mark) = (self.x(time), Mark::none().data("t", self.since(time)));
         self.svg.group("moment", &mark, |svg| draw(svg, at));
     }
 
-    /// How long after the beginning of the drawing that is, within it.
+    /// Returns the time since the start of the drawing, clamped to it.
     fn since(&self, time: u64) -> u64 {
         time.clamp(self.from, self.to) - self.from
     }
 
-    /// Whether what ends then is too short to be drawn beside its like, which ends before.
+    /// Returns whether a segment is too short to be drawn next to one of the same kind that ends
+    /// before it.
     fn too_fine(&self, before: u64, end: u64) -> bool {
         end < before.saturating_add((self.to - self.from) / FINEST)
     }
@@ -119,7 +123,7 @@ impl Drawing {
         self.scale.at(self.since(time) as f64)
     }
 
-    /// R above J and W.
+    /// Draws R above J and W.
     fn brackets(&mut self, job: &Job) {
         let (start, end) = (self.x(job.start), self.x(job.end));
         if job.response != Bounds::Unknown {
@@ -144,7 +148,7 @@ impl Drawing {
         }
     }
 
-    /// System calls below the job's own row, and other events above it.
+    /// Draws system calls below the job's own row, and other events above it.
     fn beside(&mut self, beside: &[Beside]) {
         for Beside { class, start, end, mark } in beside {
             let y = if *class == "call" { TOP + JOB_HEIGHT - 4.0 } else { TOP - 6.0 };
@@ -152,7 +156,7 @@ impl Drawing {
         }
     }
 
-    /// The job's own row. Returns how many lines of labels are below it.
+    /// Draws the job's own row. Returns the number of label lines below it.
     fn phases(&mut self, job: &Job, scene: &Scene) -> usize {
         let mut labels = Labels::between(self.left, self.right);
         scene.wakes.iter().for_each(|wake| labels.avoid(self.x(wake.time)));
@@ -188,7 +192,7 @@ impl Drawing {
             let mark = Mark::titled("stretches beyond these are not listed");
             self.rect("unlisted", (listed, job.end), (TOP, JOB_HEIGHT), mark);
         }
-        // The longest get their room first.
+        // The longest get room first.
         outside.sort_by_key(|&(ns, ..)| std::cmp::Reverse(ns));
         outside.truncate(MAX_LABELS);
         let others: Vec<f64> = outside.iter().map(|&(_, x, _)| x).collect();
@@ -203,7 +207,7 @@ impl Drawing {
         labels.lines(&spots)
     }
 
-    /// The row of somebody else, from `y`.
+    /// Draws the row of another actor at `y`.
     fn row(&mut self, row: &Row, y: f64, job: &Job, names: &Names) {
         let name = names.of(row.actor);
         let base = y + STRETCH;
@@ -245,7 +249,7 @@ impl Drawing {
         }
     }
 
-    /// Where the job was released, and who woke it.
+    /// Draws the release of the job and the arrows from its wakers.
     fn arrows(&mut self, job: &Job, scene: &Scene, first: f64, bottom: f64, names: &Names) {
         if job.released.is_some() {
             self.moment(self.from, |svg, at| {
@@ -256,7 +260,7 @@ impl Drawing {
         for wake in &scene.wakes {
             let (y, class) = match wake.row {
                 Some(row) => (first + row as f64 * ROW, "wake"),
-                // Somebody without a row: from below.
+                // From a waker without a row: from below.
                 None => (bottom, "wake from-none"),
             };
             let mark = Mark::titled(format!("woken by {}", names.of(wake.actor)));
@@ -283,13 +287,13 @@ impl Drawing {
     }
 }
 
-/// What an axis shows, in as many words as there is room for.
+/// Returns the axis title that fits the available width.
 pub(super) fn since_release(unit: &str, room: f64) -> String {
     let whole = format!("{unit} since release");
     if width(&whole) < room { whole } else { unit.to_owned() }
 }
 
-/// The class of a phase, and what it is called.
+/// Returns the CSS class and the name of a phase.
 pub(super) fn style(phase: Phase) -> (&'static str, &'static str) {
     match phase {
         Phase::Jitter => ("J", "J"),

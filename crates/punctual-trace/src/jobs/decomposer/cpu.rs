@@ -1,31 +1,31 @@
-//! What is remembered about each CPU.
+//! State of each CPU.
 
 use crate::event::Tid;
 use crate::jobs::cause::Actor;
 use crate::jobs::disabled::DisabledSections;
 use crate::jobs::history::Occupants;
 
-/// The deepest nesting: device or vector, softirq, NMI, with room for remnants of a loss.
+/// Maximum nesting: device or vector, softirq, NMI, with room for remnants after lost events.
 const MAX_FRAMES: usize = 8;
 
-/// A handler that runs.
+/// A running handler.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HandlerFrame {
     pub(super) actor: Actor,
     pub(super) entry: u64,
-    /// How much of its time others took.
+    /// Time taken by handlers nested in it.
     pub(super) displaced: u64,
-    /// How long it waited for locks.
+    /// Time that it waited for locks.
     pub(super) blocked: u64,
-    /// The lock it waits for now, and since when.
+    /// The lock it waits for, and the start of the wait.
     pub(super) waits: Option<(u64, u64)>,
-    /// How often it has waited.
+    /// Number of waits.
     pub(super) waited: u32,
-    /// For which lock it waited longest, from when until when.
+    /// Its longest wait: lock, start and end.
     pub(super) longest_wait: (u64, u64, u64),
-    /// Earliest and latest instant at which a timer it serves was due.
+    /// Earliest and latest due time of a timer that it serves.
     pub(super) due: Option<(u64, u64)>,
-    /// When it was displaced together with its thread.
+    /// Time at which it was displaced together with its thread.
     pub(super) parked: u64,
 }
 
@@ -44,7 +44,7 @@ impl HandlerFrame {
         }
     }
 
-    /// It has got the lock, if it is the one that it waits for.
+    /// It has acquired the lock, if this is the one that it waits for.
     pub(super) fn contention_ends(&mut self, lock: u64, time: u64) {
         let Some((_, since)) = self.waits.take_if(|waits| waits.0 == lock) else { return };
         let ns = time.saturating_sub(since);
@@ -67,27 +67,27 @@ pub(super) struct Firing {
 
 #[derive(Debug)]
 pub(super) struct Cpu {
-    /// The slot of the thread that runs, if it is known and not the idle one.
+    /// Slot of the running thread, if it is known and not the idle one.
     pub(super) current: Option<u32>,
-    /// Which thread left at the last switch; 0 if that is not known.
+    /// Thread switched out at the last switch; 0 if unknown.
     pub(super) switched_out: Tid,
-    /// Which thread came at the last switch, including the idle one, if known.
+    /// Thread switched in at the last switch, including the idle one, if known.
     pub(super) switched_in: Option<Tid>,
-    /// The handlers that run, the innermost last.
+    /// Running handlers, innermost last.
     pub(super) frames: Vec<HandlerFrame>,
-    /// The one that ended last.
+    /// The handler that ended last.
     pub(super) ended: HandlerFrame,
     pub(super) firing: Option<Firing>,
-    /// The last reading of the timers' clock, and when it was taken at the earliest.
+    /// Last reading of the timers' clock, and the earliest time at which it was taken.
     pub(super) clock: (u64, u64),
     pub(super) occupants: Occupants,
-    /// When its last event was, which is the one being handled.
+    /// Time of its last event, which is the one being processed.
     pub(super) last: u64,
-    /// When the one before was.
+    /// Time of the event before.
     pub(super) before: u64,
-    /// Sections with interrupts or preemption off.
+    /// Sections with interrupts or preemption disabled.
     pub(super) sections: DisabledSections,
-    /// Since when events have been missing.
+    /// Start of the current gap.
     pub(super) gap: Option<u64>,
 }
 
@@ -109,7 +109,7 @@ impl Cpu {
         }
     }
 
-    /// Enters a handler. Returns whether there was room; without it events have been lost.
+    /// Enters a handler. Returns whether there was room; if not, events have been lost.
     pub(super) fn enter(&mut self, time: u64, actor: Actor) -> bool {
         let room = self.frames.len() < MAX_FRAMES;
         if !room {
@@ -120,17 +120,18 @@ impl Cpu {
         room
     }
 
-    /// Leaves a handler, and with it those nested in it that were never seen to leave; returns whether there were none.
+    /// Exits a handler, and with it nested ones whose exits were not recorded; returns whether
+    /// there were none.
     pub(super) fn leave(&mut self, time: u64, actor: Actor, thread: Actor) -> Option<bool> {
         let index = self.frames.iter().rposition(|frame| frame.actor == actor)?;
         let clean = index + 1 == self.frames.len();
         self.ended = self.frames[index];
         self.frames.truncate(index);
         if self.frames.is_empty() {
-            // Timers fire inside handlers, even if the event of their end is not recorded.
+            // Timers expire inside handlers, even if their end events are not recorded.
             self.firing = None;
         }
-        // A handler that waits for a lock anyway is not displaced.
+        // A handler that waits for a lock is not displaced.
         if let Some(outer) = self.frames.last_mut().filter(|outer| outer.waits.is_none()) {
             outer.displaced += time.saturating_sub(self.ended.entry);
         }
@@ -138,7 +139,7 @@ impl Cpu {
         Some(clean)
     }
 
-    /// What the innermost handler is, if one runs.
+    /// Returns the innermost running handler.
     pub(super) fn handler(&self) -> Option<Actor> {
         self.frames.last().map(|frame| frame.actor)
     }

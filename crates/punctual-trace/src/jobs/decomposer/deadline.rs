@@ -1,9 +1,11 @@
-//! Threads under SCHED_DEADLINE: a job ends when its thread yields, and a thread that has used up its runtime is throttled.
+//! SCHED_DEADLINE threads: a job ends when its thread yields, and a thread that has used up its
+//! runtime is throttled.
 //!
-//! No kernel event says either. What shows is that the thread starts the timer that replenishes its runtime and is
-//! switched out although it could run, and that it can run again when that timer has expired. The kernel's deadline
-//! servers have such timers as well and start them on behalf of any thread, so a timer is a thread's only once the thread
-//! was kept from running until it expired.
+//! No kernel event reports either. The trace shows that the thread starts the timer that
+//! replenishes its runtime and is switched out while runnable, and that it can run again after that
+//! timer has expired. The kernel's deadline servers have such timers as well and start them on
+//! behalf of any thread, so a timer belongs to a thread only if the thread did not run until it
+//! expired.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -17,17 +19,17 @@ use crate::jobs::job::{ReleasedBy, Waker};
 use crate::jobs::open_job::Wake;
 use crate::jobs::reservation::Reservation;
 
-/// How many timers are distinguished.
+/// Maximum number of timers that are distinguished.
 const MAX_TIMERS: usize = 1 << 14;
 
-/// Whose a timer is.
+/// Owner of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// A thread's.
+    /// A thread.
     Thread(Tid),
-    /// A thread's, if that does not run before it expires.
+    /// A thread, provided that it does not run before the timer expires.
     Claimed(Tid),
-    /// A server's.
+    /// A deadline server.
     Server,
 }
 
@@ -36,9 +38,10 @@ enum Owner {
 pub(super) struct Budgets {
     timers: HashMap<u64, Owner, BuildHasherDefault<IntHasher>>,
     reserved: HashMap<Tid, Reservation, BuildHasherDefault<IntHasher>>,
-    /// Whether events identify these timers by their function.
+    /// True if events identify these timers by their function.
     named: bool,
-    /// Otherwise: who yields, and will start its timer next; and whether a timer is known from that.
+    /// Otherwise: the thread that yields and will start its timer next, and whether this has
+    /// identified a timer.
     yielder: Tid,
     learned: bool,
 }
@@ -51,13 +54,14 @@ impl Budgets {
         self.timers.insert(timer, owner);
     }
 
-    /// Whether no such timer has been seen.
+    /// Returns whether no such timer has been seen.
     #[inline]
     pub(super) fn unused(&self) -> bool {
         self.timers.is_empty()
     }
 
-    /// Whether a timer that a thread starts is one of these although the event does not say so.
+    /// Returns whether a timer started by a thread is a replenishment timer although the event does
+    /// not identify it.
     #[inline]
     pub(super) fn is_one(&self, by: Tid, timer: u64) -> bool {
         (by == self.yielder && by != 0) || (self.learned && self.timers.contains_key(&timer))
@@ -76,18 +80,18 @@ struct Started {
     by_handler: bool,
 }
 
-/// What is remembered about a SCHED_DEADLINE thread.
+/// State of a SCHED_DEADLINE thread.
 #[derive(Debug, Default)]
 pub(super) struct DeadlineThread {
     started: Option<Started>,
-    /// The timer that has to expire before it may run.
+    /// The timer that must expire before it may run.
     throttled_by: Option<u64>,
-    /// When it was last replenished.
+    /// Time of its last replenishment.
     renewed: Option<u64>,
 }
 
 impl Decomposer {
-    /// Tells a thread's reservation, for its deadline, before its events.
+    /// Sets a thread's reservation, for its deadline. Call it before the thread's events.
     pub fn reserve(&mut self, tid: Tid, reservation: Reservation) {
         if self.budgets.reserved.len() >= MAX_TIMERS && !self.budgets.reserved.contains_key(&tid) {
             self.budgets.reserved.clear();
@@ -99,8 +103,8 @@ impl Decomposer {
         }
     }
 
-    /// The runtime of a thread, or of a server, is to be given anew when this timer expires: because its function says so, or
-    /// because of who starts it.
+    /// Starts a timer that replenishes the runtime of a thread or a server, as identified by its
+    /// function or by the thread that starts it.
     #[cold]
     pub(super) fn budget_timer_starts(&mut self, event: &Event, timer: u64, named: bool) {
         if named {
@@ -125,11 +129,11 @@ impl Decomposer {
             _ => {}
         }
         match running {
-            // Its priority may show only when it is switched away from.
+            // Its priority may become known only when it is switched out.
             Some(slot) => {
                 let started = Started { timer, by_handler };
                 self.threads.at(slot).deadline.get_or_insert_default().started = Some(started);
-                // From now on its expiry matters.
+                // From here on its expiry matters.
                 let known = self.budgets.timers.get(&timer).copied();
                 self.budgets.set(timer, known.unwrap_or(Owner::Claimed(event.by)));
             }
@@ -137,7 +141,8 @@ impl Decomposer {
         }
     }
 
-    /// A thread has woken another: whatever timer it has started meanwhile was a server's, unless it is known to be its own.
+    /// A thread has woken another: any timer it has started since was a server's, unless it is
+    /// known to be its own.
     #[cold]
     pub(super) fn woke_another(&mut self, event: &Event) {
         let Some(slot) = self.running(event) else { return };
@@ -163,7 +168,7 @@ impl Decomposer {
         }
     }
 
-    /// If the thread has not left its CPU meanwhile, its next job was already due.
+    /// If the thread has not left its CPU during the call, its next job was already due.
     pub(super) fn yield_ends(&mut self, event: &Event, sink: Sink<'_>) {
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
@@ -182,7 +187,8 @@ impl Decomposer {
         }
     }
 
-    /// A ready thread leaves its CPU. Returns whether it has yielded or is throttled, which has been handled then.
+    /// A ready thread leaves its CPU. Returns whether it has yielded or is throttled; both have
+    /// then been processed.
     #[cold]
     pub(super) fn leaves_by_deadline(
         &mut self,
@@ -204,7 +210,7 @@ impl Decomposer {
             return false;
         }
         let (marks, priority) = (thread.marks, thread.priority);
-        // Without timers, displacement cannot be told from throttling or a yield.
+        // Without timer events, displacement is indistinguishable from throttling or a yield.
         let untold = started.map_or(!self.known.timers, |started| !started.by_handler);
         let unsure = untold && thread.open.as_ref().is_some_and(|open| !open.knows_yields());
         if !yields && !unsure && started.is_none() {
@@ -236,7 +242,7 @@ impl Decomposer {
         true
     }
 
-    /// When the next job of a thread was due that yields and finds that its next period has begun.
+    /// Returns the release of the next job of a thread that yields after its next period has begun.
     fn next_due(&mut self, slot: u32, now: u64) -> Option<u64> {
         let tid = self.threads.at(slot).tid;
         let period = self.budgets.of(tid).filter(|_| self.known.timers && self.config.monotonic)?.period;
@@ -246,7 +252,7 @@ impl Decomposer {
         deadline.renewed
     }
 
-    /// From now on a thread may not run until the timer expires.
+    /// Prevents a thread from running until the timer expires.
     fn throttle(&mut self, time: u64, slot: u32, timer: u64) {
         self.blame_occupants(time, slot);
         let thread = self.threads.at(slot);
@@ -254,7 +260,7 @@ impl Decomposer {
         thread.history.push(time, (State::Asleep, thread.cpu));
     }
 
-    /// Whether a thread is throttled, so that nobody keeps it from its CPU.
+    /// Returns whether a thread is throttled, so that no other thread keeps it from its CPU.
     pub(super) fn is_throttled(&self, slot: u32) -> bool {
         let deadline = self.threads.get_slot(slot).deadline.as_ref();
         deadline.is_some_and(|deadline| deadline.throttled_by.is_some())
@@ -294,7 +300,7 @@ impl Decomposer {
         }
     }
 
-    /// A thread gets a CPU. If its timer has not expired, that is not what kept it.
+    /// A thread is switched in. If its timer has not expired, it was not throttled.
     #[cold]
     pub(super) fn comes_by_deadline(&mut self, slot: u32) {
         let thread = self.threads.at(slot);

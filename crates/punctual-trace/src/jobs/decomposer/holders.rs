@@ -1,4 +1,4 @@
-//! What the holders of a lock did while somebody waited for it.
+//! Activity of a lock's holders during a wait.
 
 use super::Decomposer;
 use crate::event::Tid;
@@ -6,11 +6,11 @@ use crate::jobs::blocking::{Blocking, HolderState};
 use crate::jobs::cause::Actor;
 use crate::jobs::history::State;
 
-/// How far chains of holders are followed.
+/// Maximum length of a chain of holders.
 const MAX_DEPTH: u8 = 4;
 
 impl Decomposer {
-    /// Ends the current wait of a thread's job, and records who was to blame.
+    /// Ends the current wait of a thread's job, and records the causes.
     pub(super) fn end_wait(&mut self, time: u64, slot: u32) {
         let Some(mut open) = self.threads.at(slot).open.take() else { return };
         let waiter = self.threads.at(slot).tid;
@@ -28,7 +28,7 @@ impl Decomposer {
             _ => None,
         };
         if wait.owners.is_empty() {
-            // Nobody inherited: as far as known, whoever handed over the lock held it.
+            // No thread inherited: as far as known, the thread that handed over the lock held it.
             wait.owners.extend(releaser);
         }
         match wait.owners.first().copied() {
@@ -46,7 +46,8 @@ impl Decomposer {
         self.trace_return(wait, waiter, (woken, wait.end));
     }
 
-    /// The way back of a waiter that has acquired the lock: others may still keep it from the CPU.
+    /// Attributes the return of a waiter that has acquired the lock: others may still keep it from
+    /// the CPU.
     fn trace_return(&self, wait: &mut Blocking, waiter: Tid, (from, to): (u64, u64)) {
         let Some(thread) = self.threads.get(waiter) else { return };
         thread.history.walk(from, to, |deed, from, to| {
@@ -65,8 +66,8 @@ impl Decomposer {
         });
     }
 
-    /// When the first holder passed a lock to the thread that finally released it: when it lost the priority it had
-    /// inherited. Without inheritance nothing shows that.
+    /// Returns the time at which the first holder passed a lock to the thread that finally released
+    /// it: when it lost its inherited priority. Without inheritance it is unknown.
     pub(super) fn passed_on(&self, first: Tid, last: Option<Tid>, from: u64, to: u64) -> Option<u64> {
         last.filter(|&last| last != first && last != 0)?;
         Some(self.threads.get(first)?.deboosted).filter(|at| (from..to).contains(at))
@@ -101,13 +102,14 @@ impl Decomposer {
         });
     }
 
-    /// A holder that sleeps may wait for a lock in turn.
+    /// Follows a sleeping holder, which may itself wait for a lock.
     fn trace_sleep(&self, wait: &mut Blocking, holder: Tid, (from, to): (u64, u64), depth: u8) {
         let recorded = self.threads.get(holder).and_then(|thread| {
             let during = |w: &&super::thread::Wait| w.holder != 0 && w.start < to && from < w.end;
             thread.waits.iter().filter(during).max_by_key(|w| w.start)
         });
-        // Without a record of that wait, the chain along which this waiter's priority went tells who is next.
+        // Without a record of that wait, the inheritance chain of this waiter's priority gives the
+        // next holder.
         let next = recorded.map(|w| w.holder).or(wait.owners.get(usize::from(depth) + 1).copied());
         let Some(next) = next.filter(|&next| next != holder && depth + 1 < MAX_DEPTH) else {
             return wait.share(depth, Some(holder), HolderState::Asleep, to - from);

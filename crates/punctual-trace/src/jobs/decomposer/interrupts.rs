@@ -1,4 +1,4 @@
-//! Handlers of interrupts and softirqs: they displace threads, and are jobs themselves.
+//! Interrupt and softirq handlers: they displace threads, and are jobs themselves.
 
 use super::cpu::HandlerFrame;
 use super::{Decomposer, Sink};
@@ -10,7 +10,7 @@ use crate::jobs::job::{Flaw, JobKind, ReleasedBy};
 
 impl Decomposer {
     pub(super) fn enter(&mut self, event: &Event, actor: Actor) {
-        // Learns who runs there, if not known yet.
+        // Identifies the running thread, if it is unknown.
         let _ = self.running(event);
         let cpu = self.cpu(event.cpu);
         let current = cpu.current;
@@ -34,12 +34,13 @@ impl Decomposer {
 
     pub(super) fn leave(&mut self, event: &Event, actor: Actor, sink: Sink<'_>) {
         let cpu = self.cpu(event.cpu);
-        // Between the event of a switch and the switch itself, the CPU is the next thread's already.
+        // Between the event of a switch and the switch itself, the CPU already belongs to the next
+        // thread.
         let next = cpu.switched_in.filter(|_| cpu.switched_out == event.by);
         let by = self.occupant(next.unwrap_or(event.by));
         let cpu = self.cpu(event.cpu);
         let current = cpu.current;
-        // An exit without entry tells nothing: the trace began in between.
+        // Ignore an exit without an entry: the trace began in between.
         let Some(clean) = cpu.leave(event.time, actor, by) else { return };
         let HandlerFrame { entry, displaced, .. } = cpu.ended;
         let full = cpu.occupants.half_full();
@@ -67,7 +68,7 @@ impl Decomposer {
         }
     }
 
-    /// Each run of a handler is a job, as handlers cannot suspend themselves.
+    /// Each run of a handler is a job, because handlers cannot suspend themselves.
     fn handler_job(&mut self, event: &Event, clean: bool, sink: Sink<'_>) {
         let Some(Some(cpu)) = self.cpus.get(usize::from(event.cpu)) else { return };
         let frame = &cpu.ended;
@@ -82,7 +83,8 @@ impl Decomposer {
         (job.start, job.end) = (frame.entry, event.time);
         (job.first_cpu, job.last_cpu) = (event.cpu, event.cpu);
         let window = event.time.saturating_sub(frame.entry);
-        // Nothing shows when a device raised its interrupt; a timer's interrupt was due when the timer was.
+        // The time at which a device raised its interrupt is unknown; a timer's interrupt was due
+        // when the timer was.
         let timer = frame.due.filter(|_| job.kind == JobKind::Vector || job.kind == JobKind::Irq);
         job.released = timer.map(|(lo, hi)| (lo.min(frame.entry), hi.min(frame.entry)));
         job.released_by = if timer.is_some() { ReleasedBy::Timer } else { ReleasedBy::Unseen };

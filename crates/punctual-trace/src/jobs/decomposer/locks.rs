@@ -1,4 +1,4 @@
-//! Kernel locks, futexes and inherited priorities: waits begin and end.
+//! Start and end of waits: kernel locks, futexes and inherited priorities.
 
 use super::Decomposer;
 use crate::event::{Event, Tid};
@@ -41,7 +41,7 @@ impl Decomposer {
         let Some(open) = thread.open.as_mut() else { return };
         open.has_calls();
         if !entered {
-            // What looked like its release ended a wait whose beginning was not seen.
+            // Its apparent release ended a wait whose start was not recorded.
             open.flaw(Flaw::Contradiction);
         }
         if open.waits_for_futex() {
@@ -55,7 +55,7 @@ impl Decomposer {
     pub(super) fn contention_begin(&mut self, event: &Event, lock: u64, flags: u32) {
         let cpu = self.cpu(event.cpu);
         if let Some(frame) = cpu.frames.last_mut() {
-            // The handler waits, not the thread that it interrupted.
+            // The handler waits, not the interrupted thread.
             frame.waits.get_or_insert((lock, event.time));
             return;
         }
@@ -83,15 +83,15 @@ impl Decomposer {
         let Some(open) = thread.open.as_mut() else { return };
         match open.waits_for_lock(lock) {
             Some(true) => self.end_wait(event.time, slot),
-            // A lock met while waiting for another.
+            // A lock contended while waiting for another.
             Some(false) => {}
             None if open.may_have_spun() => {}
             None => open.flaw(Flaw::Contradiction),
         }
     }
 
-    /// A thread inherits a priority or loses one. The waiter causes the former, on behalf of the holder; along a chain
-    /// of holders in its order.
+    /// A thread inherits a priority or loses one. The waiter causes the former, on behalf of the
+    /// holder, and along a chain of holders in their order.
     pub(super) fn inherit(&mut self, event: &Event, task: Tid, old: i32, new: i32) {
         if task == 0 {
             return;
@@ -110,7 +110,7 @@ impl Decomposer {
                 self.note_boosted_holder(event, task);
             }
         } else {
-            // Unless another waiter's priority is left, this is the thread's own.
+            // Unless another waiter's priority remains, this is the thread's own.
             thread.boosted = new < thread.priority;
             thread.observe_priority(new);
             thread.deboosted = event.time;

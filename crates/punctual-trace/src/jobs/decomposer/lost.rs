@@ -1,8 +1,9 @@
-//! Gaps in the trace: the jobs they touch are not to be trusted.
+//! Gaps in the trace: the jobs they affect are not trusted.
 //!
-//! A reader learns of a gap when it reaches the events behind it or, if it reads ahead, when it has handed out the last
-//! one before it. The earlier it says so the better: a job that runs into the gap and ends on another CPU before the notice
-//! looks complete. Either way, the gap lasts from the CPU's last event before the notice to the first one after it.
+//! A reader detects a gap when it reaches the events after it or, if it reads ahead, when it has
+//! returned the last event before it. The earlier it reports the gap, the better: a job that runs
+//! into the gap and ends on another CPU before the report looks complete. In both cases, the gap
+//! lasts from the CPU's last event before the report to the first one after it.
 
 use super::Decomposer;
 use crate::event::Event;
@@ -11,7 +12,7 @@ use crate::jobs::history::State;
 use crate::jobs::job::Flaw;
 
 impl Decomposer {
-    /// Events of a CPU were lost between its event before and the next one.
+    /// Events of a CPU were lost between its previous event and the next one.
     pub(super) fn lost(&mut self, event: &Event) {
         self.counters.gaps += 1;
         let cpu = self.cpu(event.cpu);
@@ -31,7 +32,7 @@ impl Decomposer {
         self.distrust_touched(since, event.cpu);
     }
 
-    /// The first event of a CPU after a gap.
+    /// Processes the first event of a CPU after a gap.
     #[cold]
     pub(super) fn gap_ends(&mut self, event: &Event, since: u64) {
         self.gaps -= 1;
@@ -40,9 +41,10 @@ impl Decomposer {
         self.distrust_touched(since, event.cpu);
     }
 
-    /// A job is untouched only if its thread ran on another CPU all the while: whatever else it did, it could have been
-    /// woken, moved or switched to in the gap. The same goes for threads without a job: the next wake-up may find them in
-    /// the middle of one that began in the gap.
+    /// Marks the jobs that the gap may have affected. A job is unaffected only if its thread ran on
+    /// another CPU throughout: in any other state, it could have been woken, moved or switched in
+    /// during the gap. The same applies to threads without a job: their next wake-up may occur in
+    /// the middle of a job that began in the gap.
     fn distrust_touched(&mut self, since: u64, gone: u16) {
         for index in 0..self.wanted.len() {
             let slot = self.wanted[index];
@@ -56,7 +58,7 @@ impl Decomposer {
 
     fn distrust(&mut self, slot: u32, since: u64, gone: u16) {
         let thread = self.threads.at(slot);
-        // If the thread runs elsewhere by now, only its past is in doubt.
+        // If the thread now runs on another CPU, only its past is in doubt.
         if thread.state != State::Running || thread.cpu == gone {
             let (since, cpu) = (since.max(thread.since), thread.cpu);
             thread.set_state(since, State::Unknown, cpu);

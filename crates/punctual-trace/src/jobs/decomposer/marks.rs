@@ -1,9 +1,9 @@
 //! Jobs marked by a Punctual app.
 //!
-//! A worker runs several jobs between two sleeps, and calls jobs of higher levels inside those of lower ones. So marks
-//! nest, and the called job displaces the caller. A job is never called inside one of its own task, which lies on the same
-//! level; if marks say so, or if they end a job that is not the innermost, the ends of others were lost, and
-//! those end here, not to be trusted.
+//! A worker runs several jobs between two sleeps, and calls jobs of higher levels inside those of
+//! lower ones. So marks nest, and the called job displaces its caller. A job is never called inside
+//! one of its own task, which has the same level. If marks show this, or if they end a job that is
+//! not the innermost, end marks of other jobs were lost, and those jobs end here as flawed.
 
 use super::{Decomposer, Sink};
 use crate::event::Event;
@@ -11,7 +11,7 @@ use crate::jobs::config::Release;
 use crate::jobs::job::Flaw;
 use crate::jobs::open_job::OpenJob;
 
-/// Calls nest no deeper than there are levels.
+/// Calls nest no deeper than the number of levels.
 const MAX_NESTED: usize = 128;
 
 impl Decomposer {
@@ -25,7 +25,7 @@ impl Decomposer {
         if self.innermost(slot, task, event, sink) {
             self.end_lost(slot, event, sink);
         }
-        // The time in a mark means something in the trace only if both use the same clock.
+        // The time in a mark can be compared with the trace only if both use the same clock.
         let nominal =
             (self.config.monotonic && self.config.release == Release::Nominal).then_some(released.min(time));
         let thread = self.threads.at(slot);
@@ -60,7 +60,8 @@ impl Decomposer {
         }
     }
 
-    /// Makes the thread's job of `task` the innermost one, if there is one, by ending those it called.
+    /// Makes the thread's job of `task` the innermost one, if there is one, by ending the jobs it
+    /// called.
     fn innermost(&mut self, slot: u32, task: u16, event: &Event, sink: Sink<'_>) -> bool {
         let is_it = |open: &OpenJob| open.is_active() && open.task() == Some(task);
         let thread = self.threads.at(slot);
@@ -96,7 +97,7 @@ impl Decomposer {
         self.threads.at(slot).open = Some(open);
     }
 
-    /// Hands out the callers of the thread's open job: their ends will not be seen.
+    /// Reports the callers of the thread's open job, whose ends will not be recorded.
     pub(super) fn cut_callers(&mut self, slot: u32, time: u64, flaw: Flaw, sink: Sink<'_>) {
         for mut caller in std::mem::take(&mut self.threads.at(slot).callers).into_iter().rev() {
             caller.flaw(flaw);

@@ -1,4 +1,4 @@
-//! Takes events, routes each to what it concerns, and hands out jobs.
+//! Routes each event to the affected state, and reports jobs.
 
 mod cpu;
 mod deadline;
@@ -29,32 +29,33 @@ use super::known::Known;
 use super::open_job::OpenJob;
 use crate::event::{Event, Kind, Noise, Tid};
 
-/// CPUs with higher numbers are ignored: Linux has no more.
+/// CPUs with higher numbers are ignored: Linux supports no more.
 const MAX_CPUS: usize = 8192;
 
-/// Where jobs go.
+/// Receiver of jobs.
 type Sink<'a> = &'a mut dyn FnMut(&Job);
 
-/// What a decomposer has seen.
+/// Counters of a decomposer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Events, not counting notices of gaps.
+    /// Events, without reports of gaps.
     pub events: u64,
-    /// Jobs handed out.
+    /// Reported jobs.
     pub jobs: u64,
-    /// Those of them that have a flaw.
+    /// Reported jobs that have a flaw.
     pub flawed: u64,
     /// Gaps in the trace.
     pub gaps: u64,
     /// Switches between threads.
     pub switches: u64,
-    /// Switches that must be missing: a thread left a CPU that was not the last to get it, and there is no gap.
+    /// Switches that must be missing: a thread was switched out that was not the last one switched
+    /// in, without a gap.
     pub unseen_switches: u64,
     /// Events that contradict earlier ones.
     pub contradictions: u64,
-    /// Timers that expired and were not seen to be started, so that nothing tells when they were due.
+    /// Timers that expired without a recorded start, so that their due times are unknown.
     pub unknown_timers: u64,
-    /// Events older than their predecessor; they are treated as simultaneous with it.
+    /// Events older than their predecessor, which are treated as simultaneous with it.
     pub disordered: u64,
     /// Jobs on CPUs without Linux of which their app could not tell.
     pub offline_lost: u64,
@@ -67,13 +68,13 @@ pub struct Decomposer {
     known: Known,
     cpus: Vec<Option<Box<Cpu>>>,
     threads: Threads,
-    /// Slots of threads whose jobs are wanted.
+    /// Slots of the selected threads.
     wanted: Vec<u32>,
     timers: Timers,
     budgets: Budgets,
     futexes: Futexes,
     counters: Counters,
-    /// How many CPUs are in a gap.
+    /// Number of CPUs in a gap.
     gaps: u32,
     /// For the jobs of handlers.
     handler_job: Job,
@@ -81,7 +82,7 @@ pub struct Decomposer {
 }
 
 impl Decomposer {
-    /// A decomposer that has seen nothing.
+    /// Creates a decomposer.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
@@ -100,8 +101,8 @@ impl Decomposer {
         }
     }
 
-    /// Tells the name of a thread, before its events: threads are selected by name, and some names reveal
-    /// the thread's duty.
+    /// Sets the name of a thread. Call it before the thread's events: threads are selected by name,
+    /// and some names reveal the thread's purpose.
     pub fn name(&mut self, tid: Tid, name: &str) {
         if tid == 0 {
             return;
@@ -112,18 +113,18 @@ impl Decomposer {
         self.is_named(slot, name);
     }
 
-    /// How many threads with jobs had this number before the one that has it.
+    /// Returns the number of earlier threads with jobs that had this ID.
     pub(crate) fn life(&self, tid: Tid) -> u32 {
         self.threads.life(tid)
     }
 
-    /// What has been seen so far.
+    /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Takes the next event; hands the jobs that it ends to `sink`.
+    /// Processes the next event; passes the jobs that it ends to `sink`.
     #[inline]
     pub fn feed(&mut self, event: &Event, sink: &mut dyn FnMut(&Job)) {
         self.counters.events += u64::from(!matches!(event.kind, Kind::Lost { .. } | Kind::Other { .. }));
@@ -150,7 +151,7 @@ impl Decomposer {
         self.route(event, sink);
     }
 
-    /// The first event of a CPU.
+    /// Processes the first event of a CPU.
     #[cold]
     fn take_first(&mut self, event: &Event, sink: Sink<'_>) {
         let cpu = usize::from(event.cpu);
@@ -227,7 +228,7 @@ impl Decomposer {
             Kind::Noise { source: Noise::Nmi, ns } => self.with_running(event, |open| open.nmi(ns)),
             Kind::Noise { .. } | Kind::Other { .. } => {}
             Kind::Lost { .. } => self.lost(event),
-            // Half a pair says nothing without the other half.
+            // Half of a pair is useless without the other half.
             Kind::IrqEntry { .. }
             | Kind::IrqExit { .. }
             | Kind::VectorEntry { .. }
@@ -243,7 +244,7 @@ impl Decomposer {
         }
     }
 
-    /// Ends a job and hands it out.
+    /// Ends a job and reports it.
     fn hand_out(&mut self, open: &mut OpenJob, time: u64, cpu: u16, sink: Sink<'_>) {
         let job = open.finish(self.counters.jobs, time, cpu);
         self.counters.jobs += 1;

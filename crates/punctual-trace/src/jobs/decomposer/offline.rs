@@ -7,8 +7,8 @@ use super::{Decomposer, Sink};
 use crate::event::{Event, Kind};
 
 impl Decomposer {
-    /// Hands out a job that its app tells of, if those of apps are wanted. Its times are by `CLOCK_MONOTONIC`, so they mean something in
-    /// the trace only if that has the same clock.
+    /// Hands out a job that its app tells of, if those of apps are wanted. Its times are by
+    /// `CLOCK_MONOTONIC`, so they mean something in the trace only if that has the same clock.
     pub(super) fn offline_job(&mut self, event: &Event, sink: Sink<'_>) {
         let Kind::OfflineJob { task, cpu, started, jitter, window, preempted } = event.kind else { return };
         let select = &self.config.select;

@@ -7,8 +7,8 @@ use crate::jobs::job::{Flaw, Job};
 use crate::jobs::open_job::OpenJob;
 
 impl Decomposer {
-    /// Calls `each` with the jobs that at `now` have been open for more than `longest` ns, as [cut](Flaw::Cut). All events up to
-    /// `now` must have been fed.
+    /// Calls `each` with the jobs that at `now` have been open for more than `longest` ns, as
+    /// [cut](Flaw::Cut). All events up to `now` must have been fed.
     pub fn open_jobs(&mut self, now: u64, longest: u64, each: &mut dyn FnMut(&Job)) {
         let now = now.max(self.time);
         for index in 0..self.wanted.len() {
@@ -25,7 +25,8 @@ impl Decomposer {
         }
     }
 
-    /// Hands out the jobs that are still open, as [cut](Flaw::Cut): their terms are at least their values so far.
+    /// Reports the jobs that are still open, as [cut](Flaw::Cut): their terms are at least their
+    /// values so far.
     pub fn finish(&mut self, sink: &mut dyn FnMut(&Job)) {
         let time = self.time;
         let running_on = self.running_on();
@@ -49,7 +50,7 @@ impl Decomposer {
         }
     }
 
-    /// Does something with a copy of the open job of a thread, in which its wait and its turn end now.
+    /// Calls `act` with a copy of a thread's open job, in which its wait and its call end now.
     fn cut(&mut self, slot: u32, now: u64, act: &mut dyn FnMut(&mut OpenJob, u64)) {
         let thread = self.threads.at(slot);
         let (waiter, cpu, ready) = (thread.tid, thread.cpu, thread.state == State::Ready);
@@ -65,14 +66,16 @@ impl Decomposer {
         act(&mut open, self.counters.jobs);
     }
 
-    /// Threads that have been running or ready since they were first seen: nobody saw them wake, so they have no job.
+    /// Returns the threads that have been running or ready since they were first seen: without a
+    /// recorded wake-up, they have no job.
     fn running_on(&mut self) -> Vec<u32> {
         let mut slots = self.threads.awake_without_job();
         slots.retain(|&slot| self.want_running_on(slot));
         slots
     }
 
-    /// Whether its jobs are wanted, as far as known for a thread that was never switched in.
+    /// Returns whether its jobs are selected, as far as known for a thread that was never switched
+    /// in.
     fn want_running_on(&mut self, slot: u32) -> bool {
         let maybe = self.config.select.priorities.is_some() && !self.threads.at(slot).shown;
         self.want(slot) || (maybe && self.is_among(slot))

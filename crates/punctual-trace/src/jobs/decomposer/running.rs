@@ -1,4 +1,4 @@
-//! Who runs on a CPU, and whose jobs are wanted.
+//! The running thread of each CPU, and the selection of jobs.
 
 use std::ops::RangeInclusive;
 
@@ -13,13 +13,13 @@ use crate::jobs::job::Flaw;
 use crate::jobs::open_job::OpenJob;
 
 impl Decomposer {
-    /// The CPU of the event being handled.
+    /// Returns the CPU of the event being processed.
     #[inline]
     pub(super) fn cpu(&mut self, cpu: u16) -> &mut Cpu {
         self.cpus[usize::from(cpu)].as_mut().expect("feed has added it")
     }
 
-    /// The slot of the thread that caused an event, which shows that it runs there.
+    /// Returns the slot of the thread that caused an event, which shows that it runs there.
     #[inline]
     pub(super) fn running(&mut self, event: &Event) -> Option<u32> {
         let current = self.cpu(event.cpu).current;
@@ -27,8 +27,8 @@ impl Decomposer {
         match current {
             None if event.by == 0 => None,
             Some(slot) if self.threads.at(slot).tid == event.by => current,
-            // The event precedes the switch itself, which contends for locks on behalf of the thread that
-            // leaves.
+            // The event precedes the switch itself, which contends for locks on behalf of the
+            // thread being switched out.
             _ if self.cpu(event.cpu).switched_out == event.by && (event.by != 0 || contends) => None,
             Some(slot) if event.by == 0 => {
                 self.found_idle(event, slot);
@@ -38,8 +38,8 @@ impl Decomposer {
         }
     }
 
-    /// A CPU turns out to be idle although its thread was not seen to leave. Kernels omit a switch now and then without
-    /// counting it.
+    /// A CPU turns out to be idle although its thread was not seen to leave. Kernels occasionally
+    /// omit a switch without counting it.
     #[cold]
     fn found_idle(&mut self, event: &Event, instead_of: u32) {
         self.contradicted(instead_of);
@@ -71,13 +71,13 @@ impl Decomposer {
         slot
     }
 
-    /// What was known about a thread turns out to be wrong.
+    /// The known state of a thread turns out to be wrong.
     #[cold]
     pub(super) fn contradicted(&mut self, slot: u32) {
         let thread = self.threads.at(slot);
         let time = thread.since;
         if thread.partly {
-            // What was not recorded contradicts nothing.
+            // An unrecorded event contradicts nothing.
             return thread.set_state(time, State::Unknown, thread.cpu);
         }
         self.counters.contradictions += 1;
@@ -86,7 +86,7 @@ impl Decomposer {
         thread.flaw(Flaw::Contradiction);
     }
 
-    /// Does something with the job of the thread that caused the event, if one is open.
+    /// Calls `act` with the open job, if any, of the thread that caused the event.
     #[inline]
     pub(super) fn with_running(&mut self, event: &Event, act: impl FnOnce(&mut OpenJob)) {
         if let Some(slot) = self.running(event)
@@ -96,7 +96,8 @@ impl Decomposer {
         }
     }
 
-    /// The thread that caused the event enters or leaves a system call, so its calls are recorded, and it is outside the scheduler.
+    /// The thread that caused the event enters or leaves a system call, so its calls are recorded,
+    /// and it is outside the scheduler.
     #[inline]
     pub(super) fn call(&mut self, event: &Event) {
         let Some(slot) = self.running(event) else { return };
@@ -108,7 +109,7 @@ impl Decomposer {
         }
     }
 
-    /// Whether jobs of this thread are wanted; if so, it has an [`OpenJob`].
+    /// Returns whether the jobs of this thread are selected; if so, it has an [`OpenJob`].
     #[inline]
     pub(super) fn want(&mut self, slot: u32) -> bool {
         let thread = self.threads.at(slot);
@@ -140,7 +141,7 @@ impl Decomposer {
         true
     }
 
-    /// What is to become a job of this thread.
+    /// Creates the job record of this thread.
     pub(super) fn open_job(&self, slot: u32) -> OpenJob {
         let thread = self.threads.get_slot(slot);
         let mut open = OpenJob::new(Actor::Thread(thread.tid), thread.kind, &self.config);
@@ -154,7 +155,8 @@ impl Decomposer {
         open
     }
 
-    /// Whether a job that is released now is wanted: of a thread that only its priority chooses, if it has that.
+    /// Returns whether a job released now is selected: if only the thread's priority selects it,
+    /// that priority must match.
     #[inline]
     pub(super) fn want_release(&mut self, slot: u32) -> bool {
         let thread = self.threads.at(slot);
@@ -166,7 +168,7 @@ impl Decomposer {
             || select.tids.contains(&thread.tid)
     }
 
-    /// Whether it is among those that the choice is restricted to.
+    /// Returns whether it belongs to the threads that the selection is restricted to.
     #[inline]
     pub(super) fn is_among(&mut self, slot: u32) -> bool {
         let among = &self.config.select.among;
@@ -183,7 +185,7 @@ impl Decomposer {
         let descends = !among.is_empty() && parent.is_some_and(descends);
         let recorded = &self.config.recorded;
         let calls = parent.is_some_and(|parent| parent.calls || recorded.has_calls_of(parent.tid));
-        // Whoever had the TID before is gone.
+        // The previous thread with this TID has ended.
         let traced = self.starts_traced(event.by, slot);
         let life = self.threads.created(slot);
         let thread = self.threads.at(slot);

@@ -44,7 +44,8 @@ impl Decomposer {
         self.counters.unseen_switches += u64::from(unseen);
     }
 
-    /// Call it before the ring of occupants overwrites what waiting threads have not examined.
+    /// Call it before the ring of occupants overwrites entries that waiting threads have not
+    /// examined.
     #[cold]
     pub(super) fn blame_occupants_of_cpu(&mut self, event: &Event) {
         for index in 0..self.wanted.len() {
@@ -55,8 +56,8 @@ impl Decomposer {
         }
     }
 
-    /// No handler can be switched out except a softirq that runs in a thread, as all do under PREEMPT_RT. That one goes
-    /// where its thread goes.
+    /// Only a softirq that runs in a thread, as all do under PREEMPT_RT, can be switched out. It
+    /// migrates with its thread.
     fn park(&mut self, event: &Event, leaving: Option<u32>) {
         let cpu = self.cpu(event.cpu);
         cpu.firing = None;
@@ -68,7 +69,7 @@ impl Decomposer {
         cpu.frames.clear();
         let Some(slot) = leaving else { return };
         if self.threads.at(slot).partly {
-            // Nobody sees it go on.
+            // Its resumption will not be seen.
             return;
         }
         if movable {
@@ -108,11 +109,11 @@ impl Decomposer {
         }
         let open = self.threads.at(slot).open.as_ref();
         if reason == SwitchOut::Gone && open.is_some_and(|open| open.waits()) {
-            // One that is killed in a wait returns from no call.
+            // A thread killed during a wait does not return from the call.
             self.end_wait(time, slot);
         }
         let thread = self.threads.at(slot);
-        // Whatever it does after such a sleep, it has begun before: with nobody looking.
+        // Its activity after such a sleep began before, unobserved.
         thread.continues = state == State::Asleep
             && thread.open.as_ref().is_none_or(|open| open.is_idle())
             && (thread.futex_blocks
@@ -141,7 +142,7 @@ impl Decomposer {
         let was = thread.state;
         thread.observe_priority(task.priority);
         if was == State::Ready && thread.open.is_none() && thread.parked.is_none() {
-            // Most threads are not of interest.
+            // Most threads are not selected.
             thread.set_state(time, State::Running, event.cpu);
             return;
         }
@@ -151,7 +152,7 @@ impl Decomposer {
             self.contradicted(slot);
         }
         self.blame_occupants(time, slot);
-        // A thread that was not seen to wake still has a job, whose release is unknown.
+        // A thread whose wake-up was not recorded still has a job, with an unknown release.
         let unseen = was == State::Asleep && self.want(slot) && self.want_release(slot);
         let thread = self.threads.at(slot);
         let moved = was == State::Ready && thread.cpu != event.cpu;

@@ -1,4 +1,4 @@
-//! What is remembered about each thread, and the table of threads.
+//! State of each thread, and the table of threads.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,14 +11,14 @@ use crate::jobs::job::{Flaw, JobKind};
 use crate::jobs::open_job::{OpenJob, Wake};
 use crate::recorded::Chosen;
 
-/// How many changes of each thread are remembered, to say what a lock's holder did.
+/// Number of remembered state changes of each thread, to attribute the time of a lock's holder.
 const MAX_STATE_CHANGES: usize = 32;
-/// How many waits of each thread are remembered, to follow chains of holders.
+/// Number of remembered waits of each thread, to follow chains of holders.
 const MAX_WAITS: usize = 4;
-/// How many threads are found without the full table.
+/// Number of threads that are found without the full table.
 const CACHED: usize = 1 << 9;
 
-/// Beginnings of kernel threads' names; few programs have a slash in theirs.
+/// Prefixes of kernel threads' names; few programs have a slash in theirs.
 const KERNEL: [&str; 8] =
     ["irq/", "ksoftirqd/", "ktimers/", "migration/", "kworker/", "cpuhp/", "rcuc/", "rcu_preempt"];
 
@@ -27,76 +27,81 @@ const KERNEL: [&str; 8] =
 pub(super) struct Wait {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Who held it at first.
+    /// The first holder.
     pub(super) holder: Tid,
-    /// Who handed it over at the end; 0 if that is not known.
+    /// The thread that handed it over at the end; 0 if unknown.
     pub(super) releaser: Tid,
-    /// When the holder passed it to the releaser, if they differ and inheritance showed it.
+    /// Time at which the holder passed it to the releaser, if they differ and inheritance showed
+    /// it.
     pub(super) passed: Option<u64>,
 }
 
 #[derive(Debug)]
 pub(super) struct Thread {
     pub(super) tid: Tid,
-    /// How many threads with jobs had its number before.
+    /// Number of earlier threads with jobs that had its ID.
     pub(super) life: u32,
     pub(super) priority: i32,
     pub(super) cpu: u16,
     pub(super) state: State,
-    /// Since when.
+    /// Start of the current state.
     pub(super) since: u64,
-    /// Since when it has been running or ready without a sleep; 0 if it sleeps, or if unknown.
+    /// Time since which it has been running or ready without a sleep; 0 if it sleeps, or if
+    /// unknown.
     pub(super) awake_since: u64,
-    /// Whether an event has shown its priority.
+    /// An event has shown its priority.
     pub(super) shown: bool,
-    /// Runs on an inherited priority.
+    /// It runs with an inherited priority.
     pub(super) boosted: bool,
-    /// When it last lost one.
+    /// Time at which it last lost an inherited priority.
     pub(super) deboosted: u64,
-    /// Chosen by its number or name.
+    /// Selected by its ID or name.
     pub(super) chosen: bool,
     /// Descends from a thread that the selection is restricted to.
     pub(super) descends: bool,
-    /// Is a kernel thread, which makes no system calls.
+    /// Kernel thread, which makes no system calls.
     pub(super) kernel: bool,
-    /// Its system calls are recorded: it has made one, or was started by a thread of which they are.
+    /// Its system calls are recorded: it has made one, or was started by a thread whose calls are
+    /// recorded.
     pub(super) calls: bool,
-    /// All its switches are recorded: of its number, because of who started it, or as a switch has shown.
+    /// All its switches are recorded: because of its ID or its parent, or as shown by a switch.
     pub(super) traced: bool,
-    /// All its switches are recorded as long as it has its name.
+    /// All its switches are recorded while it has its name.
     pub(super) named: bool,
-    /// Not all its switches are recorded, so that nothing is known of it between those that are.
+    /// Not all its switches are recorded, so that its state between recorded ones is unknown.
     pub(super) partly: bool,
     pub(super) kind: JobKind,
-    /// Exists to run softirqs: they are its own execution.
+    /// Exists to run softirqs, which are its own execution.
     pub(super) softirqs: bool,
     /// Marks its jobs, so a wake-up alone is not a job.
     pub(super) marks: bool,
-    /// A wake-up before the thread slept: the kernel decides under a lock, but records in either order.
+    /// A wake-up before the thread slept: the kernel decides under a lock, but records in either
+    /// order.
     pub(super) early: Option<Wake>,
-    /// Is in a futex call that can wait, or contends for a lock of the kernel.
+    /// It is in a futex call that can wait, or contends for a kernel lock.
     pub(super) in_lock: bool,
-    /// Is in any futex call.
+    /// It is in any futex call.
     pub(super) futex_entered: bool,
-    /// Is in one that waits for a lock, so that its sleep would be part of a job; and the same for a lock of the kernel.
+    /// It is in a futex call that waits for a lock, so that its sleep would be part of a job; and
+    /// the same for a kernel lock.
     pub(super) futex_blocks: bool,
     pub(super) contends: bool,
-    /// Sleeps in the middle of a job whose beginning was not seen.
+    /// Sleeps in the middle of a job whose start was not recorded.
     pub(super) continues: bool,
-    /// Who got this thread's priority as it went to wait.
+    /// Thread that inherited this thread's priority when it began to wait.
     pub(super) boosted_holder: Option<Tid>,
-    /// If it is known to be one under SCHED_DEADLINE.
+    /// Present if it is known to be a SCHED_DEADLINE thread.
     pub(super) deadline: Option<Box<DeadlineThread>>,
-    /// Is in `sched_yield`.
+    /// It is in `sched_yield`.
     pub(super) yields: bool,
     pub(super) history: ThreadHistory,
     pub(super) waits: [Wait; MAX_WAITS],
     pub(super) next_wait: usize,
     /// A softirq that was displaced together with the thread, as PREEMPT_RT allows.
     pub(super) parked: Option<Box<HandlerFrame>>,
-    /// The job, for threads whose jobs are wanted.
+    /// The job, for selected threads.
     pub(super) open: Option<Box<OpenJob>>,
-    /// The jobs that called this one on the same thread, the innermost last.
+    /// The jobs that called this one on the same thread, innermost last.
     pub(super) callers: Vec<OpenJob>,
 }
 
@@ -155,7 +160,7 @@ impl Thread {
         self.history.push(time, (state, cpu));
     }
 
-    /// Sets its name, which may reveal what it does.
+    /// Sets its name, which may reveal its purpose.
     pub(super) fn set_name(&mut self, name: &str, chosen: bool) {
         self.chosen = chosen;
         self.kind = if name.starts_with("irq/") { JobKind::IrqThread } else { JobKind::Thread };
@@ -168,7 +173,8 @@ impl Thread {
         self.open.as_deref_mut().into_iter().chain(&mut self.callers).for_each(|open| open.flaw(flaw));
     }
 
-    /// Whether it runs there: after events were lost a CPU may still remember a thread that has gone on.
+    /// Returns whether it runs on that CPU: after lost events, a CPU may still store a thread that
+    /// has left.
     #[inline]
     pub(super) fn runs_on(&self, cpu: u16) -> bool {
         self.state == State::Running && self.cpu == cpu
@@ -189,7 +195,8 @@ impl Thread {
     }
 }
 
-/// For keys that are small, dense numbers assigned by the kernel: one multiplication spreads them well enough.
+/// Hasher for small, dense numbers assigned by the kernel: one multiplication spreads them well
+/// enough.
 #[derive(Default)]
 pub(crate) struct IntHasher(u64);
 
@@ -208,21 +215,21 @@ impl Hasher for IntHasher {
     }
 }
 
-/// All threads seen, each in a slot that stays its own until it ends or is forgotten.
+/// All threads seen, each in a slot that it occupies until it ends or is dropped.
 #[derive(Debug)]
 pub(super) struct Threads {
     slots: Vec<Thread>,
     free: Vec<u32>,
     index: HashMap<Tid, u32, BuildHasherDefault<IntHasher>>,
-    /// Those found last, by the low bits of their numbers: events come for few threads at a time, and numbers are given out in
-    /// turn.
+    /// The threads found last, by the low bits of their IDs: successive events concern few threads,
+    /// and IDs are assigned in sequence.
     recent: Box<[(Tid, u32); CACHED]>,
-    /// How many threads with jobs had a number before the one that has it or will have it.
+    /// For each ID, the number of threads with jobs before the current or next one.
     lives: HashMap<Tid, u32, BuildHasherDefault<IntHasher>>,
-    /// Those with jobs that have ended, or are stopped.
+    /// Threads with jobs that have ended or are stopped.
     ended: HashSet<Tid, BuildHasherDefault<IntHasher>>,
     limit: usize,
-    /// Whose switches are recorded, if not everybody's.
+    /// Threads whose switches are recorded, if not all.
     chosen: Option<Chosen>,
 }
 
@@ -256,7 +263,8 @@ impl Threads {
         self.index.get(&tid).map(|&slot| &self.slots[slot as usize])
     }
 
-    /// The slot of a thread, created if there is none. Thread 0 exists once per CPU and has none.
+    /// Returns the slot of a thread, and creates it if necessary. Thread 0 exists once per CPU and
+    /// has none.
     #[inline]
     pub(super) fn slot(&mut self, tid: Tid) -> u32 {
         let (recent, slot) = self.recent[tid as usize % CACHED];
@@ -297,12 +305,13 @@ impl Threads {
         slot
     }
 
-    /// How many threads with jobs had the number before the one that has it.
+    /// Returns the number of threads with jobs that had the ID before the current one.
     pub(super) fn life(&self, tid: Tid) -> u32 {
         self.lives.get(&tid).copied().unwrap_or(0)
     }
 
-    /// A thread has been created in this slot; returns how many with jobs had its number before.
+    /// A thread has been created in this slot; returns the number of threads with jobs that had its
+    /// ID before.
     pub(super) fn created(&mut self, slot: u32) -> u32 {
         let thread = self.at(slot);
         let (tid, unended) = (thread.tid, thread.open.is_some());
@@ -314,7 +323,7 @@ impl Threads {
         life
     }
 
-    /// A thread with jobs is gone, and another may get its number.
+    /// A thread with jobs has ended, and another may get its ID.
     fn count_life(&mut self, tid: Tid) {
         if self.lives.len() >= self.limit && !self.lives.contains_key(&tid) {
             self.lives.clear();
@@ -332,7 +341,7 @@ impl Threads {
         }
     }
 
-    /// Forgets a thread.
+    /// Drops a thread.
     fn remove(&mut self, tid: Tid) {
         if let Some(slot) = self.index.remove(&tid) {
             self.slots[slot as usize] = Thread::new(0);
@@ -341,8 +350,8 @@ impl Threads {
         self.recent[tid as usize % CACHED] = (0, 0);
     }
 
-    /// Of the threads that neither run nor have an open job, forgets the half that changed longest ago; of all that do
-    /// not run, if the others are too few.
+    /// Drops, of the threads that neither run nor have an open job, the half whose last change is
+    /// oldest; of all threads that do not run, if those are too few.
     fn forget_half(&mut self) {
         let asleep = |t: &&Thread| t.state != State::Running;
         let idle = |t: &&Thread| asleep(t) && t.open.as_ref().is_none_or(|open| open.is_idle());
@@ -355,7 +364,7 @@ impl Threads {
         times.into_iter().for_each(|(_, tid)| self.remove(tid));
     }
 
-    /// The slots of running or ready threads without a job.
+    /// Returns the slots of running or ready threads without a job.
     pub(super) fn awake_without_job(&self) -> Vec<u32> {
         let jobless =
             |t: &&Thread| t.awake_since > 0 && !t.marks && t.open.as_ref().is_none_or(|open| open.is_idle());

@@ -4,14 +4,14 @@ use super::cpu::Firing;
 use super::{Decomposer, Sink};
 use crate::event::Event;
 
-/// How many entries there are at first, and at most, which take 4 MB. Up to three quarters are used.
+/// Initial and maximum number of entries; the maximum takes 4 MB. Up to three quarters are used.
 const MIN_PLACES: usize = 4096;
 const MAX_PLACES: usize = 1 << 18;
 
-/// How many nearby timers are considered for eviction.
+/// Number of nearby timers considered for eviction.
 const CANDIDATES: usize = 8;
 
-/// Beyond this a timer's clock cannot be the trace's: no interrupt is served so late.
+/// With a larger difference, a timer's clock cannot be the trace's: no interrupt is served so late.
 const SAME_CLOCK: u64 = 1_000_000_000;
 
 /// A started timer.
@@ -24,9 +24,10 @@ struct Armed {
 
 /// The expiry times of started timers.
 ///
-/// A hash table with linear probing. It grows as timers are started, and a timer leaves it on expiry. A cancelled timer
-/// stays until another timer reuses its memory, as not every recording has an event for that. So the table eventually
-/// fills up with those, and a new timer evicts the nearby one with the earliest expiry.
+/// A hash table with linear probing. It grows as timers are started, and a timer is removed on
+/// expiry. A canceled timer stays until another timer reuses its memory, because not every
+/// recording has an event for the cancellation. So such entries eventually fill the table, and a
+/// new timer then evicts the nearby one with the earliest expiry.
 #[derive(Debug)]
 pub(super) struct Timers {
     places: Box<[Armed]>,
@@ -74,7 +75,8 @@ impl Timers {
         self.start(timer, expires);
     }
 
-    /// Removes a timer that expires now and returns its expiry time. It has to be started again before it can expire again.
+    /// Removes a timer that expires now and returns its expiry time. It has to be started again
+    /// before it can expire again.
     fn take(&mut self, timer: u64) -> Option<u64> {
         let at = self.find(timer);
         let Armed { timer: known, expires } = self.places[at];
@@ -85,7 +87,7 @@ impl Timers {
         Some(expires)
     }
 
-    /// The entry of a timer, or the free one for it. There is always a free entry.
+    /// Returns the entry of a timer, or the free one for it. There is always a free entry.
     #[inline]
     fn find(&self, timer: u64) -> usize {
         let mask = self.places.len() - 1;
@@ -116,7 +118,7 @@ impl Timers {
         self.used -= 1;
     }
 
-    /// Timers lie in larger structures, so their addresses differ little in the lowest bits.
+    /// Timers are part of larger structures, so their addresses differ little in the lowest bits.
     #[inline]
     fn place(&self, timer: u64) -> usize {
         (timer.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - self.places.len().trailing_zeros())) as usize
@@ -124,14 +126,15 @@ impl Timers {
 }
 
 impl Decomposer {
-    /// Works out when a timer was due. Its clock was read after the interrupt came and before this event, and showed
-    /// `now`; so on the trace's clock it was due as much before that reading as `now` is past its expiry.
+    /// Computes the due time of a timer. Its clock was read between the interrupt's arrival and
+    /// this event, and showed `now`; so on the trace's clock, the timer was due before that reading
+    /// by as much as `now` exceeds its expiry.
     pub(super) fn timer_expires(&mut self, event: &Event, timer: u64, now: u64, sink: Sink<'_>) {
         let (monotonic, expires) = (self.config.monotonic, self.timers.take(timer));
         self.counters.unknown_timers += u64::from(expires.is_none());
         let cpu = self.cpu(event.cpu);
-        // Without an event of the interrupt's entry, the reading lies after the event before the first of the timers that
-        // share it.
+        // Without an entry event of the interrupt, the reading was taken after the event before the
+        // first of the timers that share it.
         if cpu.clock.0 != now {
             cpu.clock = (now, cpu.before);
         }
@@ -140,7 +143,8 @@ impl Decomposer {
             let same = monotonic && now <= event.time && event.time - now < SAME_CLOCK;
             let late = now.saturating_sub(expires);
             if same {
-                // The timer of a thread with slack may expire before that is used up, with others: it is due by then.
+                // The timer of a thread with slack may expire before the slack is used up, together
+                // with others: it is due by then.
                 (expires.min(now), expires.min(now))
             } else {
                 (earliest.saturating_sub(late), event.time.saturating_sub(late))
@@ -168,7 +172,7 @@ impl Decomposer {
 mod tests {
     use super::*;
 
-    /// As far from each other as the timers on the stacks of sleeping threads.
+    /// Spaced like the timers on the stacks of sleeping threads.
     fn address(n: u64) -> u64 {
         0xffff_c900_0000_3e48 + n * 0x4000
     }
@@ -177,7 +181,7 @@ mod tests {
     fn knows_each_of_a_hundred_thousand_timers() {
         let mut timers = Timers::new();
         (0..100_000).for_each(|n| timers.start(address(n), n));
-        // Some of them are started once more, and one that expires is gone.
+        // Some of them are started once more, and an expired one is removed.
         (0..100_000).step_by(3).for_each(|n| timers.start(address(n), n + 1));
         for n in (0..100_000).rev() {
             let expected = if n % 3 == 0 { n + 1 } else { n };
@@ -190,7 +194,7 @@ mod tests {
     #[test]
     fn bounds_memory_and_knows_the_timers_to_expire_last() {
         let mut timers = Timers::new();
-        // Nothing tells that they are cancelled.
+        // Their cancellation is not recorded.
         (0..400_000).for_each(|n| timers.start(address(n), n));
         assert_eq!((timers.places.len(), timers.used), (MAX_PLACES, MAX_PLACES / 4 * 3));
         let known = (300_000..400_000).filter(|&n| timers.take(address(n)) == Some(n)).count();
@@ -198,7 +202,7 @@ mod tests {
         assert_eq!(timers.take(0), None);
     }
 
-    /// Against a map, with addresses that collide.
+    /// Compares with a map, using addresses that collide.
     #[test]
     fn agrees_with_a_map() {
         let mut timers = Timers::new();

@@ -1,8 +1,9 @@
-//! Threads whose switches are not all recorded, as in narrow recordings: there are those between them and a traced one.
+//! Threads whose switches are not all recorded: in narrow recordings, only those between them and a
+//! traced thread are.
 //!
-//! What such a thread does after a switch, or after it is woken, is not known, so its state is not, and it has no jobs. For the
-//! same reason nobody knows who has a CPU once a traced thread has left it, only when the next one comes. That is so for the idle
-//! thread, too.
+//! The state of such a thread after a switch or a wake-up is unknown, so it has no jobs. For the
+//! same reason the occupant of a CPU is unknown from the time a traced thread has left it until the
+//! next one arrives. All of this applies to the idle thread, too.
 
 use super::Decomposer;
 use crate::event::{Task, Tid};
@@ -37,7 +38,7 @@ impl Decomposer {
         let partly =
             !(thread.traced || thread.named || (thread.shown && chosen.has_priority(thread.priority)));
         if partly && !std::mem::replace(&mut thread.partly, partly) {
-            // Whatever it does from now on is not seen.
+            // Its later activity is not recorded.
             (thread.open, thread.parked) = (None, None);
             thread.callers.clear();
             thread.set_state(thread.since, State::Unknown, thread.cpu);
@@ -45,7 +46,7 @@ impl Decomposer {
         thread.partly = partly;
     }
 
-    /// Whether all switches of a new thread are recorded, judging by who has started it and by its number.
+    /// Returns whether all switches of a new thread are recorded, judging by its parent and its ID.
     pub(super) fn starts_traced(&mut self, by: Tid, slot: u32) -> bool {
         let Some(chosen) = self.config.recorded.switches_of() else { return true };
         if !chosen.follows() {
@@ -54,14 +55,15 @@ impl Decomposer {
         self.threads.get(by).map_or_else(|| chosen.has(by), |parent| parent.traced)
     }
 
-    /// Whether all switches of this thread are recorded, as far as is known by now.
+    /// Returns whether all switches of this thread are recorded, as far as currently known.
     #[must_use]
     pub fn must_see(&self, tid: Tid) -> bool {
         let Some(chosen) = self.config.recorded.switches_of() else { return true };
         tid != 0 && self.threads.get(tid).map_or_else(|| chosen.has(tid), |thread| !thread.partly)
     }
 
-    /// Who occupies a CPU from now on, as far as is certain, where this thread does at the moment.
+    /// Returns the occupant of a CPU from now on, as far as is certain, if this thread is the
+    /// current one.
     #[inline]
     pub(super) fn occupant(&self, tid: Tid) -> Actor {
         if self.known.switches_of_some && !self.must_see(tid) { Actor::Unseen } else { Actor::Thread(tid) }

@@ -10,11 +10,11 @@ use crate::jobs::job::{Flaw, ReleasedBy, Waker};
 use crate::jobs::open_job::Wake;
 
 impl Decomposer {
-    /// A wake-up begins. Its first event is the release: whatever follows on the way to the
-    /// run queue delays the job.
+    /// A wake-up begins. Its first event is the release: everything on the way to the run queue
+    /// delays the job.
     pub(super) fn waking(&mut self, event: &Event, task: Task, target: u16, sink: Sink<'_>) {
-        // On its way out, the scheduler itself wakes the migration threads, which have the highest priority.
-        // If handlers are not recorded, one of them may be the waker.
+        // On its way out, the scheduler itself wakes the migration threads, which have the highest
+        // priority. If handlers are not recorded, one of them may be the waker.
         if self.cpu(event.cpu).frames.is_empty() && task.priority != 0 && self.known.handlers() {
             self.with_running(event, |open| open.wakes_another(event.time));
         }
@@ -28,9 +28,10 @@ impl Decomposer {
         thread.observe_priority(task.priority);
         match thread.state {
             State::Asleep | State::Unknown => self.wake(event.time, slot, wake, target, sink),
-            // It has not gone to sleep yet; if it does, this is what wakes it.
+            // It has not gone to sleep yet; if it does, this wakes it.
             State::Running => thread.early = Some(wake),
-            // A started job may have been displaced on its way to sleep; one that has not started cannot.
+            // A started job may have been displaced on its way to sleep; one that has not started
+            // cannot.
             State::Ready => {
                 if let Some(open) = thread.open.as_mut().filter(|open| open.is_released()) {
                     open.flaw(Flaw::Contradiction);
@@ -73,7 +74,7 @@ impl Decomposer {
         self.moved(time, slot, to);
     }
 
-    /// A thread belongs to another CPU from now on.
+    /// A thread is assigned to another CPU from now on.
     fn moved(&mut self, time: u64, slot: u32, to: u16) {
         if self.threads.at(slot).cpu == to {
             return;
@@ -91,7 +92,7 @@ impl Decomposer {
         }
     }
 
-    /// If a thread is ready, blames whoever ran on its CPU.
+    /// If a thread is ready, attributes its waiting time to the occupants of its CPU.
     pub(super) fn blame_occupants(&mut self, time: u64, slot: u32) {
         let thread = self.threads.at(slot);
         if thread.state != State::Ready {
@@ -112,7 +113,8 @@ impl Decomposer {
         let actor = cpu.handler().unwrap_or(Actor::Thread(event.by));
         let firing = cpu.firing;
         let nominal = firing.and_then(|firing| firing.due);
-        // A timer whose start was not seen may have been due earlier; so may any timer if none are recorded.
+        // A timer whose start was not seen may have been due earlier; so may any timer if none are
+        // recorded.
         let timer = firing.is_some() || (!self.known.timers && self.may_be_timer(actor));
         let late = by != ReleasedBy::New && (!self.known.wakings || (timer && self.nominal()));
         let waker = Waker { actor, thread: event.by, cpu: event.cpu, time: event.time };
@@ -123,7 +125,8 @@ impl Decomposer {
         self.config.release == Release::Nominal
     }
 
-    /// Whether this waker may have acted for a timer. Some timers expire in threads that run softirqs.
+    /// Returns whether this waker may have acted for a timer. Some timers expire in threads that
+    /// run softirqs.
     fn may_be_timer(&self, waker: Actor) -> bool {
         match waker {
             Actor::Thread(tid) => {
@@ -149,12 +152,12 @@ impl Decomposer {
         let wanted = self.want_release(slot);
         let Some(mut open) = self.threads.at(slot).open.take() else { return };
         if open.is_active() && was == State::Unknown {
-            // It slept while nothing was known of it.
+            // It slept while its state was unknown.
             open.flaw(Flaw::Lost);
             let cpu = open.last_cpu();
             self.hand_out(&mut open, time, cpu, sink);
         }
-        // A job that goes on is woken, another only if it is wanted.
+        // A job that continues is woken; a new one only if it is selected.
         if wanted || open.is_active() {
             open.woken(time, &wake, priority, self.config.release);
             if continues {
@@ -167,7 +170,8 @@ impl Decomposer {
         self.threads.at(slot).open = Some(open);
     }
 
-    /// A thread that slept is woken: if it was for a lock, that says who held it, at least in the end.
+    /// A sleeping thread is woken: if it waited for a lock, the waker is its holder, at least the
+    /// last one.
     fn wait_over(&mut self, time: u64, slot: u32, since: u64, waker: Actor) {
         let thread = self.threads.at(slot);
         let waker = match waker {

@@ -1,8 +1,9 @@
-//! Where the time of a job goes.
+//! Attributes the time of a job to phases.
 //!
-//! At every instant of the busy window the job is in exactly one phase, so the terms cannot overlap and their sum is the
-//! window. Where definitions would claim an instant twice, this order decides: blocking, then displacement by a thread,
-//! then by a handler, then the scheduler, and what is left is execution.
+//! At every instant of the busy window the job is in exactly one phase, so the terms cannot overlap
+//! and their sum is the window. Where definitions would claim an instant twice, this order decides:
+//! blocking, then displacement by a thread, then by a handler, then the scheduler; the rest is
+//! execution.
 
 use super::{OpenJob, Stage};
 use crate::jobs::bounds::Bounds;
@@ -11,7 +12,7 @@ use crate::jobs::history::{Occupants, State};
 use crate::jobs::job::{Job, Phase};
 use crate::jobs::known::Certain;
 
-/// Where the thread is between two switches.
+/// Position of the thread relative to the scheduler between two switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SchedulerSide {
     /// Switched in; nothing proves yet that it has left the scheduler.
@@ -22,24 +23,24 @@ pub(super) enum SchedulerSide {
     Leaving,
 }
 
-/// How long the job was in each phase, in ns.
+/// Time of the job in each phase, in ns.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sums {
     pub(super) execution: u64,
     entry: u64,
     exit: u64,
-    /// Execution or overhead that cannot be told apart: around entries, around exits, and in total.
+    /// Time that may be execution or overhead: around entries, around exits, and in total.
     maybe_entry: u64,
     maybe_exit: u64,
     maybe: u64,
     pub(super) blocking: u64,
     pub(super) interference: u64,
     pub(super) suspended: u64,
-    /// How much of that is likely overhead; `None` if there is no evidence.
+    /// Part of that which is likely overhead; `None` without evidence.
     likely: Option<u64>,
 }
 
-/// How long the last few entries or exits of the scheduler took at most.
+/// Upper bounds of the last few entries or exits of the scheduler.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
     last: [u64; 8],
@@ -48,18 +49,19 @@ struct Seen {
 
 impl Seen {
     fn add(&mut self, ns: u64) {
-        // Zero marks an empty place.
+        // Zero marks an empty entry.
         self.last[self.next % self.last.len()] = ns.max(1);
         self.next = self.next.wrapping_add(1);
     }
 
-    /// The shortest, as it contains the least execution.
+    /// Returns the shortest, which contains the least execution.
     fn least(&self) -> Option<u64> {
         self.last.into_iter().filter(|&ns| ns > 0).min()
     }
 }
 
-/// How long a thread's entries and exits of the scheduler took at most, judging by the nearest system calls and other events.
+/// Upper bounds of a thread's entries and exits of the scheduler, derived from the nearest system
+/// calls and other events.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Typical {
     entry: Seen,
@@ -67,7 +69,8 @@ pub(super) struct Typical {
 }
 
 impl Typical {
-    /// How much of an ambiguous window is likely overhead, if it contains an entry, an exit or both.
+    /// Returns the part of an ambiguous window that is likely overhead, if it contains an entry, an
+    /// exit or both.
     fn of(&self, window: u64, entry: bool, exit: bool) -> Option<u64> {
         let side = |wanted: bool, seen: &Seen| if wanted { seen.least() } else { Some(0) };
         Some(window.min(side(entry, &self.entry)? + side(exit, &self.exit)?))
@@ -75,13 +78,13 @@ impl Typical {
 }
 
 impl Sums {
-    /// For a new job.
+    /// Resets it for a new job.
     pub(super) fn new() -> Self {
         Self { likely: Some(0), ..Self::default() }
     }
 
-    /// Adds a window in which nothing tells execution from overhead. It holds an entry of the scheduler, an exit, or both,
-    /// each no longer than `longest`.
+    /// Adds a window in which execution and overhead are indistinguishable. It contains an entry of
+    /// the scheduler, an exit, or both, each no longer than `longest`.
     pub(super) fn add_ambiguous(
         &mut self,
         window: u64,
@@ -89,7 +92,7 @@ impl Sums {
         (entry, exit): (bool, bool),
         typical: &mut Typical,
     ) {
-        // A window with only one of them bounds how long that one took.
+        // A window with only one of them bounds the length of that one.
         match (entry, exit) {
             (true, false) => typical.entry.add(window),
             (false, true) => typical.exit.add(window),
@@ -111,12 +114,13 @@ impl Sums {
         job.interference = Bounds::at_least(self.interference);
         job.blocking = Bounds::at_least(self.blocking);
         if !certain.whole {
-            // The rest of the job is not known, and the last part of this may have been on the way to a lock.
+            // The rest of the job is unknown, and the last part of this may have been on the way to
+            // a lock.
             (job.overhead, job.overhead_entry, job.overhead_exit) = Default::default();
             job.execution = Bounds::Unknown;
             return;
         }
-        // Locks and handlers that were not recorded are counted as execution and overhead here.
+        // Unrecorded locks and handlers are counted here as execution and overhead.
         let all = certain.locks && certain.handlers;
         let least = |ns| if all { ns } else { 0 };
         let between = |ns: u64, maybe: u64| Bounds::between(least(ns), ns + maybe);
@@ -186,7 +190,7 @@ impl OpenJob {
         }
     }
 
-    /// An event that only thread code outside the scheduler causes.
+    /// Processes an event that only thread code outside the scheduler causes.
     #[inline]
     pub(in crate::jobs) fn outside_scheduler(&mut self, time: u64) {
         self.settle(time);
@@ -198,14 +202,14 @@ impl OpenJob {
                 self.sums.add_ambiguous(self.window, self.longest_schedule, (true, false), &mut self.typical);
             }
             SchedulerSide::Out => self.sums.execution += self.window,
-            // On its way into sleep the scheduler wakes kernel threads that flush or take over work.
+            // On its way to sleep the scheduler wakes kernel threads that flush or take over work.
             SchedulerSide::Leaving => return,
         }
         (self.window, self.side, self.interrupted) = (0, SchedulerSide::Out, false);
     }
 
-    /// Its thread wakes another. After a handler that may be the rest of the interrupt, which can be anywhere: it wakes
-    /// threads that go on with softirqs.
+    /// Its thread wakes another. After a handler this may be the rest of the interrupt, which can
+    /// occur anywhere: it wakes threads that continue its softirqs.
     #[inline]
     pub(in crate::jobs) fn wakes_another(&mut self, time: u64) {
         if !self.interrupted {
@@ -253,21 +257,23 @@ impl OpenJob {
         self.in_handler = false;
     }
 
-    /// A handler begins on its CPU. It displaces the thread unless running such handlers is the thread's own work.
+    /// A handler begins on its CPU. It displaces the thread unless running such handlers is the
+    /// thread's own work.
     #[inline]
     pub(in crate::jobs) fn handler_begins(&mut self, time: u64, displaces: bool) {
         let displaced = self.in_handler || displaces;
         self.handler(time, displaced);
     }
 
-    /// A handler ends on its CPU; another may go on.
+    /// A handler ends on its CPU; another may continue.
     #[inline]
     pub(in crate::jobs) fn handler_ends(&mut self, time: u64, still_displaced: bool) {
         self.handler(time, still_displaced);
     }
 
-    /// Handlers prove nothing about the thread: the scheduler takes interrupts before it holds the run queue, whenever it
-    /// lets go of it to move threads between CPUs, and between a switch and its return.
+    /// Handlers prove nothing about the thread: the scheduler allows interrupts before it locks the
+    /// run queue, whenever it unlocks it to move threads between CPUs, and between a switch and its
+    /// return.
     #[inline]
     fn handler(&mut self, time: u64, in_handler: bool) {
         self.settle(time);
@@ -294,7 +300,8 @@ impl OpenJob {
         }
     }
 
-    /// Blames whoever ran on its CPU since it became ready; nobody in particular if no event of that CPU has been seen yet.
+    /// Attributes the time since it became ready to the occupants of its CPU, or to no particular
+    /// one if no event of that CPU has been seen yet.
     pub(in crate::jobs) fn blame_occupants(&mut self, time: u64, occupants: Option<&Occupants>) {
         let from = std::mem::replace(&mut self.ready_since, time);
         if self.wait.is_some() {

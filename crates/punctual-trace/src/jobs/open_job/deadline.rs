@@ -1,4 +1,4 @@
-//! Jobs of threads under SCHED_DEADLINE.
+//! Jobs of SCHED_DEADLINE threads.
 
 use super::{OpenJob, SchedulerSide, Stage};
 use crate::event::{Event, SwitchOut};
@@ -14,13 +14,13 @@ impl OpenJob {
         self.reservation = reservation;
     }
 
-    /// Whether a yield of its thread would have been recorded.
+    /// Returns whether a yield of its thread would have been recorded.
     pub(in crate::jobs) fn knows_yields(&self) -> bool {
         self.known.yields && (self.calls || !self.known.calls_of_some)
     }
 
-    /// Its thread yields and ends the job, unless that is `unsure`. Returns whether it is a job, as for a
-    /// [sleep](Self::switched_out).
+    /// Its thread yields and ends the job, unless that is `unsure`. Returns whether it is a job, as
+    /// for a [sleep](Self::switched_out).
     pub(in crate::jobs) fn yields(&mut self, event: &Event, seen: (bool, bool), unsure: bool) -> bool {
         self.unsure.0 = unsure;
         self.wait = None;
@@ -48,7 +48,8 @@ impl OpenJob {
         (self.job.throttled, self.job.throttles) = (self.job.throttled + ns, self.job.throttles + 1);
     }
 
-    /// The next job begins right after one that ended late: it was due at the end of the period, if that is known.
+    /// The next job begins directly after one that ended late: it was due at the end of the period,
+    /// if that is known.
     pub(in crate::jobs) fn renewed(&mut self, time: u64, due: Option<u64>, priority: i32) {
         self.release(time, priority);
         self.state = State::Ready;
@@ -56,7 +57,7 @@ impl OpenJob {
         (self.job.released, self.job.released_by) = (due.map(|due| (due, due)), ReleasedBy::Budget);
     }
 
-    /// It starts at once, as its thread is still on the CPU.
+    /// It starts at once, because its thread is still on the CPU.
     pub(in crate::jobs) fn goes_on(&mut self, event: &Event) {
         self.start(event.time, event.cpu, SchedulerSide::Out);
         (self.state, self.in_handler) = (State::Running, false);

@@ -1,4 +1,4 @@
-//! An open job: its transitions, and the account of its time.
+//! An open job: its transitions, and the accounting of its time.
 
 mod account;
 mod deadline;
@@ -26,13 +26,13 @@ pub(super) struct Wake {
     /// Earliest and latest release, if a timer's expiry shows them.
     pub(super) nominal: Option<(u64, u64)>,
     pub(super) by: ReleasedBy,
-    /// Whether it may have been due earlier.
+    /// True if it may have been due earlier.
     pub(super) late: bool,
-    /// Whether a timer's expiry did it, or may have done it.
+    /// True if a timer's expiry caused it, or may have caused it.
     pub(super) timer: bool,
 }
 
-/// How far a job has come.
+/// Stage of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// There is no job.
@@ -50,43 +50,47 @@ pub(super) struct OpenJob {
     stage: Stage,
     side: SchedulerSide,
     state: State,
-    /// Whether a handler runs on its CPU.
+    /// True if a handler runs on its CPU.
     in_handler: bool,
-    /// Whether a handler ran since the thread was last known to be outside the scheduler.
+    /// True if a handler ran since the thread was last known to be outside the scheduler.
     interrupted: bool,
     sums: Sums,
     typical: Typical,
-    /// Time not yet classified, since the thread was last known to be inside or outside the scheduler.
+    /// Time not yet classified, since the thread was last known to be inside or outside the
+    /// scheduler.
     window: u64,
-    /// How far time is accounted for.
+    /// Time up to which the account is settled.
     settled_until: u64,
-    /// Since when it has been waiting for a CPU.
+    /// Time since which it has been waiting for a CPU.
     ready_since: u64,
     futex: Option<FutexCall>,
     /// The current wait for a lock.
     wait: Option<Blocking>,
-    /// Who inherited the thread's priority since it last tried to take a lock.
+    /// Threads that inherited the thread's priority since it last tried to take a lock.
     boosted_holders: Vec<Tid>,
-    /// Why the next release may not be one.
+    /// Reason why the next release may not be a real one.
     next_flaw: Option<Flaw>,
-    /// The longest that an entry or exit of the scheduler may take.
+    /// Maximum duration of a scheduler entry or exit.
     longest_schedule: u64,
     known: Known,
-    /// Whether the system calls of the thread are recorded.
+    /// True if the system calls of the thread are recorded.
     calls: bool,
-    /// Whether the job may have been released earlier than known.
+    /// True if the job may have been released earlier than known.
     late: bool,
-    /// Whether the sleep that ended it may have been a wait for a lock.
+    /// True if the sleep that ended it may have been a wait for a lock.
     slept: bool,
-    /// Whether it may have continued after its end, and whether it may have begun before its release.
+    /// Whether it may have continued after its end, and whether it may have begun before its
+    /// release.
     unsure: (bool, bool),
-    /// Whether what woke its thread may have ended a wait for a lock: another thread, which may have handed it over, or a timer.
+    /// True if the wake-up of its thread may have ended a wait for a lock: by another thread, which
+    /// may have handed it over, or by a timer.
     from_wait: bool,
-    /// Whether its thread went into its last sleep to go on with a job whose beginning was not seen.
+    /// True if its thread went into its last sleep in the middle of a job whose start was not
+    /// recorded.
     continues: bool,
-    /// Whether the thread, or a handler that was not recorded, spun for a lock.
+    /// True if the thread, or an unrecorded handler, spun for a lock.
     spun: bool,
-    /// What its thread has reserved.
+    /// Reservation of its thread.
     reservation: Option<Reservation>,
     segments: SegmentTrack,
 }
@@ -138,7 +142,7 @@ impl OpenJob {
         self.stage == Stage::Active
     }
 
-    /// The app's task, if a mark named it.
+    /// Returns the app's task, if a mark named it.
     pub(super) fn task(&self) -> Option<u16> {
         self.job.task
     }
@@ -147,8 +151,8 @@ impl OpenJob {
         self.job.last_cpu
     }
 
-    /// Marks the job, if any, and the next one as flawed: the thread may be in the middle of a job or wait whose
-    /// beginning was not seen.
+    /// Marks the job, if any, and the next one as flawed: the thread may be in the middle of a job
+    /// or wait whose start was not recorded.
     pub(super) fn flaw(&mut self, flaw: Flaw) {
         self.next_flaw = Some(flaw);
         if !self.is_idle() {
@@ -169,7 +173,7 @@ impl OpenJob {
         job.blockings_left_out = 0;
         job.segments.clear();
         (job.throttled, job.throttles) = (0, 0);
-        // It holds only as long as the thread is under SCHED_DEADLINE.
+        // Valid only while the thread is under SCHED_DEADLINE.
         job.reservation = self.reservation.filter(|_| priority < 0);
         self.sums = Sums::new();
         (self.window, self.settled_until, self.ready_since) = (0, time, time);
@@ -183,12 +187,12 @@ impl OpenJob {
         self.boosted_holders.clear();
     }
 
-    /// Sets how many threads had its thread's TID before.
+    /// Sets the number of earlier threads with its thread's ID.
     pub(super) fn lives_after(&mut self, lives: u32) {
         self.job.life = lives;
     }
 
-    /// Its thread waits for no futex, or for none that is a lock, so calls that are not recorded hide nothing.
+    /// Its thread waits for no futex, or for none that is a lock, so unrecorded calls hide nothing.
     pub(super) fn waits_for_no_futex(&mut self) {
         (self.known.futexes, self.calls) = (true, true);
     }
@@ -217,7 +221,7 @@ impl OpenJob {
             self.ready_since = time;
             return;
         }
-        // A wake-up before the thread slept still counts from when it happened.
+        // A wake-up before the thread slept still counts from its own time.
         self.release(time, priority);
         if wake.by == ReleasedBy::New {
             // A new thread has no past.
@@ -236,12 +240,14 @@ impl OpenJob {
         self.from_wait = woken && (by_thread || wake.timer);
     }
 
-    /// The job that has just been released is the rest of one whose beginning was not seen, after a wait for a lock.
+    /// The job just released is the rest of one whose start was not recorded, after a wait for a
+    /// lock.
     pub(super) fn goes_on_unseen(&mut self) {
         self.continues = true;
     }
 
-    /// Its thread gets a CPU without having been seen to wake: there is a job, but its release is unknown.
+    /// Its thread gets a CPU without a recorded wake-up: there is a job, but its release is
+    /// unknown.
     pub(super) fn release_unseen(&mut self, time: u64, priority: i32) {
         if self.is_idle() {
             self.release(time, priority);
@@ -251,7 +257,8 @@ impl OpenJob {
         }
     }
 
-    /// Its thread gets a CPU. Returns whether that ends a wait, as it does if no event shows when the lock was acquired.
+    /// Its thread gets a CPU. Returns whether that ends a wait, as it does if no event shows when
+    /// the lock was acquired.
     pub(super) fn switched_in(
         &mut self,
         event: &Event,
@@ -287,7 +294,7 @@ impl OpenJob {
         self.start_unseen(time, cpu);
     }
 
-    /// If it was waiting for its first switch, that switch was missed.
+    /// Starts the job if it was waiting for its first switch, which was missed.
     fn start_unseen(&mut self, time: u64, cpu: u16) {
         if self.is_released() {
             self.flaw(Flaw::Contradiction);
@@ -295,8 +302,8 @@ impl OpenJob {
         }
     }
 
-    /// Its thread leaves the CPU; `seen` says whether it was known to run there. A thread that `marks` its jobs has no others.
-    /// Returns whether that ends the job.
+    /// Its thread leaves the CPU; `seen` is true if it was known to run there. A thread that
+    /// `marks` its jobs has no others. Returns whether that ends the job.
     pub(super) fn switched_out(
         &mut self,
         event: &Event,
@@ -353,7 +360,7 @@ impl OpenJob {
         false
     }
 
-    /// Its thread now belongs to another CPU.
+    /// Its thread is assigned to another CPU.
     pub(super) fn migrated(&mut self) {
         self.job.migrations += u32::from(!self.is_idle());
     }
@@ -363,7 +370,8 @@ impl OpenJob {
         self.job.highest = self.job.highest.min(priority);
     }
 
-    /// A mark begins a job of `task`. Returns whether the thread was woken for it, so that the job began when it was switched in.
+    /// A mark begins a job of `task`. Returns whether the thread was woken for it, so that the job
+    /// began when the thread was switched in.
     pub(super) fn claim_wake_up(&mut self, task: u16, nominal: Option<u64>) -> bool {
         let woken = self.is_active() && self.job.task.is_none();
         if !woken || nominal.is_some_and(|nominal| nominal > self.job.start) {
@@ -379,7 +387,8 @@ impl OpenJob {
         true
     }
 
-    /// A mark begins a job while the thread is awake: whatever ran on its CPU since the release delayed the job.
+    /// A mark begins a job while the thread is awake: everything that ran on its CPU since the
+    /// release delayed the job.
     pub(super) fn start_marked(
         &mut self,
         event: &Event,
@@ -404,7 +413,8 @@ impl OpenJob {
         self.job.released_by = if nominal.is_some() { ReleasedBy::Mark } else { ReleasedBy::Unseen };
     }
 
-    /// A job called by this one has ended. All of its time displaced this one, whatever the thread did meanwhile.
+    /// A job called by this one has ended. All of its time displaced this one, whatever the thread
+    /// did in it.
     pub(super) fn call_ended(&mut self, event: &Event, called: Option<u16>) {
         let took = self.called_until(event.time);
         blame(&mut self.job.interference_causes, called.map_or(Actor::Unseen, Actor::Task), took);
@@ -420,20 +430,21 @@ impl OpenJob {
         took
     }
 
-    /// Since when it has been open, at the latest.
+    /// Returns the latest possible time at which it was opened.
     pub(super) fn open_since(&self) -> Option<u64> {
         let begun = if self.is_active() { self.job.start } else { self.settled_until };
         (!self.is_idle()).then(|| self.job.released.map_or(begun, |released| released.1))
     }
 
-    /// Its thread was found running and has not slept since, so there is a job about which little is known.
+    /// Its thread was found running and has not slept since, so there is a job about which little
+    /// is known.
     pub(super) fn runs_on(&mut self, since: u64, cpu: u16, priority: i32) {
         self.release(since, priority);
         self.start(since, cpu, SchedulerSide::Out);
         (self.known.futexes, self.slept) = (false, true);
     }
 
-    /// The job so far, although it has not ended.
+    /// Returns the job so far, although it has not ended.
     pub(super) fn cut(&mut self, number: u64, time: u64) -> &Job {
         self.flaw(Flaw::Cut);
         let (since, started) = (self.open_since(), self.is_active());
@@ -466,7 +477,8 @@ impl OpenJob {
     /// Ends the job and computes its terms.
     pub(super) fn finish(&mut self, number: u64, time: u64, cpu: u16) -> &Job {
         self.settle(time);
-        // A mark ends a job outside the scheduler. A switch has emptied the window, which then shows nothing of an entry.
+        // A mark ends a job outside the scheduler. A switch has emptied the window, which then
+        // shows nothing of an entry.
         let (job, sums) = (&mut self.job, &mut self.sums);
         match self.side {
             SchedulerSide::Entering if self.window == 0 => {}
@@ -478,7 +490,8 @@ impl OpenJob {
         (job.number, job.end, job.last_cpu) = (number, time.max(job.start), cpu);
         let window = job.end - job.start;
         let calls = self.known.futexes && (self.calls || !self.known.calls_of_some);
-        // What another thread or a timer woke may be the rest of a job, after a wait for a lock, and so has no certain beginning.
+        // A job woken by another thread or a timer may be the rest of one, after a wait for a lock,
+        // and so has no certain beginning.
         let rest = self.continues || self.unsure.1 || (!calls && self.from_wait);
         let certain = Certain {
             whole: !rest && (calls || !self.slept) && !self.unsure.0,

@@ -19,7 +19,7 @@ impl SegmentTrack {
         self.start = time;
     }
 
-    /// The time since the last call was spent in this phase.
+    /// Attributes the time since the last call to this phase.
     #[inline]
     pub(super) fn until(&mut self, segments: &mut Vec<Segment>, phase: Phase, end: u64, cpu: u16) {
         if !self.wanted {
@@ -34,14 +34,14 @@ impl SegmentTrack {
         }
     }
 
-    /// Moves the release, now that it is known better.
+    /// Moves the release after it becomes known more precisely.
     pub(super) fn released(&self, segments: &mut [Segment], time: u64) {
         if let Some(first) = segments.first_mut().filter(|first| first.phase == Phase::Jitter) {
             first.start = time.min(first.end);
         }
     }
 
-    /// Discards everything since `time`, to be recorded anew.
+    /// Discards everything since `time`, to be recorded again.
     pub(super) fn undo(&mut self, segments: &mut Vec<Segment>, time: u64) {
         if !self.wanted {
             return;
@@ -53,7 +53,8 @@ impl SegmentTrack {
         self.start = time;
     }
 
-    /// The last `ns` of possible entry overhead were overhead. They may be interrupted by handlers.
+    /// Reclassifies the last `ns` of possible entry overhead as overhead. Handlers may interrupt
+    /// them.
     pub(super) fn entry_was_overhead(&self, segments: &mut [Segment], mut ns: u64) {
         for segment in segments.iter_mut().rev() {
             if ns == 0 {
@@ -66,7 +67,8 @@ impl SegmentTrack {
         }
     }
 
-    /// The last `ns` of execution may have been exit overhead. They may be interrupted by handlers and waits for locks.
+    /// Reclassifies the last `ns` of execution as possible exit overhead. Handlers and waits for
+    /// locks may interrupt them.
     pub(super) fn exit_may_be_overhead(&self, segments: &mut Vec<Segment>, mut ns: u64) {
         for index in (0..segments.len()).rev() {
             let Segment { start, end, cpu, phase } = segments[index];

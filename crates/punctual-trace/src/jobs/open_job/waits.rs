@@ -9,7 +9,7 @@ use crate::jobs::cause::Cause;
 use crate::jobs::futexes::FutexRole;
 use crate::jobs::job::Phase;
 
-/// How many holders are noted per wait, along the chain of inherited priorities.
+/// Maximum number of holders stored per wait, along the chain of inherited priorities.
 const MAX_OWNERS: usize = 8;
 
 /// A futex call that can wait.
@@ -20,9 +20,9 @@ pub(super) struct FutexCall {
     entered: u64,
     pub(super) blocks: bool,
     slept: bool,
-    /// The sums when it was entered: if it sleeps, everything since then was the wait.
+    /// The sums at its entry: if it sleeps, everything since then was the wait.
     sums: Sums,
-    /// Who displaced it since.
+    /// Actors that displaced it since.
     pub(super) causes: Vec<Cause>,
 }
 
@@ -36,12 +36,12 @@ impl OpenJob {
         }
     }
 
-    /// What it waits on, if it is in a futex call that does not wait for a lock.
+    /// Returns the futex it waits on, if it is in a futex call that does not wait for a lock.
     pub(super) fn futex_condition(&self) -> Option<(u64, FutexRole)> {
         self.futex.as_ref().filter(|call| !call.blocks).map(|call| (call.word, call.role))
     }
 
-    /// Whether it sleeps, or has slept, in a futex call that waits for a lock.
+    /// Returns whether it sleeps, or has slept, in a futex call that waits for a lock.
     pub(in crate::jobs) fn waits_for_futex(&self) -> bool {
         self.futex.as_ref().is_some_and(|call| call.slept)
             && self.wait.as_ref().is_some_and(|wait| matches!(wait.target, WaitTarget::Futex { .. }))
@@ -52,12 +52,13 @@ impl OpenJob {
         self.outside_scheduler(time);
     }
 
-    /// Its thread contends for a lock of the kernel. Locks met while waiting for another are part of that wait.
+    /// Its thread contends for a kernel lock. Locks contended while waiting for another are part of
+    /// that wait.
     pub(in crate::jobs) fn contends(&mut self, time: u64, target: WaitTarget) {
         // A mutex that spins first reports contention a second time before it sleeps.
         if self.stage == Stage::Active && self.wait.is_none() {
             if target.may_spin() && !self.known.handlers() {
-                // The one that spins may be a handler.
+                // The spinning actor may be a handler.
                 self.spun = true;
                 return;
             }
@@ -66,17 +67,17 @@ impl OpenJob {
         }
     }
 
-    /// Whether it waits for a lock.
+    /// Returns whether it waits for a lock.
     pub(in crate::jobs) fn waits(&self) -> bool {
         self.wait.is_some()
     }
 
-    /// Whether there may have been contention that was not noted as a wait.
+    /// Returns whether there may have been contention that was not recorded as a wait.
     pub(in crate::jobs) fn may_have_spun(&self) -> bool {
         self.spun
     }
 
-    /// Whether it waits for this kernel lock; `None` if it waits for nothing.
+    /// Returns whether it waits for this kernel lock; `None` if it does not wait.
     pub(in crate::jobs) fn waits_for_lock(&self, lock: u64) -> Option<bool> {
         let wait = self.wait.as_ref()?;
         Some(matches!(wait.target, WaitTarget::Lock { address, .. } if address == lock))
@@ -123,7 +124,7 @@ impl OpenJob {
         (wait.start, wait.role) = (entered, Some(role));
     }
 
-    /// The wait that is about to end, with its owners as far as priorities were inherited.
+    /// Returns the wait that is about to end, with its owners as far as priorities were inherited.
     pub(in crate::jobs) fn ending_wait(&mut self, time: u64) -> Option<&mut Blocking> {
         let owners = std::mem::take(&mut self.boosted_holders);
         let wait = self.wait.as_mut()?;
@@ -131,7 +132,7 @@ impl OpenJob {
         Some(wait)
     }
 
-    /// Ends the wait. The caller has filled in whom to blame.
+    /// Ends the wait. The caller has filled in the causes.
     pub(in crate::jobs) fn end_wait(&mut self, time: u64) {
         self.settle(time);
         let Some(mut wait) = self.wait.take() else { return };
@@ -143,7 +144,7 @@ impl OpenJob {
         let waits = &mut self.job.blockings;
         if waits.len() >= MAX_BLOCKINGS {
             self.job.blockings_left_out += 1;
-            // The longest wait is what people ask for, so the shortest makes room.
+            // Users want the longest waits, so the shortest is replaced.
             match waits.iter().enumerate().min_by_key(|(_, listed)| listed.ns()) {
                 Some((shortest, listed)) if listed.ns() < wait.ns() => drop(waits.remove(shortest)),
                 _ => return,

@@ -1,11 +1,11 @@
-//! A headless Chromium that opens a page and says what became of it.
+//! Opens a page in a headless Chromium and returns the result.
 #![allow(unreachable_pub)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What the program is called, depending on who packed it.
+/// Names of the program in different distributions.
 const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 pub struct Browser {
@@ -13,15 +13,15 @@ pub struct Browser {
     place: PathBuf,
 }
 
-/// A page as it is after its scripts have run.
+/// A page after its scripts have run.
 pub struct Opened {
     pub document: String,
-    /// What it wrote to the console, and what it failed to do.
+    /// Its console output and its errors.
     pub console: Vec<String>,
 }
 
 impl Browser {
-    /// None if there is none on this machine, which is said loudly.
+    /// Returns `None` if there is none on this machine, and prints a notice.
     pub fn find(name: &str) -> Option<Self> {
         let answers = |program: &&str| {
             let command = Command::new(program).arg("--version").stdin(Stdio::null()).output();
@@ -44,7 +44,7 @@ impl Browser {
         self.place.join("page.html")
     }
 
-    /// Opens the page at a fragment such as `#t0-j1`, or none.
+    /// Opens the page at a fragment such as `#t0-j1`, or at none.
     pub fn open(&self, page: &str, fragment: &str) -> Opened {
         fs::write(self.file(), page).expect("there is room for the page");
         let address = format!("file://{}{fragment}", self.file().display());

@@ -1,8 +1,9 @@
-//! A small model of fixed-priority scheduling: threads with scripts on one or two CPUs, interrupts that nest, locks of
-//! three kinds with and without inheritance, a scheduler that takes time.
+//! A small model of fixed-priority scheduling: scripted threads on one or two CPUs, nested
+//! interrupts, locks of three kinds with and without inheritance, and a scheduler that takes time.
 //!
-//! Time goes in ticks. In every tick each job is in one condition, read off the model's own state, and the tick is counted
-//! for it: that is the truth. Beside it the model writes the events a kernel would have written.
+//! Time advances in ticks. In every tick each job is in one condition, read off the model's own
+//! state, and the tick is counted for it: this is the ground truth. In parallel, the model writes
+//! the events that a kernel would have written.
 #![allow(unreachable_pub, missing_docs, unused_imports)]
 
 mod machine;
@@ -14,5 +15,5 @@ pub use truth::{HandlerTruth, Truth};
 
 pub use super::random::Random;
 
-/// Ticks are this long, in ns.
+/// Length of a tick, in ns.
 pub const TICK: u64 = 10;

@@ -1,4 +1,4 @@
-//! Threads, what they do, and the locks they take.
+//! Threads, their scripts, and their locks.
 
 use super::Random;
 use super::truth::{Truth, WaitTruth};
@@ -18,7 +18,7 @@ pub enum State {
     Running,
 }
 
-/// How a lock waits.
+/// Way in which a lock waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// FUTEX_LOCK_PI.
@@ -36,7 +36,7 @@ pub struct Lock {
 
 pub struct Thread {
     pub tid: u32,
-    /// As the kernel counts: less is more urgent.
+    /// As the kernel counts: lower is more urgent.
     pub base: i32,
     pub shown: i32,
     pub pinned: bool,
@@ -45,9 +45,9 @@ pub struct Thread {
     pub script: Vec<Step>,
     pub step: usize,
     pub left: u64,
-    /// The lock it waits for, from the attempt until it is back.
+    /// The lock it waits for, from the attempt until its return.
     pub waits: Option<usize>,
-    /// It has been handed that lock.
+    /// It has been granted that lock.
     pub granted: bool,
     pub job: Option<Truth>,
     pub wait: Option<WaitTruth>,
@@ -72,7 +72,7 @@ impl Thread {
         }
     }
 
-    /// What the next job does. Locks are taken in ascending order, so nobody waits forever.
+    /// Plans the next job. Locks are taken in ascending order, so no thread waits forever.
     pub fn plan(&mut self, random: &mut Random, locks: usize) {
         self.script.clear();
         self.script.push(Step::Compute(random.range(1, 12)));
@@ -114,7 +114,7 @@ impl Thread {
     }
 }
 
-/// The priority a thread runs on: its own or the most urgent among those it holds up.
+/// Returns the priority a thread runs with: its own or the highest of those that wait for it.
 pub fn effective(threads: &[Thread], locks: &[Lock], index: usize) -> i32 {
     let held = |lock: usize| locks[lock].owner == Some(index) && locks[lock].kind != Kind::PlainFutex;
     threads

@@ -1,4 +1,4 @@
-//! What a job was made of, as the model saw it happen.
+//! True composition of a job, as the model observed it.
 
 use std::collections::BTreeMap;
 
@@ -35,9 +35,9 @@ pub struct WaitTruth {
     pub start: u64,
     pub end: u64,
     pub owner: u32,
-    /// The lock changed hands meanwhile, somewhere along the chain.
+    /// The lock was passed on during the wait, somewhere along the chain.
     pub passed_on: bool,
-    /// Depth, holder, what it did, how long.
+    /// Depth, holder, activity and duration.
     pub shares: Vec<(u8, Option<u32>, HolderState, u64)>,
 }
 

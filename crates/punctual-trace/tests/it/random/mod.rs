@@ -1,7 +1,7 @@
 //! Reproducible randomness.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
-/// xorshift64*, so that a seed says everything.
+/// xorshift64*, so that a seed determines everything.
 pub struct Random(u64);
 
 impl Random {
@@ -20,12 +20,12 @@ impl Random {
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
     }
 
-    /// From `from` to `to`, both included.
+    /// Returns a number between `from` and `to`, both included.
     pub fn range(&mut self, from: u64, to: u64) -> u64 {
         from + self.next() % (to - from + 1)
     }
 
-    /// Once in `n`.
+    /// Returns true once in `n` calls on average.
     pub fn once_in(&mut self, n: u64) -> bool {
         self.next().is_multiple_of(n)
     }

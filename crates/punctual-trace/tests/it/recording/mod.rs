@@ -12,13 +12,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use punctual_trace::jobs::Counters;
 use punctual_trace::record::{Config, RecordError, Recording};
 
-/// Keeps other tests from recording until the guard is dropped: they compare the kernel's state before and after.
+/// Keeps other tests from recording until the guard is dropped: they compare the kernel's state
+/// before and after.
 pub fn alone() -> MutexGuard<'static, ()> {
     static RECORDER: Mutex<()> = Mutex::new(());
     RECORDER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A directory that goes with the test.
+/// A directory that is removed with the test.
 pub struct Place(pub PathBuf);
 
 impl Place {
@@ -29,12 +30,12 @@ impl Place {
         Self(path)
     }
 
-    /// Where a file in it is.
+    /// Returns the path of a file in it.
     pub fn join(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// Where that of another process is.
+    /// Returns the path of another process's directory.
     pub fn path(name: &str, process: u32) -> PathBuf {
         std::env::temp_dir().join(format!("punctual-{name}-{process}"))
     }
@@ -46,14 +47,14 @@ impl Drop for Place {
     }
 }
 
-/// Lets this thread find tracefs, or says loudly that it cannot.
+/// Locates tracefs for this thread, or prints that it cannot.
 pub fn enter() {
     if let Err(why) = tracefs::enter() {
         eprintln!("tracefs cannot be mounted here: {why}");
     }
 }
 
-/// Starts to record, or says loudly that this machine does not let us.
+/// Starts to record, or prints that this machine does not allow it.
 pub fn start(config: Config, directory: &Path) -> Option<Recording> {
     match Recording::start(config, directory) {
         Err(error @ (RecordError::NoTracefs | RecordError::Permission { .. })) => {
@@ -64,8 +65,9 @@ pub fn start(config: Config, directory: &Path) -> Option<Recording> {
     }
 }
 
-/// Whether the kernel has recorded nearly every switch; says loudly if not. Some leave out all of a CPU's switches from
-/// the idle thread for minutes, in every tool's recordings, and count none as lost. Of jobs there is little to test then.
+/// Returns whether the kernel has recorded nearly every switch; prints a notice if not. Some
+/// kernels omit all of a CPU's switches from the idle thread for minutes, in every tool's
+/// recordings, and count none as lost. Then there are few jobs to test.
 pub fn whole(counters: Counters) -> bool {
     let Counters { switches, unseen_switches, .. } = counters;
     let whole = unseen_switches * 50 <= switches;
@@ -77,14 +79,15 @@ pub fn whole(counters: Counters) -> bool {
     whole
 }
 
-/// The instances of tracefs that a process has.
+/// Returns the tracefs instances of a process.
 pub fn instances_of(process: u32) -> Vec<String> {
     let entries = fs::read_dir("/sys/kernel/tracing/instances").unwrap().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.starts_with(&format!("punctual-{process}-"))).collect()
 }
 
-/// Two threads that wake each other, so that there is something to record. Says the number of the one that ends here.
+/// Starts two threads that wake each other, so that there are events to record. Returns the ID of
+/// the one that ends here.
 pub fn play() -> u32 {
     let (there, here) = std::sync::mpsc::channel();
     let (back, answers) = std::sync::mpsc::channel();

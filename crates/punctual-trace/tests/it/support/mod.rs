@@ -12,7 +12,7 @@ pub const fn task(id: Tid, priority: i32) -> Task {
     Task { id, priority }
 }
 
-/// Writes events, keeping track of who runs where.
+/// Writes events, and tracks the thread that runs on each CPU.
 #[derive(Default)]
 pub struct Script {
     pub events: Vec<Event>,
@@ -49,7 +49,7 @@ impl Script {
         self
     }
 
-    /// The thread that runs there shows from now on with this priority.
+    /// The thread that runs on this CPU appears with this priority from now on.
     pub fn priority(&mut self, cpu: u16, priority: i32) -> &mut Self {
         if let Some((_, task)) = self.running.iter_mut().find(|(c, _)| *c == cpu) {
             task.priority = priority;
@@ -82,7 +82,7 @@ pub fn jobs(config: Config, events: &[Event]) -> Vec<Job> {
     jobs
 }
 
-/// The jobs of one thread.
+/// Returns the jobs of one thread.
 pub fn of(jobs: &[Job], tid: Tid) -> Vec<&Job> {
     jobs.iter().filter(|job| job.actor == punctual_trace::jobs::Actor::Thread(tid)).collect()
 }

@@ -1,7 +1,8 @@
 //! The worked jobs of section 6 of source 004, as events.
 //!
-//! The paper prints its traces as pictures and says in the text which lines bound each term; the instants below are laid
-//! out so that those lines are as far apart as it says. Line numbers in comments are the paper's.
+//! The paper prints its traces as pictures and states in the text which lines bound each term; the
+//! instants below are chosen so that the distances between those lines match. Line numbers in
+//! comments are the paper's.
 
 use punctual_trace::event::{Kind, SwitchOut};
 
@@ -27,7 +28,7 @@ pub fn activation_without_concurrence() -> Script {
 pub fn concurrent_activation() -> Script {
     let (low, high) = (task(838, 60), task(839, 50));
     let (t1, t2) = (1_000_000, 1_001_000);
-    // The ends of what the text measures.
+    // The ends of the intervals that the text measures.
     let (low_in, high_in) = (t1 + 63_586, t2 + 64_574);
     let (low_out, high_out) = (t1 + 365_626, t2 + 448_573);
     let contended = t2 + 110_000;

@@ -1,15 +1,15 @@
-//! What `trace-cmd report` prints of a recording, for tests.
+//! Output of `trace-cmd report` for a recording.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What libtraceevent writes instead of the fields of a record whose format it does not understand.
+/// Output of libtraceevent instead of the fields of a record whose format it does not understand.
 const UNREADABLE: &str = "[FAILED TO PARSE]";
 
-/// How many lines there are of each event, all of whose formats it has to understand; nothing, said loudly, where trace-cmd is
-/// not installed.
+/// Returns the number of lines of each event, and requires that all formats are understood. Returns
+/// `None` and prints a notice if trace-cmd is not installed.
 pub(crate) fn printed(file: &Path) -> Option<BTreeMap<String, u64>> {
     let mut report = Command::new("trace-cmd");
     report.arg("report").arg("-i").arg(file).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -30,15 +30,16 @@ pub(crate) fn printed(file: &Path) -> Option<BTreeMap<String, u64>> {
     Some(counts)
 }
 
-/// The event of a line such as `name-17  [001]  1234.567890: sched_switch: …`.
+/// Returns the event of a line such as `name-17  [001]  1234.567890: sched_switch: …`.
 pub(crate) fn event_of(line: &str) -> Option<&str> {
-    // A name may have anything in it, and so may what follows the name of the event.
+    // A name may contain any characters, and so may the text after the event's name.
     line.match_indices(" [").find_map(|(at, _)| {
         let (cpu, rest) = line[at + 2..].split_once(']')?;
         let (time, rest) = rest.trim_start().split_once(": ")?;
         let time = time.rsplit(' ').next()?;
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        // Of a file that does not name its clock, trace-cmd 3.1.6 now and then prints times in ns, right behind the CPU.
+        // For a file that does not name its clock, trace-cmd 3.1.6 sometimes prints times in ns,
+        // directly after the CPU.
         let (seconds, fraction) = time.split_once('.').unwrap_or((time, "0"));
         (is_number(cpu) && is_number(seconds) && is_number(fraction)).then_some(())?;
         rest.trim_start().split_once(':').map(|(name, _)| name)

@@ -1,4 +1,5 @@
-//! Priority inversion: the owner of a mutex is displaced by a thread of medium priority, unless it inherits the waiter's.
+//! Priority inversion: the owner of a mutex is displaced by a thread of medium priority, unless it
+//! inherits the waiter's.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use crate::workloads::stage::{
     Bell, MS, Measured, PthreadMutex, ROUNDS, me, now, perform, sleep_until, spin_until, thread, waiter,
 };
 
-/// How long the medium thread runs, and how long the owner goes on holding the mutex, in execution time of its own.
+/// Run time of the medium thread, and the owner's own execution time until it releases the mutex.
 const MEDIUM: u64 = 2 * MS;
 const HELD: u64 = MS;
 

@@ -1,4 +1,5 @@
-//! A known load of interrupts and softirqs: timers that expire, and datagrams that a thread sends to itself.
+//! A known load of interrupts and softirqs: timer expiries, and datagrams that a thread sends to
+//! itself.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +17,7 @@ const NET_RX: u8 = 3;
 
 struct Truth {
     thread: Tid,
-    /// Of each round: when it ended, and how many signals there were.
+    /// End of each round, and its number of signals.
     rounds: Vec<(u64, u64)>,
 }
 
@@ -31,7 +32,8 @@ struct Timer(libc::timer_t);
 
 impl Timer {
     fn new() -> Self {
-        // SAFETY: all-zero is valid for each of these, and what matters is filled in: the handler touches an atomic only.
+        // SAFETY: all-zero is valid for each of these, and the required fields are filled in: the
+        // handler touches only an atomic.
         unsafe {
             let mut action = std::mem::zeroed::<libc::sigaction>();
             action.sa_sigaction = count as *const () as usize;
@@ -47,7 +49,7 @@ impl Timer {
         }
     }
 
-    /// Expires once, after that many ns.
+    /// Expires once, after `ns` ns.
     fn set(&self, ns: u64) {
         let once = libc::timespec { tv_sec: 0, tv_nsec: ns as _ };
         let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -92,8 +94,8 @@ fn play() -> (Vec<Tid>, Truth) {
     (vec![thread], Truth { thread, rounds })
 }
 
-/// The time that handlers had of a CPU in an interval, how many vectors and how many softirqs of a sort came: counted from the
-/// events alone.
+/// Returns the time that handlers took of a CPU in an interval, and the numbers of vectors and of
+/// softirqs of one kind, counted from the events alone.
 fn handlers(events: &[Event], cpu: u16, from: u64, to: u64) -> (u64, u64, u64) {
     let (mut depth, mut since, mut sum, mut vectors, mut receives) = (0_u32, 0, 0, 0, 0);
     for event in events.iter().filter(|event| event.cpu == cpu) {
@@ -131,8 +133,9 @@ fn attributes_all_interrupt_time_in_the_trace() {
             let threads: u64 = of(&job.interference_causes, |actor| matches!(actor, Actor::Thread(_))).0;
             let Bounds::Exact(all) = job.interference else { panic!("{job:?}") };
             assert_eq!(all - threads, sum, "{job:?}");
-            // Each expiry took an interrupt, and each datagram a softirq, in the job. A timer that is late is set anew. Under
-            // PREEMPT_RT a thread of a lower priority sends the signals, after the job: of interrupts there is the first one.
+            // Each expiry took an interrupt, and each datagram a softirq, in the job. A late timer
+            // is armed again. Under PREEMPT_RT a thread of a lower priority sends the signals,
+            // after the job: there only the first interrupt is certain.
             let fewest = u64::from(!under_preempt_rt());
             assert!((fewest..=EXPIRIES).contains(&signals), "{signals}");
             assert!(vectors >= signals.max(1) && receives >= DATAGRAMS, "{vectors} {receives}");

@@ -10,16 +10,16 @@ use crate::workloads::stage::{
     waiter,
 };
 
-/// How long the owner keeps the mutex after the waiter has asked for it.
+/// Time for which the owner keeps the mutex after the waiter has requested it.
 const HELD: u64 = 2 * MS;
 
 struct Truth {
     mutex: Arc<PthreadMutex>,
     owner: Tid,
     waiter: Tid,
-    /// Of each round: when the waiter asked, and when it had the mutex.
+    /// For each round: the times of the waiter's request and of its acquisition.
     waits: Vec<(u64, u64)>,
-    /// When the owner began to hold it alone, and when it gave it back.
+    /// The times at which the owner began to hold it alone, and released it.
     holds: Vec<(u64, u64)>,
 }
 
@@ -33,7 +33,7 @@ fn play() -> (Vec<Tid>, Truth) {
             let holds = (0..ROUNDS).map(|_| {
                 sleep_until(now() + 3 * MS);
                 mutex.lock();
-                // The waiter preempts, and comes back without the mutex.
+                // The waiter preempts, and returns without the mutex.
                 asks.ring();
                 let alone = now();
                 spin_until(alone + HELD);
@@ -71,7 +71,7 @@ fn counts_wait_as_blocking_and_names_owner() {
                 .sum();
             measured.push(Measured::exact("B of the waiter", job.blocking, after - before));
             measured.push(Measured { what: "the owner's share of B", trace: held, truth: end - alone });
-            // The owner ran on the waiter's priority meanwhile, and was displaced by nobody.
+            // The owner ran at the waiter's priority and was not displaced.
             assert!(!owner.blockings.iter().any(|wait| for_mutex(wait.target)), "{owner:?}");
             assert_eq!(owner.highest, 99 - WAITER, "{owner:?}");
         }

@@ -1,4 +1,5 @@
-//! What workloads are made of: threads with priorities, clocks, mutexes, and a recording around them.
+//! Building blocks of workloads: threads with priorities, clocks, mutexes, and a recording around
+//! them.
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -14,11 +15,11 @@ use rustix::fd::OwnedFd;
 
 use crate::recording::{self, Place};
 
-/// How often each workload repeats.
+/// Number of repetitions of each workload.
 pub(crate) const ROUNDS: usize = 20;
-/// How often a workload is tried.
+/// Number of attempts of a workload.
 const ATTEMPTS: usize = 3;
-/// The priority of a [`waiter`].
+/// Priority of a [`waiter`].
 pub(crate) const WAITER: i32 = 30;
 pub(crate) const MS: u64 = 1_000_000;
 
@@ -28,7 +29,7 @@ pub(crate) fn now() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Keeps the CPU busy until then.
+/// Keeps the CPU busy until `time`.
 pub(crate) fn spin_until(time: u64) {
     while now() < time {
         std::hint::spin_loop();
@@ -37,7 +38,8 @@ pub(crate) fn spin_until(time: u64) {
 
 pub(crate) fn sleep_until(time: u64) {
     let time = libc::timespec { tv_sec: (time / 1_000_000_000) as _, tv_nsec: (time % 1_000_000_000) as _ };
-    // SAFETY: `time` is a valid `timespec`, and the remainder is not asked for. Interrupted is tried again.
+    // SAFETY: `time` is a valid `timespec`, and the remainder is not requested. An interrupted
+    // sleep is retried.
     while unsafe {
         libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, std::ptr::null_mut())
     } == libc::EINTR
@@ -48,7 +50,7 @@ pub(crate) fn me() -> Tid {
     rustix::thread::gettid().as_raw_nonzero().get() as Tid
 }
 
-/// Something to wait for that is no lock.
+/// An object to wait for that is not a lock.
 pub(crate) struct Bell(OwnedFd);
 
 impl Bell {
@@ -68,7 +70,8 @@ impl Bell {
 /// A mutex of the C library, with priority inheritance or plain.
 pub(crate) struct PthreadMutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
 
-// SAFETY: a pthread mutex is made to be used by several threads, by its address, which the box keeps.
+// SAFETY: a pthread mutex may be used by several threads, by its address, which the box keeps
+// constant.
 unsafe impl Sync for PthreadMutex {}
 // SAFETY: it is not locked when it moves, and belongs to no thread.
 unsafe impl Send for PthreadMutex {}
@@ -78,7 +81,8 @@ impl PthreadMutex {
         let mutex = Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
         let mut attributes = std::mem::MaybeUninit::uninit();
         let protocol = if inherits { libc::PTHREAD_PRIO_INHERIT } else { libc::PTHREAD_PRIO_NONE };
-        // SAFETY: the attributes are initialised first and destroyed last, and nobody uses the mutex yet.
+        // SAFETY: the attributes are initialized first and destroyed last, and no thread uses the
+        // mutex yet.
         unsafe {
             assert_eq!(libc::pthread_mutexattr_init(attributes.as_mut_ptr()), 0);
             assert_eq!(libc::pthread_mutexattr_setprotocol(attributes.as_mut_ptr(), protocol), 0);
@@ -89,7 +93,7 @@ impl PthreadMutex {
     }
 
     pub(crate) fn lock(&self) {
-        // SAFETY: it has been initialised and lives at this address.
+        // SAFETY: it has been initialized and stays at this address.
         assert_eq!(unsafe { libc::pthread_mutex_lock(self.0.get()) }, 0);
     }
 
@@ -98,15 +102,15 @@ impl PthreadMutex {
         assert_eq!(unsafe { libc::pthread_mutex_unlock(self.0.get()) }, 0);
     }
 
-    /// Its futex word, which glibc and musl keep within the mutex.
+    /// Returns whether it contains this futex word, which glibc and musl store within the mutex.
     pub(crate) fn has(&self, word: u64) -> bool {
         let start = self.0.get() as u64;
         (start..start + size_of::<libc::pthread_mutex_t>() as u64).contains(&word)
     }
 }
 
-/// Starts a thread with this SCHED_FIFO priority on the CPU of the workloads, and waits until it has both: what is started
-/// after that with a lower one runs only once this one sleeps.
+/// Starts a thread with this SCHED_FIFO priority on the CPU of the workloads, and waits until it
+/// has both: threads started after that with a lower priority run only when this one sleeps.
 pub(crate) fn thread<T: Send + 'static>(
     name: &str,
     priority: i32,
@@ -114,7 +118,8 @@ pub(crate) fn thread<T: Send + 'static>(
 ) -> JoinHandle<T> {
     let (ready, is_ready) = std::sync::mpsc::channel();
     let body = move || {
-        // SAFETY: all-zero is an empty set of CPUs, which is passed with its size; 0 names the calling thread.
+        // SAFETY: all-zero is an empty set of CPUs, which is passed with its size; 0 names the
+        // calling thread.
         unsafe {
             let mut set = std::mem::zeroed::<libc::cpu_set_t>();
             libc::CPU_SET(cpu(), &mut set);
@@ -129,9 +134,9 @@ pub(crate) fn thread<T: Send + 'static>(
     handle
 }
 
-/// Starts a thread that asks for the mutex whenever the bell rings, and gives it back at once.
+/// Starts a thread that locks the mutex whenever the bell rings, and unlocks it at once.
 ///
-/// Of each round it says when it asked, and when it had the mutex.
+/// Returns for each round the times of the request and of the acquisition.
 pub(crate) fn waiter(mutex: &Arc<PthreadMutex>, asks: &Arc<Bell>) -> JoinHandle<(Tid, Vec<(u64, u64)>)> {
     let (mutex, asks) = (Arc::clone(mutex), Arc::clone(asks));
     thread("waiter", WAITER, move || {
@@ -147,7 +152,7 @@ pub(crate) fn waiter(mutex: &Arc<PthreadMutex>, asks: &Arc<Bell>) -> JoinHandle<
     })
 }
 
-/// The last CPU that this process may use.
+/// Returns the last CPU that this process may use.
 fn cpu() -> usize {
     // SAFETY: all-zero is a valid set, whose size is given.
     unsafe {
@@ -157,7 +162,7 @@ fn cpu() -> usize {
     }
 }
 
-/// Whether threads of this process get SCHED_FIFO, and are ended if they run away.
+/// Returns whether threads of this process get SCHED_FIFO, and are ended if they run away.
 fn real_time() -> bool {
     let attempt = std::thread::spawn(|| {
         let limit = libc::rlimit { rlim_cur: 2_000_000, rlim_max: 3_000_000 };
@@ -175,12 +180,14 @@ pub(crate) struct Played {
 }
 
 impl Played {
-    /// The job of a thread that was under way at that time; none if the trace lacks some of it.
+    /// Returns the job of a thread that was in progress at that time, or `None` if part of it is
+    /// missing from the trace.
     ///
-    /// Kernel 6.18 leaves out about one switch in a thousand, right behind an interrupt, without counting it as lost.
+    /// Kernel 6.18 omits about one switch in a thousand, directly after an interrupt, without
+    /// counting it as lost.
     pub(crate) fn job(&self, thread: Tid, time: u64) -> Option<&Job> {
         let during = |job: &&Job| job.actor == Actor::Thread(thread) && (job.start..=job.end).contains(&time);
-        // Of one that lacks its first and its last switch there is nothing.
+        // A job without its first and its last switch does not appear.
         let job = self.jobs.iter().find(during)?;
         job.complete().then(|| {
             assert_eq!(job.check(), Ok(()), "{job:?}");
@@ -189,8 +196,8 @@ impl Played {
     }
 }
 
-/// Plays a workload in a recording and checks what came of it; again, up to three times, if times are off or rounds
-/// incomplete.
+/// Runs a workload in a recording and checks the result; repeats it, up to three times, if times
+/// differ or rounds are incomplete.
 pub(crate) fn perform<T>(
     name: &str,
     play: impl Fn() -> (Vec<Tid>, T),
@@ -230,7 +237,7 @@ pub(crate) fn perform<T>(
     panic!("{name}: the times do not agree");
 }
 
-/// A time, as the trace has it and as the program measured it.
+/// A time, as recorded in the trace and as measured by the program.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) what: &'static str,

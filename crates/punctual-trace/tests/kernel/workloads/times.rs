@@ -1,4 +1,4 @@
-//! Preemption by a known thread for a known time, and deadlines that are missed.
+//! Preemption by a known thread for a known time, and missed deadlines.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::workloads::stage::{
     Bell, MS, Measured, ROUNDS, me, now, perform, sleep_until, spin_until, thread,
 };
 
-/// How long the higher thread runs, inside a job of the lower one that lasts this long.
+/// Run time of the higher thread, inside a job of the lower one of this length.
 const DISPLACES: u64 = 2 * MS;
 const LOWER: u64 = 5 * MS;
 
 struct Preemption {
     lower: Tid,
     higher: Tid,
-    /// Of each round: the longest time for which the lower thread did not get to read the clock.
+    /// For each round: the longest time in which the lower thread could not read the clock.
     gaps: Vec<(u64, u64)>,
-    /// When the higher one was due, and its first and last look at the clock.
+    /// The higher one's release, and its first and last reading of the clock.
     runs: Vec<(u64, u64, u64)>,
 }
 
@@ -88,7 +88,7 @@ fn names_preemptor_and_counts_its_time_as_interference() {
     });
 }
 
-/// A periodic thread, of whose jobs every fourth is too long for its deadline.
+/// Period of a thread, every fourth of whose jobs is too long for its deadline.
 const PERIOD: u64 = 5 * MS;
 const DEADLINE: u64 = 2 * MS;
 const SHORT: u64 = MS / 4;
@@ -136,7 +136,8 @@ fn counts_the_deadline_misses_the_program_saw() {
             let Some(job) = played.job(truth.thread, end) else { continue };
             let response = end - release;
             let times = Measured::exact("R", job.response, response);
-            // If both measured the same, what ends near its deadline may still be seen either way.
+            // If both measured the same, a job that ends near its deadline may still be judged
+            // either way.
             if times.agrees() && response.abs_diff(DEADLINE) > DEADLINE / 20 {
                 assert_eq!(late.contains(&job.start), response > DEADLINE, "{response} {job:?}");
                 certain += usize::from(response > DEADLINE);

@@ -1,4 +1,4 @@
-//! Taking and releasing locks.
+//! Acquisition and release of locks.
 
 use super::{Actor, E, HolderState, Kind, Machine, Mode, TICK, WaitTruth, effective};
 
@@ -32,7 +32,7 @@ impl Machine {
                 .collect()
         };
         let waiting = waiters(self);
-        // One that is on its way to sleep is waited for, so that handing over and going to sleep do not race.
+        // Waits for one on its way to sleep, so that handing over and going to sleep do not race.
         if waiting.iter().any(|&i| self.threads[i].state != super::State::Asleep) {
             return false;
         }
@@ -61,7 +61,8 @@ impl Machine {
         true
     }
 
-    /// Whoever still waits for this lock, directly or through others, no longer waits for one holder alone.
+    /// All that still wait for this lock, directly or through others, no longer wait for one holder
+    /// alone.
     fn passed_on(&mut self, lock: usize) {
         for index in 0..self.threads.len() {
             let mut next = Some(index);
@@ -78,7 +79,7 @@ impl Machine {
         }
     }
 
-    /// Back from the wait, with the lock.
+    /// Returns from the wait, with the lock.
     pub(super) fn returned(&mut self, cpu: usize, thread: usize) {
         let lock = self.threads[thread].waits.take().expect("it waited");
         self.threads[thread].granted = false;
@@ -92,7 +93,7 @@ impl Machine {
         self.threads[thread].advance();
     }
 
-    /// Brings priorities up to date along the chain that starts with `thread`.
+    /// Updates priorities along the chain that starts with `thread`.
     fn inheritance(&mut self, cpu: usize, thread: usize) {
         let mut next = Some(thread);
         while let Some(index) = next {
@@ -107,11 +108,11 @@ impl Machine {
         }
     }
 
-    /// Counts a tick of a thread's wait for what the holder does in it.
+    /// Adds a tick to a thread's wait, by the holder's activity in it.
     pub(super) fn count_wait(&mut self, thread: usize) {
         let Some(mut wait) = self.threads[thread].wait.take() else { return };
         if self.threads[thread].granted {
-            // It has the lock; others than the idle thread may still keep it from the CPU.
+            // It has the lock; threads other than the idle one may still keep it from the CPU.
             let waits = self.threads[thread].state == super::State::Ready;
             match self.doing(thread) {
                 Some(HolderState::Preempted { by }) if waits && by != Actor::Thread(0) => {

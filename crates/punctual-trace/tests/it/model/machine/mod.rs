@@ -7,23 +7,23 @@ use super::threads::{Kind, Lock, State, Step, Thread, effective};
 use super::truth::{HandlerTruth, Truth, WaitTruth};
 use super::{Random, TICK};
 
-/// What a run has.
+/// Features of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     pub cpus: usize,
     pub threads: usize,
     pub locks: usize,
-    /// Whether entries and exits of the scheduler are traced.
+    /// Entries and exits of the scheduler are traced.
     pub edges: bool,
     pub interrupts: bool,
-    /// Whether timers release jobs, some too late.
+    /// Timers release jobs, some too late.
     pub timers: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
     Normal,
-    /// On the way to sleep for a lock, with preemption off.
+    /// On the way to sleep for a lock, with preemption disabled.
     Contending(u64),
     /// In the scheduler, before the switch.
     Exiting(u64, SwitchOut),
@@ -34,7 +34,7 @@ enum Mode {
 struct Cpu {
     current: Option<usize>,
     mode: Mode,
-    /// Those that run, the innermost last, and how many ticks they have left.
+    /// Running handlers, innermost last, with their remaining ticks.
     handlers: Vec<(HandlerTruth, u64)>,
 }
 
@@ -98,7 +98,7 @@ impl Machine {
         thread.map_or(Task { id: 0, priority: 120 }, shown)
     }
 
-    /// One instantaneous change of a CPU; false if there is none at this instant.
+    /// Performs one instantaneous change of a CPU; returns false if there is none at this instant.
     fn transition(&mut self, cpu: usize) -> bool {
         if let Some((handler, left)) = self.cpus[cpu].handlers.last().cloned() {
             if left == 0 {
@@ -180,7 +180,7 @@ impl Machine {
         self.cpus[cpu].mode = Mode::Exiting(self.random.range(1, 3), reason);
     }
 
-    /// The most urgent thread that waits for this CPU.
+    /// Returns the highest-priority thread that waits for this CPU.
     fn best(&self, cpu: usize) -> Option<usize> {
         let waiting = |&i: &usize| self.threads[i].state == State::Ready && self.threads[i].cpu == cpu;
         (0..self.threads.len()).filter(waiting).min_by_key(|&i| self.threads[i].shown)
@@ -188,7 +188,8 @@ impl Machine {
 
     fn switch(&mut self, cpu: usize, reason: SwitchOut) {
         let other = (cpu + 1) % self.cpus.len();
-        // Not what another CPU's scheduler is about to choose: that would have been called for nothing.
+        // Not the next choice of another CPU's scheduler, which would then have been called for
+        // nothing.
         if other != cpu
             && !matches!(self.cpus[other].mode, Mode::Exiting(..))
             && self.random.once_in(3)
@@ -200,7 +201,7 @@ impl Machine {
         }
         let from = self.cpus[cpu].current;
         let mut to = self.best(cpu);
-        // Another CPU may have taken what this one was to be given to.
+        // Another CPU may have taken the thread meant for this one.
         if reason == SwitchOut::Runnable && to.is_none() {
             to = from;
         }
@@ -235,7 +236,7 @@ impl Machine {
             1 => Actor::Vector(236),
             _ => Actor::Softirq(self.random.range(1, 3) as u8),
         };
-        // The same one does not interrupt itself.
+        // A handler does not interrupt itself.
         if self.cpus[cpu].handlers.iter().any(|handler| handler.0.actor == actor) {
             return;
         }
@@ -245,7 +246,7 @@ impl Machine {
         self.release_any(cpu, actor == Actor::Vector(236));
     }
 
-    /// Perhaps a thread that sleeps is woken for its next job.
+    /// May wake a sleeping thread for its next job.
     fn release_any(&mut self, cpu: usize, timer: bool) {
         let index = self.random.range(0, self.threads.len() as u64 - 1) as usize;
         if self.threads[index].job.is_some() {

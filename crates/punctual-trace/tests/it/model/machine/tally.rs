@@ -1,15 +1,15 @@
-//! Counting each tick for what every job does in it.
+//! Attributes each tick to every job's activity in it.
 
 use super::{Actor, HolderState, Machine, Mode, State, TICK};
 
 impl Machine {
-    /// Who occupies a CPU.
+    /// Returns the occupant of a CPU.
     fn occupant(&self, cpu: usize) -> Actor {
         let thread = self.cpus[cpu].current.map_or(0, |thread| self.threads[thread].tid);
         self.cpus[cpu].handlers.last().map_or(Actor::Thread(thread), |handler| handler.0.actor)
     }
 
-    /// What a holder does; nothing if it sleeps.
+    /// Returns a holder's activity, or `None` if it sleeps.
     pub(super) fn doing(&self, holder: usize) -> Option<HolderState> {
         let thread = &self.threads[holder];
         if thread.state == State::Asleep {

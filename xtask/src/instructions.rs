@@ -6,6 +6,11 @@
 //! any load: what remains of what the kernel and the start of the program do differently in two runs is far less than one
 //! instruction an operation.
 //!
+//! Each row is counted twice. In the first count, locked instructions change the partition's word. In
+//! the second, *biased*, restartable sequences do, as on a machine that supports them
+//! (`Config::rseq`). Valgrind does not support them, so `--cfg=punctual_counted` compiles a thread
+//! record into the program that replaces the kernel's.
+//!
 //! It is exact, so the tolerance is 0; but only for the compiler that the file names. With another one nothing is compared, and a line
 //! says so.
 
@@ -37,10 +42,12 @@ pub(crate) fn run(options: &Options) -> Result {
     let names = text(Command::new(&program))?;
     let mut measured = Vec::new();
     for (row, name) in names.lines().enumerate() {
-        let (few, many) = (count(&program, row, FEW)?, count(&program, row, MANY)?);
-        let each = per_operation(few, many);
-        println!("{each:6}  {name}");
-        measured.push((name.to_owned(), each));
+        for (rseq, name) in [("0", name.to_owned()), ("1", format!("{name}, biased"))] {
+            let count = |times| count(&program, row, times, rseq);
+            let each = per_operation(count(FEW)?, count(MANY)?);
+            println!("{each:6}  {name}");
+            measured.push((name, each));
+        }
     }
     let compiler = text(Command::new("rustc").arg("--version"))?.trim().to_owned();
     let target = format!("{compiler}, {}", std::env::consts::ARCH);
@@ -67,16 +74,17 @@ fn build() -> Result<PathBuf> {
     let directory = cargo::target_dir().join("instructions");
     let mut command = cargo::command();
     command.args(["build", "--locked", "--release", "--package", PACKAGE]);
-    command.env("CARGO_TARGET_DIR", &directory).env("RUSTFLAGS", "--cfg=rustix_use_libc");
+    command.env("CARGO_TARGET_DIR", &directory);
+    command.env("RUSTFLAGS", "--cfg=rustix_use_libc --cfg=punctual_counted");
     process::succeed(&mut command)?;
     Ok(directory.join("release").join(PACKAGE))
 }
 
-/// The instructions of a whole run.
-fn count(program: &Path, row: usize, times: u64) -> Result<u64> {
+/// The instructions of a whole run, with the given `PUNCTUAL_RSEQ`.
+fn count(program: &Path, row: usize, times: u64, rseq: &str) -> Result<u64> {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
-    command.args([row.to_string(), times.to_string()]);
+    command.args([row.to_string(), times.to_string()]).env("PUNCTUAL_RSEQ", rseq);
     let output = command.stdin(Stdio::null()).output();
     let output =
         output.map_err(|error| format!("valgrind, which .ci/packages.sh --valgrind installs: {error}"))?;

@@ -166,6 +166,12 @@ impl PartitionState {
             // SAFETY: no thread takes part in the partition or spawns into it, by this function's contract.
             unsafe { word::allow(self.core.word_cell()) };
         }
+        #[cfg(punctual_counted)]
+        if self.may_be_biased() && virtual_time {
+            // SAFETY: no thread takes part in the partition or spawns into it, by this function's
+            // contract. In virtual time the calling thread alone runs an app of one partition.
+            unsafe { word::bias_for_counting(self.core.word_cell()) };
+        }
         self.executed.store(0, Ordering::Relaxed);
     }
 

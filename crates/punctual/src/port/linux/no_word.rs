@@ -20,4 +20,11 @@ pub(crate) fn begin(_: &PartitionWord, cpu: Option<usize>) -> Result<(), String>
 }
 
 /// See the other module of this name.
+///
+/// # Safety
+/// None is needed.
+#[cfg(punctual_counted)]
+pub(crate) unsafe fn bias_for_counting(_: &PartitionWord) {}
+
+/// See the other module of this name.
 pub(crate) fn bias(_: &PartitionWord) {}

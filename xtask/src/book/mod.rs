@@ -2,6 +2,7 @@
 //!
 //! mdBook itself goes on where an included file, an anchor or a link is missing, so [`pages`] looks for those first.
 
+mod drawings;
 mod pages;
 mod variables;
 
@@ -40,6 +41,7 @@ pub(crate) fn run(options: &Options) -> Result {
 fn check() -> Result {
     let mut problems = pages::problems(cargo::root())?;
     problems.extend(variables::problems(cargo::root())?);
+    problems.extend(drawings::problems(cargo::root())?);
     match problems.is_empty() {
         true => Ok(()),
         false => Err(format!("the book has errors:\n{}", problems.join("\n")).into()),

@@ -1,0 +1,140 @@
+//! The drawings of `ARCHITECTURE.md`, compared with the manifests and the sources.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use super::pages::between;
+use crate::Result;
+
+const PAGE: &str = "ARCHITECTURE.md";
+
+/// Returns every difference between the drawings and the tree at `root`, a line each.
+pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
+    let text = fs::read_to_string(root.join(PAGE))?;
+    let mut problems = Vec::new();
+    let crates: Vec<&str> = between(&text, "<!-- drawing: crates -->\n```text\n", "```").collect();
+    let paths: Vec<&str> = between(&text, "<!-- drawing: path -->\n```text\n", "```").collect();
+    if crates.len() != 1 || paths.len() != 2 {
+        problems.push(format!("{PAGE}: expected one drawing of the crates and two paths"));
+    }
+    for drawing in crates {
+        compare_crates(&edges(drawing), &manifests(root)?, &mut problems);
+    }
+    for drawing in paths {
+        check_path(root, drawing, &mut problems);
+    }
+    Ok(problems)
+}
+
+type Edges = BTreeSet<(String, String)>;
+
+/// The dependencies that a drawing shows. A line without an arrow continues the one before it; a crate without
+/// dependencies is an edge to the empty name.
+fn edges(drawing: &str) -> Edges {
+    let mut edges = Edges::new();
+    let mut from = String::new();
+    for line in drawing.lines() {
+        let targets = match line.split_once('→') {
+            Some((left, targets)) => {
+                from = full_name(left.split_whitespace().last().unwrap_or_default());
+                edges.insert((from.clone(), String::new()));
+                targets
+            }
+            None => line,
+        };
+        let targets = targets.split(',').map(str::trim).filter(|target| !target.is_empty());
+        edges.extend(targets.map(|target| (from.clone(), full_name(target))));
+    }
+    edges
+}
+
+fn full_name(name: &str) -> String {
+    if name == "gimbal" || name.starts_with("punctual") { name.into() } else { format!("punctual-{name}") }
+}
+
+/// The dependencies among the packages in `crates/` and the gimbal, optional ones included.
+fn manifests(root: &Path) -> Result<Edges> {
+    let mut directories = vec![root.join("demos/gimbal")];
+    for entry in fs::read_dir(root.join("crates"))? {
+        directories.push(entry?.path());
+    }
+    let mut edges = Edges::new();
+    for directory in directories {
+        let manifest: toml::Table = fs::read_to_string(directory.join("Cargo.toml"))?.parse()?;
+        let name = manifest["package"]["name"].as_str().ok_or("`package.name` is not a string")?;
+        edges.insert((name.into(), String::new()));
+        let of_targets = manifest.get("target").and_then(toml::Value::as_table).into_iter();
+        let tables = of_targets
+            .flat_map(|targets| targets.values())
+            .filter_map(|target| target.get("dependencies"))
+            .chain(manifest.get("dependencies"))
+            .filter_map(toml::Value::as_table);
+        let dependencies = tables.flat_map(toml::Table::keys).filter(|name| name.starts_with("punctual"));
+        edges.extend(dependencies.map(|dependency| (name.to_owned(), dependency.clone())));
+    }
+    Ok(edges)
+}
+
+fn compare_crates(drawn: &Edges, actual: &Edges, problems: &mut Vec<String>) {
+    let describe = |(from, to): &(String, String)| if to.is_empty() { from.clone() } else { format!("{from} → {to}") };
+    problems.extend(actual.difference(drawn).map(|edge| format!("{PAGE}: the drawing lacks {}", describe(edge))));
+    problems.extend(
+        drawn.difference(actual).map(|edge| format!("{PAGE}: no manifest has {}", describe(edge))),
+    );
+}
+
+/// Checks each line that ends with a source file: the file must define the function that the line names.
+fn check_path(root: &Path, drawing: &str, problems: &mut Vec<String>) {
+    for line in drawing.lines() {
+        let mut words = line.split_whitespace().rev();
+        let Some(file) = words.next().filter(|word| word.ends_with(".rs")) else { continue };
+        let item = words.next().unwrap_or_default();
+        let function = item.rsplit("::").next().unwrap_or_default();
+        // A module in one file may continue in a directory of its name.
+        let directory = root.join(file.trim_end_matches(".rs"));
+        let mut sources = vec![root.join(file)];
+        sources.extend(fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()));
+        let definition = format!("fn {function}");
+        let defines = |source: &std::path::PathBuf| {
+            fs::read_to_string(source).is_ok_and(|text| {
+                text.match_indices(&definition)
+                    .any(|(at, _)| text[at + definition.len()..].starts_with(['(', '<']))
+            })
+        };
+        if !sources.iter().any(defines) {
+            problems.push(format!("{PAGE}: {file} does not define {item}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_missing_and_invented_dependencies() {
+        let drawn = edges("layer  gimbal → punctual,\n       trace\n       punctual-core →\n");
+        let edge = |from: &str, to: &str| (from.to_owned(), to.to_owned());
+        let mut actual = drawn.clone();
+        assert!(actual.remove(&edge("gimbal", "punctual-trace")));
+        actual.insert(edge("punctual-core", "punctual-files"));
+        let mut problems = Vec::new();
+        compare_crates(&drawn, &actual, &mut problems);
+        assert_eq!(
+            problems,
+            [
+                "ARCHITECTURE.md: the drawing lacks punctual-core → punctual-files",
+                "ARCHITECTURE.md: no manifest has gimbal → punctual-trace"
+            ]
+        );
+    }
+
+    #[test]
+    fn reports_functions_that_do_not_exist() {
+        let mut problems = Vec::new();
+        let drawing = "a\n  check_path  xtask/src/book/drawings.rs\n  Book::vanish  xtask/src/book/drawings.rs\n";
+        check_path(crate::cargo::root(), drawing, &mut problems);
+        assert_eq!(problems, ["ARCHITECTURE.md: xtask/src/book/drawings.rs does not define Book::vanish"]);
+    }
+}

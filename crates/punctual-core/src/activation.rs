@@ -1,27 +1,30 @@
-//! The one instance of an async task: whether it exists, and whether it waits to be polled.
+//! The single instance of an async task: its existence, and whether it is queued to be polled.
 //!
-//! A poll is to an async task what a job is to any other: queued at the task's level, dispatched by the same
-//! rules, never concurrently with another of its level. What differs is when a poll is queued. Any number of wakers
-//! may fire at any time, from any thread, even for an instance that has completed; and every wake must be followed
-//! by a poll.
+//! A poll of an async task corresponds to a job of any other task: queued at the task's level,
+//! dispatched by the same rules, never concurrently with another job of its level. Only the time of
+//! queuing differs. Any number of wakers may fire at any time, from any thread, even for an
+//! instance that has completed; and every wake must be followed by a poll.
 //!
 //! The state is a word of four bits:
 //!
 //! | bit | set by | cleared by |
 //! |---|---|---|
-//! | `CLAIMED` | the spawner, before it makes the future | the level's runner, after dropping the future |
+//! | `CLAIMED` | the spawner, before it creates the future | the level's runner, after dropping the future |
 //! | `ALIVE` | the spawner, when the future exists | the level's runner, before dropping the future |
-//! | `QUEUED` | a spawner or waker, who then queues the node | the level's runner, before it polls |
+//! | `QUEUED` | a spawner or waker, which then queues the node | the level's runner, before it polls |
 //! | `RETIRED` | the one thread that runs a local level, at its end | [`reset`](Activation::reset) |
 //!
-//! A waker that occupies the level polls an instance that [waits](Activation::waits) there and then, and sets no bit.
+//! A waker that occupies the level polls a [waiting](Activation::waits) instance at once, and sets
+//! no bit.
 //!
-//! Invariants: the node is queued, or about to be, if and only if `QUEUED` is set; the future is touched only by
-//! the claimant before `ALIVE` and by the level's runner after it. If the instance completes while its node is
-//! queued, the poll finds none, or the next instance. A retired instance is not polled any more; its storage
-//! belongs to the retiring thread if `ALIVE` was set by then, and otherwise stays as the spawner left it.
+//! Invariants: the node is queued, or about to be, if and only if `QUEUED` is set; only the
+//! claimant accesses the future before `ALIVE`, and only the level's runner after it. If the
+//! instance completes while its node is queued, the poll finds no instance, or the next one. A
+//! retired instance is no longer polled; its storage belongs to the retiring thread if `ALIVE` was
+//! set by then, and otherwise stays as the spawner left it.
 //!
-//! Real-time safety: one atomic read-modify-write each; nothing allocates, blocks or enters the kernel.
+//! Real-time safety: one atomic read-modify-write each; nothing allocates, blocks or enters the
+//! kernel.
 
 use crate::atomic::{AtomicU32, Ordering, const_new};
 use crate::level::Level;
@@ -41,52 +44,55 @@ pub struct Activation {
 
 impl Activation {
     const_new! {
-        /// No instance; `node` is its node in `level`.
+        /// Creates an activation without an instance; `node` is its node in `level`.
         pub fn new(level: &'static Level, node: u32) -> Self {
             Self { level, node, state: AtomicU32::new(0) }
         }
     }
 
-    /// The level it is polled at.
+    /// Returns the level at which the instance is polled.
     #[inline]
     pub fn level(&self) -> &'static Level {
         self.level
     }
 
-    /// Its node in the level's queue.
+    /// Returns the task's node in the level's queue.
     #[inline]
     pub fn node(&self) -> u32 {
         self.node
     }
 
-    /// Records when the poll that is about to be queued was released, in ns; 0 if that is not known.
+    /// Records the release time of the poll that is about to be queued, in ns; 0 if it is unknown.
     #[inline]
     pub fn stamp(&self, release: u64) {
         self.level.node(self.node).set_time(release);
     }
 
-    /// Claims the instance for a spawn; `false` if there is one already, or if the task is retired.
+    /// Claims the instance for a spawn; returns `false` if there is one already, or if the task is
+    /// retired.
     ///
-    /// The claimant makes the future and calls [`spawned`](Self::spawned).
+    /// The claimant creates the future and calls [`spawned`](Self::spawned).
     #[inline]
     pub fn claim(&self) -> bool {
         // Acquire: the claimant sees that the storage of the last instance is free.
         self.state.fetch_or(CLAIMED, Ordering::Acquire) & (CLAIMED | RETIRED) == 0
     }
 
-    /// Records that the future exists. Returns whether the caller has to queue the node; otherwise it is queued already.
+    /// Records that the future exists. Returns `true` if the caller has to queue the node;
+    /// otherwise it is queued already.
     #[inline]
     pub fn spawned(&self) -> bool {
-        // Release: whoever polls sees the future. `poll` acquires, also if it follows at once.
+        // Release: the polling thread sees the future. `poll` acquires, also if it follows at once.
         self.state.fetch_or(ALIVE | QUEUED, Ordering::Release) & QUEUED == 0
     }
 
-    /// Wakes the instance. Returns whether the caller has to queue the node.
+    /// Wakes the instance. Returns `true` if the caller has to queue the node.
     #[inline]
     pub fn wake(&self) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
         while state & (ALIVE | RETIRED) == ALIVE {
-            // Written even if it is queued already: the next poll has to see what the caller did before.
+            // Written even if the node is queued already: the next poll has to see the caller's
+            // earlier writes.
             let queued = state | QUEUED;
             match self.state.compare_exchange_weak(state, queued, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return state & QUEUED == 0,
@@ -96,31 +102,33 @@ impl Activation {
         false
     }
 
-    /// Whether there is an instance that is not queued. For a waker on a thread that occupies the level, which may then poll it
-    /// at once, without [`wake`](Self::wake) and [`poll`](Self::poll).
+    /// Returns `true` if there is an instance that is not queued. For a waker on a thread that
+    /// occupies the level, which may then poll it at once, without [`wake`](Self::wake) and
+    /// [`poll`](Self::poll).
     ///
-    /// Nobody else polls it or ends it meanwhile. It has been polled before, since a spawn queues it; so that the future is there
-    /// was seen with the level. Who wakes it from now on queues it, and it is polled once more.
+    /// No other thread polls or ends the instance concurrently. It has been polled before, since a
+    /// spawn queues it; so occupying the level has made the future visible. A later wake queues it,
+    /// and it is polled once more.
     #[inline]
     pub fn waits(&self) -> bool {
         // Relaxed: see above.
         self.state.load(Ordering::Relaxed) & (ALIVE | QUEUED | RETIRED) == ALIVE
     }
 
-    /// Whether it is `node` of `level`.
+    /// Returns `true` if this is `node` of `level`.
     #[inline]
     pub fn is_at(&self, level: &'static Level, node: u32) -> bool {
         core::ptr::eq(self.level, level) && self.node == node
     }
 
-    /// Begins a poll, after the node was taken off the queue or instead of queuing it: the next wake queues it again.
-    /// Returns whether there is a future to poll.
+    /// Begins a poll, after the node was removed from the queue or instead of queuing it: the next
+    /// wake queues it again. Returns `true` if there is a future to poll.
     #[inline]
     pub fn poll(&self) -> bool {
         self.state.fetch_and(!QUEUED, Ordering::AcqRel) & ALIVE != 0
     }
 
-    /// Records that the future has completed and is about to be dropped: it is not polled any more.
+    /// Records that the future has completed and is about to be dropped: it is no longer polled.
     #[inline]
     pub fn end_polls(&self) {
         self.state.fetch_and(!ALIVE, Ordering::Relaxed);
@@ -133,22 +141,23 @@ impl Activation {
         self.state.fetch_and(!CLAIMED, Ordering::Release);
     }
 
-    /// Ends polling for this run. Returns whether there is an instance, which the caller has to drop.
+    /// Ends polling for this run. Returns `true` if there is an instance, which the caller has to
+    /// drop.
     ///
     /// For the only thread that polls the task, outside of polls.
     pub fn retire(&self) -> bool {
-        // Acquire: this thread sees what the spawner of a never polled instance stored.
+        // Acquire: this thread sees the future that the spawner of a never polled instance stored.
         self.state.fetch_or(RETIRED, Ordering::Acquire) & ALIVE != 0
     }
 
-    /// Whether the task is retired; for the thread that retires it.
+    /// Returns `true` if the task is retired; for the thread that retires it.
     #[inline]
     pub fn is_retired(&self) -> bool {
         self.state.load(Ordering::Relaxed) & RETIRED != 0
     }
 
-    /// Removes the instance between two runs. `None` if there is no future to drop; otherwise whether it waited to be
-    /// polled.
+    /// Removes the instance between two runs. Returns `None` if there is no future to drop;
+    /// otherwise whether it was queued to be polled.
     ///
     /// # Safety
     /// No other thread uses the task or its level.
@@ -199,7 +208,7 @@ mod tests {
     fn wakes_between_two_polls_queue_it_once() {
         with_activation(|task| {
             assert!(task.claim() && task.spawned());
-            assert!(!task.wake(), "it is queued");
+            assert!(!task.wake(), "the instance is queued");
             assert!(task.poll());
             assert!(task.waits() && task.wake());
             assert!(!task.waits() && !task.wake());
@@ -218,18 +227,18 @@ mod tests {
     #[test]
     fn a_retired_one_is_neither_woken_nor_claimed() {
         with_activation(|task| {
-            assert!(!task.retire(), "there is none");
+            assert!(!task.retire(), "there is no instance");
             assert!(task.is_retired() && !task.claim());
             // SAFETY: a single thread.
             assert_eq!(unsafe { task.reset() }, None);
             assert!(task.claim() && task.spawned() && task.poll());
-            assert!(task.retire(), "it is the caller's to drop");
+            assert!(task.retire(), "the caller drops the instance");
             assert!(!task.wake() && !task.waits() && !task.claim());
             // SAFETY: a single thread.
-            assert_eq!(unsafe { task.reset() }, Some(false), "it did not wait to be polled");
+            assert_eq!(unsafe { task.reset() }, Some(false), "the instance was not queued");
             assert!(!task.is_retired() && task.claim() && task.spawned());
             // SAFETY: a single thread.
-            assert_eq!(unsafe { task.reset() }, Some(true), "it waited to be polled");
+            assert_eq!(unsafe { task.reset() }, Some(true), "the instance was queued");
         });
     }
 

@@ -1,7 +1,7 @@
 //! Atomics and cells from `core`, or from loom when the models are built.
 //!
-//! Everything that this crate and `punctual-sync` share between threads goes through here, so that `--cfg loom` replaces all
-//! of it. Not a public interface: it changes without notice.
+//! All state that this crate and `punctual-sync` share between threads uses these types, so that
+//! `--cfg loom` replaces all of it. Not a public interface: it changes without notice.
 
 #[cfg(not(loom))]
 pub use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
@@ -37,7 +37,7 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// A number of 64 bits in two halves, of which a reader may see halves of two numbers.
+/// A 64-bit number in two 32-bit words; a reader may see words of two different numbers.
 #[cfg(any(loom, not(target_pointer_width = "64")))]
 #[derive(Debug)]
 pub struct Split(pub(crate) [AtomicU32; 2]);
@@ -45,20 +45,20 @@ pub struct Split(pub(crate) [AtomicU32; 2]);
 #[cfg(any(loom, not(target_pointer_width = "64")))]
 impl Split {
     const_new! {
-        /// The number.
+        /// Creates the number.
         pub fn new(number: u64) -> Self {
             Self([AtomicU32::new(number as u32), AtomicU32::new((number >> 32) as u32)])
         }
     }
 
-    /// The number.
+    /// Returns the number.
     #[inline(always)]
     pub fn load(&self) -> u64 {
         let [low, high] = &self.0;
         u64::from(high.load(Ordering::Relaxed)) << 32 | u64::from(low.load(Ordering::Relaxed))
     }
 
-    /// Replaces it.
+    /// Replaces the number.
     #[inline(always)]
     pub fn store(&self, number: u64) {
         let [low, high] = &self.0;
@@ -67,13 +67,13 @@ impl Split {
     }
 }
 
-/// A number of 64 bits that is read and written without a data race, but on a machine of 32 bits in two halves: for what one thread at a
-/// time uses, or what something else tells to be out of date.
+/// A 64-bit number that is read and written without a data race, but possibly torn on 32-bit
+/// machines: for data that one thread at a time uses, or that is validated by other means.
 #[cfg(not(any(loom, target_pointer_width = "64")))]
 pub type Halves = Split;
 
-/// A number of 64 bits that is read and written without a data race, but on a machine of 32 bits in two halves: for what one thread at a
-/// time uses, or what something else tells to be out of date.
+/// A 64-bit number that is read and written without a data race, but possibly torn on 32-bit
+/// machines: for data that one thread at a time uses, or that is validated by other means.
 #[cfg(any(loom, target_pointer_width = "64"))]
 #[derive(Debug)]
 pub struct Halves(AtomicU64);
@@ -81,19 +81,19 @@ pub struct Halves(AtomicU64);
 #[cfg(any(loom, target_pointer_width = "64"))]
 impl Halves {
     const_new! {
-        /// The number.
+        /// Creates the number.
         pub fn new(number: u64) -> Self {
             Self(AtomicU64::new(number))
         }
     }
 
-    /// The number.
+    /// Returns the number.
     #[inline(always)]
     pub fn load(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Replaces it.
+    /// Replaces the number.
     #[inline(always)]
     pub fn store(&self, number: u64) {
         self.0.store(number, Ordering::Relaxed);

@@ -1,29 +1,31 @@
-//! Lists of CPUs as the kernel writes them: the one parser of all crates, and the files that say which CPUs are isolated.
+//! CPU lists in the kernel's format: the shared parser of all crates, and the files that list
+//! isolated CPUs.
 //!
 //! ```
 //! use punctual_core::cpus;
 //!
 //! assert!(cpus::list("0-2,5\n").eq([0, 1, 2, 5]));
-//! assert!(cpus::list("0-7:1/4,(null)").eq([0, 4]), "what makes no sense is left out");
+//! assert!(cpus::list("0-7:1/4,(null)").eq([0, 4]), "malformed parts are skipped");
 //! ```
 
-/// No kernel is built for more CPUs.
+/// The largest number of CPUs that a kernel supports.
 pub const MAX_CPUS: usize = 8192;
 
-/// The files with the CPUs that boot parameters or partitions of control groups isolate, where they are mounted as usual. With a
-/// partition the first stays empty.
+/// The files that list the CPUs isolated by boot parameters or by partitions of control groups, at
+/// their usual mount points. A partition leaves the first file empty.
 pub const ISOLATED: [&str; 3] = [
     "/sys/devices/system/cpu/isolated",
     "/sys/fs/cgroup/cpuset.cpus.isolated",
     "/sys/fs/cgroup/unified/cpuset.cpus.isolated",
 ];
 
-/// The CPUs of a list, in its order. What makes no sense is left out.
+/// Returns the CPUs of a list, in list order. Malformed parts are skipped.
 pub fn list(list: &str) -> impl Iterator<Item = usize> + '_ {
     list.trim().split(',').filter_map(range).flatten()
 }
 
-/// The CPUs of one part of a list: `3`, `0-2`, or `0-15:2/4`, of each four the first two. `None` if it is no such thing.
+/// Parses one part of a list: `3`, `0-2`, or `0-15:2/4` (the first two of every four). Returns
+/// `None` if it is malformed.
 pub fn range(part: &str) -> Option<impl Iterator<Item = usize> + use<>> {
     let (range, pattern) = part.trim().split_once(':').map_or((part.trim(), None), |(r, p)| (r, Some(p)));
     let (first, last) = range.split_once('-').unwrap_or((range, range));

@@ -1,8 +1,8 @@
 //! The proof that the calling thread is a worker.
 //!
-//! What a worker records of itself has one writer, its own thread, and almost everything that a partition does is done
-//! by one of its workers. So whatever has to be called by a worker's thread takes a [`CurrentWorker`], which stays on
-//! the thread that it was made on. Making one is unsafe; using it is not.
+//! A worker's record has one writer, its own thread, and a partition's workers perform almost all
+//! of its operations. So an operation that requires a worker's thread takes a [`CurrentWorker`],
+//! which stays on the thread that created it. Creating one is unsafe; using it is not.
 
 use core::marker::PhantomData;
 use core::ops::Deref;
@@ -10,7 +10,7 @@ use core::ops::Deref;
 use crate::atomic::Ordering;
 use crate::worker::{ALONE, NEVER, POLLS, Worker};
 
-/// A worker whose thread is the calling one.
+/// The worker of the calling thread.
 ///
 /// Neither `Send` nor `Sync`, so it cannot leave the thread:
 ///
@@ -47,23 +47,26 @@ pub struct CurrentWorker {
 }
 
 impl CurrentWorker {
-    /// The calling thread as `worker`. Keeps the worker's record, which may be of another thread.
+    /// Makes the calling thread act as `worker`. Does not change the worker's record, which may be
+    /// that of another thread.
     ///
     /// # Safety
-    /// * What this thread does with it, and what other threads do with one of the same worker, never overlaps: one of the
-    ///   two ends, and happens before the other begins. A call lasts until it returns, with all the jobs and critical
-    ///   sections in it, and a [`Preemption`](crate::Preemption) until it is finished or dropped. An interrupt handler
-    ///   counts as a thread, except that it may [tick](crate::Partition::tick), [serve](crate::Partition::serve) and
-    ///   [preempt](crate::Partition::preempt_by_interrupt) as the thread that it interrupts, if that is the only one of its partition and leaves it to the handler to release what is
-    ///   due; see the module `interrupt`.
-    /// * It is given to the one partition that has the worker among its [`workers`](crate::Partition::workers), and to
-    ///   the levels of that partition.
+    /// * The actions of this thread with the value, and those of other threads with a value of the
+    ///   same worker, never overlap: one thread finishes, and its actions happen before the other
+    ///   begins. A call lasts until it returns, with all the jobs and critical sections in it, and
+    ///   a [`Preemption`](crate::Preemption) until it is finished or dropped. An interrupt handler
+    ///   counts as a thread, with one exception: it may [tick](crate::Partition::tick),
+    ///   [serve](crate::Partition::serve) and [preempt](crate::Partition::preempt_by_interrupt) as
+    ///   the thread that it interrupts, if that thread is the only one of its partition and leaves
+    ///   the release of due jobs to the handler; see the module `interrupt`.
+    /// * It is passed only to the one partition that has the worker among its
+    ///   [`workers`](crate::Partition::workers), and to the levels of that partition.
     #[inline]
     pub const unsafe fn new(worker: &'static Worker) -> Self {
         Self { worker, stays: PhantomData }
     }
 
-    /// The worker's record, which any thread may read.
+    /// Returns the worker's record, which any thread may read.
     #[inline]
     pub const fn worker(self) -> &'static Worker {
         self.worker
@@ -72,7 +75,7 @@ impl CurrentWorker {
     /// Resets the record for the calling thread, whose TID is `thread`, before it takes part.
     ///
     /// # Panics
-    /// If the thread that had the worker before left a level occupied.
+    /// If the worker's previous thread left a level occupied.
     pub fn enter(self, thread: u32, real_time: bool) {
         assert_eq!(self.held(), 0, "a worker's previous thread left a level occupied");
         self.worker.thread.store(thread, Ordering::Relaxed);
@@ -84,19 +87,20 @@ impl CurrentWorker {
         self.worker.sleeps_until.store(0, Ordering::Relaxed);
     }
 
-    /// Makes this the one thread of its partition that runs jobs, of every level.
+    /// Makes this the only thread of its partition that runs jobs, at every level.
     ///
     /// # Safety
-    /// Until [`enter`](Self::enter), no other thread runs jobs of the partition's local levels: data that their jobs
-    /// share on one thread (see [`Level::keeps_to`](crate::Level::keeps_to)) relies on it. Nor does another thread keep the time
-    /// of any of its levels, as a level's worker does by [`release_due`](crate::Partition::release_due),
-    /// [`work`](crate::Partition::work) or when it runs jobs of its level.
+    /// Until [`enter`](Self::enter), no other thread runs jobs of the partition's local levels:
+    /// data that their jobs share on one thread (see [`Level::keeps_to`](crate::Level::keeps_to))
+    /// relies on it. No other thread acts as the timekeeper of any of its levels either, as a
+    /// level's worker does in [`release_due`](crate::Partition::release_due), in
+    /// [`work`](crate::Partition::work) and when it runs jobs of its level.
     pub unsafe fn set_alone(self) {
         self.worker.calls.store(ALONE, Ordering::Relaxed);
     }
 
-    /// As [`set_alone`](Self::set_alone), for a thread that polls: it also keeps the time of every level and looks at the
-    /// inboxes between jobs.
+    /// As [`set_alone`](Self::set_alone), for a thread that polls: it is also the timekeeper of
+    /// every level and checks the inboxes between jobs.
     ///
     /// # Safety
     /// As for [`set_alone`](Self::set_alone).
@@ -104,13 +108,13 @@ impl CurrentWorker {
         self.worker.calls.store(POLLS, Ordering::Relaxed);
     }
 
-    /// Whether it is this worker.
+    /// Returns `true` if `worker` is this worker.
     #[inline]
     pub(crate) fn is(self, worker: &Worker) -> bool {
         core::ptr::eq(self.worker, worker)
     }
 
-    /// The levels this thread occupies, which it alone changes.
+    /// Returns the levels this thread occupies, which only this thread changes.
     #[inline]
     pub(crate) fn held(self) -> u32 {
         self.worker.held.load(Ordering::Relaxed)
@@ -118,7 +122,8 @@ impl CurrentWorker {
 
     #[inline]
     pub(crate) fn set_held(self, held: u32) {
-        // Relaxed: a thread that looks for a holder relies on the word and a fence, see `pi_wait`.
+        // Relaxed: a thread that searches for a holder relies on the word and a fence, see
+        // `pi_wait`.
         self.worker.held.store(held, Ordering::Relaxed);
     }
 

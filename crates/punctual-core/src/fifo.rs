@@ -1,11 +1,12 @@
-//! The order of jobs at one level: many threads add at the back, the thread that occupies the level
-//! takes from the front.
+//! The order of jobs at one level: many threads add at the back, and the thread that occupies the
+//! level removes from the front.
 //!
-//! Two parts. The *inbox* is a stack that any thread pushes with one compare-and-swap (R. K. Treiber,
-//! IBM RJ 5118, 1986); the *queue* proper belongs to whoever occupies the level, which now and then
-//! empties the inbox into it, reversing it into arrival order. A push is complete the moment it is
-//! visible, so a thread preempted in the middle of one never hides the jobs that others push after it —
-//! which a ring with claimed but unpublished cells would do.
+//! The structure has two parts. The *inbox* is a stack that any thread pushes with one
+//! compare-and-swap (R. K. Treiber, IBM RJ 5118, 1986). The *queue* proper belongs to the thread
+//! that occupies the level, which at times empties the inbox into it, reversing it into arrival
+//! order. A push is complete the moment it is visible, so a thread preempted in the middle of a
+//! push never hides the jobs that others push after it. A ring with claimed but unpublished cells
+//! would do so.
 //!
 //! Nodes are linked by index + 1; 0 ends a list.
 
@@ -15,15 +16,15 @@ use crate::timer::Node;
 #[derive(Debug)]
 struct Ends {
     head: u32,
-    /// Of no meaning while there is no head.
+    /// Meaningless while `head` is 0.
     tail: u32,
 }
 
-/// A multi-producer queue of node indices, consumed by the holder of a level.
+/// A multi-producer queue of node indices, consumed by the thread that occupies the level.
 ///
-/// All its functions are given the same nodes, those of its level.
+/// Every call on one queue passes the same nodes, those of its level.
 ///
-/// On a cache line of its own: a thread that polls reads what is beside it all the time.
+/// Aligned to a cache line, since a polling thread reads the neighboring data all the time.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Fifo {
@@ -31,8 +32,8 @@ pub(crate) struct Fifo {
     ends: UnsafeCell<Ends>,
 }
 
-// SAFETY: `ends` is reached only through the `unsafe` methods, whose callers occupy the level; levels
-// are occupied by one thread at a time and handed over with release and acquire on the partition's word.
+// SAFETY: `ends` is accessed only through the `unsafe` methods, whose callers occupy the level; one
+// thread at a time occupies a level, handed over with release and acquire on the partition's word.
 unsafe impl Sync for Fifo {}
 
 impl Fifo {
@@ -45,18 +46,20 @@ impl Fifo {
     /// Adds `node` at the back; any thread. The caller must mark the level ready afterwards.
     ///
     /// # Safety
-    /// `node` is one of `nodes`, which are those of every other call.
+    /// `node` is one of `nodes`, and every other call passes the same `nodes`.
     #[inline]
     pub(crate) unsafe fn push(&self, nodes: &[Node], node: u32) {
         let mut first = self.inbox.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the node is one of these, by this function's contract.
+            // SAFETY: the node is one of `nodes`, by this function's contract.
             let next = unsafe { link(nodes, node) };
-            // Not written if it is there already: the line of the node need not come from the CPU that ran it last.
+            // Skips the store if the value is the same: the node's cache line need not come from
+            // the CPU that ran it last.
             if next.load(Ordering::Relaxed) != first {
                 next.store(first, Ordering::Relaxed);
             }
-            // Release: whoever takes the inbox sees the node's link, its time and its arguments.
+            // Release: the thread that takes the inbox sees the node's link, its time and its
+            // arguments.
             match self.inbox.compare_exchange_weak(first, node + 1, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => first = now,
@@ -70,29 +73,33 @@ impl Fifo {
     /// As for [`push`](Self::push); and the calling thread must occupy the level.
     #[inline]
     pub(crate) unsafe fn push_own(&self, nodes: &[Node], node: u32) {
-        // SAFETY: the caller occupies the level, so no other reference to `ends` exists; the node is one of these.
+        // SAFETY: the caller occupies the level, so no other reference to `ends` exists; the node
+        // is one of `nodes`.
         unsafe {
             self.empty_inbox(nodes);
             self.ends.with_mut(|ends| append(&mut *ends, nodes, node));
         }
     }
 
-    /// [`push_own`](Self::push_own) without a look at the inbox, for who has just seen that it is empty.
+    /// [`push_own`](Self::push_own) without checking the inbox, for a caller that has just found it
+    /// empty.
     ///
     /// # Safety
     /// As for [`push_own`](Self::push_own).
     #[inline]
     pub(crate) unsafe fn append(&self, nodes: &[Node], node: u32) {
-        // SAFETY: the caller occupies the level, so no other reference to `ends` exists; the node is one of these.
+        // SAFETY: the caller occupies the level, so no other reference to `ends` exists; the node
+        // is one of `nodes`.
         self.ends.with_mut(|ends| unsafe { append(&mut *ends, nodes, node) });
     }
 
-    /// Inserts `node` before the first job that was released later than it was.
+    /// Inserts `node` before the first job that was released later.
     ///
-    /// For a timer that expired while the level was busy: it keeps its place in time. `after` is a job that was inserted in
-    /// this way and is still there, if there is one: the search begins behind it unless it was released later, so that to
-    /// insert many in order of time takes a number of steps that is linear in them and the number of waiting jobs, which the
-    /// capacities bound.
+    /// For a timer that expired while the level was busy: the order follows the release times.
+    /// `after` is a job that was inserted by this function and is still queued, if any. The search
+    /// begins behind it unless it was released later, so inserting many nodes in order of time
+    /// takes a number of steps that is linear in their number and the number of queued jobs, both
+    /// bounded by the capacities.
     ///
     /// # Safety
     /// The calling thread must occupy the level.
@@ -113,7 +120,7 @@ impl Fifo {
                 at = nodes[at as usize - 1].next.load(Ordering::Relaxed);
             }
             if at == 0 {
-                // SAFETY: indexing has found the node among these.
+                // SAFETY: the indexing above has found the node among `nodes`.
                 return unsafe { append(ends, nodes, node) };
             }
             nodes[node as usize].next.store(at, Ordering::Relaxed);
@@ -124,30 +131,34 @@ impl Fifo {
         });
     }
 
-    /// Whether the inbox holds anything.
+    /// Returns `true` if the inbox has jobs.
     #[inline]
     pub(crate) fn has_inbox(&self) -> bool {
         self.inbox.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether it holds anything at all.
+    /// Returns `true` if the inbox or the queue has jobs.
     ///
     /// # Safety
     /// The calling thread must occupy the level.
     #[inline]
     pub(crate) unsafe fn has_jobs(&self) -> bool {
-        // SAFETY: the caller occupies the level, so `ends` is not written meanwhile. In one comparison: mostly neither has any.
+        // SAFETY: the caller occupies the level, so `ends` is not written concurrently. A single
+        // comparison, since both are usually empty.
         self.inbox.load(Ordering::Relaxed) | self.ends.with(|ends| unsafe { (*ends).head }) != 0
     }
 
-    /// Takes the job at the front.
+    /// Removes the job at the front.
     ///
     /// # Safety
-    /// The calling thread must occupy the level, and `nodes` are those of every other call.
+    /// The calling thread must occupy the level, and `nodes` is the slice that every other call
+    /// passes.
     #[inline]
     pub(crate) unsafe fn pop(&self, nodes: &[Node]) -> Option<u32> {
-        // Whatever is added to the queue comes behind what was in the inbox, so what is in the inbox is younger.
-        // SAFETY: the caller occupies the level, so no other reference to `ends` exists; these are its nodes.
+        // Jobs are added to the queue behind those of the inbox, so the inbox has only younger
+        // jobs.
+        // SAFETY: the caller occupies the level, so no other reference to `ends` exists; `nodes`
+        // are its nodes.
         unsafe {
             if self.ends.with(|ends| (*ends).head) == 0 {
                 self.empty_inbox(nodes);
@@ -155,7 +166,7 @@ impl Fifo {
             self.ends.with_mut(|ends| {
                 let ends = &mut *ends;
                 let node = ends.head.checked_sub(1)?;
-                // What is in the queue was pushed, and so is one of the nodes.
+                // Only nodes of the slice are ever pushed, so each queued index is in range.
                 ends.head = link(nodes, node).load(Ordering::Relaxed);
                 Some(node)
             })
@@ -165,10 +176,12 @@ impl Fifo {
     /// Moves the inbox behind the queue, in order of arrival.
     ///
     /// # Safety
-    /// The calling thread must occupy the level, and `nodes` are those of every other call.
+    /// The calling thread must occupy the level, and `nodes` is the slice that every other call
+    /// passes.
     #[inline]
     unsafe fn empty_inbox(&self, nodes: &[Node]) {
-        // A push that this load misses marks the level ready after it, which the holder cannot miss.
+        // A push that this load misses marks the level ready afterwards, and the thread that
+        // occupies the level cannot miss the mark.
         if self.inbox.load(Ordering::Relaxed) != 0 {
             // SAFETY: by this function's contract.
             unsafe { self.take_inbox(nodes) };
@@ -192,7 +205,8 @@ impl Fifo {
             let ends = unsafe { &mut *ends };
             while chain != 0 {
                 let next = nodes[chain as usize - 1].next.load(Ordering::Relaxed);
-                // SAFETY: what was in the inbox was pushed, and so is one of the nodes.
+                // SAFETY: only nodes of the slice are ever pushed, so each index from the inbox is
+                // in range.
                 unsafe { append(ends, nodes, chain - 1) };
                 chain = next;
             }
@@ -200,21 +214,22 @@ impl Fifo {
     }
 }
 
-/// The link of `node`.
+/// Returns the link of `node`.
 ///
 /// # Safety
-/// It is one of `nodes`.
+/// `node` is one of `nodes`.
 #[inline]
 unsafe fn link(nodes: &[Node], node: u32) -> &AtomicU32 {
-    // SAFETY: it is one of them, by this function's contract.
+    // SAFETY: the node is one of `nodes`, by this function's contract.
     unsafe { &nodes.get_unchecked(node as usize).next }
 }
 
 /// # Safety
-/// `node` is one of `nodes`, and so is what is in the queue.
+/// `node` and all queued indices are among `nodes`.
 #[inline]
 unsafe fn append(ends: &mut Ends, nodes: &[Node], node: u32) {
-    // SAFETY: all of them are among the nodes, by this function's contract; with a head, `tail` is the last one in the queue.
+    // SAFETY: all indices are among `nodes`, by this function's contract; if there is a head,
+    // `tail` is the last node in the queue.
     unsafe {
         link(nodes, node).store(0, Ordering::Relaxed);
         match ends.head {
@@ -230,7 +245,7 @@ mod tests {
     use super::*;
 
     fn drain(fifo: &Fifo, nodes: &[Node]) -> Vec<u32> {
-        // SAFETY: a single thread, which stands for the holder of the level.
+        // SAFETY: a single thread, which stands for the occupant of the level.
         std::iter::from_fn(|| unsafe { fifo.pop(nodes) }).collect()
     }
 
@@ -238,18 +253,18 @@ mod tests {
     fn arrival_order_across_inbox_and_queue() {
         let nodes: [Node; 6] = Default::default();
         let fifo = Fifo::new();
-        // SAFETY: they are of no other queue.
+        // SAFETY: the nodes are in no other queue.
         unsafe { fifo.push(&nodes, 3) };
-        // SAFETY: they are of no other queue.
+        // SAFETY: the nodes are in no other queue.
         unsafe { fifo.push(&nodes, 1) };
         // SAFETY: a single thread.
         unsafe { fifo.push_own(&nodes, 5) };
-        // SAFETY: they are of no other queue.
+        // SAFETY: the nodes are in no other queue.
         unsafe { fifo.push(&nodes, 0) };
         // SAFETY: a single thread.
         unsafe { fifo.push_own(&nodes, 2) };
         assert_eq!(drain(&fifo, &nodes), [3, 1, 5, 0, 2]);
-        // SAFETY: they are of no other queue.
+        // SAFETY: the nodes are in no other queue.
         unsafe { fifo.push(&nodes, 4) };
         assert_eq!(drain(&fifo, &nodes), [4]);
     }
@@ -258,7 +273,8 @@ mod tests {
     fn a_node_is_appended_behind_what_waits() {
         let nodes: [Node; 3] = Default::default();
         let fifo = Fifo::new();
-        // SAFETY: a single thread; the nodes are of no other queue, and the inbox is empty when the last of them is appended.
+        // SAFETY: a single thread; the nodes are in no other queue, and the inbox is empty when the
+        // last of them is appended.
         unsafe {
             fifo.push(&nodes, 0);
             fifo.push_own(&nodes, 1);
@@ -313,7 +329,7 @@ mod tests {
     fn has_jobs_while_inbox_or_queue_holds_any() {
         let nodes: [Node; 2] = Default::default();
         let fifo = Fifo::new();
-        // SAFETY: a single thread; the nodes are of no other queue.
+        // SAFETY: a single thread; the nodes are in no other queue.
         unsafe {
             assert!(!fifo.has_jobs());
             fifo.push(&nodes, 0);
@@ -330,7 +346,7 @@ mod tests {
     fn a_node_leaves_its_link_behind() {
         let nodes: [Node; 3] = Default::default();
         let fifo = Fifo::new();
-        // SAFETY: they are of no other queue.
+        // SAFETY: the nodes are in no other queue.
         (0..3).for_each(|node| unsafe { fifo.push(&nodes, node) });
         assert_eq!(drain(&fifo, &nodes), [0, 1, 2]);
         // SAFETY: a single thread.
@@ -339,7 +355,7 @@ mod tests {
         nodes[1].set_time(5);
         // SAFETY: a single thread.
         unsafe { fifo.insert_by_time(&nodes, 1, None) };
-        // SAFETY: they are of no other queue.
+        // SAFETY: the nodes are in no other queue.
         unsafe { fifo.push(&nodes, 2) };
         assert!(fifo.has_inbox());
         assert_eq!(drain(&fifo, &nodes), [1, 2]);

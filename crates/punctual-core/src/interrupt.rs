@@ -1,24 +1,29 @@
 //! Interrupts, on a CPU whose one thread runs every level of a partition.
 //!
-//! There a handler releases jobs as a foreign thread does, by [`Partition::spawn_from_outside`], and by the clock, by
-//! [`Partition::tick`]. When it is done it [serves](Partition::serve) what is ready above the partition's level, as the
-//! interrupted thread: on its stack, with its worker, and with interrupts unmasked, so that this nests. A job that would be the first to
-//! be served need not be queued for that: [`Partition::preempt_by_interrupt`], and [`Expired`] by the clock.
+//! On such a CPU a handler releases jobs as a foreign thread does, with
+//! [`Partition::spawn_from_outside`], and timed jobs with [`Partition::tick`]. It then
+//! [serves](Partition::serve) the ready levels above the partition's level, as the interrupted
+//! thread: on its stack, with its worker, and with interrupts unmasked, so that handlers nest. A
+//! job that would be served first bypasses the queue: [`Partition::preempt_by_interrupt`], and
+//! [`Expired`] for timed jobs.
 //!
-//! # Why a handler may serve in the midst of anything that its thread does
+//! # Why a handler may serve at any point of its thread
 //!
-//! The thread does not go on before the handler has returned. So all that the one could notice of the other is a change that is
-//! still there then, and all that the handler could damage is what it finds half done.
+//! The thread does not continue before the handler has returned. So the thread could only observe
+//! changes that persist until then, and the handler could only damage state that it finds half
+//! updated.
 //!
-//! * *The worker's record.* Serving occupies a level and vacates it, enters a job and leaves it, and so puts `held`, which is the set of
-//!   occupied levels (see [`OneThread`](crate::OneThread)), and `running` back to what they were. The thread changes them by a load and a
-//!   store; between the two it finds again what it has loaded.
-//! * *Ready levels.* Their set only ever changes by an atomic AND or OR, so the thread sees what the handler did: levels may have
-//!   become ready, or ceased to be.
-//! * *Queues.* Only who occupies a level takes jobs from it. The handler occupies levels above all that are occupied, which
-//!   the thread has not begun to occupy or has vacated. Where the thread is about to do one or the other, the word says
-//!   which it is.
-//! * *Waiting.* Who runs jobs occupies the highest level, so raising never waits.
+//! * *The worker's record.* Serving occupies and vacates a level, and enters and leaves a job, and
+//!   so restores `held`, the set of occupied levels (see [`OneThread`](crate::OneThread)), and
+//!   `running`. The thread changes them by a load and a store; a handler between the two leaves the
+//!   loaded value in place.
+//! * *Ready levels.* The set only changes by an atomic AND or OR, so the thread sees the handler's
+//!   changes: levels may have become ready, or ceased to be.
+//! * *Queues.* Only the thread that occupies a level takes jobs from it. The handler occupies
+//!   levels above all occupied ones, which the thread has not begun to occupy or has vacated. If
+//!   the thread is about to occupy or vacate a level, the word determines which of the two states
+//!   applies.
+//! * *Waiting.* The running job occupies the highest level, so a raise never waits.
 
 use crate::Instant;
 use crate::atomic::{Ordering, fence};
@@ -30,14 +35,17 @@ use crate::timers::NEVER;
 use crate::word::bit;
 
 impl<P: Port> Partition<P> {
-    /// Occupies `level` for a job that the handler of an interrupt runs right now, as the thread `me` that it has interrupted.
+    /// Occupies `level` for a job that an interrupt handler runs at once, as the interrupted thread
+    /// `me`.
     ///
-    /// `None` if the job has to be queued: the level is not above the partition's, or what is ready there or above goes first. The
-    /// interrupted thread may be about to serve that, so unlike in [`preempt`](Self::preempt) it is looked for.
+    /// Returns `None` if the job has to be queued: the level is not above the partition's, or a job
+    /// ready at that level or above goes first. Unlike [`preempt`](Self::preempt), this checks all
+    /// ready levels, since the interrupted thread may be about to serve one.
     ///
     /// # Safety
     /// * `level` is one of this partition's.
-    /// * `me` is the one thread of the partition, which the caller has interrupted, and goes on when the preemption is finished.
+    /// * `me` is the one thread of the partition, which the caller has interrupted, and which
+    ///   continues once the preemption is finished.
     #[inline]
     pub unsafe fn preempt_by_interrupt(
         &'static self,
@@ -50,39 +58,44 @@ impl<P: Port> Partition<P> {
         if !word.goes_first(number) {
             return None;
         }
-        // What other CPUs mark ready meanwhile they have this one look at.
+        // Other CPUs that mark a level ready concurrently send this CPU a wake.
         self.occupy_as(me, held | bit(number));
         Some(Preemption::enter(self, me, level))
     }
 
-    /// Releases at every level what is due at `now`; returns the next time at which something is, and what the handler runs itself:
-    /// of the highest level at which anything is due what is due first, if the level [can be occupied](Self::preempt_by_interrupt),
-    /// which it is then. For the handler of the timer of a CPU whose one thread, `me`, runs every level. It sets the timer, runs that
+    /// Releases the jobs due at `now` at every level. Returns the next due time, and a job for the
+    /// handler to run itself: the earliest due job of the highest due level, if that level [can be
+    /// occupied](Self::preempt_by_interrupt), in which case it is occupied. For the timer handler
+    /// of a CPU whose one thread, `me`, runs every level. The handler sets the timer, runs the job
     /// with interrupts unmasked, and then serves.
     ///
-    /// A timer that is armed from now on for an earlier time [wakes](Port::wake) its level's worker.
+    /// A timer armed after this call for an earlier time [wakes](Port::wake) its level's worker.
     ///
     /// # Safety
-    /// `me` is the one thread of the partition, which the caller has interrupted, and goes on when what is returned has run.
+    /// `me` is the one thread of the partition, which the caller has interrupted, and which
+    /// continues once the returned job has run.
     pub unsafe fn tick(
         &'static self,
         me: CurrentWorker,
         now: Instant,
     ) -> (Option<Instant>, Option<Expired<P>>) {
         const { assert!(Self::ONE_THREAD, "handlers run jobs as the one thread of their partition") };
-        // Whoever arms a timer from here on wakes this CPU. What has been armed before is seen by the look.
+        // A thread that arms a timer after this wakes the CPU. The scan below sees timers armed
+        // before.
         self.alarm.hide();
         // Pairs with the fence in `armed`.
         fence(Ordering::SeqCst);
         let (mut earliest, mut expired) = (NEVER, None);
         let mut timed = if self.begins_nothing() { 0 } else { self.timed.load(Ordering::Relaxed) };
-        // From the highest level down, for only the highest of what is due can be the handler's to run.
+        // From the highest level down, since the handler can run only a job of the highest due
+        // level.
         while timed != 0 {
             let place = timed.ilog2();
             timed &= !(1 << place);
-            // SAFETY: `armed` and `lay_grids_here` have set bits of places that there are.
+            // SAFETY: `armed` and `lay_grids_here` set only bits of existing levels.
             let level = unsafe { *self.levels().get_unchecked(place as usize) };
-            // SAFETY: the one thread of the partition keeps the time of every level, and leaves that to this handler.
+            // SAFETY: the one thread of the partition is the timekeeper of every level, and
+            // delegates that to this handler.
             let next = unsafe { level.next() };
             if next > now.as_ticks() {
                 if next == NEVER {
@@ -92,15 +105,17 @@ impl<P: Port> Partition<P> {
                 continue;
             }
             let mut next = 0;
-            // SAFETY: the level is the partition's, `me` its one thread, and it goes on when this has run, by this function's contract.
+            // SAFETY: the level is the partition's, `me` is its one thread, and it continues when
+            // this has run, by this function's contract.
             if let Some(preemption) = unsafe { self.preempt_by_interrupt(me, level) } {
                 let node;
-                // SAFETY: this handler keeps the time of every level, as `next_of` says, and has occupied this one. Something is due.
+                // SAFETY: this handler is the timekeeper of every level, see `next_of`, and has
+                // occupied this one. A job is due.
                 (node, next) = unsafe { level.take_due(now) };
                 expired = Some(Expired { preemption, me, level, node });
             }
             if next <= now.as_ticks() {
-                // What is due besides.
+                // Releases the other due jobs.
                 next = self.release_and_look(me, level, now);
             }
             earliest = earliest.min(next);
@@ -113,7 +128,7 @@ impl<P: Port> Partition<P> {
         ((earliest != NEVER).then(|| Instant::from_ticks(earliest)), expired)
     }
 
-    /// Releases what is due at levels by their places; returns when something is next there.
+    /// Releases the due jobs of the levels with these indices; returns their next due time.
     #[inline(never)]
     fn release_at(&self, me: CurrentWorker, mut timed: u32, now: Instant) -> u64 {
         let mut earliest = NEVER;
@@ -129,7 +144,7 @@ impl<P: Port> Partition<P> {
         earliest
     }
 
-    /// Releases what is due at `level`; returns when something is next.
+    /// Releases the due jobs of `level`; returns its next due time.
     #[inline(never)]
     fn release_and_look(&self, me: CurrentWorker, level: &'static Level, now: Instant) -> u64 {
         let mut next = self.next_of(level);
@@ -140,40 +155,42 @@ impl<P: Port> Partition<P> {
         next
     }
 
-    /// Looks no more at a level at which nothing is armed.
+    /// Stops scanning a level on which no timer is armed.
     #[cold]
     fn forget(&self, place: u32) {
-        // Acquire: whoever has said so before this, has noted before that what it has armed.
+        // Acquire: a thread that set the bit before this has recorded its armed timer before.
         self.timed.fetch_and(!(1 << place), Ordering::Acquire);
         if self.levels()[place as usize].has_changes() {
             self.timed.fetch_or(1 << place, Ordering::Relaxed);
         }
     }
 
-    /// When something is next at `level`.
+    /// Returns the next due time at `level`.
     fn next_of(&self, level: &'static Level) -> u64 {
-        // SAFETY: the one thread of the partition keeps the time of every level, and leaves that to the handler that asks.
+        // SAFETY: the one thread of the partition is the timekeeper of every level, and delegates
+        // that to the calling handler.
         if self.is_stopping() { NEVER } else { unsafe { level.next() } }
     }
 }
 
-/// A job whose time has come, and whose level the handler of the timer has occupied to run it.
+/// A due job whose level the timer handler has occupied to run it.
 #[must_use = "the level is occupied until it has run"]
 #[derive(Debug)]
 pub struct Expired<P: Port + 'static> {
     preemption: Preemption<P>,
     me: CurrentWorker,
     level: &'static Level,
-    /// None if it was cancelled meanwhile.
+    /// `None` if the job was canceled in the meantime.
     node: Option<u32>,
 }
 
 impl<P: Port> Expired<P> {
-    /// Runs it, and what has become ready at its level, and serves what may start then.
+    /// Runs the job and those that have become ready at its level, and serves the levels that may
+    /// then start.
     #[inline]
     pub fn run(self) {
         let Self { preemption, me, level, node } = self;
-        // SAFETY: this thread occupies the level, and has taken the node from those that wait for their time.
+        // SAFETY: this thread occupies the level, and has taken the node from the expired timers.
         let end = node.and_then(|node| unsafe { level.waiting().run(me, node, None) });
         preemption.finish(end);
     }
@@ -226,38 +243,38 @@ mod tests {
         // SAFETY: there is no other thread.
         unsafe { me.set_alone() };
         let at = Instant::from_ticks;
-        // SAFETY: this thread stands for the handler and for what that interrupts.
+        // SAFETY: this thread stands for the handler and for the interrupted thread.
         let tick = |now| unsafe { PARTITION.tick(me, at(now)) };
         let next = |now| {
             let (next, expired) = tick(now);
             assert!(expired.is_none());
             next
         };
-        assert_eq!(next(0), None, "no grid is laid");
+        assert_eq!(next(0), None, "no grid has started");
         PARTITION.lay_grids_here(at(50));
         assert_eq!(next(49), Some(at(50)));
         assert!(!PARTITION.snapshot().is_ready(1));
         let (then, expired) = tick(50);
         assert_eq!(then, Some(at(150)));
         assert_eq!((PARTITION.snapshot().level(), PARTITION.snapshot().is_ready(1)), (1, false));
-        expired.expect("nothing goes before it").run();
+        expired.expect("no other job goes first").run();
         assert_eq!((PARTITION.snapshot().level(), me.level(), me.running()), (0, 0, 0));
-        // SAFETY: this thread stands for the handler and for what that interrupts.
+        // SAFETY: this thread stands for the handler and for the interrupted thread.
         let preempt = || unsafe { PARTITION.preempt_by_interrupt(me, &LEVEL) };
-        let preemption = preempt().expect("nothing waits");
+        let preemption = preempt().expect("no job is queued");
         assert_eq!((PARTITION.snapshot().level(), me.running()), (1, 1));
-        assert!(preempt().is_none(), "it is not above itself");
+        assert!(preempt().is_none(), "the level is not above itself");
         // SAFETY: the level is the partition's.
         let call = || unsafe { PARTITION.call(me, &LEVEL, || None) }.is_ok();
-        assert!(!call(), "nor is a job that is spawned from there");
+        assert!(!call(), "a job spawned from it is queued");
         preemption.finish(None);
-        assert!(call(), "it is over");
+        assert!(call(), "the preemption is over");
         // SAFETY: the level is the partition's, and its job has run.
         unsafe { PARTITION.spawn_from_outside(&LEVEL, 0) };
-        assert!(preempt().is_none(), "what waits at the level goes first");
+        assert!(preempt().is_none(), "a job queued at the level goes first");
         PARTITION.serve(me, None);
         PARTITION.stop();
-        assert_eq!(next(1000), None, "nothing is released any more");
+        assert_eq!(next(1000), None, "no job is released");
         assert!(!PARTITION.snapshot().is_ready(1));
     }
 
@@ -292,10 +309,10 @@ mod tests {
         // SAFETY: there is no other thread.
         unsafe { me.set_alone() };
         TWO.lay_grids_here(Instant::from_ticks(50));
-        // SAFETY: this thread stands for the handler and for what that interrupts.
+        // SAFETY: this thread stands for the handler and for the interrupted thread.
         let (next, expired) = unsafe { TWO.tick(me, Instant::from_ticks(50)) };
         assert_eq!(next, Some(Instant::from_ticks(150)));
-        expired.expect("nothing goes before it").run();
+        expired.expect("no other job goes first").run();
         assert_eq!([&TWO_RAN[0], &TWO_RAN[1]].map(|ran| ran.load(Ordering::Relaxed)), [1, 1]);
     }
 
@@ -344,7 +361,7 @@ mod tests {
         // SAFETY: there is no other thread.
         unsafe { me.set_alone() };
         let at = Instant::from_ticks;
-        // SAFETY: this thread stands for the handler and for what that interrupts.
+        // SAFETY: this thread stands for the handler and for the interrupted thread.
         let tick = |now| unsafe { THREE.tick(me, at(now)) };
         for (level, start) in [(&one::LEVEL, 50), (&two::LEVEL, 50), (&three::LEVEL, 60)] {
             level.start(at(start));
@@ -357,17 +374,18 @@ mod tests {
             (word.level(), word.is_ready(1), word.is_ready(2), word.is_ready(3)),
             (2, true, false, false)
         );
-        // Whoever arms a timer for earlier than that has to wake the CPU.
+        // A thread that arms a timer for an earlier time has to wake the CPU.
         assert_eq!(THREE.alarm.time(), 60);
-        // One above interrupts it before its first instruction. Its own grid skips, for its job has not run yet.
+        // A job above interrupts it before its first instruction. Its own grid skips, since its job
+        // has not run yet.
         let (next, above) = tick(150);
         assert_eq!(next, Some(at(160)));
         let word = THREE.snapshot();
         assert_eq!((word.level(), word.is_ready(2), word.is_ready(3)), (3, false, false));
-        above.expect("it is above what runs").run();
+        above.expect("its level is above the running one").run();
         assert_eq!(THREE.snapshot().level(), 2);
-        expired.expect("nothing goes before it").run();
-        // What is ready below has run behind it.
+        expired.expect("no other job goes first").run();
+        // The ready job below has run after it.
         let word = THREE.snapshot();
         assert_eq!((word.level(), word.highest_ready(), me.level(), me.running()), (0, 0, 0, 0));
     }

@@ -1,12 +1,12 @@
 //! One level of a partition: its job queue, its timers, its periodic tasks, and how to run a job.
 //!
-//! Any thread may push jobs and arm timers. Only the thread that occupies the level takes jobs out, and
-//! only the level's worker (or the only thread of a partition that polls or runs in virtual time) *keeps its time*: releases
-//! what is due.
-//! That thread is also the only one to run the jobs of a *local* level, so those may share data that is not `Send`.
+//! Any thread may push jobs and arm timers. Only the thread that occupies the level removes jobs,
+//! and only the level's *timekeeper* releases jobs that are due: the level's worker, or the only
+//! thread of a partition that polls or runs in virtual time. The timekeeper is also the only thread
+//! that runs the jobs of a *local* level, so these may share data that is not `Send`.
 //!
-//! What changes of a level is in its [`Queue`] and its nodes; the [`Level`] itself never changes. So code that names the
-//! static of a level has all that it says as constants.
+//! All mutable state of a level is in its [`Queue`] and its nodes; the [`Level`] itself is
+//! immutable. So code that names a level's static sees all its fields as constants.
 
 use crate::Instant;
 use crate::atomic::const_new;
@@ -19,10 +19,10 @@ use crate::timers::{NEVER, Timers};
 use crate::word::MAX_LEVEL;
 use crate::worker::{ALONE, MAY, Worker};
 
-/// A recent clock reading, or [stamp](crate::Port::stamp), passed on to save another.
+/// A recent clock reading, or [stamp](crate::Port::stamp), passed on to save another reading.
 pub type Stamp = Option<Instant>;
 
-/// What changes of a level: the order of its waiting jobs, and its timers.
+/// The mutable state of a level: the order of its queued jobs, and its timers.
 #[derive(Debug)]
 pub struct Queue {
     fifo: Fifo,
@@ -31,7 +31,7 @@ pub struct Queue {
 
 impl Queue {
     const_new! {
-        /// No job waits and no timer is armed.
+        /// Creates a queue without jobs and without armed timers.
         pub fn new() -> Self {
             Self { fifo: Fifo::new(), timers: Timers::new() }
         }
@@ -52,7 +52,8 @@ pub struct Level {
     nodes: &'static [Node],
     periodic: &'static [&'static Periodic],
     jobs: Jobs,
-    /// The least value of a worker's `calls` with which a spawn on its thread runs a job of this level as a call.
+    /// The least value of a worker's `calls` at which a spawn on its thread runs a job of this
+    /// level as a direct call.
     callers: u8,
 }
 
@@ -62,15 +63,15 @@ impl core::fmt::Debug for Level {
     }
 }
 
-/// What releases a job in time.
+/// Origin of a timed release.
 #[derive(Clone, Copy)]
 enum Source {
     Grid(&'static Periodic),
-    /// That of a node.
+    /// The timer of a node.
     Timer(u32),
 }
 
-/// The waiting jobs of a level, and what runs them.
+/// The queued jobs of a level, and the functions that run them.
 pub(crate) struct Waiting {
     fifo: &'static Fifo,
     nodes: &'static [Node],
@@ -78,7 +79,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Takes the job at the front.
+    /// Removes the job at the front.
     ///
     /// # Safety
     /// The calling thread occupies the level.
@@ -94,16 +95,19 @@ impl Waiting {
     /// The calling thread occupies the level, and has [popped](Self::pop) the node.
     #[inline]
     pub(crate) unsafe fn run(&self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
-        // SAFETY: what was popped is one of the level's nodes, for which there are functions, as `Level::new` has checked.
+        // SAFETY: a popped node is one of the level's nodes, and `Level::new` has checked that each
+        // has a function.
         unsafe { self.jobs.run(me, node, now) }
     }
 }
 
 impl Level {
-    /// A level whose jobs wait in `nodes`, in the order of `queue`, and are run by `jobs`, normally on `worker`.
+    /// Creates a level whose jobs wait in `nodes`, in the order of `queue`, and are run by `jobs`,
+    /// normally on `worker`.
     ///
     /// # Panics
-    /// If `level` is not in 1..=[`MAX_LEVEL`], or if `jobs` are not of as many nodes.
+    /// If `level` is not in 1..=[`MAX_LEVEL`], or if the number of `jobs` does not match that of
+    /// `nodes`.
     pub const fn new(
         level: u8,
         worker: &'static Worker,
@@ -117,20 +121,21 @@ impl Level {
         Self { level, worker, queue, nodes, periodic, jobs, callers: MAY }
     }
 
-    /// Makes it a local level: a single thread runs its jobs, see [`keeps_to`](Self::keeps_to).
+    /// Makes this a local level: a single thread runs its jobs, see [`keeps_to`](Self::keeps_to).
     pub const fn local(mut self) -> Self {
         self.callers = ALONE;
         self
     }
 
-    /// Whether it is a local level.
+    /// Returns `true` if this is a local level.
     pub const fn is_local(&self) -> bool {
         self.callers == ALONE
     }
 
-    /// Whether it is a local level and `me` the only worker that runs its jobs.
+    /// Returns `true` if this is a local level and `me` is the only worker that runs its jobs.
     ///
-    /// That is the partition's thread if there is a single one for all levels, and the level's worker otherwise.
+    /// That worker is the partition's thread if a single thread runs all levels, and the level's
+    /// worker otherwise.
     #[inline]
     pub fn keeps_to(&self, me: CurrentWorker) -> bool {
         self.is_local() && (me.is(self.worker) || me.is_alone())
@@ -147,64 +152,66 @@ impl Level {
         self.level
     }
 
-    /// Whether it has periodic tasks.
+    /// Returns `true` if the level has periodic tasks.
     pub const fn is_periodic(&self) -> bool {
         !self.periodic.is_empty()
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub(crate) const fn capacity(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The thread that serves this level when no other thread does.
+    /// Returns the thread that serves this level when no other thread does.
     pub const fn worker(&self) -> &'static Worker {
         self.worker
     }
 
-    /// The next time at which something is due, if any. Looks at all nodes; for tests and for virtual time.
+    /// Returns the earliest time at which a job of this level is due, if any. Scans all nodes; for
+    /// tests and virtual time.
     pub fn next_due(&self) -> Option<Instant> {
         let grids = self.periodic.iter().map(|p| p.next()).filter(|&time| time != NEVER);
         let timers = self.nodes.iter().filter_map(Node::due);
         grids.chain(timers).min().map(Instant::from_ticks)
     }
 
-    /// Whether the clock releases anything at this level at present.
+    /// Returns `true` if a timer is armed or a grid is running at this level.
     #[inline]
     pub(crate) fn is_timed(&self) -> bool {
         self.queue.timers.next() != NEVER || self.queue.timers.has_changes()
     }
 
-    /// Whether something may be due at `now`, for all that is known without looking.
+    /// Returns `true` if a job may be due at `now`, judged without scanning the timers.
     #[inline]
     pub(crate) fn may_be_due(&self, now: u64) -> bool {
         now >= self.queue.timers.next() || self.queue.timers.has_changes()
     }
 
-    /// Whether timers have been armed, cancelled or moved, or grids laid, since the last look at them.
+    /// Returns `true` if timers were armed, canceled or moved, or grids started, since the last
+    /// scan.
     #[inline]
     pub(crate) fn has_changes(&self) -> bool {
         self.queue.timers.has_changes()
     }
 
-    /// The next time at which something is due, in ns; [`NEVER`] if there is none.
+    /// Returns the earliest time at which a job is due, in ns; [`NEVER`] if no timer is armed.
     ///
     /// # Safety
-    /// The calling thread keeps the level's time.
+    /// The calling thread is the level's timekeeper.
     #[inline]
     pub(crate) unsafe fn next(&self) -> u64 {
         if self.queue.timers.has_changes() {
-            // SAFETY: this thread keeps the level's time, by this function's contract.
+            // SAFETY: this thread is the level's timekeeper, by this function's contract.
             unsafe { self.take_changes() };
         }
         self.queue.timers.next()
     }
 
     /// # Safety
-    /// The calling thread keeps the level's time.
+    /// The calling thread is the level's timekeeper.
     #[cold]
     unsafe fn take_changes(&self) {
-        // SAFETY: this thread keeps the level's time, by this function's contract.
+        // SAFETY: this thread is the level's timekeeper, by this function's contract.
         let timer = unsafe {
             self.queue.timers.take_changes(self.nodes);
             self.queue.timers.earliest(self.nodes)
@@ -226,7 +233,8 @@ impl Level {
         &self.nodes[node as usize]
     }
 
-    /// The index of a node of this level. An index out of range for a node of another level.
+    /// Returns the index of a node of this level, or an index out of range for a node of another
+    /// level.
     #[inline]
     pub(crate) fn position(&self, node: &Node) -> usize {
         let distance = core::ptr::from_ref(node).addr().wrapping_sub(self.nodes.as_ptr().addr());
@@ -237,11 +245,12 @@ impl Level {
     /// `node` is one of the level's.
     #[inline]
     pub(crate) unsafe fn node_unchecked(&self, node: u32) -> &'static Node {
-        // SAFETY: it is one of these, by this function's contract.
+        // SAFETY: the node is one of the level's, by this function's contract.
         unsafe { self.nodes.get_unchecked(node as usize) }
     }
 
-    /// When the job of `node`, which is about to run, was released, in ns; 0 if that was not recorded.
+    /// Returns the release time of the job of `node`, which is about to run, in ns; 0 if it was not
+    /// recorded.
     #[inline]
     pub fn released(&self, node: u32) -> u64 {
         self.node(node).time()
@@ -253,8 +262,8 @@ impl Level {
     /// `node` is one of the level's.
     #[inline]
     pub(crate) unsafe fn push(&self, node: u32) {
-        // SAFETY: the node is one of these, by this function's contract, and the queue is of no other level's nodes: the
-        // levels of all partitions have queues of their own.
+        // SAFETY: the node is one of the level's, by this function's contract, and no other level
+        // shares the queue: each level of each partition has its own.
         unsafe { self.queue.fifo.push(self.nodes, node) }
     }
 
@@ -264,27 +273,31 @@ impl Level {
     /// `node` is one of the level's, and the calling thread occupies this level by running a job of it.
     #[inline]
     pub(crate) unsafe fn push_own(&self, node: u32) {
-        // SAFETY: this thread occupies the level and the node is one of these, by this function's contract; see `push`.
+        // SAFETY: this thread occupies the level and the node is one of the level's, by this
+        // function's contract; see `push`.
         unsafe { self.queue.fifo.push_own(self.nodes, node) }
     }
 
-    /// Queues a node as [`push_own`](Self::push_own) does, if the inbox has just been empty.
+    /// Queues a node as [`push_own`](Self::push_own) does, if the inbox was empty when last
+    /// checked.
     ///
     /// # Safety
     /// As for [`push_own`](Self::push_own).
     #[inline]
     pub(crate) unsafe fn append(&self, node: u32) {
-        // SAFETY: this thread occupies the level and the node is one of these, by this function's contract; see `push`.
+        // SAFETY: this thread occupies the level and the node is one of the level's, by this
+        // function's contract; see `push`.
         unsafe { self.queue.fifo.append(self.nodes, node) }
     }
 
-    /// Whether the inbox has jobs. For the thread that occupies the level or may do so at any time.
+    /// Returns `true` if the inbox has jobs. For the thread that occupies the level or may occupy
+    /// it at any time.
     #[inline]
     pub fn has_inbox(&self) -> bool {
         self.queue.fifo.has_inbox()
     }
 
-    /// Whether jobs wait.
+    /// Returns `true` if jobs are queued.
     ///
     /// # Safety
     /// The calling thread occupies this level.
@@ -294,19 +307,19 @@ impl Level {
         unsafe { self.queue.fifo.has_jobs() }
     }
 
-    /// The waiting jobs.
+    /// Returns the queued jobs.
     #[inline]
     pub(crate) fn waiting(&self) -> Waiting {
         Waiting { fifo: &self.queue.fifo, nodes: self.nodes, jobs: self.jobs }
     }
 
-    /// Queues all jobs that are due at `now` in the inbox; returns whether there were any.
+    /// Pushes all jobs that are due at `now` to the inbox; returns whether any were due.
     ///
     /// # Safety
-    /// The calling thread keeps the level's time.
+    /// The calling thread is the level's timekeeper.
     pub(crate) unsafe fn release_due(&self, now: Instant) -> bool {
-        // SAFETY: this thread keeps the level's time, by this function's contract.
-        // What is due are nodes of the level.
+        // SAFETY: this thread is the level's timekeeper, by this function's contract. Only nodes of
+        // the level become due.
         unsafe {
             self.each_due(now, |node| {
                 self.push(node);
@@ -315,15 +328,18 @@ impl Level {
         }
     }
 
-    /// Takes the node whose job is due first at `now`, and tells when something is next, changes aside. What else is due is left to the
-    /// next look, and so is everything if the first has been cancelled or moved meanwhile.
+    /// Takes the node whose job is due first at `now`, and returns the next due time, not counting
+    /// pending changes. Other due jobs are left to the next scan, and so are all of them if the
+    /// first was canceled or moved concurrently.
     ///
     /// # Safety
-    /// The calling thread keeps the level's time, and occupies the level. [`next`](Self::next) has just said that something is due.
+    /// The calling thread is the level's timekeeper and occupies the level. The preceding call of
+    /// [`next`](Self::next) returned a time that has been reached.
     #[inline]
     pub(crate) unsafe fn take_due(&self, now: Instant) -> (Option<u32>, u64) {
         if self.periodic.is_empty() {
-            // SAFETY: this thread keeps the level's time, and then it is a timer that is due, by this function's contract.
+            // SAFETY: this thread is the level's timekeeper, and without periodic tasks the due job
+            // is that of a timer, by this function's contract.
             let (due, next) = unsafe { self.queue.timers.expire_first(self.nodes) };
             self.queue.timers.set_next(next);
             return (due, next);
@@ -332,14 +348,14 @@ impl Level {
         unsafe { self.take_due_of_grids(now) }
     }
 
-    /// [`take_due`](Self::take_due) of a level with periodic tasks.
+    /// [`take_due`](Self::take_due) for a level with periodic tasks.
     ///
     /// # Safety
     /// As for [`take_due`](Self::take_due).
     #[inline(never)]
     unsafe fn take_due_of_grids(&self, now: Instant) -> (Option<u32>, u64) {
         let mut due = None;
-        // SAFETY: this thread keeps the level's time, by this function's contract.
+        // SAFETY: this thread is the level's timekeeper, by this function's contract.
         unsafe {
             self.each_due(now, |node| {
                 due = Some(node);
@@ -349,13 +365,14 @@ impl Level {
         (due, self.queue.timers.next())
     }
 
-    /// Queues all jobs that are due at `now`, each before those released later.
+    /// Queues all jobs that are due at `now`, each ahead of those released later.
     ///
     /// # Safety
-    /// The calling thread keeps the level's time, and occupies the level.
+    /// The calling thread is the level's timekeeper and occupies the level.
     pub(crate) unsafe fn release_due_in_place(&self, now: Instant) {
         let mut last = None;
-        // SAFETY: this thread keeps the level's time and occupies it, by this function's contract; so what was inserted stays.
+        // SAFETY: this thread is the level's timekeeper and occupies the level, by this function's
+        // contract; so the node inserted last stays in the queue.
         unsafe {
             self.each_due(now, |node| {
                 self.queue.fifo.insert_by_time(self.nodes, node, last.replace(node));
@@ -364,26 +381,27 @@ impl Level {
         }
     }
 
-    /// Hands out what is due at `now`, in order, until `queue` says that it wants no more; returns whether there was anything.
+    /// Passes each job due at `now` to `queue`, in order, until `queue` returns `false`; returns
+    /// whether any were due.
     ///
     /// # Safety
-    /// The calling thread keeps the level's time.
+    /// The calling thread is the level's timekeeper.
     #[inline]
     unsafe fn each_due(&self, now: Instant, mut queue: impl FnMut(u32) -> bool) -> bool {
         let now = now.as_ticks();
-        // What changes from here on is left to the next look.
-        // SAFETY: this thread keeps the level's time, by this function's contract.
+        // Changes made from here on are left to the next scan.
+        // SAFETY: this thread is the level's timekeeper, by this function's contract.
         if unsafe { self.next() } > now {
             return false;
         }
         let (mut any, mut more) = (false, true);
-        // SAFETY: this thread keeps the level's time, by this function's contract.
+        // SAFETY: this thread is the level's timekeeper, by this function's contract.
         let mut first = unsafe { self.first() };
         while let Some((time, source)) = first
             && time <= now
             && more
         {
-            // SAFETY: as above, and it is the first.
+            // SAFETY: as above, and this is the first source.
             if let Some(node) = unsafe { self.release(source) } {
                 any = true;
                 more = queue(node);
@@ -395,15 +413,16 @@ impl Level {
         any
     }
 
-    /// What is due next, and when, changes aside. Grids go before timers of the same time.
+    /// Returns the earliest due time and its source, not counting pending changes. At equal times
+    /// grids precede timers.
     ///
     /// # Safety
-    /// The calling thread keeps the level's time.
+    /// The calling thread is the level's timekeeper.
     #[inline]
     unsafe fn first(&self) -> Option<(u64, Source)> {
         let grids = self.periodic.iter().map(|&task| (task.next(), Source::Grid(task)));
         let grid = grids.filter(|grid| grid.0 != NEVER).min_by_key(|grid| grid.0);
-        // SAFETY: this thread keeps the level's time, by this function's contract.
+        // SAFETY: this thread is the level's timekeeper, by this function's contract.
         let timer = unsafe { self.queue.timers.earliest(self.nodes) };
         match (grid, timer) {
             (Some(grid), Some(timer)) if timer.0 < grid.0 => Some((timer.0, Source::Timer(timer.1))),
@@ -412,10 +431,11 @@ impl Level {
         }
     }
 
-    /// Takes the first of what is due; its node, if it comes to a job.
+    /// Consumes the earliest release; returns its node if this releases a job.
     ///
     /// # Safety
-    /// The calling thread keeps the level's time, and this is the [`first`](Self::first).
+    /// The calling thread is the level's timekeeper, and `source` comes from
+    /// [`first`](Self::first).
     #[inline]
     unsafe fn release(&self, source: Source) -> Option<u32> {
         match source {
@@ -426,13 +446,13 @@ impl Level {
                 }
                 Due::Skipped => None,
             },
-            // If a concurrent cancel or move wins, the job is not released now.
-            // SAFETY: this thread keeps the level's time, by this function's contract.
+            // If a concurrent cancel or move wins, the job is not released.
+            // SAFETY: this thread is the level's timekeeper, by this function's contract.
             Source::Timer(node) => unsafe { self.queue.timers.expire(self.nodes, node) }.then_some(node),
         }
     }
 
-    /// Arms `node`, whose index is `index`; returns the key of the arming.
+    /// Arms `node`, whose index is `index`; returns the key of this arming.
     pub(crate) fn arm(&self, node: &Node, index: u32, time: Instant) -> u32 {
         let (key, first) = node.arm(time.as_ticks(), self.queue.timers.order());
         self.note(node, index, Some(first));
@@ -450,7 +470,8 @@ impl Level {
         self.note(node, index, first)
     }
 
-    /// Notes that `node` has changed, if it has and is not among the changed ones; returns whether it has.
+    /// Records that `node` has changed, if it has and is not recorded yet; returns whether it has
+    /// changed.
     fn note(&self, node: &Node, index: u32, first: Option<First>) -> bool {
         if first == Some(true) {
             self.queue.timers.note(node, index);

@@ -18,7 +18,8 @@ impl<P: Port> Partition<P> {
         self.raise(me, MAX_LEVEL);
     }
 
-    /// Ends [`hold_everything`](Self::hold_everything): starts the periodic grids at `start` and serves what is ready.
+    /// Ends [`hold_everything`](Self::hold_everything): starts the periodic grids at `start` and serves
+    /// the ready levels.
     ///
     /// # Safety
     /// The worker has called [`hold_everything`](Self::hold_everything) and has not ended it, and this thread has left all
@@ -28,7 +29,8 @@ impl<P: Port> Partition<P> {
         self.lower(me, MAX_LEVEL);
     }
 
-    /// Starts the periodic grids at `start`, on any thread, while those that keep the time may be at work already: once in a run.
+    /// Starts the periodic grids at `start`, from any thread, while timekeepers may already be
+    /// active: once per run.
     pub fn lay_grids(&self, start: Instant) {
         for level in self.levels() {
             level.start(start);
@@ -37,15 +39,16 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// As [`lay_grids`](Self::lay_grids), for the one thread of a partition, which [ticks](Self::tick) next.
+    /// As [`lay_grids`](Self::lay_grids), for the one thread of a partition, which
+    /// [ticks](Self::tick) next.
     pub fn lay_grids_here(&self, start: Instant) {
         self.levels().iter().for_each(|level| level.start(start));
-        // What another CPU has said by now stays said, which `forget` acquires.
+        // Bits that another CPU has set stay set; `forget` acquires them.
         self.timed.fetch_or(((1_u64 << self.levels().len()) - 1) as u32, Ordering::Relaxed);
     }
 
-    /// Ends [`hold_everything`](Self::hold_everything) without starting the grids: after a failed `init`, or where they are
-    /// [laid](Self::lay_grids) apart.
+    /// Ends [`hold_everything`](Self::hold_everything) without starting the grids: after a failed
+    /// `init`, or if they are [started](Self::lay_grids) separately.
     ///
     /// # Safety
     /// As for [`go`](Self::go).
@@ -53,13 +56,13 @@ impl<P: Port> Partition<P> {
         self.lower(me, MAX_LEVEL);
     }
 
-    /// Occupies the top level permanently unless a level is occupied: no job runs from then on. For a foreign thread that is
-    /// about to end the process.
+    /// Occupies the top level permanently unless a level is occupied: from then on no job runs. For
+    /// a foreign thread that is about to end the process.
     ///
     /// # Panics
     /// If [one thread](crate::OneThread) runs everything.
     pub fn close(&self) -> bool {
-        assert!(!Self::ONE_THREAD, "there is no foreign thread that could see what is occupied");
+        assert!(!Self::ONE_THREAD, "a foreign thread cannot see the occupied levels");
         let mut word = self.load(Ordering::Relaxed);
         while word.level() == 0 {
             // Acquire: the caller sees what every job did.
@@ -71,14 +74,16 @@ impl<P: Port> Partition<P> {
         false
     }
 
-    /// Whether the partition is stopping: nothing more is released, what was released is finished.
+    /// Returns `true` if the partition is stopping: no more jobs are released, and released jobs
+    /// finish.
     #[inline]
     pub fn is_stopping(&self) -> bool {
         // Acquire: a worker that stops has seen every level marked ready before `stop`.
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// As [`is_stopping`](Self::is_stopping), for who only decides whether to begin something: synchronizes with no other thread.
+    /// As [`is_stopping`](Self::is_stopping), for callers that only decide whether to begin an
+    /// operation: synchronizes with no other thread.
     #[inline(always)]
     pub fn begins_nothing(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
@@ -92,7 +97,7 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// Removes all state, for another run.
+    /// Clears all state, for another run.
     ///
     /// # Safety
     /// No thread takes part in the partition and none spawns into it.

@@ -1,15 +1,15 @@
 //! Resources and the lock on them.
 //!
-//! A [`Resource`] is a value that several tasks use. [`Locked`] is what a task's context holds for it: the
-//! right to lock it, at the task's level, up to the resource's ceiling, both known at compile time. Locking
-//! raises the partition to the ceiling at once, so a task that might want the resource cannot start until
-//! it is unlocked; it costs two atomic changes of the partition's word, and nothing at all for the highest
-//! task that uses the resource.
+//! A [`Resource`] is a value that several tasks use. [`Locked`] is the handle in a task's context:
+//! the right to lock the resource, at the task's level, up to the resource's ceiling, both known at
+//! compile time. Locking raises the partition to the ceiling at once, so a task that might need the
+//! resource cannot start until it is unlocked. A lock costs two atomic changes of the partition's
+//! word, and nothing for the highest task that uses the resource.
 //!
 //! ```
 //! use punctual_core::Mutex;
 //!
-//! /// Generic over where the counter comes from.
+//! /// Generic over the origin of the counter.
 //! fn increment(mut counter: impl Mutex<T = u32>) -> u32 {
 //!     counter.lock(|n| {
 //!         *n += 1;
@@ -33,19 +33,21 @@ pub trait Mutex {
 
     /// Runs `f` with exclusive access to the value, at the resource's ceiling.
     ///
-    /// Real-time safety: does not allocate; does not enter the kernel, unless a job above this one has
-    /// suspended itself, which this then waits for, or an administrator has moved the thread to another CPU: where the
-    /// partition's word is biased, the first lock there makes a system call, `membarrier(2)`.
+    /// Real-time safety: does not allocate. Enters the kernel only in two cases: if a job above
+    /// this one has suspended itself, `lock` waits for it; and where the partition's word is
+    /// biased, the first lock after an administrator has moved the thread to another CPU calls
+    /// `membarrier(2)`.
     ///
     /// # Panics
-    /// If `f` panics. The lock is released, but the value may be half changed, and nothing marks it. So a panic that leaves
-    /// `f` is a fault of the whole app, **even if the job catches it**: the app stops, and no job that waits for the lock
-    /// to be released, or is released by the clock meanwhile, runs any more. Jobs that have begun go on, and may still lock
-    /// the value and see what `f` left; so does `#[shutdown]`. To survive a panic, catch it inside `f`.
+    /// If `f` panics. The lock is released, but the value may be half changed, and it is not marked
+    /// as such. So a panic that leaves `f` is a fault of the whole app, **even if the job catches
+    /// it**: the app stops, and jobs that wait for the lock, or that the clock releases after the
+    /// panic, never run. Jobs that have begun continue, and may still lock the value and see what
+    /// `f` left; the same holds for `#[shutdown]`. To survive a panic, catch it inside `f`.
     fn lock<R>(&mut self, f: impl FnOnce(&mut Self::T) -> R) -> R;
 }
 
-/// A borrowed lock right: several resources can be locked together again and again, each one also alone.
+/// A borrowed lock right: locks several resources together repeatedly, or each one alone.
 ///
 /// ```
 /// use punctual_core::Mutex;
@@ -68,23 +70,24 @@ impl<M: Mutex> Mutex for &mut M {
     }
 }
 
-/// Storage for a resource: empty until the app starts, emptied when it has ended.
+/// Storage for a resource: filled when the app starts, emptied when it has ended.
 #[derive(Debug)]
 pub struct Resource<T>(UnsafeCell<MaybeUninit<T>>);
 
-// SAFETY: access goes through `unsafe` methods, whose callers follow the ceiling protocol (exclusive
-// access) or share the value between threads by reference, for which the macro demands `T: Sync`.
+// SAFETY: access goes through `unsafe` methods, whose callers follow the ceiling protocol
+// (exclusive access) or share the value between threads by reference, for which the macro requires
+// `T: Sync`.
 unsafe impl<T: Send> Sync for Resource<T> {}
 
 impl<T> Resource<T> {
-    /// Empty storage.
+    /// Creates empty storage.
     #[cfg(not(loom))]
     #[expect(clippy::new_without_default, reason = "an empty resource is not a useful default value")]
     pub const fn new() -> Self {
         Self(UnsafeCell::new(MaybeUninit::uninit()))
     }
 
-    /// Storage that already holds `value`.
+    /// Creates storage that already holds `value`.
     #[cfg(loom)]
     pub fn with_value(value: T) -> Self {
         Self(UnsafeCell::new(MaybeUninit::new(value)))
@@ -93,7 +96,7 @@ impl<T> Resource<T> {
     /// Fills the storage.
     ///
     /// # Safety
-    /// No other thread uses it. A value already there is forgotten.
+    /// No other thread uses it. A value already stored is leaked.
     pub unsafe fn fill(&self, value: T) {
         // SAFETY: no other thread uses the storage, by this function's contract.
         self.0.with_mut(|cell| unsafe { *cell = MaybeUninit::new(value) });
@@ -102,16 +105,18 @@ impl<T> Resource<T> {
     /// Drops the value.
     ///
     /// # Safety
-    /// It is filled, no reference to it exists, and it is not used again before it is filled anew.
+    /// The storage is filled, no reference to the value exists, and it is filled again before its next
+    /// use.
     pub unsafe fn empty(&self) {
         // SAFETY: the storage is filled and no reference to the value exists, by this function's contract.
         self.0.with_mut(|cell| unsafe { (*cell).assume_init_drop() });
     }
 
-    /// Exclusive access.
+    /// Returns exclusive access.
     ///
     /// # Safety
-    /// It is filled, and for the lifetime of the reference no other reference to the value exists.
+    /// The storage is filled, and no other reference to the value exists for the lifetime of this
+    /// one.
     #[inline(always)]
     #[expect(clippy::mut_from_ref, reason = "exclusiveness comes from the ceiling protocol, see Safety")]
     pub unsafe fn get_mut(&self) -> &mut T {
@@ -119,11 +124,11 @@ impl<T> Resource<T> {
         self.0.with_mut(|cell| unsafe { (*cell).assume_init_mut() })
     }
 
-    /// Shared access.
+    /// Returns shared access.
     ///
     /// # Safety
-    /// It is filled, and for the lifetime of the reference no exclusive reference to the value exists. If other threads
-    /// have shared access meanwhile, the type is `Sync`.
+    /// The storage is filled, and no exclusive reference to the value exists for the lifetime of
+    /// this one. If other threads have shared access during this time, the type is `Sync`.
     #[inline(always)]
     pub unsafe fn get(&self) -> &T {
         // SAFETY: the storage is filled and no exclusive reference to the value exists, by this function's contract.
@@ -142,14 +147,14 @@ pub struct Locked<'a, T, P: Port + 'static, const LEVEL: u8, const CEILING: u8> 
 }
 
 impl<'a, T, P: Port, const LEVEL: u8, const CEILING: u8> Locked<'a, T, P, LEVEL, CEILING> {
-    /// The lock right of one job.
+    /// Creates the lock right of one job.
     ///
     /// # Safety
-    /// * `resource` is filled, and used by others only through `Locked` of the same ceiling and partition,
-    ///   or by tasks of the level `CEILING` while they run.
-    /// * The calling thread runs a job of level `LEVEL` of `partition` for as long as the value is used (`LEVEL` 0: it is
-    ///   the partition's idle thread and holds nothing).
-    /// * The job makes one such value per resource.
+    /// * `resource` is filled, and other users access it only through `Locked` of the same ceiling
+    ///   and partition, or as tasks of the level `CEILING` while they run.
+    /// * The calling thread runs a job of level `LEVEL` of `partition` for as long as the value is
+    ///   used (`LEVEL` 0: it is the partition's idle thread and holds nothing).
+    /// * The job creates at most one such value per resource.
     #[inline(always)]
     pub unsafe fn new(
         resource: &'a Resource<T>,
@@ -161,7 +166,7 @@ impl<'a, T, P: Port, const LEVEL: u8, const CEILING: u8> Locked<'a, T, P, LEVEL,
     }
 }
 
-/// Whether a job of `level` may use a resource of that ceiling.
+/// Returns `true` if a job of `level` may use a resource of that ceiling.
 const fn fits(level: u8, ceiling: u8) -> bool {
     level <= ceiling && ceiling <= MAX_LEVEL
 }
@@ -171,19 +176,20 @@ impl<T, P: Port, const LEVEL: u8, const CEILING: u8> Mutex for Locked<'_, T, P, 
 
     #[inline(always)]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
-        // The job's own level is enough, or a ceiling it already holds is; see `Partition`'s proof.
+        // The job's own level may suffice, or a ceiling it already holds; see `Partition`'s proof.
         let raises = LEVEL != CEILING && self.worker.is_below(CEILING);
         let section = CriticalSection::enter(self.partition, self.worker, raises.then_some(CEILING));
-        // SAFETY: this thread occupies a level at or above the ceiling until `section` ends or its job
-        // does, so no other thread has access (proof with `Partition`); and within this thread `&mut self`
-        // is borrowed, of which the job has one.
+        // SAFETY: this thread occupies a level at or above the ceiling until `section` or its job
+        // ends, so no other thread has access (see the proof with `Partition`). Within this thread
+        // `&mut self` is borrowed, and the job has only one.
         let result = f(unsafe { self.resource.get_mut() });
         section.end();
         result
     }
 }
 
-/// A critical section, for which the level is raised or high enough. It is ended; to drop it is to unwind out of it.
+/// A critical section whose level is raised or already high enough. Callers end it explicitly;
+/// dropping it means unwinding out of it.
 struct CriticalSection<P: Port + 'static> {
     partition: &'static Partition<P>,
     worker: CurrentWorker,
@@ -199,7 +205,7 @@ impl<P: Port> CriticalSection<P> {
         Self { partition, worker, raised }
     }
 
-    /// Lowers the level again and serves what that makes possible.
+    /// Lowers the level again and serves the levels that may then start.
     #[inline(always)]
     fn end(self) {
         let Self { partition, worker, raised } = *ManuallyDrop::new(self);
@@ -220,8 +226,8 @@ impl<P: Port> Drop for CriticalSection<P> {
 }
 
 impl<P: Port> Partition<P> {
-    /// Runs `f` with the partition at its top, so that nothing else of it starts meanwhile: for critical sections that
-    /// other partitions wait for.
+    /// Runs `f` with the partition at its top level, so that no other job of it starts in the
+    /// meantime: for critical sections that other partitions wait for.
     ///
     /// Real-time safety: as [`Mutex::lock`].
     #[inline]
@@ -236,7 +242,7 @@ impl<P: Port> Partition<P> {
 
 macro_rules! lock_several {
     ($($name:ident: $($resource:ident $index:tt),+);+ $(;)?) => {
-        /// Locking several resources in one closure: `(a, b).lock(|a, b| …)`.
+        /// Locks several resources in one closure: `(a, b).lock(|a, b| …)`.
         pub mod several {
             use super::Mutex;
             $(

@@ -1,13 +1,16 @@
-//! The layout of the memory in which a running app shows its figures to other processes.
+//! The layout of the memory in which a running app publishes its metrics to other processes.
 //!
-//! The app makes an anonymous file named [`NAME`] and its own name, maps it, and writes its figures there; whoever may look
-//! into `/proc/PID/fd` of the app can read it. It holds a [`Header`], a [`TaskFigures`] for each task, [`TrafficFigures`] of
-//! what goes in and out beside the tasks, and a text in JSON that says what does not change during a run: names, levels, periods, and the granted settings.
+//! The app creates an anonymous file named [`NAME`] plus its own name, maps it, and writes its
+//! metrics there. A process with access to `/proc/PID/fd` of the app can read it. The file holds a
+//! [`Header`], a [`TaskFigures`] for each task, the [`TrafficFigures`] of messages to and from the
+//! app, and a JSON text with the properties that do not change during a run: names, levels,
+//! periods, and the granted settings.
 //!
-//! Each word is written by one thread at a time, by atomic loads and stores, so a reader sees whole words, and delays nobody.
-//! It does not see all words of one job together: a count may be one job ahead of a histogram. Times are in ns.
+//! One thread at a time writes each word, with atomic loads and stores, so a reader sees consistent
+//! words and delays no thread. The words of one job do not change together: a count may be one job
+//! ahead of a histogram. Times are in ns.
 //!
-//! `punctual` writes this memory and `punctual top` reads it, both by this module.
+//! `punctual` writes this memory and `punctual top` reads it, both with this module.
 //!
 //! ```
 //! use punctual_core::metrics::{bucket_end, bucket_of};
@@ -17,36 +20,37 @@
 //! assert!(value <= end && end < value + value / 128);
 //! ```
 
-// Not the atomics of a model: this is a layout.
+// Atomics from `core`, not loom: this is a layout.
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// The name of the anonymous file begins so.
+/// The prefix of the anonymous file's name.
 pub const NAME: &str = "punctual:";
 
 /// The first word, once the rest of the header is written.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"PunctMet");
 
-/// The version of the layout and of the text. Grows with each change to either.
+/// The version of the layout and of the text. Incremented with each change to either.
 pub const VERSION: u32 = 3;
 
-/// Period in which a running app updates [`Header::updated`], in ns. Figures that were not updated for two periods are stale.
+/// The period at which a running app updates [`Header::updated`], in ns. Metrics not updated for
+/// two periods are stale.
 pub const UPDATE_PERIOD: u64 = 250_000_000;
 
-/// The buckets of a doubling, as a power of two.
+/// Buckets per doubling, as a power of two.
 const BITS: u32 = 7;
 
 /// The number of buckets of a [`Histogram`].
 ///
-/// The values below 256 have a bucket each. From there on each doubling has 128 buckets, so none is wider than 1/128 of its values.
-/// Up to 2^37 ns, which is 137 s; beyond that everything counts in the last bucket. These are the buckets of an HDR histogram
-/// of two digits.
+/// Values below 256 have a bucket each. Above that, each doubling has 128 buckets, so a bucket is
+/// at most 1/128 as wide as its values. The range ends at 2^37 ns (137 s); larger values count in
+/// the last bucket. These are the buckets of an HDR histogram with two digits.
 pub const BUCKETS: usize = buckets(BITS);
 
 const fn buckets(bits: u32) -> usize {
     (37 - bits as usize - 1) * (1 << bits) + (2 << bits)
 }
 
-/// The bucket of a value.
+/// Returns the bucket of a value.
 ///
 /// Real-time safety: a few instructions.
 #[inline]
@@ -54,18 +58,19 @@ pub fn bucket_of(value: u64) -> usize {
     of::<BITS>(value)
 }
 
-/// The last value in a bucket, one of [`BUCKETS`].
+/// Returns the last value in a bucket, one of [`BUCKETS`].
 pub fn bucket_end(bucket: usize) -> u64 {
     end::<BITS>(bucket)
 }
 
-/// The buckets of a doubling where memory is scarce, as a power of two.
+/// Buckets per doubling where memory is scarce, as a power of two.
 const COARSE_BITS: u32 = 4;
 
-/// The number of buckets where memory is scarce: the same range, and none is wider than 1/16 of its values.
+/// The number of buckets where memory is scarce: the same range, with buckets at most 1/16 as wide
+/// as their values.
 pub const COARSE_BUCKETS: usize = buckets(COARSE_BITS);
 
-/// The bucket of a value, of [`COARSE_BUCKETS`].
+/// Returns the bucket of a value, one of [`COARSE_BUCKETS`].
 ///
 /// Real-time safety: a few instructions.
 #[inline]
@@ -73,14 +78,16 @@ pub fn coarse_bucket_of(value: u64) -> usize {
     of::<COARSE_BITS>(value)
 }
 
-/// The last value in a bucket, one of [`COARSE_BUCKETS`]. No two have their end in one of [`BUCKETS`].
+/// Returns the last value in a bucket, one of [`COARSE_BUCKETS`]. No two of these values share one
+/// of [`BUCKETS`].
 pub fn coarse_bucket_end(bucket: usize) -> u64 {
     end::<COARSE_BITS>(bucket)
 }
 
 #[inline]
 fn of<const BITS: u32>(value: u64) -> usize {
-    // By how many bits the value is shortened: its highest set bit tells, and the `BITS` below it are the place.
+    // The number of low bits to drop, from the highest set bit; the `BITS` bits below it select the
+    // bucket.
     let least = (2 << BITS) - 1;
     let shift = (value | least).ilog2() - BITS;
     (((shift as usize) << BITS) + (value >> shift) as usize).min(buckets(BITS) - 1)
@@ -92,12 +99,12 @@ fn end<const BITS: u32>(bucket: usize) -> u64 {
     ((place + 1) << shift) - 1
 }
 
-/// The value that `part` of all values, from 0 to 1, do not exceed: the end of its bucket. `buckets` are the end of each and its count,
-/// in order; 0 if they are empty.
+/// Returns the quantile `part` (0 to 1): the end of the bucket that contains it. `buckets` holds
+/// the end and count of each bucket, in order. Returns 0 if they are empty.
 pub fn quantile(buckets: &[(u64, u64)], part: f64) -> u64 {
     let count: u64 = buckets.iter().map(|&(_, count)| count).sum();
     let exact = part * count as f64;
-    // Rounded up, and at least 1: the first one has a bucket, too.
+    // Rounded up, and at least 1: the first value has a bucket, too.
     let rank = (exact as u64 + u64::from((exact as u64 as f64) < exact)).max(1);
     let mut seen = 0;
     let bucket = buckets.iter().find(|(_, count)| {
@@ -107,7 +114,7 @@ pub fn quantile(buckets: &[(u64, u64)], part: f64) -> u64 {
     bucket.map_or(0, |&(end, _)| end)
 }
 
-/// The most [`TrafficFigures`] that there is room for.
+/// The maximum number of [`TrafficFigures`].
 pub const MAX_TRAFFIC: usize = 32;
 
 /// The longest name in [`TrafficFigures`], in bytes.
@@ -123,27 +130,27 @@ pub struct Header {
     pub version: AtomicU32,
     /// The number of tasks.
     pub tasks: AtomicU32,
-    /// Where the first [`TaskFigures`] is, in bytes from the start.
+    /// The offset of the first [`TaskFigures`], in bytes.
     pub tasks_at: AtomicU64,
     /// The distance from one [`TaskFigures`] to the next, in bytes.
     pub stride: AtomicU64,
-    /// Where the text is, in bytes from the start.
+    /// The offset of the text, in bytes.
     pub text_at: AtomicU64,
     /// Its length in bytes.
     pub text_len: AtomicU64,
-    /// Where the first of [`MAX_TRAFFIC`] [`TrafficFigures`] is, in bytes from the start.
+    /// The offset of the first of [`MAX_TRAFFIC`] [`TrafficFigures`], in bytes.
     pub traffic_at: AtomicU64,
-    /// How many of them have a name. Grows during a run.
+    /// The number of entries that have a name. Grows during a run.
     pub traffic: AtomicU64,
-    /// The process, by its own namespace.
+    /// The process, in its own PID namespace.
     pub process: AtomicU64,
-    /// When the app started, by `CLOCK_MONOTONIC`; 0 before the end of `init`.
+    /// The start time of the app on `CLOCK_MONOTONIC`; 0 before the end of `init`.
     pub started: AtomicU64,
-    /// When a thread of the app that is not real time was here last, by `CLOCK_MONOTONIC`.
+    /// The time of the last update by a thread without a real-time policy, on `CLOCK_MONOTONIC`.
     pub updated: AtomicU64,
     /// 1 when the app is stopping.
     pub stopping: AtomicU64,
-    /// The number of jobs released and never run.
+    /// The number of jobs that were released but never run.
     pub dropped: AtomicU64,
 }
 
@@ -151,9 +158,9 @@ pub struct Header {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Quantity {
-    /// That of the last job.
+    /// The value of the last job.
     pub last: AtomicU64,
-    /// The largest.
+    /// The largest value.
     pub max: AtomicU64,
     /// The sum over all jobs, at most 2^64 − 1.
     pub sum: AtomicU64,
@@ -173,7 +180,7 @@ impl Quantity {
     }
 }
 
-/// How many values there were in each bucket, see [`bucket_of`].
+/// The number of values in each bucket, see [`bucket_of`].
 #[derive(Debug)]
 #[repr(C)]
 pub struct Histogram(pub [AtomicU32; BUCKETS]);
@@ -182,21 +189,21 @@ pub struct Histogram(pub [AtomicU32; BUCKETS]);
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct TaskFigures {
-    /// How many jobs have ended.
+    /// The number of completed jobs.
     pub jobs: AtomicU64,
-    /// How many of them ended after their deadline.
+    /// The number of jobs that ended after their deadline.
     pub misses: AtomicU64,
-    /// How many of them suspended themselves.
+    /// The number of jobs that suspended themselves.
     pub suspended: AtomicU64,
-    /// The longest time for which one of these was off its CPU.
+    /// The longest time for which such a job was off its CPU.
     pub suspension_max: AtomicU64,
     /// Release jitter J.
     pub jitter: Quantity,
     /// Response time R.
     pub response: Quantity,
-    /// Execution time C: start to end, without jobs that preempted it and its own suspensions.
+    /// Execution time C: start to end, excluding preempting jobs and the job's own suspensions.
     pub execution: Quantity,
-    /// What jobs do not write, on a cache line of its own.
+    /// Counters that jobs do not write, on their own cache line.
     pub occasional: Occasional,
     /// Of release jitter.
     pub jitters: Histogram,
@@ -206,11 +213,11 @@ pub struct TaskFigures {
     pub executions: Histogram,
 }
 
-/// Counts that an ordinary thread of the app writes some times a second.
+/// Counters that an ordinary thread of the app writes a few times per second.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Occasional {
-    /// How many releases found the previous job unfinished.
+    /// The number of releases that found the previous job unfinished.
     pub overruns: AtomicU64,
     /// The number of early releases.
     pub early: AtomicU64,
@@ -218,17 +225,18 @@ pub struct Occasional {
     pub idle_releases: AtomicU64,
 }
 
-/// Messages that ordinary threads of the app carry in or out: those of a topic, or into a recording.
+/// Messages that ordinary threads of the app carry in or out: those of a topic, or into a
+/// recording.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct TrafficFigures {
     /// The name in UTF-8, followed by zeros.
     pub name: [AtomicU8; MAX_TRAFFIC_NAME],
-    /// How many were carried.
+    /// The number of messages carried.
     pub carried: AtomicU64,
-    /// How many were lost on the way.
+    /// The number of messages lost in transit.
     pub lost: AtomicU64,
-    /// How many came in and were not taken.
+    /// The number of messages received and rejected.
     pub refused: AtomicU64,
 }
 

@@ -1,46 +1,56 @@
-//! The word of a partition of which one thread runs every level, interrupted by handlers that do so as that thread.
+//! The word of a partition whose levels all run on one thread, including in interrupt handlers that
+//! act as that thread.
 //!
-//! On other partitions the word is one, so that "lower the level, and see whether anything became ready meanwhile" is a single step.
-//! Here two loads and stores do, and none of them is atomic: which levels are occupied is what the thread's record says, and the cell holds
-//! which are ready. So a lock costs a store, and its end a store and a load.
+//! In other partitions the word is a single atomic, so that "lower the level, and see which levels
+//! became ready in the meantime" is one step. Here two loads and stores suffice, none of them a
+//! read-modify-write: the thread's record holds the occupied levels, and the cell the ready ones.
+//! So a lock costs a store, and an unlock a store and a load.
 //!
 //! # Why that is enough
 //!
-//! * *Occupied levels* change by a load and a store of the one thread. A handler that comes between them puts them back to what it has
-//!   found before the thread goes on; so the thread stores what follows from what still is. Other CPUs do not look at them.
-//! * *Start, raise.* "If no level above is occupied, occupy this one" is a comparison and a store, between which handlers change
-//!   nothing, as above. Whoever runs is at the top, so raising never waits.
-//! * *Lower, and look for what is ready.* The store comes before the load, in the program and so for handlers. What a handler, or
-//!   another CPU that rings, marks ready before the load, the thread finds and serves. What a handler marks after the store, it
-//!   serves itself, for it finds the level lowered.
-//! * *Ready marks* are set by other CPUs, too, by an atomic OR. For them there is no comparison with the level: whoever marks a level that was
-//!   not marked [wakes](crate::Port::wake) the CPU, whose handler looks. If it was marked already, whoever did that has woken the CPU; the mark
-//!   is taken down before the queue is looked at, in one atomic order with the other, so that the job is found.
-//! * *A mark is taken down after the level is occupied.* What a handler queues between the two is marked, and cannot start there; it is in the
-//!   queue, at which the thread looks after it has taken the mark down. The other way round the handler would run its job before those that wait.
+//! * *Occupied levels* change by a load and a store of the one thread. A handler that runs between
+//!   them restores the levels it found before it returns; so the store is based on a value that is
+//!   still current. Other CPUs do not read them.
+//! * *Start, raise.* "If no level above is occupied, occupy this one" is a comparison and a store,
+//!   between which handlers change nothing, as above. The running job is at the top, so a raise
+//!   never waits.
+//! * *Lower, and check for ready levels.* The store precedes the load in program order, and
+//!   therefore also for handlers. If a handler, or another CPU that rings the doorbell, marks a
+//!   level before the load, the thread finds and serves it. If a handler marks a level after the
+//!   store, it serves the level itself, since it finds the partition's level lowered.
+//! * *Ready marks* are also set by other CPUs, with an atomic OR, without comparing the level: a
+//!   CPU that marks an unmarked level [wakes](crate::Port::wake) this CPU, whose handler checks the
+//!   marks. If the level was marked already, the CPU that marked it has sent the wake; the mark is
+//!   cleared before the queue is checked, in one atomic order with the second mark, so the job is
+//!   found.
+//! * *A mark is cleared after the level is occupied.* A job that a handler queues between the two
+//!   is marked and cannot start there; it is in the queue, which the thread checks after it has
+//!   cleared the mark. In the reverse order the handler would run its job ahead of those already
+//!   queued.
 //!
-//! A level that is started as a call keeps the mark that another CPU has set since the look at it: it is served once more
-//! when it is vacated, and may have been emptied by then.
+//! A level started as a direct call keeps a mark that another CPU set after the check: the level is
+//! served once more when it is vacated, and may be empty by then.
 
 use crate::atomic::{AtomicU32, Ordering};
 use crate::word::{READY_SHIFT, SET};
 use crate::word_cell::WordCell;
 
-/// Which levels of a partition are ready, of which the first of its workers runs every level.
+/// The ready levels of a partition whose first worker runs every level.
 #[derive(Debug)]
 pub struct OneThread(AtomicU32);
 
-/// The levels that are ready, as they are in a word.
+/// Returns the ready levels of a word.
 const fn ready(word: u64) -> u32 {
     (word >> READY_SHIFT & SET) as u32
 }
 
-/// The word in which these are ready, and none is occupied.
+/// Returns the word with these levels ready, and none occupied.
 const fn word(ready: u32) -> u64 {
     (ready as u64) << READY_SHIFT
 }
 
-// SAFETY: of what it holds, the levels that are ready, it is an atomic. The rest is in the record of the one thread, see the module.
+// SAFETY: the part in this cell, the ready levels, is an atomic. The occupied levels are in the
+// record of the one thread, see the module.
 unsafe impl WordCell for OneThread {
     const OF_ONE_THREAD: bool = true;
 

@@ -2,38 +2,42 @@
 //!
 //! # Why at most one thread uses a resource
 //!
-//! Let *occupying* a level mean having set its bit in the word and not yet cleared it. A thread runs a
-//! job of level `l` while it occupies `l`, and enters a critical section of ceiling `c > l` by occupying
-//! `c` as well. Let a thread's own level be the highest it occupies. Two rules, each one compare-and-swap:
+//! A thread *occupies* a level from setting the level's bit in the word until clearing it. A thread
+//! runs a job of level `l` while it occupies `l`, and enters a critical section of ceiling `c > l`
+//! by occupying `c` as well. Let a thread's own level be the highest it occupies. Two rules, each
+//! one compare-and-swap:
 //!
 //! * **Start**: a job of level `l` starts only if `l` is above every occupied level.
 //! * **Raise**: a thread occupies a ceiling `c` above its own level only if its own level is the
-//!   partition's, that is, if nobody occupies a level above it. (If `c` is not above its own level it need
-//!   not do anything.)
+//!   partition's, that is, if no level above it is occupied. (If `c` is not above its own level,
+//!   nothing needs to be done.)
 //!
-//! So every occupied bit was above all others when it was set, and has one owner.
+//! So every occupied bit was above all others when it was set, and has exactly one owner.
 //!
 //! *Claim: while thread X uses a resource R with ceiling c, no other thread does.* X occupies some
-//! `x >= c` throughout. Suppose Y uses R too, so Y's job has level `<= c` and Y occupies some `y >= c`.
-//! Say `y` was set after `x` (the other case is the same with names exchanged), so `y > x`. If setting
-//! `y` was the start of Y's job, then `y <= c <= x`: a contradiction. If it was a raise, Y's own level
-//! was the partition's just before, hence above `x >= c`; call that level `y'` and repeat the argument
-//! with `y'`, which Y set earlier. If `y'` was set after `x`, this goes on and ends at the start of Y's
-//! job. If it was set before `x`, then `x` was set while `y' > x` was occupied: a contradiction.
+//! `x >= c` throughout. Suppose Y uses R too, so Y's job has level `<= c` and Y occupies some `y >=
+//! c`. Assume `y` was set after `x` (the other case is symmetric), so `y > x`. If setting `y` was
+//! the start of Y's job, then `y <= c <= x`: a contradiction. If it was a raise, Y's own level was
+//! the partition's just before, so it was above `x >= c`; call that level `y'` and repeat the
+//! argument with `y'`, which Y set earlier. If `y'` was set after `x`, the recursion continues and
+//! ends at the start of Y's job. If it was set before `x`, then `x` was set while `y' > x` was
+//! occupied: a contradiction.
 //!
-//! *No deadlock.* A thread waits only to raise, and only for levels above its own to be vacated. Whoever
-//! occupies the top never waits. Owners of the levels above are each waiting, if at all, for higher levels
-//! still; so following who waits for whom climbs and ends at a thread that runs or sleeps for a reason of
-//! its own.
+//! *No deadlock.* A thread waits only to raise, and only for levels above its own to be vacated.
+//! The owner of the top level never waits. The owner of any other level waits, if at all, only for
+//! higher levels; so every chain of waiting threads climbs and ends at a thread that runs, or that
+//! sleeps for a reason outside the protocol.
 //!
-//! *No lost job.* A job is queued before its level is marked ready, in the word. Whoever lowers the level
-//! learns of every mark in the same step, and serves each ready level above what remains; whoever marks a
-//! level that is above the partition's sees that in the same step and serves it or wakes its worker.
+//! *No lost job.* A job is queued before its level is marked ready in the word. A thread that
+//! lowers the level observes every mark in the same atomic step and serves each ready level above
+//! the remaining level; a thread that marks a level above the partition's observes this in the same
+//! step and serves the level or wakes its worker.
 //!
-//! None of this depends on priorities, on CPUs, or on jobs not suspending themselves. Priorities decide
-//! *when* things happen, and the bounds of response-time analysis hold for jobs that do not suspend.
+//! None of this depends on priorities, on CPUs, or on jobs not suspending themselves. Priorities
+//! decide *when* things happen, and the bounds of response-time analysis hold for jobs that do not
+//! suspend.
 //!
-//! loom checks these claims in `tests/loom_*.rs`.
+//! The loom models in `tests/loom_*.rs` check these claims.
 
 mod running;
 mod work;
@@ -51,7 +55,7 @@ use crate::word::{Word, bit, highest};
 use crate::word_cell::WordCell;
 use crate::worker::POLLS;
 
-/// The word, on cache lines of its own.
+/// The word, alone on its cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Padded<C>(C);
@@ -60,13 +64,15 @@ struct Padded<C>(C);
 #[derive(Debug)]
 pub struct Partition<P: Port> {
     word: Padded<P::Word>,
-    /// Of a partition of [one thread](crate::OneThread): the time until which its clock is not looked at, in ns.
+    /// The time until which the clock of a partition of [one thread](crate::OneThread) is not
+    /// checked, in ns.
     pub(crate) alarm: Alarm,
-    /// Likewise: at which of the levels, by their places, something may be due some time; whoever arms there says so.
+    /// For a partition of one thread: bit set, by index, of the levels that may have armed timers.
+    /// A thread that arms a timer sets its level's bit.
     pub(crate) timed: AtomicU32,
     pub(crate) changes: EventCount,
     pub(crate) stopping: AtomicBool,
-    /// Whether a thread polls every inbox (see `poll`).
+    /// Set while a thread polls every inbox (see `poll`).
     pub(crate) polled: AtomicBool,
     levels: &'static [&'static Level],
     workers: &'static [&'static Worker],
@@ -75,26 +81,27 @@ pub struct Partition<P: Port> {
 
 impl<P: Port> Partition<P> {
     const_new! {
-        /// A partition of these levels and all threads that take part in it.
+        /// Creates a partition of these levels and all threads that take part in it.
         ///
         /// # Safety
-        /// * No other partition has any of these levels or workers, and none of them is named twice. No two levels have a node or
-        ///   a queue in common.
+        /// * No other partition has any of these levels or workers, and none is listed twice. No
+        ///   two levels share a node or a queue.
         /// * The worker of each level is among the workers.
-        /// * If the port's word is [of one thread](WordCell::OF_ONE_THREAD), the first of the workers runs every level, having made itself
-        ///   [alone](CurrentWorker::set_alone). None of the others is ever made a [`CurrentWorker`], and whoever else
-        ///   calls the partition, but for the handlers of interrupts, is on another CPU, or in such a handler.
+        /// * If the port's word is [of one thread](WordCell::OF_ONE_THREAD), the first of the
+        ///   workers runs every level, having made itself [alone](CurrentWorker::set_alone). No
+        ///   other worker is ever made a [`CurrentWorker`], and all other callers of the partition
+        ///   are on another CPU or in an interrupt handler.
         ///
         /// # Panics
-        /// If two levels have the same number, or if there are more than 254 workers; and if the port's word is of one thread, also if
-        /// the levels are not in the order of their numbers.
+        /// If two levels have the same number, or if there are more than 254 workers; and if the
+        /// port's word is of one thread, also if the levels are not in ascending order.
         pub unsafe fn new(
             port: P,
             levels: &'static [&'static Level],
             workers: &'static [&'static Worker],
         ) -> Self {
-            assert!(distinct(levels), "each level of a partition has a number of its own");
-            assert!(!Self::ONE_THREAD || ascend(levels), "a tick looks at the highest level first");
+            assert!(distinct(levels), "each level of a partition has a unique number");
+            assert!(!Self::ONE_THREAD || ascend(levels), "levels are in ascending order");
             assert!(workers.len() < u8::MAX as usize, "a partition has at most 254 threads");
             Self {
                 word: Padded(empty::<P>()),
@@ -110,51 +117,52 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// The platform.
+    /// Returns the platform.
     #[inline]
     pub fn port(&self) -> &P {
         &self.port
     }
 
-    /// The levels that have tasks.
+    /// Returns the levels that have tasks.
     pub fn levels(&self) -> &'static [&'static Level] {
         self.levels
     }
 
-    /// All threads of the partition.
+    /// Returns all threads of the partition.
     pub fn workers(&self) -> &'static [&'static Worker] {
         self.workers
     }
 
-    /// Whether one thread runs every level: see [`OneThread`](crate::OneThread).
+    /// `true` if one thread runs every level: see [`OneThread`](crate::OneThread).
     pub(crate) const ONE_THREAD: bool = P::Word::OF_ONE_THREAD;
 
-    /// The current word, which may change at any time. Synchronizes with no other thread.
+    /// Returns the current word, which may change at any time. Synchronizes with no other thread.
     pub fn snapshot(&self) -> Word {
         let word = self.load(Ordering::Relaxed);
         if Self::ONE_THREAD { word.with_occupied(self.workers[0].held.load(Ordering::Relaxed)) } else { word }
     }
 
-    /// The current word, as one of the partition's threads sees it.
+    /// Returns the current word, as one of the partition's threads sees it.
     #[inline(always)]
     pub(crate) fn load_as(&self, me: CurrentWorker, order: Ordering) -> Word {
         let word = self.load(order);
         if Self::ONE_THREAD { word.with_occupied(me.held()) } else { word }
     }
 
-    /// Makes `held` the levels that the one thread occupies.
+    /// Records `held` as the levels that the one thread occupies.
     #[inline(always)]
     pub(crate) fn occupy_as(&self, me: CurrentWorker, held: u32) {
         self.word.0.occupy(&me.worker().held, held);
     }
 
-    /// Whether `me` keeps the time of `level` between jobs. The one thread of a partition leaves that to a handler.
+    /// Returns `true` if `me` releases due jobs of `level` between jobs. The one thread of a
+    /// partition leaves that to a handler.
     #[inline(always)]
     fn is_time_kept_by(me: CurrentWorker, level: &Level) -> bool {
         !Self::ONE_THREAD && (me.polls() || me.is(level.worker()))
     }
 
-    /// What holds the word, for the port.
+    /// Returns the cell of the word, for the port.
     #[inline]
     pub fn word_cell(&self) -> &P::Word {
         &self.word.0
@@ -172,15 +180,16 @@ impl<P: Port> Partition<P> {
 
     // ---- occupying and vacating ---------------------------------------------------------------------
 
-    /// Occupies `ceiling` for a critical section, waiting first while a level above this thread's own is occupied.
+    /// Occupies `ceiling` for a critical section, first waiting while a level above this thread's
+    /// own is occupied.
     ///
-    /// Ended by [`lower`](Self::lower). Calls nest, each with a higher ceiling.
+    /// [`lower`](Self::lower) ends the section. Calls nest, each with a higher ceiling.
     #[inline]
     pub(crate) fn raise(&self, me: CurrentWorker, ceiling: u8) {
         let held = me.held();
         debug_assert!(ceiling > highest(held));
         if Self::ONE_THREAD {
-            // Who runs is at the top.
+            // The running job is always at the top.
             return self.occupy_as(me, held | bit(ceiling));
         }
         let mut word = self.load(Ordering::Relaxed);
@@ -190,7 +199,7 @@ impl<P: Port> Partition<P> {
                 word = self.load(Ordering::Relaxed);
                 continue;
             }
-            // Acquire: this thread sees what the resource's previous users did.
+            // Acquire: this thread sees the effects of the resource's previous users.
             match self.swap(word, word.occupy(ceiling), Ordering::Acquire) {
                 Ok(()) => break,
                 Err(now) => word = now,
@@ -199,7 +208,7 @@ impl<P: Port> Partition<P> {
         me.set_held(held | bit(ceiling));
     }
 
-    /// Vacates a level that this thread occupies, and serves what may start now.
+    /// Vacates a level that this thread occupies, and serves the levels that may then start.
     #[inline]
     pub(crate) fn lower(&'static self, me: CurrentWorker, level: u8) {
         let word = self.vacate(me, level);
@@ -216,9 +225,10 @@ impl<P: Port> Partition<P> {
             self.occupy_as(me, held);
             return self.load(Ordering::Relaxed).with_occupied(held);
         }
-        // Before the word: a bit in `held` means that the level has yet to be vacated (see `pi_wait`).
+        // Before the word: a bit in `held` means that the level has yet to be vacated (see
+        // `pi_wait`).
         me.set_held(me.held() & !bit(level));
-        // Release: the next to occupy a level sees what this thread did.
+        // Release: the next thread to occupy a level sees what this thread did.
         let before = self.word.0.fetch_and(!u64::from(bit(level)), Ordering::Release);
         Word::from_raw(before).vacate(level)
     }
@@ -232,8 +242,9 @@ impl<P: Port> Partition<P> {
         self.serve(me, now);
     }
 
-    /// Vacates a level during unwinding. Nothing runs here on data that may be inconsistent: the port is notified
-    /// before any job can start, and the worker of the highest ready level is woken.
+    /// Vacates a level during unwinding. No job runs here on data that may be inconsistent: the
+    /// port is notified before any job can start, and the worker of the highest ready level is
+    /// woken.
     #[cold]
     pub(crate) fn unwind(&'static self, me: CurrentWorker, level: u8) {
         self.port.unwinds();
@@ -247,10 +258,12 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// [`unwind`](Self::unwind) out of the job of a level; `outer` was running below it.
+    /// [`unwind`](Self::unwind) from the job of a level; `outer` is the level of the job running
+    /// below it.
     #[cold]
     fn unwind_job(&'static self, me: CurrentWorker, level: u8, outer: u8) {
-        // The level may have jobs that were queued without a mark. Relaxed: no thread starts the level before it is vacated.
+        // The level may have jobs that were queued without a mark. Relaxed: no thread starts the
+        // level before it is vacated.
         self.word.0.fetch_or(Word::ready_bit(level), Ordering::Relaxed);
         me.set_running(outer);
         self.unwind(me, level);
@@ -258,7 +271,7 @@ impl<P: Port> Partition<P> {
 
     /// Occupies `level` to run its jobs, if it is above the partition's level.
     ///
-    /// With `unless_ready`, also fails if jobs of the level are waiting, so that none is overtaken.
+    /// With `unless_ready`, also fails if jobs of the level are queued, so that none is overtaken.
     #[inline(always)]
     fn start(&self, me: CurrentWorker, level: u8, unless_ready: bool) -> bool {
         if Self::ONE_THREAD {
@@ -268,7 +281,7 @@ impl<P: Port> Partition<P> {
             }
             self.occupy_as(me, me.held() | bit(level));
             if !unless_ready {
-                // After that, see `OneThread`. Acquire: as below.
+                // Must follow the store, see `OneThread`. Acquire: as below.
                 self.word.0.fetch_and(!Word::ready_bit(level), Ordering::Acquire);
             }
             return true;
@@ -279,7 +292,8 @@ impl<P: Port> Partition<P> {
             if !word.is_below(level) || overtakes {
                 return false;
             }
-            // Acquire: this thread sees the jobs that were pushed before the level was marked ready.
+            // Acquire: this thread sees the jobs that were pushed before the level was marked
+            // ready.
             match self.swap(word, word.start(level), Ordering::Acquire) {
                 Ok(()) => break,
                 Err(now) => word = now,
@@ -291,25 +305,28 @@ impl<P: Port> Partition<P> {
 
     // ---- the dispatch rules -------------------------------------------------------------------------
 
-    /// Rule 1: occupies `level` for a job that the calling thread runs right now, on the spawner's stack.
+    /// Rule 1: occupies `level` for a job that the calling thread runs at once, on the spawner's
+    /// stack.
     ///
-    /// `None` if `level` is not above the partition's level, if jobs of it are waiting, or if this thread
-    /// may not run it: then the job has to be queued.
+    /// Returns `None`, and the job has to be queued, if `level` is not above the partition's level,
+    /// if jobs of it are queued, or if this thread may not run it.
     ///
     /// # Safety
     /// * `level` is one of this partition's.
     /// * This thread finishes or drops its preemptions in reverse order.
-    // Always: of a level that is constant little is left, which inlining by size does not see.
+    // Always: for a constant level little code remains, which size-based inlining does not
+    // anticipate.
     #[inline(always)]
     pub unsafe fn preempt(&'static self, me: CurrentWorker, level: &'static Level) -> Option<Preemption<P>> {
         let number = level.number();
-        // Whether a spawn may be a call at all: rules 1, 3, 6 and 7.
+        // A direct call is allowed only under rules 1, 3, 6 and 7.
         if !Self::ONE_THREAD {
             let calls = me.calls();
             if !me.is_below(number) || number < me.base() || calls < level.callers() {
                 return None;
             }
-            // Jobs in the inbox of a polled level are waiting, although the level is not marked ready.
+            // Jobs in the inbox of a polled level are queued, although the level is not marked
+            // ready.
             if calls == POLLS && level.has_inbox() {
                 return None;
             }
@@ -320,10 +337,11 @@ impl<P: Port> Partition<P> {
         Some(Preemption { running: Running::enter(self, me, number), level })
     }
 
-    /// The preemption that was [suspended](Preemption::suspend).
+    /// Returns the preemption that was [suspended](Preemption::suspend).
     ///
     /// # Safety
-    /// It was one of this thread, of `level`, and `outer` is what `suspend` returned; it is resumed once.
+    /// The suspended preemption belonged to this thread and `level`, and `outer` is the value that
+    /// `suspend` returned; it is resumed once.
     #[inline]
     pub unsafe fn resume(
         &'static self,
@@ -337,7 +355,7 @@ impl<P: Port> Partition<P> {
     /// Runs `job`, which returns its end, as a [`preempt`](Self::preempt)ion.
     ///
     /// # Errors
-    /// Gives `job` back, to be queued, if it may not run now.
+    /// Returns `job`, to be queued, if it may not run now.
     ///
     /// # Safety
     /// `level` is one of this partition's.
@@ -348,8 +366,8 @@ impl<P: Port> Partition<P> {
         level: &'static Level,
         job: J,
     ) -> Result<(), J> {
-        // SAFETY: the level is the partition's, by this function's contract, and this preemption is finished after those
-        // that `job` makes.
+        // SAFETY: the level is the partition's, by this function's contract, and this preemption is
+        // finished after those that `job` creates.
         let Some(preemption) = (unsafe { self.preempt(me, level) }) else { return Err(job) };
         let end = job();
         preemption.finish(end);
@@ -360,8 +378,9 @@ impl<P: Port> Partition<P> {
     ///
     /// # Safety
     /// * `level` is one of this partition's.
-    /// * `node` is one of the level's, in no queue, and the caller's to queue: [`Slots::put`](crate::Slots::put) gave it, or
-    ///   its [`Activation`](crate::Activation) said so.
+    /// * `node` is one of the level's, in no queue, and the caller has the right to queue it,
+    ///   granted by [`Slots::put`](crate::Slots::put) or the node's
+    ///   [`Activation`](crate::Activation).
     #[inline]
     pub unsafe fn spawn(&'static self, me: CurrentWorker, level: &'static Level, node: u32) {
         if me.running() == level.number() {
@@ -380,13 +399,14 @@ impl<P: Port> Partition<P> {
     /// As for [`spawn`](Self::spawn), and the calling thread's innermost job is of `level`.
     #[inline]
     pub unsafe fn spawn_own(&'static self, level: &'static Level, node: u32) {
-        // SAFETY: this thread runs a job of the level, so it occupies it; and having occupied it, it
-        // looks at the queue once more before it vacates it, so no ready mark is needed. The node is one of the level's.
+        // SAFETY: this thread runs a job of the level, so it occupies the level; and it checks the
+        // queue once more before it vacates the level, so no ready mark is needed. The node is one
+        // of the level's.
         unsafe { level.push_own(node) };
     }
 
-    /// [`spawn_own`](Self::spawn_own) if the level's [inbox](Level::has_inbox) has just been empty. Otherwise `node` may overtake
-    /// what is there.
+    /// [`spawn_own`](Self::spawn_own) if the level's [inbox](Level::has_inbox) was empty when last
+    /// checked. Otherwise `node` may overtake the jobs in the inbox.
     ///
     /// # Safety
     /// As for [`spawn_own`](Self::spawn_own).
@@ -396,7 +416,8 @@ impl<P: Port> Partition<P> {
         unsafe { level.append(node) };
     }
 
-    /// Queues `node`, whose slot is filled, from a foreign thread; wakes the level's worker if necessary.
+    /// Queues `node`, whose slot is filled, from a foreign thread; wakes the level's worker if
+    /// necessary.
     ///
     /// # Safety
     /// As for [`spawn`](Self::spawn).
@@ -404,12 +425,13 @@ impl<P: Port> Partition<P> {
         // SAFETY: the node is one of the level's, by this function's contract.
         unsafe { level.push(node) };
         if self.polled.load(Ordering::Relaxed) {
-            // The polling thread finds the job in the inbox; the word stays in the cache of its CPU.
+            // The polling thread finds the job in the inbox; the word stays in the cache of its
+            // CPU.
             return self.port.pushed();
         }
         let before = self.mark_ready(level);
-        // If the level was marked already, a thread knows of it and has not served it yet.
-        // The one thread of a partition is not asked for its level: see `OneThread`.
+        // If the level was marked already, another thread is responsible for it and has not served
+        // it yet. For a partition of one thread the level is not compared: see `OneThread`.
         if !before.is_ready(level.number()) && (Self::ONE_THREAD || level.number() > before.level()) {
             self.port.wake(level.worker());
         }
@@ -418,11 +440,12 @@ impl<P: Port> Partition<P> {
     #[inline]
     pub(crate) fn mark_ready(&self, level: &Level) -> Word {
         let mark = Word::ready_bit(level.number());
-        // Release: whoever starts the level sees the job.
+        // Release: the thread that starts the level sees the job.
         Word::from_raw(self.word.0.fetch_or(mark, Ordering::Release))
     }
 
-    /// Whether a ready level is above the partition's, so that `me` has something to [serve](Self::serve).
+    /// Returns `true` if a ready level is above the partition's, so that `me` has jobs to
+    /// [serve](Self::serve).
     #[inline]
     pub fn must_serve(&self, me: CurrentWorker) -> bool {
         self.load_as(me, Ordering::Relaxed).must_serve()
@@ -430,8 +453,8 @@ impl<P: Port> Partition<P> {
 
     /// Rule 2: runs every ready level above the partition's level, highest first.
     ///
-    /// Rule 3: for a level below this thread's base it wakes the worker. One wake is enough, since that
-    /// worker serves the others when it vacates its level.
+    /// Rule 3: for a level below this thread's base it wakes the level's worker. One wake is
+    /// enough, since that worker serves the others when it vacates its level.
     pub fn serve(&'static self, me: CurrentWorker, mut now: Stamp) {
         loop {
             let word = self.load_as(me, Ordering::Acquire);
@@ -440,8 +463,8 @@ impl<P: Port> Partition<P> {
                 return;
             }
             let level = self.level(ready);
-            // Not `may_call`, which decides on preemption: a level that this thread may not run
-            // has to go to its worker in any case.
+            // Not only `may_call`, which decides on preemption: a level that this thread may not
+            // run has to be handed to its worker.
             let mine = Self::ONE_THREAD || ready >= me.base() && me.may_call(level);
             if !mine && !me.is(level.worker()) {
                 return self.port.wake(level.worker());
@@ -452,7 +475,7 @@ impl<P: Port> Partition<P> {
             let running = Running::enter(self, me, ready);
             // The end of the last job is the time at which the next level's first job can start.
             now = self.drain(me, level, now);
-            // Vacates without serving, which this loop does, instead of nesting.
+            // Vacates without serving: this loop serves instead of nesting.
             if running.leave().waiters() != 0 {
                 self.release_waiters(me);
                 now = None;
@@ -460,10 +483,10 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// Runs all jobs of a level that this thread occupies; returns when the last one ended.
+    /// Runs all jobs of a level that this thread occupies; returns the end of the last one.
     fn drain(&'static self, me: CurrentWorker, level: &'static Level, mut now: Stamp) -> Stamp {
         let keeps_time = Self::is_time_kept_by(me, level);
-        // Looked up once, since the level does not change.
+        // Hoisted out of the loop, since the level does not change.
         let waiting = level.waiting();
         loop {
             if keeps_time {
@@ -476,8 +499,9 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// The end of a preemption of `level`, whose number and outer level these are, if there may be more to do there.
-    // By its parts, so that the preemption needs no place in memory.
+    /// Ends a preemption of `level` that may have left queued jobs; `number` and `outer` are the
+    /// parts of its [`Running`].
+    // Takes the parts, so that the preemption stays out of memory.
     #[cold]
     fn drain_and_lower(
         &'static self,
@@ -495,8 +519,8 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// Releases what is due before the next job of a level that this thread occupies and whose time it keeps; returns the
-    /// time, if that is known.
+    /// Releases the jobs that are due before the next job of a level whose occupant and timekeeper
+    /// this thread is; returns the time, if known.
     #[inline]
     fn release_between_jobs(&'static self, me: CurrentWorker, level: &'static Level, now: Stamp) -> Stamp {
         if me.polls() {
@@ -509,7 +533,7 @@ impl<P: Port> Partition<P> {
         if !level.may_be_due(about.as_ticks().saturating_add(P::STAMP_ERROR.as_ticks())) {
             return Some(about);
         }
-        // What is due the clock decides, so that nothing is released early.
+        // The clock decides which jobs are due, so that none is released early.
         let time = self.port.now();
         // SAFETY: this is the level's worker, and occupies the level.
         unsafe { level.release_due_in_place(time) };
@@ -532,7 +556,7 @@ fn empty<P: Port>() -> P::Word {
     P::Word::empty()
 }
 
-/// Whether each of these levels is above the one before.
+/// Returns `true` if each of these levels is above the one before.
 const fn ascend(levels: &[&Level]) -> bool {
     let mut at = 1;
     while at < levels.len() {
@@ -544,7 +568,7 @@ const fn ascend(levels: &[&Level]) -> bool {
     true
 }
 
-/// Whether no two of these levels have the same number.
+/// Returns `true` if no two of these levels have the same number.
 const fn distinct(levels: &[&Level]) -> bool {
     let (mut at, mut seen) = (0, 0);
     while at < levels.len() {

@@ -1,25 +1,27 @@
-//! Periodic releases on an absolute grid, and what happens when a job is not done in time.
+//! Periodic releases on an absolute grid, and the handling of jobs that overrun.
 //!
-//! A periodic task is released at `start + offset + n * period`, whatever happened before: the grid does
-//! not drift with lateness. A release that finds the previous job unfinished *at that grid point* is an
-//! overrun; it is always counted, and the declared [`OverrunPolicy`] decides what becomes of it.
+//! A periodic task is released at `start + offset + n * period`, regardless of earlier lateness:
+//! the grid does not drift. A release that finds the previous job unfinished *at that grid point*
+//! is an overrun; it is always counted, and the declared [`OverrunPolicy`] decides how it is
+//! handled.
 //!
-//! Everything here is used by one thread, the level's worker, except [`Periodic::completed`], which the
-//! thread that ran the job calls.
+//! Only one thread, the level's worker, uses these functions, except for [`Periodic::completed`],
+//! which the thread that ran the job calls.
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
 use crate::timers::NEVER;
 use crate::{Duration, Instant};
 
-/// What to do with a release whose predecessor has not finished.
+/// The handling of a release whose predecessor has not finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OverrunPolicy {
-    /// Leave it out and go on at the next grid point.
+    /// Omit the release and continue at the next grid point.
     #[default]
     Skip,
-    /// Release it all the same, up to the task's capacity of unfinished jobs; beyond that leave it out.
+    /// Release the job regardless, up to the task's capacity of unfinished jobs; above that, omit
+    /// the release.
     Queue,
-    /// Leave it out and call the task's overrun hook, which stops the app or spawns a handler.
+    /// Omit the release and call the task's overrun hook, which stops the app or spawns a handler.
     Hook,
 }
 
@@ -39,18 +41,18 @@ pub struct Periodic {
     overruns: AtomicU64,
 }
 
-/// What a due release came to.
+/// The result of a due release.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     /// Queue this node, released at this time (ns).
     Release(u32, u64),
-    /// Left out.
+    /// The release is omitted.
     Skipped,
 }
 
 impl Periodic {
     const_new! {
-        /// A task whose `capacity` nodes start at `base` in its level.
+        /// Creates a task whose `capacity` nodes start at `base` in its level.
         pub fn new(
             base: u32,
             capacity: u32,
@@ -59,7 +61,7 @@ impl Periodic {
             policy: OverrunPolicy,
             hook: Option<fn()>,
         ) -> Self {
-            assert!(period.as_ticks() > 0, "a period is longer than nothing");
+            assert!(period.as_ticks() > 0, "a period is longer than zero");
             assert!(capacity > 0, "a task has a capacity of at least one");
             assert!(base.checked_add(capacity).is_some(), "nodes are numbered in 32 bits");
             Self {
@@ -78,7 +80,7 @@ impl Periodic {
         }
     }
 
-    /// Lays the grid: the first release is at `start + offset`.
+    /// Starts the grid: the first release is at `start + offset`.
     pub fn start(&self, start: Instant) {
         let first = start.as_ticks().saturating_add(self.offset);
         self.released.store(0, Ordering::Relaxed);
@@ -89,41 +91,42 @@ impl Periodic {
         self.next.store(first, Ordering::Release);
     }
 
-    /// Takes the grid away.
+    /// Removes the grid.
     pub(crate) fn reset(&self) {
         self.next.store(NEVER, Ordering::Relaxed);
     }
 
-    /// The next grid point in ns, or [`NEVER`]: if it is not laid, or the clock ends before.
+    /// Returns the next grid point in ns, or [`NEVER`] if the grid has not started or the clock
+    /// ends first.
     pub(crate) fn next(&self) -> u64 {
-        // Acquire: who sees the grid sees it laid.
+        // Acquire: a thread that sees the grid point sees the started grid.
         self.next.load(Ordering::Acquire)
     }
 
-    /// How many releases found their predecessor unfinished.
+    /// Returns the number of releases that found their predecessor unfinished.
     pub fn overruns(&self) -> u64 {
         self.overruns.load(Ordering::Relaxed)
     }
 
-    /// Notes that the job of the oldest unfinished release ended at `end`.
+    /// Records that the job of the oldest unfinished release ended at `end`.
     pub fn completed(&self, end: Instant) {
         self.last_end.store(end.as_ticks(), Ordering::Relaxed);
         // Release: the releasing thread sees `last_end` once it sees the count go down.
         self.unfinished.fetch_sub(1, Ordering::Release);
     }
 
-    /// Whether `node` is one of this task's.
+    /// Returns `true` if `node` is one of this task's.
     #[inline]
     pub fn owns(&self, node: u32) -> bool {
         (self.base..self.base + self.capacity).contains(&node)
     }
 
-    /// Handles the grid point that has come and moves on to the next.
+    /// Handles the current grid point and advances to the next.
     pub(crate) fn release(&self) -> Due {
         let time = self.next.load(Ordering::Relaxed);
         self.next.store(time.saturating_add(self.period), Ordering::Relaxed);
         let unfinished = self.unfinished.load(Ordering::Acquire);
-        // A job that ended since was still running at the grid point.
+        // A job that has ended since may still have been running at the grid point.
         if unfinished > 0 || self.last_end.load(Ordering::Relaxed) > time {
             self.overruns.fetch_add(1, Ordering::Relaxed);
             match self.policy {
@@ -228,7 +231,7 @@ mod tests {
         assert_eq!(task.release(), Due::Release(7, u64::MAX - T + 10));
         assert_eq!(task.next(), NEVER);
         task.start(Instant::from_ticks(u64::MAX - 5));
-        assert_eq!(task.next(), NEVER, "the offset lies beyond the end");
+        assert_eq!(task.next(), NEVER, "the offset is after the end of the clock");
     }
 
     #[test]
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "longer than nothing")]
+    #[should_panic(expected = "longer than zero")]
     fn a_period_of_nothing_is_refused() {
         Periodic::new(0, 1, Duration::from_ticks(0), Duration::from_ticks(0), OverrunPolicy::Skip, None);
     }

@@ -1,31 +1,35 @@
 //! PI wait: waiting for a level to be vacated, with priority inheritance.
 //!
-//! Jobs that do not suspend themselves never get here: on one CPU the thread at the top is the one that
-//! runs. A thread finds a level above its own occupied only if the holder sleeps in the kernel in the middle of
-//! a job, or if the threads run in parallel because they lack their real-time policy or their CPU.
+//! Jobs that do not suspend themselves never get here: on one CPU the running thread is the one at
+//! the top. A thread finds a level above its own occupied only if the holder sleeps in the kernel
+//! in the middle of a job, or if the threads run in parallel because they lack their real-time
+//! policy or their CPU.
 //!
-//! A waiting thread registers in the partition's word. A thread that vacates a level while waiters are
-//! registered increments `changes` and wakes all of them; each checks again for itself. That alone gives
-//! safety and progress. In addition, the waiter boosts the holder:
+//! A waiting thread registers in the partition's word. A thread that vacates a level while waiters
+//! are registered increments `changes` and wakes all of them; each repeats its check. That alone
+//! ensures safety and progress. In addition, the waiter boosts the holder:
 //!
-//! * Each worker has a priority-inheritance futex word, `boost`, normally 0. The *waiter* writes the
-//!   holder's TID into it, which makes the holder its owner as far as the kernel knows, and
-//!   then waits for it, which boosts the holder. The holder pays nothing until it vacates a level with
+//! * Each worker has a priority-inheritance futex word, `boost`, normally 0. The *waiter* writes
+//!   the holder's TID into it, which makes the holder its owner in the kernel's view, and then
+//!   waits for it, which boosts the holder. The holder pays nothing until it vacates a level with
 //!   waiters registered; then it releases `boost` if it finds itself the owner.
-//! * The waiter must not wait for a thread that will never check. A worker clears its bit in `held` *before*
-//!   it vacates the level. So the waiter registers, finds a holder, writes `boost`, and *then* checks that
-//!   the holder's bit is still set. If it is, the holder has yet to vacate the level. It will see the
-//!   registration, because both are operations on the word, and it will see `boost`, because of the two
-//!   sequentially consistent fences: one of the two sides must see the other's write.
-//! * If no holder can be identified (it has won the level and not recorded it yet), the waiter waits without boosting.
-//! * When the holder releases `boost`, the kernel hands it from waiter to waiter, and each releases it at once.
-//!   While it is in transit, waiting for it would not boost the holder. Worse, the kernel lets a
-//!   waiter of high priority steal it from one of low priority that owns it and has not run yet; on
-//!   one CPU the first would steal it again and again, and neither the second nor the holder would ever run. So
-//!   a waiter that finds it in transit waits without boosting, and whoever releases it increments `changes`.
+//! * The waiter must not wait for a thread that will never check. A worker clears its bit in `held`
+//!   *before* it vacates the level. So the waiter registers, finds a holder, writes `boost`, and
+//!   *then* checks that the holder's bit is still set. If it is, the holder has yet to vacate the
+//!   level. The holder will see the registration, because both are operations on the word, and it
+//!   will see `boost`, because of the two sequentially consistent fences: one of the two sides must
+//!   see the other's write.
+//! * If no holder can be identified (it has won the level and not recorded it yet), the waiter
+//!   waits without boosting.
+//! * When the holder releases `boost`, the kernel hands it from waiter to waiter, and each releases
+//!   it at once. While it is in transit, waiting for it would not boost the holder. Worse, the
+//!   kernel lets a waiter of high priority steal it from an owner of low priority that has not run
+//!   yet; on one CPU the waiter would steal it again and again, and neither the owner nor the
+//!   holder would ever run. So a waiter that finds it in transit waits without boosting, and the
+//!   thread that releases it increments `changes`.
 //!
-//! L. Sha, R. Rajkumar, J. P. Lehoczky, *Priority inheritance protocols*, IEEE Trans. Computers 39(9),
-//! 1990, section III, is the protocol the kernel runs on `boost`.
+//! The kernel runs the protocol of L. Sha, R. Rajkumar, J. P. Lehoczky, *Priority inheritance
+//! protocols*, IEEE Trans. Computers 39(9), 1990, section III, on `boost`.
 
 use crate::atomic::{AtomicU32, Ordering, fence};
 use crate::current::CurrentWorker;
@@ -39,14 +43,15 @@ use crate::worker::Worker;
 const THREAD: u32 = 0x3fff_ffff;
 
 impl<P: Port> Partition<P> {
-    /// Blocks until `mine` holds for the word. By the time this returns, it may not hold any more.
+    /// Blocks until `mine` holds for the word. It may no longer hold when this returns.
     #[cold]
     pub(crate) fn wait_for_word(&self, me: CurrentWorker, mine: impl Fn(Word) -> bool) {
         if !self.register(&mine) {
             return;
         }
         loop {
-            // Acquire, and read before the word: whoever vacates a level that the word still shows increments `changes` later.
+            // Acquire, and read before the word: a thread that vacates a level still visible in the
+            // word increments `changes` later.
             let seen = self.changes.load(Ordering::Acquire);
             let word = self.load(Ordering::Relaxed);
             if mine(word) {
@@ -59,16 +64,17 @@ impl<P: Port> Partition<P> {
         self.deregister();
     }
 
-    /// Boosts the holder of the top level once, if `level` is ready and cannot start, and the calling thread is real-time and
-    /// the holder is not.
+    /// Boosts the holder of the top level once, if `level` is ready and cannot start, the calling
+    /// thread is real-time, and the holder is not.
     ///
-    /// Returns whether it waited, so that the caller checks again. This keeps `idle`, an ordinary thread, from being
-    /// preempted in a critical section that a worker needs. For whoever has released a job of `level` and has its priority, before
-    /// it sleeps. If another level waits for such a holder, that level's worker is woken to do the same: a job that this thread
-    /// has run may have left it there.
+    /// Returns `true` if it waited, so that the caller checks again. This protects `idle`, an
+    /// ordinary thread, from being preempted in a critical section that a worker needs. For a
+    /// thread that has released a job of `level` and has its priority, before it sleeps. If another
+    /// level waits for such a holder, that level's worker is woken to do the same: a job that this
+    /// thread has run may have left the level waiting.
     ///
-    /// Real-time safety: blocks in the kernel until the holder has left its critical section; otherwise a few instructions, or a
-    /// wake.
+    /// Real-time safety: blocks in the kernel until the holder has left its critical section;
+    /// otherwise a few instructions, or a wake.
     pub fn boost_ordinary_holder(&self, me: CurrentWorker, level: u8) -> bool {
         let blocked = |word: Word| word.is_ready(level) && word.level() >= level;
         let seen = self.changes.load(Ordering::Acquire);
@@ -95,20 +101,21 @@ impl<P: Port> Partition<P> {
         boost != Boost::Refused
     }
 
-    /// Has the ordinary thread boosted that a job waits for which was just queued: by the worker of its level, which is woken. For a
-    /// thread that has not the job's priority itself.
+    /// Boosts an ordinary thread that blocks the job just queued: wakes the worker of the job's
+    /// level, which boosts the holder. For a thread that lacks the job's priority.
     ///
     /// Real-time safety: a few instructions, or a wake.
     #[inline]
     pub fn boost_for_queued(&self) {
-        // There nobody sleeps, and the word stays in the cache of its CPU.
+        // In a polled partition no thread sleeps, and the word stays in the cache of its CPU.
         if !self.polled.load(Ordering::Relaxed) {
             self.wake_to_boost(self.load(Ordering::Relaxed));
         }
     }
 
-    /// Wakes the worker of the highest ready level if that cannot start because of a thread that is ordinary, or that has only begun to
-    /// hold what it holds. That worker boosts it, or finds that there is no need to; no invariant depends on who is woken.
+    /// Wakes the worker of the highest ready level if that level is blocked by an ordinary thread,
+    /// or by a thread that has not recorded its level yet. That worker boosts the holder, or finds
+    /// that no boost is needed; no invariant depends on which thread is woken.
     #[inline]
     fn wake_to_boost(&self, word: Word) {
         let ready = word.highest_ready();
@@ -125,7 +132,8 @@ impl<P: Port> Partition<P> {
     /// Wakes all waiters, after vacating a level.
     #[cold]
     pub(crate) fn release_waiters(&self, me: CurrentWorker) {
-        // Pairs with the fence in `boost_holder`. It also makes whoever sees the new `changes` see the vacated word.
+        // Pairs with the fence in `boost_holder`. Also ensures that a thread that sees the new
+        // `changes` sees the vacated word.
         fence(Ordering::SeqCst);
         self.changes.fetch_add(1, Ordering::Relaxed);
         self.port().wake_all(&self.changes);
@@ -142,7 +150,7 @@ impl<P: Port> Partition<P> {
             if mine(word) {
                 return false;
             }
-            // The count has room: only workers wait, of which a partition has at most 254.
+            // The count cannot overflow: only workers wait, and a partition has at most 254.
             let registered = Word::from_raw(word.raw() + Word::ONE_WAITER);
             // Acquire: a holder that vacated before this has cleared its bit in `held`.
             match self.swap(word, registered, Ordering::Acquire) {
@@ -160,7 +168,8 @@ impl<P: Port> Partition<P> {
         self.workers().iter().copied().find(|w| !me.is(w) && w.holds(level))
     }
 
-    /// Boosts the holder of `level` once, and waits for it. The caller is registered, and has read `changes` before.
+    /// Boosts the holder of `level` once, and waits for it. The caller is registered, and has read
+    /// `changes` before.
     fn boost_holder(&self, me: CurrentWorker, level: u8) -> Boost {
         let Some(holder) = self.holder(me, level) else { return Boost::Refused };
         let owner = holder.thread();
@@ -174,8 +183,8 @@ impl<P: Port> Partition<P> {
         // Pairs with the fence in `release_waiters`.
         fence(Ordering::SeqCst);
         if !holder.holds(level) {
-            // The holder may have checked already. If the exchange fails, another waiter has gone to the kernel with
-            // the word, and that waiter has seen the holder's bit.
+            // The holder may have checked already. If the exchange fails, another waiter has
+            // entered the kernel with the word, and that waiter has seen the holder's bit.
             let _ = holder.boost.compare_exchange(owner, 0, Ordering::Relaxed, Ordering::Relaxed);
             return Boost::Retry;
         }
@@ -183,7 +192,7 @@ impl<P: Port> Partition<P> {
             return Boost::Refused;
         }
         self.port().unboost(&holder.boost);
-        // For the waiters that found it in transit.
+        // For the waiters that found `boost` in transit.
         self.changes.fetch_add(1, Ordering::Release);
         self.port().wake_all(&self.changes);
         Boost::Retry
@@ -201,7 +210,7 @@ enum Boost {
     Refused,
 }
 
-/// Counts changes of the word that waiters have to know of; a futex.
+/// Counts the changes of the word that waiters have to observe; a futex.
 pub(crate) type EventCount = AtomicU32;
 
 #[cfg(all(test, not(loom)))]
@@ -221,7 +230,7 @@ mod tests {
         refuses: AtomicBool,
         /// The address of the word that is boosted, or 0.
         boosted: AtomicUsize,
-        /// The words of a partition that others change while somebody waits.
+        /// A partition and the bits of its word that other threads clear while a thread waits.
         vacated: Mutex<Option<(&'static Partition<Kernel>, u64)>>,
     }
 
@@ -249,7 +258,7 @@ mod tests {
         }
         fn wait_while(&self, _: &AtomicU32, _: u32) {
             self.note("wait_while");
-            assert!(self.asked.lock().unwrap().len() < 9, "it waits although nothing changes");
+            assert!(self.asked.lock().unwrap().len() < 9, "the waiter loops without a change");
             if let Some((partition, bits)) = self.vacated.lock().unwrap().take() {
                 partition.word_cell().fetch_and(!bits, Ordering::Relaxed);
             }
@@ -265,7 +274,10 @@ mod tests {
         fn unboost(&self, word: &AtomicU32) {
             self.note("unboost");
             let boosted = self.boosted.swap(0, Ordering::Relaxed);
-            assert!(boosted == 0 || boosted == core::ptr::from_ref(word).addr(), "another word was boosted");
+            assert!(
+                boosted == 0 || boosted == core::ptr::from_ref(word).addr(),
+                "a different word was boosted"
+            );
         }
     }
 
@@ -273,7 +285,7 @@ mod tests {
     const WAITER: u32 = 8;
     const ANOTHER: u32 = 9;
 
-    /// A job of level 1 runs on the holder's thread; both workers are the test's.
+    /// Runs `test` while a job of level 1 runs on the holder's thread; the test owns both workers.
     fn with_holder(
         test: impl FnOnce(&'static Partition<Kernel>, CurrentWorker, CurrentWorker, Preemption<Kernel>),
     ) {
@@ -282,7 +294,7 @@ mod tests {
         let workers: &'static [&'static Worker] = vec![leak(1), leak(2)].leak();
         let queue = Box::leak(Box::new(Queue::new()));
         let level = &*Box::leak(Box::new(Level::new(1, workers[0], queue, &[], &[], jobs)));
-        // SAFETY: they are new, and so in no other partition.
+        // SAFETY: the levels and workers are new, so no other partition has them.
         let partition = unsafe { Partition::new(Kernel::default(), vec![level].leak(), workers) };
         let partition = &*Box::leak(Box::new(partition));
         // SAFETY: there is one thread.
@@ -290,7 +302,7 @@ mod tests {
         holder.enter(HOLDER, true);
         waiter.enter(WAITER, true);
         holder.allow_calls(true);
-        // SAFETY: it is the partition's level, and the only preemption.
+        // SAFETY: the level is the partition's, and this is the only preemption.
         let job = unsafe { partition.preempt(holder, level) }.unwrap();
         test(partition, holder, waiter, job);
     }
@@ -314,7 +326,7 @@ mod tests {
     #[test]
     fn waits_without_boosting_when_the_holder_is_unknown() {
         with_holder(|partition, holder, waiter, _job| {
-            assert!(partition.boost_holder(waiter, 2) == Boost::Refused, "nobody holds level 2");
+            assert!(partition.boost_holder(waiter, 2) == Boost::Refused, "level 2 is free");
             assert!(partition.boost_holder(holder, 1) == Boost::Refused, "a thread does not boost itself");
             assert_eq!(partition.port().asked(), [""; 0]);
             partition.port().refuses.store(true, Ordering::Relaxed);
@@ -348,7 +360,7 @@ mod tests {
         with_holder(|partition, holder, waiter, _job| {
             let boost = |level| {
                 let boosted = partition.boost_ordinary_holder(waiter, level);
-                assert_eq!(partition.snapshot().waiters(), 0, "it does not wait any more");
+                assert_eq!(partition.snapshot().waiters(), 0, "no waiter is left");
                 (boosted, partition.port().asked())
             };
             let real_time = |me: CurrentWorker, is| me.worker().real_time.store(is, Ordering::Relaxed);
@@ -357,18 +369,18 @@ mod tests {
             partition.mark_ready(partition.levels()[0]);
             let calls = vec!["boost", "unboost", "wake_all"];
             assert_eq!(boost(1), (true, calls.clone()));
-            assert_eq!(boost(2), (false, vec![]), "no job waits there");
+            assert_eq!(boost(2), (false, vec![]), "no job waits at level 2");
             partition.word_cell().fetch_or(Word::ready_bit(2), Ordering::Relaxed);
-            assert_eq!(boost(2), (false, vec![]), "nobody is above");
+            assert_eq!(boost(2), (false, vec![]), "the level can start");
             partition.word_cell().fetch_and(!Word::ready_bit(2), Ordering::Relaxed);
             real_time(holder, true);
-            assert_eq!(boost(1), (false, vec![]), "it has the priority of its own level");
+            assert_eq!(boost(1), (false, vec![]), "the holder has its level's priority");
             real_time(holder, false);
             real_time(waiter, false);
-            assert_eq!(boost(1), (false, vec![]), "it has no real-time priority");
+            assert_eq!(boost(1), (false, vec![]), "the waiter has no real-time priority");
             real_time(waiter, true);
             holder.boost.store(ANOTHER, Ordering::Relaxed);
-            assert_eq!(boost(1), (true, vec!["wait_while"]), "it is in transit");
+            assert_eq!(boost(1), (true, vec!["wait_while"]), "the futex is in transit");
             holder.boost.store(0, Ordering::Relaxed);
             partition.port().refuses.store(true, Ordering::Relaxed);
             assert_eq!(boost(1), (false, vec!["boost"]));
@@ -382,7 +394,7 @@ mod tests {
             [0, 1, 2].map(|base| &*Box::leak(Box::new(Worker::new(base)))).to_vec().leak();
         let queue = Box::leak(Box::new(Queue::new()));
         let level = &*Box::leak(Box::new(Level::new(1, workers[1], queue, &[], &[], jobs)));
-        // SAFETY: they are new, and so in no other partition.
+        // SAFETY: the levels and workers are new, so no other partition has them.
         let partition = unsafe { Partition::new(Kernel::default(), vec![level].leak(), workers) };
         let partition: &'static Partition<Kernel> = Box::leak(Box::new(partition));
         // SAFETY: there is one thread.
@@ -400,22 +412,22 @@ mod tests {
         partition.mark_ready(level);
         assert_eq!(queued(), ["wake"]);
         assert!(!partition.boost_ordinary_holder(above, 2));
-        assert_eq!(partition.port().asked(), ["wake"], "a thread of another level does not sleep before");
+        assert_eq!(partition.port().asked(), ["wake"], "a thread of another level wakes the worker");
         set(&worker.worker().real_time, false);
-        assert_eq!(queued(), [""; 0], "it has nothing to lend");
+        assert_eq!(queued(), [""; 0], "the worker has no priority to lend");
         set(&worker.worker().real_time, true);
         set(&idle.worker().real_time, true);
         assert_eq!(queued(), [""; 0], "the holder has a priority");
         set(&idle.worker().real_time, false);
         set(&partition.polled, true);
-        assert_eq!(queued(), [""; 0], "nobody sleeps");
+        assert_eq!(queued(), [""; 0], "the partition is polled");
         set(&partition.polled, false);
         partition.lower(idle, 1);
-        assert_eq!(partition.port().asked(), ["wake"], "to run it");
-        assert_eq!(queued(), [""; 0], "it can start");
+        assert_eq!(partition.port().asked(), ["wake"], "woken to run the job");
+        assert_eq!(queued(), [""; 0], "the level can start");
     }
 
-    /// What follows a wake in the kernel starts later than the job before has ended.
+    /// A job that runs after a wake in the kernel starts later than the preceding job ended.
     #[test]
     fn reads_the_clock_again_after_waking_waiters() {
         static STAMPS: Mutex<Vec<Option<u64>>> = Mutex::new(Vec::new());
@@ -428,18 +440,19 @@ mod tests {
         let worker = &*Box::leak(Box::new(Worker::new(1)));
         let [one, two, three] = [1, 2, 3]
             .map(|number| &*Box::leak(Box::new(Level::new(number, worker, queue(), nodes(), &[], jobs))));
-        // SAFETY: they are new, and so in no other partition.
+        // SAFETY: the levels and workers are new, so no other partition has them.
         let partition =
             unsafe { Partition::new(Kernel::default(), vec![one, two, three].leak(), vec![worker].leak()) };
         let partition = &*Box::leak(Box::new(partition));
         // SAFETY: there is one thread.
         let me = unsafe { CurrentWorker::new(worker) };
         me.allow_calls(true);
-        // What the jobs of levels 2 and 1 are told that are queued while one of level 3 runs.
+        // The start times passed to the jobs of levels 2 and 1 that are queued while a job of level
+        // 3 runs.
         let stamps = || {
             let job = || {
                 for level in [one, two] {
-                    // SAFETY: it is the partition's, and its one node is in no queue.
+                    // SAFETY: the level is the partition's, and its only node is in no queue.
                     unsafe { partition.spawn(me, level, 0) };
                 }
                 Some(Instant::from_ticks(4))
@@ -460,11 +473,11 @@ mod tests {
             partition.mark_ready(level);
             let port = partition.port();
             port.refuses.store(true, Ordering::Relaxed);
-            // The job runs what is ready, and ends.
+            // The job serves the level, and ends.
             let bits = Word::ready_bit(1) | u64::from(bit(1));
             *port.vacated.lock().unwrap() = Some((partition, bits));
             partition.finish(waiter, level);
-            assert_eq!(port.asked(), ["boost", "wait_while"], "it sleeps meanwhile, once");
+            assert_eq!(port.asked(), ["boost", "wait_while"], "it sleeps once");
             std::mem::forget(job);
         });
     }
@@ -476,7 +489,7 @@ mod tests {
             partition.mark_ready(level);
             let port = partition.port();
             port.refuses.store(true, Ordering::Relaxed);
-            // The job runs what is ready, and goes on.
+            // The job serves the level, and continues.
             *port.vacated.lock().unwrap() = Some((partition, Word::ready_bit(1)));
             partition.finish(waiter, level);
             assert_eq!(port.asked(), ["boost", "wait_while"]);

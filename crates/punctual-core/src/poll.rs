@@ -1,14 +1,15 @@
 //! A partition whose only thread never sleeps.
 //!
-//! The thread checks the clock, the inbox of every level and the word in a loop, and runs what is ready, the
-//! highest level first. It is a worker of base 0, so it may run every level, and no thread ever has to be woken. It
-//! sees spawns of other threads and releases by the clock between two jobs: a running job is preempted by what it spawns
-//! itself, as on any worker, and by nothing else.
+//! The thread checks the clock, the inbox of every level and the word in a loop, and runs the ready
+//! jobs, highest level first. It is a worker of base 0, so it may run every level, and no thread
+//! ever has to be woken. It sees spawns of other threads and releases by the clock between two
+//! jobs: only its own spawns preempt a running job, as on any worker.
 //!
-//! Other threads only push their jobs; they do not mark the level ready. The polling thread does that for them
-//! when it finds a job in an inbox, so the word stays in the cache of its CPU. *No lost job*: a push is complete when
-//! it is visible, and every inbox is checked once more after the thread has seen that the partition is stopping. Jobs
-//! pushed later than that stay in the inbox, as in other partitions.
+//! Other threads only push their jobs; they do not mark the level ready. The polling thread does
+//! that when it finds a job in an inbox, so the word stays in the cache of its CPU. *No lost job*:
+//! a push is complete when it is visible, and every inbox is checked once more after the thread has
+//! seen that the partition is stopping. Jobs pushed later stay in the inbox, as in other
+//! partitions.
 
 use crate::atomic::{Ordering, relax};
 use crate::current::CurrentWorker;
@@ -36,19 +37,20 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// From now on foreign threads only push their jobs, and a thread [polls](Self::poll) the inboxes, or
-    /// [looks](Self::look) into them.
+    /// From this call on, foreign threads only push their jobs, and a thread [polls](Self::poll)
+    /// the inboxes, or [checks](Self::look) them.
     pub fn begin_polling(&self) {
         self.polled.store(true, Ordering::Relaxed);
     }
 
-    /// Releases what is due at `now` and marks what was pushed, without running it: one round of [`poll`](Self::poll), for a
-    /// thread that moves the clock itself.
+    /// Releases the jobs due at `now` and marks the pushed ones, without running them: one round of
+    /// [`poll`](Self::poll), for a thread that advances the clock itself.
     pub fn look(&self, me: CurrentWorker, now: Instant) {
         self.look_around(me, None, Some(now));
     }
 
-    /// Between two jobs of `level`, which this thread occupies: releases what is due and runs what is ready above.
+    /// Between two jobs of `level`, which this thread occupies: releases due jobs and runs the
+    /// ready ones of higher levels.
     #[inline]
     pub(crate) fn look_up(&'static self, me: CurrentWorker, level: &'static Level, now: Stamp) -> Stamp {
         let now = self.look_around(me, Some(level), now);
@@ -59,17 +61,18 @@ impl<P: Port> Partition<P> {
         now
     }
 
-    /// Releases what is due at any level, and marks what was pushed; `occupied` is a level whose queue this thread has to
-    /// itself.
+    /// Releases due jobs at every level, and marks pushed ones; `occupied` is a level that this
+    /// thread occupies, so that it may use the queue directly.
     fn look_around(&self, me: CurrentWorker, occupied: Option<&'static Level>, mut now: Stamp) -> Stamp {
         for &level in self.levels() {
             let own = occupied.is_some_and(|occupied| core::ptr::eq(occupied, level));
             if level.is_timed() && !self.is_stopping() {
                 let time = *now.get_or_insert_with(|| self.port().now());
                 if !level.may_be_due(time.as_ticks()) {
-                    // Nothing to do.
+                    // No job is due.
                 } else if own {
-                    // SAFETY: the one thread of the partition keeps the time of every level; the caller occupies this one.
+                    // SAFETY: the one thread of the partition is the timekeeper of every level; the
+                    // caller occupies this one.
                     unsafe { level.release_due_in_place(time) };
                 } else {
                     self.release_due(me, level, time);

@@ -1,10 +1,12 @@
-//! What a platform provides to the executor.
+//! The interface between a platform and the executor.
 //!
-//! A [`Port`] reads the clock, lets a worker sleep until a time or a wake, and wakes it. Two more pairs
-//! serve the rare case in which a thread has to wait for a level (a job has suspended itself, or there are no
-//! real-time privileges): a plain wait, and a wait that boosts the holder to the waiter's priority.
+//! A [`Port`] reads the clock, lets a worker sleep until a time or a wake, and wakes it. Two more
+//! pairs serve the rare case in which a thread has to wait for a level (a job has suspended itself,
+//! or there are no real-time privileges): a plain wait, and a wait that boosts the holder to the
+//! waiter's priority.
 //!
-//! Contract: `wake` before or during `wait` makes that `wait` return; either may return spuriously.
+//! Contract: a `wake` before or during `wait` makes that `wait` return; either may return
+//! spuriously.
 //!
 //! A port that never sleeps, for code that never waits:
 //!
@@ -37,16 +39,18 @@ use crate::{Duration, Instant, WordCell, Worker};
 
 /// A platform, as the executor sees it.
 pub trait Port: Sync {
-    /// What holds the word of a partition: [`AtomicU64`](core::sync::atomic::AtomicU64), if there is nothing better.
+    /// The cell of a partition's word; [`AtomicU64`](core::sync::atomic::AtomicU64) is the default
+    /// choice.
     type Word: WordCell;
 
-    /// The time now. Must not go backwards as seen by one thread.
+    /// Returns the current time. Must not go backwards as seen by one thread.
     fn now(&self) -> Instant;
 
-    /// How far [`stamp`](Self::stamp) lies beside [`now`](Self::now) at most.
+    /// Bounds the distance of [`stamp`](Self::stamp) from [`now`](Self::now).
     const STAMP_ERROR: Duration = Duration::from_ticks(0);
 
-    /// The time now, for measuring: may lie beside [`now`](Self::now), on either side, if it takes less time that way.
+    /// Returns the current time for measurements: may differ from [`now`](Self::now) in either
+    /// direction if that is faster.
     #[inline]
     fn stamp(&self) -> Instant {
         self.now()
@@ -59,11 +63,12 @@ pub trait Port: Sync {
 
     /// Sleeps until `until` (forever if `None`) or until woken. Called by the worker's own thread.
     ///
-    /// Returns whether [`now`](Self::now) has reached `until`, as far as that is known without a look at the clock.
+    /// Returns `true` if [`now`](Self::now) is known to have reached `until` without reading the
+    /// clock.
     fn wait(&self, worker: &Worker, until: Option<Instant>) -> bool;
 
-    /// Before [`wait`](Self::wait): may keep the thread awake for a while, until `until` at most or until `is_over`, that is, something is to be
-    /// done in the partition. The default does not.
+    /// Runs before [`wait`](Self::wait): may keep the thread awake for a while, but not beyond
+    /// `until`, and not once `is_over` reports work for the partition. The default returns at once.
     #[inline]
     fn spin(&self, worker: &Worker, until: impl FnOnce() -> Option<Instant>, is_over: impl Fn() -> bool) {
         let _ = (worker, until, is_over);
@@ -75,23 +80,27 @@ pub trait Port: Sync {
     /// Wakes every thread in [`wait_while`](Self::wait_while) on `count`.
     fn wake_all(&self, count: &AtomicU32);
 
-    /// Waits for the priority-inheritance futex `boost`, whose owner runs at this thread's priority meanwhile.
+    /// Waits for the priority-inheritance futex `boost`, whose owner inherits this thread's
+    /// priority.
     ///
-    /// Returns `true` if the calling thread owns `boost` afterwards and must [`unboost`](Self::unboost) it;
-    /// `false` if the platform has no priority inheritance or refused, so that the caller waits without it.
+    /// Returns `true` if the calling thread owns `boost` afterwards and must
+    /// [`unboost`](Self::unboost) it; `false` if the platform has no priority inheritance or the
+    /// kernel refused, so that the caller waits without it.
     fn boost(&self, boost: &AtomicU32) -> bool;
 
     /// Releases `boost`, which the calling thread owns, to its first waiter.
     fn unboost(&self, boost: &AtomicU32);
 
-    /// Called when a foreign thread has pushed a job into an inbox of a partition that [polls](crate::Partition::poll).
-    /// The default does nothing, since the polling thread looks by itself.
+    /// Called when a foreign thread has pushed a job into an inbox of a partition that
+    /// [polls](crate::Partition::poll). The default does nothing, since the polling thread checks
+    /// the inboxes.
     fn pushed(&self) {}
 
-    /// Called when a panic unwinds out of a critical section, or out of the executor, before the level is vacated.
-    /// The protected data may be inconsistent, so the port stops here whatever must not see it.
+    /// Called when a panic unwinds out of a critical section, or out of the executor, before the
+    /// level is vacated. The protected data may be inconsistent, so the port stops everything that
+    /// must not see it.
     ///
-    /// Jobs that start because the level is vacated see what the calling thread did in here. Must not panic. The default
-    /// does nothing.
+    /// Jobs that start because the level is vacated see the effects of this call. Must not panic.
+    /// The default does nothing.
     fn unwinds(&self) {}
 }

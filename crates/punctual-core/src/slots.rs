@@ -1,8 +1,8 @@
-//! Job slots: where the arguments of spawned and not yet started jobs wait.
+//! Job slots: the storage for the arguments of jobs that are spawned and not yet started.
 //!
-//! A task with `capacity = N` has N slots, each with a [`Node`](crate::Node) in its level's queue. Taking a slot and
-//! giving it back is one atomic instruction each on a bit set; the lowest free slot is taken first, so a
-//! task that is spawned and run in turn stays in one cache line.
+//! A task with `capacity = N` has N slots, each with a [`Node`](crate::Node) in its level's queue.
+//! Claiming a slot and freeing it take one atomic instruction each on a bit set. The lowest free
+//! slot is claimed first, so a task that is spawned and run alternately stays in one cache line.
 //!
 //! Real-time safety: nothing here allocates, blocks or enters the kernel.
 
@@ -17,20 +17,20 @@ use crate::atomic::{Ordering, UnsafeCell};
 use crate::level::Level;
 use crate::timer::Node;
 
-/// Free bits that are changed at once: a register of them.
+/// A register of free bits, the unit of an atomic change.
 #[cfg(any(loom, target_pointer_width = "64"))]
 type Bits = AtomicU64;
 #[cfg(not(any(loom, target_pointer_width = "64")))]
 type Bits = AtomicU32;
 
-/// How many that are.
+/// The number of bits in a register.
 const WIDTH: usize = Register::BITS as usize;
 #[cfg(any(loom, target_pointer_width = "64"))]
 type Register = u64;
 #[cfg(not(any(loom, target_pointer_width = "64")))]
 type Register = u32;
 
-/// Those of the `word`th register that there are for `slots` slots.
+/// Returns the bits of register `word` that correspond to one of `slots` slots.
 const fn bits(slots: usize, word: usize) -> Register {
     match slots.saturating_sub(word * WIDTH) {
         some if some < WIDTH => (1 << some) - 1,
@@ -40,12 +40,12 @@ const fn bits(slots: usize, word: usize) -> Register {
 
 /// The `N` job slots of one task, with `W = N.div_ceil(64)` words of free bits.
 ///
-/// Aligned, so that a spawn on another CPU takes over one cache line for bits and arguments, if these are small.
-/// The bits first, since an exclusive access on Arm has no offset.
+/// Aligned, so that a spawn on another CPU transfers a single cache line for bits and arguments, if
+/// the arguments are small. The bits come first, since an exclusive access on Arm has no offset.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Slots<A, const N: usize, const W: usize> {
-    /// A bit for each slot that is free.
+    /// One bit per slot, set if the slot is free.
     free: [[Bits; 64 / WIDTH]; W],
     level: &'static Level,
     /// The node of slot 0; the nodes of a task are adjacent.
@@ -53,8 +53,9 @@ pub struct Slots<A, const N: usize, const W: usize> {
     args: [UnsafeCell<MaybeUninit<A>>; N],
 }
 
-// SAFETY: a slot's arguments are touched only by the thread that took the slot and by the one that the
-// slot's node was handed to through the queue or the timer, never at once. They cross threads: `A: Send`.
+// SAFETY: a slot's arguments are accessed only by the thread that claimed the slot and by the
+// thread that received the slot's node through the queue or the timer, never at the same time. The
+// arguments move between threads: `A: Send`.
 unsafe impl<A: Send, const N: usize, const W: usize> Sync for Slots<A, N, W> {}
 
 /// Identifies one armed job: its node, which belongs to one task's slots, and the arming of that node.
@@ -84,14 +85,15 @@ pub struct Armed {
 }
 
 impl<A, const N: usize, const W: usize> Slots<A, N, W> {
-    /// Slots whose nodes start at `base` in `level`.
+    /// Creates slots whose nodes start at `base` in `level`.
     ///
     /// # Safety
-    /// The `N` nodes from `base` on are used by these slots alone: they are in no other level, and not those of other
-    /// slots, of an [`Activation`](crate::Activation) or of a [`Periodic`](crate::Periodic).
+    /// The `N` nodes from `base` on belong to these slots alone: no other level has them, and
+    /// neither do other slots, an [`Activation`](crate::Activation) or a
+    /// [`Periodic`](crate::Periodic).
     ///
     /// # Panics
-    /// If the level has fewer nodes, or `W` is not what it has to be.
+    /// If the level has fewer nodes, or `W` is not `N.div_ceil(64)`.
     #[cfg(not(loom))]
     pub const unsafe fn new(level: &'static Level, base: u32) -> Self {
         assert!(W == N.div_ceil(64), "W is the number of 64-bit words for N slots");
@@ -115,7 +117,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         }
     }
 
-    /// Slots whose nodes start at `base` in `level`.
+    /// Creates slots whose nodes start at `base` in `level`.
     ///
     /// # Safety
     /// As without loom.
@@ -130,32 +132,33 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         }
     }
 
-    /// The level these jobs run at.
+    /// Returns the level these jobs run at.
     #[inline]
     pub fn level(&self) -> &'static Level {
         self.level
     }
 
-    /// Whether these are the slots whose nodes start at `base` in `level`.
+    /// Returns `true` if these are the slots whose nodes start at `base` in `level`.
     #[inline]
     pub fn are_at(&self, level: &'static Level, base: u32) -> bool {
         core::ptr::eq(self.level, level) && self.base == base
     }
 
-    /// Stores the arguments of a job released at `release` (ns, 0 if nobody looked at the clock); returns its node.
+    /// Stores the arguments of a job released at `release` (ns, 0 if the clock was not read);
+    /// returns its node.
     ///
     /// # Errors
-    /// Gives the arguments back if every slot is taken.
+    /// Returns the arguments if every slot is taken.
     #[inline]
     pub fn put(&self, args: A, release: u64) -> Result<u32, A> {
         self.place(args, |node| node.set_time(release))
     }
 
-    /// [`put`](Self::put) on the CPU of the level, in whose cache the node is or will be. Without a release, [`take`](Self::take) tells
-    /// any time.
+    /// [`put`](Self::put) on the level's CPU, whose cache holds the node or soon will. Without a
+    /// release, [`take`](Self::take) returns an arbitrary time.
     ///
     /// # Errors
-    /// Gives the arguments back if every slot is taken.
+    /// Returns the arguments if every slot is taken.
     #[inline]
     pub fn put_here(&self, args: A, release: Option<u64>) -> Result<u32, A> {
         self.place(args, |node| {
@@ -167,10 +170,11 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
 
     #[inline]
     fn place(&self, args: A, note: impl FnOnce(&Node)) -> Result<u32, A> {
-        // Before the slot is claimed, so that they may be constants.
+        // Read before the slot is claimed, so that both may be constants.
         let (level, base) = (self.level, self.base);
         let Some(slot) = self.claim() else { return Err(args) };
-        // SAFETY: this thread has just claimed the slot. The level has a node for each slot, as `new` has checked.
+        // SAFETY: this thread has just claimed the slot. The level has a node for each slot, as
+        // `new` has checked.
         unsafe {
             self.write(slot, args);
             note(level.node_unchecked(base + slot));
@@ -180,10 +184,11 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
 
     /// Stores the arguments of a job to be released at `time`.
     ///
-    /// The caller then tells the level's worker, see [`Partition::armed`](crate::Partition::armed).
+    /// The caller then notifies the level's worker, see
+    /// [`Partition::armed`](crate::Partition::armed).
     ///
     /// # Errors
-    /// Gives the arguments back if every slot is taken.
+    /// Returns the arguments if every slot is taken.
     pub fn arm(&self, args: A, time: Instant) -> Result<Armed, A> {
         let Some(slot) = self.claim() else { return Err(args) };
         // SAFETY: this thread has just claimed the slot.
@@ -194,7 +199,8 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         Ok(Armed { node, key: self.level.arm(node, index, time) })
     }
 
-    /// Takes back an armed job that has not been released yet. Returns `None` for a job of other slots.
+    /// Cancels an armed job that has not been released yet. Returns `None` for a job of other
+    /// slots.
     pub fn cancel(&self, armed: Armed) -> Option<A> {
         let slot = self.slot_of(armed)?;
         if !self.level.disarm(armed.node, self.base + slot, armed.key) {
@@ -204,36 +210,38 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         Some(unsafe { self.read(slot) })
     }
 
-    /// Moves an armed job to another time. Returns `false` if it has been released or cancelled, or is a job of other
-    /// slots.
+    /// Moves an armed job to another time. Returns `false` if it has been released or canceled, or
+    /// is a job of other slots.
     ///
-    /// Two threads must not use copies of one `armed` at once: if one thread cancels the job while the other moves it,
-    /// the job that is armed in the slot next may be released late.
+    /// Two threads must not use copies of one `armed` at once: if one thread cancels the job while
+    /// the other moves it, the next job armed in the slot may be released late.
     pub fn reschedule(&self, armed: Armed, time: Instant) -> bool {
         let Some(slot) = self.slot_of(armed) else { return false };
         self.level.rearm(armed.node, self.base + slot, armed.key, time)
     }
 
-    /// The slot in which the job was armed; `None` if it was armed in other slots.
+    /// Returns the slot in which the job was armed; `None` if it was armed in other slots.
     #[inline]
     fn slot_of(&self, armed: Armed) -> Option<u32> {
-        // No node of another task lies between these.
+        // The task's nodes are contiguous.
         let slot = self.level.position(armed.node).wrapping_sub(self.base as usize);
         (slot < N).then_some(slot as u32)
     }
 
-    /// Takes the job of `node` out of its slot: its arguments and its release time (ns, 0 if nobody looked at the clock).
+    /// Removes the job of `node` from its slot: returns its arguments and its release time (ns, 0
+    /// if the clock was not read).
     ///
     /// # Safety
-    /// The level's [`Run`](crate::Run) was called with `node`, which is one of this task's, and takes it once.
+    /// The level's [`Run`](crate::Run) was called with `node`, which is one of this task's, and
+    /// takes it once.
     #[inline]
     pub unsafe fn take(&self, node: u32) -> (A, u64) {
-        // Before the slot is free, so that the level may be a constant.
+        // Read before the slot is freed, so that the level may be a constant.
         let level = self.level;
         // SAFETY: the node is one of this task's, by this function's contract, and popping it hands its slot over to the
         // thread that popped it.
         unsafe {
-            // Before the slot is free: its next owner writes the time.
+            // Before the slot is freed: its next owner writes the time.
             let release = level.node_unchecked(node).time();
             (self.read(node - self.base), release)
         }
@@ -249,13 +257,13 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         unsafe { self.read(node - self.base) }
     }
 
-    /// Whether `node` is one of this task's.
+    /// Returns `true` if `node` is one of this task's.
     #[inline]
     pub fn owns(&self, node: u32) -> bool {
         (self.base..self.base + N as u32).contains(&node)
     }
 
-    /// Takes every waiting job out and hands its arguments to `each`; returns how many there were.
+    /// Removes every waiting job and passes its arguments to `each`; returns the number of jobs.
     ///
     /// # Safety
     /// No other thread uses the task or its level.
@@ -275,7 +283,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     #[inline]
     fn claim(&self) -> Option<u32> {
         if N == 1 {
-            // Acquire: as below. If it is taken, it stays so.
+            // Acquire: as below. If the slot is taken, the swap leaves it taken.
             return (self.free[0][0].swap(0, Ordering::Acquire) != 0).then_some(0);
         }
         for word in 0..N.div_ceil(WIDTH) {
@@ -301,7 +309,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// The calling thread has claimed the slot.
     #[inline]
     unsafe fn write(&self, slot: u32, args: A) {
-        // SAFETY: what was claimed is one of the slots, and this thread is its only user.
+        // SAFETY: a claimed slot is in range, and this thread is its only user.
         unsafe { self.args.get_unchecked(slot as usize).with_mut(|cell| _ = (*cell).write(args)) };
     }
 
@@ -309,15 +317,15 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// The calling thread owns the slot and the slot holds arguments.
     #[inline]
     unsafe fn read(&self, slot: u32) -> A {
-        // SAFETY: this thread owns the slot, which is one of these and holds arguments, by this function's contract; so there
-        // is a word with its bit.
+        // SAFETY: this thread owns the slot, which is in range and holds arguments, by this
+        // function's contract; so a word with its bit exists.
         let (args, free) = unsafe {
             let args = self.args.get_unchecked(slot as usize).with(|cell| (*cell).assume_init_read());
             (args, self.free.as_flattened().get_unchecked(slot as usize / WIDTH))
         };
         // Release: the next owner writes the slot after this read.
         if N == 1 {
-            // Nobody else changes it while the slot is taken.
+            // Only the owner changes the word while the slot is taken.
             free.store(1, Ordering::Release);
             return args;
         }
@@ -336,13 +344,13 @@ mod tests {
     static WORKER: Worker = Worker::new(1);
     const JOBS: Jobs = Jobs::of(&|_, _, _| None);
 
-    /// A level of no other test.
+    /// A level that no other test uses.
     fn level(nodes: &'static [Node]) -> &'static Level {
         let queue = Box::leak(Box::new(Queue::new()));
         Box::leak(Box::new(Level::new(1, &WORKER, queue, nodes, &[], JOBS)))
     }
 
-    /// Slots whose nodes come after one of another task.
+    /// Slots whose nodes follow one of another task.
     fn slots<A, const N: usize, const W: usize>() -> Slots<A, N, W> {
         let nodes: &'static [Node] = (0..=N).map(|_| Node::new()).collect::<Vec<_>>().leak();
         // SAFETY: nothing else uses the level.
@@ -357,7 +365,7 @@ mod tests {
         }
         assert_eq!(slots.put(0, 0), Err(0));
         for node in 1..=n {
-            // SAFETY: it was put there, and is taken once.
+            // SAFETY: the job was put there, and is taken once.
             assert_eq!(unsafe { slots.take(node) }, (node, node.into()));
             assert_eq!(slots.put(n + node, 7), Ok(node), "a slot that was emptied is free");
         }
@@ -405,7 +413,7 @@ mod tests {
     fn rejects_handle_of_another_task() {
         let of_four = || level((0..4).map(|_| Node::new()).collect::<Vec<_>>().leak());
         let (here, elsewhere) = (of_four(), of_four());
-        // SAFETY: no two of these have a node in common.
+        // SAFETY: no two of these share a node.
         let (one, two, next, other) = unsafe {
             (
                 Slots::<Arc<()>, 1, 1>::new(here, 0),
@@ -419,7 +427,7 @@ mod tests {
         let first = one.arm(armed(), time).unwrap();
         let both = [two.arm(armed(), time).unwrap(), two.arm(armed(), time).unwrap()];
         let last = next.arm(armed(), time).unwrap();
-        // In the same slots and under the same keys as those.
+        // In the same slots and under the same keys as the jobs above.
         let others = [(); 4].map(|()| other.arm(armed(), time).unwrap());
         for foreign in [first, last].into_iter().chain(others) {
             assert!(two.cancel(foreign).is_none(), "{foreign:?}");

@@ -1,8 +1,8 @@
 //! Instants and durations: unsigned 64-bit nanoseconds.
 //!
-//! Both are `fugit` types, as in RTIC, so that `100.micros()` and checked arithmetic are the ones a user
-//! of RTIC knows. An [`Instant`] counts from the epoch of the port: the boot of the machine on Linux
-//! (`CLOCK_MONOTONIC`), the start of the run in virtual time.
+//! Both are `fugit` types, as in RTIC, so that `100.micros()` and checked arithmetic are familiar
+//! to users of RTIC. An [`Instant`] counts from the epoch of the port: the boot of the machine on
+//! Linux (`CLOCK_MONOTONIC`), the start of the run in virtual time.
 //!
 //! ```
 //! use punctual_core::{Duration, Instant};
@@ -20,7 +20,8 @@ pub type Instant = fugit::MonotonicTimerInstantU64<1_000_000_000>;
 /// Durations written as numbers with a unit: `10.millis()`, `3u32.micros()`.
 ///
 /// # Panics
-/// All of these, if the number is negative or the duration does not fit in 64 bits of nanoseconds.
+/// All methods panic if the number is negative or the duration does not fit in 64 bits of
+/// nanoseconds.
 ///
 /// ```
 /// use punctual_core::{Duration, Units};
@@ -29,36 +30,36 @@ pub type Instant = fugit::MonotonicTimerInstantU64<1_000_000_000>;
 /// assert_eq!(3u32.secs(), Duration::from_secs(3));
 /// ```
 pub trait Units: Sized {
-    /// The number as nanoseconds times `scale`.
+    /// Returns the number as nanoseconds times `scale`.
     #[doc(hidden)]
     fn scaled(self, scale: u64) -> Duration;
 
-    /// This number of nanoseconds.
+    /// Converts a number of nanoseconds.
     fn nanos(self) -> Duration {
         self.scaled(1)
     }
 
-    /// This number of microseconds.
+    /// Converts a number of microseconds.
     fn micros(self) -> Duration {
         self.scaled(1_000)
     }
 
-    /// This number of milliseconds.
+    /// Converts a number of milliseconds.
     fn millis(self) -> Duration {
         self.scaled(1_000_000)
     }
 
-    /// This number of seconds.
+    /// Converts a number of seconds.
     fn secs(self) -> Duration {
         self.scaled(1_000_000_000)
     }
 
-    /// This number of minutes.
+    /// Converts a number of minutes.
     fn minutes(self) -> Duration {
         self.scaled(60_000_000_000)
     }
 
-    /// This number of hours.
+    /// Converts a number of hours.
     fn hours(self) -> Duration {
         self.scaled(3_600_000_000_000)
     }
@@ -80,7 +81,7 @@ impl Units for u32 {
     }
 }
 
-/// The type of a literal without another type.
+/// The type of an unsuffixed literal.
 impl Units for i32 {
     #[inline]
     #[track_caller]
@@ -89,19 +90,20 @@ impl Units for i32 {
     }
 }
 
-/// Short names for making a [`Duration`]: `Duration::millis(3)` is `Duration::from_millis(3)`.
+/// Short names of the [`Duration`] constructors: `Duration::millis(3)` is
+/// `Duration::from_millis(3)`.
 pub trait ShortNames {
-    /// This number of nanoseconds.
+    /// Creates a duration of `count` nanoseconds.
     fn nanos(count: u64) -> Self;
-    /// This number of microseconds.
+    /// Creates a duration of `count` microseconds.
     fn micros(count: u64) -> Self;
-    /// This number of milliseconds.
+    /// Creates a duration of `count` milliseconds.
     fn millis(count: u64) -> Self;
-    /// This number of seconds.
+    /// Creates a duration of `count` seconds.
     fn secs(count: u64) -> Self;
-    /// This number of minutes.
+    /// Creates a duration of `count` minutes.
     fn minutes(count: u64) -> Self;
-    /// This number of hours.
+    /// Creates a duration of `count` hours.
     fn hours(count: u64) -> Self;
 }
 
@@ -137,13 +139,14 @@ impl ShortNames for Duration {
     }
 }
 
-/// Anything that can be converted into a [`Duration`]: one of 64 or 32 bits, or the standard library's.
+/// Types that can be converted into a [`Duration`]: `fugit` durations of 64 or 32 bits, and the
+/// standard library's.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a length of time",
     note = "write `10.millis()`, a `punctual::Duration` or a `std::time::Duration`"
 )]
 pub trait IntoDuration {
-    /// The duration, saturated at the longest there is.
+    /// Converts the value, saturating at the longest duration.
     fn into_duration(self) -> Duration;
 }
 
@@ -168,7 +171,7 @@ impl IntoDuration for core::time::Duration {
     }
 }
 
-/// The same duration, saturated at the longest there is.
+/// Converts a standard duration, saturating at the longest [`Duration`].
 pub const fn from_std(duration: core::time::Duration) -> Duration {
     let nanos = duration.as_nanos();
     Duration::from_ticks(if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 })

@@ -1,49 +1,53 @@
 //! The entry of a job slot in its level's queue and among its timers.
 //!
-//! A timed spawn lives in the node of its job slot, so arming, cancelling and rescheduling are one atomic instruction on that
-//! node's state from any thread. The first of them since the thread that keeps the level's time has looked at the node also
-//! [notes](crate::timers) that it has changed.
+//! A timed spawn uses the node of its job slot, so any thread arms, cancels or reschedules it with
+//! one atomic instruction on that node's state. The first change after the level's timekeeper has
+//! scanned the node also [records](crate::timers) that the node has changed.
 
 use crate::atomic::{AtomicU32, Halves, Ordering, UnsafeCell, const_new};
 use crate::timers::Place;
 
-/// The part of a node's state that says what it is.
+/// The bits of a node's state that hold its tag.
 const TAG: u32 = 0b11;
 const IDLE: u32 = 0;
 const ARMED: u32 = 1;
 const MOVING: u32 = 2;
 
-/// Whether the node is among the changed ones, or about to be put there by the thread that set this. It is no part of the key, of which the
-/// rest counts how often the node was armed.
+/// Set if the node is in the list of changed nodes, or about to be pushed there by the thread that
+/// set the bit. Not part of the key; the remaining bits of the key count how often the node was
+/// armed.
 const CHANGED: u32 = 0b100;
 
-/// The queue entry of one job slot: its link, its time, and whether a timer holds it.
+/// The queue entry of one job slot: its link, its time, and the state of its timer.
 ///
-/// The time is when the job was released, or, while armed, when it will be (ns).
+/// The time is the job's release time or, while the timer is armed, its future release time (ns).
 #[derive(Debug)]
 pub struct Node {
     pub(crate) next: AtomicU32,
-    /// The link among the changed nodes. Of the thread that set [`CHANGED`] until the node is there.
+    /// The link in the list of changed nodes. Owned by the thread that set [`CHANGED`] until the
+    /// node is pushed.
     pub(crate) next_changed: AtomicU32,
     state: AtomicU32,
-    /// Written by whoever owns the node. If the thread that keeps the time reads it meanwhile, `state` tells.
+    /// Written by the owner of the node. If the timekeeper reads it during a write, `state` reveals
+    /// that.
     time: Halves,
     /// As `time`.
     order: Halves,
-    /// Of the thread that keeps the level's time.
+    /// Owned by the level's timekeeper.
     pub(crate) place: UnsafeCell<Place>,
 }
 
-// SAFETY: `place` is reached only through the unsafe functions of `Heap`, whose callers keep the time of the node's level. That
-// is one thread at a time: the level's worker or the one thread that runs every level, each with its `CurrentWorker`.
+// SAFETY: `place` is accessed only through the unsafe functions of `Heap`, whose callers are the
+// timekeeper of the node's level. There is one timekeeper at a time: the level's worker or the one
+// thread that runs every level, each with its `CurrentWorker`.
 unsafe impl Sync for Node {}
 
-/// Whether the caller has to put the node among the changed ones.
+/// `true` if the caller has to push the node to the list of changed nodes.
 pub(crate) type First = bool;
 
 impl Node {
     const_new! {
-        /// An entry that is in no queue.
+        /// Creates an entry that is in no queue.
         pub fn new() -> Self {
             Self {
                 next: AtomicU32::new(0),
@@ -56,7 +60,7 @@ impl Node {
         }
     }
 
-    /// The release time in ns, 0 if nobody looked at the clock.
+    /// Returns the release time in ns, 0 if the clock was not read.
     #[inline]
     pub fn time(&self) -> u64 {
         self.time.load()
@@ -64,7 +68,8 @@ impl Node {
 
     #[inline]
     pub(crate) fn set_time(&self, time: u64) {
-        // Not written if it is there already, as where nobody measures: see `Fifo::push`.
+        // Skips the store if the value is the same, as it is without measurements: see
+        // `Fifo::push`.
         if self.time() != time {
             self.write_time(time);
         }
@@ -75,83 +80,87 @@ impl Node {
         self.time.store(time);
     }
 
-    /// Arms an idle node that the caller owns; returns the key that cancels this arming and no later one.
+    /// Arms an idle node that the caller owns; returns the key that cancels this arming and no
+    /// later one.
     pub(crate) fn arm(&self, time: u64, order: u64) -> (u32, First) {
         let last = self.state.load(Ordering::Relaxed);
-        // The next count.
+        // Advances the arming count.
         let key = (last | CHANGED | TAG).wrapping_add(1 + ARMED);
         self.time.store(time);
         self.order.store(order);
         (key, self.publish(key))
     }
 
-    /// Takes the node out of the timer, if it is still armed under `key`; the caller then owns it.
+    /// Disarms the node, if it is still armed under `key`; the caller then owns it.
     pub(crate) fn disarm(&self, key: u32) -> Option<First> {
         self.leave_armed(key, IDLE, CHANGED).map(|state| state & CHANGED == 0)
     }
 
-    /// Takes the node out of the timer, if it is still armed for the time that [`look`](Self::look) told; the caller, who keeps
-    /// the level's time, then owns it.
+    /// Disarms the node, if it is still armed for the time that [`look`](Self::look) returned; the
+    /// caller, the level's timekeeper, then owns it.
     pub(crate) fn expire(&self) -> bool {
         let state = self.state.load(Ordering::Relaxed);
         if state & TAG != ARMED || state & CHANGED != 0 {
             return false;
         }
         let idle = state & !TAG;
-        // Relaxed: it has acquired when it looked, since when nothing has changed, and hands nothing over by this.
+        // Relaxed: `look` has acquired, the state has not changed since, and this exchange
+        // publishes nothing.
         self.state.compare_exchange(state, idle, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Moves an arming to another time; `None` if it is no longer armed under `key`.
+    /// Moves an arming to another time; returns `None` if the node is no longer armed under `key`.
     pub(crate) fn rearm(&self, key: u32, time: u64, order: u64) -> Option<First> {
-        // Between the two states the node is nobody's to release, so time and order change together.
+        // Between the two states no thread can release the node, so time and order change together.
         let state = self.leave_armed(key, MOVING, 0)?;
         self.time.store(time);
         self.order.store(order);
         Some(self.publish(state))
     }
 
-    /// Says that the node is armed, and changed.
+    /// Marks the node as armed and changed; returns whether it was unchanged.
     fn publish(&self, state: u32) -> First {
-        // Release: who disarms the node or looks at it sees its time and the job's arguments. Acquire: who has to put it
-        // among the changed ones writes its link after it was read there the last time. Nobody but the thread that keeps the
-        // time, which takes `CHANGED` away, changes the state meanwhile.
+        // Release: a thread that disarms or scans the node sees its time and the job's arguments.
+        // Acquire: a thread that has to push it to the list of changed nodes writes its link after
+        // the last reader there. Only the timekeeper, which clears `CHANGED`, changes the state
+        // concurrently.
         let before = self.state.swap(state | CHANGED, Ordering::AcqRel);
         before & CHANGED == 0
     }
 
-    /// For the thread that keeps the level's time and has taken the node from the changed ones: the time and order for which
-    /// it is armed, if it is. Whatever changes it from now on is noted anew.
+    /// For the timekeeper, after it has removed the node from the list of changed nodes: returns
+    /// the time and order for which the node is armed, if it is. Every later change is recorded
+    /// again.
     pub(crate) fn look(&self) -> Option<(u64, u64)> {
-        // Acquire: this thread sees the time, and later the arguments, of whoever armed the node; also of who did after it was put
-        // among the changed ones, and so did not put it there. Release: who puts it there next, writes its link after
-        // this thread has read that.
+        // Acquire: this thread sees the time, and later the arguments, of the thread that armed the
+        // node, including one that did so after the node was pushed and so did not push it.
+        // Release: the thread that pushes it next writes its link after this thread has read it.
         let state = self.state.fetch_and(!CHANGED, Ordering::AcqRel);
-        // If it is armed anew while these are read, they may be of two armings; then `expire` does not find the state that
-        // belongs to them, and the node is looked at again.
+        // If the node is armed again while these are read, they may belong to two armings; then
+        // `expire` does not find the matching state, and the node is scanned again.
         let armed = state & TAG == ARMED;
         armed.then(|| (self.time.load(), self.order.load()))
     }
 
-    /// The time for which it is armed, if it is.
+    /// Returns the time for which the node is armed, if it is.
     pub(crate) fn due(&self) -> Option<u64> {
         let armed = self.state.load(Ordering::Acquire) & TAG == ARMED;
         armed.then(|| self.time())
     }
 
-    /// Forgets whatever the node was, between two runs of an app.
+    /// Resets the node between two runs of an app.
     pub(crate) fn reset(&self) {
         let state = self.state.load(Ordering::Relaxed);
         self.state.store(state & !TAG & !CHANGED, Ordering::Relaxed);
     }
 
-    /// Turns a node armed under `key`, for whatever time, into something else; returns what it was.
+    /// Changes the tag of a node armed under `key`, for any time; returns the previous state.
     fn leave_armed(&self, key: u32, tag: u32, note: u32) -> Option<u32> {
         let mut state = self.state.load(Ordering::Relaxed);
         while state & !CHANGED == key {
             let to = state & !TAG | tag | note;
-            // Acquire: the caller sees the job's arguments, and writes its time after whoever moved it before. It hands
-            // nothing over by this.
+            // Acquire: the caller sees the job's arguments, and writes its time after the thread
+            // that moved it before. Publishes nothing.
             match self.state.compare_exchange_weak(state, to, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Some(state),
                 Err(now) => state = now,
@@ -181,7 +190,7 @@ mod tests {
         assert!(node.rearm(first, 9, 2).is_none(), "a stale handle must not move the next arming");
         assert_eq!(node.look(), Some((2, 1)));
         assert!(node.rearm(second, 3, 2).is_some());
-        assert!(!node.expire(), "it is no longer armed for the time that was looked at");
+        assert!(!node.expire(), "the scanned time is stale");
         assert_eq!(node.look(), Some((3, 2)));
         assert!(node.expire());
         assert!(node.disarm(second).is_none());

@@ -1,34 +1,36 @@
-//! Timed releases: which nodes of a level wait for a time, and which of them is next.
+//! Timed releases: the armed nodes of a level, and the earliest of them.
 //!
-//! Two parts, like the queue of a level. Any thread arms, cancels and moves timers on their [nodes](crate::Node); the
-//! thread that keeps the level's time has the armed ones in a *heap*. A node that changes is pushed onto a stack of *changed* ones
-//! unless it is there already, and the thread that keeps the time takes them all from there, one by one, puts each where it
-//! belongs in the heap or takes it out, before it says what is due or next. So nobody waits for anybody: a change is two atomic
-//! instructions at most; and whatever the capacity of the level, to release, place or remove a timer takes a number of steps
-//! that is logarithmic in the armed ones. With nothing changed and nothing due the thread compares one time.
+//! Like the queue of a level, the timers have two parts. Any thread arms, cancels and moves timers
+//! on their [nodes](crate::Node); the level's timekeeper keeps the armed ones in a *heap*. A node
+//! that changes is pushed onto a stack of *changed* nodes unless it is there already. Before the
+//! timekeeper determines the due jobs or the next due time, it removes all nodes from the stack,
+//! one by one, and inserts each into the heap or removes it. So no thread ever waits for another. A
+//! change is at most two atomic instructions, and for any capacity of the level, releasing,
+//! inserting or removing a timer takes a number of steps that is logarithmic in the number of armed
+//! nodes. With no change and no due job, the timekeeper compares a single time.
 //!
-//! A node may have changed without being among the changed ones yet, if the thread that is about to push it was preempted. Its
-//! place in the heap is out of date then, and [`expire`](crate::Node::expire) does not release it but takes it out; the push, which
-//! has yet to come, leads to another look.
+//! A node may have changed without being on the stack yet, if the thread that is about to push it
+//! was preempted. Its place in the heap is stale then, and [`expire`](crate::Node::expire) does not
+//! release it but removes it; the push, which is still to come, causes another scan.
 //!
-//! The heap is a binary one and lies in the nodes themselves: the entry at position `p` in node `p`, whichever node
-//! it is about. Order is by (time, insertion).
+//! The heap is binary and stored in the nodes themselves: the entry at position `p` is in node `p`,
+//! regardless of the node it refers to. The order is by (time, insertion).
 
 use crate::atomic::{AtomicU32, AtomicU64, Halves, Ordering, const_new};
 use crate::timer::Node;
 
-/// No time: nothing is due.
+/// No time: no timer is armed.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// In `changed`: the grids of the level have been laid.
+/// In `changed`: the grids of the level have started.
 const GRIDS: u32 = 1 << 31;
 
-/// What a node has to do with the heap.
+/// A node's part of the heap.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     /// The entry at this node's position.
     entry: Entry,
-    /// The position of the entry that is about this node, plus 1; 0 if there is none.
+    /// The position of the entry for this node, plus 1; 0 if it has none.
     position: u32,
 }
 
@@ -36,7 +38,7 @@ impl Place {
     pub(crate) const NONE: Self = Self { entry: Entry { time: 0, order: 0, node: 0 }, position: 0 };
 }
 
-/// An armed node; in the order of the fields.
+/// An armed node; ordered by the fields in sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     time: u64,
@@ -44,14 +46,14 @@ struct Entry {
     node: u32,
 }
 
-/// The timers of a level, beside what its nodes have of them.
+/// The timers of a level, except for the parts in its nodes.
 #[derive(Debug)]
 pub(crate) struct Timers {
-    /// The changed node on top, plus 1; and [`GRIDS`].
+    /// The top of the stack of changed nodes, plus 1; and [`GRIDS`].
     changed: AtomicU32,
-    /// The size of the heap. Written by the thread that keeps the time.
+    /// The size of the heap. Written by the timekeeper.
     armed: AtomicU32,
-    /// Before that time nothing is due, changes aside. Of the thread that keeps the time.
+    /// No job is due before this time, not counting pending changes. Owned by the timekeeper.
     next: Halves,
     /// Order of insertion among timers of equal time.
     order: AtomicU64,
@@ -73,13 +75,14 @@ impl Timers {
         self.order.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Notes that `node`, whose index is `index`, has changed. For the thread that has learnt that it is the first to do so.
+    /// Records that `node`, whose index is `index`, has changed. For the thread that was the first
+    /// to change it.
     pub(crate) fn note(&self, node: &Node, index: u32) {
         let mut top = self.changed.load(Ordering::Relaxed);
         loop {
             node.next_changed.store(top & !GRIDS, Ordering::Relaxed);
             let pushed = (index + 1) | (top & GRIDS);
-            // Release: who takes the node sees its link.
+            // Release: the thread that takes the node sees its link.
             match self.changed.compare_exchange_weak(top, pushed, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => top = now,
@@ -87,19 +90,19 @@ impl Timers {
         }
     }
 
-    /// Notes that the grids have been laid.
+    /// Records that the grids have started.
     pub(crate) fn note_grids(&self) {
-        // Release: who sees it sees the grids.
+        // Release: a thread that sees the bit sees the grids.
         self.changed.fetch_or(GRIDS, Ordering::Release);
     }
 
-    /// Whether there is something that [`take_changes`](Self::take_changes) has not seen.
+    /// Returns `true` if there are changes that [`take_changes`](Self::take_changes) has not seen.
     #[inline]
     pub(crate) fn has_changes(&self) -> bool {
         self.changed.load(Ordering::Relaxed) != 0
     }
 
-    /// Before this time nothing is due, changes aside.
+    /// Returns the time before which no job is due, not counting pending changes.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
         self.next.load()
@@ -113,17 +116,17 @@ impl Timers {
     /// Brings the heap up to date.
     ///
     /// # Safety
-    /// The calling thread keeps the level's time.
+    /// The calling thread is the level's timekeeper.
     pub(crate) unsafe fn take_changes(&self, nodes: &[Node]) {
-        // Acquire: pairs with the pushes, and with the laying of the grids.
+        // Acquire: pairs with the pushes, and with the start of the grids.
         let mut top = self.changed.swap(0, Ordering::Acquire) & !GRIDS;
         while top != 0 {
             let (node, changed) = (top - 1, &nodes[top as usize - 1]);
-            // Before the look, from which on it may be pushed again.
+            // Before `look`, after which the node may be pushed again.
             top = changed.next_changed.load(Ordering::Relaxed);
             let armed = changed.look();
             let heap = Heap { nodes, armed: &self.armed };
-            // SAFETY: this thread keeps the level's time, by this function's contract.
+            // SAFETY: this thread is the level's timekeeper, by this function's contract.
             unsafe {
                 heap.remove(node);
                 if let Some((time, order)) = armed {
@@ -133,40 +136,43 @@ impl Timers {
         }
     }
 
-    /// The time and the node of the earliest timer.
+    /// Returns the time and the node of the earliest timer.
     ///
     /// # Safety
-    /// The calling thread keeps the level's time.
+    /// The calling thread is the level's timekeeper.
     #[inline]
     pub(crate) unsafe fn earliest(&self, nodes: &[Node]) -> Option<(u64, u32)> {
         if self.armed.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        // SAFETY: this thread keeps the level's time, by this function's contract.
+        // SAFETY: this thread is the level's timekeeper, by this function's contract.
         let first = unsafe { Heap { nodes, armed: &self.armed }.entry(0) };
         Some((first.time, first.node))
     }
 
-    /// Takes the earliest timer, which is about `node`, out of the heap; returns whether it was still armed, so that the caller
-    /// owns the node.
+    /// Removes the earliest timer, that of `node`, from the heap; returns whether it was still
+    /// armed, so that the caller owns the node.
     ///
     /// # Safety
-    /// The calling thread keeps the level's time, and there is a timer.
+    /// The calling thread is the level's timekeeper, and a timer is armed.
     #[inline]
     pub(crate) unsafe fn expire(&self, nodes: &[Node], node: u32) -> bool {
-        // SAFETY: this thread keeps the level's time, and the heap has an entry at the first position, by this function's contract.
+        // SAFETY: this thread is the level's timekeeper, and the heap has an entry at the first
+        // position, by this function's contract.
         unsafe { Heap { nodes, armed: &self.armed }.remove_first(node) };
         nodes[node as usize].expire()
     }
 
-    /// [Takes out](Self::expire) the earliest timer; returns its node if it was still armed, and the time of the next.
+    /// [Removes](Self::expire) the earliest timer; returns its node if it was still armed, and the
+    /// time of the next.
     ///
     /// # Safety
     /// As for [`expire`](Self::expire).
     #[inline]
     pub(crate) unsafe fn expire_first(&self, nodes: &[Node]) -> (Option<u32>, u64) {
         let heap = Heap { nodes, armed: &self.armed };
-        // SAFETY: as in `expire`. What is in the heap are nodes of the level, of which there is one at least.
+        // SAFETY: as in `expire`. The heap contains only nodes of the level, so there is at least
+        // one.
         unsafe {
             let node = heap.first().node;
             let left = heap.remove_first(node);
@@ -175,7 +181,7 @@ impl Timers {
         }
     }
 
-    /// Forgets all timers.
+    /// Discards all timers.
     ///
     /// # Safety
     /// No other thread uses the level.
@@ -191,8 +197,8 @@ impl Timers {
     }
 }
 
-/// The armed nodes as a binary heap, the earliest at position 0. Its unsafe functions are for the thread that keeps the
-/// level's time.
+/// The armed nodes as a binary heap, the earliest at position 0. Its unsafe functions are reserved
+/// for the level's timekeeper.
 #[derive(Clone, Copy)]
 struct Heap<'a> {
     nodes: &'a [Node],
@@ -202,22 +208,23 @@ struct Heap<'a> {
 impl Heap<'_> {
     #[inline]
     unsafe fn entry(self, position: u32) -> Entry {
-        // SAFETY: this thread alone uses the places of the nodes.
+        // SAFETY: this thread is the only user of the nodes' places.
         self.nodes[position as usize].place.with(|place| unsafe { (*place).entry })
     }
 
-    /// The entry at position 0. There is one.
+    /// Returns the entry at position 0. The heap must not be empty.
     #[inline]
     unsafe fn first(self) -> Entry {
-        // SAFETY: there is a node then, and this thread alone uses the places of the nodes.
+        // SAFETY: a nonempty heap implies a node, and this thread is the only user of the nodes'
+        // places.
         unsafe { self.nodes.get_unchecked(0).place.with(|place| (*place).entry) }
     }
 
     #[inline]
     unsafe fn set(self, position: u32, entry: Entry) {
-        // SAFETY: this thread alone uses the places of the nodes.
+        // SAFETY: this thread is the only user of the nodes' places.
         self.nodes[position as usize].place.with_mut(|place| unsafe { (*place).entry = entry });
-        // SAFETY: likewise.
+        // SAFETY: as above.
         self.nodes[entry.node as usize].place.with_mut(|place| unsafe { (*place).position = position + 1 });
     }
 
@@ -225,45 +232,47 @@ impl Heap<'_> {
     unsafe fn insert(self, entry: Entry) {
         let last = self.armed.load(Ordering::Relaxed);
         self.armed.store(last + 1, Ordering::Relaxed);
-        // SAFETY: this thread keeps the level's time, and the new position is free.
+        // SAFETY: this thread is the level's timekeeper, and the new position is free.
         unsafe { self.rise(last, entry) };
     }
 
-    /// Takes a node out, if it is in the heap.
+    /// Removes a node, if it is in the heap.
     unsafe fn remove(self, node: u32) {
         let place = &self.nodes[node as usize].place;
-        // SAFETY: this thread alone uses the places of the nodes.
+        // SAFETY: this thread is the only user of the nodes' places.
         let position = place.with_mut(|place| unsafe { core::mem::take(&mut (*place).position) });
         let Some(free) = position.checked_sub(1) else { return };
         let last = self.armed.load(Ordering::Relaxed) - 1;
         self.armed.store(last, Ordering::Relaxed);
         if free != last {
-            // SAFETY: this thread keeps the level's time.
+            // SAFETY: this thread is the level's timekeeper.
             unsafe { Self::fill(self.nodes, self.armed, free, last) };
         }
     }
 
-    /// Takes out the entry at position 0, which is about `node`.
-    /// Returns how many are left.
+    /// Removes the entry at position 0, which is that of `node`. Returns the number of remaining
+    /// entries.
     #[inline]
     unsafe fn remove_first(self, node: u32) -> u32 {
-        // SAFETY: what is in the heap are nodes of the level, of whose places this thread is the only user.
+        // SAFETY: the heap contains only nodes of the level, and this thread is the only user of
+        // their places.
         unsafe { self.nodes.get_unchecked(node as usize).place.with_mut(|place| (*place).position = 0) };
         let last = self.armed.load(Ordering::Relaxed) - 1;
         self.armed.store(last, Ordering::Relaxed);
         if last != 0 {
-            // SAFETY: this thread keeps the level's time, and there are further entries.
+            // SAFETY: this thread is the level's timekeeper, and entries remain.
             unsafe { Self::fill(self.nodes, self.armed, 0, last) };
         }
         last
     }
 
-    /// Moves the entry of the last position to where it belongs, now that one is free.
-    // Given the parts of `self`, which would go by way of memory as a whole, also where there is nothing to move.
+    /// Moves the entry at the last position to its correct place, given a free position.
+    // Takes the parts of `self`, which as a whole would be passed through memory even if there is
+    // nothing to move.
     #[inline(never)]
     unsafe fn fill(nodes: &[Node], armed: &AtomicU32, free: u32, last: u32) {
         let heap = Heap { nodes, armed };
-        // SAFETY: this thread keeps the level's time.
+        // SAFETY: this thread is the level's timekeeper.
         unsafe {
             let entry = heap.entry(last);
             let free = heap.sink(free);
@@ -271,9 +280,11 @@ impl Heap<'_> {
         }
     }
 
-    /// Moves the earlier child into the free position `at`, and so on; returns the free position at the bottom.
+    /// Moves the earlier child into the free position `at`, and so on; returns the free position at
+    /// the bottom.
     ///
-    /// What goes there came from the bottom and mostly belongs there, so this saves a comparison at each step.
+    /// The entry that is then placed came from the bottom and usually belongs there, so this saves
+    /// a comparison at each step.
     unsafe fn sink(self, mut at: u32) -> u32 {
         let size = self.armed.load(Ordering::Relaxed);
         loop {
@@ -281,7 +292,7 @@ impl Heap<'_> {
             if left >= size {
                 return at;
             }
-            // SAFETY: this thread keeps the level's time.
+            // SAFETY: this thread is the level's timekeeper.
             unsafe {
                 let (mut child, mut entry) = (left, self.entry(left));
                 if right < size {
@@ -296,11 +307,11 @@ impl Heap<'_> {
         }
     }
 
-    /// Puts `entry` into the free position `at`, or above, moving later ones down.
+    /// Puts `entry` into the free position `at` or an ancestor, moving later entries down.
     unsafe fn rise(self, mut at: u32, entry: Entry) {
         while at > 0 {
             let parent = (at - 1) / 2;
-            // SAFETY: this thread keeps the level's time.
+            // SAFETY: this thread is the level's timekeeper.
             unsafe {
                 let above = self.entry(parent);
                 if above <= entry {
@@ -310,7 +321,7 @@ impl Heap<'_> {
             }
             at = parent;
         }
-        // SAFETY: this thread keeps the level's time.
+        // SAFETY: this thread is the level's timekeeper.
         unsafe { self.set(at, entry) };
     }
 }
@@ -337,7 +348,7 @@ mod tests {
             key
         }
 
-        /// Disarms or moves.
+        /// Disarms or moves a timer.
         fn change(&self, node: u32, key: u32, time: Option<u64>) -> bool {
             let changed = &self.nodes[node as usize];
             let first = match time {
@@ -388,7 +399,7 @@ mod tests {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (random >> 33) % below
         };
-        // Miri takes milliseconds for each.
+        // Miri takes milliseconds per iteration.
         for order in 0..if cfg!(miri) { 500 } else { 20_000 } {
             let (node, time) = (draw(N) as u32, draw(50));
             let known = armed.iter().position(|timer| timer.2 == node);

@@ -1,19 +1,20 @@
-//! The format of the marks that an app writes into a kernel trace: starts and ends of jobs, and names of tasks.
+//! The format of the markers that an app writes into a kernel trace: starts and ends of jobs, and
+//! task names.
 //!
-//! Each mark is one `write(2)` to a file `trace_marker_raw`. Its first four bytes are its type; the kernel adds time, CPU and
-//! thread. All numbers are in native byte order:
+//! Each marker is one `write(2)` to a `trace_marker_raw` file. Its first four bytes are its type;
+//! the kernel adds time, CPU and thread. All numbers are in native byte order:
 //!
-//! | bytes | start | end | name | job beyond | lost beyond |
+//! | bytes | start | end | name | foreign job | lost jobs |
 //! |---|---|---|---|---|---|
 //! | 0 to 3 | `0x504a_0001` | `0x504a_0002` | `0x504a_0003` | `0x504a_0004` | `0x504a_0005` |
 //! | 4, 5 | task | task | task | task | 0 |
 //! | 6, 7 | 0 | 0 | length | CPU | CPU |
 //! | 8 … | release, 8 bytes | | UTF-8 | release, start, end, preempted: 8 bytes each | count, 8 bytes |
 //!
-//! A job *beyond* has run on a CPU that Linux gave up, and somebody on Linux marks it later. So it says itself when it started and
-//! ended.
+//! A *foreign* job has run on a CPU that Linux gave up. A thread on Linux writes its marker later,
+//! so the marker contains the job's start and end.
 //!
-//! `punctual` writes marks and `punctual-trace` reads them, both by this module.
+//! `punctual` writes markers and `punctual-trace` reads them, both with this module.
 //!
 //! ```
 //! use punctual_core::trace_marker::{self, Mark};
@@ -31,12 +32,12 @@ pub const START: u32 = 0x504a_0001;
 pub const END: u32 = 0x504a_0002;
 /// The type of a task name.
 pub const NAME: u32 = 0x504a_0003;
-/// The type of a whole job on a CPU without Linux.
+/// The type of a complete job on a CPU without Linux.
 pub const BEYOND: u32 = 0x504a_0004;
-/// The type of a number of such jobs that are not marked.
+/// The type of a count of such jobs that have no marker.
 pub const LOST: u32 = 0x504a_0005;
 
-/// The longest name in a mark, in bytes.
+/// The longest name in a marker, in bytes.
 pub const MAX_NAME_LEN: usize = 120;
 
 /// Bytes before a name or a release.
@@ -45,7 +46,8 @@ const BIG_ENDIAN: bool = cfg!(target_endian = "big");
 
 /// Marks the start of a job of task number `task`, released at `released` ns of `CLOCK_MONOTONIC`.
 ///
-/// Real-time safety: neither this nor [`end`] allocates, blocks or enters the kernel; writing the bytes does that.
+/// Real-time safety: neither this nor [`end`] allocates, blocks or enters the kernel; writing the
+/// bytes does.
 #[inline]
 pub fn start(task: u16, released: u64) -> Bytes {
     Mark::Start { task, released }.write(BIG_ENDIAN)
@@ -57,7 +59,7 @@ pub fn end(task: u16) -> Bytes {
     Mark::End { task }.write(BIG_ENDIAN)
 }
 
-/// Names task number `task`. Cuts the name off after [`MAX_NAME_LEN`] bytes.
+/// Names task number `task`. Truncates the name to [`MAX_NAME_LEN`] bytes.
 pub fn name(task: u16, name: &str) -> Bytes {
     let mut length = name.len().min(MAX_NAME_LEN);
     while !name.is_char_boundary(length) {
@@ -66,30 +68,30 @@ pub fn name(task: u16, name: &str) -> Bytes {
     Mark::Name { task, name: &name.as_bytes()[..length] }.write(BIG_ENDIAN)
 }
 
-/// Marks a job of task number `task` on CPU `cpu`, which is not Linux's.
+/// Marks a job of task number `task` on CPU `cpu`, which Linux does not run.
 pub fn beyond(task: u16, cpu: u16, job: Beyond) -> Bytes {
     Mark::Beyond { task, cpu, job }.write(BIG_ENDIAN)
 }
 
-/// Says that `count` jobs on CPU `cpu`, which is not Linux's, are not marked.
+/// Records that `count` jobs on CPU `cpu`, which Linux does not run, have no marker.
 pub fn lost(cpu: u16, count: u64) -> Bytes {
     Mark::Lost { cpu, count }.write(BIG_ENDIAN)
 }
 
-/// A job on a CPU without Linux; all in ns, and instants by `CLOCK_MONOTONIC`.
+/// A job on a CPU without Linux; all values in ns, times on `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Beyond {
-    /// When it was released.
+    /// Release time.
     pub released: u64,
-    /// When it started.
+    /// Start time.
     pub started: u64,
-    /// When it ended.
+    /// End time.
     pub ended: u64,
-    /// For how long jobs ran meanwhile that preempted it.
+    /// Total duration of the jobs that preempted this one.
     pub preempted: u64,
 }
 
-/// The bytes of a mark.
+/// The bytes of a marker.
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes {
     bytes: [u8; HEAD + MAX_NAME_LEN],
@@ -104,14 +106,14 @@ impl core::ops::Deref for Bytes {
     }
 }
 
-/// A mark.
+/// A marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark<'a> {
     /// A job starts.
     Start {
         /// The number of its task.
         task: u16,
-        /// When it was released, in ns by `CLOCK_MONOTONIC`.
+        /// Release time, in ns on `CLOCK_MONOTONIC`.
         released: u64,
     },
     /// A job ends.
@@ -119,11 +121,11 @@ pub enum Mark<'a> {
         /// The number of its task.
         task: u16,
     },
-    /// A task has a name.
+    /// A task is named.
     Name {
         /// The task's number.
         task: u16,
-        /// Its name in UTF-8, if whoever wrote it kept to that.
+        /// The name, in UTF-8 unless the writer is faulty.
         name: &'a [u8],
     },
     /// A job has run on a CPU without Linux.
@@ -135,17 +137,17 @@ pub enum Mark<'a> {
         /// The job.
         job: Beyond,
     },
-    /// Jobs on a CPU without Linux that are not marked.
+    /// Jobs on a CPU without Linux that have no marker.
     Lost {
         /// The CPU.
         cpu: u16,
-        /// How many.
+        /// The number of jobs.
         count: u64,
     },
 }
 
 impl<'a> Mark<'a> {
-    /// The mark as a machine of that order of bytes writes it; of a name, the first [`MAX_NAME_LEN`] bytes.
+    /// Encodes the marker in the given byte order; truncates a name to [`MAX_NAME_LEN`] bytes.
     #[inline]
     pub fn write(self, big_endian: bool) -> Bytes {
         let (id, task) = match self {
@@ -192,8 +194,9 @@ impl<'a> Mark<'a> {
         Bytes { bytes, length: HEAD + more }
     }
 
-    /// Reads what follows the first four bytes, which are `id`, as a machine of that order of bytes wrote it. `None` if it is
-    /// no mark, or one that was cut off. There may be more bytes than it has: the kernel fills up.
+    /// Decodes the bytes after the first four, which are `id`, in the given byte order. Returns
+    /// `None` if they are not a marker, or a truncated one. Extra bytes are ignored, since the
+    /// kernel pads the content.
     pub fn read(id: u32, content: &'a [u8], big_endian: bool) -> Option<Self> {
         let short = |at: usize| {
             let bytes = *content.get(at..)?.first_chunk::<2>()?;
@@ -254,7 +257,7 @@ mod tests {
     fn a_long_name_is_cut_between_characters() {
         let long = "é".repeat(100) + "x";
         let bytes = super::name(1, &long);
-        let Some(Mark::Name { name, .. }) = read(&bytes) else { panic!("it is a name") };
+        let Some(Mark::Name { name, .. }) = read(&bytes) else { panic!("not a name") };
         assert_eq!(name, "é".repeat(60).as_bytes());
         let odd = format!("x{long}");
         let bytes = super::name(1, &odd);
@@ -274,7 +277,7 @@ mod tests {
             }
         }
         assert_eq!(Mark::read(7, &[0; 64], BIG_ENDIAN), None);
-        // More than it says, as the kernel fills up.
+        // Longer than its length field, as the kernel pads the content.
         assert_eq!(read(&[&name[..], &[0; 7]].concat()), Some(Mark::Name { task: 1, name: b"n" }));
     }
 }

@@ -1,30 +1,35 @@
-//! One wait of an async task for something that another thread notices: who is to be woken, and whether it happened.
+//! One wait of an async task for an event that another thread detects: the waker, and whether the
+//! event has occurred.
 //!
-//! Two threads meet in a slot. The *owner* is whoever has begun the wait and holds its [`Wait`]; it may be another
-//! thread each time, but it is one at a time. The *reactor* notices that it has happened and fires. Neither ever waits
-//! for the other: what one of them is in the middle of, the other leaves to it.
+//! Two threads meet in a slot. The *owner* has begun the wait and holds its [`Wait`]; the owner may
+//! be a different thread each time, but only one at a time. The *reactor* detects the event and
+//! fires. Neither ever waits for the other: each leaves an operation that the other has started for
+//! the other to finish.
 //!
-//! The slot's word is a generation, which every wait counts up, and one of these states:
+//! The slot's word is a generation, which every wait increments, and one of these states:
 //!
-//! | state | means | leaves it |
+//! | state | meaning | left by |
 //! |---|---|---|
-//! | `FREE` | no wait | anybody, to `SETTING` of the next generation |
-//! | `SETTING` | the owner has the waker | the owner, to `WAITING` or, at the end, `FREE`; the reactor, to `FIRED` |
-//! | `WAITING` | the waker is there for the reactor | the reactor, to `TAKING`; the owner, to `SETTING` |
-//! | `TAKING` | the reactor has the waker | the reactor, to `FIRED`; the owner, to `ABANDONED` |
-//! | `FIRED` | it has happened | the owner, to `SETTING` or `FREE` |
-//! | `ABANDONED` | the owner has gone, the reactor still has the waker | the reactor, to `FREE` |
+//! | `FREE` | no wait | any thread, to `SETTING` of the next generation |
+//! | `SETTING` | the owner uses the waker | the owner, to `WAITING` or, at the end, `FREE`; the reactor, to `FIRED` |
+//! | `WAITING` | the waker is available to the reactor | the reactor, to `TAKING`; the owner, to `SETTING` |
+//! | `TAKING` | the reactor uses the waker | the reactor, to `FIRED`; the owner, to `ABANDONED` |
+//! | `FIRED` | the event has occurred | the owner, to `SETTING` or `FREE` |
+//! | `ABANDONED` | the owner has left, the reactor still uses the waker | the reactor, to `FREE` |
 //!
 //! Invariants:
 //!
-//! * *The waker has one user.* In `SETTING` and `FIRED` it is the owner, in `TAKING` and `ABANDONED` the reactor, in
-//!   `FREE` and `WAITING` nobody; who enters one of the first four does so by a compare-and-swap that one thread wins.
-//! * *Nothing that happened is lost.* A fire finds the waker and returns it, or leaves `FIRED` for the owner to find:
-//!   an owner that sets another waker does not go back to `WAITING` over it.
-//! * *Old waits do nothing.* A generation is never used twice, for 61 bits do not run out.
-//! * *Every loop ends.* A compare-and-swap fails because the other one took a step, and it has two to take.
+//! * *The waker has one user.* In `SETTING` and `FIRED` it is the owner, in `TAKING` and
+//!   `ABANDONED` the reactor; in `FREE` and `WAITING` there is none. A thread enters one of the
+//!   first four states by a compare-and-swap that one thread wins.
+//! * *No event is lost.* A fire finds the waker and returns it, or leaves `FIRED` for the owner to
+//!   find: an owner that sets another waker does not overwrite `FIRED` with `WAITING`.
+//! * *Stale waits have no effect.* A generation is never reused, since 61 bits do not overflow.
+//! * *Every loop ends.* A compare-and-swap fails only because the other thread took a step, and
+//!   each has at most two to take.
 //!
-//! Real-time safety: nothing here allocates, blocks or enters the kernel, but for what the destructor of a waker does.
+//! Real-time safety: nothing here allocates, blocks or enters the kernel, except for the destructor
+//! of a waker.
 
 use crate::atomic::{AtomicU64, Ordering, UnsafeCell, const_new};
 
@@ -38,53 +43,54 @@ const ABANDONED: u64 = 5;
 const STATE: u64 = 7;
 const GENERATION: u32 = 3;
 
-/// One wait: which generation of its slot.
+/// One wait: a generation of its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait(u64);
 
 impl Wait {
-    /// As a number.
+    /// Returns the wait as a number.
     pub const fn number(self) -> u64 {
         self.0
     }
 
-    /// From its number. A number that no wait has is as one of a wait that is over.
+    /// Creates a wait from its number. A number that belongs to no wait behaves like that of an
+    /// ended wait.
     pub const fn from_number(number: u64) -> Self {
         Self(number)
     }
 
-    /// The word of this wait in `state`.
+    /// Returns the slot's word for this wait in `state`.
     #[inline]
     fn word(self, state: u64) -> u64 {
         self.0 << GENERATION | state
     }
 
-    /// The state that `word` says this wait is in, if it is about this wait.
+    /// Returns the state of this wait in `word`, or `None` if the word belongs to another wait.
     #[inline]
     fn state(self, word: u64) -> Option<u64> {
         (word >> GENERATION == self.0).then_some(word & STATE)
     }
 }
 
-/// How a wait stands.
+/// The status of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It has not happened yet, and the waker is going to be woken.
+    /// The event has not occurred yet; the waker will be woken.
     Waiting,
-    /// It has happened.
+    /// The event has occurred.
     Fired,
     /// The wait is over: it was ended, or its slot was cleared.
     Over,
 }
 
-/// Room for one wait, with a waker of type `T`.
+/// Storage for one wait, with a waker of type `T`.
 #[derive(Debug)]
 pub struct WaitSlot<T> {
     word: AtomicU64,
     waker: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: the waker has one user at a time, as shown above. It crosses threads: `T: Send`.
+// SAFETY: the waker has one user at a time, as shown above. It moves between threads: `T: Send`.
 unsafe impl<T: Send> Sync for WaitSlot<T> {}
 
 impl<T> Default for WaitSlot<T> {
@@ -95,7 +101,7 @@ impl<T> Default for WaitSlot<T> {
 
 impl<T> WaitSlot<T> {
     const_new! {
-        /// A free slot.
+        /// Creates a free slot.
         pub fn new() -> Self {
             Self { word: AtomicU64::new(FREE), waker: UnsafeCell::new(None) }
         }
@@ -104,35 +110,36 @@ impl<T> WaitSlot<T> {
     /// Begins a wait.
     ///
     /// # Errors
-    /// Gives the waker back if the slot is not free.
+    /// Returns the waker if the slot is not free.
     pub fn begin(&self, waker: T) -> Result<Wait, T> {
         let word = self.word.load(Ordering::Relaxed);
         let wait = Wait((word >> GENERATION) + 1);
-        // Acquire: the users of the waker before this one are done.
+        // Acquire: the previous users of the waker are done.
         let claim = |to| self.word.compare_exchange(word, to, Ordering::Acquire, Ordering::Relaxed).is_ok();
         if word & STATE != FREE || !claim(wait.word(SETTING)) {
             return Err(waker);
         }
-        // SAFETY: this thread has won `SETTING`. Nobody knows the wait yet, and who guesses it does not touch the waker.
+        // SAFETY: this thread has won `SETTING`. No other thread has the wait yet, and a thread
+        // that guesses it does not access the waker.
         let before = unsafe { self.replace(Some(waker)) };
         debug_assert!(before.is_none(), "a free slot has no waker");
-        // Release: who takes the waker sees it whole.
+        // Release: the thread that takes the waker sees it complete.
         self.word.store(wait.word(WAITING), Ordering::Release);
         Ok(wait)
     }
 
-    /// How the wait stands, if its owner asks.
+    /// Returns the status of the wait, for its owner.
     #[inline]
     pub fn standing(&self, wait: Wait) -> Standing {
         match wait.state(self.word.load(Ordering::Acquire)) {
             Some(WAITING) => Standing::Waiting,
             Some(TAKING | FIRED) => Standing::Fired,
-            // The owner, who asks, is neither setting nor gone.
+            // The caller is the owner, so the state is neither `SETTING` nor `ABANDONED`.
             _ => Standing::Over,
         }
     }
 
-    /// Has another waker woken, unless it has happened.
+    /// Replaces the waker, unless the event has occurred.
     ///
     /// # Safety
     /// The caller is the owner of the wait, which was begun in this slot.
@@ -140,18 +147,19 @@ impl<T> WaitSlot<T> {
         if !self.step(wait, WAITING, SETTING) {
             return self.standing(wait);
         }
-        // Dropped last, since that may run code that is not ours.
+        // Dropped last, since dropping may run foreign code.
         // SAFETY: this thread has won `SETTING`.
         let _unused = unsafe { self.replace(Some(waker)) };
         if self.step(wait, SETTING, WAITING) {
             Standing::Waiting
         } else {
-            // It has happened meanwhile. The waker stays the owner's, who takes it out when the wait ends.
+            // The event has occurred in the meantime. The owner retains the waker and removes it
+            // when the wait ends.
             Standing::Fired
         }
     }
 
-    /// Ends the wait, whatever has become of it. Whether it was not over.
+    /// Ends the wait, regardless of its outcome. Returns `true` if it was not over.
     ///
     /// # Safety
     /// The caller is the owner of the wait, which was begun in this slot.
@@ -169,30 +177,33 @@ impl<T> WaitSlot<T> {
                 continue;
             }
             if to == SETTING {
-                // Dropped last, since that may run code that is not ours.
-                // SAFETY: this thread has won `SETTING`; if the reactor fires now, it does not touch the waker.
+                // Dropped last, since dropping may run foreign code.
+                // SAFETY: this thread has won `SETTING`; a reactor that fires now does not access
+                // the waker.
                 let _unused = unsafe { self.replace(None) };
-                // Over whatever is there: the reactor may have fired. Release: who begins the next wait comes after.
+                // Unconditional: the reactor may have fired. Release: the next wait begins after
+                // this.
                 self.word.swap(wait.word(FREE), Ordering::Release);
             }
             return true;
         }
     }
 
-    /// It has happened. Returns whom to wake, if the owner does not see it by itself; for the reactor, which is one
-    /// thread.
+    /// Records that the event has occurred. Returns the waker to wake, unless the owner will see
+    /// the event without it; for the reactor, a single thread.
     pub fn fire(&self, wait: Wait) -> Option<T> {
         loop {
             match wait.state(self.word.load(Ordering::Relaxed)) {
                 Some(WAITING) if self.step(wait, WAITING, TAKING) => {
                     // SAFETY: this thread has won `TAKING`.
                     let waker = unsafe { self.replace(None) };
-                    // Release: the owner ends the wait after this, and then somebody begins another.
+                    // Release: the owner ends the wait after this, and only then can another wait
+                    // begin.
                     let (from, to) = (wait.word(TAKING), wait.word(FIRED));
                     if self.word.compare_exchange(from, to, Ordering::Release, Ordering::Relaxed).is_ok() {
                         return waker;
                     }
-                    // Abandoned. Release: who begins the next wait comes after this.
+                    // Abandoned. Release: the next wait begins after this.
                     self.word.store(wait.word(FREE), Ordering::Release);
                     return None;
                 }
@@ -214,19 +225,19 @@ impl<T> WaitSlot<T> {
         unsafe { self.replace(None) }
     }
 
-    /// Goes from one state to another, if the wait is in the first.
+    /// Changes the state from `from` to `to`, if the wait is in `from`.
     #[inline]
     fn step(&self, wait: Wait, from: u64, to: u64) -> bool {
         let (from, to) = (wait.word(from), wait.word(to));
-        // Acquire: the waker is whole, if there is one. Release: it is whole for the next.
+        // Acquire: the waker, if any, is complete. Release: it is complete for the next user.
         self.word.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// # Safety
-    /// The calling thread is the one that may use the waker.
+    /// The calling thread is the current user of the waker.
     #[inline]
     unsafe fn replace(&self, waker: Option<T>) -> Option<T> {
-        // SAFETY: this thread alone may use the waker, by this function's contract.
+        // SAFETY: this thread is the only user of the waker, by this function's contract.
         self.waker.with_mut(|cell| core::mem::replace(unsafe { &mut *cell }, waker))
     }
 }
@@ -249,7 +260,7 @@ mod tests {
     fn a_wait_fires_once() {
         let slot = WaitSlot::new();
         let wait = slot.begin("a").unwrap();
-        assert_eq!(slot.begin("b"), Err("b"), "it is taken");
+        assert_eq!(slot.begin("b"), Err("b"), "the slot is taken");
         assert_eq!(slot.standing(wait), Standing::Waiting);
         assert_eq!(slot.fire(wait), Some("a"));
         assert_eq!(slot.fire(wait), None);
@@ -282,7 +293,7 @@ mod tests {
         let slot = WaitSlot::new();
         for number in 1..=200 {
             let wait = slot.begin("a").unwrap();
-            assert_eq!(wait.number(), number, "so that 61 bits do not run out");
+            assert_eq!(wait.number(), number, "numbers are consecutive");
             assert_eq!(slot.fire(wait), Some("a"));
             assert!(end(&slot, wait));
         }

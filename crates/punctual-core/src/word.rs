@@ -1,8 +1,10 @@
-//! The word of a partition: which levels are occupied, which are ready, how many threads wait.
+//! The word of a partition: the occupied levels, the ready levels, and the number of waiting
+//! threads.
 //!
-//! [`Word`] is a plain value with no atomics in it; [`Partition`](crate::Partition) keeps one in a
-//! [`WordCell`](crate::WordCell), mostly an atomic, and changes it by compare-and-swap. Keeping all three parts in one word is what makes
-//! "lower the level, and see whether anything became ready meanwhile" a single indivisible step.
+//! [`Word`] is a plain value without atomics; [`Partition`](crate::Partition) keeps it in a
+//! [`WordCell`](crate::WordCell), usually an atomic, and changes it by compare-and-swap. Since one
+//! word holds all three parts, "lower the level, and see which levels became ready in the meantime"
+//! is a single atomic step.
 //!
 //! ```
 //! use punctual_core::Word;
@@ -22,13 +24,14 @@ pub(crate) const READY_SHIFT: u32 = MAX_LEVEL as u32;
 const WAITERS_SHIFT: u32 = 2 * MAX_LEVEL as u32;
 pub(crate) const SET: u64 = (1 << MAX_LEVEL) - 1;
 
-/// A set of levels as bits: level `l` (from 1) is bit `l - 1`. Level 0, idle, has no bit.
+/// Returns the bit of a level in a set: level `l` (from 1) is bit `l - 1`. Level 0, idle, has no
+/// bit.
 pub(crate) const fn bit(level: u8) -> u32 {
     debug_assert!(level >= 1 && level <= MAX_LEVEL);
     1 << (level - 1)
 }
 
-/// The highest level in a set, 0 if it is empty.
+/// Returns the highest level in a set, 0 if it is empty.
 pub(crate) const fn highest(set: u32) -> u8 {
     (u32::BITS - set.leading_zeros()) as u8
 }
@@ -38,7 +41,7 @@ pub(crate) const fn highest(set: u32) -> u8 {
 pub struct Word(u64);
 
 impl Word {
-    /// Nothing occupied, nothing ready, nobody waiting.
+    /// No level occupied, no level ready, no thread waiting.
     pub const EMPTY: Word = Word(0);
     /// One waiting thread, in the unit of the raw word.
     pub(crate) const ONE_WAITER: u64 = 1 << WAITERS_SHIFT;
@@ -51,99 +54,105 @@ impl Word {
         self.0
     }
 
-    /// The word in which these levels are occupied, and those ready that are in `self`.
+    /// Returns this word with `occupied` as its occupied levels; the other parts are unchanged.
     #[inline(always)]
     pub(crate) const fn with_occupied(self, occupied: u32) -> Self {
         Word(self.0 & !SET | occupied as u64 & SET)
     }
 
-    /// The partition's level: the highest occupied one, 0 when none is.
+    /// Returns the partition's level: the highest occupied level, 0 if none is occupied.
     #[inline]
     pub const fn level(self) -> u8 {
         highest(self.occupied())
     }
 
-    /// Whether the partition's level is below `level`.
+    /// Returns `true` if the partition's level is below `level`.
     ///
-    /// As numbers, sets whose highest members differ compare like these, which saves finding them.
+    /// Sets with different highest members compare, as numbers, like these members, so there is no
+    /// need to find them.
     #[inline]
     pub(crate) const fn is_below(self, level: u8) -> bool {
         self.occupied() < bit(level)
     }
 
-    /// Whether the highest of `held` is the partition's level.
+    /// Returns `true` if the highest of `held` is the partition's level.
     #[inline]
     pub(crate) const fn is_at_highest_of(self, held: u32) -> bool {
-        // Of two sets with one highest member what they share is the greater number, and otherwise that in which they differ.
+        // If the highest members are equal, the intersection is the greater number; otherwise the
+        // difference is.
         (self.occupied() ^ held) <= (self.occupied() & held)
     }
 
-    /// The highest level that is ready, 0 when none is.
+    /// Returns the highest ready level, 0 if none is ready.
     #[inline]
     pub const fn highest_ready(self) -> u8 {
         highest(self.ready())
     }
 
-    /// The number of waiting threads.
+    /// Returns the number of waiting threads.
     #[inline]
     pub const fn waiters(self) -> u8 {
         (self.0 >> WAITERS_SHIFT) as u8
     }
 
-    /// Whether a ready level is above the partition's level, so that somebody has to serve it.
+    /// Returns `true` if a ready level is above the partition's level, so that a thread has to
+    /// serve it.
     #[inline]
     pub const fn must_serve(self) -> bool {
         self.highest_ready() > self.level()
     }
 
-    /// Whether `level` is marked ready.
+    /// Returns `true` if `level` is marked ready.
     #[inline]
     pub const fn is_ready(self, level: u8) -> bool {
         self.ready() & bit(level) != 0
     }
 
-    /// Whether `level` is above the partition's level, and above whatever is ready.
+    /// Returns `true` if `level` is above the partition's level and above every ready level.
     #[inline]
     pub(crate) const fn goes_first(self, level: u8) -> bool {
         // See `is_below`.
         self.occupied() | self.ready() < bit(level)
     }
 
-    /// This word with `level` occupied.
+    /// Returns this word with `level` occupied.
     #[inline]
     #[must_use]
     pub const fn occupy(self, level: u8) -> Self {
         Word(self.0 | bit(level) as u64)
     }
 
-    /// This word with `level` free.
+    /// Returns this word with `level` vacated.
     #[inline]
     #[must_use]
     pub const fn vacate(self, level: u8) -> Self {
         Word(self.0 & !(bit(level) as u64))
     }
 
-    /// This word with `level` marked ready.
+    /// Returns this word with `level` marked ready.
     #[inline]
     #[must_use]
     pub const fn mark_ready(self, level: u8) -> Self {
         Word(self.0 | Self::ready_bit(level))
     }
 
-    /// This word with `level` occupied and its ready mark taken down: what starting a level does.
+    /// Returns this word with `level` occupied and its ready mark cleared, as starting a level
+    /// does.
     #[inline]
     #[must_use]
     pub const fn start(self, level: u8) -> Self {
         Word(self.occupy(level).0 & !Self::ready_bit(level))
     }
 
-    /// Whether lowering to this word needs anything beyond having lowered it.
+    /// Returns `true` if lowering to this word may require further work: waking waiters or serving
+    /// levels.
     ///
     /// Comparing the two sets as numbers is cheaper than comparing their highest members and never
-    /// misses a case: if the highest ready level is above the highest occupied one, then so is the number.
+    /// misses a case: if the highest ready level is above the highest occupied one, then so is the
+    /// number.
     #[inline]
     pub(crate) const fn may_need_care(self) -> bool {
-        // The number of waiters stands above the ready levels.
+        // The number of waiters is in the bits above the ready levels.
         self.0 >> READY_SHIFT > self.occupied() as u64
     }
 

@@ -1,27 +1,29 @@
-//! What holds a partition's word.
+//! The cell of a partition's word.
 //!
-//! The protocol needs of it that it is linearizable: each operation takes effect at one instant between its call and its return, and
-//! loads and changes by one thread are seen in their order. So a port may keep the word in something that suits its threads
-//! better than an atomic, and everything that is proved of the protocol goes on to hold.
+//! The protocol requires only that the cell is linearizable: each operation takes effect at one
+//! instant between its call and its return, and loads and changes by one thread are seen in program
+//! order. So a port may use a cell that suits its threads better than an atomic, and the proofs of
+//! the protocol still hold.
 
 use core::fmt::Debug;
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Holds the word of a partition.
+/// A cell that holds the word of a partition.
 ///
 /// # Safety
-/// The operations on one cell are those of an atomic with the given orderings: they take effect one after the other, each on the
-/// value that the one before has left, whichever threads on whichever CPUs call them, and wherever these are interrupted or moved.
+/// The operations on one cell behave like those of an atomic with the given orderings: they take
+/// effect one after the other, each on the value that its predecessor left, regardless of the
+/// calling threads and CPUs, and of where these are interrupted or migrated.
 pub unsafe trait WordCell: Debug + Sync {
-    /// Whether one thread runs every level of the partition, so that its own record says which are occupied, and the cell holds
-    /// only which are ready; see [`OneThread`](crate::OneThread).
+    /// `true` if one thread runs every level of the partition, so that its own record holds the
+    /// occupied levels, and the cell only the ready ones; see [`OneThread`](crate::OneThread).
     const OF_ONE_THREAD: bool = false;
 
-    /// Makes `occupied` the levels that the one thread occupies, in its record.
+    /// Records `occupied` as the levels that the one thread occupies.
     ///
-    /// Whatever it does before and after in the program, it does before and after this, as the handlers of interrupts that it
-    /// takes see it.
+    /// Accesses of that thread before and after this call, in program order, stay before and after
+    /// it for the interrupt handlers that it runs.
     #[inline(always)]
     fn occupy(&self, record: &AtomicU32, occupied: u32) {
         #[cfg(not(loom))]
@@ -39,32 +41,32 @@ pub unsafe trait WordCell: Debug + Sync {
     #[cfg(loom)]
     fn empty() -> Self;
 
-    /// The word.
+    /// Loads the word.
     fn load(&self, order: Ordering) -> u64;
 
-    /// Replaces `from` by `to`; may fail although the word is `from`.
+    /// Replaces `from` with `to`; may fail spuriously.
     ///
     /// # Errors
-    /// Returns the word, if it has not been changed.
+    /// Returns the current word if it was not replaced.
     fn swap(&self, from: u64, to: u64, order: Ordering) -> Result<(), u64>;
 
-    /// Clears the bits that are not in `bits`; returns the word before.
+    /// Clears the bits that are not in `bits`; returns the previous word.
     fn fetch_and(&self, bits: u64, order: Ordering) -> u64;
 
-    /// Sets the bits that are in `bits`; returns the word before.
+    /// Sets the bits that are in `bits`; returns the previous word.
     fn fetch_or(&self, bits: u64, order: Ordering) -> u64;
 
-    /// Subtracts `number`, with wrapping; returns the word before.
+    /// Subtracts `number`, with wrapping; returns the previous word.
     fn fetch_sub(&self, number: u64, order: Ordering) -> u64;
 
-    /// Makes the word 0 and forgets everything else.
+    /// Sets the word to 0 and discards all other state.
     ///
     /// # Safety
     /// No other thread uses the cell.
     unsafe fn reset(&self);
 }
 
-// SAFETY: it is an atomic.
+// SAFETY: the cell is an atomic.
 unsafe impl WordCell for AtomicU64 {
     #[cfg(not(loom))]
     const EMPTY: Self = Self::new(0);

@@ -1,8 +1,8 @@
 //! The record of one thread in its partition.
 //!
-//! A [`Worker`] belongs to one thread at a time. Most of its fields are written by that thread alone, through its
-//! [`CurrentWorker`](crate::CurrentWorker), and read by the others: the levels it occupies, and the level of the job it
-//! runs.
+//! A [`Worker`] belongs to one thread at a time. Only that thread writes most of its fields,
+//! through its [`CurrentWorker`](crate::CurrentWorker); other threads read them: the levels it
+//! occupies, and the level of the job it runs.
 //!
 //! ```
 //! use punctual_core::Worker;
@@ -18,41 +18,45 @@ use crate::word::{bit, highest};
 
 /// Spawns on the thread are queued.
 pub(crate) const NEVER: u8 = 0;
-/// A spawn on the thread of a level above its own is a call.
+/// A spawn on the thread, at a level above its own, is a direct call.
 pub(crate) const MAY: u8 = 1;
-/// As [`MAY`], of local levels as well: the thread is the only one of its partition.
+/// As [`MAY`], for local levels as well: the thread is the only one of its partition.
 pub(crate) const ALONE: u8 = 2;
-/// As [`ALONE`], and the thread keeps the time of every level and looks at the inboxes (see `poll`).
+/// As [`ALONE`], and the thread is the timekeeper of every level and checks the inboxes (see
+/// `poll`).
 pub(crate) const POLLS: u8 = 3;
 
-/// A thread's record in its partition; a cache line of its own, since other CPUs read it.
+/// A thread's record in its partition; on its own cache line, since other CPUs read it.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Worker {
-    /// The lowest level this thread may run; its kernel priority follows from it.
+    /// The lowest level this thread may run; determines its kernel priority.
     base: u8,
-    /// The levels this thread occupies. Written by this thread alone: after it has occupied a level, and
-    /// before it vacates the level, so a bit seen here is a level truly held (see `pi_wait`).
+    /// The levels this thread occupies. Written only by this thread: after it has occupied a level,
+    /// and before it vacates the level, so a bit read here belongs to a level that is truly held
+    /// (see `pi_wait`).
     pub(crate) held: AtomicU32,
-    /// The level of the innermost job on this thread's stack, 0 when none runs.
+    /// The level of the innermost job on this thread's stack, 0 if no job runs.
     pub(crate) running: AtomicU8,
-    /// Whether a spawn on this thread may run a job as a call: [`NEVER`], [`MAY`], [`ALONE`] or [`POLLS`].
+    /// Selects the spawns on this thread that run as direct calls: [`NEVER`], [`MAY`], [`ALONE`] or
+    /// [`POLLS`].
     pub(crate) calls: AtomicU8,
-    /// Whether the kernel schedules this thread with its real-time policy.
+    /// Set if the kernel schedules this thread with its real-time policy.
     pub(crate) real_time: AtomicBool,
     /// The thread's TID, 0 before it has started.
     pub(crate) thread: AtomicU32,
     /// A priority-inheritance futex. Waiters make this thread its owner (see `pi_wait`).
     pub(crate) boost: AtomicU32,
-    /// For the port: whether this thread sleeps.
+    /// Reserved for the port: records whether this thread sleeps.
     pub signal: AtomicU32,
-    /// The time until which this thread sleeps, in ns; 0 while it is awake and will check its timers again.
+    /// The time until which this thread sleeps, in ns; 0 while it is awake and will check its
+    /// timers again.
     pub(crate) sleeps_until: AtomicU64,
 }
 
 impl Worker {
     const_new! {
-        /// A worker for jobs of `base` and above. The idle thread has base 0.
+        /// Creates a worker for jobs of level `base` and above. The idle thread has base 0.
         pub fn new(base: u8) -> Self {
             Self {
                 base,
@@ -68,65 +72,68 @@ impl Worker {
         }
     }
 
-    /// The lowest level this worker runs.
+    /// Returns the lowest level this worker runs.
     pub const fn base(&self) -> u8 {
         self.base
     }
 
-    /// The highest level this thread occupies, 0 if none.
+    /// Returns the highest level this thread occupies, 0 if none.
     #[inline]
     pub fn level(&self) -> u8 {
         highest(self.held.load(Ordering::Relaxed))
     }
 
-    /// Whether all that this thread occupies is below `level`.
+    /// Returns `true` if every level that this thread occupies is below `level`.
     #[inline]
     pub(crate) fn is_below(&self, level: u8) -> bool {
         // See `Word::is_below`.
         self.held.load(Ordering::Relaxed) < bit(level)
     }
 
-    /// Whether this thread occupies `level`.
+    /// Returns `true` if this thread occupies `level`.
     #[inline]
     pub fn holds(&self, level: u8) -> bool {
         level != 0 && self.held.load(Ordering::Relaxed) & bit(level) != 0
     }
 
-    /// The level of the innermost job on this thread's stack, 0 if there is none.
+    /// Returns the level of the innermost job on this thread's stack, 0 if no job runs.
     #[inline]
     pub fn running(&self) -> u8 {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// The TID, as recorded by [`enter`](crate::CurrentWorker::enter).
+    /// Returns the TID, as recorded by [`enter`](crate::CurrentWorker::enter).
     pub fn thread(&self) -> u32 {
         self.thread.load(Ordering::Relaxed)
     }
 
-    /// Whether the thread has its real-time policy, as recorded by [`enter`](crate::CurrentWorker::enter).
+    /// Returns `true` if the thread has its real-time policy, as recorded by
+    /// [`enter`](crate::CurrentWorker::enter).
     pub fn is_real_time(&self) -> bool {
         self.real_time.load(Ordering::Relaxed)
     }
 
-    /// Whether a spawn on this thread may run a job of `level` as a call on its stack (rules 6 and 7).
+    /// Returns `true` if a spawn on this thread may run a job of `level` as a call on its stack
+    /// (rules 6 and 7).
     #[inline]
     pub fn may_call(&self, level: &Level) -> bool {
         self.calls() >= level.callers()
     }
 
-    /// [`NEVER`], [`MAY`], [`ALONE`] or [`POLLS`].
+    /// Returns [`NEVER`], [`MAY`], [`ALONE`] or [`POLLS`].
     #[inline]
     pub(crate) fn calls(&self) -> u8 {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Allows or forbids spawns on this thread to run jobs as calls, except those of local levels. May be called on any
-    /// thread, once the kernel's grants are known: it decides which thread runs a job, never whether one may run.
+    /// Allows or forbids spawns on this thread to run jobs as direct calls, except those of local
+    /// levels. May be called on any thread, once the granted settings are known: the choice affects
+    /// which thread runs a job, never whether one may run.
     pub fn allow_calls(&self, allow: bool) {
         self.calls.store(if allow { MAY } else { NEVER }, Ordering::Relaxed);
     }
 
-    /// Whether this thread is the only one of its partition to run jobs.
+    /// Returns `true` if this thread is the only one of its partition that runs jobs.
     #[inline]
     pub(crate) fn is_alone(&self) -> bool {
         self.calls.load(Ordering::Relaxed) >= ALONE

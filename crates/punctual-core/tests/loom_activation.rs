@@ -1,5 +1,5 @@
-//! Async tasks: whatever a waker did before it woke is seen by a later poll, and an instance is there for one thread
-//! at a time.
+//! Async tasks: a later poll sees the writes that a waker made before it woke the task, and one
+//! thread at a time uses an instance.
 #![cfg(loom)]
 
 mod loom_support;
@@ -10,14 +10,14 @@ use loom::sync::atomic::{AtomicU32, Ordering};
 use loom_support::{Arena, Model, ModelPort, Region, check, level, partition, start, worker};
 use punctual_core::{Activation, Level};
 
-/// Queues the poll if that is the waker's to do, from a thread that is none of the partition's.
+/// Queues the poll if the waker has to, from a thread outside the partition.
 fn queue(partition: &'static Model, task: &Activation, mine: bool) {
     if mine {
         partition.spawn_from_outside(task.level(), task.node());
     }
 }
 
-/// An async task that is alone at level 1, with what it does when it is polled.
+/// An async task that is alone at level 1, and its poll function.
 fn task(
     arena: &Arena,
     poll: impl Fn(&'static Activation) + 'static + Sync,
@@ -35,12 +35,12 @@ fn task(
     (partition(arena, ModelPort::new(1, false), &[l1], &[w1]), task)
 }
 
-/// What the level's worker does when it is woken.
+/// Runs the level's worker once.
 fn serve(partition: &'static Model, task: &Activation) {
     partition.serve(task.level().worker());
 }
 
-/// Two threads write and wake, while the task is polled: the last poll sees both.
+/// Two threads write and wake while the task is polled: the last poll sees both writes.
 #[test]
 fn a_wake_hands_over_what_was_written() {
     check(3, |arena| {
@@ -66,8 +66,8 @@ fn a_wake_hands_over_what_was_written() {
     });
 }
 
-/// An instance completes in its first poll. Meanwhile a thread spawns the next one, and a stale waker fires: the
-/// storage has one user, and what was spawned is polled.
+/// An instance completes in its first poll. Concurrently a thread spawns the next one, and a stale
+/// waker fires: the storage has one user, and the spawned instance is polled.
 #[test]
 fn a_next_instance_under_a_stale_waker() {
     check(3, |arena| {
@@ -106,7 +106,8 @@ fn a_next_instance_under_a_stale_waker() {
     });
 }
 
-/// A task is spawned, and spawned anew, while a waker that occupies the level polls what waits: the storage has one user.
+/// A task is spawned, and spawned again, while a waker that occupies the level polls the waiting
+/// instance: the storage has one user.
 #[test]
 fn a_waker_that_occupies_the_level_polls_what_waits() {
     check(3, |arena| {
@@ -143,11 +144,12 @@ fn a_waker_that_occupies_the_level_polls_what_waits() {
         spawner.join().unwrap();
         runner.join().unwrap();
         serve(p, task);
-        assert!(polled.load(Ordering::Relaxed) >= 1, "what was spawned is polled");
+        assert!(polled.load(Ordering::Relaxed) >= 1, "the spawned instance is polled");
     });
 }
 
-/// A waker that is to queue the node does so after the runner has taken it off the queue: it writes the node's link.
+/// A waker that has to queue the node does so after the runner has removed it from the queue: it
+/// writes the node's link.
 #[test]
 fn who_is_to_queue_it_comes_after_who_took_it_off_the_queue() {
     check(3, |arena| {

@@ -1,9 +1,11 @@
-//! The dispatch in the epilogue of an interrupt: a handler that comes before or after any access of the interrupted thread to the
-//! partition's word, as that thread and on its stack, while another CPU spawns or arms a timer.
+//! The dispatch in the epilogue of an interrupt: a handler that runs before or after any access of
+//! the interrupted thread to the partition's word, as that thread and on its stack, while another
+//! CPU spawns or arms a timer.
 //!
-//! loom knows no interrupts. So the word is one that looks for a raised line around each change of what is occupied and each look
-//! at what is ready, and if there is one calls the handler there. What raises it is another thread, so loom tries every place. The
-//! handler does what the bare port of `punctual` does.
+//! loom has no interrupts. So the word checks for a raised line around each change of the occupied
+//! levels and each read of the ready ones, and calls the handler if the line is raised. Another
+//! thread raises it, so loom tries every point. The handler works like that of the bare port of
+//! `punctual`.
 #![cfg(loom)]
 
 mod loom_support;
@@ -17,7 +19,7 @@ use loom_support::{Arena, check, current, level, slots};
 use punctual_core::{CurrentWorker, Instant, Level, OneThread, Partition, Port, Slots, WordCell, Worker};
 
 loom::thread_local! {
-    /// What interrupts the calling thread, if anything can.
+    /// The line that interrupts the calling thread, if any.
     static LINE: Cell<Option<&'static Line>> = Cell::new(None);
 }
 
@@ -27,17 +29,18 @@ struct Line {
     handler: Box<dyn Fn()>,
 }
 
-// SAFETY: all threads of an execution are one of the operating system's, and the handler is called by one of them alone.
+// SAFETY: all threads of an execution run on one thread of the operating system, and only one of
+// them calls the handler.
 unsafe impl Sync for Line {}
 
 impl Line {
-    /// Not by a store, which loom may order before what a swap has read already.
+    /// Not a store, which loom may order before the value that a swap has read already.
     fn raise(&self) {
         self.raised.swap(true, Ordering::AcqRel);
     }
 }
 
-/// Where an interrupt can come.
+/// A point at which an interrupt can occur.
 fn point() {
     let line = LINE.with(Cell::get);
     if let Some(line) = line
@@ -71,7 +74,8 @@ fn between<R>(operation: impl FnOnce() -> R) -> R {
     result
 }
 
-// SAFETY: it is the word of one thread, around whose operations others on it may take place.
+// SAFETY: the cell is the word of one thread, with other operations of the same thread possible
+// around each operation.
 unsafe impl WordCell for Word {
     const OF_ONE_THREAD: bool = true;
 
@@ -108,7 +112,8 @@ unsafe impl WordCell for Word {
     }
 }
 
-/// The CPU of the partition. Whoever wakes from elsewhere raises the interrupt; its own thread has no need to.
+/// The CPU of the partition. A wake from another thread raises the interrupt; its own thread need
+/// not.
 #[derive(Default)]
 struct Cpu {
     line: std::sync::OnceLock<&'static Line>,
@@ -127,7 +132,7 @@ impl Port for Cpu {
 
     fn wake(&self, _: &Worker) {
         if !IS_HOME.with(Cell::get) {
-            self.line.get().expect("it is connected").raise();
+            self.line.get().expect("the line is connected").raise();
         }
     }
 
@@ -136,7 +141,7 @@ impl Port for Cpu {
     }
 
     fn wait_while(&self, _: &punctual_core::sync::AtomicU32, _: u32) {
-        panic!("who runs jobs never waits for its turn");
+        panic!("the thread that runs jobs never waits");
     }
 
     fn wake_all(&self, _: &punctual_core::sync::AtomicU32) {}
@@ -148,7 +153,7 @@ impl Port for Cpu {
     fn unboost(&self, _: &punctual_core::sync::AtomicU32) {}
 }
 
-/// What the jobs of a level share, in which an interrupt may come, too.
+/// The data shared by the jobs of a level; an interrupt may occur during an access.
 struct Inside {
     jobs: UnsafeCell<Vec<u32>>,
     /// The jobs that have begun.
@@ -180,11 +185,11 @@ impl Inside {
 
 type Part = Partition<Cpu>;
 
-/// The time of the handler.
+/// The time that the handler passes.
 const DUE: Instant = Instant::from_ticks(5);
 
-/// A partition of levels 1 and 2 with one thread, what the jobs of level 2 are in, and the interrupt, whose handler runs or queues node
-/// 0 of level 2 if it is the device's.
+/// A partition of levels 1 and 2 with one thread, the data of their jobs, and the interrupt, whose
+/// handler runs or queues node 0 of level 2 if the device raised it.
 struct Model {
     partition: &'static Part,
     me: CurrentWorker,
@@ -192,7 +197,7 @@ struct Model {
     inside: [&'static Inside; 2],
     device: &'static AtomicBool,
     line: &'static Line,
-    /// Of node 0 of level 2.
+    /// For node 0 of level 2.
     timer: &'static Slots<(), 1, 1>,
 }
 
@@ -210,20 +215,20 @@ impl Model {
             let inside = inside[number as usize - 1];
             level(arena, number, workers[number as usize - 1], 3, move |me, node| {
                 inside.enter(node);
-                // A job may raise its level, for which it has to hold what it runs at.
-                place.get().expect("it is there").at_top_level(current(me), || {});
+                // A job may raise its level, for which it has to occupy the level it runs at.
+                place.get().expect("the partition exists").at_top_level(current(me), || {});
             })
         });
         let list: &'static Vec<&'static Level> = arena.put(levels.to_vec());
         let all: &'static Vec<&'static Worker> = arena.put(vec![worker, workers[0], workers[1]]);
         // SAFETY: there is one partition, with these workers and levels.
         let partition: &'static Part = arena.put(unsafe { Partition::new(Cpu::default(), list, all) });
-        place.set(partition).ok().expect("it is set once");
+        place.set(partition).ok().expect("set once");
         let device: &'static AtomicBool = arena.put(AtomicBool::new(false));
         let connected: &'static std::sync::OnceLock<&'static Line> = arena.put(std::sync::OnceLock::new());
         let handler = move || {
             handle(
-                connected.get().expect("it is set"),
+                connected.get().expect("the line is set"),
                 partition,
                 current(worker),
                 levels[1],
@@ -232,10 +237,10 @@ impl Model {
             )
         };
         let line = arena.put(Line { raised: AtomicBool::new(false), handler: Box::new(handler) });
-        connected.set(line).ok().expect("it is set once");
-        partition.port().line.set(line).ok().expect("it is set once");
+        connected.set(line).ok().expect("set once");
+        partition.port().line.set(line).ok().expect("set once");
         IS_HOME.with(|is| is.set(true));
-        // SAFETY: as the bare port does before any interrupt comes; nothing is due.
+        // SAFETY: as the bare port does before the first interrupt; no timer is due.
         let (next, expired) = unsafe { partition.tick(me, Instant::from_ticks(0)) };
         assert!(next.is_none() && expired.is_none());
         LINE.with(|mine| mine.set(Some(line)));
@@ -243,11 +248,13 @@ impl Model {
         Self { partition, me, levels, inside, device, line, timer }
     }
 
-    /// What a job of level `number` does that spawns `node` of the other level, as a call.
+    /// Spawns `node` of level `number`, from a job of the other level, as a direct call if
+    /// possible.
     fn spawn(&self, number: u8, node: u32) {
         let level = self.levels[number as usize - 1];
         let (partition, me, inside) = (self.partition, self.me, self.inside[number as usize - 1]);
-        // SAFETY: the level is the partition's, and the preemption is finished after those that come in it.
+        // SAFETY: the level is the partition's, and the preemption is finished after those nested
+        // in it.
         match unsafe { partition.preempt(me, level) } {
             Some(preemption) => {
                 inside.enter(node);
@@ -259,17 +266,13 @@ impl Model {
         }
     }
 
-    /// The end: whatever is still raised comes, and then nothing is left.
+    /// Takes a pending interrupt, and then checks that no work is left.
     fn ended(&self, jobs: [&[u32]; 2]) {
         point();
         LINE.with(Cell::take);
         let word = self.partition.snapshot();
-        assert!(!word.must_serve(), "a level is ready and free, and was not served: {word:?}");
-        assert_eq!(
-            (word.level(), self.me.level(), self.me.running()),
-            (0, 0, 0),
-            "what was occupied is vacated"
-        );
+        assert!(!word.must_serve(), "a ready level is free and was not served: {word:?}");
+        assert_eq!((word.level(), self.me.level(), self.me.running()), (0, 0, 0), "all levels are vacated");
         for (inside, wanted) in self.inside.iter().zip(jobs) {
             let mut ran = inside.jobs();
             ran.sort_unstable();
@@ -278,7 +281,7 @@ impl Model {
     }
 }
 
-/// What the handler of the bare port does: see `bare/bound.rs` and `bare/interrupt.rs` there.
+/// The handler of the bare port: see `bare/bound.rs` and `bare/interrupt.rs` there.
 fn handle(
     line: &'static Line,
     partition: &'static Part,
@@ -288,7 +291,8 @@ fn handle(
     device: &'static AtomicBool,
 ) {
     if device.swap(false, Ordering::AcqRel) {
-        // SAFETY: the caller stands for the handler, and what it has interrupted goes on when this returns.
+        // SAFETY: the caller stands for the handler, and the interrupted thread continues when this
+        // returns.
         match unsafe { partition.preempt_by_interrupt(me, high) } {
             Some(preemption) => unmasked(line, || {
                 inside.enter(0);
@@ -324,7 +328,8 @@ fn a_handler_comes_in_the_midst_of_spawns_and_locks() {
     check(3, |arena| {
         let model = Rc::new(Model::new(arena));
         let device = device(&model);
-        // A job of the lower level, in which one of the higher is spawned in a critical section, so that it waits.
+        // A job of the lower level, in which one of the higher is spawned in a critical section, so
+        // that it is queued.
         model.spawn(1, 0);
         model.partition.at_top_level(model.me, || model.spawn(2, 1));
         device.join().unwrap();
@@ -347,7 +352,8 @@ fn another_cpu_spawns_while_a_handler_dispatches() {
     });
 }
 
-/// What the handler cannot run in a critical section of `idle`, the end of that has to find: nothing comes after it.
+/// The end of a critical section of `idle` has to find the job that the handler cannot run in it:
+/// nothing follows.
 #[test]
 fn a_handler_comes_at_the_end_of_the_last_section() {
     check(3, |arena| {
@@ -359,8 +365,9 @@ fn a_handler_comes_at_the_end_of_the_last_section() {
     });
 }
 
-/// The first of two jobs runs by the look of a job of the level at its queue, which leaves the mark. The other is queued
-/// while that still stands, so nobody is woken: whoever takes the mark down has to find it.
+/// The first of two jobs runs when a job of the level checks its queue, which leaves the mark. The
+/// other is queued while the mark is still set, so no thread is woken: the thread that clears the
+/// mark has to find it.
 #[test]
 fn another_cpu_spawns_twice_while_a_job_of_the_level_runs() {
     check(3, |arena| {

@@ -1,4 +1,4 @@
-//! Heartbeats: whoever reads which job runs sees all of one job, or that there is none.
+//! Heartbeats: a reader of the running job sees all of one job, or none.
 #![cfg(loom)]
 
 mod loom_support;
@@ -6,9 +6,9 @@ mod loom_support;
 use loom_support::{Arena, Started, check, start};
 use punctual_core::heartbeat::{Beat, Running};
 
-/// The `number`th job of a level. Every field says which one it is.
+/// The `number`th job of a level. Every field identifies it.
 fn job(number: u64) -> Running {
-    let name = u32::try_from(number).expect("it is small");
+    let name = u32::try_from(number).expect("small numbers");
     Running {
         task: name,
         thread: name,

@@ -1,4 +1,4 @@
-//! Idle, an ordinary thread, holds a ceiling that keeps a real-time worker from its job: the worker lends
+//! Idle, an ordinary thread, holds a ceiling that blocks a real-time worker's job: the worker lends
 //! its priority instead of only sleeping, and is released when idle leaves its critical section.
 #![cfg(loom)]
 
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use loom_support::{Model, ModelPort, Region, check, current, i_am, level, partition, start, worker};
 use punctual_core::{Locked, Mutex, Resource};
 
-/// The job comes from idle itself, in the middle of its critical section, or from a foreign thread.
+/// The job is spawned by idle in the middle of its critical section, or by a foreign thread.
 fn idle_holds_a_ceiling(boosts: bool, from_outside: bool, preemptions: usize) {
     check(preemptions, move |arena| {
         let linked = arena.put(OnceLock::<&Model>::new());
@@ -17,7 +17,7 @@ fn idle_holds_a_ceiling(boosts: bool, from_outside: bool, preemptions: usize) {
         let (idle, w2) = (worker(arena, 0, 1, false), worker(arena, 2, 2, true));
         let l2 = level(arena, 2, w2, 1, |me, _| {
             let partition = linked.get().unwrap();
-            // SAFETY: a job of level 2 on its own thread, and idle states the same ceiling.
+            // SAFETY: a job of level 2 on its own thread, and idle uses the same ceiling.
             let mut right: Locked<'_, _, _, 2, 2> = unsafe { Locked::new(resource, partition, current(me)) };
             right.lock(|r| r.enter());
             partition.stop();
@@ -27,7 +27,7 @@ fn idle_holds_a_ceiling(boosts: bool, from_outside: bool, preemptions: usize) {
         i_am(1);
         let thread = start(2, move || p.work(l2));
         let foreign = from_outside.then(|| start(9, move || p.spawn_from_outside(l2, 0)));
-        // SAFETY: idle's own thread, which holds nothing, and the job states the same ceiling.
+        // SAFETY: idle's own thread, which holds nothing, and the job uses the same ceiling.
         let mut right: Locked<'_, _, _, 0, 2> = unsafe { Locked::new(resource, p, current(idle)) };
         right.lock(|r| {
             if !from_outside {

@@ -1,5 +1,5 @@
-//! A timer's handler that looks what is next, beside another CPU that arms a timer: either the handler sees the timer, or
-//! whoever arms it sees that the handler's CPU would be too late.
+//! A timer handler that determines the next due time while another CPU arms a timer: either the
+//! handler sees the timer, or the arming thread sees that the handler's CPU would be too late.
 #![cfg(loom)]
 
 mod loom_support;
@@ -10,7 +10,7 @@ use punctual_core::{CurrentWorker, Instant, Level, OneThread, Partition, Port, S
 
 type Timers = Slots<(), 1, 1>;
 
-/// The CPU of the partition, which notes that it was woken.
+/// The CPU of the partition, which records wakes.
 struct Cpu(AtomicBool);
 
 impl Port for Cpu {
@@ -29,7 +29,7 @@ impl Port for Cpu {
     }
 
     fn wait_while(&self, _: &AtomicU32, _: u32) {
-        panic!("who runs jobs never waits for its turn");
+        panic!("the thread that runs jobs never waits");
     }
 
     fn wake_all(&self, _: &AtomicU32) {}
@@ -53,9 +53,9 @@ fn partition(arena: &Arena, levels: &[&'static Level], workers: &[&'static Worke
     arena.put(unsafe { Partition::new(Cpu(AtomicBool::new(false)), levels, workers) })
 }
 
-/// A look of the timer's handler; returns what is next.
+/// Runs the timer handler; returns the next due time.
 fn tick(p: &'static Part, me: &'static Worker, now: u64) -> Option<Instant> {
-    // SAFETY: nothing else runs as the one thread of the partition.
+    // SAFETY: nothing else acts as the one thread of the partition.
     let (next, expired) = unsafe { p.tick(CurrentWorker::new(me), at(now)) };
     if let Some(expired) = expired {
         expired.run();
@@ -67,7 +67,7 @@ fn at(time: u64) -> Instant {
     Instant::from_ticks(time)
 }
 
-/// What the jobs of a level count.
+/// A level whose jobs are counted.
 fn counting(
     arena: &Arena,
     number: u8,
@@ -78,8 +78,9 @@ fn counting(
     (level(arena, number, worker, nodes, |_, _| _ = runs.fetch_add(1, Ordering::Relaxed)), runs)
 }
 
-/// A handler looks at time 0 at two levels, of which the one is due at 9. Meanwhile a timer of the other is armed for 5, or
-/// moved there from `first`, and has to run then. With `looks`, the handler looks at that level although nothing is armed there.
+/// At time 0 a handler scans two levels, one of which is due at 9. Concurrently a timer of the
+/// other is armed for 5, or moved there from `first`, and has to run then. With `looks`, the
+/// handler scans that level although no timer is armed there.
 fn told_of(first: Option<u64>, looks: bool) {
     check(3, move |arena| {
         let thread = worker(arena, 0, 1, true);
@@ -101,7 +102,7 @@ fn told_of(first: Option<u64>, looks: bool) {
         let handler = loom::thread::spawn(move || tick(p, thread, 0));
         match armed {
             Some(armed) => {
-                assert!(earlier.reschedule(armed, at(5)), "it is not due");
+                assert!(earlier.reschedule(armed, at(5)), "the timer is not due");
                 p.armed(low, at(5));
             }
             None => _ = arm(earlier, low, 5),
@@ -109,10 +110,10 @@ fn told_of(first: Option<u64>, looks: bool) {
         let next = handler.join().unwrap().expect("timers are armed");
         assert!(
             next <= at(5) || p.port().0.load(Ordering::Relaxed),
-            "the timer of {next} is set, and nobody is told of 5"
+            "the timer of {next} is set, and no wake was sent for 5"
         );
         tick(p, thread, 5);
-        assert_eq!(runs.load(Ordering::Relaxed), 1, "what was armed for 5 has run then");
+        assert_eq!(runs.load(Ordering::Relaxed), 1, "the job armed for 5 has run");
     });
 }
 
@@ -131,7 +132,8 @@ fn a_handler_learns_of_an_earlier_timer() {
     told_of(Some(20), false);
 }
 
-/// A handler takes what is due at a level to run it. Meanwhile another CPU arms a timer of that level, for `second`.
+/// A handler takes a due job of a level to run it. Concurrently another CPU arms a timer of that
+/// level, for `second`.
 fn beside(second: u64) {
     check(3, move |arena| {
         let thread = worker(arena, 0, 1, true);
@@ -149,7 +151,7 @@ fn beside(second: u64) {
             runs.load(Ordering::Relaxed) == 2
                 || next.is_some_and(|next| next <= at(second))
                 || p.port().0.load(Ordering::Relaxed),
-            "the timer of {next:?} is set, and nobody is told of {second}"
+            "the timer of {next:?} is set, and no wake was sent for {second}"
         );
         tick(p, thread, second);
         assert_eq!(runs.load(Ordering::Relaxed), 2, "each has run at its time");
@@ -161,7 +163,7 @@ fn a_handler_learns_of_a_timer_beside_the_one_that_it_runs() {
     beside(5);
 }
 
-/// What is due at a level together.
+/// Two jobs of a level that are due together.
 #[test]
 fn a_handler_runs_what_is_due_beside_the_one_that_it_takes() {
     check(3, move |arena| {

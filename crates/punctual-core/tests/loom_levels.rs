@@ -1,5 +1,5 @@
-//! At most one thread runs jobs of a level, and every job that is queued is run exactly once: whoever queues
-//! it, whatever blocks it, and whichever of the rules leads to it.
+//! At most one thread runs jobs of a level, and every queued job is run exactly once, regardless of
+//! the thread that queues it, of the levels that block it, and of the rule that dispatches it.
 #![cfg(loom)]
 
 mod loom_support;
@@ -12,10 +12,10 @@ use loom_support::{
 };
 use punctual_core::{Instant, Level, Locked, Mutex, Resource, Slots, Worker};
 
-/// What the jobs of a model need; the partition is known only after its levels.
+/// The state that the jobs of a model need; the partition is created after its levels.
 struct App {
     partition: OnceLock<&'static Model>,
-    /// Where the jobs of level 2 are.
+    /// Entered by the jobs of level 2.
     two: Region,
     ran: [AtomicU32; 2],
 }
@@ -39,7 +39,7 @@ impl App {
     }
 }
 
-/// A worker that sleeps, an ordinary thread of the partition that hands jobs to it, and the end of it all.
+/// A worker that sleeps, an ordinary thread of the partition that spawns jobs for it, and a stop.
 #[test]
 fn a_thread_that_may_not_call_wakes_the_worker() {
     check(3, |arena| {
@@ -56,8 +56,8 @@ fn a_thread_that_may_not_call_wakes_the_worker() {
     });
 }
 
-/// A job of level 1 spawns to level 2 and may run it as a call; a foreign thread spawns to it as well; and
-/// the level's own worker is about.
+/// A job of level 1 spawns to level 2 and may run the job as a direct call; a foreign thread spawns
+/// to level 2 as well; and the level's own worker is active.
 #[test]
 fn a_call_a_foreign_spawn_and_the_worker() {
     check(2, |arena| {
@@ -80,8 +80,9 @@ fn a_call_a_foreign_spawn_and_the_worker() {
     });
 }
 
-/// A job of level 2 comes from outside while a job of level 1 holds a ceiling above it. Its worker sees
-/// that it cannot start and sleeps; the one that lowers the level runs it.
+/// A foreign thread spawns a job of level 2 while a job of level 1 holds a ceiling above it. The
+/// worker of level 2 sees that the job cannot start and sleeps; the thread that lowers the level
+/// runs it.
 #[test]
 fn a_spawn_from_outside_during_a_critical_section() {
     check(2, |arena| {
@@ -98,7 +99,7 @@ fn a_spawn_from_outside_during_a_critical_section() {
         let low = p.call(w1, l1, || {
             let thread = start(2, move || p.work(l2));
             let foreign = start(9, move || p.spawn_from_outside(l2, 0));
-            // SAFETY: a job of level 1 on its own worker; the resource is used by nobody else.
+            // SAFETY: a job of level 1 on its own worker; no other thread uses the resource.
             let mut right: Locked<'_, _, _, 1, 3> = unsafe { Locked::new(resource, p, current(w1)) };
             right.lock(|()| ());
             foreign.join().unwrap();
@@ -110,8 +111,8 @@ fn a_spawn_from_outside_during_a_critical_section() {
     });
 }
 
-/// A timer of level 2 runs out during a job of level 3: the worker releases it, cannot start it, and is
-/// woken by whoever ends that job (rules 4, 2 and 3).
+/// A timer of level 2 expires during a job of level 3: the worker releases the job, cannot start
+/// it, and is woken by the thread that ends the job of level 3 (rules 4, 2 and 3).
 #[test]
 fn a_timer_runs_out_below_a_job() {
     check(3, |arena| {
@@ -137,8 +138,8 @@ fn a_timer_runs_out_below_a_job() {
     });
 }
 
-/// The chain from level to level: a job of level 2, from outside, spawns one of level 1, which its own
-/// worker has to run.
+/// The chain from level to level: a foreign thread spawns a job of level 2, which spawns one of
+/// level 1, which its own worker has to run.
 #[test]
 fn a_lower_level_is_handed_to_its_worker() {
     fn chain(p: &'static Model, l1: &'static Level, l2: &'static Level, workers: [&'static Worker; 2]) {
@@ -166,8 +167,8 @@ fn a_lower_level_is_handed_to_its_worker() {
     });
 }
 
-/// Two threads without the right to run jobs as calls spawn to one level at once: one wake may be left out,
-/// but no job.
+/// Two threads without the right to run jobs as direct calls spawn to one level concurrently: one
+/// wake may be omitted, but no job.
 #[test]
 fn a_wake_that_is_left_out_loses_nothing() {
     check(3, |arena| {
@@ -192,8 +193,8 @@ fn a_wake_that_is_left_out_loses_nothing() {
     });
 }
 
-/// A foreign thread has spawned to level 2, and then a job of level 1 does. Nothing keeps it from a call, but
-/// that would overtake the first one if it still waits.
+/// A foreign thread has spawned to level 2, and then a job of level 1 does. The second spawn could
+/// be a direct call, but would overtake the first job if that is still queued.
 #[test]
 fn a_call_does_not_overtake() {
     check(3, |arena| {
@@ -225,8 +226,8 @@ fn a_call_does_not_overtake() {
     });
 }
 
-/// A thread of base 3 that is between two jobs, as one is that has waited for an event, spawns to level 2. It must not run
-/// that job itself (rule 3): level 2's worker does.
+/// A thread of base 3 that is between two jobs, like one that has waited for an event, spawns to
+/// level 2. It must not run that job itself (rule 3): level 2's worker does.
 #[test]
 fn a_spawn_to_a_level_below_the_thread_goes_to_its_worker() {
     check(2, |arena| {
@@ -240,7 +241,7 @@ fn a_spawn_to_a_level_below_the_thread_goes_to_its_worker() {
         i_am(3);
         let thread = start(2, move || p.work(l2));
         let called = p.call(w3, l2, || None);
-        assert!(called.is_err(), "a call keeps the thread from what is between it and the job");
+        assert!(called.is_err(), "a call would delay the levels between the job's and the thread's");
         p.spawn(w3, l2, 0);
         p.stop();
         thread.join().unwrap();

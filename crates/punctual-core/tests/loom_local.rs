@@ -1,5 +1,5 @@
-//! Local levels: whoever releases a job, the level's worker runs it, and none is lost on the way to it; and what an
-//! async task leaves there is dropped by one thread.
+//! Local levels: the level's worker runs each job, regardless of the thread that releases it, and
+//! none is lost; and one thread drops the message that an async task leaves there.
 #![cfg(loom)]
 
 mod loom_support;
@@ -13,7 +13,7 @@ use punctual_core::{
     Activation, CurrentWorker, Jobs, Level, Locked, Mutex, Node, Port, Queue, Resource, Worker,
 };
 
-/// What the jobs of a model need; the partition is known only after its levels.
+/// The state that the jobs of a model need; the partition is created after its levels.
 struct App {
     partition: OnceLock<&'static Model>,
     /// The one thread that runs the local level.
@@ -39,7 +39,7 @@ impl App {
         self.partition.get().unwrap()
     }
 
-    /// Checks at the end that all of `jobs` were run, and where.
+    /// Checks at the end that all of `jobs` were run, and on the right thread.
     fn check(&self, jobs: u32) {
         assert_eq!(self.strays.load(Ordering::Relaxed), 0, "a local job left its thread");
         assert_eq!(self.ran.load(Ordering::Relaxed), jobs, "every job runs once");
@@ -55,7 +55,7 @@ impl App {
     }
 }
 
-/// A local level 2, of as many jobs as there are `nodes`, and its worker, which is about.
+/// A local level 2 with `nodes` jobs, and its active worker.
 fn local(arena: &Arena, app: &'static App, nodes: usize) -> (&'static Level, &'static Worker) {
     let w2 = worker(arena, 2, 2, true);
     app.runner.set(w2).unwrap();
@@ -67,7 +67,7 @@ fn local(arena: &Arena, app: &'static App, nodes: usize) -> (&'static Level, &'s
     (arena.put(Level::new(2, w2, arena.put(Queue::new()), nodes, &[], Jobs::of(run)).local()), w2)
 }
 
-/// As a spawn in an app: a call if that may be, or else through the queue.
+/// Like a spawn in an app: a direct call if allowed, otherwise through the queue.
 fn spawn(p: &'static Model, me: &'static Worker, level: &'static Level, node: u32, app: &'static App) {
     let job = || {
         app.run(me);
@@ -78,11 +78,11 @@ fn spawn(p: &'static Model, me: &'static Worker, level: &'static Level, node: u3
     }
 }
 
-/// Releases the job of level 1 and sees to it as the level's worker, which this is, does.
+/// Releases the job of level 1 and serves it as the level's worker does.
 fn run_one(p: &'static Model, w1: &'static Worker, l1: &'static Level) {
     p.spawn(w1, l1, 0);
     while p.snapshot().is_ready(1) {
-        // Another level was ready, and went before.
+        // A higher level was ready and went first.
         p.port().wait(w1, None);
         p.serve(w1);
     }
@@ -107,8 +107,8 @@ fn a_job_from_below_goes_to_the_worker() {
     });
 }
 
-/// A job of level 1 holds a resource whose ceiling is the local level, and spawns there: the lock's end, on a thread that
-/// may not serve the level, wakes the worker.
+/// A job of level 1 holds a resource whose ceiling is the local level, and spawns there: the end of
+/// the lock, on a thread that may not serve the level, wakes the worker.
 #[test]
 fn the_end_of_a_critical_section_wakes_the_worker() {
     check(3, |arena| {
@@ -135,14 +135,14 @@ fn the_end_of_a_critical_section_wakes_the_worker() {
     });
 }
 
-/// A foreign thread spawns an async task of the local level while the level's thread ends: its message is polled or
-/// dropped by that thread, or found by the one that is left.
+/// A foreign thread spawns an async task of the local level while the level's thread ends: that
+/// thread polls or drops the message, or the remaining thread finds it.
 #[test]
 fn an_instance_that_comes_while_its_level_ends() {
     check(3, |arena| {
-        /// The message: how often it was put there, and how often taken.
+        /// The message: how often it was stored, and how often taken.
         struct Message(UnsafeCell<[u32; 2]>);
-        // SAFETY: loom checks every access; that is what it is for.
+        // SAFETY: loom checks every access; this is the purpose of the type.
         unsafe impl Sync for Message {}
         impl Message {
             fn count(&self, which: usize) {
@@ -182,9 +182,9 @@ fn an_instance_that_comes_while_its_level_ends() {
             if task.retire() {
                 message.count(1);
             }
-            // What comes later, or was left, is not polled.
+            // A later or leftover message is not polled.
             p.serve(w1);
-            assert!(!task.claim(), "there is no instance any more");
+            assert!(!task.claim(), "no instance is left");
         });
         spawner.join().unwrap();
         runner.join().unwrap();
@@ -192,11 +192,12 @@ fn an_instance_that_comes_while_its_level_ends() {
         let [put, taken] = message.0.with(|counts| unsafe { *counts });
         // SAFETY: the other threads have ended.
         let left = unsafe { task.reset() };
-        assert!(taken <= put && (taken == put || left.is_some()), "it is taken once, or left");
+        assert!(taken <= put && (taken == put || left.is_some()), "the message is taken once, or left");
     });
 }
 
-/// What a local level's thread does last, outside of its jobs, excludes who holds the level as a ceiling.
+/// The last action of a local level's thread, outside of its jobs, excludes a holder of the level
+/// as a ceiling.
 #[test]
 fn what_comes_last_at_a_level_excludes_the_ceiling() {
     check(3, |arena| {
@@ -218,7 +219,7 @@ fn what_comes_last_at_a_level_excludes_the_ceiling() {
     });
 }
 
-/// What comes last at a local level locks as its jobs do.
+/// The last action at a local level locks as its jobs do.
 #[test]
 fn what_comes_last_at_a_level_locks() {
     check(2, |arena| {
@@ -236,7 +237,8 @@ fn what_comes_last_at_a_level_locks() {
         p.spawn_from_outside(l2, 0);
         let above = start(2, move || p.serve(w2));
         p.run_last(l1, || {
-            // SAFETY: this runs at level 1, on its own thread, and the job above states the same ceiling.
+            // SAFETY: this runs at level 1, on its own thread, and the job above uses the same
+            // ceiling.
             let mut right: Locked<'_, _, _, 1, 2> = unsafe { Locked::new(region, p, current(w1)) };
             right.lock(|region| region.enter());
         });

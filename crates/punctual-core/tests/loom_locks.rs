@@ -1,5 +1,6 @@
-//! Mutual exclusion and freedom from deadlock: jobs of different levels that really run in parallel, as they
-//! do without real-time privileges, lock the same resources, plainly waiting or lending their priority.
+//! Mutual exclusion and freedom from deadlock: jobs of different levels that run in parallel, as
+//! they do without real-time privileges, lock the same resources, with plain waits or with priority
+//! inheritance.
 #![cfg(loom)]
 
 mod loom_support;
@@ -28,13 +29,13 @@ fn shared(arena: &Arena) -> &'static Shared {
     arena.put(Resource::with_value(Region::new()))
 }
 
-/// What a job at `LEVEL` holds to lock `resource`.
+/// The right of a job at `LEVEL` to lock `resource`.
 fn right<const LEVEL: u8, const CEILING: u8>(
     resource: &'static Shared,
     partition: &'static Model,
     worker: &'static Worker,
 ) -> Locked<'static, Region, ModelPort, LEVEL, CEILING> {
-    // SAFETY: the models lock each resource with one ceiling, in jobs of the level that they state.
+    // SAFETY: the models lock each resource with one ceiling, in jobs of the given level.
     unsafe { Locked::new(resource, partition, current(worker)) }
 }
 
@@ -43,8 +44,8 @@ fn count(resource: &'static Shared) -> u32 {
     unsafe { resource.get() }.count()
 }
 
-/// A job at level 1 is raising while another starts at level 2 and raises too. Whichever is first, the other
-/// waits or does not start.
+/// A job at level 1 is raising while another starts at level 2 and raises too. One of them is
+/// first; the other waits or does not start.
 fn two_jobs(boosts: bool) {
     check(3, move |arena| {
         let Trio { partition, levels: [l1, l2, _], workers: [w1, w2, _] } = trio(arena, boosts);
@@ -100,7 +101,7 @@ fn a_job_waits_again_for_a_level_that_starts_again() {
     });
 }
 
-/// The upper job is at the ceiling itself, one above the lower one's level, and so never raises.
+/// The upper job runs at the ceiling itself, one level above the lower job, and so never raises.
 #[test]
 fn a_ceiling_is_the_next_level() {
     check(3, |arena| {
@@ -123,7 +124,8 @@ fn a_ceiling_is_the_next_level() {
     });
 }
 
-/// The upper job is at the ceiling itself and so never raises: the lower one has to see that it runs.
+/// The upper job runs at the ceiling itself and so never raises: the lower one has to see that it
+/// runs.
 #[test]
 fn a_job_at_the_ceiling_uses_the_resource_without_raising() {
     check(3, |arena| {
@@ -214,11 +216,13 @@ fn three_boosting_jobs_exclude_each_other() {
     three_jobs(true);
 }
 
-/// Two jobs wait for a third thread, which ends its job and begins another before the first waiter has handed the boost on.
-/// The other waiter finds the boost in transit. That it then lends its priority, too, decides when the third thread runs.
+/// Two jobs wait for a third thread, which ends its job and begins another before the first waiter
+/// has passed the boost on. The other waiter finds the boost in transit. The third thread runs only
+/// once that waiter lends its priority as well.
 ///
-/// Bound: two preemptions. The second job begins where the thread is not preempted after its first, and the second waiter
-/// looks while the first has yet to run; either is a switch where a thread waits or ends.
+/// Bound: two preemptions. The second job begins at a point where the thread is not preempted after
+/// its first, and the second waiter checks before the first has run; either is a switch at a point
+/// where a thread waits or ends.
 #[test]
 fn a_waiter_that_found_the_boost_in_transit_lends_after_it() {
     check(2, move |arena| {

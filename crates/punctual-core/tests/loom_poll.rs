@@ -1,5 +1,5 @@
-//! A partition that polls: what others push into its inboxes is run once, highest level first, in order of arrival, and none
-//! of it is forgotten at the end.
+//! A partition that polls: jobs that others push into its inboxes run once, highest level first, in
+//! order of arrival, and none is lost at the end.
 #![cfg(loom)]
 
 mod loom_support;
@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock};
 use loom_support::{Arena, Model, ModelPort, Region, check, current, i_am, level, partition, start, worker};
 use punctual_core::Worker;
 
-/// What the jobs of a model need; the partition is known only after its levels.
+/// The state that the jobs of a model need; the partition is created after its levels.
 struct App {
     partition: OnceLock<&'static Model>,
     order: Mutex<Vec<u32>>,
@@ -38,12 +38,13 @@ impl App {
 /// The thread that polls.
 fn poller(arena: &Arena) -> &'static Worker {
     let me = worker(arena, 0, 1, false);
-    // SAFETY: it is the only worker of its partition.
+    // SAFETY: this is the only worker of its partition.
     unsafe { current(me).set_polling() };
     me
 }
 
-/// During a job another CPU spawns to a level above, and another job of the job's level is waiting.
+/// During a job another CPU spawns to a level above, and another job of the running job's level is
+/// queued.
 #[test]
 fn a_higher_job_goes_before_the_next_of_its_level() {
     check(3, |arena| {
@@ -67,7 +68,8 @@ fn a_higher_job_goes_before_the_next_of_its_level() {
     });
 }
 
-/// A job spawns to a level whose inbox holds a job from another CPU that it knows of.
+/// A job spawns to a level whose inbox holds a job that it has itself pushed there as a foreign
+/// thread.
 #[test]
 fn a_call_does_not_overtake_what_is_in_the_inbox() {
     check(3, |arena| {
@@ -95,7 +97,7 @@ fn a_call_does_not_overtake_what_is_in_the_inbox() {
     });
 }
 
-/// A spawn, and then the stop, while the thread looks around.
+/// A spawn, and then a stop, while the thread checks the inboxes.
 #[test]
 fn what_was_spawned_before_the_stop_is_run() {
     check(3, |arena| {

@@ -1,5 +1,5 @@
-//! The queue of a level and its job slots: jobs come out in the order in which their thread put them in, and
-//! the arguments of each are handed over to one thread, once, whole.
+//! The queue of a level and its job slots: each thread's jobs leave the queue in the order in which
+//! it pushed them, and the arguments of each job are passed to one thread, once and completely.
 #![cfg(loom)]
 
 mod loom_support;
@@ -14,8 +14,8 @@ fn at(time: u64) -> Instant {
     Instant::from_ticks(time)
 }
 
-/// Two foreign threads push, one of them twice, while the worker takes jobs out; a job of the level pushes
-/// one more without an atomic instruction.
+/// Two foreign threads push, one of them twice, while the worker removes jobs; a job of the level
+/// pushes one more without an atomic instruction.
 #[test]
 fn each_threads_jobs_keep_their_order() {
     check(3, |arena| {
@@ -45,15 +45,15 @@ fn each_threads_jobs_keep_their_order() {
     });
 }
 
-/// The arguments of a job that is pushed while another of its level runs reach the thread that runs it; and
-/// a slot is written again only after it has been read.
+/// The arguments of a job that is pushed while another of its level runs reach the thread that runs
+/// it; and a slot is written again only after it has been read.
 fn handed_over<const SLOTS: usize>(preemptions: usize) {
     check(preemptions, |arena| {
         let linked = arena.put(OnceLock::<&Slots<[u32; 2], SLOTS, 1>>::new());
         let sum = arena.put(AtomicU32::new(0));
         let w1 = worker(arena, 1, 1, true);
         let l1 = level(arena, 1, w1, SLOTS, |_, node| {
-            // SAFETY: the level's only task is this one.
+            // SAFETY: this is the level's only task.
             let ([a, b], _) = unsafe { linked.get().unwrap().take(node) };
             assert_eq!(a, b);
             sum.fetch_add(a, Ordering::Relaxed);
@@ -86,7 +86,7 @@ fn arguments_are_handed_over_whole_by_two_slots() {
     handed_over::<2>(2);
 }
 
-/// Counts how often it is dropped.
+/// Counts its drops.
 struct Argument(&'static AtomicU32);
 
 impl Drop for Argument {
@@ -95,7 +95,7 @@ impl Drop for Argument {
     }
 }
 
-/// A level with one timer slot whose jobs are counted, and whose arguments are too.
+/// A level with one timer slot, whose jobs and arguments are counted.
 struct Timed {
     partition: &'static Model,
     worker: &'static Worker,
@@ -111,7 +111,7 @@ impl Timed {
         let worker = worker(arena, 1, 1, true);
         let level = level(arena, 1, worker, 1, |_, node| {
             let timed = linked.get().unwrap();
-            // SAFETY: the level's only task is this one.
+            // SAFETY: this is the level's only task.
             drop(unsafe { timed.slots.take(node) });
             timed.ran.fetch_add(1, Ordering::Relaxed);
         });
@@ -127,7 +127,7 @@ impl Timed {
         timed
     }
 
-    /// What the worker does at `time`.
+    /// Runs the worker at `time`.
     fn release(&self, time: u64) {
         self.partition.release_due(self.level, at(time));
         self.partition.serve(self.worker);
@@ -146,7 +146,8 @@ impl Timed {
     }
 }
 
-/// A timer runs out while it is cancelled: one of the two gets the arguments. The slot can be used again.
+/// A timer expires while it is canceled: one of the two gets the arguments. The slot can be used
+/// again.
 #[test]
 fn a_cancelled_job_is_not_released() {
     check(3, |arena| {
@@ -154,7 +155,7 @@ fn a_cancelled_job_is_not_released() {
         let armed = t.slots.arm(t.argument(), at(5)).ok().unwrap();
         let worker = start(1, move || t.release(5));
         let taken = t.slots.cancel(armed);
-        // Stale by now, whatever happened, and so without effect on the next arming.
+        // Stale by now in either case, and so without effect on the next arming.
         let again = t.slots.arm(t.argument(), at(9)).is_ok();
         assert!(t.slots.cancel(armed).is_none());
         worker.join().unwrap();
@@ -179,25 +180,25 @@ fn cancels_only_once() {
     });
 }
 
-/// A timer that was moved to a later time is not released before it, and is released then.
+/// A timer that was moved to a later time is not released before that time, and is released then.
 #[test]
 fn a_rescheduled_job_is_released_once() {
     check(3, |arena| {
         let t = Timed::new(arena);
         let armed = t.slots.arm(t.argument(), at(5)).ok().unwrap();
-        // It has its place among the timers.
+        // The node is now in the heap.
         t.release(0);
         let worker = start(1, move || t.release(5));
         let moved = t.slots.reschedule(armed, at(9));
         worker.join().unwrap();
-        assert_eq!(t.ran(), u32::from(!moved), "released though moved to later, or not at all");
+        assert_eq!(t.ran(), u32::from(!moved), "released although moved to a later time, or lost");
         t.release(9);
         assert_eq!((t.ran(), t.dropped()), (1, 1));
     });
 }
 
-/// A timer is armed by another thread than the one that has noted that the node has changed: who looks at the node sees its
-/// time, and its arguments when it is released.
+/// A thread other than the one that recorded the node's change arms a timer: the thread that scans
+/// the node sees its time, and its arguments when it is released.
 #[test]
 fn an_arming_after_a_change_that_was_noted_is_seen() {
     check(3, |arena| {
@@ -213,7 +214,8 @@ fn an_arming_after_a_change_that_was_noted_is_seen() {
     });
 }
 
-/// Two timers of one level have changed, and one of them changes again while the worker takes note: it sees the other.
+/// Two timers of one level have changed, and one of them changes again during the worker's scan,
+/// which sees the other.
 #[test]
 fn a_change_during_the_look_hides_no_other() {
     check(3, |arena| {
@@ -223,11 +225,11 @@ fn a_change_during_the_look_hides_no_other() {
         let worker = start(1, move || t.release(5));
         assert!(t.slots.cancel(later).is_some());
         worker.join().unwrap();
-        assert_eq!(t.ran.load(Ordering::Relaxed), 5, "it was due");
+        assert_eq!(t.ran.load(Ordering::Relaxed), 5, "the timer was due");
     });
 }
 
-/// Two threads arm a timer each while the worker takes note of what has changed. Both are released.
+/// Two threads arm a timer each while the worker collects the changes. Both are released.
 #[test]
 fn two_threads_note_changes() {
     check(3, |arena| {
@@ -257,7 +259,7 @@ impl Timers {
         let worker = worker(arena, 1, 1, true);
         let level = level(arena, 1, worker, 2, |_, node| {
             let timers = linked.get().unwrap();
-            // SAFETY: the level's only task is this one.
+            // SAFETY: this is the level's only task.
             let (argument, release) = unsafe { timers.slots.take(node) };
             assert_eq!(argument, release, "the job for this time");
             timers.ran.fetch_add(release as u32, Ordering::Relaxed);
@@ -277,7 +279,7 @@ impl Timers {
         self.slots.arm(time, at(time)).unwrap()
     }
 
-    /// What the worker does at `time`.
+    /// Runs the worker at `time`.
     fn release(&self, time: u64) {
         self.partition.release_due(self.level, at(time));
         self.partition.serve(self.worker);

@@ -1,5 +1,5 @@
-//! Stopping: every worker's life ends, whatever was going on, and every job has either run or is found
-//! afterwards, once.
+//! Stopping: every worker ends, regardless of the activity at the time, and every job has either
+//! run or is found afterwards, once.
 #![cfg(loom)]
 
 mod loom_support;
@@ -14,7 +14,7 @@ fn counter(arena: &Arena) -> &'static AtomicU32 {
     arena.put(AtomicU32::new(0))
 }
 
-/// Counts how often it is dropped.
+/// Counts its drops.
 struct Argument(&'static AtomicU32);
 
 impl Drop for Argument {
@@ -32,7 +32,7 @@ fn a_job_that_comes_too_late_is_found() {
         let w1 = worker(arena, 1, 1, true);
         let l1 = level(arena, 1, w1, 2, |_, node| {
             ran.fetch_add(1, Ordering::Relaxed);
-            // SAFETY: the level's only task is this one.
+            // SAFETY: this is the level's only task.
             drop(unsafe { linked.get().unwrap().take(node) });
         });
         let p = partition(arena, ModelPort::new(1, false), &[l1], &[w1]);
@@ -55,8 +55,8 @@ fn a_job_that_comes_too_late_is_found() {
     });
 }
 
-/// A job of level 2 is released during a critical section, its worker learns that the partition is stopping
-/// while it cannot start the job, and then another thread runs it.
+/// A job of level 2 is released during a critical section, its worker sees that the partition is
+/// stopping while it cannot start the job, and then another thread runs it.
 #[test]
 fn a_worker_whose_job_another_thread_runs_ends_too() {
     check(2, |arena| {
@@ -71,7 +71,7 @@ fn a_worker_whose_job_another_thread_runs_ends_too() {
         i_am(1);
         let thread = start(2, move || p.work(l2));
         let low = p.call(w1, l1, || {
-            // SAFETY: a job of level 1 on its own worker; the resource is used by nobody else.
+            // SAFETY: a job of level 1 on its own worker; no other thread uses the resource.
             let mut right: Locked<'_, _, _, 1, 3> = unsafe { Locked::new(resource, p, current(w1)) };
             right.lock(|()| {
                 p.spawn(w1, l2, 0);
@@ -85,8 +85,8 @@ fn a_worker_whose_job_another_thread_runs_ends_too() {
     });
 }
 
-/// While the partition stops, a job of level 3 spawns to level 1, and later to level 2, whose worker has left
-/// by then. That must not keep the worker of level 1 waiting.
+/// While the partition stops, a job of level 3 spawns to level 1, and later to level 2, whose
+/// worker has ended by then. That must not block the worker of level 1.
 fn a_worker_left(may_call: bool) {
     check(3, move |arena| {
         let ran = counter(arena);
@@ -113,7 +113,7 @@ fn a_worker_left(may_call: bool) {
         assert!(high.is_ok());
         thread.unwrap().join().unwrap();
         let ran = ran.load(Ordering::Relaxed);
-        assert!(ran == 1 || ran == 11, "what was released before is finished: {ran}");
+        assert!(ran == 1 || ran == 11, "a job released before the stop is finished: {ran}");
     });
 }
 
@@ -127,7 +127,8 @@ fn a_worker_that_left_keeps_nobody_waiting_without_calls() {
     a_worker_left(false);
 }
 
-/// A thread that is about to end the process closes the partition while a job runs, or before, or after.
+/// A thread that is about to end the process closes the partition during a job, before it, or after
+/// it.
 #[test]
 fn who_closes_a_partition_sees_what_its_jobs_did() {
     check(3, |arena| {

@@ -1,5 +1,5 @@
-//! A worker that goes to sleep until its next timer is not too late for one that is armed meanwhile: either
-//! it sees the timer, or whoever arms it sees that the worker sleeps too long.
+//! A worker that goes to sleep until its next timer is not too late for one armed concurrently:
+//! either it sees the timer, or the arming thread sees that the worker sleeps too long.
 #![cfg(loom)]
 
 mod loom_support;
@@ -15,8 +15,8 @@ fn at(time: u64) -> Instant {
     Instant::from_ticks(time)
 }
 
-/// A worker of level 2 whose first job stops the partition. Nothing happens after `time`, so a worker that
-/// sleeps longer never wakes.
+/// A worker of level 2 whose first job stops the partition. No event follows `time`, so a worker
+/// that sleeps longer never wakes.
 fn awake_by(time: u64, first: Option<u64>, change: fn(&'static Timers, Option<Armed>) -> u64) {
     awake_on(|| ModelPort::new(2, false), time, first, change);
 }
@@ -32,7 +32,7 @@ fn awake_on(
         let w2 = worker(arena, 2, 2, true);
         let l2 = level(arena, 2, w2, 2, move |_, node| {
             let &(partition, slots) = linked.get().unwrap();
-            // SAFETY: the level's only task is this one.
+            // SAFETY: this is the level's only task.
             let (argument, release) = unsafe { slots.take(node) };
             assert_eq!(argument, release, "the job for this time");
             assert_eq!(release, time);
@@ -65,7 +65,8 @@ fn an_earlier_timer() {
     });
 }
 
-/// It has been announced until when the worker sleeps before it spins, so whoever arms a timer meanwhile wakes it.
+/// The worker publishes its wake-up time before it spins, so a thread that arms a timer during the
+/// spin wakes it.
 #[test]
 fn an_earlier_timer_while_it_spins() {
     awake_on(
@@ -87,7 +88,7 @@ fn a_later_timer_changes_nothing() {
     });
 }
 
-/// The only timer is moved to an earlier time; the argument is the time that it was moved to.
+/// The only timer is moved to an earlier time.
 #[test]
 fn a_timer_that_is_moved() {
     check(3, |arena| {
@@ -99,15 +100,15 @@ fn a_timer_that_is_moved() {
         let slots: &Slots<u64, 1, 1> = slots(arena, l2);
         let armed = slots.arm(0, at(9)).unwrap();
         let thread = start(2, move || p.work(l2));
-        assert!(slots.reschedule(armed, at(5)), "it is not due before the clock moves");
+        assert!(slots.reschedule(armed, at(5)), "the timer is not due before the clock advances");
         p.armed(l2, at(5));
         p.port().advance(5, &[w2]);
         thread.join().unwrap();
     });
 }
 
-/// A thread arms a timer that is due and is preempted before it can tell the worker. Whether the worker has
-/// released that timer or not, it must not forget the other one.
+/// A thread arms a timer that is due and is preempted before it can notify the worker. In both
+/// cases, whether or not the worker has released that timer, the other one must not be lost.
 #[test]
 fn a_timer_beside_one_that_is_being_armed() {
     check(3, |arena| {
@@ -115,7 +116,7 @@ fn a_timer_beside_one_that_is_being_armed() {
         let w2 = worker(arena, 2, 2, true);
         let l2 = level(arena, 2, w2, 2, move |_, node| {
             let &(partition, slots) = linked.get().unwrap();
-            // SAFETY: the level's only task is this one.
+            // SAFETY: this is the level's only task.
             let (argument, release) = unsafe { slots.take(node) };
             assert_eq!(argument, release, "the job for this time");
             if argument == 5 {

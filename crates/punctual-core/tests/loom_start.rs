@@ -1,5 +1,5 @@
-//! Starting: what is released while `init` holds everything waits for it, and the grids of periodic tasks
-//! are laid while their workers are awake already.
+//! Starting: jobs released while `init` holds everything wait for its end, and the grids of
+//! periodic tasks start while their workers are awake already.
 #![cfg(loom)]
 
 mod loom_support;
@@ -12,8 +12,8 @@ use loom_support::{
 };
 use punctual_core::{Duration, Instant, OverrunPolicy, Periodic, Slots};
 
-/// The worker of a periodic task is awake when the grid is laid and its first point is due at once. Every
-/// release is one job, none is taken for an overrun.
+/// The worker of a periodic task is awake when the grid starts and its first point is due at once.
+/// Every release is one job, and none counts as an overrun.
 #[test]
 fn a_grid_is_laid_under_a_worker() {
     check(3, |arena| {
@@ -51,13 +51,13 @@ fn a_grid_is_laid_under_a_worker() {
     });
 }
 
-/// A grid is laid by another thread under the one that polls: each release is one job.
+/// Another thread starts a grid while the polling thread runs: each release is one job.
 #[test]
 fn a_grid_is_laid_under_a_thread_that_polls() {
     check(3, |arena| {
         let linked = arena.put(OnceLock::<&Model>::new());
         let poller = worker(arena, 0, 1, false);
-        // SAFETY: it is the only worker of its partition.
+        // SAFETY: this is the only worker of its partition.
         unsafe { current(poller).set_polling() };
         let ticks = Duration::from_ticks;
         let task = arena.put(Periodic::new(0, 1, ticks(100), ticks(0), OverrunPolicy::Skip, None));
@@ -81,7 +81,7 @@ fn a_grid_is_laid_under_a_thread_that_polls() {
     });
 }
 
-/// Jobs that are spawned during `init` run after it, and see what it did.
+/// Jobs spawned during `init` run after it, and see its effects.
 #[test]
 fn a_spawn_during_init_waits_for_it() {
     check(3, |arena| {
@@ -105,8 +105,8 @@ fn a_spawn_during_init_waits_for_it() {
     });
 }
 
-/// A job runs across a grid point on another thread than the one that keeps the time: that release is an overrun, whether
-/// the keeper finds the job unfinished or sees that it has ended since.
+/// A job runs across a grid point on a thread other than the timekeeper: that release is an
+/// overrun, whether the timekeeper finds the job unfinished or sees that it has ended since.
 #[test]
 fn a_job_that_ended_after_the_grid_point_was_overrun() {
     check(3, |arena| {
@@ -125,8 +125,8 @@ fn a_job_that_ended_after_the_grid_point_was_overrun() {
     });
 }
 
-/// As the first model, of a grid that has been laid in an earlier run: the worker sees nothing of that, although a timer that is
-/// due has it look at the grid before it is told of it.
+/// As the first model, for a grid that was started in an earlier run: the worker sees none of that
+/// run's state, although a due timer makes it read the grid before the new grid is published.
 #[test]
 fn a_grid_is_laid_again_under_a_worker() {
     check(3, |arena| {
@@ -135,7 +135,7 @@ fn a_grid_is_laid_again_under_a_worker() {
         let task = arena.put(Periodic::new(0, 1, ticks(100), ticks(0), OverrunPolicy::Skip, None));
         let l2 = level_with(arena, 2, w2, 2, &[task], |_, _| {});
         let p = partition(arena, ModelPort::new(2, false), &[l2], &[w2]);
-        // SAFETY: node 0 is the periodic task's, and node 1 is these slots'.
+        // SAFETY: node 0 belongs to the periodic task, and node 1 to these slots.
         let slots: &Slots<(), 1, 1> = arena.put(unsafe { Slots::new(l2, 1) });
         i_am(1);
         l2.start(Instant::from_ticks(0));
@@ -146,6 +146,6 @@ fn a_grid_is_laid_again_under_a_worker() {
         let keeper = start(2, move || p.release_due(l2, Instant::from_ticks(100)));
         l2.start(Instant::from_ticks(100));
         keeper.join().unwrap();
-        assert_eq!(task.overruns(), 0, "the job of the earlier run is forgotten");
+        assert_eq!(task.overruns(), 0, "the job of the earlier run is discarded");
     });
 }

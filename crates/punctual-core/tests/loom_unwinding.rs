@@ -1,5 +1,5 @@
-//! A critical section unwinds, and what it protected may be half changed: whoever starts because the level was vacated
-//! sees that the port was told.
+//! A critical section unwinds, and the protected value may be half changed: a job that starts
+//! because the level was vacated sees that the port was notified.
 #![cfg(loom)]
 
 mod loom_support;
@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use loom_support::{Model, ModelPort, Region, check, current, i_am, level, partition, slots, start, worker};
 use punctual_core::{Instant, Locked, Mutex, Resource, Slots, Worker};
 
-/// When the job of level 2 is released, in ns.
+/// The release time of the job of level 2, in ns.
 const DUE: u64 = 5;
 
 /// Leaves a critical section of ceiling `CEILING` in a job of level 1 by unwinding, after `inside`.
@@ -34,8 +34,8 @@ fn leave<const CEILING: u8>(
     assert!(unwound.is_err());
 }
 
-/// A job of level 1 leaves a critical section of ceiling 2 by unwinding. In it, it spawned to level 2 or armed a timer there,
-/// whose worker is about.
+/// A job of level 1 leaves a critical section of ceiling 2 by unwinding. In it, it spawned to level
+/// 2, whose worker is active, or armed a timer there.
 fn unwinding(by_the_clock: bool) {
     check(3, move |arena| {
         let linked = arena.put(OnceLock::<&Model>::new());
@@ -43,7 +43,7 @@ fn unwinding(by_the_clock: bool) {
         let (w1, w2) = (worker(arena, 1, 1, true), worker(arena, 2, 2, true));
         let l1 = level(arena, 1, w1, 0, |_, _| {});
         let l2 = level(arena, 2, w2, 1, |_, _| {
-            assert!(linked.get().unwrap().port().was_told(), "it would use what is half changed");
+            assert!(linked.get().unwrap().port().was_told(), "it would use a half changed value");
         });
         let slots: &Slots<(), 1, 1> = slots(arena, l2);
         let p = partition(arena, ModelPort::new(2, false), &[l1, l2], &[w1, w2]);
@@ -78,7 +78,8 @@ fn a_job_that_was_released_meanwhile_sees_it() {
     unwinding(true);
 }
 
-/// Without real-time priorities a job of level 1 really runs in parallel with one of level 2, and may wait for its end.
+/// Without real-time priorities a job of level 1 runs in parallel with one of level 2, and may wait
+/// for its end.
 #[test]
 fn a_job_that_waits_for_its_turn_is_told() {
     check(3, |arena| {
@@ -89,25 +90,26 @@ fn a_job_that_waits_for_its_turn_is_told() {
         i_am(1);
         let low = p.call(w1, l1, || {
             let other = start(2, move || {
-                // `None` if the other one is in its critical section. To drop it is to unwind out of the job; really to unwind
-                // would poison the mutexes of loom, whose threads share one of the operating system's.
+                // `None` if the other job is in its critical section. Dropping the preemption
+                // stands for unwinding out of the job; real unwinding would poison loom's mutexes,
+                // whose threads share one thread of the operating system.
                 // SAFETY: the level is the partition's, and this is the thread's only preemption.
                 drop(unsafe { p.preempt(current(w2), l2) });
             });
-            // SAFETY: a job of level 1 on its own thread; nobody else uses the resource.
+            // SAFETY: a job of level 1 on its own thread; no other thread uses the resource.
             let mut right: Locked<'_, _, _, 1, 2> = unsafe { Locked::new(resource, p, current(w1)) };
             right.lock(|r| r.enter());
             other.join().unwrap();
             None
         });
         assert!(low.is_ok());
-        // The job that failed has left its level ready, for a look at its queue.
+        // The failed job has left its level marked ready, for a check of its queue.
         p.serve(w2);
         assert_eq!(p.snapshot(), Default::default());
     });
 }
 
-/// Who still occupies the level runs what is ready there.
+/// The thread that still occupies the level runs its ready jobs.
 #[test]
 fn nobody_is_woken_for_a_level_that_is_still_occupied() {
     check(3, |arena| {

@@ -1,5 +1,5 @@
-//! Slots of waits: whatever the owner does while it happens, nothing is lost and the waker has one user. That it has
-//! is for loom to see, which watches the cell that the waker is in.
+//! Wait slots: no event is lost, regardless of concurrent actions of the owner, and the waker has
+//! one user. loom checks the latter, since it monitors the waker's cell.
 #![cfg(loom)]
 
 mod loom_support;
@@ -11,18 +11,18 @@ use punctual_core::{Standing, Wait, WaitSlot};
 
 type Slot = WaitSlot<&'static str>;
 
-/// A slot in which somebody waits, with the waker `"first"`.
+/// A slot with a wait in progress, whose waker is `"first"`.
 fn waiting(arena: &Arena) -> (&'static Slot, Wait) {
     let slot: &Slot = arena.put(WaitSlot::new());
-    (slot, slot.begin("first").expect("it is free"))
+    (slot, slot.begin("first").expect("the slot is free"))
 }
 
 fn end(slot: &Slot, wait: Wait) -> bool {
-    // SAFETY: the model's first thread is the owner, and nobody else calls this.
+    // SAFETY: the model's first thread is the owner, and no other thread calls this.
     unsafe { slot.end(wait) }
 }
 
-/// The reactor's thread: it happens once. Gives what was woken.
+/// The reactor's thread: fires once. Returns the woken waker.
 fn happens(arena: &Arena, slot: &'static Slot, wait: Wait) -> impl FnOnce() -> Option<&'static str> {
     let woken = arena.put(Mutex::new(None));
     let lock = move || woken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,7 +33,8 @@ fn happens(arena: &Arena, slot: &'static Slot, wait: Wait) -> impl FnOnce() -> O
     }
 }
 
-/// The owner sets another waker while it happens: that one is woken, or the owner sees it.
+/// The owner sets another waker while the event occurs: that waker is woken, or the owner sees the
+/// event.
 #[test]
 fn it_happens_under_another_waker() {
     check(3, |arena| {
@@ -43,8 +44,8 @@ fn it_happens_under_another_waker() {
         let standing = unsafe { slot.renew(wait, "second") };
         let woken = woken();
         match standing {
-            Standing::Waiting => assert_eq!(woken, Some("second"), "nobody is told"),
-            Standing::Fired => assert_ne!(woken, Some("second"), "it was refused"),
+            Standing::Waiting => assert_eq!(woken, Some("second"), "the event is lost"),
+            Standing::Fired => assert_ne!(woken, Some("second"), "the waker was rejected"),
             Standing::Over => panic!("the owner has not ended it"),
         }
         assert_eq!(slot.standing(wait), Standing::Fired);
@@ -53,7 +54,7 @@ fn it_happens_under_another_waker() {
     });
 }
 
-/// The owner gives up while it happens, and a third thread begins a wait as soon as it can.
+/// The owner gives up while the event occurs, and a third thread begins a wait as soon as it can.
 #[test]
 fn a_wait_is_given_up_and_another_begun() {
     check(3, |arena| {
@@ -62,50 +63,50 @@ fn a_wait_is_given_up_and_another_begun() {
         let lock = move || begun.lock().unwrap_or_else(PoisonError::into_inner);
         let woken = happens(arena, slot, wait);
         let other = start(8, move || *lock() = slot.begin("second").ok());
-        assert!(end(slot, wait), "it was the owner's to end");
+        assert!(end(slot, wait), "the owner ends the wait");
         assert!(matches!(woken(), None | Some("first")));
         other.join().unwrap();
-        // Whoever was last has freed the slot.
+        // The last user has freed the slot.
         let next = lock().take().unwrap_or_else(|| slot.begin("second").expect("the slot is lost"));
-        assert_eq!(slot.fire(wait), None, "it is over");
+        assert_eq!(slot.fire(wait), None, "the wait is over");
         assert_eq!(slot.fire(next), Some("second"));
     });
 }
 
-/// The owner ends the wait as soon as it sees that it has happened, and begins the next.
+/// The owner ends the wait as soon as it sees the event, and begins the next.
 #[test]
 fn a_wait_that_fired_is_ended() {
     check(3, |arena| {
         let (slot, wait) = waiting(arena);
         let woken = happens(arena, slot, wait);
         let mut next = None;
-        // Looks by setting another waker: loom does not run the reactor before a plain load.
+        // Checks by setting another waker: loom does not run the reactor before a plain load.
         // SAFETY: the model's first thread is the owner.
         if unsafe { slot.renew(wait, "second") } == Standing::Fired {
             assert!(end(slot, wait));
             next = slot.begin("third").ok();
         }
-        assert_ne!(woken(), Some("third"), "it is not about that wait");
+        assert_ne!(woken(), Some("third"), "a stale wait must not fire the next");
         if let Some(next) = next {
             assert_eq!(slot.fire(next), Some("third"));
         }
     });
 }
 
-/// A reactor that guesses the number of a wait finds none, or the whole waker.
+/// A reactor that guesses the number of a wait finds none, or the complete waker.
 #[test]
 fn a_wait_is_announced_with_its_waker() {
     check(3, |arena| {
         let slot: &Slot = arena.put(WaitSlot::new());
         let woken = happens(arena, slot, Wait::from_number(1));
-        let wait = slot.begin("first").expect("it is free");
+        let wait = slot.begin("first").expect("the slot is free");
         assert_eq!(wait.number(), 1);
         assert!(matches!(woken(), None | Some("first")));
-        assert!(end(slot, wait), "it was the owner's to end");
+        assert!(end(slot, wait), "the owner ends the wait");
     });
 }
 
-/// The owner only asks. What the reactor did before it fired is over, and may be looked at.
+/// The owner only checks the status. The reactor's earlier actions are complete and visible.
 #[test]
 fn the_owner_sees_what_was_done_before_it_fired() {
     check(3, |arena| {
@@ -123,14 +124,14 @@ fn the_owner_sees_what_was_done_before_it_fired() {
     });
 }
 
-/// The owner gives up while the reactor has the waker, and begins the next wait as soon as it can.
+/// The owner gives up while the reactor uses the waker, and begins the next wait as soon as it can.
 #[test]
 fn a_wait_is_given_up_that_fires() {
     check(3, |arena| {
         let (slot, wait) = waiting(arena);
         let woken = happens(arena, slot, wait);
         loom::thread::yield_now();
-        assert!(end(slot, wait), "it was the owner's to end");
+        assert!(end(slot, wait), "the owner ends the wait");
         loom::thread::yield_now();
         let next = slot.begin("second");
         assert!(matches!(woken(), None | Some("first")));

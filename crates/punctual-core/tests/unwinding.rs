@@ -1,5 +1,5 @@
-//! What a job that unwinds leaves behind: a port that was told while the level was held, a level that is free, and jobs that
-//! are ready and not run in the middle of the unwind.
+//! The state after a job unwinds: the port was notified while the level was occupied, the level is
+//! free, and ready jobs did not run during the unwind.
 #![cfg(not(loom))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +16,7 @@ struct Alone {
     partition: OnceLock<&'static Partition<Alone>>,
     /// The bases of workers that were woken.
     woken: StdMutex<Vec<u8>>,
-    /// The partition's level whenever the port was told of an unwind.
+    /// The partition's level at each notification of an unwind.
     told: StdMutex<Vec<u8>>,
 }
 
@@ -64,7 +64,7 @@ fn rig() -> &'static Rig {
         &*Box::leak(Box::new(Level::new(number, worker, queue, nodes, &[], jobs)))
     };
     let levels: &'static [&'static Level] = vec![level(1, workers[0]), level(2, workers[1])].leak();
-    // SAFETY: all of them are new, and this is their only partition.
+    // SAFETY: the levels and workers are new, and this is their only partition.
     let partition = &*Box::leak(Box::new(unsafe { Partition::new(Alone::default(), levels, workers) }));
     partition.port().partition.set(partition).ok().unwrap();
     let rig = rig.get_or_init(|| Rig { partition, ran: StdMutex::default() });
@@ -75,7 +75,7 @@ fn rig() -> &'static Rig {
 
 impl Rig {
     fn me(&self) -> CurrentWorker {
-        // SAFETY: each test has one thread, and a partition of its own.
+        // SAFETY: each test has one thread and its own partition.
         unsafe { CurrentWorker::new(self.partition.workers()[0]) }
     }
 
@@ -84,7 +84,7 @@ impl Rig {
         unsafe { self.partition.spawn(self.me(), level, 0) };
     }
 
-    /// Runs `job` as a call at level 1; returns whether it unwinds.
+    /// Runs `job` as a direct call at level 1; returns whether it unwinds.
     fn call(&self, job: impl FnOnce()) -> bool {
         let job = || {
             job();
@@ -107,7 +107,7 @@ impl Rig {
     }
 }
 
-/// Whether `f` unwinds.
+/// Returns `true` if `f` unwinds.
 fn fails(f: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(f)).is_err()
 }
@@ -117,7 +117,7 @@ fn fail() {
     std::panic::resume_unwind(Box::new("the test fails"));
 }
 
-/// The first job queues the second without a mark, as a job that is still there to look at the queue afterwards.
+/// The first job queues the second without a mark, as a job that checks the queue at its end may.
 #[test]
 fn a_job_that_unwinds_does_not_forget_what_it_spawned_to_its_level() {
     let rig = rig();
@@ -126,7 +126,7 @@ fn a_job_that_unwinds_does_not_forget_what_it_spawned_to_its_level() {
         rig.spawn(level);
         fail();
     }));
-    assert_eq!(rig.told(), [1], "no job could have started before");
+    assert_eq!(rig.told(), [1], "the port is notified before any job can start");
     assert_eq!((rig.ran(), rig.woken()), (vec![], vec![1]), "the other job is left to the level's worker");
     assert_eq!(rig.partition.snapshot(), Word::EMPTY.mark_ready(1));
     rig.partition.serve(rig.me(), None);
@@ -144,7 +144,7 @@ fn a_section_that_unwinds_wakes_the_worker_of_what_became_ready_above() {
             fail();
         };
         assert!(fails(|| rig.partition.at_top_level(rig.me(), section)));
-        assert_eq!((rig.ran(), rig.woken()), (vec![], vec![2]), "it does not run in the midst of the unwind");
+        assert_eq!((rig.ran(), rig.woken()), (vec![], vec![2]), "the job does not run during the unwind");
     }));
     assert_eq!(rig.ran(), [2]);
 }
@@ -156,7 +156,7 @@ fn a_section_at_the_level_of_its_job_tells_the_port_that_it_unwinds() {
     // SAFETY: only this test uses the resource.
     unsafe { resource.fill(0) };
     assert!(!rig.call(|| {
-        // SAFETY: the job is of that level, and the only one to use the resource.
+        // SAFETY: the job is of that level, and the only user of the resource.
         let mut right = unsafe { Locked::<_, _, 1, 1>::new(resource, rig.partition, rig.me()) };
         assert!(fails(|| right.lock(|_| fail())));
     }));

@@ -1,24 +1,26 @@
-//! Which job runs at a level, written by its thread and read by anybody, as by Boehm (2012), *Can seqlocks get along with
-//! programming language memory models?*, section 4, with the time at which the job began as the number of the version.
+//! The job that runs at a level, written by its thread and readable by any process. A seqlock as in
+//! Boehm (2012), *Can seqlocks get along with programming language memory models?*, section 4, with
+//! the job's start time as the version number.
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// The job that runs at a level. The thread that occupies the level writes it.
+/// The job that runs at a level. Written by the thread that occupies the level.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Beat {
-    /// When the job began, in ns; 0 if none runs.
+    /// The job's start time, in ns; 0 if no job runs.
     since: AtomicU64,
-    /// The partition's execution time when it began, in ns.
+    /// The partition's execution time at the start of the job, in ns.
     before: AtomicU64,
-    /// The same when the last one ended.
+    /// The partition's execution time at the end of the last job, in ns.
     after: AtomicU64,
     number: AtomicU64,
-    /// The CPU time of its thread when it began, in ns, or [`UNKNOWN`].
+    /// The CPU time of its thread at the start of the job, in ns, or [`UNKNOWN`].
     cpu: AtomicU64,
-    /// The CPU time of jobs that it called and that have ended, in ns.
+    /// The CPU time of completed jobs that this job called, in ns.
     called: AtomicU64,
-    /// The CPU time of its thread, read for a supervisor, and the number of the job that it was read for.
+    /// The CPU time of its thread, read for a supervisor; `clock_of` is the number of the job it
+    /// belongs to.
     clock: AtomicU64,
     clock_of: AtomicU64,
     task: AtomicU32,
@@ -32,33 +34,34 @@ pub struct Beat {
 /// The job did not read the CPU time of its thread.
 const UNKNOWN: u64 = u64::MAX;
 
-/// A job that runs.
+/// A running job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Running {
-    /// Which of the tasks of the region.
+    /// The task's index in the region.
     pub task: u32,
-    /// The thread that runs it, as the kernel numbers them.
+    /// The TID of the thread that runs the job.
     pub thread: u32,
-    /// When it began, in ns by `CLOCK_MONOTONIC`.
+    /// The job's start time, in ns on `CLOCK_MONOTONIC`.
     pub since: u64,
     /// The execution time of all jobs of its partition that had ended by then, in ns.
     pub executed: u64,
-    /// How many jobs of its level there have been, with this one.
+    /// The number of jobs of its level so far, including this one.
     pub number: u64,
-    /// The CPU time of its thread when it began, in ns, if it was read.
+    /// The CPU time of its thread at the start of the job, in ns, if it was read.
     pub cpu: Option<u64>,
-    /// The CPU time of the jobs that it called and that have ended, in ns; known if `cpu` is.
+    /// The CPU time of completed jobs that this job called, in ns; known if `cpu` is.
     pub called: u64,
 }
 
 impl Beat {
-    /// A job begins. `executed` is the execution time of all jobs of the partition that have ended, `cpu` the CPU time of the
-    /// thread, if it was read.
+    /// Records the start of a job. `executed` is the execution time of all jobs of the partition
+    /// that have ended, `cpu` the CPU time of the thread, if it was read.
     ///
     /// Real-time safety: stores, and a fence that costs nothing on x86.
     #[inline]
     pub fn begin(&self, task: u32, thread: u32, now: u64, executed: u64, cpu: Option<u64>) {
-        // Whoever sees one of the stores below sees that the job before has ended, too: see `running`.
+        // A reader that sees one of the stores below also sees that the previous job has ended: see
+        // `running`.
         fence(Ordering::Release);
         let number = self.number.load(Ordering::Relaxed);
         self.number.store(number.wrapping_add(1), Ordering::Relaxed);
@@ -71,17 +74,18 @@ impl Beat {
         self.since.store(now.max(1), Ordering::Release);
     }
 
-    /// The job has ended.
+    /// Records the end of the job.
     ///
     /// Real-time safety: as for [`begin`](Self::begin).
     #[inline]
     pub fn end(&self, executed: u64) {
         self.after.store(executed, Ordering::Relaxed);
-        // Ordered by the fence in `begin` against what the next job writes.
+        // The fence in `begin` orders this before the stores of the next job.
         self.since.store(0, Ordering::Relaxed);
     }
 
-    /// A job that the running one called has ended, after it used `cpu` ns of CPU time. For the thread of both.
+    /// Records that a job called by the running one has ended, after `cpu` ns of CPU time. For the
+    /// thread of both.
     ///
     /// Real-time safety: a load and a store.
     #[inline]
@@ -90,19 +94,21 @@ impl Beat {
         self.called.store(called.wrapping_add(cpu), Ordering::Relaxed);
     }
 
-    /// Notes the CPU time of the thread of the job with this number, in ns. For one thread at a time.
+    /// Records the CPU time of the thread of the job with this number, in ns. For one thread at a
+    /// time.
     pub fn set_clock(&self, number: u64, cpu: u64) {
         self.clock_of.store(number, Ordering::Relaxed);
         self.clock.store(cpu, Ordering::Relaxed);
     }
 
-    /// The CPU time that [`set_clock`](Self::set_clock) stored, if it is that of the job with this number. The caller must have
-    /// synchronized with `set_clock`.
+    /// Returns the CPU time that [`set_clock`](Self::set_clock) stored, if it belongs to the job
+    /// with this number. The caller must have synchronized with `set_clock`.
     pub fn clock(&self, number: u64) -> Option<u64> {
         (self.clock_of.load(Ordering::Relaxed) == number).then(|| self.clock.load(Ordering::Relaxed))
     }
 
-    /// The job that runs, if any does. `None` also if one begins or ends meanwhile.
+    /// Returns the running job, if any. Also returns `None` if a job begins or ends during the
+    /// call.
     pub fn running(&self) -> Option<Running> {
         let since = self.since.load(Ordering::Acquire);
         let cpu = self.cpu.load(Ordering::Relaxed);
@@ -115,14 +121,16 @@ impl Beat {
             cpu: (cpu != UNKNOWN).then_some(cpu),
             called: self.called.load(Ordering::Relaxed),
         };
-        // If one of these was the next job's, this pairs with the fence in `begin`, and the job is not the same any more.
+        // If one of these values was the next job's, this pairs with the fence in `begin`, and the
+        // job differs below.
         fence(Ordering::Acquire);
         let is_same = self.since.load(Ordering::Relaxed) == since
             && self.number.load(Ordering::Relaxed) == running.number;
         (since != 0 && is_same).then_some(running)
     }
 
-    /// The execution time of all jobs of the partition when the last of this level ended, in ns.
+    /// Returns the execution time of all jobs of the partition at the end of the last job of this
+    /// level, in ns.
     pub fn executed(&self) -> u64 {
         self.after.load(Ordering::Relaxed)
     }
@@ -169,7 +177,7 @@ mod tests {
         let over = core::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // Every field says which job it is.
+                // Every field identifies the job.
                 for job in 1..JOBS {
                     beat.begin(job, job, job.into(), job.into(), Some(job.into()));
                     beat.end(job.into());

@@ -1,14 +1,16 @@
-//! What an app tells of its jobs, in memory that it shares with a process which supervises it.
+//! The state that an app publishes about its jobs, in memory shared with a supervisor process.
 //!
-//! The supervisor makes a [`Region`] of zeros and hands it to the app. The app writes there what it is ([`App`]) and which tasks
-//! it has ([`Task`]), and at each level which job runs, and since when ([`Beat`]). Neither ever waits for the other, so an app
-//! that is stuck, stopped or dead leaves what it was doing to be read. A job costs two sequences of plain stores: no
-//! read-modify-write operation, no system call. A job with a budget also reads the CPU time of its thread at its start.
+//! The supervisor creates a zeroed [`Region`] and passes it to the app. The app describes itself
+//! ([`App`]) and its tasks ([`Task`]) there and publishes, for each level, the running job and its
+//! start time ([`Beat`]). Neither process ever waits for the other, so the last state of an app
+//! that is stuck, stopped or dead remains readable. A job costs two sequences of plain stores, with
+//! no read-modify-write operation and no system call. A job with a budget also reads the CPU time
+//! of its thread at its start.
 //!
-//! The kernel lets only threads of the same process read the CPU time of a thread that is running. So the supervisor asks for it by
-//! [`Clock`], and a thread of the app that has nothing else to do answers.
+//! The kernel lets only threads of the same process read the CPU time of a running thread. So the
+//! supervisor requests it through [`Clock`], and an otherwise idle thread of the app answers.
 //!
-//! Everything is atomic and every value is valid, so a reader need not trust the writer.
+//! All fields are atomic and every value is valid, so a reader need not trust the writer.
 //!
 //! ```
 //! use punctual_core::heartbeat::{Beat, Running};
@@ -24,34 +26,34 @@
 
 mod beat;
 
-// Those of loom only where a protocol is: the rest is plain words.
+// Atomics from `core`, not loom: only `beat` has a protocol to model.
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 pub use beat::{Beat, Running};
 
-/// What [`App::magic`] holds. Grows with each change of the layout.
+/// The value of [`App::magic`]. Changes with each change of the layout.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"PUNCBT\0\x02");
-/// The environment variable that gives the app the number of the descriptor.
+/// The environment variable with the number of the region's file descriptor.
 pub const VARIABLE: &str = "PUNCTUAL_SUPERVISE";
-/// The environment variable that names the directory with what an app keeps for the process after it.
+/// The environment variable that names the directory of the state an app saves for its successor.
 pub const KEPT: &str = "PUNCTUAL_KEPT";
-/// How many levels of all partitions there is room for.
+/// The maximum number of levels, over all partitions.
 pub const LEVELS: usize = 128;
-/// How many tasks there is room for.
+/// The maximum number of tasks.
 pub const TASKS: usize = 256;
-/// How many CPUs there is room for.
+/// The maximum number of CPUs.
 const CPUS: usize = 1024;
 
-/// The app has not come to this region yet.
+/// No app has claimed the region yet.
 pub const NOBODY: u32 = 0;
-/// An app has claimed the region and is writing what it is.
+/// An app has claimed the region and is writing its description.
 pub const CLAIMED: u32 = 1;
-/// What the app is can be read.
+/// The app's description can be read.
 pub const RUNNING: u32 = 2;
 /// The app's run is over.
 pub const OVER: u32 = 3;
 
-/// All of the shared memory. Zeros are valid, and say that nobody is there.
+/// The shared memory. All zeros is valid and means that no app has claimed it.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Region {
@@ -61,13 +63,13 @@ pub struct Region {
     pub fault: Fault,
     /// Requests for the CPU time of the threads that run jobs.
     pub clock: Clock,
-    /// One for each level of each partition, [`App::levels`] of them.
+    /// The first [`App::levels`] entries are used, one for each level of each partition.
     pub beats: [Beat; LEVELS],
-    /// [`App::tasks`] of them.
+    /// The first [`App::tasks`] entries are used.
     pub tasks: [Task; TASKS],
 }
 
-/// What an app is.
+/// The description of an app.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct App {
@@ -77,11 +79,11 @@ pub struct App {
     pub state: AtomicU32,
     /// The process.
     pub process: AtomicU32,
-    /// The highest kernel priority of its threads; 0 if none is real time.
+    /// The highest kernel priority of its threads; 0 if no thread is real-time.
     pub priority: AtomicU32,
-    /// How many [`Region::beats`] are used.
+    /// The number of used [`Region::beats`].
     pub levels: AtomicU32,
-    /// How many [`Region::tasks`] are used.
+    /// The number of used [`Region::tasks`].
     pub tasks: AtomicU32,
     /// The CPUs of its partitions.
     pub cpus: [AtomicU64; CPUS / 64],
@@ -93,9 +95,9 @@ pub struct App {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Task {
-    /// The most CPU time that a job may use, in ns; 0 if it has no budget.
+    /// The CPU time limit of a job, in ns; 0 if the task has no budget.
     pub budget: AtomicU64,
-    /// What is done about a job beyond it: [`REPORT`], [`STOP`] or [`KILL`].
+    /// The policy for a job that exceeds its budget: [`REPORT`], [`STOP`] or [`KILL`].
     pub policy: AtomicU32,
     /// Its level.
     pub level: AtomicU32,
@@ -103,14 +105,15 @@ pub struct Task {
     pub name: Name,
 }
 
-/// A job beyond its budget is reported.
+/// A job that exceeds its budget is reported.
 pub const REPORT: u32 = 0;
 /// The app is asked to stop.
 pub const STOP: u32 = 1;
 /// The process is killed.
 pub const KILL: u32 = 2;
 
-/// A signal that ends the app. The thread that got it waits for a while, so that its stack can be read.
+/// A signal that ends the app. The thread that received it waits for a while, so that its stack can
+/// be read.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Fault {
@@ -120,32 +123,33 @@ pub struct Fault {
     pub signal: AtomicU32,
     /// The thread.
     pub thread: AtomicU32,
-    /// The address that was accessed, if it is about one.
+    /// The address of the faulting access, if the signal has one.
     pub address: AtomicU64,
-    /// Where the thread's registers are: the address of a `ucontext_t` in the app.
+    /// The address of a `ucontext_t` in the app, with the thread's registers.
     pub context: AtomicU64,
 }
 
-/// Requests of the supervisor for the CPU time of the threads that run jobs. Both words are futexes.
+/// The supervisor's requests for the CPU time of the threads that run jobs. Both words are futexes.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Clock {
     /// The number of the last request.
     pub requests: AtomicU32,
-    /// The number of the request that was answered last, by [`Beat::set_clock`] of each level with a job.
+    /// The number of the request answered last, through [`Beat::set_clock`] of each level with a
+    /// job.
     pub answers: AtomicU32,
 }
 
-/// There was no such signal.
+/// No such signal was received.
 pub const NO_FAULT: u32 = 0;
-/// The thread is writing what it was.
+/// The thread is writing its report.
 pub const REPORTING: u32 = 1;
 /// The thread waits.
 pub const WAITING: u32 = 2;
-/// The supervisor has seen it; the thread goes on, and the process ends.
+/// The supervisor has seen the report; the thread continues, and the process ends.
 pub const SEEN: u32 = 3;
 
-/// A name; what is longer than there is room for is cut off.
+/// A name, truncated to the available space.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Name([AtomicU8; 64]);
@@ -157,14 +161,14 @@ impl Name {
         self.0.iter().zip(bytes).for_each(|(place, byte)| place.store(byte, Ordering::Relaxed));
     }
 
-    /// The bytes of the name, which may be anything.
+    /// Returns the bytes of the name, which are arbitrary.
     pub fn bytes(&self) -> impl Iterator<Item = u8> + '_ {
         self.0.iter().map(|byte| byte.load(Ordering::Relaxed)).take_while(|&byte| byte != 0)
     }
 }
 
 impl App {
-    /// Notes a CPU. Of numbers beyond those there is room for, none is.
+    /// Records a CPU. Ignores numbers above the maximum.
     pub fn add_cpu(&self, cpu: usize) {
         if let Some(word) = self.cpus.get(cpu / 64) {
             let bits = word.load(Ordering::Relaxed);
@@ -172,7 +176,7 @@ impl App {
         }
     }
 
-    /// The CPUs that were noted.
+    /// Returns the recorded CPUs.
     pub fn cpus(&self) -> impl Iterator<Item = usize> + '_ {
         let has = |cpu: &usize| self.cpus[cpu / 64].load(Ordering::Relaxed) >> (cpu % 64) & 1 == 1;
         (0..CPUS).filter(has)
@@ -185,7 +189,7 @@ mod tests {
 
     #[test]
     fn names_are_cut_and_cpus_kept() {
-        // SAFETY: every field is an atomic integer, of which all bytes zero is a valid value.
+        // SAFETY: every field is an atomic integer, for which all zero bytes are a valid value.
         let region: Region = unsafe { core::mem::zeroed() };
         region.app.name.set(&"x".repeat(100));
         assert_eq!(region.app.name.bytes().count(), 64);

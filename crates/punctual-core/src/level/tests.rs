@@ -1,4 +1,4 @@
-//! Who keeps a level's time, and what is released when.
+//! Timekeeping of a level: due times, and the order of releases.
 
 use super::*;
 use crate::{Duration, OverrunPolicy};
@@ -9,8 +9,8 @@ fn grids_and_timers_end_with_the_clock() {
     static NODES: [Node; 2] = [const { Node::new() }; 2];
     static QUEUE: Queue = Queue::new();
     const JOBS: Jobs = Jobs::of(&|_, _, _| None);
-    // Where an endless grid ends.
-    const OVERRUN: fn() = || panic!("released for ever");
+    // Called at the end of a grid that never ends.
+    const OVERRUN: fn() = || panic!("released forever");
     static GRID: Periodic = Periodic::new(
         0,
         1,
@@ -32,14 +32,14 @@ fn grids_and_timers_end_with_the_clock() {
         };
         released
     };
-    assert_eq!(released(), [], "no grid is laid");
+    assert_eq!(released(), [], "no grid has started");
     LEVEL.start(Instant::from_ticks(u64::MAX - 50));
     LEVEL.arm(LEVEL.node(1), 1, end);
     assert_eq!(LEVEL.next_due(), Some(Instant::from_ticks(u64::MAX - 50)));
     assert_eq!(released(), [(0, u64::MAX - 50), (1, u64::MAX)], "the grid has no further point");
     assert_eq!((released(), LEVEL.next_due()), (vec![], None));
     LEVEL.start(end);
-    assert_eq!((released(), LEVEL.next_due()), (vec![], None), "the offset lies beyond the end");
+    assert_eq!((released(), LEVEL.next_due()), (vec![], None), "the offset is after the end of the clock");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_grid_goes_before_a_timer_of_the_same_time() {
         assert_eq!(LEVEL.next(), 50);
         let (node, next) = LEVEL.take_due(at(50));
         released.extend(node);
-        assert_eq!(next, 50, "the rest is left");
+        assert_eq!(next, 50, "the timer is still due");
         assert!(LEVEL.is_timed() && LEVEL.may_be_due(50));
         let (node, next) = LEVEL.take_due(at(50));
         released.extend(node);
@@ -104,9 +104,9 @@ fn a_level_is_timed_while_something_is_armed() {
     assert!(!LEVEL.is_timed() && !LEVEL.may_be_due(u64::MAX - 1));
     let keys = [0, 1].map(|node| LEVEL.arm(LEVEL.node(node), node, at(5)));
     let disarm = |node: u32| LEVEL.disarm(LEVEL.node(node), node, keys[node as usize]);
-    assert!(LEVEL.may_be_due(0), "nobody has looked since");
+    assert!(LEVEL.may_be_due(0), "no scan since");
     assert!(disarm(0) && !disarm(0));
-    assert_eq!((next(), LEVEL.is_timed()), (5, true), "one is left, and it was not armed any more");
+    assert_eq!((next(), LEVEL.is_timed()), (5, true), "one is still armed");
     assert!(!LEVEL.may_be_due(4) && LEVEL.may_be_due(5));
     assert!(disarm(1));
     assert_eq!((next(), LEVEL.is_timed()), (NEVER, false));
@@ -121,7 +121,7 @@ fn a_level_is_timed_while_something_is_armed() {
     LEVEL.arm(LEVEL.node(0), 0, at(5));
     // SAFETY: only this test uses the level.
     unsafe { LEVEL.reset() };
-    assert!(!LEVEL.is_timed(), "nobody had looked");
+    assert!(!LEVEL.is_timed(), "reset without a scan");
 }
 
 #[test]

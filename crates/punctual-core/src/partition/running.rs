@@ -1,4 +1,4 @@
-//! A level that is occupied for its jobs, until it is vacated: in order, or by unwinding.
+//! A level occupied for its jobs until it is vacated, in order or by unwinding.
 
 use super::Partition;
 use crate::current::CurrentWorker;
@@ -6,8 +6,8 @@ use crate::level::{Level, Stamp};
 use crate::port::Port;
 use crate::word::Word;
 
-/// A level occupied to run its jobs, as recorded in the worker; vacated when dropped, also by unwinding. Jobs do not unwind
-/// into here; only a bug in the code that runs them does.
+/// A level occupied to run its jobs, as recorded in the worker; vacated on drop, also by unwinding.
+/// Jobs do not unwind into this code; only a bug in the code that runs them does.
 #[derive(Debug)]
 pub(super) struct Running<P: Port + 'static> {
     pub(super) partition: &'static Partition<P>,
@@ -49,14 +49,14 @@ pub struct Preemption<P: Port + 'static> {
 }
 
 impl<P: Port> Preemption<P> {
-    /// Of a level that the calling thread has just occupied.
+    /// Enters a level that the calling thread has just occupied.
     #[inline]
     pub(crate) fn enter(partition: &'static Partition<P>, me: CurrentWorker, level: &'static Level) -> Self {
         Self { running: Running::enter(partition, me, level.number()), level }
     }
 
-    /// Takes it apart, so that it can be handed on in a register: it has to be [resumed](Partition::resume). Until then a panic
-    /// leaves the level occupied.
+    /// Decomposes the preemption, so that it can be passed on in a register; it has to be
+    /// [resumed](Partition::resume). Until then a panic leaves the level occupied.
     #[inline]
     pub fn suspend(self) -> u8 {
         let outer = self.running.outer;
@@ -64,7 +64,7 @@ impl<P: Port> Preemption<P> {
         outer
     }
 
-    /// Runs all waiting jobs of the level, vacates it, and serves what may start then.
+    /// Runs all queued jobs of the level, vacates it, and serves the levels that may then start.
     // Always: see `preempt`.
     #[inline(always)]
     pub fn finish(self, end: Stamp) {
@@ -76,7 +76,7 @@ impl<P: Port> Preemption<P> {
             core::mem::forget(running);
             return partition.drain_and_lower(me, level, number, outer, end);
         }
-        // Mostly there is nothing more.
+        // Common case: no job is left.
         let word = running.leave();
         if word.may_need_care() {
             partition.after_lowering(me, word, end);

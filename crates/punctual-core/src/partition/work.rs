@@ -1,4 +1,4 @@
-//! The time of a level, and the main loop of its worker: release, serve, sleep.
+//! Timed releases of a level, and the main loop of its worker: release, serve, sleep.
 
 use super::{Partition, Preemption};
 use crate::Instant;
@@ -10,15 +10,15 @@ use crate::timers::NEVER;
 use crate::word::Word;
 
 impl<P: Port> Partition<P> {
-    /// Wakes the worker of `level` if it sleeps beyond `time`, for which a timer was armed.
+    /// Wakes the worker of `level` if it sleeps until after `time`, for which a timer was armed.
     pub fn armed(&self, level: &'static Level, time: Instant) {
         if Self::ONE_THREAD {
             let place = self.levels.iter().position(|other| core::ptr::eq(*other, level));
             // Release: see `forget`. Before the fence, so that a tick finds it.
-            self.timed.fetch_or(1 << place.expect("it is a level of this partition"), Ordering::Release);
+            self.timed.fetch_or(1 << place.expect("the level belongs to this partition"), Ordering::Release);
         }
-        // Pairs with the fence in `sleep`: either the worker's second check sees that something has changed, or this
-        // load sees that it sleeps too long.
+        // Pairs with the fence in `sleep`: either the worker's second check sees the change, or
+        // this load sees that it sleeps too long.
         fence(Ordering::SeqCst);
         let until = if Self::ONE_THREAD {
             self.alarm.time()
@@ -30,14 +30,15 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// Releases all jobs of `level` that are due at `now`, and marks it ready. For the thread that keeps its time: its
-    /// worker, or the thread that runs every level.
+    /// Releases all jobs of `level` that are due at `now`, and marks it ready. For the level's
+    /// timekeeper: its worker, or the thread that runs every level.
     ///
     /// # Panics
-    /// If `me` is neither.
+    /// If `me` is not the timekeeper.
     pub fn release_due(&self, me: CurrentWorker, level: &'static Level, now: Instant) -> bool {
         assert!(me.is(level.worker()) || me.is_alone(), "another thread keeps the level's time");
-        // SAFETY: `me` is the level's worker, or the one thread of the partition that runs jobs, and so keeps its time.
+        // SAFETY: `me` is the level's worker, or the one thread of the partition that runs jobs, so
+        // it is the level's timekeeper.
         let any = unsafe { level.release_due(now) };
         if any {
             self.mark_ready(level);
@@ -45,15 +46,17 @@ impl<P: Port> Partition<P> {
         any
     }
 
-    /// Releases what is due at `level`, whose worker `me` is, as [`work`](Self::work) has checked; returns the time, if it has looked
-    /// at the clock and queued anything.
+    /// Releases the jobs due at `level`, whose worker is `me`, as [`work`](Self::work) has checked;
+    /// returns the time, if it has read the clock and queued a job.
     ///
-    /// If the level can be occupied at once, and nothing is ready there or above that would come first, this is done before the
-    /// release, and what is due first needs neither inbox, mark nor queue. It has run then, and what else was due after it. Otherwise this
-    /// is a release like any other: that the level is above the partition's and nothing stands ready is what rule 2 asks before it
-    /// serves the level.
+    /// If the level can be occupied at once, and no level at or above it is ready, it is occupied
+    /// before the release, and the first due job bypasses inbox, mark and queue. When this function
+    /// returns, that job and all others that were due have run. Otherwise the release takes the
+    /// normal path. The conditions (the level is above the partition's, and no such level is ready)
+    /// are those under which rule 2 serves the level.
     ///
-    /// With a time that the clock has `reached` it is not read, and what has become due since that time waits for the next look.
+    /// With a time that the clock has `reached`, the clock is not read, and jobs that have become
+    /// due since wait for the next check.
     fn keep_time(&'static self, me: CurrentWorker, level: &'static Level, reached: Option<Instant>) -> Stamp {
         if !level.is_timed() {
             return None;
@@ -69,7 +72,8 @@ impl<P: Port> Partition<P> {
             return if self.release_due(me, level, now) { stamp } else { None };
         }
         let preemption = Preemption::enter(self, me, level);
-        // SAFETY: this is the level's worker, and occupies the level. What it has taken is a node of the level.
+        // SAFETY: this is the level's worker, and occupies the level. The node it has taken is one
+        // of the level's.
         let end = unsafe {
             match level.take_due(now) {
                 (Some(node), _) => level.waiting().run(me, node, stamp),
@@ -101,11 +105,11 @@ impl<P: Port> Partition<P> {
         self.finish(me, level);
     }
 
-    /// Runs what is still ready at `level`, or waits until somebody else has.
+    /// Runs the jobs still ready at `level`, or waits until another thread has run them.
     ///
-    /// No wake will come: `stop` has woken every worker, and whoever serves the level now does
-    /// not wake its worker. So it registers as a waiter. It does not `serve`, since a level
-    /// above may be ready whose worker has ended.
+    /// No wake will come: `stop` has woken every worker, and a thread that serves the level does
+    /// not wake its worker. So this thread registers as a waiter. It does not `serve`, since a
+    /// higher level may be ready whose worker has ended.
     pub(crate) fn finish(&'static self, me: CurrentWorker, level: &'static Level) {
         let number = level.number();
         while self.snapshot().is_ready(number) {
@@ -117,8 +121,9 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// Runs `job` at `level` once nothing at or above that runs, and then what has become ready there. For the thread that runs the
-    /// level, after its last job: unlike [`call`](Self::call), this waits.
+    /// Runs `job` at `level` once no level at or above it is occupied, and then the jobs that have
+    /// become ready there. For the thread that runs the level, after its last job: unlike
+    /// [`call`](Self::call), this function waits.
     ///
     /// # Safety
     /// `level` is one of this partition's, and `me` may run its jobs.
@@ -132,9 +137,11 @@ impl<P: Port> Partition<P> {
         preemption.finish(None);
     }
 
-    /// The earliest time for which a thread of the partition sleeps, or `until` if that is earlier: until then one that spins holds up none.
+    /// Returns the earliest time for which a thread of the partition sleeps, or `until` if that is
+    /// earlier: a spin that ends by then delays no thread.
     fn first_time(&self, until: Option<Instant>) -> Option<Instant> {
-        // Relaxed: a thread that goes to sleep later for an earlier time is held up until the end of the spin, which is bounded.
+        // Relaxed: a thread that goes to sleep later for an earlier time is delayed until the end
+        // of the spin, which is bounded.
         let times = self.workers.iter().map(|worker| worker.sleeps_until.load(Ordering::Relaxed));
         let first = times.filter(|&time| time != 0 && time != NEVER).min().map(Instant::from_ticks);
         match (first, until) {
@@ -143,8 +150,8 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// Sleeps until something is due at `level` or somebody wakes this thread; returns the time that the clock has reached, if that is
-    /// known.
+    /// Sleeps until a job is due at `level` or another thread wakes this one; returns the time that
+    /// the clock has reached, if known.
     fn sleep(&self, me: CurrentWorker, level: &'static Level) -> Option<Instant> {
         // SAFETY: `me` is the level's worker, as `work` has checked.
         let until = if self.is_stopping() { NEVER } else { unsafe { level.next() } };
@@ -153,8 +160,9 @@ impl<P: Port> Partition<P> {
         fence(Ordering::SeqCst);
         let until = (until != NEVER).then(|| Instant::from_ticks(until));
         let reached = !level.has_changes() && {
-            // For everybody else it sleeps already: it has announced until when, and the spin only reads. Whoever has something for this
-            // thread wakes it as if it slept, and a wake that comes before the wait ends that at once.
+            // Other threads already treat this one as sleeping: it has announced its wake-up time,
+            // and the spin only reads. A thread with work for this one sends a wake as usual, and a
+            // wake that precedes the wait ends the wait at once.
             self.port.spin(&me, || self.first_time(until), || self.snapshot() != Word::EMPTY);
             self.port.wait(&me, until)
         };

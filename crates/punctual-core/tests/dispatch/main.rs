@@ -1,4 +1,5 @@
-//! The dispatch rules one by one, on one thread: who runs a job, when, and who is woken for it and who is not.
+//! The dispatch rules one by one, on one thread: which thread runs a job, when, and which workers
+//! are woken.
 #![cfg(not(loom))]
 
 mod rig;
@@ -26,7 +27,7 @@ fn a_spawn_above_is_a_call_and_one_below_waits() {
         assert!(!rig.call(me, 2, || {}) && !rig.call(me, 1, || {}), "not above");
         assert_eq!(rig.ran(), [], "not above: afterwards");
         assert_eq!((me.level(), me.running()), (2, 2));
-        assert!(!rig.partition.snapshot().is_ready(2), "this thread looks at its level anyway");
+        assert!(!rig.partition.snapshot().is_ready(2), "this thread checks its level before it vacates it");
     }));
     assert_eq!(rig.ran(), [(2, 0, 1), (1, 0, 1)], "highest first");
     assert_eq!(rig.woken(), [], "this thread runs them all");
@@ -43,7 +44,7 @@ fn a_suspended_preemption_keeps_its_level() {
     assert_eq!((outer, me.level(), me.running(), rig.partition.snapshot().level()), (0, 2, 2, 2));
     rig.spawn(me, 1, 0);
     assert_eq!(rig.ran(), [], "the level is still occupied");
-    // SAFETY: as it was suspended.
+    // SAFETY: resumed with the values it was suspended with.
     unsafe { rig.partition.resume(me, rig.level(2), outer) }.finish(None);
     assert_eq!(rig.ran(), [(1, 0, 1)]);
     assert_eq!((rig.partition.snapshot(), me.level(), me.running()), (Word::EMPTY, 0, 0));
@@ -51,7 +52,7 @@ fn a_suspended_preemption_keeps_its_level() {
 
 #[test]
 fn a_call_at_the_threads_own_base_is_one() {
-    // As a thread that waits for an event has, beside the level's worker.
+    // The caller is not the level's worker, like a thread that waits for an event.
     let rig = rig(&[1, 2], &[(2, 1, NOTHING)]);
     assert!(rig.call(rig.worker(2), 2, || {}));
     rig.spawn(rig.worker(2), 2, 0);
@@ -73,7 +74,7 @@ fn what_a_thread_may_not_run_is_handed_to_its_worker_once() {
     assert_eq!((rig.ran(), rig.woken()), (vec![], vec![3]), "rule 6");
     rig.partition.serve(rig.worker(3), None);
     rig.spawn(low, 1, 1);
-    assert_eq!(rig.ran(), [(3, 1, 3), (1, 1, 1)], "its own level it runs whatever it may call");
+    assert_eq!(rig.ran(), [(3, 1, 3), (1, 1, 1)], "a thread runs its own level without the right to call");
     assert_eq!(rig.woken(), []);
 }
 
@@ -84,15 +85,15 @@ fn a_spawn_from_outside_wakes_if_nobody_else_sees_to_it() {
     rig.spawn_from_outside(2, 0);
     assert_eq!(rig.woken(), [2]);
     rig.spawn_from_outside(2, 1);
-    assert_eq!(rig.woken(), [], "it is awake, or about to be");
+    assert_eq!(rig.woken(), [], "the worker was woken already");
     rig.partition.serve(me, None);
     assert_eq!(rig.ran(), [(2, 0, 1), (2, 1, 1)]);
     assert!(rig.call(me, 1, || {
         rig.spawn_from_outside(1, 0);
-        assert_eq!(rig.woken(), [], "who occupies the level looks again");
+        assert_eq!(rig.woken(), [], "the occupant checks the level again");
         rig.spawn_from_outside(2, 2);
         assert_eq!(rig.woken(), [2]);
-        assert!(!rig.call(me, 2, || {}), "it would overtake the job that waits");
+        assert!(!rig.call(me, 2, || {}), "it would overtake the queued job");
     }));
     assert_eq!(rig.ran(), [(1, 0, 1), (2, 2, 1)]);
 }
@@ -106,7 +107,7 @@ fn everything_is_held_until_it_starts() {
     rig.spawn_from_outside(1, 1);
     assert_eq!((rig.ran(), rig.woken(), idle.level()), (vec![], vec![], MAX_LEVEL));
     let again = catch_unwind(AssertUnwindSafe(|| partition.hold_everything(idle)));
-    let said = again.expect_err("it would be ended twice");
+    let said = again.expect_err("holding everything twice must fail");
     assert_eq!(said.downcast_ref(), Some(&"everything is held already"));
     // SAFETY: everything is held.
     unsafe { partition.go(idle, at(0)) };
@@ -137,11 +138,11 @@ fn a_ceiling_that_is_held_is_not_occupied_again() {
     let rig = rig(&[1], &[(1, 1, NOTHING)]);
     let (me, partition) = (rig.worker(1), &rig.partition);
     let resources = [const { Resource::new() }; 3];
-    // SAFETY: nobody else has them.
+    // SAFETY: no other thread has them.
     resources.iter().for_each(|resource| unsafe { resource.fill(0) });
     let [a, b, own] = &resources;
     assert!(rig.call(me, 1, || {
-        // SAFETY: the job of level 1 makes one for each resource, and nobody else uses them.
+        // SAFETY: the job of level 1 creates one for each resource, and no other thread uses them.
         let (mut a, mut b): (Locked<'_, _, _, 1, 3>, Locked<'_, _, _, 1, 3>) =
             unsafe { (Locked::new(a, partition, me), Locked::new(b, partition, me)) };
         // SAFETY: as above.
@@ -150,7 +151,7 @@ fn a_ceiling_that_is_held_is_not_occupied_again() {
         own.lock(|_| assert_eq!(partition.snapshot(), job));
         a.lock(|a| {
             b.lock(|b| *b += 1);
-            assert_eq!(partition.snapshot(), section, "the outer critical section goes on");
+            assert_eq!(partition.snapshot(), section, "the outer critical section continues");
             *a += 1;
         });
         assert_eq!(partition.snapshot(), job);
@@ -162,7 +163,7 @@ fn a_ceiling_that_is_held_is_not_occupied_again() {
 #[test]
 fn a_resource_holds_its_value_until_it_is_emptied() {
     let (resource, value) = (Resource::new(), Arc::new(()));
-    // SAFETY: there is one thread, and no reference is kept.
+    // SAFETY: there is one thread, and no reference is retained.
     unsafe {
         resource.fill(Arc::clone(&value));
         assert!(Arc::ptr_eq(resource.get(), &value) && Arc::ptr_eq(resource.get_mut(), &value));
@@ -179,7 +180,7 @@ fn the_top_is_taken_once() {
     rig.partition.at_top_level(me, || {
         assert_eq!((me.level(), rig.partition.snapshot().level()), (MAX_LEVEL, MAX_LEVEL));
         rig.partition.at_top_level(me, || {});
-        assert_eq!(me.level(), MAX_LEVEL, "the outer one goes on");
+        assert_eq!(me.level(), MAX_LEVEL, "the outer section continues");
         rig.spawn(me, 1, 0);
         assert_eq!(rig.ran(), []);
     });
@@ -217,7 +218,7 @@ fn a_partition_that_was_reset_knows_nothing_of_the_run_before() {
     assert_eq!((level.next_due(), slots.cancel(armed)), (None, None));
     partition.release_due(me, level, at(u64::MAX));
     partition.serve(me, None);
-    assert_eq!(rig.ran(), [], "what waited is forgotten");
+    assert_eq!(rig.ran(), [], "the queued job is discarded");
     rig.spawn(me, 1, 0);
     assert_eq!(rig.ran(), [(1, 0, 1)]);
 }
@@ -241,9 +242,9 @@ fn the_last_job_runs_at_its_level_and_what_it_releases_there_after_it() {
             ran = Some(rig.ran());
         });
     }
-    assert_eq!(ran.as_deref(), Some([].as_slice()), "not before its end");
+    assert_eq!(ran.as_deref(), Some([].as_slice()), "it runs after the last job");
     assert_eq!(rig.ran(), [(2, 0, 2)]);
-    assert_eq!(rig.partition.snapshot().level(), 0, "it has left its level");
+    assert_eq!(rig.partition.snapshot().level(), 0, "the level is vacated");
 }
 
 #[test]
@@ -257,7 +258,7 @@ fn a_level_of_another_partition_is_not_worked() {
 }
 
 #[test]
-#[should_panic(expected = "a number of its own")]
+#[should_panic(expected = "a unique number")]
 fn two_levels_of_one_number_are_refused() {
     rig(&[1, 2], &[(2, 1, NOTHING), (1, 1, NOTHING), (2, 2, NOTHING)]);
 }

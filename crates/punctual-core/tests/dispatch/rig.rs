@@ -1,4 +1,5 @@
-//! A partition whose jobs note themselves, on one thread and with a clock that stands still.
+//! A partition whose jobs record themselves, on one thread and with a clock that only the test
+//! advances.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -11,16 +12,16 @@ pub(crate) fn at(time: u64) -> Instant {
     Instant::from_ticks(time)
 }
 
-/// Notes who is woken, by its base. Time stands still until it is set.
+/// Records the woken workers by base. The clock stands still until it is set.
 #[derive(Default)]
 pub(crate) struct Recorder {
     pub(crate) now: AtomicU64,
-    /// How far a stamp is ahead, modulo 2⁶⁴.
+    /// How far a timestamp is ahead, modulo 2⁶⁴.
     pub(crate) ahead: AtomicU64,
     woken: Mutex<Vec<u8>>,
-    /// Until when each worker that is about to sleep may spin.
+    /// The end of the allowed spin for each worker that is about to sleep.
     pub(crate) spins: Mutex<Vec<Option<u64>>>,
-    /// What happens while the worker sleeps.
+    /// Called while the worker sleeps.
     pub(crate) asleep: OnceLock<Box<dyn Fn(Option<Instant>) + Send + Sync>>,
 }
 
@@ -41,38 +42,38 @@ impl Port for Recorder {
         self.spins.lock().unwrap().push(until().map(|until| until.as_ticks()));
     }
     fn wait(&self, _: &Worker, until: Option<Instant>) -> bool {
-        self.asleep.get().expect("nobody sleeps in this test")(until);
+        self.asleep.get().expect("no worker sleeps in this test")(until);
         until.is_some_and(|until| self.now() >= until)
     }
     fn wait_while(&self, _: &AtomicU32, _: u32) {
-        panic!("nobody is above");
+        panic!("no level above is occupied");
     }
     fn wake_all(&self, _: &AtomicU32) {
-        panic!("nobody waits");
+        panic!("no thread waits");
     }
     fn boost(&self, _: &AtomicU32) -> bool {
         false
     }
     fn unboost(&self, _: &AtomicU32) {}
     fn unwinds(&self) {
-        panic!("every critical section is left at its end");
+        panic!("no critical section unwinds");
     }
 }
 
 pub(crate) type Job = fn(&'static Rig, CurrentWorker, u32);
 
-/// A partition whose jobs note themselves.
+/// A partition whose jobs record themselves.
 pub(crate) struct Rig {
     pub(crate) partition: Partition<Recorder>,
     /// (level, node, base of the worker).
     ran: Mutex<Vec<(u8, u32, u8)>>,
-    /// When jobs end, if they read the clock; 0 if they do not.
+    /// The end of each job, if jobs read the clock; 0 if they do not.
     pub(crate) ends: AtomicU64,
-    /// When each of them started, as far as they were told.
+    /// The start time passed to each job.
     stamps: Mutex<Vec<Option<u64>>>,
 }
 
-/// Four nodes of each level; the worker of each is the one with this base. All may call.
+/// Each level has four nodes; its worker is the one with the given base. All workers may call.
 pub(crate) fn rig(bases: &[u8], levels: &[(u8, u8, Job)]) -> &'static Rig {
     rig_with(bases, levels, &[])
 }
@@ -98,7 +99,7 @@ pub(crate) fn rig_with(bases: &[u8], levels: &[(u8, u8, Job)], grids: &[&'static
         &*Box::leak(Box::new(Level::new(number, worker, queue, nodes, grids, jobs)))
     });
     let levels: &'static [&'static Level] = levels.collect::<Vec<_>>().leak();
-    // SAFETY: all of them are new, and this is their only partition.
+    // SAFETY: the levels and workers are new, and this is their only partition.
     let partition = unsafe { Partition::new(Recorder::default(), levels, workers) };
     let rig: &'static Rig = Box::leak(Box::new(Rig {
         partition,
@@ -116,10 +117,10 @@ pub(crate) fn rig_with(bases: &[u8], levels: &[(u8, u8, Job)], grids: &[&'static
 }
 
 impl Rig {
-    /// The thread of the test, as one after the other.
+    /// Returns the test's thread as the worker with this base.
     pub(crate) fn worker(&'static self, base: u8) -> CurrentWorker {
         let worker = self.partition.workers().iter().find(|worker| worker.base() == base).unwrap();
-        // SAFETY: each test has one thread and a partition of its own.
+        // SAFETY: each test has one thread and its own partition.
         unsafe { CurrentWorker::new(worker) }
     }
 
@@ -137,7 +138,7 @@ impl Rig {
         unsafe { self.partition.spawn_from_outside(self.level(level), node) };
     }
 
-    /// Runs `job` at `level` if it may be a call.
+    /// Runs `job` at `level` if it may be a direct call.
     pub(crate) fn call(&'static self, me: CurrentWorker, level: u8, job: impl FnOnce()) -> bool {
         let job = || {
             job();

@@ -1,4 +1,4 @@
-//! Who keeps the time of a level, and what a look at the clock is for.
+//! Timekeeping of levels, and the use of clock readings.
 
 use std::sync::Mutex;
 
@@ -18,7 +18,7 @@ fn a_worker_sleeps_until_something_is_due_and_is_woken_for_what_is_earlier() {
         slept.lock().unwrap().push(until.map(|until| until.as_ticks()));
         let until = until.expect("there is a grid");
         partition.armed(level, until);
-        assert_eq!(rig.woken(), [], "it wakes by then");
+        assert_eq!(rig.woken(), [], "it wakes by that time");
         partition.armed(level, at(until.as_ticks() - 1));
         assert_eq!(rig.woken(), [1], "it would sleep too long");
         if until == at(200) {
@@ -33,7 +33,7 @@ fn a_worker_sleeps_until_something_is_due_and_is_woken_for_what_is_earlier() {
     assert_eq!(rig.ran(), [(1, 0, 1), (1, 0, 1)]);
     rig.woken();
     rig.partition.armed(rig.level(1), at(0));
-    assert_eq!(rig.woken(), [], "it is awake and looks by itself");
+    assert_eq!(rig.woken(), [], "the worker is awake and checks its timers");
 }
 
 #[test]
@@ -47,10 +47,10 @@ fn what_a_sleep_has_waited_for_is_released_without_a_look_at_the_clock() {
     let sleeps: &'static AtomicU64 = Box::leak(Box::default());
     let asleep = move |until: Option<Instant>| {
         let now = match sleeps.fetch_add(1, Ordering::Relaxed) {
-            // Woken before.
+            // Woken early.
             0 => 3,
             1 => {
-                assert_eq!(rig.ran(), [], "nothing is due");
+                assert_eq!(rig.ran(), [], "no timer is due");
                 // Late.
                 8
             }
@@ -62,7 +62,7 @@ fn what_a_sleep_has_waited_for_is_released_without_a_look_at_the_clock() {
     rig.partition.port().asleep.set(Box::new(asleep)).ok().unwrap();
     rig.partition.work(rig.worker(1), rig.level(1));
     assert_eq!(rig.ran(), [(1, 1, 1), (1, 2, 1), (1, 3, 1)]);
-    assert_eq!(rig.stamps(), [None, Some(8), Some(8)], "the first is released by what the sleep has told");
+    assert_eq!(rig.stamps(), [None, Some(8), Some(8)], "the first is released without reading the clock");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn what_is_ready_above_goes_before_what_is_due() {
     slots.arm((), at(0)).unwrap();
     // SAFETY: the level is the partition's, and the node is in no queue.
     unsafe { rig.partition.spawn_from_outside(rig.level(2), 0) };
-    assert_eq!(rig.woken(), [2], "whose thread has not come yet");
+    assert_eq!(rig.woken(), [2], "the worker has not run yet");
     rig.partition.port().asleep.set(Box::new(|_| rig.partition.stop())).ok().unwrap();
     rig.partition.work(rig.worker(1), rig.level(1));
     assert_eq!(rig.ran(), [(2, 0, 1), (1, 2, 1)]);
@@ -87,7 +87,7 @@ fn what_has_become_due_during_a_call_on_the_levels_worker_is_run_after_it() {
     slots.arm((), at(5)).unwrap();
     let me = rig.worker(1);
     assert!(rig.call(me, 1, || {}));
-    assert_eq!(rig.ran(), [], "it is not due");
+    assert_eq!(rig.ran(), [], "the timer is not due");
     assert!(rig.call(me, 1, || rig.partition.port().now.store(5, Ordering::Relaxed)));
     assert_eq!(rig.ran(), [(1, 2, 1)]);
 }
@@ -110,7 +110,7 @@ fn a_worker_spins_until_something_is_due_at_any_level() {
     assert_eq!(
         *rig.partition.port().spins.lock().unwrap(),
         [Some(30), Some(30)],
-        "a spin would hold up the other"
+        "a longer spin would delay the other worker"
     );
 }
 
@@ -128,10 +128,10 @@ fn what_has_become_due_during_a_job_goes_before_what_was_released_later() {
         rig.spawn(me, 1, waits);
         rig.partition.port().now.store(25, Ordering::Relaxed);
     }));
-    assert_eq!(rig.ran(), [(1, 2, 1), (1, waits, 1), (1, 3, 1)], "of equals, who waits goes first");
+    assert_eq!(rig.ran(), [(1, 2, 1), (1, waits, 1), (1, 3, 1)], "at equal times the queued job goes first");
     rig.partition.port().now.store(30, Ordering::Relaxed);
     assert!(rig.call(me, 1, || {}));
-    assert_eq!(rig.ran(), [(1, 1, 1)], "it was not due");
+    assert_eq!(rig.ran(), [(1, 1, 1)], "the timer was not due");
 }
 
 #[test]
@@ -155,11 +155,11 @@ fn releases_what_is_due_within_the_error_of_a_stamp() {
     // SAFETY: nothing else uses node 2.
     let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 2) };
     slots.arm((), at(105)).unwrap();
-    // The stamp says 95, and may be late by 10.
+    // The timestamp is 95, and may be late by 10.
     rig.partition.port().ahead.store(10_u64.wrapping_neg(), Ordering::Relaxed);
     let at_time = |time| rig.partition.port().now.store(time, Ordering::Relaxed);
     assert!(rig.call(rig.worker(1), 1, || at_time(50)));
-    assert_eq!(rig.ran(), [], "the timer is known, and not due");
+    assert_eq!(rig.ran(), [], "the timer is armed, and not due");
     assert!(rig.call(rig.worker(1), 1, || at_time(105)));
     assert_eq!(rig.ran(), [(1, 2, 1)]);
 }
@@ -189,7 +189,7 @@ fn a_worker_that_is_to_stop_sleeps_for_no_time() {
     let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 1) };
     slots.arm((), at(50)).unwrap();
     rig.spawn_from_outside(1, 0);
-    let asleep = |until: Option<Instant>| assert_eq!(until, None, "nothing is released any more");
+    let asleep = |until: Option<Instant>| assert_eq!(until, None, "no job is released");
     rig.partition.port().asleep.set(Box::new(asleep)).ok().unwrap();
     rig.partition.work(rig.worker(1), rig.level(1));
     assert_eq!(rig.ran(), [(1, 0, 1)]);
@@ -211,7 +211,7 @@ fn a_thread_that_polls_finds_what_others_push_to_a_level_with_a_timer() {
     rig.partition.poll(rig.worker(0));
     assert_eq!(rig.ran(), [(1, 0, 0)], "the timer is not due");
     rig.partition.look(rig.worker(0), at(50));
-    assert!(!rig.partition.must_serve(rig.worker(0)), "nothing is released after the stop");
+    assert!(!rig.partition.must_serve(rig.worker(0)), "no job is released after the stop");
 }
 
 #[test]
@@ -226,13 +226,13 @@ fn only_a_levels_worker_keeps_its_time() {
     let rig = rig_with(&[0, 1], &[(1, 1, job)], &[&GRID]);
     rig.level(1).start(at(0));
     rig.spawn(rig.worker(0), 1, 1);
-    assert_eq!(rig.ran(), [(1, 1, 0)], "what is due is left to the worker");
+    assert_eq!(rig.ran(), [(1, 1, 0)], "due jobs are left to the worker");
     rig.spawn(rig.worker(1), 1, 2);
-    assert_eq!(rig.ran(), [(1, 2, 1), (1, 0, 1)], "what is due comes after what was queued before");
+    assert_eq!(rig.ran(), [(1, 2, 1), (1, 0, 1)], "a due job runs after those queued before");
     rig.partition.stop();
     rig.partition.port().now.store(100, Ordering::Relaxed);
     rig.spawn(rig.worker(1), 1, 1);
-    assert_eq!(rig.ran(), [(1, 1, 1)], "nothing is released any more");
+    assert_eq!(rig.ran(), [(1, 1, 1)], "no job is released");
 }
 
 #[test]
@@ -243,13 +243,9 @@ fn the_clock_is_read_for_a_timed_level_only_and_handed_on() {
     rig.level(1).start(at(0));
     rig.partition.port().ahead.store(7, Ordering::Relaxed);
     rig.spawn(rig.worker(1), 1, 1);
-    assert_eq!(
-        (rig.ran().len(), rig.stamps()),
-        (2, vec![Some(0), Some(0)]),
-        "by the clock if something is due"
-    );
+    assert_eq!((rig.ran().len(), rig.stamps()), (2, vec![Some(0), Some(0)]), "the clock if a job is due");
     rig.spawn(rig.worker(1), 1, 1);
-    assert_eq!(rig.stamps(), [Some(7)], "by the stamp if nothing is");
+    assert_eq!(rig.stamps(), [Some(7)], "the timestamp if no job is due");
     let rig = self::rig(&[1], &[(1, 1, NOTHING)]);
     rig.spawn(rig.worker(1), 1, 0);
     assert_eq!(rig.stamps(), [None]);
@@ -269,8 +265,8 @@ fn a_thread_that_polls_keeps_the_time_of_every_level() {
     let [one, two]: [Slots<(), 1, 1>; 2] = [1, 2].map(|level| unsafe { Slots::new(rig.level(level), 2) });
     one.arm((), at(5)).unwrap();
     two.arm((), at(6)).unwrap();
-    assert!(rig.call(me, 1, || {}), "nothing waits");
-    assert_eq!(rig.ran(), [], "nothing is due");
+    assert!(rig.call(me, 1, || {}), "no job is queued");
+    assert_eq!(rig.ran(), [], "no job is due");
     rig.partition.port().now.store(6, Ordering::Relaxed);
     assert!(rig.call(me, 1, || rig.spawn(me, 1, 0)));
     assert_eq!(
@@ -278,10 +274,10 @@ fn a_thread_that_polls_keeps_the_time_of_every_level() {
         [(2, 2, 0), (1, 0, 0), (1, 2, 0)],
         "the highest first; jobs of a level by their release"
     );
-    assert_eq!(rig.stamps(), [Some(6), None, None], "a reading is old when a job has run since");
+    assert_eq!(rig.stamps(), [Some(6), None, None], "a reading is stale once a job has run");
     rig.partition.stop();
     one.arm((), at(0)).unwrap_err();
-    assert_eq!(rig.woken(), [0], "of the stop");
+    assert_eq!(rig.woken(), [0], "woken by the stop");
 }
 
 #[test]
@@ -309,7 +305,7 @@ fn a_look_releases_and_marks_and_runs_nothing() {
     let slots: Slots<(), 1, 1> = unsafe { Slots::new(rig.level(1), 2) };
     slots.arm((), at(5)).unwrap();
     rig.partition.look(me, at(4));
-    assert_eq!(rig.partition.snapshot(), Word::EMPTY, "it is not due");
+    assert_eq!(rig.partition.snapshot(), Word::EMPTY, "the timer is not due");
     rig.spawn_from_outside(2, 0);
     rig.partition.look(me, at(5));
     assert_eq!((rig.partition.snapshot(), rig.ran()), (Word::EMPTY.mark_ready(1).mark_ready(2), vec![]));
@@ -322,14 +318,14 @@ fn a_thread_that_polls_needs_no_marks_and_no_wakes() {
     let low: Job = |rig, _, _| {
         rig.spawn_from_outside(2, 0);
         assert_eq!((rig.ran(), rig.woken()), (vec![(1, 0, 0)], vec![]));
-        assert!(!rig.partition.snapshot().is_ready(2), "its thread finds the job");
+        assert!(!rig.partition.snapshot().is_ready(2), "the polling thread finds the job");
     };
     let rig = rig(&[0], &[(1, 0, low), (2, 0, |rig, _, _| rig.partition.stop())]);
     let me = rig.worker(0);
     // SAFETY: there is no other worker.
     unsafe { me.set_polling() };
     rig.spawn_from_outside(1, 0);
-    assert_eq!(rig.woken(), [0], "it does not poll yet");
+    assert_eq!(rig.woken(), [0], "the thread does not poll yet");
     rig.partition.poll(me);
     assert_eq!(rig.ran(), [(2, 0, 0)]);
     assert_eq!(rig.partition.snapshot(), Word::EMPTY);
@@ -337,5 +333,5 @@ fn a_thread_that_polls_needs_no_marks_and_no_wakes() {
     // SAFETY: there is one thread.
     unsafe { rig.partition.reset() };
     rig.spawn_from_outside(1, 0);
-    assert_eq!(rig.woken(), [0], "it does not poll any more");
+    assert_eq!(rig.woken(), [0], "the thread no longer polls");
 }

@@ -1,23 +1,24 @@
-//! Notices when everybody sleeps. loom would notice too, but only say that there is a deadlock.
+//! Detects that every thread sleeps. loom would detect it too, but only report a deadlock.
 
 use std::sync::{Arc, Mutex};
 
-/// How many threads of a model are neither asleep nor at their end. loom runs one thread at a time and switches
-/// only where it sees an operation, of which there is none in here.
+/// The number of threads of a model that are neither asleep nor finished. loom runs one thread at a
+/// time and switches only at operations that it sees; there are none in this type.
 pub(super) struct Awake(Mutex<usize>);
 
 impl Awake {
-    /// Only the model's first thread is there.
+    /// Only the model's first thread exists.
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self(Mutex::new(1)))
     }
 
-    /// `threads` were woken or are about to be started.
+    /// Records that `threads` threads were woken or are about to start.
     pub(super) fn more(&self, threads: usize) {
         *self.0.lock().unwrap() += threads;
     }
 
-    /// The calling thread is about to sleep or to end; returns whether another is still awake.
+    /// Records that the calling thread is about to sleep or to end; returns whether another is
+    /// still awake.
     pub(super) fn less(&self) -> bool {
         let mut awake = self.0.lock().unwrap();
         *awake -= 1;
@@ -25,7 +26,7 @@ impl Awake {
     }
 }
 
-/// Whether a thread has ended, or who is to be counted as awake when it does.
+/// The state of a thread's end: running, running and awaited by a joining thread, or finished.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Ahead,
@@ -33,7 +34,7 @@ enum End {
     Past,
 }
 
-/// What a thread and the one that joins it know of each other.
+/// The state shared by a thread and the one that joins it.
 pub(super) struct Ending(Mutex<End>);
 
 impl Ending {
@@ -41,13 +42,14 @@ impl Ending {
         Arc::new(Self(Mutex::new(End::Ahead)))
     }
 
-    /// The thread ends: if another waits for that, it is awake in its stead. Returns whether anybody is.
+    /// Ends the thread: a thread that waits for its end counts as awake instead. Returns whether
+    /// any thread is awake.
     pub(super) fn end(&self, awake: &Awake) -> bool {
         let before = std::mem::replace(&mut *self.0.lock().unwrap(), End::Past);
         before == End::Awaited || awake.less()
     }
 
-    /// Another thread waits for this one to end; returns whether anybody is awake.
+    /// Waits for this thread's end; returns whether any thread is awake.
     pub(super) fn join(&self, awake: &Awake) -> bool {
         let mut end = self.0.lock().unwrap();
         if *end == End::Past {

@@ -1,8 +1,8 @@
-//! What the loom models share: a [`ModelPort`] whose every wait loom sees, and a short way to build a
-//! partition that lives for one execution of a model.
+//! The common parts of the loom models: a [`ModelPort`] whose every wait loom sees, and a short way
+//! to build a partition that lives for one execution of a model.
 //!
-//! loom knows no time-outs. The clock stands still until the model calls [`ModelPort::advance`], which wakes
-//! whoever sleeps up to that time, as a kernel's timer would, and nobody else.
+//! loom has no timeouts. The clock stands still until the model calls [`ModelPort::advance`], which
+//! wakes exactly the threads that sleep until that time or earlier, as a kernel's timer would.
 
 #![allow(dead_code, reason = "every model uses its own part of this")]
 
@@ -24,8 +24,9 @@ pub(crate) use port::ModelPort;
 
 /// The partition of a model.
 ///
-/// What is unsafe of a partition is not in a model that keeps to the rules: each worker is used by the thread that stands
-/// for it, the levels are the partition's own, and each node is spawned by the thread that has it. loom watches the queues.
+/// The models satisfy the contracts of the unsafe functions: each worker is used by the thread that
+/// stands for it, the levels are the partition's own, and each node is spawned by the thread that
+/// owns it. loom checks the queues.
 pub(crate) struct Model(Partition<ModelPort>);
 
 impl std::ops::Deref for Model {
@@ -88,18 +89,18 @@ impl Model {
         self.0.hold_everything(current(me));
     }
 
-    /// After [`hold_everything`](Self::hold_everything).
+    /// Must follow [`hold_everything`](Self::hold_everything).
     pub(crate) fn go(&'static self, me: &'static Worker, start: Instant) {
-        // SAFETY: as above; and models do this outside of critical sections.
+        // SAFETY: as above; and models call this outside of critical sections.
         unsafe { self.0.go(current(me), start) };
     }
 }
 
-/// Explores every execution of `model` with at most `preemptions` preemptions, or fewer if
-/// `LOOM_MAX_PREEMPTIONS` says so.
+/// Explores every execution of `model` with at most `preemptions` preemptions, or with the value of
+/// `LOOM_MAX_PREEMPTIONS` if that is lower.
 pub(crate) fn check(preemptions: usize, model: impl Fn(&Arena) + Sync + Send + 'static) {
-    // One at a time: loom maps and unmaps a stack for each thread of each execution, and in two threads of one
-    // process that takes ten times as long.
+    // One at a time: loom maps and unmaps a stack for each thread of each execution, and in two
+    // threads of one process that takes ten times as long.
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut builder = loom::model::Builder::new();
@@ -112,7 +113,7 @@ pub(crate) fn check(preemptions: usize, model: impl Fn(&Arena) + Sync + Send + '
     });
 }
 
-/// A worker whose thread is `thread` to the model's kernel, with its real-time policy or without.
+/// A worker whose TID in the model's kernel is `thread`, with its real-time policy or without.
 pub(crate) fn worker(arena: &Arena, base: u8, thread: u32, real_time: bool) -> &'static Worker {
     let worker = arena.put(Worker::new(base));
     current(worker).enter(thread, real_time);
@@ -155,7 +156,7 @@ pub(crate) fn slots<A: 'static, const N: usize, const W: usize>(
     arena: &Arena,
     level: &'static Level,
 ) -> &'static Slots<A, N, W> {
-    // SAFETY: nothing else has nodes of the level.
+    // SAFETY: nothing else uses nodes of the level.
     arena.put(unsafe { Slots::new(level, 0) })
 }
 
@@ -174,7 +175,7 @@ pub(crate) fn partition(
     partition
 }
 
-/// Starts a thread that is `thread` to the model's kernel.
+/// Starts a thread whose TID in the model's kernel is `thread`.
 pub(crate) fn start(thread: u32, body: impl FnOnce() + 'static) -> Started {
     let ending = Ending::new();
     let mine = Arc::clone(&ending);
@@ -189,7 +190,7 @@ pub(crate) fn start(thread: u32, body: impl FnOnce() + 'static) -> Started {
     Started { handle, ending }
 }
 
-/// A thread that was started.
+/// A started thread.
 pub(crate) struct Started {
     handle: loom::thread::JoinHandle<()>,
     ending: Arc<Ending>,
@@ -205,21 +206,21 @@ impl Started {
     }
 }
 
-/// Makes the model's first thread `thread` to the model's kernel.
+/// Sets the TID of the model's first thread in the model's kernel.
 pub(crate) fn i_am(thread: u32) {
     port::become_thread(thread);
 }
 
-/// Something that two threads must not be in at once, and that counts how often one was.
+/// A region that at most one thread may be in at a time; counts the entries.
 ///
-/// Entering is not one instant: another thread can be scheduled in the middle. loom panics if it then enters
-/// too, or if it enters later without seeing what its predecessor did.
+/// Entering takes more than one step: another thread can be scheduled in the middle. loom panics if
+/// that thread then enters too, or if it enters later without seeing its predecessor's effects.
 pub(crate) struct Region {
     entered: UnsafeCell<u32>,
     inside: AtomicU32,
 }
 
-// SAFETY: loom checks every access to `entered`; that is what it is for.
+// SAFETY: loom checks every access to `entered`; this is the purpose of the type.
 unsafe impl Sync for Region {}
 
 impl Region {
@@ -227,17 +228,17 @@ impl Region {
         Self { entered: UnsafeCell::new(0), inside: AtomicU32::new(0) }
     }
 
-    /// Is inside for a while.
+    /// Enters the region and leaves it.
     pub(crate) fn enter(&self) {
         self.entered.with_mut(|entered| {
-            // Does nothing but let loom switch threads.
+            // Only lets loom switch threads.
             self.inside.load(Ordering::Relaxed);
             // SAFETY: `with_mut` panics if any other access is in progress.
             unsafe { *entered += 1 };
         });
     }
 
-    /// How often it was entered.
+    /// Returns the number of entries.
     pub(crate) fn count(&self) -> u32 {
         // SAFETY: `with` panics if a writing access is in progress.
         self.entered.with(|entered| unsafe { *entered })

@@ -21,7 +21,7 @@ loom::thread_local! {
 }
 
 std::thread_local! {
-    /// Of the execution that goes on; all its threads run on one of the operating system's.
+    /// Belongs to the current execution; all its threads run on one thread of the operating system.
     static NOW: RefCell<Option<Arc<Awake>>> = const { RefCell::new(None) };
     static PARTITION: Cell<Option<&'static Model>> = const { Cell::new(None) };
 }
@@ -32,37 +32,37 @@ pub(super) fn begin() {
     PARTITION.set(None);
 }
 
-/// Names the partition that [`stuck`] tells about.
+/// Sets the partition that [`stuck`] reports on.
 pub(super) fn is_about(partition: &'static Model) {
     PARTITION.set(Some(partition));
 }
 
-/// Who is awake in this execution.
+/// The threads that are awake in this execution.
 pub(super) fn awake() -> Arc<Awake> {
     NOW.with_borrow(|now| now.clone().expect("models run in `check`"))
 }
 
-/// Says what has been forgotten. Nobody is left to do it.
+/// Reports the omitted action, when no thread is left to perform it.
 #[track_caller]
 pub(super) fn stuck() -> ! {
-    let Some(partition) = PARTITION.get() else { panic!("nobody is awake") };
+    let Some(partition) = PARTITION.get() else { panic!("no thread is awake") };
     let (word, time) = (partition.snapshot(), partition.port().now().as_ticks());
     let due = partition.levels().iter().filter_map(|l| l.next_due()).any(|due| due.as_ticks() <= time);
     let what = match () {
-        () if word.must_serve() => "a level is ready and free, and was not served",
-        () if due => "a timer has run out, and was not released",
-        () if partition.is_stopping() => "the partition stops, and somebody was not told",
-        () if word.waiters() != 0 => "somebody waits for its turn, and was not told that it has come",
+        () if word.must_serve() => "a ready level is free and was not served",
+        () if due => "a timer has expired and was not released",
+        () if partition.is_stopping() => "the partition stops and a worker was not woken",
+        () if word.waiters() != 0 => "a waiting thread was not woken when the level became free",
         () => "a job or a wake was lost",
     };
-    panic!("everybody sleeps: {what}; at {time}, {word:?}");
+    panic!("every thread sleeps: {what}; at {time}, {word:?}");
 }
 
 pub(super) fn become_thread(thread: u32) {
     ME.with(|me| me.set(thread));
 }
 
-/// One worker's place to sleep.
+/// The sleep state of one worker.
 struct Bed {
     state: Mutex<Sleep>,
     ring: Condvar,
@@ -71,7 +71,7 @@ struct Bed {
 #[derive(Default)]
 struct Sleep {
     woken: bool,
-    /// While asleep: up to when.
+    /// While asleep: the wake-up time.
     asleep: Option<Option<u64>>,
 }
 
@@ -84,7 +84,7 @@ impl Sleep {
     }
 }
 
-/// The futex of those who wait for their turn.
+/// The futex of the threads that wait for a level.
 #[derive(Default)]
 struct Turns {
     wakes: u32,
@@ -95,14 +95,14 @@ struct Turns {
 #[derive(Default)]
 struct Kernel {
     queue: Vec<Queued>,
-    /// The thread that has to lend its priority before the thread goes on that waits for that.
+    /// The thread that has to lend its priority before the thread waiting for it continues.
     lender: Option<u32>,
-    /// Whether that thread has nothing to wait for any more.
+    /// Set once that thread has no need to wait.
     needs_nothing: bool,
 }
 
 impl Kernel {
-    /// Lets the thread go on that waits for `lender`.
+    /// Resumes the thread that waits for `lender`.
     fn lent(&mut self, lender: u32) {
         if self.lender == Some(lender) {
             self.lender = None;
@@ -129,7 +129,7 @@ pub(crate) struct ModelPort {
 }
 
 impl ModelPort {
-    /// A platform for workers of base 0 to `highest`, which lends priorities or does not know how to.
+    /// Creates a platform for workers of base 0 to `highest`, with or without priority inheritance.
     pub(crate) fn new(highest: u8, boosts: bool) -> Self {
         let bed = |_| Bed { state: Mutex::new(Sleep::default()), ring: Condvar::new() };
         Self {
@@ -143,22 +143,23 @@ impl ModelPort {
         }
     }
 
-    /// With workers that look once more for something to do before they sleep.
+    /// Makes workers check for work once more before they sleep.
     pub(crate) fn spinning(self) -> Self {
         Self { spins: true, ..self }
     }
 
-    /// Whether it was told that a critical section unwinds, as far as the calling thread sees.
+    /// Returns `true` if an unwinding critical section was reported, as far as the calling thread
+    /// sees.
     pub(crate) fn was_told(&self) -> bool {
         self.told.load(Ordering::Relaxed)
     }
 
-    /// Whether a worker that does not sleep was woken.
+    /// Returns `true` if an awake worker was woken.
     pub(crate) fn was_woken(&self, worker: &Worker) -> bool {
         self.bed(worker).state.lock().unwrap().woken
     }
 
-    /// Sets the clock and rings for those of `workers` that sleep no longer than up to then.
+    /// Sets the clock and wakes those of `workers` that sleep until that time or earlier.
     pub(crate) fn advance(&self, now: u64, workers: &[&Worker]) {
         self.now.store(now, Ordering::Release);
         for worker in workers {
@@ -171,8 +172,8 @@ impl ModelPort {
         }
     }
 
-    /// Does not return before `thread` lends its priority, or [needs nothing](Self::needs_nothing): as the thread that
-    /// calls does not run before that, if others have higher priorities.
+    /// Blocks until `thread` lends its priority, or [needs nothing](Self::needs_nothing): models a
+    /// calling thread that does not run before, because others have higher priorities.
     pub(crate) fn wait_for_lender(&self, thread: u32) {
         let mut kernel = self.kernel.0.lock().unwrap();
         if kernel.needs_nothing || kernel.queue.iter().any(|queued| queued.thread == thread) {
@@ -188,7 +189,7 @@ impl ModelPort {
         }
     }
 
-    /// Says that `thread` waits for nobody any more.
+    /// Records that `thread` no longer waits for any thread.
     pub(crate) fn needs_nothing(&self, thread: u32) {
         let mut kernel = self.kernel.0.lock().unwrap();
         kernel.needs_nothing = true;
@@ -226,7 +227,8 @@ impl Port for ModelPort {
 
     fn spin(&self, worker: &Worker, until: impl FnOnce() -> Option<Instant>, is_over: impl Fn() -> bool) {
         if self.spins {
-            // More looks would find no more: nothing depends on what they see but how long this lasts.
+            // More checks would find no more: the observed values affect only the duration of the
+            // spin.
             let _ = (until(), self.was_woken(worker) || is_over());
         }
     }
@@ -275,7 +277,7 @@ impl Port for ModelPort {
             return false;
         }
         let (me, futex) = (ME.with(Cell::get), futex_of(boost));
-        assert_ne!(me, 0, "a thread that lends has an identity");
+        assert_ne!(me, 0, "a thread that lends has a TID");
         let mut kernel = self.kernel.0.lock().unwrap();
         let mut word = boost.load(Ordering::Acquire);
         loop {
@@ -284,7 +286,7 @@ impl Port for ModelPort {
             }
             let free = word & THREAD == 0;
             let claimed = if free { me } else { word | WAITERS };
-            // The word is user space's too, so the kernel compares and swaps.
+            // User space changes the word too, so the kernel uses compare-and-swap.
             match boost.compare_exchange(word, claimed, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) if free => return true,
                 Ok(_) => break,
@@ -325,7 +327,7 @@ impl Port for ModelPort {
                 self.kernel.1.notify_all();
             }
             None => {
-                // Refused if user space took it back just now.
+                // Fails if user space has just taken it back.
                 let _ = boost.compare_exchange(word, 0, Ordering::AcqRel, Ordering::Relaxed);
             }
         }

@@ -40,7 +40,7 @@ pub(super) const PARTS: &[Part] = &[
         limit_min: 30,
         commands: &[
             "bash .ci/packages.sh --valgrind",
-            "cargo test --locked -p punctual --test valgrind -- --ignored valgrind_reports_no_errors",
+            "cargo test --locked -p punctual --test it -- --ignored valgrind_reports_no_errors",
         ],
     },
     Part {

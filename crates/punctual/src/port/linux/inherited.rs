@@ -1,6 +1,6 @@
 //! State that a process inherits from its parent, and that could defeat what the app promises.
 //!
-//! The page "Settings and environment variables" of the book has the table of what is set, respected and reported; `tests/inherited.rs` has a
+//! The page "Settings and environment variables" of the book has the table of what is set, respected and reported; `tests/it/inherited.rs` has a
 //! test for each row. What is set is restored when the run has ended.
 
 use std::num::NonZeroU64;

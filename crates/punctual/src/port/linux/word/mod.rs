@@ -46,7 +46,7 @@
 //! *Progress.* Nobody ever waits for another. A sequence may be aborted again and again, by a debugger that steps through it, say; after
 //! [`ATTEMPTS`] the thread enters the gate like any other.
 //!
-//! `tests/biased_word` explores a model of all this with store buffers, preemption and migration at every instruction, and
+//! `tests/it/biased_word` explores a model of all this with store buffers, preemption and migration at every instruction, and
 //! finds a lost change as soon as one of these conditions is dropped.
 //!
 //! # Real-time safety

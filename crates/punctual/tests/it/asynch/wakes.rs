@@ -1,0 +1,187 @@
+//! Who may wake a task: a task above, below, beside, itself, and threads that are none of the app's.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use crate::asynch::virtual_time;
+use crate::log::Log;
+
+/// A count that a task waits for, and others raise.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gate(Arc<Mutex<(u32, Option<Waker>)>>);
+
+impl Gate {
+    pub(crate) fn open(&self) {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.0 += 1;
+        let waker = inner.1.clone();
+        drop(inner);
+        waker.iter().for_each(Waker::wake_by_ref);
+    }
+
+    /// Waits for the next opening.
+    pub(crate) fn opened(&self) -> Opened {
+        Opened(self.clone())
+    }
+}
+
+pub(crate) struct Opened(Gate);
+
+impl Future for Opened {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut inner = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.1 = Some(cx.waker().clone());
+        match inner.0.checked_sub(1) {
+            Some(left) => {
+                inner.0 = left;
+                Poll::Ready(())
+            }
+            None => Poll::Pending,
+        }
+    }
+}
+
+mod levels {
+    use super::*;
+
+    #[punctual::app(main = false)]
+    mod app {
+        use punctual::prelude::*;
+
+        use super::Gate;
+        use crate::log::Log;
+
+        #[shared]
+        struct Shared {
+            log: Log,
+            gate: Gate,
+            lock: u32,
+        }
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context, log: Log, gate: Gate) -> (Shared, Local) {
+            waits::spawn().unwrap();
+            below::spawn().unwrap();
+            (Shared { log, gate, lock: 0 }, Local {})
+        }
+
+        #[task(priority = 2, shared = [&log, &gate, lock])]
+        async fn waits(mut cx: waits::Context) {
+            for what in ["from below", "after the lock", "from beside", "from above", "from itself"] {
+                cx.shared.gate.opened().await;
+                cx.shared.log.note(what);
+                cx.shared.lock.lock(|lock| *lock += 1);
+                if what == "from above" {
+                    cx.shared.gate.open();
+                }
+            }
+        }
+
+        #[task(priority = 1, shared = [&log, &gate, lock])]
+        fn below(mut cx: below::Context) {
+            cx.shared.log.note("below begins");
+            cx.shared.gate.open();
+            cx.shared.log.note("below was preempted");
+            cx.shared.lock.lock(|_| {
+                cx.shared.gate.open();
+                cx.shared.log.note("below was not, in a lock");
+            });
+            beside::spawn().unwrap();
+            above::spawn().unwrap();
+            cx.shared.log.note("below ends");
+        }
+
+        #[task(priority = 2, shared = [&log, &gate])]
+        fn beside(cx: beside::Context) {
+            cx.shared.gate.open();
+            cx.shared.log.note("beside ends");
+        }
+
+        #[task(priority = 3, shared = [&log, &gate])]
+        fn above(cx: above::Context) {
+            cx.shared.gate.open();
+            cx.shared.log.note("above ends");
+        }
+    }
+
+    #[test]
+    fn a_wake_is_a_preemption_point_as_a_spawn_is() {
+        let log = Log::default();
+        let report = app::run(virtual_time(), log.clone(), Gate::default()).unwrap();
+        let order: Vec<_> = log.take().into_iter().map(|(_, what)| what).collect();
+        assert_eq!(
+            order,
+            [
+                "below begins",
+                "from below",
+                "below was preempted",
+                "below was not, in a lock",
+                "after the lock",
+                "beside ends",
+                "from beside",
+                "above ends",
+                "from above",
+                "from itself",
+                "below ends",
+            ]
+        );
+        // The first poll and one for each wake, but for that from itself, which found the task in its last poll.
+        assert_eq!(report.task("waits").unwrap().jobs, 5);
+    }
+}
+
+mod foreign {
+    use super::*;
+
+    #[punctual::app(main = false)]
+    mod app {
+        use super::Gate;
+
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context, gate: Gate) -> (Shared, Local) {
+            counts::spawn(gate).unwrap();
+            (Shared {}, Local {})
+        }
+
+        #[task(priority = 2)]
+        async fn counts(_: counts::Context, gate: Gate) {
+            for _ in 0..1000 {
+                gate.opened().await;
+            }
+            punctual::shutdown();
+        }
+    }
+
+    /// On threads: the test hangs if a wake is lost.
+    #[test]
+    fn threads_that_are_not_the_apps_wake_it() {
+        let _alone = crate::alone();
+        let gate = Gate::default();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..500).for_each(|_| gate.open()));
+            }
+            app::run(punctual::Config::new(), gate.clone()).unwrap();
+        });
+        // A waker outlives the app, and then does nothing; neither does it in the app's next run.
+        gate.open();
+        let again = Gate::default();
+        (0..1000).for_each(|_| again.open());
+        let report = app::run(virtual_time(), again).unwrap();
+        gate.open();
+        assert_eq!(report.task("counts").unwrap().jobs, 1);
+    }
+}

@@ -1,0 +1,26 @@
+//! Between a fault and the end of the app nothing may fail: not because something cannot be printed, nor because a destructor
+//! panics, nor because `idle` is still there.
+#![cfg(all(feature = "async", feature = "monitoring", feature = "signals"))]
+
+mod callbacks;
+mod destructors;
+mod idle;
+mod process_end;
+mod sections;
+mod unwritable;
+
+/// Where an app of these tests runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Executor {
+    Partition,
+    Polling,
+    Global,
+}
+
+const EXECUTORS: [Executor; 3] = [Executor::Partition, Executor::Polling, Executor::Global];
+
+/// Those that this machine has the CPUs for.
+fn executors() -> impl Iterator<Item = Executor> {
+    let cpus = rustix::thread::sched_getaffinity(None).map_or(1, |cpus| cpus.count());
+    EXECUTORS.into_iter().filter(move |executor| cpus > 1 || *executor != Executor::Polling)
+}

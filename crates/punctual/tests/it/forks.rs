@@ -1,0 +1,258 @@
+//! Forks in an app: a child that comes back to the executor is ended, whatever else children do is their own business.
+//!
+//! Every app runs as a program of its own.
+
+use crate::process::Ended;
+use crate::{privileges, process};
+
+/// Where the program forks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Init,
+    Idle,
+    /// A job that its spawner calls.
+    Called,
+    /// A job that was queued.
+    Queued,
+    Hook,
+    /// A thread of its own, started by a job.
+    Foreign,
+    /// A job, for a program.
+    Exec,
+}
+
+const COMING_BACK: [Place; 5] = [Place::Init, Place::Idle, Place::Called, Place::Queued, Place::Hook];
+const OTHERS: [Place; 2] = [Place::Foreign, Place::Exec];
+
+/// Forks; the child returns, and the parent when the child has ended.
+pub(crate) fn fork() {
+    // SAFETY: the child does only what this test is about: it returns.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // Should it live on, it does so for a while.
+        // SAFETY: the call takes no pointers.
+        unsafe { libc::alarm(20) };
+        // Not by `println!`: a thread that the child does not have may have held its lock.
+        rustix::io::write(std::io::stdout(), b"IN CHILD\n").expect("the test reads it");
+        return;
+    }
+    wait(child);
+}
+
+pub(crate) fn wait(child: libc::pid_t) {
+    let mut status = 0;
+    // SAFETY: `status` is a valid place.
+    let ended = unsafe { libc::waitpid(child, &mut status, 0) };
+    assert_eq!(ended, child, "{}", std::io::Error::last_os_error());
+    println!(
+        "CHILD ENDED WITH {}",
+        if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -status }
+    );
+}
+
+macro_rules! app {
+    ($name:ident, [$($args:tt)*], [$($core:tt)*]) => {
+        #[punctual::app(main = false $($args)*)]
+        mod $name {
+            use punctual::prelude::*;
+
+            use super::Place;
+
+            #[shared]
+            struct Shared {
+                place: Place,
+            }
+
+            #[local]
+            struct Local {}
+
+            #[init]
+            fn init(_: init::Context, place: Place) -> (Shared, Local) {
+                if place == Place::Init {
+                    super::fork();
+                }
+                low::spawn().unwrap();
+                (Shared { place }, Local {})
+            }
+
+            #[idle(shared = [&place])]
+            fn idle(cx: idle::Context) {
+                if *cx.shared.place == Place::Idle {
+                    super::fork();
+                }
+                end::spawn_after(20.millis()).unwrap();
+            }
+
+            #[task(priority = 1, shared = [&place] $($core)*)]
+            fn low(cx: low::Context) {
+                let _ = high::spawn();
+                println!("AFTER CALL {}", std::process::id());
+                if *cx.shared.place == Place::Queued {
+                    let _ = follower::spawn();
+                    super::fork();
+                }
+            }
+
+            /// Waits until `low` has ended.
+            #[task(priority = 1 $($core)*)]
+            fn follower(_: follower::Context) {
+                println!("FOLLOWER {}", std::process::id());
+            }
+
+            #[task(priority = 2, shared = [&place] $($core)*)]
+            fn high(cx: high::Context) {
+                match cx.shared.place {
+                    Place::Called => super::fork(),
+                    Place::Foreign => super::foreign(|| end::spawn().is_err()),
+                    Place::Exec => println!("PROGRAM {}", std::process::Command::new("true").status().unwrap()),
+                    _ => {}
+                }
+            }
+
+            #[task(priority = 1 $($core)*)]
+            fn end(_: end::Context) {
+                punctual::shutdown();
+            }
+
+            #[shutdown(shared = [place])]
+            fn shutdown(cx: shutdown::Context) {
+                if *cx.shared.place == Place::Hook {
+                    super::fork();
+                }
+                println!("HOOK {}", std::process::id());
+            }
+        }
+    };
+}
+
+app!(one, [], []);
+app!(unmonitored, [, monitor = false], []);
+app!(polls, [, partitions = [a(poll)]], [, core = a]);
+app!(global, [, executor = "global"], []);
+
+const APPS: [&str; 4] = ["one", "unmonitored", "polls", "global"];
+
+/// Forks on a thread of no app. The child goes on there and ends as it likes.
+fn foreign(spawn_is_refused: fn() -> bool) {
+    let thread = std::thread::spawn(move || {
+        // SAFETY: the child spawns into the copy of the app, which takes no lock, and ends.
+        match unsafe { libc::fork() } {
+            // SAFETY: the call takes no pointers and does not return.
+            0 => unsafe { libc::_exit(if spawn_is_refused() { 7 } else { 8 }) },
+            child => wait(child),
+        }
+    });
+    thread.join().expect("it does not panic");
+}
+
+fn ends(app: &str, place: Place, port: &str) -> Ended {
+    let mut command = process::program(&format!("forks::programs::{app}"));
+    privileges::no_runaways(&mut command);
+    command.env("PLACE", format!("{place:?}")).env("PUNCTUAL_PORT", port);
+    process::start(command).end()
+}
+
+/// How many lines begin like this.
+fn count(ended: &Ended, words: &str) -> usize {
+    ended.output.lines().filter(|line| line.starts_with(words)).count()
+}
+
+#[test]
+fn ends_a_child_that_comes_back() {
+    for port in ["linux", "virtual"] {
+        for (app, place) in APPS.into_iter().flat_map(|app| COMING_BACK.map(|place| (app, place))) {
+            let ended = ends(app, place, port);
+            let what = format!("{port}, {app}, {place:?}: {}", ended.output);
+            assert_eq!(ended.code, 0, "{what}");
+            assert!(ended.output.contains("CHILD ENDED WITH 70"), "{what}");
+            for words in ["call exec or _exit in the child", "IN CHILD"] {
+                assert!(ended.output.contains(words), "no `{words}`, {what}");
+            }
+            // Nothing of the app runs in the child; but the hook itself goes on in one that it has made.
+            assert_eq!(count(&ended, "FOLLOWER"), usize::from(place == Place::Queued), "{what}");
+            assert_eq!(count(&ended, "HOOK"), 1 + usize::from(place == Place::Hook), "{what}");
+        }
+    }
+}
+
+#[test]
+fn names_the_task_whose_job_has_forked() {
+    for (app, place, task) in
+        [("one", Place::Called, "`high` at level 2"), ("global", Place::Queued, "`low` or")]
+    {
+        let ended = ends(app, place, "linux");
+        let words = format!(", forked by {task}");
+        assert!(ended.output.contains(&words), "no `{words}` in: {}", ended.output);
+        if app == "one" {
+            assert_eq!(count(&ended, "AFTER CALL"), 1, "the spawner goes on in the parent: {}", ended.output);
+        }
+    }
+}
+
+#[test]
+fn leaves_children_alone_that_do_not_come_back() {
+    for port in ["linux", "virtual"] {
+        for (app, place) in APPS.into_iter().flat_map(|app| OTHERS.map(|place| (app, place))) {
+            let ended = ends(app, place, port);
+            let words = if place == Place::Exec { "PROGRAM exit status: 0" } else { "CHILD ENDED WITH 7" };
+            assert!(
+                ended.code == 0 && ended.output.contains(words),
+                "{port}, {app}, {place:?}: {}",
+                ended.output
+            );
+            assert_eq!(count(&ended, "HOOK"), 1, "{port}, {app}, {place:?}: {}", ended.output);
+        }
+    }
+}
+
+#[test]
+fn runs_in_the_child_what_does_not_run_in_the_parent() {
+    let ended = process::start(process::program("forks::programs::forks_before")).end();
+    assert!(ended.code == 0 && ended.output.contains("CHILD ENDED WITH 0"), "{}", ended.output);
+    assert_eq!(count(&ended, "HOOK"), 2, "{}", ended.output);
+}
+
+mod programs {
+    use super::*;
+
+    fn place() -> Place {
+        process::chosen("PLACE", COMING_BACK.into_iter().chain(OTHERS))
+    }
+
+    macro_rules! program {
+        ($name:ident) => {
+            #[test]
+            #[ignore = "a program that the other tests run"]
+            fn $name() {
+                process::exit(punctual::export::main(|config| crate::forks::$name::run(config, place())));
+            }
+        };
+    }
+
+    program!(one);
+    program!(unmonitored);
+    program!(polls);
+    program!(global);
+
+    /// Runs an app, forks when it has ended, and runs it in the child again.
+    #[test]
+    #[ignore = "a program that the other tests run"]
+    fn forks_before() {
+        let run = || {
+            crate::forks::one::run(punctual::Config::new(), Place::Exec)
+                .expect("nothing keeps it from starting")
+        };
+        run();
+        // SAFETY: this thread is the only one that holds anything, and the child runs an app and ends.
+        match unsafe { libc::fork() } {
+            0 => {
+                // SAFETY: the call takes no pointers.
+                unsafe { libc::alarm(20) };
+                let code = run().exit_code().into();
+                // SAFETY: the call takes no pointers and does not return.
+                unsafe { libc::_exit(code) };
+            }
+            child => wait(child),
+        }
+    }
+}

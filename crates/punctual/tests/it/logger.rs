@@ -1,0 +1,122 @@
+//! Who is told what an app misses: the program's logger if it has one, and standard error otherwise.
+//!
+//! Each case is a process of its own: a logger is set once. An app that is to be marked in a trace that is not there
+//! misses something on every machine.
+
+use std::process::Command;
+
+use log::{LevelFilter, Log, Metadata, Record};
+use punctual::Config;
+
+const CASE: &str = "PUNCTUAL_TEST_LOGGER";
+const MESSAGE: &str = "jobs are not marked in the trace";
+
+#[punctual::app(main = false)]
+mod app {
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        job::spawn().expect("it has room");
+        (Shared {}, Local {})
+    }
+
+    #[task(priority = 1)]
+    fn job(_: job::Context) {
+        panic!("at the end");
+    }
+}
+
+/// Prints what it is told, and on which kind of thread.
+struct Printing;
+
+impl Log for Printing {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        let policy = punctual_process::scheduling::Scheduling::current().unwrap().policy();
+        println!("LOGGED {} {} policy {policy}: {}", record.level(), record.target(), record.args());
+    }
+
+    fn flush(&self) {}
+}
+
+struct Panicking;
+
+impl Log for Panicking {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, _: &Record<'_>) {
+        panic!("the logger is broken");
+    }
+
+    fn flush(&self) {}
+}
+
+/// The program whose output the tests look at.
+#[test]
+fn program() {
+    let Ok(case) = std::env::var(CASE) else { return };
+    match case.as_str() {
+        "none" => {}
+        "no logger, a level" => log::set_max_level(LevelFilter::Trace),
+        "a logger, no level" => log::set_logger(&Printing).unwrap(),
+        "warnings" => log::set_logger(&Printing).map(|()| log::set_max_level(LevelFilter::Warn)).unwrap(),
+        "errors" => log::set_logger(&Printing).map(|()| log::set_max_level(LevelFilter::Error)).unwrap(),
+        "panics" => log::set_logger(&Panicking).map(|()| log::set_max_level(LevelFilter::Trace)).unwrap(),
+        other => unreachable!("{other}"),
+    }
+    let report = app::run(Config::from_env()).expect("nothing that it misses is asked for");
+    assert_eq!(report.exit_code(), 101);
+    assert!(report.settings.notes.iter().any(|note| note.contains(MESSAGE)), "{report}");
+}
+
+/// What the program prints, and what it says on standard error.
+fn run(case: &str) -> (String, String) {
+    let output = Command::new(std::env::current_exe().expect("this test is a program"))
+        .args(["--exact", "logger::program", "--nocapture"])
+        .env(CASE, case)
+        .env("PUNCTUAL_TRACE", "/there/is/no/trace_marker_raw")
+        .output()
+        .expect("this test can be started again");
+    let [printed, said] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(output.status.success(), "{case}:\n{printed}\n{said}");
+    (printed, said)
+}
+
+#[test]
+fn says_it_on_standard_error_without_a_logger() {
+    for case in ["none", "no logger, a level", "a logger, no level", "panics"] {
+        let (printed, said) = run(case);
+        assert!(said.contains(&format!("punctual: {MESSAGE}")), "{case}:\n{said}");
+        assert!(!printed.contains("LOGGED"), "{case}:\n{printed}");
+    }
+}
+
+#[test]
+fn tells_the_logger_on_ordinary_threads_and_never_of_a_fault() {
+    let (printed, said) = run("warnings");
+    let logged: Vec<_> = printed.lines().filter(|line| line.contains("LOGGED")).collect();
+    assert!(logged.iter().any(|line| line.contains(MESSAGE)), "{printed}");
+    assert!(logged.iter().all(|line| line.contains("LOGGED WARN punctual policy 0: ")), "{printed}");
+    assert!(!said.contains(MESSAGE), "{said}");
+    assert!(
+        said.contains("task `job` panicked: at the end") && !printed.contains("at the end"),
+        "{printed}\n{said}"
+    );
+}
+
+#[test]
+fn keeps_to_the_level_of_the_logger() {
+    let (printed, said) = run("errors");
+    assert!(!printed.contains(MESSAGE) && !said.contains(MESSAGE), "{printed}\n{said}");
+}

@@ -1,0 +1,142 @@
+//! Where `/proc` is not mounted: memory is locked all the same, and what keeps it from being locked is named.
+//!
+//! The app runs as a program in a mount namespace of its own, in which something else is mounted over `/proc`.
+
+use std::io::Error;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use crate::process::Ended;
+use crate::{privileges, process};
+use punctual::Config;
+
+#[punctual::app(main = false)]
+mod app {
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
+    }
+
+    /// On its worker, whose stack was mapped when memory was locked already.
+    #[task(priority = 1, period = punctual::Duration::from_millis(1))]
+    fn looks(_: looks::Context) {
+        println!("WORKER'S STACK LOCKED: {}", super::stack_is_locked());
+        punctual::shutdown();
+    }
+}
+
+/// Whether the calling thread's stack is locked, as the kernel says of its page when asked to forget it.
+fn stack_is_locked() -> bool {
+    let here = 0_u8;
+    let page = std::ptr::from_ref(&here).map_addr(|address| address & !4095).cast_mut();
+    // SAFETY: of memory that is no file's nothing is given up.
+    let looked = unsafe { libc::msync(page.cast(), 1, libc::MS_INVALIDATE) };
+    looked != 0 && Error::last_os_error().raw_os_error() == Some(libc::EBUSY)
+}
+
+/// What the process is, besides one without `/proc`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Process {
+    /// With a limit on locked memory that does not bind it.
+    Root,
+    /// With this limit, in KiB.
+    Nobody(u64),
+}
+
+/// The number of `CAP_IPC_LOCK`.
+const IPC_LOCK: libc::c_ulong = 14;
+
+/// Makes the process that `command` becomes one without `/proc`.
+fn hide_proc(command: &mut Command, process: Process) {
+    const TMPFS: *const libc::c_char = c"tmpfs".as_ptr();
+    let root = is_root();
+    let check = |result: i32| if result == 0 { Ok(()) } else { Err(Error::last_os_error()) };
+    let hide = move || {
+        let user = if root { 0 } else { libc::CLONE_NEWUSER };
+        let private = libc::MS_REC | libc::MS_PRIVATE;
+        // SAFETY: the strings are literals that end with 0, and the calls concern this process alone, which is about to
+        // become the program.
+        unsafe {
+            check(libc::unshare(libc::CLONE_NEWNS | user))?;
+            check(libc::mount(std::ptr::null(), c"/".as_ptr(), std::ptr::null(), private, std::ptr::null()))?;
+            check(libc::mount(TMPFS, c"/proc".as_ptr(), TMPFS, 0, std::ptr::null()))?;
+            if root && process != Process::Root {
+                // The executable may lie where only root can look, so the user stays and the capability goes.
+                check(libc::prctl(libc::PR_CAPBSET_DROP, IPC_LOCK, 0, 0, 0))?;
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes system calls and nothing else.
+    unsafe { command.pre_exec(hide) };
+}
+
+fn is_root() -> bool {
+    // SAFETY: the call takes no pointers and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// How the program ends without `/proc`; `None` if that cannot be had here.
+fn without_proc(process: Process) -> Option<Ended> {
+    if process == Process::Root && !is_root() {
+        println!("NOT TESTED: locked memory takes root");
+        return None;
+    }
+    let mut trial = Command::new("true");
+    hide_proc(&mut trial, process);
+    if let Err(error) = trial.status() {
+        println!("NOT TESTED: no mount namespace here: {error}");
+        return None;
+    }
+    let mut command = process::program("no_proc::program");
+    privileges::no_runaways(&mut command);
+    let kib = match process {
+        Process::Root => 64,
+        Process::Nobody(kib) => kib,
+    };
+    privileges::limit(&mut command, privileges::Resource::Memlock, kib * 1024, kib * 1024);
+    hide_proc(&mut command, process);
+    Some(process::start(command).end())
+}
+
+#[track_caller]
+fn says(ended: &Ended, words: &[&str]) {
+    assert_eq!(ended.code, 0, "{}", ended.output);
+    for words in words {
+        assert!(ended.output.contains(words), "no `{words}` in: {}", ended.output);
+    }
+}
+
+#[test]
+fn memory_is_locked_where_it_may_be() {
+    if let Some(ended) = without_proc(Process::Root) {
+        says(&ended, &["NO PROC", "memory: locked", "WORKER'S STACK LOCKED: true"]);
+        assert!(!ended.output.contains("RLIMIT_MEMLOCK"), "{}", ended.output);
+    }
+}
+
+#[test]
+fn a_limit_that_binds_is_named() {
+    for kib in [0, 64] {
+        if let Some(ended) = without_proc(Process::Nobody(kib)) {
+            let limit = format!("memory is not locked: RLIMIT_MEMLOCK is {kib} KiB; grant CAP_IPC_LOCK");
+            says(&ended, &["NO PROC", "memory: not locked", &limit, "WORKER'S STACK LOCKED: false"]);
+        }
+    }
+}
+
+#[test]
+#[ignore = "a program that the other tests run"]
+fn program() {
+    if std::fs::read_to_string("/proc/self/status").is_err() {
+        println!("NO PROC");
+    }
+    let report = app::run(Config::new()).expect("nothing keeps it from starting");
+    println!("{report}");
+}

@@ -1,0 +1,142 @@
+//! Which CPU a partition gets, that its jobs really run there, and what the report says of it.
+
+use std::process::Command;
+
+use punctual::Config;
+
+use crate::partitions::{allowed, end, ends_with, two_cpus};
+use crate::{privileges, process};
+
+#[punctual::app(main = false, partitions = [one, two])]
+pub(crate) mod app {
+    use std::os::unix::net::UnixStream;
+
+    use super::look;
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {
+        line: UnixStream,
+        other_end: UnixStream,
+    }
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        let (line, other_end) = UnixStream::pair().expect("sockets can be made");
+        first::spawn().unwrap();
+        (Shared {}, Local { line, other_end })
+    }
+
+    #[task(core = one, priority = 2)]
+    fn first(_: first::Context) {
+        look("one");
+        second::spawn().unwrap();
+    }
+
+    #[task(core = two, priority = 3, local = [other_end])]
+    fn second(_: second::Context) {
+        look("two");
+        waits::spawn().unwrap();
+    }
+
+    #[task(core = two, priority = 1)]
+    async fn waits(_: waits::Context) {
+        look("two");
+        edge::pend();
+    }
+
+    #[task(core = two, binds = line, priority = 2, local = [line])]
+    fn edge(_: edge::Context) {
+        look("two");
+        punctual::shutdown();
+    }
+}
+
+/// Says where the calling job may run, and where it does.
+fn look(partition: &str) {
+    // SAFETY: the call takes no pointers.
+    let here = unsafe { libc::sched_getcpu() };
+    println!("LOOK {partition} is on {here} of {:?}", allowed());
+}
+
+/// The program's own choice of CPUs is in this variable, `-` for none.
+const CHOICE: &str = "CHOICE";
+
+#[test]
+#[ignore = "a program that the other tests run"]
+fn program() {
+    let choice = std::env::var(CHOICE).unwrap_or_default();
+    let config = choice
+        .split(',')
+        .filter_map(|entry| entry.split_once('='))
+        .fold(Config::from_env(), |config, (name, cpu)| {
+            config.partition_cpu(name, cpu.parse().expect("the tests give numbers"))
+        });
+    let report = app::run(config).expect("nothing keeps it from starting");
+    for thread in &report.settings.threads {
+        println!("THREAD {} on {}", thread.thread, thread.cpus);
+    }
+    println!("NOTES {:?}", report.settings.notes);
+}
+
+/// Runs the program with its own and the environment's choice, and checks who is where.
+fn runs(mut command: Command, choice: String, environment: Option<String>, one: usize, two: usize) {
+    command.env(CHOICE, choice);
+    if let Some(environment) = environment {
+        command.env("PUNCTUAL_CPU", environment);
+    }
+    let ended = end(command);
+    ends_with(
+        &ended,
+        0,
+        &[
+            &format!("LOOK one is on {one} of [{one}]"),
+            &format!("LOOK two is on {two} of [{two}]"),
+            &format!("THREAD one level 2 on {one}\n"),
+            &format!("THREAD two level 3 on {two}\n"),
+            &format!("THREAD two level 1 on {two}\n"),
+            &format!("THREAD two event edge on {two}\n"),
+            &format!("THREAD two event async on {two}\n"),
+            // The home of `idle` is the first partition.
+            &format!("THREAD idle on {one}\n"),
+        ],
+    );
+    let looks = ended.output.lines().filter(|line| line.starts_with("LOOK two"));
+    assert!(looks.clone().count() >= 3 && looks.clone().all(|line| line.ends_with(&format!("[{two}]"))));
+}
+
+#[test]
+fn by_name_and_the_environment_has_the_last_word() {
+    let Some([low, high]) = two_cpus() else { return };
+    let _alone = crate::alone();
+    let plain: fn() -> Command = || process::program("partitions::cpus::program");
+    let unprivileged: fn() -> Command =
+        || privileges::unprivileged(&process::program("partitions::cpus::program"));
+    for program in [unprivileged, plain] {
+        runs(program(), format!("one={low},two={high}"), None, low, high);
+        runs(program(), format!("one={high},two={low}"), None, high, low);
+        // What is chosen twice.
+        runs(program(), format!("one={low},two={low},one={high}"), None, high, low);
+        runs(program(), format!("one={low},two={high}"), Some(format!("one={high},two={low}")), high, low);
+        runs(program(), String::new(), Some(format!(" two = {high} , one={low}")), low, high);
+    }
+}
+
+#[test]
+fn what_is_left_open_is_the_highest_free_one() {
+    let cpus = allowed();
+    let Some([low, _]) = two_cpus() else { return };
+    // An isolated CPU comes first, wherever it is.
+    let isolated = std::fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap_or_default();
+    if !isolated.trim().is_empty() {
+        return println!("SKIPPED: there are isolated CPUs");
+    }
+    let _alone = crate::alone();
+    let program = || process::program("partitions::cpus::program");
+    let [next, highest] = [cpus[cpus.len() - 2], cpus[cpus.len() - 1]];
+    runs(program(), String::new(), None, highest, next);
+    runs(program(), format!("one={low}"), None, low, highest);
+    runs(program(), format!("two={highest}"), None, next, highest);
+}

@@ -1,0 +1,92 @@
+//! Jobs that run at the same time, as those of one partition never do.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use punctual::report::Outcome;
+
+use crate::partitions::{both, spin_until, two_cpus};
+
+pub(crate) static HERE: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+
+/// Each waits, without giving its CPU away, until the other one is there too.
+pub(crate) fn meet(me: usize) {
+    HERE[me].store(true, Ordering::Release);
+    assert!(spin_until(&HERE[1 - me]), "the other one does not run beside this one");
+}
+
+macro_rules! app {
+    ($name:ident, [$($args:tt)*], [$($one:tt)*], [$($two:tt)*]) => {
+        #[punctual::app(main = false, $($args)*)]
+        pub(crate) mod $name {
+            use std::sync::atomic::Ordering;
+
+            use punctual::prelude::*;
+
+            use super::{HERE, meet};
+
+            #[shared]
+            struct Shared {
+                /// Its ceiling is that of `over`, who is not kept out where it does not use it.
+                low: u32,
+            }
+
+            #[local]
+            struct Local {}
+
+            #[init]
+            fn init(_: init::Context) -> (Shared, Local) {
+                HERE.iter().for_each(|here| here.store(false, Ordering::Relaxed));
+                under::spawn().unwrap();
+                over::spawn().unwrap();
+                (Shared { low: 0 }, Local {})
+            }
+
+            /// In a critical section, whose ceiling is below `over`.
+            #[task($($one)* priority = 1, shared = [low])]
+            fn under(mut cx: under::Context) {
+                cx.shared.low.lock(|low| {
+                    meet(0);
+                    *low += 1;
+                });
+                punctual::shutdown();
+            }
+
+            /// So that `low` is shared.
+            #[task($($one)* priority = 2, shared = [low])]
+            fn between(mut cx: between::Context) {
+                cx.shared.low.lock(|low| *low += 1);
+            }
+
+            #[task($($two)* priority = 3)]
+            fn over(_: over::Context) {
+                meet(1);
+                // `under` may have come to its end meanwhile.
+                let _ = between::spawn();
+            }
+        }
+    };
+}
+
+app!(parts, [partitions = [one, two]], [core = one,], [core = two,]);
+app!(global, [executor = "global"], [], []);
+
+macro_rules! runs {
+    ($name:ident) => {
+        if two_cpus().is_some() {
+            let _alone = crate::alone();
+            let [real, _] = both();
+            let report = $name::run(real).expect("nothing keeps it from starting");
+            assert_eq!(report.outcome, Outcome::Shutdown, "{report}");
+        }
+    };
+}
+
+#[test]
+fn of_two_partitions() {
+    runs!(parts);
+}
+
+#[test]
+fn of_two_levels_of_the_global_executor() {
+    runs!(global);
+}

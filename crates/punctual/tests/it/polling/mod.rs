@@ -1,0 +1,22 @@
+//! Polling partitions: one thread that never sleeps and never enters the kernel.
+#![cfg(all(feature = "async", feature = "monitoring", feature = "signals"))]
+
+mod no_system_calls;
+mod order;
+mod witness;
+mod work;
+
+/// Whether there are two CPUs to run on. Says so if not.
+fn two_cpus() -> bool {
+    let enough = rustix::thread::sched_getaffinity(None).is_ok_and(|cpus| cpus.count() > 1);
+    if !enough {
+        eprintln!("SKIPPED: a polling partition needs a CPU beside another");
+    }
+    enough
+}
+
+/// Virtual time, and threads if there are CPUs for them.
+fn both() -> impl Iterator<Item = punctual::Config> {
+    let virtual_time = punctual::Config::new().virtual_time();
+    std::iter::once(virtual_time).chain(two_cpus().then(punctual::Config::new))
+}

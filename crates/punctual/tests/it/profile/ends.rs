@@ -1,0 +1,156 @@
+//! Runs that end early, and files that cannot be written.
+
+use punctual::Config;
+
+use crate::process;
+use crate::profile::{File, assert_has};
+
+#[punctual::app(main = false, profile)]
+mod app {
+    use punctual::prelude::*;
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        works::spawn().unwrap();
+        panics::spawn_after(5.millis()).unwrap();
+        never::spawn_after(10.secs()).unwrap();
+        (Shared {}, Local {})
+    }
+
+    #[task(priority = 2, execution = 1.millis())]
+    fn works(_: works::Context) {}
+
+    #[task]
+    fn panics(_: panics::Context) {
+        punctual::spend(2.millis());
+        panic!("on purpose");
+    }
+
+    #[task]
+    fn never(_: never::Context) {}
+}
+
+mod sleeper {
+    #[punctual::app(main = false, profile)]
+    mod app {
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            sleeps::spawn().unwrap();
+            (Shared {}, Local {})
+        }
+
+        #[task]
+        fn sleeps(_: sleeps::Context) {
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            punctual::shutdown();
+        }
+    }
+
+    pub(super) use app::run;
+}
+
+mod stuck {
+    #[punctual::app(main = false)]
+    mod app {
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared {}, Local {})
+        }
+
+        #[idle]
+        fn idle(_: idle::Context) -> ! {
+            punctual::shutdown();
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+
+    pub(super) use app::run;
+}
+
+#[test]
+#[ignore = "a program that the other tests run"]
+fn program() {
+    process::exit(punctual::export::main(|config| app::run(config.virtual_time())));
+}
+
+#[test]
+#[ignore = "a program that the other tests run"]
+fn program_that_does_not_end() {
+    process::exit(punctual::export::main(stuck::run));
+}
+
+/// The exit code of `program` with this file for its profile, and what it says.
+fn ended(program: &str, path: &std::path::Path) -> (Option<i32>, String) {
+    let mut command = process::program(&format!("profile::{program}"));
+    let output = command.env("PUNCTUAL_PROFILE", path).output().expect("the program can be started");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn a_run_that_panics_leaves_its_profile_and_says_what_it_is() {
+    let file = File::new("panic");
+    let (code, said) = ended("ends::program", file.path());
+    assert_eq!(code, Some(101), "{said}");
+    assert_has(&file.task("works"), &["\"jobs\": 1, \"execution_max_ns\": 1000000"]);
+    // The job that panics is one, as in the report.
+    assert_has(&file.task("panics"), &["\"jobs\": 1, \"execution_max_ns\": 2000000"]);
+    assert_has(&file.task("never"), &["\"jobs\": 0, \"execution_max_ns\": null"]);
+    let path = file.path().display().to_string();
+    let expected =
+        [&*path, "that of a part of a run: `panics` panicked: on purpose", "knows nothing of `never`"];
+    assert_has(&said, &expected);
+}
+
+#[test]
+fn a_process_that_ends_under_its_app_says_that_the_profile_is_lost() {
+    let file = File::new("stuck");
+    let (_, said) = ended("ends::program_that_does_not_end", file.path());
+    assert_has(&said, &["idle does not return", "no profile is written"]);
+    assert!(!file.path().exists());
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_an_error_before_anything_runs() {
+    let config = Config::new().virtual_time().profile("/nowhere/profile.json");
+    let error = app::run(config).expect_err("there is no such directory");
+    assert_eq!(error.exit_code(), 2);
+    assert_has(&error.to_string(), &["/nowhere/profile.json", "PUNCTUAL_PROFILE", "Config::profile"]);
+}
+
+#[test]
+fn what_a_job_sleeps_is_no_execution() {
+    let file = File::new("sleeper");
+    sleeper::run(Config::new().profile(file.path())).expect("nothing is asked for");
+    let text = file.task("sleeps");
+    let number = |name: &str| -> u64 {
+        let (_, rest) = text.split_once(&format!("\"{name}\": ")).expect("the figure is there");
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().expect("it is known")
+    };
+    assert!(number("suspension_max_ns") >= 30_000_000, "{text}");
+    assert!(number("suspensions_most_per_job") >= 1, "{text}");
+    let sum = number("execution_max_ns") + number("suspension_max_ns");
+    assert!(sum <= number("response_max_ns"), "{text}");
+    // Of the machine, too, something is known.
+    assert!(!file.text().contains("\"lock_ns\": null"), "{}", file.text());
+}

@@ -1,0 +1,182 @@
+//! Where the report of a run goes: a terminal, a pipe, a file, or nowhere.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::os::fd::FromRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::process;
+use punctual::Config;
+use punctual::config::Reporting;
+
+/// What every report begins with.
+const HEAD: &str = "app: shut down after";
+
+/// An app that ends by itself, with this in its attribute beside `main = false`.
+macro_rules! app {
+    ($name:ident $(, $key:ident = $value:literal)*) => {
+        mod $name {
+            #[punctual::app(main = false $(, $key = $value)*)]
+            mod app {
+                #[shared]
+                struct Shared {}
+
+                #[local]
+                struct Local {}
+
+                #[init]
+                fn init(_: init::Context) -> (Shared, Local) {
+                    only::spawn().unwrap();
+                    (Shared {}, Local {})
+                }
+
+                #[task]
+                fn only(_: only::Context) {
+                    punctual::shutdown();
+                }
+            }
+
+            pub(super) use app::run;
+        }
+    };
+}
+
+app!(plain);
+app!(declared, report = "always");
+
+#[test]
+#[ignore = "a program that the other tests run"]
+fn program() {
+    process::exit(punctual::export::main(plain::run));
+}
+
+#[test]
+#[ignore = "a program that the other tests run"]
+fn program_declared() {
+    process::exit(punctual::export::main(declared::run));
+}
+
+#[test]
+#[ignore = "a program that the other tests run"]
+fn program_that_decides() {
+    process::exit(punctual::export::main(|config| declared::run(config.report(Reporting::Never))));
+}
+
+#[test]
+#[ignore = "a program that the other tests run"]
+fn program_with_a_main_of_its_own() {
+    plain::run(Config::from_env()).expect("nothing keeps it from starting");
+}
+
+fn command(program: &str, report: Option<&str>) -> Command {
+    let mut command = process::program(&format!("reporting::{program}"));
+    command.env("PUNCTUAL_PORT", "virtual").stdin(Stdio::null()).stdout(Stdio::null());
+    report.map(|report| command.env("PUNCTUAL_REPORT", report));
+    command
+}
+
+/// What the program says on a standard error that is a pipe.
+fn said_to_a_pipe(program: &str, report: Option<&str>) -> String {
+    let output = command(program, report).output().expect("the program can be started");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stderr).expect("it is a text")
+}
+
+/// What the program says on a standard error that is a terminal.
+fn said_to_a_terminal(program: &str, report: Option<&str>) -> String {
+    let (mut master, slave) = terminal();
+    let mut command = command(program, report);
+    let mut child = command.stderr(slave).spawn().expect("the program can be started");
+    // With the command goes the last of our ends, so that reading ends with the program.
+    drop(command);
+    let (mut said, mut bytes) = (Vec::new(), [0; 4096]);
+    while let Ok(length @ 1..) = master.read(&mut bytes) {
+        said.extend_from_slice(&bytes[..length]);
+    }
+    assert!(child.wait().expect("it is our child").success());
+    String::from_utf8(said).expect("it is a text").replace("\r\n", "\n")
+}
+
+/// Both ends of a pseudo-terminal.
+fn terminal() -> (File, File) {
+    let mut name = [0; 64];
+    // SAFETY: the descriptor is ours alone, and the name fits into what is said to be its room.
+    let master = unsafe {
+        let master = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
+        assert!(master >= 0, "{}", std::io::Error::last_os_error());
+        let master = File::from_raw_fd(master);
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&master);
+        assert_eq!(libc::grantpt(fd), 0);
+        assert_eq!(libc::unlockpt(fd), 0);
+        assert_eq!(libc::ptsname_r(fd, name.as_mut_ptr(), name.len()), 0);
+        master
+    };
+    let name = name.map(|byte| byte as u8);
+    let name = std::ffi::CStr::from_bytes_until_nul(&name).expect("it is a string of C's");
+    let path = Path::new(name.to_str().expect("it is a text"));
+    let slave = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open(path);
+    (master, slave.expect("a terminal that was just made can be opened"))
+}
+
+#[test]
+fn a_program_reports_to_a_terminal_only() {
+    let said = said_to_a_terminal("program", None);
+    assert!(said.contains(HEAD) && said.contains("J: release to start"), "{said}");
+    assert!(said.contains("\nonly "), "{said}");
+    assert_eq!(said_to_a_pipe("program", None), "");
+}
+
+#[test]
+fn the_user_chooses() {
+    for one in ["always", "1"] {
+        assert!(said_to_a_pipe("program", Some(one)).contains(HEAD));
+    }
+    for none in ["never", "0"] {
+        assert_eq!(said_to_a_terminal("program", Some(none)), "");
+    }
+    assert_eq!(said_to_a_pipe("program", Some("auto")), "");
+}
+
+#[test]
+fn the_environment_comes_before_the_attribute_and_the_program_before_both() {
+    assert!(said_to_a_pipe("program_declared", None).contains(HEAD));
+    assert_eq!(said_to_a_pipe("program_declared", Some("never")), "");
+    assert_eq!(said_to_a_pipe("program_that_decides", Some("always")), "");
+}
+
+#[test]
+fn a_library_call_reports_only_when_told_to() {
+    assert_eq!(said_to_a_terminal("program_with_a_main_of_its_own", None), "");
+    assert!(said_to_a_pipe("program_with_a_main_of_its_own", Some("always")).contains(HEAD));
+}
+
+#[test]
+fn names_the_file_that_it_writes() {
+    let directory = std::env::temp_dir().join(format!("punctual-reporting-{}", std::process::id()));
+    fs::create_dir(&directory).expect("a directory can be made");
+    let path = directory.join("report.txt");
+    let mut command = command("program", Some("./report.txt"));
+    let output = command.current_dir(&directory).output().expect("the program can be started");
+    let path = path.canonicalize().expect("the report was written");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        format!("punctual: the report is in {}\n", path.display())
+    );
+    assert!(fs::read_to_string(&path).expect("it can be read").contains(HEAD));
+    fs::remove_dir_all(&directory).expect("it is ours");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_no_failure_of_the_app() {
+    let said = said_to_a_pipe("program", Some("/nowhere/report.txt"));
+    assert!(said.starts_with("punctual: the report could not be written to /nowhere/report.txt: "), "{said}");
+}
+
+#[test]
+fn a_value_that_makes_no_sense_is_refused() {
+    let output = command("program", Some("report.txt")).output().expect("the program can be started");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("./report.txt"), "{said}");
+}

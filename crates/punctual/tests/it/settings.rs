@@ -1,0 +1,276 @@
+//! Real-time settings: what is missing is said, `strict` refuses, nonsense is named, and nothing is left behind.
+#![cfg(feature = "async")]
+
+use std::process::Command;
+
+use crate::process::Ended;
+use crate::{privileges, process};
+use punctual::{Config, StartError};
+use punctual_process::scheduling::Scheduling;
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+#[punctual::app(main = false)]
+mod app {
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc::Sender;
+
+    use super::{Seen, look};
+
+    #[shared]
+    struct Shared {
+        seen: Sender<Seen>,
+    }
+
+    #[local]
+    struct Local {
+        line: UnixStream,
+        quiet: [UnixStream; 2],
+    }
+
+    #[init]
+    fn init(_: init::Context, seen: Sender<Seen>) -> (Shared, Local) {
+        println!("INIT");
+        look("init", &seen);
+        let [line, quiet] = [(); 2].map(|()| UnixStream::pair().expect("sockets can be made"));
+        (Shared { seen }, Local { line: line.0, quiet: quiet.into() })
+    }
+
+    #[idle(shared = [&seen])]
+    fn idle(cx: idle::Context) {
+        look("idle", cx.shared.seen);
+        task::spawn().expect("the app is running");
+    }
+
+    #[task(priority = 3, shared = [&seen])]
+    fn task(cx: task::Context) {
+        look("task", cx.shared.seen);
+        waits::spawn().expect("the app is running");
+        punctual::shutdown();
+    }
+
+    /// For the thread that waits for it.
+    #[task(priority = 2, local = [quiet])]
+    async fn waits(cx: waits::Context) {
+        punctual::readable(&cx.local.quiet[0]).await.expect("nothing is ever there to read");
+    }
+
+    /// For its thread only: the other end is closed, so it is released, and does nothing.
+    #[task(binds = line, priority = 1, local = [line])]
+    fn edge(_: edge::Context) {}
+}
+
+/// What threads were found to be that were started from `by`.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    by: &'static str,
+    /// The policy and the priority of the thread itself.
+    own: (&'static str, i32),
+    /// The policy and the CPUs of a helper.
+    helper: (i32, CpuSet),
+    /// The policy of a plain thread.
+    plain: i32,
+}
+
+/// Starts threads from here and says what they are.
+fn look(by: &'static str, seen: &std::sync::mpsc::Sender<Seen>) {
+    let helper = punctual::background::spawn("looks", || (policy(), cpus())).expect("threads can be started");
+    let plain = std::thread::spawn(policy).join().expect("looking does not panic");
+    let helper = helper.join().expect("looking does not panic");
+    let own = scheduling();
+    seen.send(Seen { by, own: (own.name(), own.priority()), helper, plain })
+        .expect("the test keeps the other end");
+}
+
+fn scheduling() -> Scheduling {
+    Scheduling::current().expect("a thread may read its own policy")
+}
+
+fn policy() -> i32 {
+    scheduling().policy()
+}
+
+fn cpus() -> CpuSet {
+    sched_getaffinity(None).expect("a thread may look at its own CPUs")
+}
+
+/// Whether any memory of this process is locked.
+fn memory_is_locked() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a process may read its own status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmLck:")).expect("the kernel tells");
+    line.trim() != "0 kB"
+}
+
+fn end(mut command: Command) -> Ended {
+    privileges::no_runaways(&mut command);
+    process::start(command).end()
+}
+
+fn contains(ended: &Ended, words: &[&str]) {
+    for word in words {
+        assert!(ended.output.contains(word), "no `{word}` in:\n{}", ended.output);
+    }
+}
+
+/// What each thread lacks without privileges, and the fix.
+const MISSING: [&str; 7] = [
+    "thread level 3: no SCHED_FIFO priority 53: not permitted; run as root, grant CAP_SYS_NICE",
+    "thread level 1: no SCHED_FIFO priority 51: not permitted",
+    "thread event edge: no SCHED_FIFO priority 51: not permitted",
+    "thread event async: no SCHED_FIFO priority 52: not permitted",
+    "ulimit -r 99",
+    "memory is not locked: RLIMIT_MEMLOCK is 0 KiB; grant CAP_IPC_LOCK",
+    "ulimit -l unlimited",
+];
+
+#[test]
+fn without_privileges_the_app_runs_and_says_what_it_lacks() {
+    let ended = end(privileges::unprivileged(&process::program("settings::program")));
+    assert_eq!(ended.code, 0, "{}", ended.output);
+    contains(&ended, &MISSING);
+    contains(&ended, &["punctual: without real-time priorities; everything works", "INIT"]);
+}
+
+#[test]
+fn strict_refuses_and_names_each_lack_and_its_fix() {
+    let strict = |value| {
+        let mut command = privileges::unprivileged(&process::program("settings::program"));
+        command.env("PUNCTUAL_STRICT", value);
+        end(command)
+    };
+    let ended = strict("1");
+    assert_eq!(ended.code, 1, "{}", ended.output);
+    contains(&ended, &MISSING);
+    contains(&ended, &["punctual: strict: the app does not start"]);
+    assert!(!ended.output.contains("INIT"), "nothing of it runs:\n{}", ended.output);
+    assert_eq!(strict("0").code, 0);
+}
+
+#[test]
+fn strict_refuses_exactly_what_is_missing_here() {
+    let _alone = crate::alone();
+    let (seen, _sees) = std::sync::mpsc::channel();
+    let run = |config: Config| strict_app::run(config, seen.clone());
+    let missing = run(Config::new()).expect("nothing keeps it from starting").settings.all_missing();
+    match run(Config::new().strict(true)) {
+        Ok(report) => assert!(missing.is_empty() && report.settings.all_missing().is_empty(), "{missing:?}"),
+        Err(StartError::Strict(refused)) => assert!(refused == missing && !missing.is_empty(), "{missing:?}"),
+        Err(error) => panic!("{error}"),
+    }
+    if !privileges::real_time() {
+        assert!(!missing.is_empty());
+        println!("NOT TESTED: that `strict` starts with everything in place; this process has not got it");
+    }
+}
+
+/// An app of its own for the test that runs in this process.
+#[punctual::app(main = false)]
+mod strict_app {
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context, _: std::sync::mpsc::Sender<super::Seen>) -> (Shared, Local) {
+        punctual::shutdown();
+        (Shared {}, Local {})
+    }
+
+    #[task(priority = 1)]
+    fn nothing(_: nothing::Context) {}
+}
+
+#[test]
+fn nonsense_in_the_environment_is_named() {
+    let cases = [
+        ("PUNCTUAL_CPU", "999", "there is no CPU 999 for this app; choose one of "),
+        ("PUNCTUAL_CPU", "-1", "PUNCTUAL_CPU=-1 makes no sense; set it to the number of a CPU"),
+        ("PUNCTUAL_CPU", "first", "PUNCTUAL_CPU=first makes no sense; set it to the number of a CPU"),
+        ("PUNCTUAL_CPU", "", "PUNCTUAL_CPU= makes no sense"),
+        ("PUNCTUAL_CPU", "99999999999999999999", "PUNCTUAL_CPU=99999999999999999999 makes no sense"),
+        ("PUNCTUAL_PORT", "windows", "PUNCTUAL_PORT=windows makes no sense; set it to linux or virtual"),
+        ("PUNCTUAL_WAKE_LATENCY", "-1", "PUNCTUAL_WAKE_LATENCY=-1 makes no sense; set it to a number of µs"),
+        ("PUNCTUAL_GUARD", "1", "PUNCTUAL_GUARD=1 makes no sense; set it to "),
+        ("PUNCTUAL_STRICT", "yes", "PUNCTUAL_STRICT=yes makes no sense; set it to 1 or 0"),
+    ];
+    for (name, value, words) in cases {
+        let mut command = process::program("settings::program");
+        command.env(name, value);
+        let ended = end(command);
+        assert_eq!(ended.code, 2, "{name}={value}: {}", ended.output);
+        contains(&ended, &[words, name]);
+        assert!(!ended.output.contains("INIT"), "nothing of it runs:\n{}", ended.output);
+    }
+}
+
+#[test]
+fn the_calling_thread_and_the_memory_are_left_as_they_were() {
+    let program = process::program("settings::program_that_looks");
+    for command in [privileges::unprivileged(&program), program] {
+        let ended = end(command);
+        assert_eq!(ended.code, 0, "{}", ended.output);
+        contains(&ended, &["AS BEFORE", "HELPERS ARE ORDINARY"]);
+    }
+}
+
+/// With every C library: musl's own scheduler calls return `ENOSYS`.
+#[test]
+fn workers_get_the_real_time_priority_of_their_level() {
+    if !privileges::real_time() {
+        return println!("NOT TESTED: priorities of workers; this process may not have real-time priorities");
+    }
+    let ended = end(process::program("settings::program_that_looks"));
+    contains(&ended, &["init AT SCHED_OTHER 0", "idle AT SCHED_OTHER 0", "task AT SCHED_FIFO 53"]);
+}
+
+#[test]
+#[ignore = "a program that the other tests run"]
+fn program() {
+    let (seen, _sees) = std::sync::mpsc::channel();
+    process::exit(punctual::export::main(|config| app::run(config, seen)));
+}
+
+#[test]
+#[ignore = "a program that the other tests run"]
+fn program_that_looks() {
+    let (seen, sees) = std::sync::mpsc::channel();
+    let state = || (cpus(), policy(), memory_is_locked());
+    let before = state();
+    assert!(!before.2, "nothing has locked memory yet");
+
+    let report = app::run(Config::new(), seen.clone()).expect("nothing keeps the app from starting");
+    assert_eq!(state(), before, "after a run");
+    let idle = report.settings.threads.last().expect("idle is a thread of the app");
+    assert_eq!(idle.thread, "idle");
+    // All were on one CPU, unless something forbade it and is listed as missing.
+    let cpu: usize = idle.cpus.parse().expect("idle is on one CPU");
+    for thread in &report.settings.threads {
+        assert!(thread.cpus == idle.cpus || !thread.missing.is_empty(), "{thread:?}");
+    }
+
+    let nowhere = app::run(Config::new().cpu(999), seen.clone());
+    assert!(matches!(nowhere, Err(StartError::Cpu { cpu: 999, .. })));
+    assert_eq!(state(), before, "after a run that did not start");
+    let strict = app::run(Config::new().strict(true), seen);
+    assert_eq!(state(), before, "after a strict run: {:?}", strict.map(|report| report.outcome));
+    println!("AS BEFORE");
+
+    let elsewhere = before.0.count() > 1;
+    let seen: Vec<Seen> = sees.iter().collect();
+    assert!(["init", "idle", "task"].iter().all(|by| seen.iter().any(|seen| seen.by == *by)), "{seen:?}");
+    for seen in seen {
+        println!("{} AT {} {}", seen.by, seen.own.0, seen.own.1);
+        assert_eq!((seen.helper.0, seen.plain), (libc::SCHED_OTHER, libc::SCHED_OTHER), "{seen:?}");
+        assert!(!(elsewhere && seen.helper.1.is_set(cpu)), "a helper on the app's CPU {cpu}: {seen:?}");
+    }
+    println!("HELPERS ARE ORDINARY");
+
+    // What this process locked itself stays locked.
+    // SAFETY: the call takes no pointers.
+    if unsafe { libc::mlockall(libc::MCL_CURRENT) } == 0 {
+        let (seen, _sees) = std::sync::mpsc::channel();
+        app::run(Config::new(), seen).expect("nothing keeps the app from starting");
+        assert!(memory_is_locked());
+    }
+}

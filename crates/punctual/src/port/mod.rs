@@ -1,7 +1,8 @@
-//! The port of a partition: Linux threads, one thread that polls, or virtual time; chosen when the app is run.
+//! The port of a partition: Linux threads, one polling thread, or virtual time; selected when the
+//! app is run.
 //!
-//! An app's statics are the same on all of them; a single byte says which one is in use. The clock of virtual time lives
-//! here, too, since it is the port's state.
+//! An app's statics are the same on all of them; a single byte selects the one in use. The clock of
+//! virtual time is here, too, because it is state of the port.
 
 pub(crate) mod linux;
 pub(crate) mod virtual_time;
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use punctual_core::{Duration, Instant, Port, Worker};
 
-/// What a partition runs on.
+/// Platform of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -24,7 +25,7 @@ pub(crate) enum Kind {
     Virtual,
 }
 
-/// The app of a port, as far as the port notifies it.
+/// Interface by which a port notifies its app.
 pub(crate) trait Host: Sync + std::fmt::Debug {
     /// A worker is about to sleep.
     fn about_to_sleep(&'static self);
@@ -39,9 +40,9 @@ pub struct AppPort {
     host: &'static dyn Host,
     kind: AtomicU8,
     virtual_now: AtomicU64,
-    /// For how long a worker spins before it sleeps, in ns.
+    /// Time that a worker spins before it sleeps, in ns.
     spin_ns: AtomicU32,
-    /// In virtual time: whether a worker has been woken since the last look.
+    /// In virtual time: set when a worker is woken, cleared by [`take_woken`](Self::take_woken).
     woken: AtomicBool,
 }
 
@@ -62,7 +63,7 @@ impl AppPort {
         self.woken.store(false, Ordering::Relaxed);
     }
 
-    /// From now on a worker spins for so long before it sleeps.
+    /// Sets the time that a worker spins before it sleeps.
     pub(crate) fn spin_for(&self, ns: u32) {
         self.spin_ns.store(ns, Ordering::Relaxed);
     }
@@ -72,13 +73,14 @@ impl AppPort {
         self.kind.load(Ordering::Relaxed) == Kind::Virtual as u8
     }
 
-    /// Whether threads of the partition may enter the kernel.
+    /// Returns whether threads of the partition may enter the kernel.
     #[inline]
     pub(crate) fn may_sleep(&self) -> bool {
         self.kind.load(Ordering::Relaxed) == Kind::Threads as u8
     }
 
-    /// Whether somebody has woken a worker since the last [`take_woken`](Self::take_woken). For virtual time.
+    /// Returns whether a worker has been woken since the last [`take_woken`](Self::take_woken). For
+    /// virtual time.
     pub(crate) fn is_woken(&self) -> bool {
         self.woken.load(Ordering::Acquire)
     }
@@ -111,7 +113,7 @@ impl Port for AppPort {
 
     const STAMP_ERROR: Duration = linux::counter::ERROR;
 
-    /// By the processor's counter where the kernel keeps its clock by that.
+    /// From the processor's counter if the kernel derives its clock from it.
     #[inline]
     fn stamp(&self) -> Instant {
         match self.may_sleep() {
@@ -123,7 +125,7 @@ impl Port for AppPort {
     #[inline]
     fn wake(&self, worker: &Worker) {
         match self.is_virtual() {
-            // The one thread of the partition serves every level.
+            // The only thread of the partition serves every level.
             true => self.woken.store(true, Ordering::Release),
             false => linux::futex::wake(worker),
         }
@@ -170,7 +172,7 @@ impl Port for AppPort {
     }
 }
 
-/// Nanoseconds, with the unit that suits them and three significant digits.
+/// Formats nanoseconds, with a suitable unit and three significant digits.
 pub(crate) fn format_nanos(ns: f64) -> String {
     let (value, unit) = match ns {
         ns if ns < 999.5 => (ns, "ns"),

@@ -1,13 +1,15 @@
-//! Which system calls can keep a thread waiting for a time that nobody bounds.
+//! Classification of system calls that can block a thread for an unbounded time.
 
 use std::mem::MaybeUninit;
 
 use super::dispatch::Call;
 
-/// The call's name, if it can block. Async-signal-safe. Says nothing of drivers, which may do anything.
+/// Returns the call's name if it can block. Async-signal-safe. Drivers may behave in any way and
+/// are not classified.
 pub(crate) fn name(call: &Call) -> Option<&'static str> {
     let at = call.arguments;
-    /// Names the call if it is one of these, and blocks. A call is named as its number is.
+    /// Names the call if it is listed and its condition holds. The name of a call is that of its
+    /// number's constant.
     macro_rules! calls {
         ($($number:ident if $blocks:expr),* $(,)?) => {
             match call.number {
@@ -55,7 +57,7 @@ pub(crate) fn name(call: &Call) -> Option<&'static str> {
         SYS_munlock if always, SYS_mlock2 if always, SYS_mlockall if always, SYS_munlockall if always,
         SYS_clone if always, SYS_clone3 if always, SYS_execve if always, SYS_execveat if always,
     };
-    // Those that newer architectures have no more.
+    // Calls that newer architectures no longer have.
     #[cfg(target_arch = "x86_64")]
     let name = name.or_else(|| {
         calls! {
@@ -70,7 +72,7 @@ pub(crate) fn name(call: &Call) -> Option<&'static str> {
     name
 }
 
-/// Whether the operation of a futex waits.
+/// Returns whether the futex operation waits.
 fn waits(operation: i32) -> bool {
     /// Newer than the C library's list.
     const FUTEX_LOCK_PI2: i32 = 13;
@@ -84,14 +86,16 @@ fn waits(operation: i32) -> bool {
     )
 }
 
-/// Whether the time-out at this address lets a call wait: there is none, or it is not zero. Seconds and their parts are of one size.
+/// Returns whether the time-out at this address lets a call wait: it is null, or not zero. Seconds
+/// and their fraction have the same size.
 fn has_time(timeout: usize) -> bool {
     let timeout = std::ptr::with_exposed_provenance::<[i64; 2]>(timeout);
-    // SAFETY: null, or what the job hands to the kernel to be read, as safe code cannot do with any other address.
+    // SAFETY: null, or an address that the job passes to the kernel for reading, which safe code
+    // can only do with a valid one.
     timeout.is_null() || unsafe { timeout.read_unaligned() } != [0, 0]
 }
 
-/// Whether a call that takes a descriptor and a path is about the path.
+/// Returns whether a call with a descriptor and a path uses the path.
 fn has_path(path: usize) -> bool {
     let path = std::ptr::with_exposed_provenance::<u8>(path);
     // SAFETY: as in `has_time`.
@@ -99,28 +103,28 @@ fn has_path(path: usize) -> bool {
 }
 
 fn is_nonblocking(fd: i32) -> bool {
-    // SAFETY: it takes no pointers.
+    // SAFETY: the call takes no pointers.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
-    // A descriptor that is none fails at once.
+    // An invalid descriptor fails at once.
     flags < 0 || flags & libc::O_NONBLOCK != 0
 }
 
-/// What kinds of file there are, for this.
+/// Kinds of files, with respect to blocking.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Regular,
     Terminal,
     /// A pipe or a socket.
     Stream,
-    /// A driver's.
+    /// A device of a driver.
     Device,
-    /// An event, a timer and such.
+    /// An event, a timer or similar.
     Other,
 }
 
 fn kind(fd: i32) -> Kind {
     let mut status = MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: `status` is a valid place for what the kernel says, and all-zero is a valid value besides.
+    // SAFETY: `status` is valid for the kernel's write, and all-zero is a valid value.
     let mode = unsafe {
         libc::fstat(fd, status.as_mut_ptr());
         status.assume_init().st_mode
@@ -128,14 +132,14 @@ fn kind(fd: i32) -> Kind {
     match mode & libc::S_IFMT {
         libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK => Kind::Regular,
         libc::S_IFIFO | libc::S_IFSOCK => Kind::Stream,
-        // SAFETY: it takes no pointers.
+        // SAFETY: the call takes no pointers.
         libc::S_IFCHR if unsafe { libc::isatty(fd) } == 1 => Kind::Terminal,
         libc::S_IFCHR => Kind::Device,
         _ => Kind::Other,
     }
 }
 
-/// Whether reading may have to wait: for a disk, or because there is nothing to read.
+/// Returns whether reading may wait: for a disk, or because there is nothing to read.
 fn reads(fd: i32, flags: i32) -> bool {
     match kind(fd) {
         Kind::Regular => true,
@@ -144,10 +148,10 @@ fn reads(fd: i32, flags: i32) -> bool {
     }
 }
 
-/// Whether writing may have to wait: for a disk, or for a reader, who may be fast today.
+/// Returns whether writing may wait: for a disk, or for a reader, whose speed is unknown.
 fn writes(fd: i32, flags: i32) -> bool {
     if matches!(fd, libc::STDOUT_FILENO | libc::STDERR_FILENO) {
-        // Whatever they are now.
+        // Regardless of their current state.
         return true;
     }
     let waits = || flags & libc::MSG_DONTWAIT == 0 && !is_nonblocking(fd);
@@ -161,7 +165,7 @@ fn writes(fd: i32, flags: i32) -> bool {
 
 fn is_ready(fd: i32, events: libc::c_short) -> bool {
     let mut fds = libc::pollfd { fd, events, revents: 0 };
-    // SAFETY: it is one, and lives for the call.
+    // SAFETY: the pointer is to one valid `pollfd`, which lives for the call.
     unsafe { libc::poll(&raw mut fds, 1, 0) != 0 }
 }
 

@@ -1,22 +1,24 @@
-//! The time: `CLOCK_MONOTONIC`, read without entering the kernel where the vDSO allows it.
+//! Reads `CLOCK_MONOTONIC`, without entering the kernel if the vDSO allows it.
 
 use punctual_core::Instant;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Now, in ns since boot (not counting suspend).
+/// Returns the current time, in ns since boot (excluding suspend).
 #[inline]
 pub(crate) fn now() -> Instant {
     Instant::from_ticks(nanos(clock_gettime(ClockId::Monotonic)))
 }
 
-/// CPU time consumed by the calling thread, in ns. Enters the kernel.
+/// Returns the CPU time consumed by the calling thread, in ns. Enters the kernel.
 pub(crate) fn thread_cpu_time() -> u64 {
     nanos(clock_gettime(ClockId::ThreadCPUTime))
 }
 
-/// CPU time consumed by a thread of this process, in ns; `None` if there is no such thread. Enters the kernel.
+/// Returns the CPU time consumed by a thread of this process, in ns; `None` if there is no such
+/// thread. Enters the kernel.
 pub(crate) fn cpu_time_of(thread: u32) -> Option<u64> {
-    // `clock_getcpuclockid(3)`: the complement of the thread's number, whether it is about one thread, and the scheduler's clock.
+    // As in `clock_getcpuclockid(3)`: the complement of the TID, the flag for a single thread, and
+    // the scheduler's clock.
     const PER_THREAD: libc::clockid_t = 4;
     const SCHED: libc::clockid_t = 2;
     let id = !libc::clockid_t::try_from(thread).ok()? << 3 | PER_THREAD | SCHED;
@@ -28,7 +30,7 @@ pub(crate) fn cpu_time_of(thread: u32) -> Option<u64> {
     }
 }
 
-/// The same point in time for the kernel.
+/// Converts to the kernel's representation.
 pub(crate) fn timespec(instant: Instant) -> Timespec {
     let ticks = instant.as_ticks();
     Timespec { tv_sec: (ticks / 1_000_000_000) as i64, tv_nsec: (ticks % 1_000_000_000) as _ }

@@ -1,13 +1,15 @@
-//! The processor's counter, and times by it for measuring.
+//! Timestamps from the processor's counter, for measurements.
 //!
-//! Where the kernel takes `CLOCK_MONOTONIC` from a counter that a process can read, a time costs one reading of the counter
-//! and one multiplication, which is less than half of what the vDSO takes. A thread lays an *anchor*, a reading of the counter
-//! and what the clock showed with it, and counts on from there; after [`VALID_NS`] it lays the next one. So what the kernel
-//! does to the clock, which is steered by 500 ppm at most, shows at once, and a counter that turns out not to be trusted
-//! cannot lead far astray.
+//! If the kernel derives `CLOCK_MONOTONIC` from a counter that a process can read, a timestamp
+//! takes one reading of the counter and one multiplication, less than half the cost of the vDSO. A
+//! thread sets an *anchor*, a reading of the counter together with the clock's value, and
+//! extrapolates from it; after [`VALID_NS`] it sets the next one. So the kernel's adjustments of
+//! the clock, of at most 500 ppm, take effect soon, and an unreliable counter cannot cause a large
+//! error.
 //!
-//! Such a time lies beside the clock by what lay between its two readings and by what the rate has changed since: some ten
-//! ns, and [`ERROR`] whatever happens. That is good for measuring what has happened. What is due is decided by the clock.
+//! Such a timestamp differs from the clock by the time between its two readings and by the change
+//! of the rate since then: some tens of ns, and at most [`ERROR`]. It is suitable for measuring
+//! past events. Releases are decided by the clock.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -17,31 +19,33 @@ use punctual_core::{Duration, Instant};
 
 use super::clock;
 
-/// How far such a time lies beside the clock at most: what lies between two readings, and 500 ppm of what an anchor holds.
+/// Maximum difference of a timestamp from the clock: the time between two readings, plus 500 ppm of
+/// an anchor's validity.
 pub(crate) const ERROR: Duration = Duration::from_micros(2);
 
-/// How long an anchor holds, in ns.
+/// Validity of an anchor, in ns.
 const VALID_NS: u64 = 1_000_000;
-/// How long the rate is looked at before it is first used, and before it is used anew; and when that begins again.
+/// Minimum duration of the first rate measurement and of later ones, and the age at which a new
+/// measurement starts.
 const FIRST_WINDOW_NS: u64 = 4_000_000;
 const WINDOW_NS: u64 = 16_000_000;
 const MAX_WINDOW_NS: u64 = 1_000_000_000;
-/// The fraction bits of a rate.
+/// Number of fraction bits of a rate.
 const FRACTION: u32 = 32;
-/// Those of 16 GHz and of 16 MHz.
+/// Rates of 16 GHz and of 16 MHz.
 const RATES: std::ops::RangeInclusive<u64> = 1 << (FRACTION - 4)..=125 << (FRACTION - 1);
 
-/// Whether the kernel's clock is the counter, as [`choose`] has found out.
+/// True if the kernel's clock is the counter, as determined by [`choose`].
 static IS_THE_CLOCK: AtomicBool = AtomicBool::new(false);
 
-/// What the threads of this process have found out together.
+/// State shared by the threads of this process.
 static COUNTER: Counter = Counter::new();
 
 thread_local! {
     static STAMPS: Stamps = const { Stamps::new() };
 }
 
-/// Finds out for a run whether times can be taken by the counter; otherwise why not.
+/// Determines for a run whether timestamps can use the counter; if not, returns the reason.
 pub(crate) fn choose() -> Result<(), String> {
     let source = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let allowed = match &source {
@@ -53,16 +57,16 @@ pub(crate) fn choose() -> Result<(), String> {
     if allowed.is_ok()
         && let Some(sample) = Sample::take().1
     {
-        // Well before the first job, for which it leads to a rate.
+        // Well before the first job, so that the first job finds a rate.
         let _ = COUNTER.first.set(sample);
     }
     allowed
 }
 
-/// What is the same for all threads.
+/// State shared by all threads.
 #[derive(Debug)]
 struct Counter {
-    /// The rate that was found last, in 2^-32 ns per count; 0 as long as none is known.
+    /// The last measured rate, in 2^-32 ns per count; 0 if unknown.
     rate: AtomicU64,
     first: OnceLock<Sample>,
 }
@@ -73,15 +77,15 @@ impl Counter {
     }
 }
 
-/// Now, for measuring; see the module.
+/// Returns the current time, for measurements; see the module.
 ///
-/// Real-time safety: as the clock, and mostly faster.
+/// Real-time safety: like the clock, and usually faster.
 #[inline]
 pub(crate) fn now() -> Instant {
     STAMPS.with(Stamps::now)
 }
 
-/// What a thread counts on from.
+/// Anchor of a thread.
 #[derive(Debug)]
 struct Stamps {
     counter: Cell<u64>,
@@ -89,13 +93,13 @@ struct Stamps {
     time: Cell<u64>,
     /// In 2^-32 ns per count.
     rate: Cell<u64>,
-    /// For how many counts that holds; 0 as long as nothing is known.
+    /// Validity of the anchor in counts; 0 if there is none.
     valid: Cell<u64>,
-    /// Where the rate is measured from.
+    /// Start of the rate measurement.
     base: Cell<Option<Sample>>,
 }
 
-/// A reading of the counter and of the clock, in ns, at one time.
+/// Simultaneous readings of the counter and of the clock, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sample {
     counter: u64,
@@ -117,10 +121,10 @@ impl Stamps {
     fn now(&self) -> Instant {
         let valid = self.valid.get();
         if valid != 0 {
-            // Less than the anchor's on another CPU or after a suspension, and then far too much here.
+            // Negative after a move to another CPU or a suspend, and then a huge number.
             let elapsed = raw::read().wrapping_sub(self.counter.get());
             if elapsed < valid {
-                // Below 2^53 by what `valid` is made of.
+                // Below 2^53 because of the limit in `valid`.
                 return Instant::from_ticks(self.time.get() + ((elapsed * self.rate.get()) >> FRACTION));
             }
         }
@@ -141,7 +145,7 @@ impl Stamps {
         now
     }
 
-    /// Counts on from `sample`, once the rate is known.
+    /// Sets the anchor to `sample`, valid once the rate is known.
     fn lay(&self, sample: Sample, shared: &Counter) {
         let first = || shared.first.get().copied().filter(|first| sample.is_soon_after(*first));
         let base =
@@ -151,8 +155,8 @@ impl Stamps {
         let mut rate = known;
         if nanos >= if known == 0 { FIRST_WINDOW_NS } else { WINDOW_NS } {
             rate = sample.rate_since(base);
-            // A counter that runs otherwise than before, or not between 16 MHz and 16 GHz, has not been running all the time, or
-            // the clock has not.
+            // If the counter's rate has changed, or is not between 16 MHz and 16 GHz, then the
+            // counter or the clock has stopped at times.
             if !RATES.contains(&rate) || (known != 0 && rate.abs_diff(known) > known / 1024) {
                 rate = 0;
             }
@@ -169,7 +173,7 @@ impl Stamps {
 }
 
 impl Sample {
-    /// Reads the clock, and the counter with it unless something came between.
+    /// Reads the clock, and the counter unless an interruption separated the readings.
     fn take() -> (Instant, Option<Self>) {
         let before = raw::read();
         let now = clock::now();
@@ -181,7 +185,7 @@ impl Sample {
         self.counter >= earlier.counter && self.time.saturating_sub(earlier.time) <= MAX_WINDOW_NS
     }
 
-    /// In 2^-32 ns per count.
+    /// Returns the rate in 2^-32 ns per count.
     fn rate_since(self, earlier: Self) -> u64 {
         let (counts, nanos) = (self.counter - earlier.counter, self.time.saturating_sub(earlier.time));
         ((u128::from(nanos) << FRACTION) / u128::from(counts.max(1))) as u64
@@ -192,15 +196,16 @@ impl Sample {
 pub(super) mod raw {
     use std::arch::x86_64::{__cpuid, _rdtsc};
 
-    /// The clock sources of the kernel that are this counter.
+    /// The kernel's clock sources that are this counter.
     pub(super) const SOURCES: &[&str] = &["tsc"];
-    /// The counts between the readings of a [`Sample`](super::Sample) at most: half a microsecond or less.
+    /// Maximum counts between the readings of a [`Sample`](super::Sample): half a microsecond or
+    /// less.
     pub(super) const TOGETHER: u64 = 512;
 
     #[inline(always)]
     pub(crate) fn read() -> u64 {
-        // SAFETY: every x86-64 processor has the instruction. Where a process may not use it (`PR_SET_TSC`), it ends by a
-        // signal, which is sound.
+        // SAFETY: every x86-64 processor has the instruction. In a process that may not use it
+        // (`PR_SET_TSC`), it raises a signal that ends the process, which is sound.
         unsafe { _rdtsc() }
     }
 
@@ -213,7 +218,7 @@ pub(super) mod raw {
 
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) mod raw {
-    /// None: others have counters too, but none has been tried.
+    /// None: the counters of other architectures have not been tested.
     pub(super) const SOURCES: &[&str] = &[];
     pub(super) const TOGETHER: u64 = 0;
 
@@ -232,14 +237,14 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// What is shown at `counter`, as `now` does it.
+    /// Returns the timestamp at `counter`, computed as in `now`.
     fn shown(stamps: &Stamps, counter: u64) -> Option<u64> {
         let elapsed = counter.wrapping_sub(stamps.counter.get());
         let holds = elapsed < stamps.valid.get();
         holds.then(|| stamps.time.get() + ((elapsed * stamps.rate.get()) >> FRACTION))
     }
 
-    /// Three counts a ns.
+    /// Three counts per ns.
     fn at(time: u64) -> Sample {
         Sample { counter: 3 * time, time }
     }
@@ -253,7 +258,7 @@ mod tests {
         assert!(shown(&stamps, 27 * MS + 3_000).unwrap().abs_diff(9 * MS + 1_000) <= 1);
         assert_eq!(shown(&stamps, 3 * (10 * MS + 1_000)), None, "the anchor is too old");
         assert_eq!(shown(&stamps, 27 * MS - 3), None, "the counter has gone back");
-        // The clock was set forward by steering; nothing accumulates.
+        // An adjustment set the clock forward; errors do not accumulate.
         stamps.lay(Sample { counter: 30 * MS, time: 10 * MS + 500 }, &shared);
         assert!(shown(&stamps, 30 * MS + 3_000).unwrap().abs_diff(10 * MS + 1_500) <= 1);
     }
@@ -266,7 +271,7 @@ mod tests {
         assert!(shown(&one, 27 * MS + 3_000).is_some(), "it goes by the first sample");
         other.lay(at(10 * MS), &shared);
         assert!(shown(&other, 30 * MS + 3_000).unwrap().abs_diff(10 * MS + 1_000) <= 1);
-        // Not by the first sample if that is old: the machine may have slept since.
+        // Not from the first sample if that is old: the machine may have been suspended since.
         let (shared, late) = (Counter::new(), Stamps::new());
         shared.first.set(at(5 * MS)).unwrap();
         late.lay(at(5_000 * MS), &shared);

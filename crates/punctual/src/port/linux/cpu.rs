@@ -1,4 +1,4 @@
-//! Which CPU a partition runs on.
+//! Selection and isolation of the CPU of a partition.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 pub(crate) struct Allowed(CpuSet);
 
 impl Allowed {
-    /// Those of the calling thread.
+    /// Returns the CPUs of the calling thread.
     pub(crate) fn of_this_thread() -> rustix::io::Result<Self> {
         sched_getaffinity(None).map(Self)
     }
@@ -24,7 +24,7 @@ impl Allowed {
         sched_setaffinity(None, &self.0)
     }
 
-    /// These CPUs without `cpus`; `None` if that leaves none.
+    /// Returns these CPUs without `cpus`; `None` if none remain.
     pub(crate) fn without(&self, cpus: &[usize]) -> Option<Self> {
         let mut set = self.0;
         cpus.iter().for_each(|&cpu| set.unset(cpu));
@@ -46,16 +46,16 @@ pub(crate) fn pin(cpu: usize) -> rustix::io::Result<()> {
     sched_setaffinity(None, &set)
 }
 
-/// The CPUs that threads of this process can be put on, in order.
+/// Returns the CPUs that threads of this process can be pinned to, in order.
 ///
-/// What boot parameters isolate, the kernel leaves out of the affinity of whatever it starts, although a thread may ask for
-/// it. An affinity of exactly the others is therefore not a choice that somebody made for this process, and the isolated
-/// ones that it may have are counted in.
+/// The kernel excludes CPUs isolated by boot parameters from the affinity of new processes,
+/// although a thread may request them. An affinity of exactly the other CPUs is therefore not a
+/// deliberate choice for this process, and the isolated ones that it may use are included.
 pub(crate) fn usable(allowed: &Allowed) -> Vec<usize> {
     let allowed: Vec<usize> = allowed.iter().collect();
     let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let left_out = left_out(&allowed, &listed(&online), &isolated());
-    // On a short-lived thread of its own, so that this one stays where it is.
+    // On a short-lived thread, so that this one keeps its affinity.
     let may_have = |cpu: &usize| {
         let cpu = *cpu;
         std::thread::Builder::new()
@@ -67,19 +67,19 @@ pub(crate) fn usable(allowed: &Allowed) -> Vec<usize> {
     usable
 }
 
-/// The isolated CPUs that `allowed` lacks, if it lacks no others.
+/// Returns the isolated CPUs that `allowed` lacks, if it lacks no others.
 fn left_out(allowed: &[usize], online: &[usize], isolated: &[usize]) -> Vec<usize> {
     let lacking: Vec<usize> = online.iter().copied().filter(|cpu| !allowed.contains(cpu)).collect();
     if lacking.iter().all(|cpu| isolated.contains(cpu)) { lacking } else { Vec::new() }
 }
 
-/// How `cpu` is isolated, if it is.
+/// Describes the isolation of `cpu`, if it is isolated.
 pub(crate) fn isolation(cpu: usize) -> Option<String> {
     let without_tick = fs::read_to_string("/sys/devices/system/cpu/nohz_full").unwrap_or_default();
     describe(cpu, isolated().contains(&cpu), listed(&without_tick).contains(&cpu))
 }
 
-/// The isolation of `cpu`, for a message.
+/// Describes the isolation of `cpu` for a message.
 fn describe(cpu: usize, isolated: bool, without_tick: bool) -> Option<String> {
     let alone = "is isolated: the scheduler puts no thread on it that does not ask for it";
     let tickless = "has no tick while one thread alone runs on it";
@@ -91,7 +91,7 @@ fn describe(cpu: usize, isolated: bool, without_tick: bool) -> Option<String> {
     }
 }
 
-/// CPUs kept free by boot parameters or by an isolated cpuset partition.
+/// Returns CPUs reserved by boot parameters or by an isolated cpuset partition.
 pub(crate) fn isolated() -> Vec<usize> {
     cpus::ISOLATED
         .iter()
@@ -100,7 +100,7 @@ pub(crate) fn isolated() -> Vec<usize> {
         .collect()
 }
 
-/// The CPUs of a list of the kernel's that there can be affinities for.
+/// Returns the CPUs of a kernel list, up to the maximum of affinities.
 fn listed(list: &str) -> Vec<usize> {
     cpus::list(list).filter(|&cpu| cpu < CpuSet::MAX_CPU).collect()
 }
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn isolated_cpus_count_unless_somebody_chose() {
         assert_eq!(left_out(&[0, 1], &[0, 1, 2, 3], &[2, 3]), [2, 3]);
-        // CPU 1 has been taken away as well.
+        // CPU 1 has been excluded as well.
         assert_eq!(left_out(&[0], &[0, 1, 2, 3], &[2, 3]), [0_usize; 0]);
         assert_eq!(left_out(&[0, 1, 2, 3], &[0, 1, 2, 3], &[2, 3]), [0_usize; 0]);
         assert_eq!(left_out(&[0, 1], &[], &[]), [0_usize; 0]);

@@ -1,10 +1,12 @@
-//! Looking at the system calls of one thread from within: Syscall User Dispatch, since Linux 5.11, without privileges.
+//! Intercepts the system calls of one thread from within: Syscall User Dispatch, since Linux 5.11,
+//! without privileges.
 //!
-//! The kernel looks at a byte of the thread at each of its system calls, the [`selector`]. If that says so, the thread gets SIGSYS
-//! instead. The handler looks at the call, makes it itself, and puts its result where the caller expects it. Its way back is a system call
-//! too, from an address that the kernel lets through.
+//! At each system call of the thread, the kernel reads a byte of the thread, the [`selector`]. If
+//! the byte requests it, the thread gets SIGSYS instead. The handler inspects the call, makes it
+//! itself, and stores its result where the caller expects it. It returns by a system call too, from
+//! an address that the kernel exempts.
 //!
-//! Threads and processes that such a thread starts are not dispatched.
+//! Threads and processes started by such a thread are not dispatched.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -17,10 +19,10 @@ use punctual_sync::futex::selector::{self, Watch};
 
 /// A system call that a thread is about to make.
 pub(crate) struct Call {
-    /// Its number.
+    /// System call number.
     pub(crate) number: i64,
     pub(crate) arguments: [usize; 6],
-    /// The return address.
+    /// Return address.
     pub(crate) place: usize,
 }
 
@@ -34,27 +36,28 @@ const OFF: libc::c_ulong = 0;
 const ON: libc::c_ulong = 1;
 /// `SYS_USER_DISPATCH`, the `si_code`.
 const USER_DISPATCH: libc::c_int = 2;
-/// The length of the instruction.
+/// Length of the instruction.
 const SYSCALL: i64 = 2;
 
-/// System calls of the calling thread are dispatched until this is dropped, where the selector says so.
+/// Dispatches system calls of the calling thread while the selector requests it, until dropped.
 #[derive(Debug)]
 pub(crate) struct Dispatched {
     before: Option<fn(&Call)>,
-    /// It is about the calling thread.
+    /// Tied to the calling thread.
     _not_send: PhantomData<*mut ()>,
 }
 
 impl Dispatched {
-    /// From now on `look`, which has to be async-signal-safe, sees the system calls that the thread makes while it is watched.
+    /// Passes the system calls that the thread makes while watched to `look`, which must be
+    /// async-signal-safe.
     pub(crate) fn begin(look: fn(&Call)) -> io::Result<Self> {
         install()?;
-        // Blocked, it would end the process.
+        // A blocked SIGSYS would end the process.
         signals::unblock(&[libc::SIGSYS]);
         let before = LOOK.replace(Some(look));
         if before.is_none() {
             let (start, length) = restorer();
-            // SAFETY: the byte is the thread's, and lives as long as the thread.
+            // SAFETY: the byte belongs to the thread, and lives as long as the thread.
             let set =
                 unsafe { libc::prctl(PR_SET_SYSCALL_USER_DISPATCH, ON, start, length, selector::address()) };
             if set != 0 {
@@ -72,15 +75,16 @@ impl Drop for Dispatched {
     fn drop(&mut self) {
         LOOK.set(self.before);
         if self.before.is_none() {
-            // It cannot fail, and there would be nothing to do: nobody watches the thread any more.
+            // The call cannot fail, and there would be no remedy: the thread is no longer watched.
             // SAFETY: it takes no pointers.
             unsafe { libc::prctl(PR_SET_SYSCALL_USER_DISPATCH, OFF, 0, 0, 0) };
         }
     }
 }
 
-// The kernel's way back from a handler. The bytes of the first two instructions, and that nothing else describes them, are what
-// unwinders know a signal's frame by. The first byte belongs to no function either: unwinders look one byte before an address.
+// The kernel's return path from a handler. Unwinders identify a signal frame by the bytes of these
+// two instructions and by the absence of other unwind information. The first byte must belong to no
+// function either, because unwinders look up the address minus one.
 std::arch::global_asm!(
     ".pushsection .text.punctual_guard, \"ax\", @progbits",
     ".weak punctual_guard_restorer",
@@ -94,7 +98,7 @@ std::arch::global_asm!(
     ".popsection",
 );
 
-/// The address and the length of that.
+/// Returns its address and length.
 fn restorer() -> (usize, usize) {
     unsafe extern "C" {
         fn punctual_guard_restorer();
@@ -102,7 +106,7 @@ fn restorer() -> (usize, usize) {
     ((punctual_guard_restorer as *const ()).addr(), 11)
 }
 
-/// `struct sigaction` of the kernel. The C library's function has no place for a restorer.
+/// The kernel's `struct sigaction`. The C library's function does not accept a restorer.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Action {
@@ -117,18 +121,18 @@ const SA_RESTORER: libc::c_ulong = 0x0400_0000;
 fn action(new: Option<&Action>) -> io::Result<Action> {
     let mut before = Action { handler: 0, flags: 0, restorer: 0, mask: 0 };
     let new: *const Action = new.map_or(std::ptr::null(), |new| new);
-    // SAFETY: both are of the kernel's layout, whose mask has 8 bytes.
+    // SAFETY: both have the kernel's layout, whose mask has 8 bytes.
     let set = unsafe {
         libc::syscall(libc::SYS_rt_sigaction, libc::c_long::from(libc::SIGSYS), new, &raw mut before, 8_usize)
     };
     if set == 0 { Ok(before) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Who handled SIGSYS before, which comes from seccomp filters too. Written before there are dispatched threads, or while the process
-/// has replaced our handler.
+/// Previous handler of SIGSYS, which seccomp filters can raise too. Written before there are
+/// dispatched threads, or after the process has replaced our handler.
 static mut BEFORE: Option<Action> = None;
 
-/// Handles SIGSYS, unless it does already.
+/// Installs the SIGSYS handler, unless it is installed already.
 fn install() -> io::Result<()> {
     static INSTALLING: Mutex<()> = Mutex::new(());
     let _one = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -137,15 +141,17 @@ fn install() -> io::Result<()> {
     if now.handler == ours {
         return Ok(());
     }
-    // SAFETY: one thread at a time is here, and the handler that reads it is not installed.
+    // SAFETY: only one thread at a time executes this, and the handler that reads it is not
+    // installed.
     unsafe { BEFORE = Some(now) };
     let flags = (libc::SA_SIGINFO | libc::SA_RESTART) as libc::c_ulong | SA_RESTORER;
     action(Some(&Action { handler: ours, flags, restorer: restorer().0, mask: 0 }))?;
     Ok(())
 }
 
-/// Calls after which the thread must not be in a handler: they return twice, or not, or change what a handler's end puts back, or
-/// whether it may end.
+/// Returns whether a call must be made outside the handler: because it returns twice or not at all,
+/// or because it changes state that the handler's return restores, or whether the handler can
+/// return.
 fn is_made_by_the_caller(number: i64) -> bool {
     matches!(
         number,
@@ -165,16 +171,16 @@ fn is_made_by_the_caller(number: i64) -> bool {
 }
 
 extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // From here on this thread's calls go to the kernel.
+    // From here on this thread's calls reach the kernel.
     let watch = Watch::set(false);
-    // SAFETY: the kernel hands a handler with SA_SIGINFO both.
+    // SAFETY: the kernel passes both to a handler with SA_SIGINFO.
     let (code, registers) =
         unsafe { ((*info).si_code, &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs) };
     let (Some(look), USER_DISPATCH) = (LOOK.get(), code) else {
         drop(watch);
         return pass_on(signal, info, context);
     };
-    // SAFETY: it is the thread's own, for which it is asked here.
+    // SAFETY: it belongs to the calling thread.
     let errno = unsafe { *libc::__errno_location() };
     let register = |register: libc::c_int| register as usize;
     let number = registers[register(libc::REG_RAX)];
@@ -182,28 +188,31 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     let arguments = arguments.map(|argument| registers[register(argument)] as usize);
     let place = &mut registers[register(libc::REG_RIP)];
     if number == libc::SYS_rt_sigreturn {
-        // The end of another handler, which interrupted the job. It goes back from our address, with its own stack pointer.
+        // The return of another handler that interrupted the job. It returns from our address, with
+        // its own stack pointer.
         *place = restorer().0 as i64;
         return drop(watch);
     }
     look(&Call { number, arguments, place: *place as usize });
     if is_made_by_the_caller(number) {
-        // Again, with the registers as they were. The thread stays unwatched: there is no moment after the call.
+        // Repeats the call with the same registers. The thread stays unwatched, because no code of
+        // ours runs after the call.
         *place -= SYSCALL;
         std::mem::forget(watch);
     } else {
-        // SAFETY: the very call that the thread was about to make.
+        // SAFETY: exactly the call that the thread was about to make.
         registers[register(libc::REG_RAX)] = unsafe { system_call(number, arguments) };
     }
-    // SAFETY: as above. Between here and the way back is no system call.
+    // SAFETY: as above. No system call follows before the return.
     unsafe { *libc::__errno_location() = errno };
 }
 
 /// # Safety
-/// That of the call.
+/// The requirements of the call.
 unsafe fn system_call(number: i64, arguments: [usize; 6]) -> i64 {
     let result;
-    // SAFETY: by this function's contract; the kernel changes the three registers that are given as such.
+    // SAFETY: by this function's contract; the three registers that the kernel changes are declared
+    // as outputs.
     unsafe {
         std::arch::asm!(
             "syscall",
@@ -222,14 +231,14 @@ unsafe fn system_call(number: i64, arguments: [usize; 6]) -> i64 {
     result
 }
 
-/// Does with a SIGSYS that is not of a dispatched call what was done before.
+/// Passes a SIGSYS that is not from a dispatched call to the previous handler.
 fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: written before this handler was installed.
     let before = unsafe { (&raw const BEFORE).read() };
     match before {
         Some(before) if before.handler != libc::SIG_DFL && before.handler != libc::SIG_IGN => {
             if before.flags & libc::SA_SIGINFO as libc::c_ulong != 0 {
-                // SAFETY: it was installed with SA_SIGINFO, so it is such a function.
+                // SAFETY: it was installed with SA_SIGINFO, so it has this signature.
                 let handler = unsafe {
                     std::mem::transmute::<usize, extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void)>(
                         before.handler,
@@ -237,14 +246,14 @@ fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void
                 };
                 handler(signal, info, context);
             } else {
-                // SAFETY: it was installed without SA_SIGINFO, so it is such a function.
+                // SAFETY: it was installed without SA_SIGINFO, so it has this signature.
                 let handler =
                     unsafe { std::mem::transmute::<usize, extern "C" fn(libc::c_int)>(before.handler) };
                 handler(signal);
             }
         }
-        // The process ends by it when this handler returns, as it would have.
-        // SAFETY: both take no pointers, and are async-signal-safe.
+        // The signal ends the process when this handler returns, as it would have without the
+        // handler. SAFETY: both take no pointers, and are async-signal-safe.
         _ => unsafe {
             libc::signal(signal, libc::SIG_DFL);
             libc::raise(signal);
@@ -274,7 +283,7 @@ mod tests {
         let process = std::process::id();
         assert_eq!(SEEN.get(), (0, 0));
         let watch = Watch::set(true);
-        // SAFETY: they take no pointers; the second fails.
+        // SAFETY: the calls take no pointers; the second fails.
         let (pid, refused, errno) = unsafe { (libc::getpid(), libc::close(-1), *libc::__errno_location()) };
         selector::unwatched(std::process::id);
         drop(watch);
@@ -296,8 +305,8 @@ mod tests {
         };
         // SAFETY: the handler is async-signal-safe.
         unsafe { libc::signal(libc::SIGURG, count as *const () as usize) };
-        // Not `raise`, which changes the signal mask with musl: that ends the watch.
-        // SAFETY: the calls take no pointers.
+        // Not `raise`, which changes the signal mask with musl: this would end the watch. SAFETY:
+        // the calls take no pointers.
         let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
         let watch = Watch::set(true);
         // SAFETY: the calls take no pointers.
@@ -317,7 +326,7 @@ mod tests {
         };
         let watch = Watch::set(true);
         let seen = std::thread::spawn(|| {
-            // SAFETY: it takes no pointers.
+            // SAFETY: the call takes no pointers.
             unsafe { libc::getppid() };
             (selector::is_watched(), SEEN.get().1)
         });

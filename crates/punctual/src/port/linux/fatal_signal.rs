@@ -1,7 +1,8 @@
-//! Signals that end the process, told to a supervisor: it reads the thread's stack while the thread waits for it.
+//! Reports signals that end the process to a supervisor, which reads the thread's stack while the
+//! thread waits.
 //!
-//! SIGSEGV and SIGBUS come from the handler of [stack overflows](super::stack); the others have one only while a supervisor
-//! watches, and only where the program has none.
+//! SIGSEGV and SIGBUS arrive through the handler of [stack overflows](super::stack). The others
+//! have a handler only while a supervisor watches, and only if the program has none.
 
 use std::mem::MaybeUninit;
 use std::sync::Once;
@@ -10,14 +11,14 @@ use std::time::Duration;
 
 use punctual_core::heartbeat::{self, Region};
 
-/// How long the thread waits for the supervisor.
+/// Maximum time that the thread waits for the supervisor.
 const PATIENCE: Duration = Duration::from_secs(2);
 const GLANCE: Duration = Duration::from_millis(2);
 
 /// Null, or a `&'static Region`.
 static REGION: AtomicPtr<Region> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Tells of such signals in `region` from now on; `None` ends that.
+/// Reports such signals in `region` from now on; `None` ends this.
 pub(crate) fn watch(region: Option<&'static Region>) {
     REGION.store(
         region.map_or(std::ptr::null_mut(), |region| std::ptr::from_ref(region).cast_mut()),
@@ -29,10 +30,10 @@ pub(crate) fn watch(region: Option<&'static Region>) {
     }
 }
 
-/// Without it the process ends all the same; only its stack is not seen.
+/// Without a handler the process still ends, but its stack is not read.
 fn install(signal: libc::c_int) {
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: nothing is changed, and the place is valid; all-zero is a valid value besides.
+    // SAFETY: nothing is changed, and the destination is valid; all-zero is a valid value.
     let before = unsafe {
         libc::sigaction(signal, std::ptr::null(), before.as_mut_ptr());
         before.assume_init()
@@ -44,26 +45,28 @@ fn install(signal: libc::c_int) {
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handle as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: the handler does only what one may do, and then what would have happened without it.
+    // SAFETY: the handler is async-signal-safe, and ends with the default action of the signal.
     unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
 }
 
 extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     report(signal, info, context);
-    // SAFETY: both may be called in a handler. The signal is blocked until that returns, and then ends the process.
+    // SAFETY: both may be called in a handler. The signal is blocked until the handler returns, and
+    // then ends the process.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
     }
 }
 
-/// Tells the supervisor, if there is one, and waits until it has looked, or for two seconds. Only the first such signal is told.
+/// Notifies the supervisor, if there is one, and waits until it has read the stack, or for two
+/// seconds. Only the first such signal is reported.
 ///
-/// For signal handlers, with what the kernel gave them: it neither allocates nor takes a lock.
+/// For signal handlers, with their arguments: it neither allocates nor takes a lock.
 pub(crate) fn report(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: it is null, or was made from a reference that lives for ever.
+    // SAFETY: it is null, or was made from a `'static` reference.
     let Some(region) = (unsafe { REGION.load(Ordering::Acquire).as_ref() }) else { return };
-    // The child of a `fork` has the memory, too, and its end is not the app's.
+    // The child of a `fork` shares the memory, but its end is not the app's.
     if region.app.process.load(Ordering::Relaxed) != std::process::id() {
         return;
     }
@@ -78,7 +81,7 @@ pub(crate) fn report(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
         return;
     }
     let address = match signal {
-        // SAFETY: the kernel gives a valid pointer, and these signals come with an address.
+        // SAFETY: the kernel passes a valid pointer, and these signals have an address.
         libc::SIGSEGV | libc::SIGBUS => unsafe { (*info).si_addr() }.addr() as u64,
         _ => 0,
     };

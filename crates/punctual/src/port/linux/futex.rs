@@ -1,9 +1,10 @@
 //! Sleeping and waking by futex.
 //!
-//! A worker's `signal` is [`AWAKE`], [`ASLEEP`], [`SIGNALLED`] or [`CALLED`]. A wake enters the kernel only when it
-//! finds `ASLEEP`; a wake that comes before the sleep leaves `SIGNALLED`, which makes the sleep return. A thread that must
-//! not enter the kernel leaves `CALLED` instead, for a background thread that looks for it ([`wake_called`]).
-//! Time-outs are absolute on `CLOCK_MONOTONIC`, so a preempted worker does not sleep longer for it.
+//! A worker's `signal` is [`AWAKE`], [`ASLEEP`], [`SIGNALLED`] or [`CALLED`]. A wake enters the
+//! kernel only if it finds `ASLEEP`; a wake before the sleep leaves `SIGNALLED`, which makes the
+//! sleep return. A thread that must not enter the kernel leaves `CALLED` instead, for a background
+//! thread that polls for it ([`wake_called`]). Time-outs are absolute on `CLOCK_MONOTONIC`, so
+//! preemption does not prolong a worker's sleep.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,14 +34,15 @@ pub(crate) fn wake(worker: &Worker) {
 #[inline(never)]
 fn wake_sleeping(worker: &Worker) {
     if polling::is_mine() {
-        // Unless it has woken by itself meanwhile: then it looks for work anyway.
+        // Fails if it has woken by itself in between: then it looks for work anyway.
         let _ = worker.signal.compare_exchange(SIGNALLED, CALLED, Ordering::AcqRel, Ordering::Relaxed);
     } else {
         wake_up_to(&worker.signal, 1);
     }
 }
 
-/// Wakes `worker` if a thread that must not enter the kernel wants it woken; returns whether it did.
+/// Wakes `worker` if a thread that must not enter the kernel has requested it; returns whether it
+/// did.
 pub(crate) fn wake_called(worker: &Worker) -> bool {
     let called = worker.signal.load(Ordering::Relaxed) == CALLED;
     if called {
@@ -49,12 +51,12 @@ pub(crate) fn wake_called(worker: &Worker) -> bool {
     called
 }
 
-/// Whether `worker` sleeps, or is about to, and nobody has woken it.
+/// Returns whether `worker` sleeps, or is about to, without a pending wake.
 pub(crate) fn is_asleep(worker: &Worker) -> bool {
     worker.signal.load(Ordering::Acquire) == ASLEEP
 }
 
-/// Whether the next [`wait`] of `worker`, which calls this, would return at once.
+/// Returns whether the next [`wait`] of `worker`, the caller, would return at once.
 #[inline]
 pub(crate) fn is_signalled(worker: &Worker) -> bool {
     worker.signal.load(Ordering::Acquire) != AWAKE
@@ -63,7 +65,7 @@ pub(crate) fn is_signalled(worker: &Worker) -> bool {
 /// See [`Port::wait`](punctual_core::Port::wait).
 pub(crate) fn wait(worker: &Worker, until: Option<Instant>) -> bool {
     if until.is_some_and(|until| until <= counter::now()) {
-        // The kernel would look at its clock and return.
+        // The kernel would read its clock and return.
         return false;
     }
     let signal = &worker.signal;
@@ -72,7 +74,7 @@ pub(crate) fn wait(worker: &Worker, until: Option<Instant>) -> bool {
     if signal.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok() {
         let timeout = until.map(clock::timespec);
         let slept = unwatched(|| futex::wait_bitset(signal, Flags::PRIVATE, ASLEEP, timeout.as_ref(), ANY));
-        // Says that the time has come, by the clock of `clock::now`.
+        // The time has come, on the clock of `clock::now`.
         expired = slept == Err(Errno::TIMEDOUT);
         match slept {
             Ok(()) | Err(Errno::INTR | Errno::TIMEDOUT) => suspension::woke(),
@@ -81,8 +83,9 @@ pub(crate) fn wait(worker: &Worker, until: Option<Instant>) -> bool {
             Err(error) => refused("FUTEX_WAIT_BITSET", error),
         }
     }
-    // Not a store: that could take effect after the caller's look, and wipe out a wake that the look did not see. A wake is
-    // either before this exchange, and the look sees its cause, or after it, and stays for the next wait.
+    // Not a store: a store could take effect after the caller has looked for work, and discard a
+    // wake whose cause the caller did not see. A wake is either before this exchange, so that the
+    // caller sees its cause, or after it, and then it remains for the next wait.
     signal.swap(AWAKE, Ordering::AcqRel);
     expired
 }
@@ -92,19 +95,20 @@ pub(crate) fn wait_while(word: &AtomicU32, value: u32) {
     slept("FUTEX_WAIT", unwatched(|| futex::wait(word, Flags::PRIVATE, value, None)));
 }
 
-/// Wakes everybody who waits on `word`.
+/// Wakes all threads that wait on `word`.
 pub(crate) fn wake_all(word: &AtomicU32) {
     wake_up_to(word, i32::MAX as u32);
 }
 
 fn wake_up_to(word: &AtomicU32, count: u32) {
-    // A waiter that is gone counts as woken.
+    // A waiter that has left counts as woken.
     if let Err(error) = unwatched(|| futex::wake(word, Flags::PRIVATE, count)) {
         refused("FUTEX_WAKE", error);
     }
 }
 
-/// Accepts a wake, a time-out, an interruption and a changed word alike: the caller looks for itself.
+/// Treats a wake, a time-out, an interruption and a changed word equally: the caller checks for
+/// itself.
 fn slept(what: &str, result: Result<(), Errno>) {
     match result {
         Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => suspension::slept(),
@@ -112,8 +116,8 @@ fn slept(what: &str, result: Result<(), Errno>) {
     }
 }
 
-/// Ends the process. A thread that cannot sleep would spin at its real-time priority, and one that cannot wake another
-/// would leave it asleep for ever.
+/// Ends the process. A thread that cannot sleep would spin at its real-time priority, and one that
+/// cannot wake another would leave it asleep forever.
 #[cold]
 fn refused(what: &str, error: Errno) -> ! {
     stderr::line(format_args!(
@@ -122,7 +126,7 @@ fn refused(what: &str, error: Errno) -> ! {
     super::end_process(1)
 }
 
-/// The fix.
+/// The remedy.
 pub(crate) const ADVICE: &str =
     "if a seccomp filter does (a container's, say), have it allow the system call futex";
 
@@ -130,7 +134,7 @@ pub(crate) const ADVICE: &str =
 pub(crate) fn probe() -> Result<(), Refused> {
     let word = AtomicU32::new(AWAKE);
     let refused = |what| move |error| Refused { what, error };
-    // The word has another value, so nobody sleeps.
+    // The word has another value, so the call does not sleep.
     match futex::wait(&word, Flags::PRIVATE, ASLEEP, None) {
         Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
         Err(error) => return Err(refused("FUTEX_WAIT")(error)),
@@ -157,7 +161,7 @@ pub(crate) fn boost(boost: &AtomicU32) -> bool {
         match unwatched(|| futex::lock_pi(boost, Flags::PRIVATE, None)) {
             Ok(()) => break,
             Err(Errno::INTR | Errno::AGAIN) => {}
-            // The owner is gone, or the kernel has no priority inheritance: wait without it.
+            // The owner has exited, or the kernel has no priority inheritance: wait without it.
             Err(_) => return false,
         }
     }
@@ -170,8 +174,8 @@ pub(crate) fn unboost(boost: &AtomicU32) {
     let mut last = Errno::PERM;
     for _ in 0..UNBOOST_ATTEMPTS {
         let Err(error) = unwatched(|| futex::unlock_pi(boost, Flags::PRIVATE)) else { return };
-        // If a waiter has reset the word meanwhile, there is nothing to release, unless another waiter has written this
-        // thread's TID again since.
+        // If a waiter has reset the word in between, there is nothing to release, unless another
+        // waiter has written this thread's TID again since.
         if boost.load(Ordering::Relaxed) & libc::FUTEX_TID_MASK != super::kernel_thread() {
             return;
         }
@@ -180,7 +184,8 @@ pub(crate) fn unboost(boost: &AtomicU32) {
     refused("FUTEX_UNLOCK_PI", last);
 }
 
-/// Bounds the retries in [`unboost`], each of which takes a waiter that resets the word and another that sets it again.
+/// Bounds the retries in [`unboost`], each of which takes a waiter that resets the word and another
+/// that sets it again.
 const UNBOOST_ATTEMPTS: usize = 1000;
 
 #[cfg(test)]
@@ -201,7 +206,7 @@ mod tests {
     fn what_ends_a_sleep_is_told_apart() {
         let worker = Worker::new(1);
         let until = clock::now() + Duration::from_millis(1);
-        // A wake comes too early, or not at all.
+        // A wake may come too early, or not at all.
         while !wait(&worker, Some(until)) {}
         assert!(clock::now() >= until);
         let hour = Duration::from_secs(3600);
@@ -217,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_wake_at_the_end_of_a_wait_is_not_lost() {
-        // Seeing the bug took some hundred thousand rounds; the stress test makes far more.
+        // The bug appeared after some hundred thousand rounds; the stress test runs far more.
         const ROUNDS: u32 = 20_000;
         static WORKER: Worker = Worker::new(1);
         static SAID: AtomicU32 = AtomicU32::new(0);
@@ -229,7 +234,7 @@ mod tests {
             }
         });
         for round in 1..=ROUNDS {
-            // The first wake ends the wait. The second comes somewhere around its end.
+            // The first wake ends the wait. The second comes around its end.
             wake(&WORKER);
             (0..round % 1021).for_each(|_| std::hint::spin_loop());
             SAID.store(round, Ordering::Release);

@@ -1,7 +1,8 @@
-//! Idle states: the deeper a CPU rests, the longer it takes to wake up, up to hundreds of µs.
+//! Idle states: the deeper a CPU sleeps, the longer its wake-up takes, up to hundreds of µs.
 //!
-//! The kernel takes a bound from every process that has `/dev/cpu_dma_latency` open, for all CPUs, and drops it when the file
-//! is closed, which is also when the process dies (`Documentation/power/pm_qos_interface.rst`).
+//! The kernel applies a latency bound for all CPUs from every process that has
+//! `/dev/cpu_dma_latency` open, and drops it when the file is closed, which includes the death of
+//! the process (`Documentation/power/pm_qos_interface.rst`).
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -13,23 +14,24 @@ use punctual_core::Duration;
 
 const DEVICE: &str = "/dev/cpu_dma_latency";
 
-/// In ns: a longer exit latency is worth a note. About the latency of a real-time kernel otherwise.
+/// Exit latency above which a note is worthwhile, in ns: about the remaining latency of a real-time
+/// kernel.
 const LONG: u64 = 20_000;
 
-/// A bound on the wake-up latency of CPUs. Dropping it lifts the bound.
+/// A bound on the wake-up latency of CPUs, in force until dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Bound {
-    /// Open for as long as the bound lasts.
+    /// Open while the bound is in force.
     file: Option<File>,
     /// The missing setting, if any.
     pub(crate) missing: Option<String>,
 }
 
 impl Bound {
-    /// Bounds the wake-up latency to `longest`, rounded down to µs, if it is given.
+    /// Bounds the wake-up latency to `longest`, rounded down to µs, if given.
     pub(crate) fn new(longest: Option<Duration>) -> Self {
         let Some(longest) = longest else { return Self::default() };
-        // Nothing is missing if CPUs have no idle states to choose from.
+        // Nothing is missing if the CPUs have no idle states to choose from.
         let pointless = |error: &io::Error| {
             error.kind() == io::ErrorKind::NotFound
                 && deepest(Path::new("/sys/devices/system/cpu/cpu0")).is_none()
@@ -48,7 +50,7 @@ impl Bound {
         }
     }
 
-    /// A note on `cpu`, if its wake-up may take long.
+    /// Returns a note on `cpu` if its wake-up may take long.
     pub(crate) fn note(&self, cpu: usize) -> Option<String> {
         let bound = self.file.as_ref().and_then(|file| read_back(file).ok());
         // Other processes may have set a bound.
@@ -67,17 +69,17 @@ fn hold(device: &Path, longest: Duration) -> io::Result<File> {
     }
 }
 
-/// The bound that applies, by whoever set it, in ns.
+/// Returns the bound in force, from any process, in ns.
 fn read_back(file: &File) -> io::Result<u64> {
     let mut bytes = [0; 4];
     file.read_exact_at(&mut bytes, 0)?;
     Ok(u64::try_from(i32::from_ne_bytes(bytes)).unwrap_or(0) * 1_000)
 }
 
-/// An idle state and how long leaving it takes, in ns.
+/// An idle state and its exit latency, in ns.
 type State = (String, u64);
 
-/// The deepest enabled state of the CPU with this `directory`.
+/// Returns the deepest enabled state of the CPU with this `directory`.
 fn deepest(directory: &Path) -> Option<State> {
     let states = fs::read_dir(directory.join("cpuidle")).ok()?.flatten().filter_map(|state| {
         let read = |name: &str| {
@@ -93,7 +95,7 @@ fn deepest(directory: &Path) -> Option<State> {
 
 fn describe(cpu: usize, deepest: Option<State>, bound: Option<u64>) -> Option<String> {
     let (name, latency) = deepest.filter(|&(_, latency)| latency > LONG)?;
-    // A state within the bound takes at most as long as the bound.
+    // A state within the bound has at most the bound's latency.
     if bound.is_some_and(|bound| bound < latency) {
         return None;
     }
@@ -107,7 +109,8 @@ fn describe(cpu: usize, deepest: Option<State>, bound: Option<u64>) -> Option<St
 mod tests {
     use super::*;
 
-    /// A CPU's directory with these states: name, latency in µs, whether disabled.
+    /// Creates a CPU's directory with these states: name, latency in µs, and whether it is
+    /// disabled.
     fn cpu(name: &str, states: &[(&str, &str, &str)]) -> std::path::PathBuf {
         let root = std::env::temp_dir().join(format!("punctual-idle-{name}-{}", std::process::id()));
         for (number, (name, latency, disable)) in states.iter().enumerate() {

@@ -1,7 +1,8 @@
-//! State that a process inherits from its parent, and that could defeat what the app promises.
+//! Inherited process state that could defeat the guarantees of the app.
 //!
-//! The page "Settings and environment variables" of the book has the table of what is set, respected and reported; `tests/it/inherited.rs` has a
-//! test for each row. What is set is restored when the run has ended.
+//! The page "Settings and environment variables" of the book lists the settings that are changed,
+//! respected and reported; `tests/it/inherited.rs` has a test for each row. Changed settings are
+//! restored after the run.
 
 use std::num::NonZeroU64;
 
@@ -11,13 +12,13 @@ use punctual_process::signals::{self, Disposition};
 
 use super::notice;
 
-/// Timer slack that the kernel gives a process whose ancestors have not changed it, in ns.
+/// Timer slack of a process whose ancestors have not changed it, in ns.
 const DEFAULT_TIMER_SLACK: u64 = 50_000;
 
 /// Signals that stop an app, or whose loss a user notices.
 const REPORTED_SIGNALS: [i32; 5] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGCHLD];
 
-/// State of the calling thread before the run, which is restored when this is dropped.
+/// State of the calling thread before the run, restored on drop.
 pub(crate) struct Inherited {
     /// The real-time policy that the thread has given up.
     scheduling: Option<Scheduling>,
@@ -30,7 +31,7 @@ pub(crate) struct Inherited {
 }
 
 impl Inherited {
-    /// Sets the state of the calling thread from which the threads of a run inherit theirs.
+    /// Normalizes the state of the calling thread, from which the threads of a run inherit theirs.
     pub(crate) fn normalize() -> Self {
         let mut inherited = Self {
             scheduling: None,
@@ -50,7 +51,7 @@ impl Inherited {
     }
 
     fn leave_real_time(&mut self) {
-        // A sandbox that refuses to read the policy cannot be told from one in which the thread is an ordinary one.
+        // A sandbox that refuses to read the policy is indistinguishable from an ordinary thread.
         let Some(before) = Scheduling::current().ok().filter(Scheduling::is_real_time) else { return };
         let policy = match before.priority() {
             0 => before.name().to_owned(),
@@ -74,8 +75,8 @@ impl Inherited {
     }
 
     fn note_nice(&mut self) {
-        // SAFETY: the call takes numbers; on Linux it concerns the calling thread. An error, -1, is a nice value as well, and the
-        // call cannot fail for a thread that exists.
+        // SAFETY: the call takes numbers; on Linux it concerns the calling thread. The error value,
+        // -1, is a valid nice value too, and the call cannot fail for an existing thread.
         let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
         if nice != 0 {
             self.notes.push(format!(
@@ -123,7 +124,7 @@ impl Drop for Inherited {
     fn drop(&mut self) {
         signals::block(&self.blocked);
         if let Some(before) = self.timer_slack.and_then(NonZeroU64::new) {
-            // What was in force may be in force again.
+            // The previous setting is always permitted again.
             let _ = rustix::thread::set_current_timer_slack(Some(before));
         }
         if let Some(before) = &self.scheduling

@@ -1,8 +1,9 @@
-//! Foreign real-time threads on the partition's CPU, and the CPU time that the kernel withholds from real-time threads.
+//! Foreign real-time threads on the partition's CPU, and the CPU time that the kernel withholds
+//! from real-time threads.
 //!
-//! The band of kernel priorities from the app's lowest to its highest level belongs to the app. A foreign
-//! real-time thread inside the band, allowed on the same CPU, would preempt some levels and not others. No analysis of
-//! the app knows of it, so it is reported.
+//! The band of kernel priorities from the app's lowest to its highest level belongs to the app. A
+//! foreign real-time thread inside the band, allowed on the same CPU, would preempt some levels and
+//! not others. The app's analysis does not include it, so it is reported.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -10,7 +11,7 @@ use std::ops::RangeInclusive;
 use rustix::process::Pid;
 use rustix::thread::sched_getaffinity;
 
-/// Real-time threads of other processes in `band` on `cpu`, one description each.
+/// Describes the real-time threads of other processes in `band` on `cpu`.
 pub(crate) fn in_band(cpu: usize, band: RangeInclusive<u8>) -> Vec<String> {
     let me = std::process::id();
     let threads = numbers("/proc").filter(|&pid| pid != me).flat_map(|pid| {
@@ -35,7 +36,7 @@ pub(crate) fn in_band(cpu: usize, band: RangeInclusive<u8>) -> Vec<String> {
         .collect()
 }
 
-/// The throttling of real-time threads on `cpu`, as far as the kernel tells.
+/// Describes the throttling of real-time threads on `cpu`, as far as the kernel reports it.
 pub(crate) fn throttling(cpu: usize) -> Vec<String> {
     let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<i64>().ok();
     let mut notes = Vec::new();
@@ -112,7 +113,7 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_read() {
-        // Whatever runs here, no priority is above 99.
+        // Regardless of the running threads, no priority is above 99.
         assert!(in_band(0, 100..=255).is_empty());
         let _ = throttling(0);
     }

@@ -1,7 +1,8 @@
-//! Locking the process's memory, so that no job waits for a page.
+//! Locks the process's memory, so that no job waits for a page.
 //!
-//! Whether memory is locked, and whether a limit binds this process, is found out by trying, not by reading `/proc`: that
-//! may not be mounted, and does not tell what a capability in a user namespace is worth.
+//! The state of the lock and the effect of a limit are determined by trying, not by reading
+//! `/proc`: it may not be mounted, and does not show the effect of a capability in a user
+//! namespace.
 
 use std::fs;
 use std::io::Error;
@@ -11,12 +12,12 @@ use punctual_process::limits::{Resource, soft_limit};
 
 use super::valgrind;
 
-/// The number of runs that keep memory locked. The lock itself is the process's.
+/// The number of runs that keep memory locked. The lock itself belongs to the process.
 static USERS: Mutex<Users> = Mutex::new(Users { count: 0, locked_before: false });
 
 struct Users {
     count: usize,
-    /// Whether something was locked before the first of them; then it is not ours to undo.
+    /// True if memory was locked before the first of them; then it is not ours to unlock.
     locked_before: bool,
 }
 
@@ -24,14 +25,15 @@ struct Users {
 #[derive(Debug)]
 pub(crate) struct Locked {
     user: bool,
-    /// What is missing, if anything.
+    /// The missing setting, if any.
     pub(crate) missing: Option<String>,
 }
 
 impl Locked {
     /// Locks all present and future memory of the process.
     pub(crate) fn all() -> Self {
-        // With a limit in force, a lock that succeeds now would make later allocations fail instead.
+        // With a limit in force, a lock that succeeds now would make later allocations fail
+        // instead.
         if let Some(limit) = limit() {
             return Self {
                 user: false,
@@ -70,9 +72,9 @@ impl Locked {
         }
     }
 
-    /// Whether memory is locked now, and the amount of memory, if the kernel tells.
+    /// Describes whether memory is locked, and the amount of memory if the kernel reports it.
     pub(crate) fn describe() -> String {
-        // Not the amount that is locked: that counts reserved address space.
+        // Not the amount that is locked, because it includes reserved address space.
         match (is_locked(), status_kib("VmRSS:")) {
             (false, _) => "not locked".into(),
             (true, Some(resident)) => format!("locked, {:.1} MiB resident", resident as f64 / 1024.0),
@@ -94,7 +96,7 @@ impl Drop for Locked {
         // SAFETY: the calls take no pointers.
         unsafe {
             match users.locked_before {
-                // Only future mappings are not locked.
+                // Only future mappings are unlocked.
                 true => libc::mlockall(libc::MCL_CURRENT),
                 false => libc::munlockall(),
             }
@@ -102,72 +104,74 @@ impl Drop for Locked {
     }
 }
 
-/// Reserved address space, unmapped when dropped.
+/// Reserved address space, unmapped on drop.
 struct Mapping {
     start: *mut libc::c_void,
     length: usize,
 }
 
 impl Mapping {
-    /// Reserves `length` bytes that nobody touches, and that count only against the limit on address space.
+    /// Reserves `length` bytes that are never touched, and that count only against the limit on
+    /// address space.
     fn reserve(length: usize) -> Option<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: the kernel chooses where, so nothing that is there is replaced.
+        // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_NONE, flags, -1, 0) };
         (start != libc::MAP_FAILED).then_some(Self { start, length })
     }
 
-    /// Whether it may be locked. Makes none of it resident.
+    /// Returns whether the mapping may be locked. Makes none of it resident.
     fn may_be_locked(&self) -> bool {
-        // SAFETY: the range is this mapping's. Locking it affects nobody else, and ends with it.
+        // SAFETY: the range belongs to this mapping. Locking affects nothing else, and ends with
+        // the mapping.
         unsafe { libc::mlock2(self.start, self.length, libc::MLOCK_ONFAULT) == 0 }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is this mapping's, and nothing refers into it.
+        // SAFETY: the range belongs to this mapping, and no reference into it exists.
         unsafe { libc::munmap(self.start, self.length) };
     }
 }
 
-/// The limit on locked memory in bytes, if one binds this process: if it may not lock more than that.
+/// Returns the limit on locked memory in bytes, if it restricts this process.
 fn limit() -> Option<u64> {
     let limit = soft_limit(Resource::LockedMemory).ok()??;
     let more = usize::try_from(limit).ok()?.checked_add(PAGE)?;
-    // A limit beyond the address space binds nobody.
+    // A limit beyond the address space restricts nothing.
     let mapping = Mapping::reserve(more)?;
     (!mapping.may_be_locked()).then_some(limit)
 }
 
 const PAGE: usize = 4096;
 
-/// Whether memory that is there now, and what is mapped from now on, is locked.
+/// Returns whether current and future memory is locked.
 fn is_locked() -> bool {
     is_locked_now() && Mapping::reserve(PAGE).is_some_and(|new| is_locked_at(new.start))
 }
 
-/// Whether memory that is there now is locked: the calling thread's stack.
+/// Returns whether current memory is locked, using the calling thread's stack.
 fn is_locked_now() -> bool {
     let here = 0_u8;
     is_locked_at(std::ptr::from_ref(&here).cast())
 }
 
-/// Whether the page of `address` is locked.
+/// Returns whether the page of `address` is locked.
 fn is_locked_at(address: *const libc::c_void) -> bool {
     // SAFETY: the call takes no pointers.
     let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(PAGE);
     let start = address.map_addr(|address| address & !(page - 1)).cast_mut();
     // A page of the stack begins below the stack pointer, which valgrind reports.
     valgrind::without_reports(|| {
-        // SAFETY: nothing is written or given up: for memory that is no file's the call only checks that it is mapped
-        // and, with this flag, that it is not locked.
+        // SAFETY: nothing is written or discarded: for anonymous memory the call only checks that
+        // it is mapped and, with this flag, that it is not locked.
         let refused = unsafe { libc::msync(start, page, libc::MS_INVALIDATE) } != 0;
         refused && Error::last_os_error().raw_os_error() == Some(libc::EBUSY)
     })
 }
 
-/// A number of KiB in this process's status, if `/proc` is there to tell.
+/// Returns a number of KiB from this process's status, if `/proc` is mounted.
 fn status_kib(name: &str) -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;

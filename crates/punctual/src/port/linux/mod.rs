@@ -1,4 +1,4 @@
-//! What Linux provides: the clock, futexes, CPUs, scheduling policies, locked memory, event sources.
+//! Services of Linux: the clock, futexes, CPUs, scheduling policies, locked memory, event sources.
 
 #[cfg(feature = "guard")]
 pub(crate) mod blocking;
@@ -45,20 +45,21 @@ use std::sync::{Mutex, PoisonError};
 
 static BACKGROUND_CPUS: Mutex<Option<cpu::Allowed>> = Mutex::new(None);
 
-/// The CPUs of background threads while an app runs; `None` leaves them where they are.
+/// CPUs of background threads while an app runs; `None` does not restrict them.
 pub(crate) fn background_cpus() -> Option<cpu::Allowed> {
     BACKGROUND_CPUS.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Keeps background threads on `cpus` from now on.
+/// Restricts background threads to `cpus` from now on.
 pub(crate) fn set_background_cpus(cpus: Option<cpu::Allowed>) {
     *BACKGROUND_CPUS.lock().unwrap_or_else(PoisonError::into_inner) = cpus;
 }
 
-/// The kernel's release, and whether it says that it is PREEMPT_RT.
+/// Returns the kernel's release, and whether it is PREEMPT_RT.
 pub(crate) fn kernel() -> String {
     let mut uname = std::mem::MaybeUninit::<libc::utsname>::zeroed();
-    // SAFETY: `uname` is valid for writes; all-zero, which a refused call leaves, is a valid value of empty strings.
+    // SAFETY: `uname` is valid for writes; all-zero, which a refused call leaves, is a valid value
+    // of empty strings.
     let uname = unsafe {
         libc::uname(uname.as_mut_ptr());
         uname.assume_init()
@@ -70,19 +71,20 @@ pub(crate) fn kernel() -> String {
         String::from_utf8_lossy(&bytes).into_owned()
     };
     let (release, version) = (text(&uname.release), text(&uname.version));
-    // Distributions' real-time kernels have the file; a plain mainline one only says so in its version.
+    // Distributions' real-time kernels have the file; a plain mainline one only has the version
+    // string.
     let real_time = std::fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1")
         || version.contains("PREEMPT_RT");
     let kind = if real_time { "PREEMPT_RT" } else { "not PREEMPT_RT" };
     format!("Linux {release}, {kind}")
 }
 
-/// The caller's TID.
+/// Returns the caller's TID.
 pub(crate) fn kernel_thread() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32
 }
 
-/// What a descriptor is of, as far as that tells when it is at its end.
+/// Kind of a file, with respect to detecting its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum FileKind {
@@ -90,16 +92,16 @@ pub(crate) enum FileKind {
     Regular,
     /// The null device or a directory: always readable, and always at its end.
     Empty,
-    /// Whatever says by `poll` whether it is readable.
+    /// Any file that reports readability by `poll`.
     Other,
 }
 
-/// What `fd` is of.
+/// Returns the kind of `fd`.
 pub(crate) fn file_kind(fd: BorrowedFd<'_>) -> FileKind {
     /// `/dev/null`, see `Documentation/admin-guide/devices.txt` of the kernel.
     const NULL: libc::dev_t = libc::makedev(1, 3);
     let mut status = std::mem::MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: `status` is a valid place for what the kernel says, and all-zero is a valid value besides.
+    // SAFETY: `status` is valid for the kernel's write, and all-zero is a valid value.
     let status = unsafe {
         libc::fstat(fd.as_raw_fd(), status.as_mut_ptr());
         status.assume_init()
@@ -112,14 +114,15 @@ pub(crate) fn file_kind(fd: BorrowedFd<'_>) -> FileKind {
     }
 }
 
-/// Ends the process while threads may hold any lock. So it skips everything that an orderly exit does: C and C++
-/// destructors and the flushing of streams wait for locks.
+/// Ends the process while threads may hold any lock. It skips the steps of an orderly exit: C and
+/// C++ destructors and the flushing of streams wait for locks.
 pub(crate) fn end_process(code: i32) -> ! {
     // SAFETY: the call takes no pointers and does not return.
     unsafe { libc::_exit(code) }
 }
 
-/// Ends the process in good order, unless that waits for a lock that a thread still holds: then without.
+/// Ends the process in good order; if this waits for a lock that a thread still holds, ends it
+/// without.
 pub(crate) fn exit_process(code: i32) -> ! {
     const EXIT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
     let ended = std::thread::Builder::new().spawn(move || {

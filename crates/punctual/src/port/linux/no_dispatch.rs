@@ -1,17 +1,17 @@
-//! Processors on which the kernel does not hand the system calls of a thread to itself.
+//! Stub for processors on which the kernel cannot dispatch the system calls of a thread.
 
 use std::io;
 
 /// A system call that a thread is about to make.
 pub(crate) struct Call {
-    /// Its number.
+    /// System call number.
     pub(crate) number: i64,
     pub(crate) arguments: [usize; 6],
-    /// The return address.
+    /// Return address.
     pub(crate) place: usize,
 }
 
-/// System calls of the thread are dispatched, which never is the case here.
+/// Dispatches system calls of the thread; never constructed on this target.
 #[derive(Debug)]
 pub(crate) struct Dispatched;
 

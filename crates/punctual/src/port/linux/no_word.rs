@@ -1,17 +1,17 @@
-//! A partition's word where no restartable sequences are made: an atomic.
+//! Stub for targets without restartable sequences: the word of a partition is an atomic.
 
 use std::sync::atomic::AtomicU64;
 
-/// What holds the word of a partition on this target.
+/// Cell of a partition's word on this target.
 pub(crate) type PartitionWord = AtomicU64;
 
-/// See the other module of this name.
+/// See the function in the other implementation of this module.
 ///
 /// # Safety
-/// None is needed.
+/// No requirements.
 pub(crate) unsafe fn allow(_: &PartitionWord) {}
 
-/// See the other module of this name.
+/// See the function in the other implementation of this module.
 pub(crate) fn begin(_: &PartitionWord, cpu: Option<usize>) -> Result<(), String> {
     match cpu {
         Some(_) => Err("there are no restartable sequences for this target".to_owned()),
@@ -19,12 +19,12 @@ pub(crate) fn begin(_: &PartitionWord, cpu: Option<usize>) -> Result<(), String>
     }
 }
 
-/// See the other module of this name.
+/// See the function in the other implementation of this module.
 ///
 /// # Safety
-/// None is needed.
+/// No requirements.
 #[cfg(punctual_counted)]
 pub(crate) unsafe fn bias_for_counting(_: &PartitionWord) {}
 
-/// See the other module of this name.
+/// See the function in the other implementation of this module.
 pub(crate) fn bias(_: &PartitionWord) {}

@@ -1,8 +1,9 @@
-//! Messages about starting and settings: to the program's logger, or to standard error if it has none.
+//! Messages about start-up and settings: to the program's logger, or to standard error if it has
+//! none.
 //!
-//! A logger is code of the program: it may allocate, block or panic. So only ordinary threads send these messages, and
-//! nothing but their duration depends on their fate. Messages after a fault, of threads with a real-time priority, and at
-//! the end of the process go to [`stderr`] and nowhere else.
+//! A logger is user code: it may allocate, block or panic. So only ordinary threads send these
+//! messages, and nothing except their duration depends on the outcome. Messages after a fault, from
+//! threads with a real-time priority, and at the end of the process are written only to [`stderr`].
 
 use std::fmt::Arguments;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +17,7 @@ const TARGET: &str = "punctual";
 /// Logs a warning: to the program's logger with the target `punctual`, or to standard error if it
 /// has none.
 ///
-/// Never panics, whatever the logger does. Blocks as long as the logger or the reader of standard
+/// Never panics, even if the logger does. Blocks as long as the logger or the reader of standard
 /// error does.
 ///
 /// Real-time safety: may allocate and block. For ordinary threads, and not after a fault.
@@ -32,14 +33,15 @@ pub fn warn(message: Arguments<'_>) {
         Ok(true) => {}
         Ok(false) => stderr::line(message),
         Err(payload) => {
-            // Its destructor is the program's as well.
+            // Its destructor is user code as well.
             std::mem::forget(payload);
             stderr::line(message);
         }
     }
 }
 
-/// Whether the program has a logger. `log` itself does not tell: its default logger disables every level.
+/// Returns whether the program has a logger. `log` itself does not report it: its default logger
+/// disables every level.
 pub(crate) fn has_logger() -> bool {
     let takes = |level| log::logger().enabled(&Metadata::builder().level(level).target(TARGET).build());
     log::max_level() != LevelFilter::Off && Level::iter().any(takes)

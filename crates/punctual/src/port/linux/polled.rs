@@ -1,5 +1,6 @@
-//! What hits a thread that polls: faults, system calls, other threads, migrations, and the interrupts of its CPU. The kernel
-//! counts all of it; it is read before the first job and after the last.
+//! Disturbances of a polling thread: faults, system calls, other threads, migrations, and the
+//! interrupts of its CPU. The kernel counts all of them; the counters are read before the first job
+//! and after the last.
 
 mod calls;
 
@@ -9,47 +10,48 @@ use std::mem::MaybeUninit;
 
 use self::calls::{Calls, Counter};
 
-/// No more kinds of interrupts and of system calls are named.
+/// Maximum number of named kinds of interrupts and of system calls.
 const NAMED: usize = 6;
 
-/// What had hit the calling thread when it began to poll.
+/// Counters of the calling thread at the start of polling.
 #[derive(Debug)]
 pub(crate) struct Begun {
     cpu: Option<usize>,
     interrupts: String,
     migrations: Option<u64>,
     usage: libc::rusage,
-    /// Counts system calls; `None` if nobody asked for that.
+    /// Counts system calls; `None` if not requested.
     calls: Option<Result<Counter, &'static str>>,
 }
 
-/// What hit it while it polled.
+/// Disturbances while the thread polled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hits {
     cpu: Option<usize>,
-    /// By name, the most frequent first; `None` if the kernel does not say.
+    /// By name, the most frequent first; `None` if the kernel does not report them.
     interrupts: Option<Vec<(String, u64)>>,
     faults: u64,
-    /// How often it gave up its CPU, and how often that was taken from it.
+    /// Voluntary and involuntary context switches.
     switches: (u64, u64),
     migrations: Option<u64>,
-    /// `None` if nobody asked for that, and why not if they could not be counted.
+    /// `None` if not requested; an error if they could not be counted.
     calls: Option<Result<Calls, &'static str>>,
 }
 
 impl Begun {
-    /// Reads the counts of the calling thread, which runs on `cpu`. With `calls`, its system calls from here on are counted, too,
-    /// where that may be done; the tracepoint that counts makes those of every process some 100 ns slower meanwhile.
+    /// Reads the counters of the calling thread, which runs on `cpu`. With `calls`, also counts its
+    /// system calls from here on, if permitted; while enabled, the tracepoint that counts makes
+    /// those of every process about 100 ns slower.
     pub(crate) fn new(cpu: Option<usize>, calls: bool) -> Self {
         let (interrupts, migrations, usage) = (interrupts(), migrations(), usage());
-        // Last, since what came before counts, too.
+        // Last, because earlier calls would count, too.
         let calls = calls.then(Counter::new);
         Self { cpu, interrupts, migrations, usage, calls }
     }
 
     /// Reads them again, in the same thread.
     pub(crate) fn end(self) -> Hits {
-        // First, since what follows counts, too.
+        // First, because later calls would count, too.
         let calls = self.calls.map(|counter| counter.and_then(Counter::end));
         let (usage, migrations) = (usage(), migrations());
         let since = |now: libc::c_long, then: libc::c_long| u64::try_from(now - then).unwrap_or(0);
@@ -90,7 +92,7 @@ impl Display for Hits {
     }
 }
 
-/// What there was, the most frequent first, in brackets.
+/// Formats the counts in parentheses, the most frequent first.
 fn named(f: &mut Formatter<'_>, counts: &[(String, u64)]) -> fmt::Result {
     for (number, (name, count)) in counts.iter().take(NAMED).enumerate() {
         write!(f, "{}{name} {count}", if number == 0 { " (" } else { ", " })?;
@@ -106,7 +108,7 @@ fn interrupts() -> String {
     fs::read_to_string("/proc/interrupts").unwrap_or_default()
 }
 
-/// How often the calling thread was moved to another CPU, where the kernel says so.
+/// Returns the number of migrations of the calling thread, if the kernel reports it.
 fn migrations() -> Option<u64> {
     let text = fs::read_to_string("/proc/thread-self/sched").ok()?;
     let line = text.lines().find(|line| line.starts_with("se.nr_migrations"))?;
@@ -115,14 +117,14 @@ fn migrations() -> Option<u64> {
 
 fn usage() -> libc::rusage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer is to a live `rusage`, which the call fills; all-zero is a valid one besides.
+    // SAFETY: the pointer is to a live `rusage`, which the call fills; all-zero is a valid value.
     unsafe {
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
         usage.assume_init()
     }
 }
 
-/// The interrupts of `cpu` between two readings; `None` if they say nothing of it.
+/// Returns the interrupts of `cpu` between two readings; `None` if they do not include it.
 fn came(before: &str, after: &str, cpu: usize) -> Option<Vec<(String, u64)>> {
     let column = |text: &str| {
         let name = format!("CPU{cpu}");
@@ -139,7 +141,8 @@ fn came(before: &str, after: &str, cpu: usize) -> Option<Vec<(String, u64)>> {
         let old = old.and_then(|line| count(line, then)).unwrap_or(0);
         let new = count(line, now).unwrap_or(0).saturating_sub(old);
         if new > 0 {
-            // After the number and the counts of all CPUs. Drivers name their interrupts as they like.
+            // After the number and the counts of all CPUs. Drivers choose the names of their
+            // interrupts.
             let about: Vec<&str> = line.split_whitespace().skip(1 + columns).collect();
             let about = if about.is_empty() { name.to_owned() } else { about.join(" ") };
             came.push((about.chars().filter(|c| !c.is_control()).collect(), new));

@@ -1,7 +1,8 @@
-//! The thread of a partition that polls: it never enters the kernel, from its first job until the app stops.
+//! The thread of a polling partition: it never enters the kernel, from its first job until the app
+//! stops.
 //!
-//! So it must not be interrupted by signals either, needs a clock that is read in user space, and keeps a CPU busy that
-//! should be kept free of everybody else.
+//! So signals must not interrupt it, it needs a clock that can be read in user space, and it
+//! occupies a CPU that should be reserved for it.
 
 use std::cell::Cell;
 use std::fs;
@@ -13,13 +14,13 @@ thread_local! {
     static MINE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the calling thread is such a thread.
+/// Returns whether the calling thread is a polling thread.
 #[inline]
 pub(crate) fn is_mine() -> bool {
     MINE.get()
 }
 
-/// Runs `f` as such a thread, which the calling thread is from now on, without signals.
+/// Runs `f` as a polling thread, which the calling thread becomes, without signals.
 pub(crate) fn as_mine(f: impl FnOnce()) {
     block_signals();
     MINE.set(true);
@@ -29,12 +30,12 @@ pub(crate) fn as_mine(f: impl FnOnce()) {
 
 /// Leaves signals to the other threads of the process.
 fn block_signals() {
-    // SAFETY: the set is a valid place for one, and is filled before it is used.
+    // SAFETY: the set is valid for writes, and is filled before it is used.
     unsafe {
         let mut all = std::mem::MaybeUninit::uninit();
         libc::sigfillset(all.as_mut_ptr());
-        // Faults of the thread itself, such as a stack overflow. If they are blocked, the kernel kills the process silently.
-        // SIGSYS is the guard's.
+        // Faults of the thread itself, such as a stack overflow. If they were blocked, the kernel
+        // would kill the process silently. The guard uses SIGSYS.
         let faults = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
         for own in faults.into_iter().chain([libc::SIGABRT, libc::SIGSYS]) {
             libc::sigdelset(all.as_mut_ptr(), own);
@@ -43,7 +44,7 @@ fn block_signals() {
     }
 }
 
-/// The settings that a polling thread on `cpus` lacks, each with the fix.
+/// Returns the settings that a polling thread on `cpus` lacks, each with the remedy.
 pub(crate) fn missing(cpus: &str) -> Vec<String> {
     let mut missing = Vec::new();
     if !cpus.parse().is_ok_and(|cpu| cpu::isolated().contains(&cpu)) {
@@ -56,7 +57,7 @@ pub(crate) fn missing(cpus: &str) -> Vec<String> {
     if !Tsc::is_there() {
         let source = fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
         let source = source.unwrap_or_default();
-        // Those that the vDSO reads without a system call.
+        // Clock sources that the vDSO reads without a system call.
         let in_user_space = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
         if !in_user_space.contains(&source.trim()) {
             missing.push(format!(

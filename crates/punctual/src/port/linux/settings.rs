@@ -1,8 +1,8 @@
-//! The real-time settings of a worker thread: apply them, then read back what really applies.
+//! Applies the real-time settings of a worker thread, then reads back the effective ones.
 //!
-//! Every setting is attempted and nothing is assumed: a kernel with real-time group scheduling refuses
-//! SCHED_FIFO to root in a new group, a container may hide capabilities, an administrator may change an
-//! affinity. The report shows what was read back.
+//! Every setting is attempted and none is assumed: a kernel with real-time group scheduling refuses
+//! SCHED_FIFO to root in a new group, a container may hide capabilities, and an administrator may
+//! change an affinity. The report shows the settings as read back.
 
 use std::io::Error;
 use std::num::NonZeroU64;
@@ -14,7 +14,7 @@ use crate::port::linux::stderr;
 use super::cpu;
 use super::stack::Bounds;
 
-/// The settings wanted for a worker thread.
+/// The requested settings of a worker thread.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     pub(crate) place: Place,
@@ -22,17 +22,17 @@ pub(crate) struct Wanted {
     pub(crate) priority: Option<u8>,
 }
 
-/// The beginning of the message if the thread did not get its policy.
+/// Start of the message if the thread did not get its policy.
 pub(crate) const NO_FIFO: &str = "no SCHED_FIFO";
 
-/// Where a thread is to run.
+/// CPUs of a thread.
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
-    /// On this CPU.
+    /// This CPU.
     Cpu(usize),
-    /// On these.
+    /// Any of these.
     Among(cpu::Allowed),
-    /// Wherever it may now.
+    /// Its current affinity.
     Anywhere,
 }
 
@@ -50,15 +50,17 @@ pub struct ThreadSettings {
     pub priority: i32,
     /// The CPUs it may run on, as read back.
     pub cpus: String,
-    /// The size of its stack in bytes; `None` if unknown, as for `idle`, whose thread is the caller's.
+    /// The size of its stack in bytes; `None` if unknown, as for `idle`, which runs on the caller's
+    /// thread.
     pub stack: Option<usize>,
-    /// The most stack it has used, in bytes; `None` if not measured.
+    /// Peak stack usage, in bytes; `None` if not measured.
     pub stack_used: Option<usize>,
-    /// Missing settings, each with the fix.
+    /// Missing settings, each with the remedy.
     pub missing: Vec<String>,
 }
 
-/// Applies `wanted` to the calling thread, whose stack is `stack`, and reads back what applies.
+/// Applies `wanted` to the calling thread, whose stack is `stack`, and reads back the effective
+/// settings.
 pub(crate) fn apply(thread: &str, wanted: Wanted, stack: Option<Bounds>) -> ThreadSettings {
     let mut missing = Vec::new();
 
@@ -72,7 +74,8 @@ pub(crate) fn apply(thread: &str, wanted: Wanted, stack: Option<Bounds>) -> Thre
             "not pinned to CPU {where_to}: {error}; allow that CPU to the process (cpuset, taskset)"
         ));
     }
-    // On its CPU, so that the memory is local, but before it has a priority that would make others wait for it.
+    // On its CPU, so that the memory is local, but before it has a priority that would delay
+    // others.
     if let Some(stack) = stack {
         stack.fill();
     }
@@ -96,7 +99,7 @@ pub(crate) fn apply(thread: &str, wanted: Wanted, stack: Option<Bounds>) -> Thre
         priority,
         cpus,
         stack: stack.map(|stack| stack.size()),
-        // Until the thread ends.
+        // Measured when the thread ends.
         stack_used: None,
         missing,
     }
@@ -122,7 +125,8 @@ fn set_fifo(priority: u8) -> Result<(), Error> {
     scheduling::set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority.into())
 }
 
-/// Makes the calling thread an ordinary one if it has inherited a real-time policy. Any thread may do that.
+/// Makes the calling thread an ordinary one if it has inherited a real-time policy. This needs no
+/// privileges.
 pub(crate) fn leave_real_time() -> Result<(), Error> {
     match Scheduling::current() {
         Ok(now) if now.is_real_time() => scheduling::set_policy(libc::SCHED_OTHER, 0),
@@ -130,8 +134,8 @@ pub(crate) fn leave_real_time() -> Result<(), Error> {
     }
 }
 
-/// Runs `f` with a real-time priority if the kernel grants one, and restores the calling thread afterwards. `f` must not
-/// start threads, since they would inherit it.
+/// Runs `f` with a real-time priority if the kernel grants one, and restores the calling thread
+/// afterwards. `f` must not start threads, because they would inherit it.
 pub(crate) fn boosted<R>(priority: u8, f: impl FnOnce() -> R) -> R {
     let (before, slack) = (Scheduling::current().ok(), rustix::thread::current_timer_slack());
     let boosted = before.filter(|_| scheduling::set_policy(libc::SCHED_FIFO, priority.into()).is_ok());
@@ -142,7 +146,8 @@ pub(crate) fn boosted<R>(priority: u8, f: impl FnOnce() -> R) -> R {
     {
         stderr::line(format_args!("the thread of idle keeps a real-time priority: {error}"));
     }
-    // From Linux 6.12 on, a thread that leaves a real-time policy has the slack that its parent had when it was started.
+    // Since Linux 6.12, a thread that leaves a real-time policy gets the slack that its parent had
+    // when it was started.
     if let Some(slack) = slack.ok().and_then(NonZeroU64::new) {
         let _ = rustix::thread::set_current_timer_slack(Some(slack));
     }
@@ -160,12 +165,12 @@ fn explain(error: Error) -> String {
     }
 }
 
-/// The name of the policy of the calling thread, and its real-time priority.
+/// Returns the name of the policy of the calling thread, and its real-time priority.
 fn policy() -> (&'static str, i32) {
     Scheduling::current().map_or(("unknown", 0), |now| (now.name(), now.priority()))
 }
 
-/// Real-time threads have no timer slack anyway; this is for when the policy was refused.
+/// Real-time threads have no timer slack anyway; this is for threads whose policy was refused.
 pub(crate) fn set_timer_slack() -> rustix::io::Result<()> {
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))
 }
@@ -188,7 +193,7 @@ mod tests {
     #[test]
     fn background_threads_of_foreign_real_time_threads_are_ordinary() {
         std::thread::spawn(|| {
-            // Threads of this one inherit its policy, as it does not say otherwise. Where it is refused, all are ordinary.
+            // Threads of this one inherit its policy. If it is refused, all are ordinary.
             let _ = scheduling::set_policy(libc::SCHED_FIFO, 1);
             let background = crate::background::spawn("ordinary", policy).unwrap();
             assert_eq!(background.join().unwrap(), ("SCHED_OTHER", 0));
@@ -199,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_was_refused_is_said_and_what_applies_is_read_back() {
-        // On a thread of its own, since settings end with the thread.
+        // On a separate thread, because settings end with the thread.
         std::thread::spawn(|| {
             let cpu = cpu::Allowed::of_this_thread().unwrap().iter().next_back().unwrap();
             let settings = apply("test", Wanted { place: Place::Cpu(cpu), priority: Some(1) }, None);

@@ -1,7 +1,8 @@
-//! Spinning for a while before a worker sleeps.
+//! Spinning before a worker sleeps.
 //!
-//! A wake that comes meanwhile takes a cache line's way instead of a system call, an interrupt of the other CPU and a switch. Whether it is
-//! worthwhile is found out as it goes: after some spins in vain, only one wait in sixteen begins with one, until one is not in vain.
+//! A wake during the spin costs a cache-line transfer instead of a system call, an interrupt on the
+//! other CPU and a context switch. The benefit is determined adaptively: after several unsuccessful
+//! spins, only one wait in sixteen begins with one, until a spin succeeds.
 
 use std::cell::Cell;
 
@@ -9,16 +10,16 @@ use punctual_core::Instant;
 
 use super::counter;
 
-/// So many spins in vain, one after the other, are a reason to do without.
+/// Number of consecutive unsuccessful spins after which most waits skip the spin.
 const IN_VAIN: u32 = 8;
-/// Then one wait in so many tries it again.
+/// One wait in this many then tries again.
 const TRY_EACH: u32 = 16;
 
 thread_local! {
     static HABIT: Habit = const { Habit::new() };
 }
 
-/// What came of the spins of a thread.
+/// Spin statistics of a thread.
 #[derive(Debug)]
 struct Habit {
     in_vain: Cell<u32>,
@@ -30,7 +31,7 @@ impl Habit {
         Self { in_vain: Cell::new(0), waits: Cell::new(0) }
     }
 
-    /// Whether the next wait should begin with a spin.
+    /// Returns whether the next wait should begin with a spin.
     fn is_worthwhile(&self) -> bool {
         self.waits.set(self.waits.get().wrapping_add(1));
         self.in_vain.get() < IN_VAIN || self.waits.get().is_multiple_of(TRY_EACH)
@@ -41,9 +42,10 @@ impl Habit {
     }
 }
 
-/// Spins until `is_over`, for `limit_ns` and until `until` at most, if that has been worthwhile of late on this thread.
+/// Spins until `is_over`, for at most `limit_ns` and until `until`, if recent spins of this thread
+/// have been successful.
 ///
-/// Real-time safety: bounded; does not enter the kernel where the clock does not.
+/// Real-time safety: bounded; enters the kernel only if the clock does.
 pub(crate) fn spin(limit_ns: u32, until: Option<Instant>, is_over: impl Fn() -> bool) {
     let worthwhile = HABIT.with(Habit::is_worthwhile);
     if !worthwhile {
@@ -57,7 +59,7 @@ pub(crate) fn spin(limit_ns: u32, until: Option<Instant>, is_over: impl Fn() -> 
         }
         let now = counter::now().as_ticks();
         if now >= until {
-            // What is due is no failure: the thread is awake for it.
+            // A due release is not a failure: the thread is awake for it.
             break false;
         }
         if now >= limit {
@@ -87,11 +89,11 @@ mod tests {
     fn ends_at_what_comes_first() {
         let seen = Cell::new(0);
         let count = || seen.replace(seen.get() + 1) == 3;
-        // The limit is seconds, and the time an hour away: what it waits for ends it.
+        // The limit is seconds, and the release an hour away: the condition ends the spin.
         let after = |ns: u64| Instant::from_ticks(counter::now().as_ticks() + ns);
         spin(u32::MAX, Some(after(3_600_000_000_000)), count);
         assert_eq!(seen.get(), 4);
-        // What is due at once, and no time at all.
+        // An immediate release, and a limit of zero.
         spin(u32::MAX, Some(counter::now()), || false);
         spin(0, None, || false);
     }

@@ -1,10 +1,12 @@
-//! The stacks of threads: touched before the first job, measured after the last, with a message on an overflow.
+//! The stacks of threads: touched before the first job, measured after the last, with a message on
+//! overflow.
 //!
-//! A thread fills its stack with a pattern before it runs jobs, which makes all of it resident whether or not memory is
-//! locked. The depth of use is where the pattern ends.
+//! A thread fills its stack with a pattern before it runs jobs, which makes all of it resident
+//! whether or not memory is locked. The end of the pattern shows the peak usage.
 //!
-//! Below the stack is a guard page. Touching it raises SIGSEGV, handled on an alternate stack. The handler here names the
-//! task whose stack has overflowed, and then calls the previous handler. Rust's own names the thread and aborts.
+//! Below the stack is a guard page. Touching it raises SIGSEGV, handled on an alternate stack. This
+//! handler names the task whose stack has overflowed, and then calls the previous handler. Rust's
+//! own names the thread and aborts.
 
 use std::cell::Cell;
 use std::io;
@@ -13,29 +15,29 @@ use std::sync::OnceLock;
 
 use super::{fatal_signal, valgrind};
 
-/// What an untouched word holds.
+/// Contents of an untouched word.
 const PATTERN: usize = 0xa5a5_a5a5_5a5a_5a5a_u64 as usize;
-/// Left out below the frame that fills the stack: more than that frame and its callees take.
+/// Space below the frame that fills the stack: more than that frame and its callees use.
 const MARGIN: usize = 4096;
-/// The size of the handler's stack. The kernel's frame may take 12 KiB (`AT_MINSIGSTKSZ`).
+/// Size of the handler's stack. The kernel's frame may take 12 KiB (`AT_MINSIGSTKSZ`).
 const ALTERNATE: usize = 64 * 1024;
 
 /// The stack of one thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// The guard page, or where it would be.
+    /// The guard page, or its would-be location.
     guard: (usize, usize),
-    /// The first address that may be used, and the one behind the last.
+    /// The lowest usable address, and the end.
     low: usize,
     high: usize,
 }
 
 impl Bounds {
-    /// The calling thread's stack; `None` if the system does not tell.
+    /// Returns the calling thread's stack; `None` if the system does not report it.
     pub(crate) fn of_this_thread() -> Option<Self> {
         let mut attr = MaybeUninit::<libc::pthread_attr_t>::uninit();
         let (mut start, mut size, mut guard) = (std::ptr::null_mut(), 0, 0);
-        // SAFETY: the call fills `attr` if it succeeds, and then it is read and destroyed, once.
+        // SAFETY: on success the call fills `attr`, which is then read and destroyed once.
         unsafe {
             if libc::pthread_getattr_np(libc::pthread_self(), attr.as_mut_ptr()) != 0 {
                 return None;
@@ -48,9 +50,11 @@ impl Bounds {
             }
         }
         let start = start.addr();
-        // The main thread has no guard page; the kernel stops the growth of its stack at this address.
+        // The main thread has no guard page; the kernel limits the growth of its stack at this
+        // address.
         let page = guard.max(4096);
-        // Old versions of glibc count the guard page as part of the stack. With newer ones, one page is left out.
+        // Old versions of glibc count the guard page as part of the stack. With newer ones, one
+        // page is left out.
         Some(Self {
             guard: (start.saturating_sub(page), start + page),
             low: start + page,
@@ -62,33 +66,35 @@ impl Bounds {
         self.high - self.low
     }
 
-    /// Fills the part that the calling thread, whose stack this is, does not use yet.
+    /// Fills the unused part of the calling thread's stack, which this must be.
     #[inline(never)]
     pub(crate) fn fill(&self) {
         let here = 0_u8;
         let end = std::ptr::from_ref(&here).addr().saturating_sub(MARGIN);
-        // Under instrumentation locals may be elsewhere, and do not tell where the frames end.
+        // Under instrumentation locals may be elsewhere, and do not show where the frames end.
         if !(self.low..self.high).contains(&end) {
             return;
         }
         let words = (self.low.next_multiple_of(size_of::<usize>())..end).step_by(size_of::<usize>());
         for word in words {
-            // SAFETY: the address lies in this thread's stack, above the guard page and well below every frame in use, so
-            // that nothing of anybody is there.
+            // SAFETY: the address is in this thread's stack, above the guard page and well below
+            // every frame in use, so that it belongs to no object.
             unsafe { std::ptr::with_exposed_provenance_mut::<usize>(word).write_volatile(PATTERN) };
         }
     }
 
-    /// The largest depth of use since it was [filled](Self::fill), in bytes. Called by the thread itself.
+    /// Returns the peak usage since it was [filled](Self::fill), in bytes. Called by the thread
+    /// itself.
     #[inline(never)]
     pub(crate) fn used(&self) -> usize {
         let mut words =
             (self.low.next_multiple_of(size_of::<usize>())..self.high).step_by(size_of::<usize>());
-        // SAFETY: the address lies in this thread's stack, which is readable above the guard page.
+        // SAFETY: the address is in this thread's stack, which is readable above the guard page.
         let touched = |&word: &usize| unsafe {
             std::ptr::with_exposed_provenance::<usize>(word).read_volatile() != PATTERN
         };
-        // What earlier calls have left below the stack pointer is nobody's, which valgrind reports.
+        // Values left below the stack pointer by earlier calls are undefined, which valgrind
+        // reports.
         let deepest = valgrind::without_reports(|| words.find(touched));
         deepest.map_or(0, |deepest| self.high - deepest)
     }
@@ -98,14 +104,15 @@ thread_local! {
     static STACK: Cell<Option<(Bounds, Explain)>> = const { Cell::new(None) };
 }
 
-/// Prints whose stack has overflowed. Called in a signal handler: it neither allocates nor takes a lock.
+/// Prints the owner of an overflowed stack. Called in a signal handler: it neither allocates nor
+/// takes a lock.
 pub(crate) type Explain = fn(Bounds);
 
-/// While this lives, an overflow of the calling thread's stack is explained.
+/// Explains an overflow of the calling thread's stack while it exists.
 #[derive(Debug)]
 pub(crate) struct Watched {
     before: Option<(Bounds, Explain)>,
-    /// The memory of the alternate stack, and the one before.
+    /// The memory of the alternate stack, and the previous one.
     alternate: Option<(Box<[u8]>, libc::stack_t)>,
 }
 
@@ -116,7 +123,8 @@ impl Watched {
         let mut memory = vec![0_u8; ALTERNATE].into_boxed_slice();
         let new = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: memory.len() };
         let mut before = MaybeUninit::<libc::stack_t>::uninit();
-        // SAFETY: the memory lives until `drop` has taken the alternate stack away again, on this thread.
+        // SAFETY: the memory lives until `drop` has removed the alternate stack again, on this
+        // thread.
         let alternate = match unsafe { libc::sigaltstack(&new, before.as_mut_ptr()) } {
             // SAFETY: the call has filled it.
             0 => Some((memory, unsafe { before.assume_init() })),
@@ -130,7 +138,8 @@ impl Drop for Watched {
     fn drop(&mut self) {
         STACK.set(self.before);
         if let Some((memory, before)) = self.alternate.take() {
-            // SAFETY: what was in force before is in force again; it belongs to this thread, which this type does not leave.
+            // SAFETY: restores the previous stack; it belongs to this thread, which this type does
+            // not leave.
             if unsafe { libc::sigaltstack(&before, std::ptr::null_mut()) } != 0 {
                 std::mem::forget(memory);
             }
@@ -142,13 +151,13 @@ impl Drop for Watched {
 static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
 const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
-/// Installs the handler, once in a process and for good.
+/// Installs the handler, once per process.
 fn install() -> io::Result<()> {
     static INSTALLED: OnceLock<i32> = OnceLock::new();
     let error = INSTALLED.get_or_init(|| {
         let mut before = [const { MaybeUninit::<libc::sigaction>::zeroed() }; 2];
         for (signal, before) in SIGNALS.into_iter().zip(&mut before) {
-            // SAFETY: nothing is changed, and the place is valid.
+            // SAFETY: nothing is changed, and the destination is valid.
             if unsafe { libc::sigaction(signal, std::ptr::null(), before.as_mut_ptr()) } != 0 {
                 return io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
             }
@@ -160,7 +169,8 @@ fn install() -> io::Result<()> {
             let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
             action.sa_sigaction = handle as *const () as usize;
             action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-            // SAFETY: the handler does only what one may do, and leaves to the one before what is not its own.
+            // SAFETY: the handler is async-signal-safe, and passes signals that are not its own to
+            // the previous one.
             if unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) } != 0 {
                 return io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
             }
@@ -173,7 +183,7 @@ fn install() -> io::Result<()> {
 /// On the alternate stack of the thread that the signal is for.
 extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     fatal_signal::report(signal, info, context);
-    // SAFETY: the kernel gives a valid pointer, and these signals come with an address.
+    // SAFETY: the kernel passes a valid pointer, and these signals have an address.
     let address = unsafe { (*info).si_addr() }.addr();
     let hit = |(stack, _): &(Bounds, Explain)| (stack.guard.0..stack.guard.1).contains(&address);
     if let Some((stack, explain)) = STACK.get().filter(hit) {
@@ -184,7 +194,8 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
         Some(before) if before.sa_sigaction != libc::SIG_DFL && before.sa_sigaction != libc::SIG_IGN => {
             let handler = before.sa_sigaction;
             if before.sa_flags & libc::SA_SIGINFO != 0 {
-                // SAFETY: it was installed as a handler of three arguments, and gets those that it would have got.
+                // SAFETY: it was installed as a handler of three arguments, and gets the original
+                // ones.
                 let handler = unsafe {
                     std::mem::transmute::<
                         usize,
@@ -231,7 +242,7 @@ mod tests {
         };
         let (size, before, used) =
             std::thread::Builder::new().stack_size(1024 * 1024).spawn(look).unwrap().join().unwrap();
-        // More if the memory was the stack of a thread that has ended.
+        // More if the memory was previously the stack of a thread that has ended.
         assert!(size >= 900 * 1024, "{size}");
         assert!(before < 64 * 1024, "{before}");
         assert!((200 * 1024..600 * 1024).contains(&used), "{used}");
@@ -242,7 +253,7 @@ mod tests {
         std::thread::spawn(|| {
             let alternate = || {
                 let mut now = MaybeUninit::<libc::stack_t>::zeroed();
-                // SAFETY: nothing is changed, and the place is valid.
+                // SAFETY: nothing is changed, and the destination is valid.
                 unsafe {
                     assert_eq!(libc::sigaltstack(std::ptr::null(), now.as_mut_ptr()), 0);
                     now.assume_init().ss_sp

@@ -1,7 +1,7 @@
-//! Whether a thread is starved of CPU time.
+//! Detects threads that are starved of CPU time.
 //!
-//! A timeout alone cannot tell whether a thread hangs: on a busy machine it may be ready to run and not get a CPU for
-//! seconds.
+//! A time-out alone cannot show that a thread hangs: on a busy machine it may be ready to run and
+//! not get a CPU for seconds.
 
 use std::fs;
 
@@ -18,7 +18,8 @@ impl StarvationCheck {
         Self { thread, seen: u64::MAX }
     }
 
-    /// Whether the thread has run since the last check, or sleeps. `true` if the kernel does not provide this.
+    /// Returns whether the thread has run since the last check, or sleeps. `true` if the kernel
+    /// does not report this.
     pub(crate) fn is_not_starved(&mut self) -> bool {
         let read = |what: &str| fs::read_to_string(format!("/proc/self/task/{}/{what}", self.thread)).ok();
         let Some(had) = read("schedstat").as_deref().and_then(cpu_time) else { return true };
@@ -33,7 +34,8 @@ fn cpu_time(schedstat: &str) -> Option<u64> {
     schedstat.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether the state in `stat`, behind the name in brackets, is that of a thread that could run.
+/// Returns whether the state in `stat`, after the name in parentheses, is that of a runnable
+/// thread.
 fn is_ready(stat: &str) -> bool {
     stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('R'))
 }

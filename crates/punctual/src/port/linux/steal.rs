@@ -1,9 +1,10 @@
-//! Time that the host of a virtual machine takes.
+//! Time taken by the host of a virtual machine.
 
-/// How long the host has had this CPU since boot although it was wanted here, in ns, as the kernel counts it: in steps of a tick, which is
-/// 10 ms as a rule. `None` if the kernel does not say.
+/// Returns the time since boot in which the host ran something else although this CPU was needed
+/// here, in ns. The kernel counts it in ticks, of usually 10 ms. `None` if the kernel does not
+/// report it.
 pub(crate) fn stolen(cpu: usize) -> Option<u64> {
-    // SAFETY: it takes a number, and writes to no memory of ours.
+    // SAFETY: the call takes a number, and writes no memory of ours.
     let ticks = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok().filter(|&ticks| ticks > 0)?;
     let statistics = std::fs::read_to_string("/proc/stat").ok()?;
     ticks_in(&statistics, cpu)?.checked_mul(1_000_000_000 / ticks)

@@ -1,18 +1,22 @@
-//! Noticing jobs that suspend themselves.
+//! Detects jobs that suspend themselves.
 //!
-//! The kernel counts how often a thread gave up its CPU of its own accord. The runtime's own sleeps are taken out, and its
-//! waits for locks are counted; so whatever more a job finds at its end was its doing: a blocking system call, a page that had to
-//! come from disk, a foreign lock. The count costs a system call, so a job too short to have slept and woken is not asked.
+//! The kernel counts the voluntary context switches of a thread. The runtime's own sleeps are
+//! subtracted, and so are its waits for locks; any further switch found at the end of a job was
+//! caused by the job: a blocking system call, a page read from disk, or a foreign lock. Reading the
+//! count costs a system call, so it is skipped for jobs too short to have slept and woken.
 //!
-//! Nor is the count read when a worker wakes up, which is where latency comes from: its sleep is taken for one switch. It can be
-//! none, if the wake came while the thread fell asleep, or rarely two, if the kernel made the thread wait for a lock of its own. So the count is read
-//! anew [before a sleep](before_sleeping) now and then, and once a job seems to have suspended itself, the thread reads it after every
-//! sleep: at most one job of a thread is taken for one that suspends itself and does not.
+//! The count is not read on the wake-up path of a worker either, to keep latency low: its sleep is
+//! assumed to be one switch. It can be none, if the wake came while the thread was falling asleep,
+//! or rarely two, if the kernel made the thread wait for one of its own locks. So the count is read
+//! [before a sleep](before_sleeping) from time to time, and after a job seems to have suspended
+//! itself, the thread reads it after every sleep: at most one job of a thread is wrongly reported
+//! as suspending itself.
 //!
-//! The time for which such a job was off its CPU is its time from start to end less the CPU time that the thread has used since the
-//! last reading. Other jobs pay nothing for it: the kernel returns the CPU time with the count. That CPU time may be late by a tick of
-//! the kernel, and the thread may have run shorter jobs since the reading, so [`since`] returns a lower bound for the first
-//! suspension of a thread. After it, the thread also reads its CPU clock after every sleep.
+//! The time off the CPU of such a job is its time from start to end minus the CPU time that the
+//! thread has used since the last reading. Other jobs incur no cost for it: the kernel returns the
+//! CPU time with the count. The CPU time may lag by a tick of the kernel, and the thread may have
+//! run shorter jobs since the reading, so [`since`] returns a lower bound for the first suspension
+//! of a thread. After it, the thread also reads its CPU clock after every sleep.
 
 use std::cell::{Cell, UnsafeCell};
 
@@ -20,10 +24,11 @@ use punctual_core::Duration;
 
 use super::clock;
 
-/// No kernel switches away from a thread and back in less; measured 1.9 µs one way on a virtual machine.
+/// No kernel switches away from a thread and back in less; measured 1.9 µs one way on a virtual
+/// machine.
 pub(crate) const MIN_SWITCH_TIME: Duration = Duration::from_micros(2);
 
-/// How many sleeps may be taken for one switch each before the count is read again.
+/// Maximum number of sleeps assumed to be one switch each before the count is read again.
 const UNREAD_SLEEPS: i64 = 64;
 
 thread_local! {
@@ -33,9 +38,9 @@ thread_local! {
 /// The suspensions of a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Suspensions {
-    /// How often it gave up its CPU of its own accord.
+    /// Number of voluntary switches.
     pub(crate) count: u64,
-    /// How long it was off its CPU, in ns; 0 without a suspension.
+    /// Time off the CPU, in ns; 0 without a suspension.
     pub(crate) time: u64,
 }
 
@@ -43,26 +48,26 @@ impl Suspensions {
     pub(crate) const NONE: Self = Self { count: 0, time: 0 };
 }
 
-/// What a thread knows of its switches.
+/// Switch accounting of a thread.
 struct Account {
-    /// What the kernel returned at the last two readings. Not copied, which would cost as much as all the rest.
+    /// Results of the last two readings. Not copied, which would cost as much as all the rest.
     usages: UnsafeCell<[libc::rusage; 2]>,
     /// The index of the later one.
     later: Cell<usize>,
-    /// The count of switches, when it was last read, and what has been accounted for since.
+    /// The count at the last reading, plus the switches accounted for since.
     accounted: Cell<i64>,
-    /// The sleeps among these that were taken for one switch each.
+    /// The sleeps among these that were assumed to be one switch each.
     unread: Cell<i64>,
-    /// Whether the count and the CPU clock are read after every sleep.
+    /// True if the count and the CPU clock are read after every sleep.
     exact: Cell<bool>,
-    /// The CPU time when that clock was last read, in ns.
+    /// CPU time at the last reading of that clock, in ns.
     cpu: Cell<u64>,
 }
 
 impl Account {
     const fn new() -> Self {
         Self {
-            // SAFETY: it consists of integers, of which zero is a value.
+            // SAFETY: it consists of integers, for which zero is valid.
             usages: UnsafeCell::new(unsafe { std::mem::zeroed() }),
             later: Cell::new(0),
             accounted: Cell::new(0),
@@ -72,11 +77,13 @@ impl Account {
         }
     }
 
-    /// Reads the count by `read`, which must not use the account. Returns how many switches had not been accounted for.
+    /// Reads the count by `read`, which must not use the account. Returns the number of switches
+    /// not yet accounted for.
     #[inline]
     fn read(&self, read: impl FnOnce(&mut libc::rusage)) -> i64 {
         let later = 1 - self.later.get();
-        // SAFETY: the account is that of one thread, and `read`, which runs while this reference lives, does not use it.
+        // SAFETY: the account belongs to one thread, and `read`, which runs while this reference
+        // lives, does not use it.
         let usage = unsafe { &mut (*self.usages.get())[later] };
         read(usage);
         self.later.set(later);
@@ -109,25 +116,26 @@ impl Account {
         }
     }
 
-    /// A lower bound, in ns, on the time off the CPU within the last `wall` ns; `cpu` is the thread's CPU time now.
+    /// Returns a lower bound, in ns, on the time off the CPU within the last `wall` ns; `cpu` is
+    /// the thread's CPU time now.
     #[cold]
     fn off_cpu(&self, wall: u64, cpu: u64) -> u64 {
         self.exact.set(true);
-        // SAFETY: the account is that of one thread, which holds no other reference now.
+        // SAFETY: the account belongs to one thread, which holds no other reference now.
         let earlier = unsafe { &(*self.usages.get())[1 - self.later.get()] };
         let nanos = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
-        // Both are at most what the thread had used when it read the count before.
+        // Both are at most the thread's CPU time at the previous reading of the count.
         let before = self.cpu.replace(cpu).max(nanos(earlier.ru_utime) + nanos(earlier.ru_stime));
         wall.saturating_sub(cpu.saturating_sub(before))
     }
 }
 
-/// Takes all switches of this thread so far as accounted for: the runtime itself slept.
+/// Accounts for all switches of this thread so far: the runtime itself slept.
 pub(crate) fn slept() {
     ACCOUNT.with(|account| account.read(read));
 }
 
-/// The calling worker is about to sleep.
+/// Called by a worker that is about to sleep.
 pub(crate) fn before_sleeping() {
     ACCOUNT.with(|account| {
         if account.unread.get() >= UNREAD_SLEEPS {
@@ -136,23 +144,24 @@ pub(crate) fn before_sleeping() {
     });
 }
 
-/// Takes one switch as accounted for: the calling worker has slept until something was due or it was woken.
+/// Accounts for one switch: the calling worker has slept until a release was due or it was woken.
 pub(crate) fn woke() {
     ACCOUNT.with(|account| account.woke(read, clock::thread_cpu_time));
 }
 
-/// The suspensions of this thread since the last call of this or of [`slept`], which fall into `wall`, the last so many ns.
+/// Returns the suspensions of this thread since the last call of this function or of [`slept`],
+/// which fall into the last `wall` ns.
 pub(crate) fn since(wall: u64) -> Suspensions {
     ACCOUNT.with(|account| account.since(wall, read, clock::thread_cpu_time))
 }
 
-/// Takes the next `count` switches of this thread as accounted for: it has waited for locks of the app's, which is
-/// blocking.
+/// Accounts for the next `count` switches of this thread: it has waited for locks of the app, which
+/// is blocking.
 pub(crate) fn blocked(count: u32) {
     ACCOUNT.with(|account| account.accounted.set(account.accounted.get() + i64::from(count)));
 }
 
-/// Reads what the kernel has counted of this thread.
+/// Reads the kernel's counters of this thread.
 fn read(usage: &mut libc::rusage) {
     // SAFETY: the reference is to a live `rusage`, which the call fills.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage) };
@@ -168,7 +177,7 @@ mod tests {
     fn sleep_counts_as_suspension_and_computing_does_not() {
         slept();
         assert_eq!(since(SECOND), Suspensions::NONE);
-        // A time-out in the past may sleep for an instant; one in the future surely sleeps.
+        // A time-out in the past may sleep for an instant; one in the future certainly sleeps.
         let _ = rustix::thread::nanosleep(&rustix::time::Timespec { tv_sec: 0, tv_nsec: 1_000 });
         let suspensions = since(SECOND);
         assert!(suspensions.count >= 1);

@@ -1,11 +1,12 @@
 //! Marks in the kernel's trace: the start and end of each job, with its task.
 //!
-//! A mark is one `write(2)` of at most 16 bytes to `trace_marker_raw`, which was opened before the first job. It copies
-//! them into the CPU's trace buffer and neither sleeps nor allocates. While marks are off, as they are by default, a job
-//! checks one word.
+//! A mark is one `write(2)` of at most 16 bytes to `trace_marker_raw`, which was opened before the
+//! first job. It copies them into the CPU's trace buffer and neither sleeps nor allocates. While
+//! marks are off, as they are by default, a job checks one word.
 //!
-//! Why not `user_events`, whose bit the kernel sets when somebody records: kernels before 6.4 lack it, and later ones can be
-//! built without it, while this file has been in every tracing kernel since 4.10.
+//! `user_events`, whose bit the kernel sets while a recorder is active, is no alternative: kernels
+//! before 6.4 lack it, and later ones can be built without it, while this file has been in every
+//! tracing kernel since 4.10.
 
 use std::fs;
 use std::io::Error;
@@ -16,15 +17,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::trace_marker;
 
-/// Where the jobs of one task are marked, if anywhere.
+/// Destination of the marks for one task's jobs, if any.
 #[derive(Debug)]
 pub(crate) struct Mark(AtomicU64);
 
-/// Set besides the number of the task and the descriptor, either of which may be 0.
+/// Set in addition to the task number and the descriptor, either of which may be 0.
 const ON: u64 = 1 << 16;
 /// The jobs of the task are profiled, whether they are marked or not.
 const PROFILED: u64 = 1 << 17;
-/// The beginning and end of the jobs of the task are told a supervisor.
+/// The start and end of the task's jobs are reported to a supervisor.
 const SUPERVISED: u64 = 1 << 18;
 /// The guard watches the jobs of the task.
 const GUARDED: u64 = 1 << 19;
@@ -34,10 +35,11 @@ impl Mark {
         Self(AtomicU64::new(0))
     }
 
-    /// Whether jobs are to be marked, profiled, told a supervisor or watched by the guard.
+    /// Returns whether jobs are marked, profiled, supervised or guarded.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
-        // Changes only while no job of the task can run; starting and joining the threads orders that.
+        // Changes only while no job of the task can run; starting and joining the threads orders
+        // that.
         self.0.load(Ordering::Relaxed) != 0
     }
 
@@ -50,7 +52,7 @@ impl Mark {
         self.0.fetch_and(PROFILED | SUPERVISED | GUARDED, Ordering::Relaxed);
     }
 
-    /// Says whether jobs are profiled, while none can run.
+    /// Sets whether jobs are profiled, while none can run.
     pub(crate) fn set_profiled(&self, profiled: bool) {
         match profiled {
             true => self.0.fetch_or(PROFILED, Ordering::Relaxed),
@@ -58,7 +60,7 @@ impl Mark {
         };
     }
 
-    /// Says whether a supervisor is told of jobs, while none can run.
+    /// Sets whether jobs are reported to a supervisor, while none can run.
     pub(crate) fn set_supervised(&self, supervised: bool) {
         match supervised {
             true => self.0.fetch_or(SUPERVISED, Ordering::Relaxed),
@@ -66,7 +68,7 @@ impl Mark {
         };
     }
 
-    /// Says whether the guard watches jobs, while none can run.
+    /// Sets whether the guard watches jobs, while none can run.
     #[cfg_attr(not(feature = "guard"), allow(dead_code, reason = "there is no guard"))]
     pub(crate) fn set_guarded(&self, guarded: bool) {
         match guarded {
@@ -88,7 +90,8 @@ impl Mark {
     fn write(&self, bytes: impl FnOnce(u16) -> trace_marker::Bytes) {
         let on = self.0.load(Ordering::Relaxed);
         if on & ON != 0 {
-            // SAFETY: `Marks` keeps the descriptor open until it has cleared this, which it does when no job can run.
+            // SAFETY: `Marks` keeps the descriptor open until it has cleared this, which it does
+            // when no job can run.
             let marker = unsafe { BorrowedFd::borrow_raw((on >> 32) as RawFd) };
             // A failure is ignored: the trace may not be recording, or be full.
             let _ = rustix::io::write(marker, &bytes(on as u16));
@@ -96,11 +99,11 @@ impl Mark {
     }
 }
 
-/// The mount point of the kernel's tracing, of the usual ones.
+/// Returns the mount point of tracefs, from the usual ones.
 pub(crate) fn find() -> Result<PathBuf, String> {
     let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
     let files = places.map(|place| Path::new(place).join("trace_marker_raw"));
-    // One without permission may be the right one; opening the file reports that.
+    // One without permission may be the right one; opening the file reports the error.
     let there = |path: &&PathBuf| match fs::metadata(path) {
         Ok(_) => true,
         Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,

@@ -1,13 +1,14 @@
-//! `CLOCK_MONOTONIC` from the processor's time-stamp counter: for threads that must not enter the kernel, and faster than
-//! the vDSO.
+//! `CLOCK_MONOTONIC` from the processor's time-stamp counter: for threads that must not enter the
+//! kernel, and faster than the vDSO.
 //!
-//! The kernel steers `CLOCK_MONOTONIC` all the time, by up to 500 ppm, so a rate found out once is not enough. A background
-//! thread lays an [`Anchor`] now and then: a reading of the counter, what the clock showed, and a rate that leads from there
-//! to where the clock will be at the next anchor. Each anchor begins where the one before it has got to, so the time
-//! never goes backwards.
+//! The kernel continuously adjusts `CLOCK_MONOTONIC` by up to 500 ppm, so measuring the rate once
+//! is not enough. A background thread periodically sets an [`Anchor`]: a reading of the counter, a
+//! time, and a rate that leads from there to the expected clock at the next anchor. Each anchor
+//! begins at the time that the previous one has reached, so the time never goes backwards.
 //!
-//! Readers never wait for that thread. There are two anchors, of which it writes the one that is not in use; a reader that
-//! finds the number of the anchor changed looks again, and it changes every [`INTERVAL`] at most.
+//! Readers never wait for that thread. There are two anchors, of which it writes the unused one; a
+//! reader that finds the number of the anchor changed retries, and the number changes at most every
+//! [`INTERVAL`].
 //!
 //! ```text
 //! now = anchor.time + (counter - anchor.counter) * anchor.rate
@@ -22,16 +23,16 @@ use punctual_core::Instant;
 use super::clock;
 use super::counter::raw as counter;
 
-/// How long an anchor should hold.
+/// Intended validity of an anchor.
 pub(crate) const INTERVAL: StdDuration = StdDuration::from_millis(20);
 
-/// The fraction bits of a rate.
+/// Number of fraction bits of a rate.
 const FRACTION: u32 = 32;
 
-/// The most that a rate is bent to catch up with the clock: 1/1024, twice what the kernel steers by.
+/// Maximum relative change of the rate to follow the clock: 1/1024, twice the kernel's limit.
 const BEND: u64 = 1024;
 
-/// A reading of the counter and of the clock, in ns, at one time.
+/// Simultaneous readings of the counter and of the clock, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sample {
     counter: u64,
@@ -47,7 +48,7 @@ struct Anchor {
     rate: AtomicU64,
 }
 
-/// The anchors of this process; number `n` is in place `n % 2`.
+/// The anchors of this process; number `n` is at index `n % 2`.
 #[derive(Debug)]
 pub(crate) struct Tsc {
     number: AtomicU32,
@@ -65,23 +66,25 @@ impl Tsc {
         Self { number: AtomicU32::new(0), anchors: [anchor(), anchor()] }
     }
 
-    /// Whether this machine has a counter that runs at one rate in all states of the processor, on all CPUs.
+    /// Returns whether this machine has a counter with a constant rate in all processor states, on
+    /// all CPUs.
     pub(crate) fn is_there() -> bool {
         counter::is_invariant()
     }
 
-    /// Now.
+    /// Returns the current time.
     ///
-    /// Real-time safety: some ten ns; does not enter the kernel, and does not wait for [`steer`].
+    /// Real-time safety: some tens of ns; does not enter the kernel, and does not wait for
+    /// [`steer`].
     #[inline]
     pub(crate) fn now(&self) -> Instant {
         loop {
-            // Acquire: the anchor of this number is written.
+            // Acquire: the anchor with this number has been written.
             let number = self.number.load(Ordering::Acquire);
             let (counter, time, rate) = self.read(number);
             let elapsed = counter::read().saturating_sub(counter);
-            // Acquire above and the loads of the anchor come before this one: if the number is still the same, the
-            // anchor had not been overwritten, which takes two more.
+            // The acquire above and the loads of the anchor precede the next load: if the number is
+            // unchanged, the anchor had not been overwritten, which takes two increments.
             std::sync::atomic::fence(Ordering::Acquire);
             if self.number.load(Ordering::Relaxed) == number {
                 return Instant::from_ticks(time + scaled(elapsed, rate));
@@ -99,7 +102,7 @@ impl Tsc {
     fn lay(&self, at: Sample, rate: u64) {
         let number = self.number.load(Ordering::Relaxed).wrapping_add(1);
         let anchor = &self.anchors[number as usize % 2];
-        // A reader that sees one of these stores sees the number before this one at least, and looks again.
+        // A reader that sees one of these stores sees at least the preceding number, and retries.
         std::sync::atomic::fence(Ordering::Release);
         anchor.counter.store(at.counter, Ordering::Relaxed);
         anchor.time.store(at.time, Ordering::Relaxed);
@@ -108,7 +111,7 @@ impl Tsc {
     }
 }
 
-/// The state for laying the anchors of a [`Tsc`].
+/// State for setting the anchors of a [`Tsc`].
 #[derive(Debug)]
 struct Steering {
     last: Sample,
@@ -119,7 +122,7 @@ impl Steering {
         Self { last: Sample { counter: 0, time: 0 } }
     }
 
-    /// Measures the rate, which takes a moment, and lays the first anchor of a run.
+    /// Measures the rate, which takes a moment, and sets the first anchor of a run.
     fn start(&mut self, tsc: &Tsc) {
         self.last = Sample::take();
         std::thread::sleep(INTERVAL / 2);
@@ -138,22 +141,23 @@ impl Steering {
 
 static STEERING: Mutex<Steering> = Mutex::new(Steering::new());
 
-/// Begins to keep [`TSC`], for about ten ms; [`steer`] has to be called every [`INTERVAL`] from then on.
+/// Starts [`TSC`], which takes about ten ms; [`steer`] has to be called every [`INTERVAL`] from
+/// then on.
 pub(crate) fn start() {
     STEERING.lock().unwrap_or_else(PoisonError::into_inner).start(&TSC);
 }
 
-/// Keeps [`TSC`] in step with the clock. Of several threads that do, one is enough.
+/// Synchronizes [`TSC`] with the clock. If several threads call it, one is enough.
 pub(crate) fn steer() {
     if let Ok(mut steering) = STEERING.try_lock() {
         steering.steer(&TSC);
     }
 }
 
-/// The anchor to lay at `now`, when the time shown is `shown`: from there to where the clock will be one [`INTERVAL`]
-/// later, if it goes on as it did since `last`.
+/// Returns the anchor to set at `now`, at which [`TSC`] shows `shown`: from there to the expected
+/// clock one [`INTERVAL`] later, with the rate since `last`.
 ///
-/// What is further behind than bending makes up for steps forward; nothing ever steps back.
+/// If the rate change cannot make up for a lag, the time steps forward; it never steps back.
 fn bent(last: Sample, now: Sample, shown: u64) -> (Sample, u64) {
     let horizon = INTERVAL.as_nanos() as u64;
     let (rate, most) = (rate(last, now), horizon / BEND);
@@ -165,20 +169,21 @@ fn bent(last: Sample, now: Sample, shown: u64) -> (Sample, u64) {
     (Sample { time: shown, ..now }, rate as u64)
 }
 
-/// Counts as ns.
+/// Converts counts to ns.
 #[inline]
 fn scaled(counts: u64, rate: u64) -> u64 {
     ((u128::from(counts) * u128::from(rate)) >> FRACTION) as u64
 }
 
-/// The rate, in 2^-32 ns per count, between two samples.
+/// Returns the rate, in 2^-32 ns per count, between two samples.
 fn rate(from: Sample, to: Sample) -> u64 {
     let (counts, nanos) = (to.counter.saturating_sub(from.counter), to.time.saturating_sub(from.time));
     ((u128::from(nanos) << FRACTION) / u128::from(counts.max(1))) as u64
 }
 
 impl Sample {
-    /// Of several tries the one with the least between its two readings of the counter.
+    /// Returns the best of several attempts: the one with the shortest time between its counter
+    /// readings.
     fn take() -> Self {
         let tries = (0..8).map(|_| {
             let before = counter::read();
@@ -196,19 +201,19 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// The time shown by an anchor.
+    /// Returns the time shown by an anchor.
     fn shown((at, rate): (Sample, u64), counter: u64) -> u64 {
         at.time + scaled(counter - at.counter, rate)
     }
 
     #[test]
     fn it_meets_the_clock_at_the_next_anchor() {
-        // Three counts a ns, and the time shown is 700 ns behind.
+        // Three counts per ns, and the time shown is 700 ns behind.
         let (last, now) = (Sample { counter: 0, time: 5 * MS }, Sample { counter: 60 * MS, time: 25 * MS });
         let anchor = bent(last, now, 25 * MS - 700);
         assert_eq!(shown(anchor, 60 * MS), 25 * MS - 700, "it goes on where it was");
         assert!(shown(anchor, 120 * MS).abs_diff(45 * MS) < 3);
-        // 700 ns ahead: slower, not back.
+        // 700 ns ahead: slower, but never back.
         let anchor = bent(last, now, 25 * MS + 700);
         assert!(shown(anchor, 60 * MS + 30) > 25 * MS + 700);
         assert!(shown(anchor, 120 * MS).abs_diff(45 * MS) < 3);
@@ -239,7 +244,7 @@ mod tests {
             before = now;
         }
         let (early, now, late) = (clock::now().as_ticks(), tsc.now().as_ticks(), clock::now().as_ticks());
-        // The steering has not run for long, so it may be a bend away.
+        // The thread has not run for long, so the rate may still be adjusted.
         assert!(early < now + MS && now < late + MS, "{early} {now} {late}");
     }
 }

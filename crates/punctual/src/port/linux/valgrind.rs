@@ -1,9 +1,10 @@
-//! Intended accesses that valgrind would report, such as those below the stack pointer.
+//! Suppresses valgrind's reports for intended accesses, such as those below the stack pointer.
 //!
-//! A client request is a sequence of instructions without effect that valgrind recognizes; `valgrind.h` defines it for
-//! each architecture. On a processor it takes about ten instructions.
+//! A client request is a sequence of instructions without effect that valgrind recognizes;
+//! `valgrind.h` defines it for each architecture. On a processor it takes about ten instructions.
 
-/// `VG_USERREQ__CHANGE_ERR_DISABLEMENT`: the number of errors to be disabled for the calling thread changes by the argument.
+/// `VG_USERREQ__CHANGE_ERR_DISABLEMENT`: adds the argument to the error-disablement count of the
+/// calling thread.
 const CHANGE_ERROR_DISABLEMENT: usize = 0x1801;
 
 /// Calls `body`, whose errors valgrind does not report.
@@ -16,8 +17,8 @@ pub(super) fn without_reports<T>(body: impl FnOnce() -> T) -> T {
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn request(arguments: &[usize; 6]) {
-    // SAFETY: the rotations add up to 128 bits, so `rdi` stays, and the exchange is of a register with itself. Valgrind
-    // reads the arguments and writes its answer to `rdx`.
+    // SAFETY: the rotations add up to 128 bits, so `rdi` is unchanged, and the exchange is of a
+    // register with itself. Valgrind reads the arguments and writes its answer to `rdx`.
     unsafe {
         std::arch::asm!(
             "rol rdi, 3",
@@ -35,8 +36,8 @@ fn request(arguments: &[usize; 6]) {
 
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 fn request(arguments: &[usize; 6]) {
-    // SAFETY: the rotations add up to 128 bits, so `x12` stays, and `x10` becomes itself. Valgrind reads the arguments and
-    // writes its answer to `x3`.
+    // SAFETY: the rotations add up to 128 bits, so `x12` is unchanged, and `x10` is copied to
+    // itself. Valgrind reads the arguments and writes its answer to `x3`.
     unsafe {
         std::arch::asm!(
             "ror x12, x12, #3",
@@ -52,6 +53,6 @@ fn request(arguments: &[usize; 6]) {
     }
 }
 
-/// Other architectures, and Miri, have no client requests here.
+/// Other architectures, and Miri, do not support client requests here.
 #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
 fn request(_: &[usize; 6]) {}

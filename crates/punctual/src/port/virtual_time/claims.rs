@@ -1,18 +1,20 @@
-//! Locks between partitions in virtual time, where nobody may spin or sleep in the kernel while it has the turn.
+//! Locks between partitions in virtual time, in which a thread that has the turn may neither spin
+//! nor sleep in the kernel.
 //!
-//! A partition that cannot have a lock pauses. Whoever releases a lock grants it to the next, in the order of the real
-//! locks: by arrival within a group, and to the highest level that passes the test of the Priority Ceiling Protocol.
+//! A partition that cannot get a lock pauses. A released lock is granted to the next partition, in
+//! the order of the real locks: by arrival within a group, and to the highest level that passes the
+//! test of the Priority Ceiling Protocol.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::port::AppPort;
 
-/// A lock that a partition wants to hold.
+/// A lock that a partition requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
     /// The lock of a group, identified by its address.
     Group(usize),
-    /// A mutex of this ceiling, wanted by a job of this level.
+    /// A mutex with this ceiling, requested by a job of this level.
     Ceiling { level: u8, ceiling: u8 },
 }
 
@@ -25,11 +27,12 @@ impl Claims {
         Self(Mutex::new(LockTable { held: Vec::new(), waiting: Vec::new() }))
     }
 
-    /// Waits until partition `who`, whose port this is, may have `claim`; `pause` returns when the partition is woken.
+    /// Waits until partition `who`, with this port, is granted `claim`; `pause` returns when the
+    /// partition is woken.
     pub(crate) fn acquire(&self, who: usize, claim: Claim, port: &AppPort, pause: impl Fn()) {
         self.lock().ask(who, claim);
         loop {
-            // A wake from here on makes the next look necessary.
+            // A wake from here on requires another check.
             port.take_woken();
             if !self.lock().waits(who) {
                 return;
@@ -48,12 +51,13 @@ impl Claims {
     }
 }
 
-/// The decisions alone: partitions are numbers, and nobody waits.
+/// The decisions alone: partitions are numbers, and nothing waits.
 #[derive(Debug)]
 struct LockTable {
-    /// Who holds what, the innermost last.
+    /// Holders with their claims, innermost last.
     held: Vec<(usize, Claim)>,
-    /// Who waits for what, in order of arrival. A partition waits for one claim at a time.
+    /// Waiting partitions with their claims, in order of arrival. A partition waits for one claim
+    /// at a time.
     waiting: Vec<(usize, Claim)>,
 }
 
@@ -86,7 +90,8 @@ impl LockTable {
         granted
     }
 
-    /// The index in `waiting` of the claim to be granted next: of the highest level, the first to arrive.
+    /// Returns the index in `waiting` of the claim to be granted next: of the highest level, the
+    /// first to arrive.
     fn next(&self) -> Option<usize> {
         let may = self.waiting.iter().enumerate().filter(|(_, (who, claim))| self.may(*who, *claim));
         let level = |claim: &Claim| match claim {
@@ -96,7 +101,7 @@ impl LockTable {
         may.rev().max_by_key(|(_, (_, claim))| level(claim)).map(|(place, _)| place)
     }
 
-    /// Whether no claim that others hold conflicts.
+    /// Returns whether no claim that others hold conflicts.
     fn may(&self, who: usize, claim: Claim) -> bool {
         let mut others = self.held.iter().filter(|(holder, _)| *holder != who).map(|(_, held)| held);
         match claim {
@@ -168,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_free_mutex_is_refused_below_a_ceiling() {
-        // The ceiling blocking of the protocol: the mutex that 2 asks for is held by nobody.
+        // The ceiling blocking of the protocol: the mutex that 2 requests is free.
         let mut table = table(&[(1, ceiling(1, 3)), (2, ceiling(2, 2))]);
         assert_waiting(&table, &[2]);
         table.ask(1, ceiling(1, 2));

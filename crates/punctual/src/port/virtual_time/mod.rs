@@ -1,4 +1,4 @@
-//! Virtual time: a clock that jumps to the next event, and the same order every time.
+//! Virtual time: a clock that jumps to the next event, with a deterministic order.
 
 mod claims;
 mod turns;

@@ -1,12 +1,13 @@
-//! Which of an app's partitions runs in virtual time: one at a time, the one whose next event is earliest.
+//! Scheduling of an app's partitions in virtual time: one runs at a time, the one with the earliest
+//! next event.
 //!
-//! A partition's thread runs until it pauses, saying until when: until its next job is released, or until the
-//! execution time is over that a job of it takes. Whoever pauses moves the clock to the earliest of these times and hands
-//! the turn to the partition whose time it is. So partitions overlap in virtual time as CPUs do in real time, and their
-//! order is the same in every run: at equal times they take turns in the order of their declaration, and under the
-//! global executor the highest level goes first.
+//! A partition's thread runs until it pauses with a time: the next release of one of its jobs, or
+//! the end of a job's execution time. The pausing thread moves the clock to the earliest of these
+//! times and hands the turn to that partition. So partitions overlap in virtual time as CPUs do in
+//! real time, and their order is the same in every run: at equal times they take turns in the order
+//! of their declaration, and under the global executor the highest level goes first.
 //!
-//! This is a sequential discrete-event simulation, with threads in the place of coroutines.
+//! This is a sequential discrete-event simulation, with threads in place of coroutines.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,35 +18,36 @@ use crate::port::AppPort;
 
 /// An app whose partitions take turns; they are numbered.
 pub(crate) trait Simulated: Sync + std::fmt::Debug {
-    /// How many partitions there are.
+    /// Returns the number of partitions.
     fn partitions(&self) -> usize;
 
-    /// The port of a partition, which has its clock.
+    /// Returns the port of a partition, which contains its clock.
     fn port(&self, partition: usize) -> &AppPort;
 
-    /// When the clock releases something in a partition.
+    /// Returns the time of the next timed release in a partition.
     fn next_due(&self, partition: usize) -> Option<Instant>;
 
-    /// Whether the app is stopping.
+    /// Returns whether the app is stopping.
     fn is_stopping(&self) -> bool;
 
-    /// Stops the app: its time is up, or if `quiescent` nothing can happen any more.
+    /// Stops the app: its time limit is reached, or if `quiescent` no further event is possible.
     fn stop(&self, quiescent: bool);
 }
 
-/// Until when a partition pauses, unless it is woken before.
+/// End of a partition's pause, unless it is woken before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
     /// Until this time.
     At(Instant),
-    /// Until the clock releases something in it, and until this time at most. What is released when is looked up when
-    /// the clock is moved: other partitions arm and cancel jobs here meanwhile.
+    /// The next timed release in it, and at most this time. The release is looked up when the clock
+    /// is moved: other partitions may arm and cancel jobs here during the pause.
     Due(Option<Instant>),
-    /// Until the clock releases something in it, and until all others have done what they have to do at this time at most.
+    /// The next timed release in it or, if earlier, when all others have finished their work at
+    /// this time.
     Event(Instant),
-    /// Until all others have done what they have to do at this time.
+    /// When all others have finished their work at this time.
     Others,
-    /// Until it is woken.
+    /// When it is woken.
     Woken,
 }
 
@@ -54,7 +56,7 @@ pub(crate) enum Until {
 pub(crate) struct Turns {
     state: Mutex<State>,
     passed: Condvar,
-    /// Whether `init` has made the resources, so that others may have their turns.
+    /// True after `init` has created the resources, so that others may have their turns.
     open: AtomicBool,
 }
 
@@ -62,10 +64,10 @@ pub(crate) struct Turns {
 struct State {
     /// `None` before the first run.
     app: Option<&'static dyn Simulated>,
-    /// Whose turn it is.
+    /// Partition that has the turn.
     turn: usize,
     order: Order,
-    /// When the run ends, in ns; [`END`] if nobody says.
+    /// End of the run, in ns; [`END`] if there is no limit.
     limit: u64,
 }
 
@@ -75,8 +77,8 @@ impl Turns {
         Self { state: Mutex::new(state), passed: Condvar::new(), open: AtomicBool::new(false) }
     }
 
-    /// Begins a run of `app` with the turn of partition `first`, which ends at `limit` at the latest. At equal times the
-    /// partitions go in the order `ranked`.
+    /// Begins a run of `app` with the turn of partition `first`, which ends at `limit` at the
+    /// latest. At equal times the partitions go in the order `ranked`.
     pub(crate) fn begin(
         &self,
         app: &'static dyn Simulated,
@@ -89,12 +91,12 @@ impl Turns {
         self.open.store(false, Ordering::Relaxed);
     }
 
-    /// Lets time pass from now on. By the thread of `init`, when the resources are there.
+    /// Lets time pass from now on. Called by the thread of `init`, after the resources exist.
     pub(crate) fn open(&self) {
         self.open.store(true, Ordering::Relaxed);
     }
 
-    /// Whether time may pass. The threads of others learn what it says with their first turn.
+    /// Returns whether time may pass. Other threads see the change with their first turn.
     pub(crate) fn is_open(&self) -> bool {
         self.open.load(Ordering::Relaxed)
     }
@@ -105,7 +107,7 @@ impl Turns {
         self.wait_for(state, mine);
     }
 
-    /// Lets time pass for partition `mine`. By its thread, whose turn it is.
+    /// Lets time pass for partition `mine`. Called by its thread, which has the turn.
     pub(crate) fn pause(&self, mine: usize, until: Until) {
         let mut state = self.lock();
         state.order.pauses(mine, until);
@@ -116,7 +118,7 @@ impl Turns {
         }
     }
 
-    /// When something happens next in another partition than `mine`.
+    /// Returns the time of the next event in a partition other than `mine`.
     pub(crate) fn next_elsewhere(&self, mine: usize) -> Option<Instant> {
         let state = self.lock();
         let others = (0..state.app().partitions()).filter(|&other| other != mine);
@@ -132,7 +134,7 @@ impl Turns {
         self.passed.notify_all();
     }
 
-    /// Passes over `partition` from now on, whose thread does not come.
+    /// Skips `partition` from now on, because its thread failed to start.
     pub(crate) fn forget(&self, partition: usize) {
         let mut state = self.lock();
         state.order.leaves(partition);
@@ -149,13 +151,13 @@ impl Turns {
 }
 
 impl State {
-    /// Hands the turn on from `mine`, and the clock to the time of whoever gets it.
+    /// Passes the turn on from `mine`, and sets the clock to the time of the next partition.
     fn pass(&mut self, mine: usize) {
         let app = self.app();
         let now = app.port(mine).now().as_ticks();
         let woken = |partition: usize| app.port(partition).is_woken();
         let Some((time, next)) = self.order.next(now, woken, |partition| self.due(partition)) else { return };
-        // What is left when the app is stopping is finished, whatever the limit.
+        // When the app is stopping, the remaining work is finished regardless of the limit.
         if time >= self.limit && !app.is_stopping() {
             self.turn = mine;
             if time == NEVER && self.limit == END {
@@ -188,16 +190,17 @@ impl State {
     }
 }
 
-/// In ns: not at any time.
+/// In ns: never.
 const NEVER: u64 = u64::MAX;
 
-/// The end of virtual time in ns, 584 years after its beginning. Nothing happens then: the app ends before.
+/// The end of virtual time in ns, 584 years after its start. Nothing happens then: the app ends
+/// before.
 pub(crate) const END: u64 = NEVER - 1;
 
-/// Who goes next: a decision without clock or thread in it.
+/// Selects the next partition, independent of clock and threads.
 #[derive(Debug)]
 struct Order {
-    /// Indices of the partitions, first those that go first at equal times.
+    /// Indices of the partitions, in their order at equal times.
     ranked: Vec<usize>,
     /// By partition; `None` for those that have left.
     until: Vec<Option<Until>>,
@@ -207,7 +210,7 @@ struct Order {
 }
 
 impl Order {
-    /// All of these go at once.
+    /// Creates an order in which all partitions are ready at once.
     const fn new(ranked: Vec<usize>) -> Self {
         Self { ranked, until: Vec::new(), stood_back: Vec::new(), pauses: 0 }
     }
@@ -232,8 +235,8 @@ impl Order {
         self.stood_back.resize(self.ranked.len(), 0);
     }
 
-    /// Who goes next and when, in ns: now, at a later time, or `NEVER` if nobody has anything to do. `None` if all have
-    /// left.
+    /// Returns the next partition and its time in ns: now, later, or `NEVER` if no partition has
+    /// anything to do. `None` if all have left.
     fn next(
         &self,
         now: u64,
@@ -245,13 +248,13 @@ impl Order {
             .ranked
             .iter()
             .filter_map(|partition| wish(partition).map(|(time, stood_back)| (time, stood_back, *partition)));
-        // The first of several minima, which is the one of the highest rank.
+        // The first of several minima, which has the highest rank.
         let next = wishes.min_by_key(|&(time, stood_back, _)| (time, stood_back));
         next.map(|(time, _, partition)| (time, partition))
     }
 
-    /// When `partition` goes on, in ns, and behind whom of that time; `None` if it has left. `due` is when the clock releases
-    /// something in it.
+    /// Returns the time at which `partition` continues, in ns, and its position among those of that
+    /// time; `None` if it has left. `due` is the time of its next timed release.
     fn wish(&self, partition: usize, now: u64, woken: bool, due: u64) -> Option<(u64, u64)> {
         let stood_back = *self.stood_back.get(partition)?;
         let (time, stood_back) = match (*self.until.get(partition)?)? {
@@ -275,7 +278,7 @@ mod tests {
         Until::At(Instant::from_ticks(time))
     }
 
-    /// Parts that pause like this, the first of them ranking first.
+    /// Returns an order of partitions that pause like this, ranked as given.
     fn order(until: &[Until]) -> Order {
         let mut order = Order::new((0..until.len()).collect());
         for (partition, until) in until.iter().enumerate() {

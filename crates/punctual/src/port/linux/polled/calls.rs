@@ -1,7 +1,8 @@
-//! The system calls of the calling thread: how many it makes, and which.
+//! Counts the system calls of the calling thread by number.
 //!
-//! The kernel counts them by a performance counter on the tracepoint that each call passes, and writes down the number of each in
-//! memory that is shared with it. Neither costs the thread anything while it makes none. Takes root and tracefs.
+//! The kernel counts them by a performance counter on the tracepoint that each call passes, and
+//! writes the number of each into shared memory. Neither costs the thread anything while it makes
+//! no calls. Requires root and tracefs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,22 +13,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// The room for the numbers of calls, in pages: a power of two. Of 4 KiB each, they have those of some 1600 calls.
+/// Size of the buffer for call numbers, in pages: a power of two. With 4 KiB each, they hold about
+/// 1600 calls.
 const PAGES: usize = 32;
-/// Where in the page before them the kernel says up to where it has written.
+/// Offset in the page before the buffer at which the kernel stores its write position.
 const HEAD: usize = 1024;
-/// A record that is an event, and what is before the event in it: its head, and the event's length.
+/// Type of a record that is an event, and size of its part before the event: its header, and the
+/// event's length.
 const SAMPLE: u32 = 9;
 const BEFORE_EVENT: usize = 12;
-/// Where in the event the number is, if its format is the known one.
+/// Offset of the number in the event, if it has the known format.
 const NUMBER: usize = 8;
 const FORMAT: &str = "field:long id;\toffset:8;\tsize:8;";
 
-/// System calls that were made.
+/// System calls made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Calls {
     pub(super) count: u64,
-    /// How often which, the most frequent first. Those for which there was no room are missing.
+    /// Number of calls by name, the most frequent first. Calls that did not fit into the buffer are
+    /// missing.
     pub(super) named: Vec<(String, u64)>,
 }
 
@@ -40,7 +44,7 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Has the kernel count the system calls of the calling thread, or says why it does not.
+    /// Starts counting the system calls of the calling thread, or returns the reason why it cannot.
     pub(super) fn new() -> Result<Self, &'static str> {
         let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
         let event = |place: &&str| fs::read_to_string(format!("{place}/events/raw_syscalls/sys_enter/id"));
@@ -62,11 +66,11 @@ impl Counter {
         Ok(counter)
     }
 
-    /// What was made since. To be asked before anything else is called.
+    /// Returns the calls made since then. Call it before any other system call.
     pub(super) fn end(self) -> Result<Calls, &'static str> {
         let numbers = self.numbers.as_ref().map(|numbers| (numbers, numbers.head()));
         let made = self.read().zip(self.before).map(|(now, then)| now.saturating_sub(then));
-        // The call that read `before`, or this one, is among them.
+        // The call that read `before`, or this one, is included.
         let count = made.ok_or("its counter cannot be read")?.saturating_sub(1);
         let mut named = BTreeMap::<libc::c_long, u64>::new();
         if let Some((numbers, until)) = numbers {
@@ -85,7 +89,8 @@ impl Counter {
     }
 }
 
-/// A counter of an event, of the calling thread on any CPU; with `raw` the kernel writes the event down each time.
+/// Opens a counter of an event, of the calling thread on any CPU; with `raw` the kernel also
+/// records each event.
 fn open(event: u64, raw: bool) -> Option<OwnedFd> {
     /// The first version of the kernel's `perf_event_attr`.
     #[repr(C)]
@@ -103,14 +108,15 @@ fn open(event: u64, raw: bool) -> Option<OwnedFd> {
     let (period, sample) = if raw { (1, SAMPLE_RAW) } else { (0, 0) };
     let size = size_of::<Attributes>() as u32;
     let attributes = Attributes { kind: TRACEPOINT, size, config: event, period, sample, rest: [0; 4] };
-    // SAFETY: a valid pointer to attributes that say their size; the rest are numbers: this thread, on any CPU, in no group.
+    // SAFETY: a valid pointer to attributes with their size; the rest are numbers: this thread, any
+    // CPU, no group.
     let fd =
         unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, CLOSE_ON_EXEC) };
-    // SAFETY: a new descriptor, which nobody else has.
+    // SAFETY: a new descriptor without another owner.
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// The numbers of calls as the kernel writes them down. What there is no room for it drops.
+/// The call numbers recorded by the kernel, which drops those that do not fit.
 #[derive(Debug)]
 struct Numbers {
     start: NonNull<u8>,
@@ -122,7 +128,7 @@ struct Numbers {
 impl Numbers {
     fn new(id: u64) -> Option<Self> {
         let event = open(id, true)?;
-        // SAFETY: it takes a number, and writes to no memory of ours.
+        // SAFETY: the call takes a number, and writes no memory of ours.
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).ok()?;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping, of the length that the kernel expects for this kind of descriptor.
@@ -140,20 +146,21 @@ impl Numbers {
         Some(Self { start, page, from: 0, _event: event })
     }
 
-    /// How many bytes the kernel has written in all.
+    /// Returns the total number of bytes that the kernel has written.
     fn head(&self) -> u64 {
-        // SAFETY: the field lies in the first page, which is mapped, at a multiple of its size; the kernel writes it as a whole.
+        // SAFETY: the field is in the first page, which is mapped, aligned to its size; the kernel
+        // writes it as a whole.
         let head = unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(HEAD).cast()) };
-        // Acquire: what is before it has been written.
+        // Acquire: everything before that position has been written.
         head.load(Ordering::Acquire)
     }
 
-    /// Calls `each` with the number of each call up to there.
+    /// Calls `each` with the number of each call up to `until`.
     fn each(&self, until: u64, mut each: impl FnMut(libc::c_long)) {
         let room = PAGES * self.page;
         let byte = |at: u64| {
-            // SAFETY: within the pages behind the first; what is before `head` the kernel does not write again, since nobody tells
-            // it that there is room.
+            // SAFETY: within the pages after the first; the kernel does not overwrite data before
+            // `head`, because the read position is never advanced.
             unsafe { self.start.as_ptr().add(self.page + at as usize % room).read_volatile() }
         };
         let mut at = self.from;
@@ -173,7 +180,7 @@ impl Numbers {
 
 impl Drop for Numbers {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and no reference into it is left.
+        // SAFETY: mapped by `new`, and no reference into it exists.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), (1 + PAGES) * self.page) };
     }
 }
@@ -182,7 +189,7 @@ fn bytes<const N: usize>(byte: impl Fn(u64) -> u8, at: u64) -> [u8; N] {
     std::array::from_fn(|index| byte(at + index as u64))
 }
 
-/// The name of a call, or its number where it is a rare one.
+/// Returns the name of a call, or its number if it is rare.
 fn name(number: libc::c_long) -> String {
     macro_rules! names {
         ($($name:ident)*) => {

@@ -1,16 +1,17 @@
-//! Lines that threads of an app leave to the supervisor, in static memory.
+//! Lines that threads of an app leave for the supervisor to write, in static memory.
 //!
-//! A ring: a thread that leaves a text claims the next slot, writes the text, and marks it as complete. The writer, one
-//! thread at a time, takes the texts in this order and stops at an incomplete one, whose thread may have been preempted.
+//! A ring: a thread claims the next slot, writes its text, and marks it as complete. The writer,
+//! one thread at a time, takes the texts in this order and stops at an incomplete one, whose thread
+//! may have been preempted.
 
 use std::cell::UnsafeCell;
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// How many texts are kept.
+/// Maximum number of stored texts.
 const SLOTS: u32 = 16;
-/// The number of bytes that are kept of a text.
+/// Maximum stored length of a text, in bytes.
 const MAX_TEXT_LEN: usize = 1000;
 
 static DEFERRED: Deferred = Deferred {
@@ -22,23 +23,24 @@ static DEFERRED: Deferred = Deferred {
     writer: Mutex::new(()),
 };
 
-/// Leaves a text, which ends with a newline, to be written out. Does not allocate, block or enter the kernel.
+/// Leaves a text, which ends with a newline, to be written. Does not allocate, block or enter the
+/// kernel.
 pub(crate) fn defer(text: fmt::Arguments<'_>) {
     DEFERRED.defer(text);
 }
 
-/// Writes out what has been left. For ordinary threads.
+/// Writes the stored texts. For ordinary threads.
 pub(crate) fn write_deferred() {
     DEFERRED.take_all(super::text);
 }
 
 struct Deferred {
     slots: [Slot; SLOTS as usize],
-    /// How many slots have been claimed, ever.
+    /// Total number of claimed slots.
     claimed: AtomicU32,
-    /// How many texts have been written out, ever.
+    /// Total number of written texts.
     written: AtomicU32,
-    /// How many texts found no slot.
+    /// Number of texts that found no slot.
     missed: AtomicU32,
     writer: Mutex<()>,
 }
@@ -48,8 +50,9 @@ struct Slot {
     text: UnsafeCell<Text>,
 }
 
-// SAFETY: a text is touched by the thread that has claimed its slot, until it sets `complete`, and by the writer, of which
-// the mutex admits one, from then until it has counted the text as written, which lets the slot be claimed again.
+// SAFETY: a text is accessed by the thread that has claimed its slot, until it sets `complete`, and
+// then by the writer, of which the mutex admits one, until it has counted the text as written,
+// which lets the slot be claimed again.
 unsafe impl Sync for Deferred {}
 
 impl Deferred {
@@ -79,11 +82,11 @@ impl Deferred {
         loop {
             let written = self.written.load(Ordering::Relaxed);
             let slot = &self.slots[(written % SLOTS) as usize];
-            // Acquire: pairs with the release of who left the text.
+            // Acquire: pairs with the release of the thread that left the text.
             if !slot.complete.swap(false, Ordering::Acquire) {
                 break;
             }
-            // SAFETY: the text is complete, and this thread has the mutex.
+            // SAFETY: the text is complete, and this thread holds the mutex.
             write(format_args!("{}", unsafe { &*slot.text.get() }));
             // Release: the next claimant of the slot writes after this.
             self.written.store(written.wrapping_add(1), Ordering::Release);
@@ -97,11 +100,11 @@ impl Deferred {
     }
 }
 
-/// The beginning of a text, and how much there was of it.
+/// The start of a text, and its full length.
 struct Text {
     bytes: [u8; MAX_TEXT_LEN],
     length: usize,
-    /// In bytes, with what did not fit.
+    /// In bytes, including the part that did not fit.
     whole: usize,
 }
 
@@ -119,7 +122,7 @@ impl Text {
 
 impl Write for Text {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        // Nothing comes after what has been cut off.
+        // Nothing follows a truncated part.
         let room = if self.length == self.whole { MAX_TEXT_LEN - self.length } else { 0 };
         let fits = super::fitting(text, room);
         self.bytes[self.length..self.length + fits].copy_from_slice(&text.as_bytes()[..fits]);

@@ -1,11 +1,12 @@
 //! Messages of the runtime on standard error: best effort, and nothing depends on them.
 //!
-//! Standard error may be a full disk, a pipe without a reader, or a full pipe. So nothing in here panics, blocks for long
-//! or allocates, and no function tells whether it succeeded. Lost lines are counted, and the next line that can be written
-//! says how many.
+//! Standard error may be a full disk, a pipe without a reader, or a full pipe. So nothing in here
+//! panics, blocks for long or allocates, and no function reports success. Lost lines are counted,
+//! and the next line that can be written reports their number.
 //!
-//! Ordinary threads [write](fn@line). A thread that runs jobs, or whose end the app waits for, must not even enter the kernel
-//! for it: it [defers](defer) its lines to the supervisor, which [writes](write_deferred) them.
+//! Ordinary threads [write](fn@line). A thread that runs jobs, or whose end the app waits for, must
+//! not even enter the kernel for it: it [defers](defer) its lines to the supervisor, which
+//! [writes](write_deferred) them.
 
 mod deferred;
 
@@ -20,22 +21,22 @@ use crate::port::linux::{self, FileKind};
 
 pub(crate) use deferred::{defer, write_deferred};
 
-/// `PIPE_BUF`: a pipe takes that many bytes atomically.
+/// `PIPE_BUF`: number of bytes that a pipe accepts atomically.
 const CHUNK: usize = 4096;
-/// How long a line waits for a blocked standard error. The lines after it do not wait at all.
+/// Time that a line waits for a blocked standard error. Later lines do not wait at all.
 const WRITE_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 static LOST: AtomicU32 = AtomicU32::new(0);
-/// Whether the last write failed.
+/// True if the last write failed.
 static LAST_WRITE_FAILED: AtomicBool = AtomicBool::new(false);
 
-/// Writes a line that begins with the name of the library. For ordinary threads.
+/// Writes a line with the name of the library as prefix. For ordinary threads.
 pub(crate) fn line(line: fmt::Arguments<'_>) {
     text(format_args!("punctual: {line}\n"));
 }
 
-/// Writes `text`, which ends with a line's end. For ordinary threads.
+/// Writes `text`, which ends with a newline. For ordinary threads.
 pub(crate) fn text(text: fmt::Arguments<'_>) {
     let mut chunks = Chunks { room: [0; CHUNK], length: 0, lost: LOST.swap(0, Ordering::Relaxed) };
     if chunks.lost > 0 {
@@ -49,7 +50,7 @@ pub(crate) fn text(text: fmt::Arguments<'_>) {
     LOST.fetch_add(chunks.lost, Ordering::Relaxed);
 }
 
-/// Collects a text and writes it piece by piece.
+/// Collects a text and writes it in chunks.
 struct Chunks {
     room: [u8; CHUNK],
     length: usize,
@@ -84,15 +85,16 @@ impl Write for Chunks {
     }
 }
 
-/// How many bytes of `text` fit into `room`, in whole characters.
+/// Returns the number of bytes of `text` that fit into `room`, in whole characters.
 fn fitting(text: &str, room: usize) -> usize {
     let most = text.len().min(room);
     (0..=most).rev().find(|&length| text.is_char_boundary(length)).unwrap_or(0)
 }
 
-/// Writes to standard error; returns what it did not take.
+/// Writes to standard error; returns the rest that it did not accept.
 fn write(mut bytes: &[u8]) -> &[u8] {
-    // SAFETY: nothing here depends on what the descriptor stands for; a closed one is an error like others.
+    // SAFETY: nothing here depends on the descriptor's file; a closed descriptor is an error like
+    // others.
     let stderr = unsafe { BorrowedFd::borrow_raw(libc::STDERR_FILENO) };
     while !bytes.is_empty() {
         match write_some(stderr, bytes) {
@@ -113,10 +115,10 @@ fn write_some(stderr: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     if fds[0].revents() != PollFlags::OUT {
         return Err(Errno::AGAIN);
     }
-    // The space may be gone again, since others write to the same pipe.
+    // The space may be gone again, because others write to the same pipe.
     let at_the_end = u64::MAX;
     match pwritev2(stderr, &[std::io::IoSlice::new(bytes)], at_the_end, ReadWriteFlags::NOWAIT) {
-        // For a file it means waiting for the disk, for others that the kernel cannot tell.
+        // For a file it means waiting for the disk, for others that the kernel cannot determine it.
         Err(Errno::AGAIN) if linux::file_kind(stderr) != FileKind::Regular => Err(Errno::AGAIN),
         Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
             rustix::io::write(stderr, bytes)

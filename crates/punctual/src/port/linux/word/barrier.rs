@@ -1,4 +1,5 @@
-//! What the kernel does for a [`BiasedWord`](super::BiasedWord): it records on which CPU each thread is, and aborts sequences.
+//! Kernel services for a [`BiasedWord`](super::BiasedWord): the current CPU of each thread, and the
+//! abort of sequences.
 
 use std::io::Error;
 
@@ -6,13 +7,13 @@ use punctual_sync::futex::selector::unwatched;
 
 use crate::port::linux::{self, stderr};
 
-/// `MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ` of the kernel, since Linux 5.10, and what registers for it.
+/// `MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ` of the kernel, since Linux 5.10, and its registration.
 const ABORT: libc::c_int = 1 << 7;
 const REGISTER: libc::c_int = 1 << 8;
 /// `MEMBARRIER_CMD_FLAG_CPU`: only the sequences on one CPU.
 const ON_CPU: libc::c_int = 1;
 
-/// Prepares for words that are biased to `cpu`; otherwise says why there can be none.
+/// Prepares for words that are biased to `cpu`; if impossible, returns the reason.
 pub(super) fn prepare(cpu: usize) -> Result<u32, String> {
     registered().ok_or("the C library has registered no restartable sequences with the kernel")?;
     let cpu = u32::try_from(cpu).map_err(|error| error.to_string())?;
@@ -22,11 +23,13 @@ pub(super) fn prepare(cpu: usize) -> Result<u32, String> {
     Ok(cpu)
 }
 
-/// Where the C library has the records that it has registered, relative to the thread pointer. It does so in every thread or, without support by the kernel or if told
-/// so (`GLIBC_TUNABLES=glibc.pthread.rseq=0`), in none; in a thread in which the kernel refuses, the record says so.
+/// Returns the offset from the thread pointer of the records that the C library has registered. It
+/// registers one in every thread or, without kernel support or if disabled
+/// (`GLIBC_TUNABLES=glibc.pthread.rseq=0`), in none; in a thread for which the kernel refuses, the
+/// record shows the failure.
 pub(super) fn registered() -> Option<isize> {
-    // SAFETY: the names are C strings. glibc has had both variables since version 2.35, never changes them after its start, and nobody
-    // else defines them.
+    // SAFETY: the names are C strings. glibc has had both variables since version 2.35, never
+    // changes them after its start, and no other library defines them.
     unsafe {
         let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<libc::c_uint>();
         let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
@@ -34,12 +37,13 @@ pub(super) fn registered() -> Option<isize> {
     }
 }
 
-/// Aborts the sequence that is under way on `cpu`, if any. Everything that a thread of the process has done there before is seen by
-/// the calling thread, and everything that it does later sees what the calling thread did before.
+/// Aborts the sequence in progress on `cpu`, if any. The calling thread sees everything that a
+/// thread of the process has done there before, and everything that such a thread does later sees
+/// what the calling thread did before.
 ///
 /// Real-time safety: a system call, in which the thread may wait for others that make it.
 pub(super) fn abort_sequences(cpu: u32) {
-    // In the child of a fork, or restored from a checkpoint, the process may have to register anew.
+    // After a fork, or after restoring a checkpoint, the process may have to register again.
     let aborted = unwatched(|| {
         membarrier(ABORT, ON_CPU, cpu)
             .or_else(|_| membarrier(REGISTER, 0, 0).and_then(|()| membarrier(ABORT, ON_CPU, cpu)))
@@ -49,7 +53,7 @@ pub(super) fn abort_sequences(cpu: u32) {
     }
 }
 
-/// Ends the process: it can neither change the word soundly nor go on without.
+/// Ends the process: it can neither change the word soundly nor continue without it.
 #[cold]
 fn refused(error: &Error) -> ! {
     stderr::line(format_args!(

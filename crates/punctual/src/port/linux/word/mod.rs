@@ -1,60 +1,76 @@
 //! A partition's word that its own CPU changes without a locked instruction.
 //!
-//! Threads of a partition are on one CPU, and what one CPU does needs no bus lock: between two of its threads lies a context
-//! switch. What stands against a load, a comparison and a plain store is that the thread may be preempted or moved
-//! in between, and that threads on other CPUs change the word as well. The first is what *restartable sequences* are for
-//! ([`sequence`]): if the kernel preempts the thread, moves it or delivers a signal within one, the thread goes on at the
-//! sequence's abort handler, and nothing has been stored. For the second there is the *gate*.
+//! Threads of a partition share one CPU, and changes by one CPU need no bus lock: between two of
+//! its threads there is a context switch. A load, a comparison and a plain store are still not
+//! enough, because the thread may be preempted or moved in between, and because threads on other
+//! CPUs change the word as well. *Restartable sequences* ([`sequence`]) solve the first problem: if
+//! the kernel preempts the thread, moves it or delivers a signal within one, the thread continues
+//! at the sequence's abort handler, and nothing has been stored. The *gate* solves the second.
 //!
 //! # The gate
 //!
 //! | gate | who changes the word, and how |
 //! |---|---|
-//! | 0 | The word is *biased*: only threads on the home CPU, by sequences that find there the CPU, this gate and the expected word, and end with a plain store. |
-//! | otherwise | Threads on the home CPU by a locked instruction that ends a sequence which has found the CPU. Others, which the gate counts, by a locked instruction once [`REVOKED`] is set. |
-//! | with [`PLAIN`] | Everybody, by locked instructions: the cell is an atomic, and stays one until it is reset. |
+//! | 0 | The word is *biased*: only threads on the home CPU, by sequences that check the CPU, this gate and the expected word, and end with a plain store. |
+//! | otherwise | Threads on the home CPU by a locked instruction that ends a sequence which has checked the CPU. Others, which the gate counts, by a locked instruction once [`REVOKED`] is set. |
+//! | with [`PLAIN`] | All threads, by locked instructions: the cell is an atomic, and stays one until it is reset. |
 //!
-//! A thread elsewhere *enters* (adds 1), and unless it finds `REVOKED` has the kernel abort all sequences on the home CPU
-//! ([`barrier`]) and then sets `REVOKED`. It changes the word and leaves (subtracts 1). When the threads at home have changed the word
-//! [`PATIENCE`] times since anybody entered, one of them biases it again: it swaps `REVOKED`, with nobody counted, for 0.
+//! A thread on another CPU *enters* (adds 1), and unless it finds `REVOKED` has the kernel abort
+//! all sequences on the home CPU ([`barrier`]) and then sets `REVOKED`. It changes the word and
+//! leaves (subtracts 1). When the threads on the home CPU have changed the word [`PATIENCE`] times
+//! since the last thread entered, one of them biases it again: it swaps `REVOKED`, with no thread
+//! counted, for 0.
 //!
 //! # Why the word is linearizable
 //!
-//! Let a *store* be the end of a sequence that found the gate 0, and a *locked change* any other. A locked change is atomic and acts on the
-//! memory that all CPUs see. What has to be shown is that between the load and the end of a store's sequence nobody else changes
-//! the word, and that a locked change never misses a store that still lies in a store buffer.
+//! Let a *store* be the end of a sequence that found the gate 0, and a *locked change* any other
+//! change. A locked change is atomic and acts on the memory that all CPUs see. It remains to show
+//! that between the load and the end of a store's sequence no other thread changes the word, and
+//! that a locked change never misses a store that is still in a store buffer.
 //!
-//! * *At home.* Stores happen on the home CPU alone, since their sequences find the CPU and are aborted when the thread is moved. Of
-//!   two threads there one has been switched out, which aborted its sequence. So stores, and locked changes from home, do not
-//!   interleave; and each sees those before it, through the CPU's store buffer or its cache, and a locked instruction
-//!   drains the buffer first.
-//! * *Elsewhere.* Let thread Y change the word while the gate counts it. The gate cannot become 0 meanwhile, since it is only swapped from
-//!   `REVOKED` alone. Y has seen `REVOKED` set after it entered, or found it when it did. Let B be the barrier after which that
-//!   `REVOKED` was set, by Y or by a thread Z that was counted since before B. Since then somebody has been counted or `REVOKED` has been
-//!   set, so the gate has not been 0 from Z's entering to Y's leaving. A sequence that ends with a store found the gate 0, and so
-//!   before Z entered, in the order in which the gate was changed. It ended before B returned: B aborts the sequence of whoever runs on
-//!   the home CPU, and whoever was switched out there was aborted by that. And its store has left the store buffer: B is a barrier on the home
-//!   CPU if a thread of the process runs there, and otherwise the switch was. So it lies before Y's change, and Y sees it.
-//! * *Biased again.* The swap of `REVOKED` for 0 is a locked instruction and finds nobody counted. So all changes from elsewhere have been made, and
-//!   whoever finds the gate 0 after it sees them: loads are not reordered with loads. Locked changes from home, which are not counted, are on the home
-//!   CPU as all stores are; that is why they end sequences, without which a thread could be moved just before.
+//! * *On the home CPU.* Stores happen only on the home CPU, because their sequences check the CPU
+//!   and are aborted when the thread is moved. Of two threads there, one has been switched out,
+//!   which aborted its sequence. So stores, and locked changes on the home CPU, do not interleave;
+//!   and each sees those before it, through the CPU's store buffer or its cache, and a locked
+//!   instruction drains the buffer first.
+//! * *On other CPUs.* Let thread Y change the word while the gate counts it. The gate cannot become
+//!   0 during that time, because it is only swapped from exactly `REVOKED`. Y has set `REVOKED`
+//!   after it entered, or found it set when it entered. Let B be the barrier after which that
+//!   `REVOKED` was set, by Y or by a thread Z that was counted since before B. Since then a thread
+//!   has been counted or `REVOKED` has been set, so the gate has not been 0 from Z's entering to
+//!   Y's leaving. A sequence that ends with a store found the gate 0, and so before Z entered, in
+//!   the modification order of the gate. It ended before B returned: B aborts the sequence of the
+//!   thread that runs on the home CPU, and a thread that was switched out there was aborted by the
+//!   switch. And its store has left the store buffer: B is a barrier on the home CPU if a thread of
+//!   the process runs there, and otherwise the switch was one. So the store precedes Y's change,
+//!   and Y sees it.
+//! * *Biased again.* The swap of `REVOKED` for 0 is a locked instruction and finds no thread
+//!   counted. So all changes from other CPUs have been made, and a thread that finds the gate 0
+//!   after it sees them: loads are not reordered with loads. Locked changes on the home CPU, which
+//!   are not counted, take place on the home CPU like all stores; this is why they end sequences,
+//!   without which a thread could be moved just before.
 //!
-//! *Orderings.* x86-64 keeps loads before what follows, and stores behind what precedes; so a sequence acquires and releases. It is no
-//! barrier between a store and a later load, which no C++ or Rust atomic that is not followed by a fence promises either: the
-//! protocol has its fences where it needs them, and the models in `punctual-core`, in which changes are no more than what they say, show it.
+//! *Orderings.* x86-64 does not reorder loads with later accesses, nor stores with earlier ones; so
+//! a sequence acquires and releases. It is no barrier between a store and a later load, which no
+//! C++ or Rust atomic without a following fence promises either: the protocol has fences where it
+//! needs them, and the models in `punctual-core`, in which changes have no more than their declared
+//! ordering, verify it.
 //!
-//! *Progress.* Nobody ever waits for another. A sequence may be aborted again and again, by a debugger that steps through it, say; after
-//! [`ATTEMPTS`] the thread enters the gate like any other.
+//! *Progress.* No thread ever waits for another. A sequence may be aborted repeatedly, for example
+//! by a debugger that steps through it; after [`ATTEMPTS`] the thread enters the gate like any
+//! other.
 //!
-//! `tests/it/biased_word` explores a model of all this with store buffers, preemption and migration at every instruction, and
-//! finds a lost change as soon as one of these conditions is dropped.
+//! `tests/it/biased_word` explores a model of all this with store buffers, preemption and migration
+//! at every instruction, and finds a lost change as soon as one of these conditions is dropped.
 //!
 //! # Real-time safety
 //!
-//! Whoever enters may make a system call that interrupts the home CPU, for about a microsecond, if a thread of the process runs there;
-//! in the kernel it may wait for others that make the same call. That happens at most once in `PATIENCE` changes from home. So only an app
-//! of one partition has its word biased: there, whoever enters is a foreign thread, whose spawn enters the kernel
-//! in any case to wake a worker, or a thread of the app that an administrator has moved.
+//! A thread that enters may make a system call that interrupts the home CPU, for about a
+//! microsecond, if a thread of the process runs there; in the kernel it may wait for others that
+//! make the same call. This happens at most once in `PATIENCE` changes from the home CPU. So only
+//! an app of one partition has its word biased: there, a thread that enters is a foreign thread,
+//! whose spawn enters the kernel anyway to wake a worker, or a thread of the app that an
+//! administrator has moved.
 
 mod barrier;
 mod sequence;
@@ -67,30 +83,32 @@ use sequence::{End, FAILED};
 
 /// The cell is an atomic.
 const PLAIN: u32 = 1 << 31;
-/// No sequence is under way that has found the gate 0.
+/// No sequence that has found the gate 0 is in progress.
 const REVOKED: u32 = 1 << 30;
-/// As long as no CPU is known. Not what a record of a thread says of its CPU.
+/// Value of `home` while no CPU is known. A thread's record never contains it.
 const NOWHERE: u32 = i32::MAX as u32;
-/// How many changes from the home CPU are made before it is biased again.
+/// Number of changes from the home CPU before the word is biased again.
 const PATIENCE: u32 = 1024;
-/// How many sequences are begun before the thread does as threads elsewhere do.
+/// Number of attempts of a sequence before the thread enters the gate.
 const ATTEMPTS: u32 = 16;
 
-/// Holds the word of a partition. See the module.
+/// Cell of a partition's word. See the module.
 #[derive(Debug)]
 #[repr(C)]
 pub struct BiasedWord {
     word: AtomicU64,
     gate: AtomicU32,
-    /// The CPU that may be biased to. Known before the word is biased for the first time, and constant from then on.
+    /// The CPU that may be biased to. Known before the word is first biased, and constant from then
+    /// on.
     home: AtomicU32,
-    /// Where the kernel's record of each thread is, relative to the thread pointer. Constant while threads use the cell.
+    /// Offset of the kernel's record of each thread from the thread pointer. Constant while threads
+    /// use the cell.
     rseq: AtomicIsize,
-    /// How many changes from home are left to be made before the word is biased again. Only a hint.
+    /// Number of changes from the home CPU until the word is biased again. Only a hint.
     left: AtomicU32,
 }
 
-// What `sequence` relies on.
+// Layout that `sequence` relies on.
 const _: () = {
     assert!(std::mem::offset_of!(BiasedWord, word) == 0);
     assert!(std::mem::offset_of!(BiasedWord, gate) == 8);
@@ -108,7 +126,7 @@ enum Change {
 }
 
 impl Change {
-    /// The word that follows on `word`, if any does.
+    /// Returns the new word for `word`, if the change applies.
     fn of(self, word: u64) -> Option<u64> {
         match self {
             Self::Swap(from, to) => (word == from).then_some(to),
@@ -118,7 +136,8 @@ impl Change {
         }
     }
 
-    /// Makes it by a locked instruction; the word before, as an error if it was not the expected one.
+    /// Makes the change by a locked instruction; returns the previous word, as an error if it was
+    /// not the expected one.
     fn make(self, word: &AtomicU64) -> Result<u64, u64> {
         const ORDER: Ordering = Ordering::AcqRel;
         match self {
@@ -130,29 +149,31 @@ impl Change {
     }
 }
 
-/// What holds the word of a partition on this target.
+/// Cell of a partition's word on this target.
 pub(crate) type PartitionWord = BiasedWord;
 
-/// Lets the word be biased, once a CPU is [known](begin), until the cell is reset; if the C library has what that takes.
+/// Allows the word to be biased, once a CPU is [known](begin), until the cell is reset, if the C
+/// library supports it.
 ///
 /// # Safety
 /// No other thread uses the cell.
 pub(crate) unsafe fn allow(cell: &PartitionWord) {
     if let Some(rseq) = barrier::registered() {
-        // SAFETY: by this function's contract; the C library says that the records are there.
+        // SAFETY: by this function's contract; the C library has registered the records.
         unsafe { cell.allow(rseq) };
     }
 }
 
-/// The word is to be biased to `cpu`, or to none: called once after [`allow`].
+/// Sets the CPU to bias the word to, or none: called once after [`allow`].
 ///
 /// # Errors
-/// Says why it cannot be. Then the cell is an atomic.
+/// Returns the reason why the word cannot be biased. Then the cell is an atomic.
 pub(crate) fn begin(cell: &PartitionWord, cpu: Option<usize>) -> Result<(), String> {
     let ready = cpu.map(barrier::prepare).transpose();
     match (&ready, cell.gate.load(Ordering::Relaxed) & PLAIN) {
         (&Ok(Some(cpu)), 0) => cell.home.store(cpu, Ordering::Relaxed),
-        // Whoever is counted goes on by locked instructions, as all do now, and nobody biases the word any more.
+        // Counted threads continue by locked instructions, as all do now, and no thread biases the
+        // word again.
         _ => drop(cell.gate.fetch_or(PLAIN, Ordering::Relaxed)),
     }
     ready.map(drop)
@@ -161,9 +182,9 @@ pub(crate) fn begin(cell: &PartitionWord, cpu: Option<usize>) -> Result<(), Stri
 /// Biases the word to CPU 0, unless `PUNCTUAL_RSEQ` is `0`. The calling thread gets a record that
 /// names this CPU and that no kernel reads or updates.
 ///
-/// For `cargo xtask instructions`, which counts the instructions of a biased word under valgrind and
-/// in virtual time. Valgrind has no restartable sequences, and in virtual time one thread runs the
-/// app, so no sequence has to be aborted.
+/// For `cargo xtask instructions`, which counts the instructions of a biased word under valgrind
+/// and in virtual time. Valgrind has no restartable sequences, and in virtual time one thread runs
+/// the app, so no sequence has to be aborted.
 ///
 /// # Safety
 /// No other thread uses the cell until it is reset.
@@ -183,13 +204,14 @@ pub(crate) unsafe fn bias_for_counting(cell: &PartitionWord) {
         std::arch::asm!("mov {}, fs:[0]", out(reg) thread, options(nostack, readonly, preserves_flags))
     };
     let record = RECORD.with(|record| record.as_ptr().addr());
-    // SAFETY: by this function's contract; the record of the one thread that uses the cell is there.
+    // SAFETY: by this function's contract; the record of the one thread that uses the cell is
+    // there.
     unsafe { cell.allow(record.wrapping_sub(thread) as isize) };
     cell.home.store(0, Ordering::Relaxed);
     cell.bias();
 }
 
-/// Biases the word if it may be and nobody is about to change it from elsewhere.
+/// Biases the word if permitted and no thread on another CPU is about to change it.
 pub(crate) fn bias(cell: &PartitionWord) {
     cell.bias();
 }
@@ -203,26 +225,29 @@ impl BiasedWord {
         self.home.store(NOWHERE, Ordering::Relaxed);
         self.rseq.store(rseq, Ordering::Relaxed);
         self.left.store(PATIENCE, Ordering::Relaxed);
-        // No sequence is under way, since nobody has begun one after the last reset.
+        // No sequence is in progress, because none has begun after the last reset.
         self.gate.store(REVOKED, Ordering::Relaxed);
     }
 
     /// See [`bias`].
     #[cold]
     fn bias(&self) {
-        // It fails if the cell is plain, if it is biased, or if somebody is counted. Acquire: who finds the gate 0 finds what
-        // those have changed who were counted. Release: and what this thread knows of them.
+        // Fails if the cell is plain, if it is biased, or if a thread is counted. Acquire: a thread
+        // that finds the gate 0 sees the changes of all that were counted. Release: and those that
+        // this thread knows of.
         let _ = self.gate.compare_exchange(REVOKED, 0, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// Swaps as a sequence if the word is biased; returns the word before, or [`FAILED`].
+    /// Swaps by a sequence if the word is biased; returns the previous word, or [`FAILED`].
     #[inline(always)]
     fn try_store(&self, from: u64, to: u64) -> u64 {
-        // SAFETY: the gate was 0, so `allow` was called, with the place of the records that the C library has registered.
+        // SAFETY: the gate was 0, so `allow` was called, with the offset of the records that the C
+        // library has registered.
         unsafe { sequence::store(self, from, to) }
     }
 
-    // Each a function of its own that takes and returns words in registers, so that who calls them keeps nothing in memory.
+    // Each is a separate function that takes and returns words in registers, so that its callers
+    // keep nothing in memory.
 
     #[cold]
     #[inline(never)]
@@ -245,7 +270,8 @@ impl BiasedWord {
         word
     }
 
-    /// Makes `change` whatever the gate is; the word before, as an error if it was not the expected one.
+    /// Makes `change` for any gate; returns the previous word, as an error if it was not the
+    /// expected one.
     #[cold]
     fn make(&self, change: Change) -> Result<u64, u64> {
         for _ in 0..ATTEMPTS {
@@ -263,12 +289,13 @@ impl BiasedWord {
         }
         self.enter();
         let made = change.make(&self.word);
-        // Release: whoever biases the word sees the change.
+        // Release: the thread that biases the word sees the change.
         self.gate.fetch_sub(1, Ordering::Release);
         made
     }
 
-    /// Counts a locked change from home, and biases the word if nobody from elsewhere has changed it for long.
+    /// Counts a locked change from the home CPU, and biases the word if no other CPU has changed it
+    /// for long.
     fn count(&self) {
         match self.left.load(Ordering::Relaxed) {
             0 => self.bias(),
@@ -276,15 +303,15 @@ impl BiasedWord {
         }
     }
 
-    /// Has this thread counted, and sees to it that nobody stores.
+    /// Counts this thread, and ensures that no thread stores.
     fn enter(&self) {
-        // Acquire, if it finds `REVOKED`: what was stored before that was set. And before the barrier, in the one order of all
-        // threads: a sequence that begins later finds it.
+        // Acquire, if it finds `REVOKED`: sees the stores made before it was set. And before the
+        // barrier, in the single total order: a sequence that begins later finds the count.
         let before = self.gate.fetch_add(1, Ordering::SeqCst);
         if before & REVOKED == 0 {
-            // The home of whoever biased the word last, which `before` follows on.
+            // The home at the last bias, which `before` follows.
             barrier::abort_sequences(self.home.load(Ordering::Relaxed));
-            // Release: whoever finds it sees what was stored before the barrier.
+            // Release: a thread that finds it sees the stores before the barrier.
             self.gate.fetch_or(REVOKED, Ordering::SeqCst);
         }
         self.left.store(PATIENCE, Ordering::Relaxed);

@@ -1,28 +1,29 @@
 //! The restartable sequences that change a [`BiasedWord`], see `rseq(2)` of librseq.
 //!
-//! A thread tells the kernel by a pointer in its record (`rseq_cs`) to a descriptor which instructions are a sequence. When the kernel
-//! returns to the thread after it was preempted or moved, or delivers a signal to it, and the thread is within
-//! the sequence, it goes on at the abort handler, before which the signature stands that the C library
-//! has registered (`RSEQ_SIG`, 0x53053053 on x86-64). The last instruction of a sequence is the only one that
-//! changes anything, so an aborted sequence has done nothing.
+//! Through a pointer in its record (`rseq_cs`) to a descriptor, a thread informs the kernel which
+//! instructions are a sequence. When the kernel returns to the thread after it was preempted or
+//! moved, or delivers a signal to it, and the thread is within the sequence, the thread continues
+//! at the abort handler, which is preceded by the signature that the C library has registered
+//! (`RSEQ_SIG`, 0x53053053 on x86-64). Only the last instruction of a sequence changes anything, so
+//! an aborted sequence has done nothing.
 //!
-//! The descriptor lies in the program. It is forgotten after the sequence, so that the kernel does not look for it in a library that has
-//! been unloaded.
+//! The descriptor is part of the program. The pointer is cleared after the sequence, so that the
+//! kernel does not read it in a library that has been unloaded.
 
 use std::arch::asm;
 
 use super::BiasedWord;
 
-/// Instead of the word, if the sequence was aborted, or has not found the home CPU or the gate 0. If the word has this value itself,
-/// that is a needless detour.
+/// Returned instead of the word if the sequence was aborted, or has not found the home CPU or the
+/// gate 0. If the word itself has this value, the result is an unnecessary slow path.
 pub(super) const FAILED: u64 = u64::MAX;
 
-/// How a sequence with a locked instruction has ended.
+/// Result of a sequence with a locked instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// The word has been changed.
     Done,
-    /// The word is not what was expected.
+    /// The word does not have the expected value.
     Changed,
     /// The kernel has aborted it.
     Aborted,
@@ -30,17 +31,20 @@ pub(super) enum End {
     Elsewhere,
 }
 
-/// Makes `to` of `from` by a plain store, if this is the home CPU and the gate is 0; returns the word before, or [`FAILED`].
+/// Changes the word from `from` to `to` by a plain store, if this is the home CPU and the gate is
+/// 0; returns the previous word, or [`FAILED`].
 ///
 /// # Safety
-/// The C library has registered the record of this thread, if any, at `cell.rseq` from the thread pointer, with the signature `RSEQ_SIG`.
+/// The C library has registered the record of this thread, if any, at `cell.rseq` from the thread
+/// pointer, with the signature `RSEQ_SIG`.
 #[inline(always)]
 pub(super) unsafe fn store(cell: &BiasedWord, from: u64, to: u64) -> u64 {
     let word;
     let rseq = cell.rseq.load(super::Ordering::Relaxed);
-    // SAFETY: the record is the calling thread's own, by this function's contract, and `rseq_cs` (8) belongs to whoever is in a
-    // sequence. `cpu_id` (4) is negative in a record that the kernel does not know, and so not `home`. The word is an atomic, which
-    // is loaded and stored as a whole; `cell` lives longer. The stack is not used.
+    // SAFETY: by this function's contract, the record belongs to the calling thread, and `rseq_cs`
+    // (8) to the code that is in a sequence. `cpu_id` (4) is negative in a record that the kernel
+    // does not know, and so not `home`. The word is an atomic, which is loaded and stored as a
+    // whole; `cell` lives longer. The stack is not used.
     unsafe {
         asm!(
             ".pushsection __rseq_cs, \"aw\"",
@@ -82,7 +86,7 @@ pub(super) unsafe fn store(cell: &BiasedWord, from: u64, to: u64) -> u64 {
     word
 }
 
-/// Makes `to` of `from` by a locked instruction, if this is the home CPU.
+/// Changes the word from `from` to `to` by a locked instruction, if this is the home CPU.
 ///
 /// # Safety
 /// As for [`store`].

@@ -12,7 +12,8 @@ use crate::port::linux::cpu::{Allowed, pin};
 
 const ORDER: Ordering = Ordering::AcqRel;
 
-/// A CPU that a word can be biased to, and another if there is one; `None` where words are atomics.
+/// Returns a CPU that a word can be biased to, and another if there is one; `None` if words are
+/// atomics.
 fn cpus() -> Option<(usize, Option<usize>)> {
     let allowed = Allowed::of_this_thread().unwrap();
     let mut cpus = allowed.iter().collect::<Vec<_>>().into_iter().rev();
@@ -26,7 +27,7 @@ fn cpus() -> Option<(usize, Option<usize>)> {
     }
 }
 
-/// A word that can be biased to `cpu`, and is not yet.
+/// Returns a word that can be biased to `cpu`, and is not yet.
 fn revoked(cpu: usize) -> BiasedWord {
     let cell = BiasedWord::EMPTY;
     // SAFETY: no other thread uses it so far.
@@ -39,7 +40,7 @@ fn gate(cell: &BiasedWord) -> u32 {
     cell.gate.load(Ordering::Relaxed)
 }
 
-/// What each operation does to 0b0110, and what it returns.
+/// Checks the effect of each operation on 0b0110, and its return value.
 fn operations(cell: &BiasedWord) {
     let word = || cell.load(Ordering::Acquire);
     let set = |to: u64| {
@@ -52,17 +53,17 @@ fn operations(cell: &BiasedWord) {
     assert_eq!((cell.fetch_sub(1, ORDER), word()), (0b0100, 0b0011));
     assert_eq!((cell.fetch_sub(1_u64.wrapping_neg(), ORDER), word()), (0b0011, 0b0100));
     assert_eq!((cell.swap(0b0101, 7, ORDER), word()), (Err(0b0100), 0b0100));
-    // It may fail, as where the thread is preempted.
+    // It may fail, for example if the thread is preempted.
     while cell.swap(0b0100, 1 << 63 | 7, ORDER).is_err() {}
     assert_eq!(word(), 1 << 63 | 7);
-    // The value that also says that a sequence has failed.
+    // The value that also reports a failed sequence.
     set(u64::MAX);
     assert_eq!((cell.fetch_or(1, ORDER), cell.fetch_and(u64::MAX, ORDER)), (u64::MAX, u64::MAX));
     while cell.swap(u64::MAX, 5, ORDER).is_err() {}
     assert_eq!(word(), 5);
 }
 
-/// Runs `f` on a thread of its own on `cpu`.
+/// Runs `f` on a new thread on `cpu`.
 fn on<R: Send>(cpu: usize, f: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -89,7 +90,7 @@ fn as_long_as_no_cpu_is_known_everybody_enters() {
     unsafe { allow(&cell) };
     on(home, || operations(&cell));
     assert_eq!((gate(&cell), cell.left.load(Ordering::Relaxed)), (REVOKED, PATIENCE));
-    // Somebody is counted.
+    // One thread is counted.
     cell.gate.fetch_add(1, ORDER);
     assert_eq!(begin(&cell, None), Ok(()));
     cell.gate.fetch_sub(1, ORDER);
@@ -118,13 +119,13 @@ fn a_biased_word_is_changed_at_home() {
 #[test]
 fn whoever_is_elsewhere_revokes_the_bias() {
     let Some((home, _)) = cpus() else { return };
-    // Nobody is on this one.
+    // No thread runs on this CPU.
     let cell = revoked(1_000_000);
     cell.bias();
     assert_eq!((gate(&cell), cell.fetch_or(4, ORDER), gate(&cell)), (0, 0, REVOKED));
     operations(&cell);
     assert_eq!(gate(&cell), REVOKED, "everybody has left");
-    // And on this one nobody but the thread there.
+    // And on this one only the thread there.
     let cell = revoked(home);
     cell.bias();
     let Some(other) = cpus().and_then(|cpus| cpus.1) else { return };
@@ -142,12 +143,12 @@ fn a_word_is_biased_again_after_many_changes_from_home_alone() {
             cell.fetch_or(1, ORDER);
             assert_eq!(gate(&cell), REVOKED);
         }
-        // Somebody is counted.
+        // One thread is counted.
         cell.gate.fetch_add(1, ORDER);
         cell.fetch_or(1, ORDER);
         assert_eq!(gate(&cell), REVOKED | 1);
         cell.gate.fetch_sub(1, ORDER);
-        // One more than it takes, as that may be preempted.
+        // One more than necessary, because one may be preempted.
         for _ in 0..2 {
             cell.fetch_or(1, ORDER);
         }
@@ -164,28 +165,31 @@ fn entering_begins_patience_anew() {
     assert_eq!((gate(&cell), cell.left.load(Ordering::Relaxed)), (REVOKED | 1, PATIENCE));
 }
 
-// ---- real threads ------------------------------------------------------------------------------------
+// ---- real threads
+// ------------------------------------------------------------------------------------
 
 /// Threads that change one word.
 struct Load {
     cell: BiasedWord,
     ends: OnceLock<Instant>,
     over: AtomicBool,
-    /// What the lowest bit of the word protects.
+    /// Protected by the lowest bit of the word.
     protected: std::cell::UnsafeCell<u64>,
-    /// How often the word was found biased and not.
+    /// Number of times that the word was found biased and not.
     found: [AtomicU64; 2],
 }
 
-// SAFETY: `protected` is used by whoever has set the lowest bit, one at a time; that is what is tested.
+// SAFETY: `protected` is used by the thread that has set the lowest bit, one at a time; this is
+// what the test checks.
 unsafe impl Sync for Load {}
 
 const LOCK: u64 = 1;
-/// The bits of each thread.
+/// Number of bits of each thread.
 const FIELD: u32 = 7;
 
 impl Load {
-    /// Changes the word as thread `number`, `rounds` times or until the end; returns how often it had the lock.
+    /// Changes the word as thread `number`, `rounds` times or until the end; returns how often it
+    /// held the lock.
     fn run(&self, number: u32, rounds: u64, mut now_and_then: impl FnMut(u64)) -> u64 {
         let mine = ((1 << FIELD) - 1) << (1 + number * FIELD);
         let (mut held, mut locked) = (0, 0);
@@ -242,12 +246,12 @@ impl Load {
     }
 }
 
-/// Has all sequences aborted that the signal comes into.
+/// Makes the kernel abort the sequences that the signal interrupts.
 extern "C" fn ignore(_: libc::c_int) {}
 
 fn interrupt_by_signals(threads: &[&JoinHandle<u64>], over: impl Fn() -> bool) {
     let signal = libc::SIGRTMAX() - 3;
-    // SAFETY: all-zero is a valid value; the handler does nothing; nobody else uses the signal.
+    // SAFETY: all-zero is a valid value; the handler does nothing; no other code uses the signal.
     unsafe {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
         action.sa_sigaction = ignore as *const () as usize;
@@ -263,8 +267,8 @@ fn interrupt_by_signals(threads: &[&JoinHandle<u64>], over: impl Fn() -> bool) {
     }
 }
 
-/// Two threads at home, one that moves all the time, and one elsewhere that comes now and then; all are interrupted by signals.
-/// It runs for a number of changes, or as long as `PUNCTUAL_STRESS_SECONDS` says.
+/// Two threads on the home CPU, one that moves all the time, and an occasional one on another CPU;
+/// signals interrupt all of them. Runs for a number of changes, or for `PUNCTUAL_STRESS_SECONDS`.
 #[test]
 fn no_change_is_lost_however_threads_are_moved() {
     let Some((home, other)) = cpus() else { return };
@@ -286,7 +290,7 @@ fn no_change_is_lost_however_threads_are_moved() {
     };
     let start = move |number: u32, rounds: u64, cpu: usize, now_and_then: fn(u64, [usize; 2])| {
         std::thread::spawn(move || {
-            // Also if it panics, or the others go on for ever.
+            // Also if it panics, because the others would run forever.
             struct Over(&'static Load);
             impl Drop for Over {
                 fn drop(&mut self) {
@@ -315,7 +319,7 @@ fn no_change_is_lost_however_threads_are_moved() {
             0 => pin(other).unwrap(),
             20 => pin(home).unwrap(),
             40 => {
-                // Wherever the kernel likes.
+                // On any CPU that the kernel chooses.
                 let mut both = CpuSet::new();
                 [home, other].into_iter().for_each(|cpu| both.set(cpu));
                 sched_setaffinity(None, &both).unwrap();

@@ -1,12 +1,14 @@
-//! What spawning and locking cost, beside what one would use instead.
+//! Measures the cost of spawning and locking, in comparison with alternatives.
 //!
-//! `cargo bench -p punctual --bench executor [-- PART OF A NAME ..]`. Every row, of Punctual or of a peer, is a loop in a job of an
-//! app, so all of them are on one CPU with one SCHED_FIFO priority. The windows of all rows take turns: what else the
-//! machine does comes upon all alike. Of the windows it prints the least, the median and the most; the ratio of medians to that of
-//! the peer, which is the row below with that mark; and the median in units of L, one locked instruction, measured in the same way.
+//! `cargo bench -p punctual --bench executor [-- PART OF A NAME ..]`. Every row, of Punctual or of
+//! a peer, is a loop in a job of an app, so all of them run on one CPU with one SCHED_FIFO
+//! priority. The windows of all rows take turns, so that other load of the machine affects all
+//! equally. The output has the minimum, median and maximum of the windows; the ratio of the medians
+//! to that of the peer, which is the row below with that mark; and the median in units of L, one
+//! locked instruction, measured in the same way.
 //!
-//! The peers are the predecessor's queue and mutex from the registry, a hand-over by futex between two real-time threads on one
-//! CPU, and a priority-inheritance pthread mutex.
+//! The peers are the predecessor's queue and mutex from the registry, a hand-over by futex between
+//! two real-time threads on one CPU, and a priority-inheritance pthread mutex.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,9 +31,9 @@ app!(marked, false, true, false);
 app!(profiled, false, false, true);
 
 const WINDOWS: usize = 15;
-/// How long a window should last.
+/// Intended length of a window.
 const WINDOW: Duration = Duration::from_millis(3);
-/// Operations in a window, at most.
+/// Maximum number of operations in a window.
 const MAX_OPERATIONS: u64 = 2_000_000;
 
 type App = fn(Config, Operation, u64) -> Duration;
@@ -40,11 +42,11 @@ struct Row {
     name: &'static str,
     app: App,
     operation: Operation,
-    /// Whether a profile is written.
+    /// True if a profile is written.
     profile: bool,
-    /// What it is compared with.
+    /// The peer that it is compared with.
     peer: Option<&'static str>,
-    /// If it does not depend on the window.
+    /// Fixed number of operations, if independent of the window.
     iterations: Option<u64>,
 }
 
@@ -70,13 +72,13 @@ impl Row {
     }
 
     fn measure(&self, iterations: u64) -> Duration {
-        // Nobody reads it.
+        // The file is never read.
         let profile = || Config::new().profile(std::env::temp_dir().join("punctual-bench-profile.json"));
         let config = if self.profile { profile() } else { Config::new() };
         (self.app)(config, self.operation, iterations)
     }
 
-    /// The operations of a window.
+    /// Returns the number of operations in a window.
     fn calibrate(&self) -> u64 {
         self.iterations.unwrap_or_else(|| {
             let few = 1_000;
@@ -130,7 +132,7 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-/// How long it takes to do something so many times.
+/// Returns the time to run `what` a number of times.
 fn timed<T>(times: u64, mut what: impl FnMut() -> T) -> Duration {
     let start = Instant::now();
     for _ in 0..times {

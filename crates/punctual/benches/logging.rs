@@ -1,6 +1,8 @@
-//! What a record of `punctual::log!` takes: 200 in a row in a job, with three arguments each, 150 times.
+//! Measures the cost of a `punctual::log!` record: 200 in sequence in a job, with three arguments
+//! each, 150 times.
 //!
-//! `cargo bench -p punctual --bench logging`. The job reads the clock twice for all of its records, and each record once.
+//! `cargo bench -p punctual --bench logging`. The job reads the clock twice for all of its records,
+//! and each record reads it once.
 
 use std::hint::black_box;
 use std::sync::Mutex;
@@ -9,13 +11,13 @@ use log::{LevelFilter, Log, Metadata, Record};
 use punctual::Config;
 
 const JOBS: u32 = 150;
-/// As many as have room, so that none is lost.
+/// As many as fit into the ring, so that none is lost.
 const RECORDS: u32 = 200;
 
-/// The time of a record in each job, in ns.
+/// Time per record in each job, in ns.
 static TIMES: Mutex<Vec<f64>> = Mutex::new(Vec::new());
 
-/// Formats, and throws away.
+/// Formats, and discards the result.
 struct Formatting;
 
 impl Log for Formatting {

@@ -1,16 +1,17 @@
-//! How long a spawn takes to a polling partition on another CPU, beside what a cache line takes to get there.
+//! Measures the latency of a spawn into a polling partition on another CPU, in comparison with the
+//! transfer of a cache line.
 //!
-//! `cargo bench -p punctual --bench polling`. Two operations, there and back, in short windows that alternate, so that
-//! whatever the machine does meanwhile is done to both:
+//! `cargo bench -p punctual --bench polling`. Two round-trip operations, in short alternating
+//! windows, so that other load of the machine affects both:
 //!
-//! * *line*: one thread stores a number, the other waits for it and stores it in another place, which the first waits for.
-//!   Half of it is what any message between two CPUs takes at least.
-//! * *spawn*: one thread spawns a job in the polling partition, whose job stores its argument in the place that the first
-//!   waits for. Less the way back, which is half a *line*, it is the time from the call of `spawn` to the job's first
-//!   instruction.
+//! * *line*: one thread stores a number; the other waits for it and stores it in a second location,
+//!   which the first waits for. Half of it is the minimum latency of any message between two CPUs.
+//! * *spawn*: one thread spawns a job in the polling partition, and the job stores its argument in
+//!   the location that the first waits for. Minus the way back, which is half a *line*, it is the
+//!   time from the call of `spawn` to the job's first instruction.
 //!
-//! Both sides of *line* are jobs too, on the same threads and CPUs. The first line says the largest of the windows'
-//! ratios; no window is left out.
+//! Both sides of *line* are jobs too, on the same threads and CPUs. The first line of the output is
+//! the maximum ratio of all windows; no window is excluded.
 
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
@@ -19,7 +20,7 @@ const WINDOWS: usize = 400;
 const ROUNDS: u64 = 2_000;
 
 fn main() -> ExitCode {
-    // What cargo passes, `--bench` and filters, is of no use here.
+    // The arguments that cargo passes, `--bench` and filters, are ignored.
     let (answer, results) = channel();
     match app::run(punctual::Config::new(), answer) {
         Ok(report) if report.exit_code() == 0 => {
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// One window of each, in ns there and back.
+/// One window of each, in ns per round trip.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
     line: f64,
@@ -125,11 +126,12 @@ mod app {
         took.as_nanos() as f64 / ROUNDS as f64
     }
 
-    /// One window of each. Between two, others get the CPU: this is a real-time thread.
+    /// One window of each. In between, other threads get the CPU, because this is a real-time
+    /// thread.
     #[task(core = caller, local = [answer, windows])]
     fn window(cx: window::Context) {
         THERE.0.store(0, Ordering::Relaxed);
-        // Both sides are there before the clock is.
+        // Both sides are ready before the clock is read.
         land::spawn(u64::MAX).expect("it has landed");
         wait_for(&BACK, u64::MAX);
         echo::spawn().expect("it has ended");

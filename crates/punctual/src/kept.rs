@@ -1,7 +1,8 @@
-//! State that outlives the process, for an app that is started again after a crash.
+//! State that outlives the process, for an app that is restarted after a crash.
 //!
-//! `punctual supervise --restart` starts an app again that was killed or has crashed. What its tasks knew is gone then, unless they
-//! have kept it: a [`Kept`] is a value in a region of shared memory with a name, which belongs to the supervisor.
+//! `punctual supervise --restart` restarts an app that was killed or has crashed. The state of its
+//! tasks is lost, unless they have stored it: a [`Kept`] is a value in a named region of shared
+//! memory that belongs to the supervisor.
 //!
 //! ```
 //! use punctual::kept::Kept;
@@ -13,14 +14,15 @@
 //! # Ok::<(), punctual::kept::KeptError>(())
 //! ```
 //!
-//! A process may die at any instruction of [`Kept::keep`]: the next one gets the value that was kept completely last, never a half of
-//! one. That is [`Latest`], whose writer has died.
+//! A process may die at any instruction of [`Kept::keep`]: the next one gets the last complete
+//! value, never a partial one. That is [`Latest`], whose writer has died.
 //!
-//! State that a crash has damaged is handed over as well. What cannot be right is the app's to tell: keep what it takes to check it,
-//! and keep it only when it has been checked.
+//! State corrupted by the fault that caused the crash is restored as well. Only the app can detect
+//! invalid values: store enough to check them, and store them only after a check.
 //!
-//! The region is a file in a directory of the supervisor in `/dev/shm`, which goes when the supervisor ends. Without a supervisor
-//! nothing is handed over: the value is in the memory of the process, and [`Kept::outlives_process`] says so.
+//! The region is a file in a directory of the supervisor in `/dev/shm`, which is removed when the
+//! supervisor ends. Without a supervisor nothing is restored: the value is in the memory of the
+//! process, and [`Kept::outlives_process`] returns `false`.
 
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
@@ -36,33 +38,33 @@ use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
 
 use crate::mapping::Mapping;
 
-/// The longest name, in bytes.
+/// Maximum length of a name, in bytes.
 const LONGEST: usize = 64;
 
 /// A value that outlives the process.
 #[derive(Debug)]
 pub struct Kept<T: Plain> {
-    // Dropped before what it points into.
+    // Dropped before the memory it points into.
     writer: LatestWriter<'static, T>,
     _memory: Mapping,
     outlives: bool,
 }
 
-/// Why there is no such value.
+/// Reason why the value cannot be opened.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum KeptError {
-    /// The name cannot be that of a file.
+    /// The name is not valid as a file name.
     Name {
         /// The name.
         name: String,
     },
-    /// Somebody has the value open: this process, or another that has not ended.
+    /// The value is already open: in this process, or in another that has not ended.
     Taken {
         /// The name.
         name: String,
     },
-    /// What was kept is of another type.
+    /// The stored value has another type.
     Layout {
         /// The name.
         name: String,
@@ -73,7 +75,7 @@ pub enum KeptError {
     System {
         /// The file; empty without a supervisor.
         path: PathBuf,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
 }
@@ -115,12 +117,14 @@ impl Error for KeptError {
 }
 
 impl<T: Plain> Kept<T> {
-    /// Opens the value of that name, and returns what the process before this one kept last, or `initial` if there was none.
+    /// Opens the value with that name, and returns the last value that the previous process stored,
+    /// or `initial` if there was none.
     ///
     /// For `init`: it makes system calls.
     ///
     /// # Errors
-    /// The name is no name, somebody has it open, what was kept is of another type, or the system refuses the memory.
+    /// Returns an error if the name is not valid, the value is already open, the stored value has
+    /// another type, or the system refuses the memory.
     pub fn open(name: &str, initial: T) -> Result<(Self, T), KeptError> {
         Self::open_in(std::env::var_os(heartbeat::KEPT).map(PathBuf::from).as_deref(), name, initial)
     }
@@ -139,7 +143,8 @@ impl<T: Plain> Kept<T> {
         let system = |error: rustix::io::Errno| KeptError::System { path: path.clone(), error: error.into() };
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(system)?;
-        // Of two processes that open it at once, one makes it. Who is killed meanwhile lets go.
+        // If two processes open it at once, one creates it. A process killed in between releases
+        // the lock.
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(KeptError::Taken { name: name.into() }),
             locked => locked.map_err(system)?,
@@ -147,7 +152,7 @@ impl<T: Plain> Kept<T> {
         let mut length = rustix::fs::fstat(&file).map_err(system)?.st_size as u64;
         if length == 0 {
             length = region_size::<Latest<T>>() as u64;
-            // A full file system is an error here, and would be SIGBUS later.
+            // Reports a full file system as an error here, rather than as SIGBUS later.
             rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length).map_err(system)?;
         }
         let failed = |error| KeptError::System { path: path.clone(), error };
@@ -156,14 +161,15 @@ impl<T: Plain> Kept<T> {
         Self::begin(memory, name, initial, true)
     }
 
-    /// Finds what is in the memory, or makes it.
+    /// Opens the value in the memory, or creates it.
     fn begin(memory: Mapping, name: &str, initial: T, outlives: bool) -> Result<(Self, T), KeptError> {
         let (start, length) = (memory.start(), memory.length());
-        // SAFETY: the memory is mapped until `Kept` is dropped, and the reference does not leave it. It was all zero when it was made,
-        // so only `init_at` below has put the magic number there, and whoever has the file uses it by this function.
+        // SAFETY: the memory is mapped until `Kept` is dropped, and the reference is not moved out
+        // of it. It was all zero when it was created, so only `init_at` below has stored the magic
+        // number there, and every process with the file uses it by this function.
         let latest = match unsafe { attach_at::<Latest<T>>(start, length) } {
-            // Nobody has finished making it. One that tries to now would have the lock.
-            // SAFETY: as above; without the magic number nobody has got a reference.
+            // The creation was never finished: a process that is still creating it would hold the
+            // lock. SAFETY: as above; without the magic number no code has got a reference.
             Err(error) if error.field == LayoutField::Magic => unsafe { init_at(start, length, initial) },
             found => found,
         };
@@ -176,14 +182,14 @@ impl<T: Plain> Kept<T> {
         Ok((Self { writer, _memory: memory, outlives }, value))
     }
 
-    /// Keeps `value` instead of what was kept before.
+    /// Stores `value` in place of the previous one.
     ///
     /// Real-time safety: wait-free, a copy and one atomic instruction.
     pub fn keep(&mut self, value: T) {
         self.writer.write(value);
     }
 
-    /// Whether the next process gets what this one keeps: whether there is a supervisor.
+    /// Returns whether the next process gets the stored value, which requires a supervisor.
     #[must_use]
     pub fn outlives_process(&self) -> bool {
         self.outlives

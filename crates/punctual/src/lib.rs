@@ -1,8 +1,9 @@
 //! Real-time tasks on Linux: deadlock-free by construction, measured against the clock.
 //!
-//! Declare tasks, their priorities, periods and deadlines, and the resources they share, in one module.
-//! The [`app`](macro@app) attribute computes the priority ceilings and turns the module into a program that runs on
-//! real-time threads pinned to one CPU, or, unchanged, in virtual time on one ordinary thread.
+//! Declare tasks, their priorities, periods and deadlines, and the resources they share, in one
+//! module. The [`app`](macro@app) attribute computes the priority ceilings and turns the module
+//! into a program that runs on real-time threads pinned to one CPU, or, unchanged, in virtual time
+//! on one ordinary thread.
 //!
 //! ```
 //! use punctual::prelude::*;
@@ -52,66 +53,70 @@
 //!
 //! # A spawn is a preemption point
 //!
-//! Spawning a task whose level is above the partition's level runs it there and then, as a function call on
-//! the spawner's stack: no thread is woken, the kernel is not entered. This is what pending an interrupt
-//! does in RTIC on a microcontroller. Inside `lock`, the level is the resource's ceiling, so a spawned task
-//! at or below the ceiling runs right after the lock is released.
+//! A spawn of a task whose level is above the partition's runs it immediately, as a function call
+//! on the spawner's stack: no thread is woken, and the kernel is not entered. Pending an interrupt
+//! in RTIC on a microcontroller does the same. Inside `lock`, the level is the resource's ceiling,
+//! so a spawned task at or below the ceiling runs right after the lock is released.
 //!
 //! # Several CPUs
 //!
-//! `#[app(partitions = [control, io])]` with `core = io` on tasks puts tasks on several CPUs; `fast(poll)` makes a
-//! partition whose one thread never enters the kernel; `#[app(executor = "global")]` lets every level run on whichever CPU
-//! is free. See [`app`](macro@app).
+//! `#[app(partitions = [control, io])]` with `core = io` on tasks assigns tasks to several CPUs;
+//! `fast(poll)` declares a partition whose only thread never enters the kernel; `#[app(executor =
+//! "global")]` lets every level run on any free CPU. See [`app`](macro@app).
 //!
-//! # What the guarantees rest on
+//! # Guarantees and their conditions
 //!
 //! Mutual exclusion, freedom from deadlock, at most one running job per level and no lost job hold
-//! whatever the tasks do and whatever the kernel granted; see `punctual_core::Partition` for the proof.
-//! *Timing* needs the real-time settings: the run's [`Report`] shows which applied to each thread, and
-//! [`Config::strict`] refuses to run with less.
+//! for any behavior of the tasks and any set of granted privileges; see `punctual_core::Partition`
+//! for the proof. *Timing* needs the real-time settings: the run's [`Report`] shows the settings
+//! that applied to each thread, and [`Config::strict`] refuses to run with less.
 //!
 //! # Forks
 //!
-//! A child process made by `fork` has a single thread, a copy of the one that forked. It may `exec` or `_exit`, as
-//! `std::process::Command` does. In it every app is stopping, so spawns
-//! are refused; and if it returns from the job that forked into the executor, it is ended with a
-//! message and exit code 70 before another job runs. Children made by `clone(2)` directly, without the C library, are
-//! not detected.
+//! A child process created by `fork` has a single thread, a copy of the one that forked. It may
+//! `exec` or `_exit`, as `std::process::Command` does. In it every app is stopping, so spawns are
+//! refused; and if it returns from the job that forked into the executor, it is ended with a
+//! message and exit code 70 before another job runs. Children created by `clone(2)` directly,
+//! without the C library, are not detected.
 //!
-//! # In the kernel's trace
+//! # Marks in the kernel's trace
 //!
-//! With `PUNCTUAL_TRACE=1` or [`Config::trace`] every job marks its start and end in the trace of the kernel, where
-//! `punctual-trace` shows where each microsecond went.
+//! With `PUNCTUAL_TRACE=1` or [`Config::trace`] every job marks its start and end in the trace of
+//! the kernel, from which `punctual-trace` attributes every microsecond.
 //!
 //! # Messages
 //!
-//! What an app misses when it starts goes to the [`log`](mod@log) crate at the level of a warning, with the target `punctual`, if the program
-//! has set a logger, and to standard error otherwise. The logger is called on ordinary threads only, before `init`, on the one that
-//! runs the app, and in [`background::spawn`], on the new one; so it may allocate and block, and holds up what comes after. No thread with a
-//! real-time priority calls it, and nobody does because of a fault: what is said of panics, overflowing stacks and jobs that do not end
-//! is written to standard error, without allocating.
+//! Settings that are missing at start-up are logged as warnings to the [`log`](mod@log) crate, with
+//! the target `punctual`, if the program has set a logger, and to standard error otherwise. The
+//! logger is called only on ordinary threads: before `init`, on the one that runs the app, and in
+//! [`background::spawn`], on the new one. So it may allocate and block, and delays the steps that
+//! follow. No thread with a real-time priority calls it, and no thread does because of a fault:
+//! messages about panics, overflowing stacks and jobs that do not end are written to standard
+//! error, without allocating.
 //!
-//! Jobs log by [`log!`], which neither allocates nor blocks. An ordinary thread hands what they said to the logger, also what was said
-//! before a fault.
+//! Jobs log by [`log!`], which neither allocates nor blocks. An ordinary thread passes the records
+//! to the logger, including those from before a fault.
 //!
 //! # Features
 //!
-//! All are on by default but two for bare boards. With `alloc`, for boards with an allocator, the module of an app has what the prelude of the
-//! standard library has besides that of `core`, as `Vec`, and a report has its tasks in one. With `virtual-time` an app can run in that, and end
-//! after a time; with `std` it can in any case.
+//! All are on by default, except two for bare boards. `alloc`, for boards with an allocator, adds
+//! the standard library's additions to the prelude of `core`, such as `Vec`, to the module of an
+//! app, and the list of tasks to a report. `virtual-time` lets an app on a board run in virtual
+//! time, and end after a time limit; with `std` both are always available.
 //!
 //! | feature | without it |
 //! |---|---|
-//! | `monitoring` | jobs are not measured, which saves two readings of the clock a job; the [report](report::TaskReport::measured) says so |
+//! | `monitoring` | jobs are not measured, which saves two readings of the clock per job; the [report](report::TaskReport::measured) marks it |
 //! | `guard` | no [`Config::guard`], which finds jobs that allocate or block. Saves `backtrace` |
-//! | `signals` | SIGINT and SIGTERM do what they do without an app: they end the process, unless the program handles them. Saves `signal-hook` |
+//! | `signals` | SIGINT and SIGTERM have their default effect: they end the process, unless the program handles them. Saves `signal-hook` |
 //! | `async` | no `async fn` tasks, and nothing that they wait for |
 //! | `std` | no process: the crate is `no_std`, and the app is a program for a bare board, whose crate (`punctual-bare`) starts it. `guard` and `signals` need `std`, and so do descriptors in async tasks |
 //!
 //! # Modules
 //!
-//! * [`mod@config`]: where and how to run; [`mod@report`]: what happened; [`model`]: what was declared.
-//! * [`mod@guard`]: which jobs allocate or block, and where.
+//! * [`mod@config`]: where and how to run; [`mod@report`]: results of a run; [`model`]: the
+//!   declarations.
+//! * [`mod@guard`]: jobs that allocate or block, with the location.
 //! * [`kept`]: state that outlives a crash, under a supervisor.
 //! * [`background`]: threads for everything that is not real-time.
 #![cfg_attr(not(feature = "std"), no_std)]

@@ -1,4 +1,4 @@
-//! Memory that is mapped: of a file, to be shared with other processes, or of this process alone.
+//! Memory mappings: of a file, to be shared with other processes, or private.
 
 use std::ffi::c_void;
 use std::io;
@@ -7,7 +7,8 @@ use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// A mapping, all of it in memory from the start. Unmapped when dropped: whatever points into it goes first.
+/// A mapping, fully resident from the start. Unmapped on drop: references into it have to be
+/// dropped first.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
@@ -16,11 +17,11 @@ pub(crate) struct Mapping {
 
 // SAFETY: a mapping belongs to the process, not to a thread; `Mapping` only unmaps it.
 unsafe impl Send for Mapping {}
-// SAFETY: nothing can be done by a reference to it but to learn where it is.
+// SAFETY: a reference to it only gives its address.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Of a file that is so long, or of nothing but zeros.
+    /// Maps a file of that length, or zeroed memory.
     pub(crate) fn new(length: usize, file: Option<BorrowedFd<'_>>) -> io::Result<Self> {
         let (access, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
         // SAFETY: a new mapping at an address that the kernel chooses.

@@ -1,10 +1,11 @@
-//! Apps whose one driver job measures an operation, with and without monitoring, marks in the kernel's trace
-//! and a profile.
+//! Apps with one driver job that measures an operation, with and without monitoring, marks in the
+//! kernel's trace and a profile.
 //!
-//! Each measurement is a run of the app: real-time threads are started and pinned, the driver does
-//! `iterations` operations in a row and takes the time around all of them, and the app is shut down.
+//! Each measurement is a run of the app: real-time threads are started and pinned, the driver
+//! performs `iterations` operations in sequence and measures the time of all of them, and the app
+//! is shut down.
 
-/// What the driver is to do.
+/// Operation of the driver.
 #[derive(Debug, Clone, Copy)]
 #[allow(dead_code, reason = "not every bench does everything")]
 pub(crate) enum Operation {
@@ -14,18 +15,19 @@ pub(crate) enum Operation {
     HigherLevel,
     /// The driver locks a resource that a higher task uses too.
     Lock,
-    /// The driver locks a resource that it alone uses.
+    /// The driver locks a resource that only it uses.
     LockAlone,
-    /// The driver arms a job for later and takes it back.
+    /// The driver arms a timed job and cancels it.
     ArmAndCancel,
     /// The driver wakes an async task of a higher level, which is polled as a call and waits again.
     Wake,
-    /// As [`SameLevel`](Self::SameLevel), while so many timers of the level are armed, at most 1000.
+    /// As [`SameLevel`](Self::SameLevel), while this many timers of the level are armed, at most
+    /// 1000.
     SameLevelTimed(u64),
-    /// The driver arms as many timers of its level as there are iterations, at most 1000, which are due at its end. The time is that from its end to
-    /// the end of the last of their jobs.
+    /// The driver arms as many timers of its level as there are iterations, at most 1000, which are
+    /// due at its end. The measured time extends from its end to the end of the last of their jobs.
     DueAtOnce,
-    /// Something else, on the driver's thread.
+    /// Another operation, on the driver's thread.
     Other(fn(u64) -> std::time::Duration),
 }
 
@@ -37,7 +39,7 @@ macro_rules! app {
 
             use crate::apps::Operation;
 
-            /// Does it so many times and returns how long that took.
+            /// Performs the operation `iterations` times and returns the total time.
             pub(crate) fn measure(
                 config: punctual::Config,
                 operation: Operation,
@@ -155,7 +157,7 @@ macro_rules! app {
                     }
                 }
 
-                /// A job of a timer; the last one is 0.
+                /// A timed job; the last one is 0.
                 #[task(priority = 1, capacity = 1000, shared = [start])]
                 fn later(cx: later::Context, left: u64) {
                     if left == 0 {

@@ -1,8 +1,8 @@
-//! What Punctual's figures are held against: the predecessor crates and the kernel's own primitives.
+//! Peers for comparison: the predecessor crates and the kernel's own primitives.
 //!
-//! Absolute times do not travel between machines, so a peer is measured in the same run as the operation it is
-//! compared with. Every function does `iters` operations and returns the time they took together, which is what
-//! criterion's `iter_custom` asks for:
+//! Absolute times are not comparable between machines, so a peer is measured in the same run as the
+//! operation it is compared with. Every function performs `iters` operations and returns their
+//! total time, as criterion's `iter_custom` requires:
 //!
 //! ```ignore
 //! group.bench_function("pi_mutex", |b| b.iter_custom(peers::pi_mutex));
@@ -22,13 +22,13 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::pi_mutex::PiMutex;
 
-/// The kernel priority of both hand-over threads: any real-time one does, nothing else runs at it.
+/// Kernel priority of both hand-over threads: any real-time one that no other thread uses.
 const HAND_OVER_PRIORITY: libc::c_int = 10;
 
 /// Sends an item that is ready at once through a `futex-queue` and receives it on the same thread.
 ///
-/// The receiver never parks and an item without an instant needs no clock, so this is the crate's own cost: a
-/// mutex and a binary heap, each used twice.
+/// The receiver never parks and an item without an instant needs no clock, so this is the crate's
+/// own cost: a mutex and a binary heap, each used twice.
 pub(crate) fn futex_queue(iters: u64) -> Duration {
     let (sender, mut receiver) = FutexQueue::<u64, 8>::new();
     let start = Instant::now();
@@ -39,7 +39,7 @@ pub(crate) fn futex_queue(iters: u64) -> Duration {
     start.elapsed()
 }
 
-/// Locks and unlocks a `pcp-mutex` that nobody else wants, in a group of its own.
+/// Locks and unlocks an uncontended `pcp-mutex` in its own group.
 pub(crate) fn pcp_mutex(iters: u64) -> Duration {
     /// Above the priority 0 of the normal thread that benches run on, as a ceiling has to be.
     const CEILING: u8 = 1;
@@ -53,7 +53,7 @@ pub(crate) fn pcp_mutex(iters: u64) -> Duration {
     start.elapsed()
 }
 
-/// Locks and unlocks a POSIX mutex with priority inheritance that nobody else wants.
+/// Locks and unlocks an uncontended POSIX mutex with priority inheritance.
 pub(crate) fn pi_mutex(iters: u64) -> Duration {
     let mutex = PiMutex::new();
     let mut count = 0_u64;
@@ -64,14 +64,16 @@ pub(crate) fn pi_mutex(iters: u64) -> Duration {
     start.elapsed()
 }
 
-/// Hands control from one thread to another on the same CPU through a futex: the kernel's price of one switch.
+/// Hands control from one thread to another on the same CPU through a futex: the kernel's cost of
+/// one switch.
 ///
-/// Two `SCHED_FIFO` threads pinned to one CPU wake each other in turn. An operation is one direction (a wake, a
-/// wait and the switch between them), so the time of the `iters` round trips is halved. Without the privilege for
-/// `SCHED_FIFO` the threads stay normal, and a line on stderr says so: fair scheduling decides the order then.
-/// A busy normal thread on the same CPU costs even FIFO threads up to 5 % of every second (the kernel's fair server).
+/// Two `SCHED_FIFO` threads pinned to one CPU wake each other in turn. An operation is one
+/// direction (a wake, a wait and the switch between them), so the time of the `iters` round trips
+/// is halved. Without the privilege for `SCHED_FIFO` the threads stay normal, and a line on stderr
+/// reports it: then fair scheduling decides the order. A busy normal thread on the same CPU costs
+/// even FIFO threads up to 5 % of every second (the kernel's fair server).
 ///
-/// Both loops end by count, so the threads give the CPU back whatever happens.
+/// Both loops end by count, so the threads always give the CPU back.
 pub(crate) fn futex_hand_over(iters: u64) -> Duration {
     const PING: u32 = 0;
     const PONG: u32 = 1;
@@ -87,7 +89,8 @@ pub(crate) fn futex_hand_over(iters: u64) -> Duration {
         for _ in 0..iters {
             await_turn(&turn, mine);
             turn.store(theirs, Ordering::Release);
-            // A wake cannot fail on a word we hold a reference to; nobody waiting is not an error.
+            // A wake cannot fail on a word that we hold a reference to; a wake without waiters is
+            // not an error.
             let _ = futex::wake(&turn, futex::Flags::PRIVATE, 1);
         }
         start.elapsed()
@@ -96,7 +99,7 @@ pub(crate) fn futex_hand_over(iters: u64) -> Duration {
     thread::scope(|scope| {
         let ping = scope.spawn(|| play(PING, PONG));
         let pong = scope.spawn(|| play(PONG, PING));
-        // The side that answers finishes last: its time covers every switch.
+        // The answering side finishes last: its time covers every switch.
         ping.join().expect("the first thread does not panic");
         pong.join().expect("the second thread does not panic") / 2
     })
@@ -109,18 +112,18 @@ fn await_turn(turn: &AtomicU32, mine: u32) {
         if current == mine {
             return;
         }
-        // A changed word and a signal both end the wait early; the loop looks again in every case.
+        // A changed word and a signal both end the wait early; the loop checks again in every case.
         let _ = futex::wait(turn, futex::Flags::PRIVATE, current, None);
     }
 }
 
-/// The lowest CPU that this thread may run on.
+/// Returns the lowest CPU that this thread may run on.
 fn first_allowed_cpu() -> usize {
     let allowed = sched_getaffinity(None).expect("a thread can read its own affinity");
     (0..CpuSet::MAX_CPU).find(|&cpu| allowed.is_set(cpu)).expect("a running thread has a CPU")
 }
 
-/// Pins the calling thread to `cpu` and makes it `SCHED_FIFO`, or says once what it could not do.
+/// Pins the calling thread to `cpu` and makes it `SCHED_FIFO`, or reports a failure once.
 ///
 /// It never panics: the peer thread waits for this one.
 fn become_real_time(cpu: usize) {

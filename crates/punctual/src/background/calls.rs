@@ -8,7 +8,7 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use punctual_sync::shared::{Ring, RingConsumer, RingProducer};
 use punctual_sync::{Full, Taken};
 
-/// How many calls of a partition may wait.
+/// Maximum number of pending calls of a partition.
 pub(super) const CAPACITY: usize = 64;
 /// The largest closure, in bytes.
 const MAX_CLOSURE_SIZE: usize = 112;
@@ -17,7 +17,7 @@ const MAX_CLOSURE_SIZE: usize = 112;
 pub struct Calls(Ring<Call, CAPACITY>);
 
 impl Calls {
-    /// No calls yet.
+    /// Creates an empty ring.
     #[expect(
         clippy::new_without_default,
         reason = "it is for statics, of which the generated code makes one"
@@ -26,12 +26,12 @@ impl Calls {
         Self(Ring::new())
     }
 
-    /// The end that puts calls in, unless somebody has it.
+    /// Returns the producer, unless it is taken.
     pub(super) fn producer(&'static self) -> Result<Producer, Taken> {
         self.0.producer()
     }
 
-    /// The end that takes calls out, unless somebody has it.
+    /// Returns the consumer, unless it is taken.
     pub(crate) fn consumer(&'static self) -> Result<Consumer, Taken> {
         self.0.consumer()
     }
@@ -43,10 +43,10 @@ impl std::fmt::Debug for Calls {
     }
 }
 
-/// The end of [`Calls`] that puts them in.
+/// Producer of [`Calls`].
 pub(super) type Producer = RingProducer<'static, Call, CAPACITY>;
 
-/// The end of [`Calls`] that takes them out.
+/// Consumer of [`Calls`].
 pub(crate) type Consumer = RingConsumer<'static, Call, CAPACITY>;
 
 thread_local! {
@@ -61,21 +61,24 @@ pub(crate) fn with<R>(calls: &'static Calls, f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Makes `call` where it may enter the kernel: to write to a file or a socket, to print, to allocate.
+/// Makes `call` on a thread that may enter the kernel: to write to a file or a socket, to print, to
+/// allocate.
 ///
-/// In a task of a polling partition, an ordinary thread on another CPU makes the call. It makes the calls of a partition
-/// one by one in order, each within some 100 µs on an idle CPU. A call can return a result by
-/// spawning a task. Anywhere else, and in virtual time, `submit` makes the call at once.
+/// In a task of a polling partition, an ordinary thread on another CPU makes the call. It makes the
+/// calls of a partition one by one in order, each within about 100 µs on an idle CPU. A call can
+/// return a result by spawning a task. Everywhere else, and in virtual time, `submit` makes the
+/// call at once.
 ///
-/// Calls still waiting when the app stops are made before `#[shutdown]` runs, also after a fault. A panic in a call stops the
-/// app like a panic in a task; the remaining calls are made. A call made at once is a part of the task.
+/// Calls still waiting when the app stops are made before `#[shutdown]` runs, also after a fault. A
+/// panic in a call stops the app like a panic in a task; the remaining calls are made. A call made
+/// at once is a part of the task.
 ///
 /// The closure may have up to 112 bytes, checked at compile time.
 ///
 /// Real-time safety: in a polling partition wait-free; does not allocate or enter the kernel.
 ///
 /// # Errors
-/// [`Full`] with the closure if 64 calls of the partition wait already.
+/// Returns [`Full`] with the closure if 64 calls of the partition are already waiting.
 ///
 /// ```
 /// # use punctual::background;
@@ -95,12 +98,12 @@ pub fn submit<F: FnOnce() + Send + 'static>(call: F) -> Result<(), Full<F>> {
     })
 }
 
-/// Puts a call in, if there is room.
+/// Adds a call if there is room.
 pub(super) fn put<F: FnOnce() + Send + 'static>(calls: &mut Producer, call: F) -> Result<(), Full<F>> {
     if calls.room() == 0 {
         return Err(Full(call));
     }
-    // There is room, since nobody else puts any in, so it cannot fail.
+    // There is room, because this is the only producer, so it cannot fail.
     let _ = calls.push(Call::new(call));
     Ok(())
 }
@@ -115,7 +118,7 @@ pub(crate) struct Call {
     drop: unsafe fn(*mut Room),
 }
 
-// SAFETY: what is in the room is `Send`, by the bound of `new`.
+// SAFETY: the contents of the buffer are `Send`, by the bound of `new`.
 unsafe impl Send for Call {}
 
 impl Call {
@@ -131,9 +134,9 @@ impl Call {
             );
         }
         let mut room = Room(MaybeUninit::uninit());
-        // SAFETY: the assertions say that it fits.
+        // SAFETY: the assertions ensure that it fits.
         unsafe { (&raw mut room).cast::<F>().write(call) };
-        // SAFETY: one of the two functions is called, once, with the room that was just filled.
+        // SAFETY: one of the two functions is called, once, with the buffer that was just filled.
         let run = |room: *mut Room| unsafe { room.cast::<F>().read()() };
         // SAFETY: as above.
         let drop = |room: *mut Room| unsafe { room.cast::<F>().drop_in_place() };
@@ -142,14 +145,14 @@ impl Call {
 
     pub(crate) fn run(self) {
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: `new` filled the room, and it is not dropped any more.
+        // SAFETY: `new` filled the buffer, and it is not dropped again.
         unsafe { (this.run)(&raw mut this.room) }
     }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // SAFETY: `new` filled the room, and `run` has not emptied it.
+        // SAFETY: `new` filled the buffer, and `run` has not consumed it.
         unsafe { (self.drop)(&raw mut self.room) }
     }
 }
@@ -161,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts what is alive.
+    /// Counts live instances.
     struct Counted(Arc<()>);
 
     #[test]

@@ -1,4 +1,4 @@
-//! A helper for any task: an ordinary thread that does what the task must not do itself.
+//! A helper for any task: an ordinary thread for operations that are not real-time.
 
 use std::any::Any;
 use std::io;
@@ -13,15 +13,18 @@ use punctual_sync::Full;
 use super::calls::{Call, Calls, Producer, put};
 use crate::port::linux::notice;
 
-/// How long the thread sleeps when there is nothing to do. Who submits does not wake it, as that would be a system call.
+/// Sleep of the thread without work. A submission does not wake it, because that would be a system
+/// call.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// An ordinary thread that makes calls one by one: to allocate, to log, to write to files and sockets.
+/// An ordinary thread that makes calls one by one: to allocate, to log, to write to files and
+/// sockets.
 ///
-/// [`submit`](super::submit) is for tasks of polling partitions, which have such a thread anyway. This is for any task, of any
-/// executor, and for threads that are no task's: make one in `init` and give it to a task as a local resource.
+/// [`submit`](super::submit) is for tasks of polling partitions, which share such a thread. This
+/// type is for any task, of any executor, and for threads outside of tasks: create one in `init`
+/// and give it to a task as a local resource.
 ///
-/// When it is dropped, which `#[shutdown]` or the end of the run does, the calls that wait are made first.
+/// When it is dropped, by `#[shutdown]` or at the end of the run, the waiting calls are made first.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -39,7 +42,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// ```
 #[derive(Debug)]
 pub struct Helper {
-    // Dropped before what it points into.
+    // Dropped before the ring it points into.
     calls: Option<Producer>,
     _ring: Arc<Calls>,
     over: Arc<AtomicBool>,
@@ -52,10 +55,11 @@ impl Helper {
     /// Real-time safety: allocates and enters the kernel; for `init`.
     ///
     /// # Errors
-    /// As [`std::thread::Builder::spawn`].
+    /// Returns the errors of [`std::thread::Builder::spawn`].
     pub fn new(name: &str) -> io::Result<Self> {
         let (ring, over) = (Arc::new(Calls::new()), Arc::new(AtomicBool::new(false)));
-        // SAFETY: both ends are kept beside an owner of the ring, which is dropped after them, and neither leaves that place.
+        // SAFETY: both ends are stored next to an owner of the ring, which is dropped after them,
+        // and neither is moved out.
         let forever: &'static Calls = unsafe { &*Arc::as_ptr(&ring) };
         let taken = |_| io::Error::other("a new ring is taken");
         let calls = forever.producer().map_err(taken)?;
@@ -83,15 +87,16 @@ impl Helper {
         Ok(Self { calls: Some(calls), _ring: ring, over, thread: Some(thread) })
     }
 
-    /// Has `call` made by the thread, after those before it.
+    /// Submits `call` to the thread, after earlier calls.
     ///
-    /// The closure may have up to 112 bytes, checked at compile time. A panic of it is reported, and ends nothing else.
+    /// The closure may have up to 112 bytes, checked at compile time. A panic in it is reported,
+    /// and ends nothing else.
     ///
-    /// Real-time safety: wait-free; does not allocate or enter the kernel. The thread looks every millisecond while it has nothing
-    /// to do.
+    /// Real-time safety: wait-free; does not allocate or enter the kernel. The thread polls every
+    /// millisecond while it has no work.
     ///
     /// # Errors
-    /// [`Full`] with the closure if 64 calls wait already.
+    /// Returns [`Full`] with the closure if 64 calls are already waiting.
     pub fn submit<F: FnOnce() + Send + 'static>(&mut self, call: F) -> Result<(), Full<F>> {
         match &mut self.calls {
             Some(calls) => put(calls, call),
@@ -112,7 +117,7 @@ impl Drop for Helper {
 }
 
 fn make(name: &str, call: Call) {
-    // What a call leaves when it panics is its own: it shares nothing with the others.
+    // A panicking call leaves no shared state behind: it shares nothing with the others.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| call.run())) {
         notice::warn(format_args!("a call of the helper {name} has panicked: {}", message(&*payload)));
         // A payload may panic again when it is dropped.

@@ -1,9 +1,10 @@
-//! Threads for everything that is not real time: logging, networking, user interfaces.
+//! Threads for everything that is not real-time: logging, networking, user interfaces.
 //!
 //! A thread started from a task inherits the task's CPU, but not its policy. [`spawn`] starts an
 //! ordinary thread off the partitions' CPUs, if the machine has others. Tasks of a polling
-//! partition, which must not enter the kernel, [`submit`] their system calls to such a thread. Any other task has a
-//! [`Helper`] of its own for what it must not do itself, or a [`HelperProcess`], whose crash is not the app's.
+//! partition, which must not enter the kernel, [`submit`] their system calls to such a thread. Any
+//! other task can own a [`Helper`] for operations that are not real-time, or a [`HelperProcess`],
+//! whose crash does not affect the app.
 //!
 //! ```
 //! let answer = punctual::background::spawn("adder", || 40 + 2).expect("threads can be started");
@@ -30,26 +31,27 @@ pub use traffic::Traffic;
 
 /// Starts a named ordinary thread off the partitions' CPUs.
 ///
-/// A panic of `body` ends only that thread: [`JoinHandle::join`] returns the payload, and the app goes on.
-/// The program's panic hook is called for it, even while an app runs. If the hook's output blocks, so does the thread, but
-/// the app does not wait for it.
+/// A panic of `body` ends only that thread: [`JoinHandle::join`] returns the payload, and the app
+/// continues. The program's panic hook is called for it, even while an app runs. If the hook's
+/// output blocks, so does the thread, but the app does not wait for it.
 ///
-/// Real-time safety: allocates and enters the kernel; call it from `init` or from other background threads.
+/// Real-time safety: allocates and enters the kernel; call it from `init` or from other background
+/// threads.
 ///
 /// # Errors
-/// As [`std::thread::Builder::spawn`].
+/// Returns the errors of [`std::thread::Builder::spawn`].
 pub fn spawn<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
     let cpus = crate::port::linux::background_cpus();
     Builder::new().name(name.into()).spawn(move || {
-        // Threads of apps have none that they pass on; a foreign thread may.
+        // Threads of apps do not pass on their policy; a foreign thread may.
         if let Err(error) = settings::leave_real_time() {
             notice::warn(format_args!("a background thread keeps its parent's real-time priority: {error}"));
         }
         if let Some(cpus) = cpus {
-            // Staying on the parent's CPUs costs timing, but is no error for this thread.
+            // Staying on the parent's CPUs affects timing, but is not an error of this thread.
             if let Err(error) = cpus.apply() {
                 notice::warn(format_args!("a background thread stays on its parent's CPUs: {error}"));
             }

@@ -1,7 +1,7 @@
-//! A helper in a process of its own: what it does wrong ends it, and not the app.
+//! A helper in a separate process: its faults end only the helper, not the app.
 //!
-//! Requests are plain data in a [`Ring`] of shared memory, which the helper has as its standard input. A task submits without entering
-//! the kernel, from any executor, a polling one too.
+//! Requests are plain data in a [`Ring`] of shared memory, which the helper gets as its standard
+//! input. A task submits without entering the kernel, from any executor, including a polling one.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,17 +15,19 @@ use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use crate::mapping::Mapping;
 use crate::port::linux::notice;
 
-/// How long the helper sleeps when there is nothing to do. Who submits does not wake it, as that would be a system call.
+/// Sleep of the helper without work. A submission does not wake it, because that would be a system
+/// call.
 const PAUSE: Duration = Duration::from_millis(1);
-/// In so many pauses it asks the kernel once whether the app still runs.
+/// Number of pauses after which it asks the kernel once whether the app still runs.
 const LOOK: u32 = 50;
-/// For so long the app waits at its end until the helper has done the rest.
+/// Time that the app waits at its end until the helper has finished the remaining requests.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// The app's end of a helper process.
 ///
-/// The helper gets requests of the type `T`, of which `N`, a power of two, may wait. When this is dropped, which `#[shutdown]` or the end
-/// of the run does, the helper does what waits and ends; after 10 s it is killed, which is said.
+/// The helper gets requests of type `T`, of which `N`, a power of two, may wait. When this is
+/// dropped, by `#[shutdown]` or at the end of the run, the helper finishes the waiting requests and
+/// ends; after 10 s it is killed, with a warning.
 ///
 /// ```no_run
 /// use std::process::Command;
@@ -50,19 +52,20 @@ const GRACE: Duration = Duration::from_secs(10);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// A helper that dies is not started again: requests fill the ring, and [`submit`](Self::submit) says so.
+/// A helper that dies is not restarted: requests fill the ring, and [`submit`](Self::submit) fails.
 #[derive(Debug)]
 pub struct HelperProcess<T: Plain, const N: usize> {
-    // Dropped before what it points into.
+    // Dropped before the memory it points into.
     requests: Option<RingProducer<'static, T, N>>,
     child: Child,
     _memory: Mapping,
 }
 
-/// The helper's end: an iterator over the requests, which waits for the next one, and ends when the app has ended or has dropped its end.
+/// The helper's end: an iterator over the requests, which waits for the next one, and ends when the
+/// app has ended or has dropped its end.
 #[derive(Debug)]
 pub struct Requests<T: Plain, const N: usize> {
-    // Dropped before what it points into.
+    // Dropped before the memory it points into.
     requests: RingConsumer<'static, T, N>,
     ring: &'static Ring<T, N>,
     is_over: bool,
@@ -70,39 +73,44 @@ pub struct Requests<T: Plain, const N: usize> {
 }
 
 impl<T: Plain, const N: usize> HelperProcess<T, N> {
-    /// Starts the program, as an ordinary process off the partitions' CPUs. Its standard input is replaced.
+    /// Starts the program, as an ordinary process off the partitions' CPUs. Its standard input is
+    /// replaced.
     ///
     /// Real-time safety: allocates and enters the kernel; for `init`.
     ///
     /// # Errors
-    /// The program cannot be started, or the system refuses the memory.
+    /// Returns an error if the program cannot be started, or if the system refuses the memory.
     pub fn start(mut command: Command) -> io::Result<Self> {
         let length = region_size::<Ring<T, N>>();
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("punctual-helper", flags)?;
         rustix::fs::ftruncate(&file, length as u64)?;
-        // Memory that is not to be had is an error here, and would be SIGBUS in a job; so would be a file that the helper makes shorter.
+        // Reports a lack of memory as an error here, rather than as SIGBUS in a job; the file is
+        // sealed against truncation by the helper.
         rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length as u64)?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let memory = Mapping::new(length, Some(file.as_fd()))?;
-        // SAFETY: the memory is new, all zero and known to nobody else yet. It is mapped until after the producer is dropped, which does
-        // not leave this structure. The helper uses it by `Requests`; whatever else a program may write there, a ring masks its indices,
-        // and every bit pattern is a `T`.
+        // SAFETY: the memory is new, all zero and not yet shared. It is mapped until after the
+        // producer is dropped, which is not moved out of this structure. The helper uses it by
+        // `Requests`; whatever else a program may write there, a ring masks its indices, and every
+        // bit pattern is a `T`.
         let ring = unsafe { init_at::<Ring<T, N>>(memory.start(), length, ()) }.map_err(io::Error::other)?;
         let requests = ring.producer().map_err(|_| io::Error::other("a new ring is taken"))?;
         command.stdin(file);
-        // A child has the policy and the CPUs of the thread that starts it.
+        // A child inherits the policy and the CPUs of the thread that starts it.
         let starts = super::spawn("starts helper", move || command.spawn())?;
         let child = starts.join().map_err(|_| io::Error::other("starting the helper has panicked"))??;
         Ok(Self { requests: Some(requests), child, _memory: memory })
     }
 
-    /// Gives the helper a request, after those before it.
+    /// Submits a request to the helper, after earlier ones.
     ///
-    /// Real-time safety: wait-free; does not allocate or enter the kernel. The helper looks every millisecond while it has nothing to do.
+    /// Real-time safety: wait-free; does not allocate or enter the kernel. The helper polls every
+    /// millisecond while it has no work.
     ///
     /// # Errors
-    /// [`Full`] with the request if `N` wait already: the helper is slow, stopped or dead.
+    /// Returns [`Full`] with the request if `N` are already waiting: the helper is slow, stopped or
+    /// dead.
     pub fn submit(&mut self, request: T) -> Result<(), Full<T>> {
         match &mut self.requests {
             Some(requests) => requests.push(request).map_err(Full),
@@ -110,18 +118,18 @@ impl<T: Plain, const N: usize> HelperProcess<T, N> {
         }
     }
 
-    /// The helper's number.
+    /// Returns the helper's process ID.
     #[must_use]
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// How the helper has ended, if it has.
+    /// Returns the helper's exit status, if it has ended.
     ///
     /// Real-time safety: enters the kernel; for `idle` and background threads.
     ///
     /// # Errors
-    /// As [`Child::try_wait`].
+    /// Returns the errors of [`Child::try_wait`].
     pub fn has_ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
@@ -129,7 +137,7 @@ impl<T: Plain, const N: usize> HelperProcess<T, N> {
 
 impl<T: Plain, const N: usize> Drop for HelperProcess<T, N> {
     fn drop(&mut self) {
-        // It sees that the end is free.
+        // The helper detects that the end is free.
         drop(self.requests.take());
         let begun = Instant::now();
         while let Ok(None) = self.child.try_wait() {
@@ -148,10 +156,11 @@ impl<T: Plain, const N: usize> Drop for HelperProcess<T, N> {
 }
 
 impl<T: Plain, const N: usize> Requests<T, N> {
-    /// Takes the end that the app has given this process as its standard input.
+    /// Opens the end that the app has given this process as its standard input.
     ///
     /// # Errors
-    /// Standard input is no such thing, or is for requests of another type or number: the two programs must agree on `T` and `N`.
+    /// Returns an error if standard input is not such an end, or if the request type or number
+    /// differs: both programs must agree on `T` and `N`.
     pub fn inherited() -> io::Result<Self> {
         Self::of(io::stdin().as_fd())
     }
@@ -172,8 +181,9 @@ impl<T: Plain, const N: usize> Requests<T, N> {
             return Err(foreign("it is empty"));
         }
         let memory = Mapping::new(length, Some(file))?;
-        // SAFETY: the memory is mapped until after the references into it are dropped, which do not leave this structure. It cannot become
-        // shorter. `HelperProcess` has put a ring there, or somebody else something that is found out by its layout.
+        // SAFETY: the memory is mapped until after the references into it are dropped, which are
+        // not moved out of this structure. It cannot become shorter. `HelperProcess` has put a ring
+        // there; anything else is detected by its layout.
         let ring = unsafe { attach_at::<Ring<T, N>>(memory.start(), length) };
         let ring = ring.map_err(|error| foreign(&error.to_string()))?;
         let taken = |error| foreign(&format!("somebody else takes them, {error}"));
@@ -194,8 +204,8 @@ impl<T: Plain, const N: usize> Iterator for Requests<T, N> {
             if self.is_over {
                 return None;
             }
-            // Before the last look, so that every request submitted by then is done. An app that dropped its end is seen at once; of
-            // one that was killed the kernel is asked.
+            // Before the last scan, so that every request submitted by then is processed. An app
+            // that dropped its end is detected at once; one that was killed, by asking the kernel.
             pauses = pauses.wrapping_add(1);
             self.is_over = match pauses % LOOK {
                 0 => self.ring.take_over_producer().is_ok(),

@@ -1,11 +1,12 @@
-//! What goes in and out beside the tasks, as counted by whoever carries it.
+//! Message traffic outside the tasks, as counted by its carriers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Counts of the messages that ordinary threads carry, in or out, under one name; `punctual top` shows them.
+/// Counts the messages that ordinary threads carry, in or out, under one name; `punctual top` shows
+/// them.
 ///
-/// There is room for 32 in a process. What has a name that somebody had before goes on in that one's place.
+/// A process can have 32 of these. A name that was used before continues its counts.
 ///
 /// ```
 /// use punctual::background::Traffic;
@@ -18,7 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Traffic(Arc<Counts>);
 
 impl Traffic {
-    /// Counts under this name, of which 64 bytes are shown. What has been counted stays visible when it is dropped.
+    /// Creates counts with this name, of which 64 bytes are shown. The counts stay visible after a
+    /// drop.
     ///
     /// Real-time safety: allocates and locks; for ordinary threads.
     pub fn new(name: &str) -> Self {
@@ -32,7 +34,7 @@ impl Traffic {
         Self(counts)
     }
 
-    /// How many messages have been carried so far, how many were lost on the way, and how many came in and were not taken.
+    /// Sets the total numbers of messages carried, lost on the way, and received but rejected.
     ///
     /// Real-time safety: three stores.
     pub fn set(&self, carried: u64, lost: u64, refused: u64) {
@@ -52,10 +54,11 @@ struct Counts {
     refused: AtomicU64,
 }
 
-/// Those of the process; each keeps its place.
+/// The counts of the process; each keeps its index.
 static ALL: Mutex<Vec<Arc<Counts>>> = Mutex::new(Vec::new());
 
-/// Tells of each, in its place: its name, and what was carried, lost and refused. For ordinary threads.
+/// Calls `tell` for each entry with its index, its name, and the numbers carried, lost and
+/// rejected. For ordinary threads.
 pub(crate) fn each(mut tell: impl FnMut(usize, &str, [u64; 3])) {
     let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
     for (place, counts) in all.iter().enumerate() {

@@ -1,73 +1,75 @@
-//! What a board provides. Its crate defines these functions by their names; `punctual-bare` is one.
+//! Functions that a board provides. The board's crate defines them by their names; `punctual-bare`
+//! is one.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-/// What a board says in place of an interrupt's number if whoever runs it wants the app to shut down.
+/// Returned instead of an interrupt number if the environment requests that the app shuts down.
 pub(crate) const STOP: u32 = u32::MAX;
 
 unsafe extern "Rust" {
-    /// The number of this core, from 0 on.
+    /// Returns the number of this core, from 0.
     pub(crate) safe fn __punctual_board_core() -> u32;
 
-    /// What [`set_own`] was last called with on this core; null before.
+    /// Returns the pointer last stored by [`set_own`] on this core; null before.
     pub(crate) safe fn __punctual_board_own() -> *const ();
 
-    /// Keeps a pointer for this core.
+    /// Stores a pointer for this core.
     pub(crate) safe fn __punctual_board_set_own(own: *const ());
 
-    /// Has another core call `work` once, with interrupts masked, on a stack of its own; what this core did before, that one sees.
-    /// `false` if there is no such core.
+    /// Makes another core call `work` once, with interrupts masked, on its own stack; that core
+    /// sees everything this core did before. Returns `false` if there is no such core.
     pub(crate) safe fn __punctual_board_start(core: u32, work: fn()) -> bool;
 
-    /// Raises the interrupt [`bell`] on another core, or has it end its sleep if interrupts are masked there. What this core did
-    /// before, that one sees in its handler.
+    /// Raises the interrupt [`bell`] on another core, or ends its sleep if interrupts are masked
+    /// there. The handler there sees everything this core did before.
     pub(crate) safe fn __punctual_board_ring(core: u32);
 
-    /// The number of the interrupt by which one core calls another.
+    /// Returns the number of the interrupt by which one core notifies another.
     pub(crate) safe fn __punctual_board_bell() -> u32;
 
-    /// What the handler of that has to begin with. It does not return if the program ends.
+    /// Must be called first by the handler of that interrupt. Does not return if the program ends.
     pub(crate) safe fn __punctual_board_rung();
 
-    /// Has an interrupt come to a core; `false` if it cannot.
+    /// Routes an interrupt to a core; returns `false` if impossible.
     pub(crate) safe fn __punctual_board_route(number: u32, core: u32) -> bool;
 
     /// As [`handle`], with the same functions, for a core that was [started](start) since.
     pub(crate) safe fn __punctual_board_join();
 
-    /// Nanoseconds since some time before the start. Never goes backwards.
+    /// Returns nanoseconds since some time before the start. Never goes backwards.
     pub(crate) safe fn __punctual_board_now() -> u64;
 
-    /// Has the timer's interrupt pending from this time on, in nanoseconds; never if it is `u64::MAX`.
+    /// Sets the timer's interrupt to this time, in nanoseconds; never if it is `u64::MAX`.
     pub(crate) safe fn __punctual_board_alarm(time: u64);
 
-    /// Has `timer` called for the timer's interrupt, `interrupt` for any other with its number, and then `after`; all of them with
-    /// interrupts masked, on the stack of what is interrupted. They may unmask them for a while, in which the same interrupt
-    /// comes again unless it is held back, and the timer's if it is set. What is interrupted finds all registers as they were. Not
-    /// for handlers.
+    /// Sets the handlers: `timer` for the timer's interrupt, `interrupt` for any other with its
+    /// number, and then `after`; all of them run with interrupts masked, on the stack of the
+    /// interrupted code. They may unmask interrupts for a while, in which the same interrupt can
+    /// occur again unless it is disabled, and the timer's if it is set. The interrupted code finds
+    /// all registers unchanged. Not for handlers.
     pub(crate) safe fn __punctual_board_handle(timer: fn(), interrupt: fn(u32), after: fn());
 
-    /// Has `level` asked, when the program ends by a panic or a fault, at which level the core that calls it was; `None` if it
-    /// runs no app. For messages alone.
+    /// Sets the function that returns the level of the calling core when the program ends by a
+    /// panic or a fault; `None` if the core runs no app. For messages only.
     pub(crate) safe fn __punctual_board_explain(level: fn() -> Option<u8>);
 
-    /// Passes an interrupt on.
+    /// Enables an interrupt.
     pub(crate) safe fn __punctual_board_enable(number: u32);
 
-    /// Holds an interrupt back.
+    /// Disables an interrupt.
     pub(crate) safe fn __punctual_board_disable(number: u32);
 
-    /// Allows this core to be interrupted, which what runs from now on has to bear.
+    /// Unmasks interrupts on this core, which the code that runs from now on has to tolerate.
     pub(crate) fn __punctual_board_unmask();
 
-    /// Keeps this core from being interrupted.
+    /// Masks interrupts on this core.
     pub(crate) safe fn __punctual_board_mask();
 
     /// Sleeps until an interrupt is pending, masked or not; may return earlier.
     pub(crate) safe fn __punctual_board_wait();
 
-    /// Memory that nothing else ever uses.
+    /// Allocates memory that is never used for anything else.
     pub(crate) safe fn __punctual_board_memory(layout: Layout) -> Option<NonNull<u8>>;
 
     /// Prints.

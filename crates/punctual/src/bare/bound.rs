@@ -1,7 +1,7 @@
 //! Tasks bound to an interrupt: released when it is pending, or by `pend`.
 //!
-//! Like an interrupt line, a source is level-triggered: from the release to the end of the job its interrupt is disabled, and
-//! a job that leaves the line raised is released again at once.
+//! A source is level-triggered: from the release to the end of the job its interrupt is disabled,
+//! and a job that leaves the line raised is released again at once.
 
 use punctual_core::{CurrentWorker, Level, Preemption, Stamp, Worker};
 
@@ -17,13 +17,14 @@ use crate::task::body::{AT_ITS_START, Body};
 use crate::task::interval::Interval;
 use crate::task::message::Task;
 
-/// What the generated code says of a bound task besides its [`Body`].
+/// Generated properties of a bound task in addition to its [`Body`].
 pub trait Bound: Body<Args = ()> {
-    /// The number of the interrupt.
+    /// Number of the interrupt.
     const INTERRUPT: u32;
 }
 
-/// What to do about a source that is always ready; an interrupt that stays pending is no more than that.
+/// Policy for a source that is always ready; here an interrupt that stays pending always releases a
+/// job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnIdle {
     /// Release a job each time.
@@ -36,17 +37,18 @@ pub enum OnIdle {
 
 /// An interrupt with a task.
 pub trait Source: Sync {
-    /// Its number.
+    /// Returns its number.
     fn number(&self) -> u32;
 
-    /// The partition of its task.
+    /// Returns the partition of its task.
     fn partition(&self) -> &'static PartitionState;
 
-    /// What is done about it.
+    /// Returns the reaction to it.
     fn reaction(&'static self) -> Reaction;
 }
 
-/// What is done about an interrupt. Not by way of [`Source`], which takes the handler an instruction more.
+/// Reaction to an interrupt. Not a method of [`Source`], which would cost the handler one more
+/// instruction.
 #[derive(Clone, Copy)]
 pub struct Reaction {
     pub(super) task: *const (),
@@ -54,18 +56,20 @@ pub struct Reaction {
 }
 
 impl Reaction {
-    /// Calls `react`, for what is no task.
+    /// Creates a reaction that calls `react`, without a task.
     pub(crate) const fn of(react: unsafe fn(&Place)) -> Self {
         Self { task: core::ptr::null(), react }
     }
 
-    /// Holds the interrupt back, releases a job, and runs it if nothing goes before it.
+    /// Disables the interrupt, releases a job, and runs it if nothing precedes it.
     ///
     /// # Safety
-    /// Called by the handler of the interrupt, with interrupts masked, while the app runs. It is what is in `place`.
+    /// Called by the handler of the interrupt, with interrupts masked, while the app runs. `self`
+    /// is stored in `place`.
     #[inline(always)]
     pub(crate) unsafe fn take_place(self, place: &'static Place) {
-        // SAFETY: the task there is what the function takes, as `reaction` says; the rest is this function's contract.
+        // SAFETY: the task there has the type that the function requires, by `reaction`; the rest
+        // is this function's contract.
         unsafe { (self.react)(place) }
     }
 }
@@ -76,13 +80,14 @@ pub struct BoundTask<B: Bound> {
 }
 
 impl<B: Bound> BoundTask<B> {
-    /// A task whose node in `level` is `base`.
+    /// Creates a task whose node in `level` is `base`.
     ///
     /// # Safety
     /// As for [`Task::new`].
     pub const unsafe fn new(level: &'static Level, base: u32, _: &'static Worker, _: OnIdle) -> Self {
         const { assert!((B::INTERRUPT as usize) < INTERRUPTS, "the number of an interrupt is below 192") };
-        // SAFETY: the node is used by this task alone and the level is the partition's, by this function's contract.
+        // SAFETY: the node is used only by this task and the level belongs to the partition, by
+        // this function's contract.
         Self { task: unsafe { Task::new(level, base) } }
     }
 
@@ -96,24 +101,26 @@ impl<B: Bound> BoundTask<B> {
         unsafe { self.task.run(me, node, now) }
     }
 
-    /// Releases a job, unless one is waiting already.
+    /// Releases a job, unless one is already waiting.
     #[inline]
     pub fn pend(&'static self) {
-        // No free slot means that a job is waiting, which will see whatever this one would have.
+        // No free slot means that a job is waiting, which will see everything that this one would
+        // have seen.
         self.release_as(B::interval().map(Interval::on_early));
     }
 
     /// # Safety
     /// The task of `place` is a static one of this type; and as for [`Reaction::take_place`].
     unsafe fn interrupted(place: &Place) {
-        // Enabled again when the job has ended. Here, where the number is a constant.
+        // Enabled again after the job has ended. Here, because the number is a constant.
         board::disable(B::INTERRUPT);
         let on_early = B::interval().map(Interval::on_early);
         let at_once = !matches!(on_early, Some(OnEarly::Delay | OnEarly::Reject));
         if at_once && let Some((me, preemption)) = Self::preempt() {
-            // SAFETY: as in the module `interrupt`; this interrupt is disabled until the job has ended.
+            // SAFETY: as in the module `interrupt`; this interrupt is disabled until the job has
+            // ended.
             unsafe { board::unmask() };
-            // Not earlier: as for a spawn.
+            // Must follow `preempt`, as for a spawn.
             let end = match B::partition().core.begins_nothing() {
                 true => None,
                 // SAFETY: `preempt` made this thread occupy the level to run this job.
@@ -126,22 +133,23 @@ impl<B: Bound> BoundTask<B> {
         unsafe { Self::queue(place, on_early) };
     }
 
-    /// The task of an interrupt.
+    /// Returns the task of an interrupt.
     ///
     /// # Safety
-    /// It is one of this type.
+    /// The task has this type.
     #[inline(always)]
     unsafe fn of(place: &Place) -> &'static Self {
         // SAFETY: by this function's contract.
         unsafe { &*place.task().cast::<Self>() }
     }
 
-    /// The right to run a job at once, without slot and queue: nothing that goes before it waits.
+    /// Returns the right to run a job at once, without slot and queue, if nothing precedes it.
     #[inline]
     fn preempt() -> Option<(CurrentWorker, Preemption<AppPort>)> {
         let partition = B::partition();
-        // SAFETY: this is the handler of an interrupt, which is passed on while the app runs, by the one thread of the partition. The
-        // level is the partition's, by the contract of `Task::new`, and the job is over before the handler returns.
+        // SAFETY: this is the handler of an interrupt that is enabled while the app runs, on the
+        // only thread of the partition. The level belongs to the partition, by the contract of
+        // `Task::new`, and the job ends before the handler returns.
         let (me, preemption) = unsafe {
             let me = partition.enter_idle();
             (me, partition.core().preempt_by_interrupt(me, B::place().0)?)
@@ -149,7 +157,7 @@ impl<B: Bound> BoundTask<B> {
         Some((me, preemption))
     }
 
-    /// Releases a job from the handler, to be run when what goes before it has.
+    /// Releases a job from the handler, to be run after the jobs that precede it.
     ///
     /// # Safety
     /// As for [`of`](Self::of).
@@ -158,13 +166,14 @@ impl<B: Bound> BoundTask<B> {
         // SAFETY: by this function's contract.
         let this = unsafe { Self::of(place) };
         B::partition().begin_handler();
-        // An interrupt cannot be refused: its line stays raised. It stays disabled until the job that waits has ended.
+        // An interrupt cannot be rejected: its line stays raised. It stays disabled until the
+        // waiting job has ended.
         let on_early = match on_early {
             Some(OnEarly::Reject) => Some(OnEarly::Delay),
             on_early => on_early,
         };
         this.release_as(on_early);
-        // What is only released, the handler serves.
+        // The handler serves a job that is only released.
         if B::partition().end_handler() && on_early == Some(OnEarly::Delay) {
             clock::alarm(0);
         }
@@ -174,7 +183,7 @@ impl<B: Bound> BoundTask<B> {
         let _ = self.task.release((), on_early, |()| Ok(()));
     }
 
-    /// What has to happen after each job.
+    /// Performs the work that follows each job.
     ///
     /// # Safety
     /// Called at the task's level, while no job of the task runs.

@@ -1,5 +1,5 @@
-//! The clock of an app: the board's. With the feature `virtual-time`, one that jumps if the app's configuration says so, and one that
-//! ends the app at a time.
+//! The clock of an app: the board's. With the feature `virtual-time`, optionally a virtual clock,
+//! and a time limit for the app.
 
 #[cfg(feature = "virtual-time")]
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -8,11 +8,11 @@ use super::board;
 #[cfg(feature = "virtual-time")]
 use super::{current, stop::StopReason, virtual_time};
 
-/// When the app ends, in ns; `u64::MAX` if it does not.
+/// End of the app, in ns; `u64::MAX` for none.
 #[cfg(feature = "virtual-time")]
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// The time, in ns.
+/// Returns the time, in ns.
 #[inline(always)]
 pub(crate) fn now() -> u64 {
     #[cfg(feature = "virtual-time")]
@@ -22,12 +22,12 @@ pub(crate) fn now() -> u64 {
     board::now()
 }
 
-/// Has the timer's handler called at a time, in ns; never if it is `u64::MAX`.
+/// Sets the time of the timer's interrupt, in ns; never if it is `u64::MAX`.
 #[inline(always)]
 pub(crate) fn alarm(time: u64) {
     #[cfg(feature = "virtual-time")]
     if virtual_time::is_on() {
-        // Whoever moves the clock looks what is due.
+        // The code that moves the virtual clock checks for due releases.
         return;
     }
     #[cfg(feature = "virtual-time")]
@@ -35,19 +35,19 @@ pub(crate) fn alarm(time: u64) {
     board::alarm(time);
 }
 
-/// When the app ends.
+/// Returns the end of the app.
 #[cfg(feature = "virtual-time")]
 pub(crate) fn limit() -> u64 {
     LIMIT.load(Ordering::Relaxed)
 }
 
-/// Sets that.
+/// Sets the end of the app.
 #[cfg(feature = "virtual-time")]
 pub(crate) fn set_limit(limit: u64) {
     LIMIT.store(limit, Ordering::Relaxed);
 }
 
-/// Stops the app if its time is up. For the handler of the timer.
+/// Stops the app if its time limit is reached. For the timer's handler.
 #[inline(always)]
 pub(crate) fn look_at_limit() {
     #[cfg(feature = "virtual-time")]

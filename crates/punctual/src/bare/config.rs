@@ -9,7 +9,8 @@ use super::start_error::StartError;
 #[cfg(feature = "virtual-time")]
 use super::{clock, virtual_time};
 
-/// How an app runs. On a bare board there is little to choose: the board is, by the features of its crate.
+/// Configuration of a run. On a bare board most of it is fixed by the features of the board's
+/// crate.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Config {
@@ -20,19 +21,21 @@ pub struct Config {
 }
 
 impl Config {
-    /// On the board's clock, until it is shut down.
+    /// Uses the board's clock, until the app is shut down.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// As [`new`](Self::new): a board has no environment.
+    /// Equals [`new`](Self::new): a board has no environment.
     pub fn from_env() -> Self {
         Self::new()
     }
 
-    /// In virtual time: the clock moves only when nothing is left to do, and by [`spend`](crate::spend). For apps with one partition.
+    /// Uses virtual time: the clock advances only when no work is left, and by
+    /// [`spend`](crate::spend). For apps with one partition.
     ///
-    /// As on Linux, an app ends when nothing is left that could happen, unless a task is bound to an interrupt.
+    /// As on Linux, an app ends when no further event is possible, unless a task is bound to an
+    /// interrupt.
     #[cfg(feature = "virtual-time")]
     #[must_use]
     pub fn virtual_time(mut self) -> Self {
@@ -40,7 +43,7 @@ impl Config {
         self
     }
 
-    /// Ends the app so long after its start. What has been released by then is finished; the outcome is
+    /// Ends the app this long after its start. Jobs released by then are finished; the outcome is
     /// [`TimeUp`](crate::report::Outcome::TimeUp).
     #[cfg(feature = "virtual-time")]
     #[must_use]
@@ -49,7 +52,7 @@ impl Config {
         self
     }
 
-    /// Whether time is virtual.
+    /// Returns whether time is virtual.
     pub(crate) fn is_virtual(&self) -> bool {
         #[cfg(feature = "virtual-time")]
         return self.virtual_time;
@@ -58,7 +61,7 @@ impl Config {
     }
 
     /// # Errors
-    /// If `runtime` cannot run so.
+    /// Returns an error if `runtime` cannot run with this configuration.
     pub(crate) fn check(&self, runtime: &'static Runtime) -> Result<(), StartError> {
         #[cfg(feature = "virtual-time")]
         if self.virtual_time && runtime.partitions.len() > 1 {
@@ -76,7 +79,7 @@ impl Config {
         }
     }
 
-    /// The app has started.
+    /// Called when the app has started.
     pub(crate) fn started(&self, start: Instant) {
         #[cfg(feature = "virtual-time")]
         clock::set_limit(

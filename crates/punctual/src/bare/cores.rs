@@ -1,4 +1,4 @@
-//! The partitions besides the first, each on a core of its own.
+//! Partitions other than the first, each on its own core.
 
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 use core::{hint, ptr};
@@ -9,31 +9,31 @@ use super::runtime::Runtime;
 use super::start_error::StartError;
 use super::{board, current, interrupt, run};
 
-/// How long a core may take to start.
+/// Time limit for the start of a core.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The app whose partitions the other cores run; null if they run none.
+/// The app whose partitions the other cores run; null if there is none.
 static APP: AtomicPtr<Runtime> = AtomicPtr::new(ptr::null_mut());
 
-/// How many of them hold their partition, or have run it.
+/// Number of these cores that hold their partition, or have run it.
 static READY: AtomicU32 = AtomicU32::new(0);
 static ENDED: AtomicU32 = AtomicU32::new(0);
 
-/// What those that are ready do next.
+/// Next action of the cores that are ready.
 static STAGE: AtomicU8 = AtomicU8::new(WAIT);
 const WAIT: u8 = 0;
 const RUN: u8 = 1;
 const CANCEL: u8 = 2;
 
-/// Has the other cores hold the other partitions of `runtime`.
+/// Makes the other cores hold the other partitions of `runtime`.
 ///
 /// # Errors
-/// If there is no core for one; then none holds anything.
+/// Returns an error if there is no core for a partition; then no core holds anything.
 pub(crate) fn start(runtime: &'static Runtime) -> Result<(), StartError> {
     STAGE.store(WAIT, Ordering::Relaxed);
     READY.store(0, Ordering::Relaxed);
     ENDED.store(0, Ordering::Relaxed);
-    // The release of `board::start` has the core see all of it.
+    // The release in `board::start` makes all of it visible to the core.
     APP.store(ptr::from_ref(runtime).cast_mut(), Ordering::Relaxed);
     for (started, partition) in (0..).zip(runtime.others()) {
         let core = partition.number();
@@ -52,7 +52,7 @@ pub(crate) fn start(runtime: &'static Runtime) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Lets the other partitions run, which began at [`Runtime::started`].
+/// Lets the other partitions run, whose time started at [`Runtime::started`].
 pub(crate) fn go(runtime: &'static Runtime) {
     leave(runtime, RUN, runtime.others().count() as u32);
 }
@@ -63,21 +63,21 @@ pub(crate) fn wait_until_ended(runtime: &'static Runtime) {
 }
 
 fn wait_for(count: u32) {
-    // Acquire: what the jobs of the others did.
+    // Acquire: sees the effects of the other cores' jobs.
     while ENDED.load(Ordering::Acquire) < count {
         hint::spin_loop();
     }
 }
 
-/// Says what the first `count` of the other cores do, and wakes them.
+/// Sets the action of the first `count` of the other cores, and wakes them.
 fn leave(runtime: &'static Runtime, stage: u8, count: u32) {
     STAGE.store(stage, Ordering::Release);
     runtime.others().take(count as usize).for_each(|partition| board::ring(partition.number()));
 }
 
-/// What another core does in a run. With interrupts masked.
+/// Body of another core in a run. With interrupts masked.
 fn work() {
-    // SAFETY: `start` has stored it, from a reference that lasts.
+    // SAFETY: `start` has stored it, from a `'static` reference.
     let runtime: &'static Runtime = unsafe { &*APP.load(Ordering::Relaxed) };
     let Some(partition) = runtime.others().find(|partition| partition.number() == board::core()) else {
         return;
@@ -97,7 +97,7 @@ fn work() {
     }
     board::join();
     interrupt::begin(partition);
-    // SAFETY: this core holds everything of the partition, and `init` is over.
+    // SAFETY: this core holds everything of the partition, and `init` has ended.
     unsafe { run::begin(partition, me, Instant::from_ticks(runtime.started())) };
     while !partition.core.is_stopping() {
         run::wait(partition);

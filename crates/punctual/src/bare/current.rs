@@ -1,4 +1,5 @@
-//! What runs on the core: a job, `idle` or `init`, as the one worker of the core's partition, or the handler of an interrupt.
+//! Code running on the core: a job, `idle` or `init`, as the single worker of the core's partition,
+//! or an interrupt handler.
 
 use core::ptr;
 
@@ -8,61 +9,63 @@ use super::board;
 use super::partition::PartitionState;
 use super::runtime::Runtime;
 
-/// Makes `partition` the one that runs on the core, or none.
+/// Sets the partition that runs on the core, if any.
 pub(crate) fn set(partition: Option<&'static PartitionState>) {
     board::set_own(partition.map_or(ptr::null(), |partition| ptr::from_ref(partition).cast()));
 }
 
-/// The partition of the core, and its worker unless a handler runs.
+/// Returns the partition of the core, and its worker unless a handler runs.
 #[inline]
 pub(crate) fn get() -> Option<(&'static PartitionState, CurrentWorker)> {
     let partition = partition()?;
     Some((partition, worker_of(partition)?))
 }
 
-/// The partition of the core, also in a handler.
+/// Returns the partition of the core, also in a handler.
 #[inline]
 pub(crate) fn partition() -> Option<&'static PartitionState> {
-    // SAFETY: null, or from a reference that lasts: see `set`.
+    // SAFETY: null, or from a `'static` reference: see `set`.
     unsafe { board::own().cast::<PartitionState>().as_ref() }
 }
 
-/// The level of the job that runs on the core, or that a handler has interrupted there: 0 if that is `idle` or `init`.
+/// Returns the level of the job that runs on the core, or that a handler has interrupted there: 0
+/// for `idle` or `init`.
 pub(crate) fn level() -> Option<u8> {
     Some(partition()?.running())
 }
 
-/// Whether `partition` is the one of the core.
+/// Returns whether `partition` is the one of the core.
 #[inline]
 pub(crate) fn is_here(partition: &PartitionState) -> bool {
     ptr::eq(board::own().cast::<PartitionState>(), partition)
 }
 
-/// The worker of `partition`, if that is the core's and no handler runs.
+/// Returns the worker of `partition`, if that is the core's and no handler runs.
 #[inline]
 pub(crate) fn worker_of(partition: &'static PartitionState) -> Option<CurrentWorker> {
     let here = is_here(partition) && !partition.is_in_handler();
-    // SAFETY: it is the partition of this core, and this is not a handler; so whatever else uses the worker has been interrupted, or
-    // is below on this stack.
+    // SAFETY: it is the partition of this core, and this is not a handler; so any other use of the
+    // worker has been interrupted, or is below on this stack.
     here.then(|| unsafe { partition.enter_idle() })
 }
 
 /// The right to release jobs in an app that is not stopping.
 pub(crate) struct Entry;
 
-/// Lets a handler or another partition release jobs of `runtime`; `None` if that is not running, or stopping.
+/// Lets a handler or another partition release jobs of `runtime`; `None` if it is not running, or
+/// stopping.
 #[inline]
 pub(crate) fn enter(runtime: &'static Runtime) -> Option<Entry> {
     (is_of(runtime) && !runtime.is_stopping()).then_some(Entry)
 }
 
-/// Whether this is the only code left of a run of `runtime`.
+/// Returns whether this is the only code left of a run of `runtime`.
 #[cold]
 pub(crate) fn is_last_of(runtime: &'static Runtime) -> bool {
     is_of(runtime) && runtime.is_ending()
 }
 
-/// Whether it is a partition of `runtime` that runs on the core.
+/// Returns whether a partition of `runtime` runs on the core.
 #[inline]
 pub(crate) fn is_of(runtime: &'static Runtime) -> bool {
     partition().is_some_and(|partition| ptr::eq(partition.runtime, runtime))

@@ -1,15 +1,16 @@
-//! Faults: a panic ends the program, by the handler of the board's crate. So nothing has to be contained.
+//! Faults: a panic ends the program, by the handler of the board's crate. So nothing has to be
+//! contained.
 
 use super::runtime::Runtime;
 use super::stop::Culprit;
 
-/// Runs code of the user's that takes the place of a job.
+/// Runs user code in place of a job.
 #[cfg(feature = "async")]
 pub(crate) fn ended_by(_: &'static Runtime, _: Culprit, f: impl FnOnce()) {
     f();
 }
 
-/// Runs code of the user's that is not a job.
+/// Runs user code outside of jobs.
 pub(crate) fn contained<R>(_: &'static Runtime, _: Culprit, f: impl FnOnce() -> R) -> Option<R> {
     Some(f())
 }

@@ -1,4 +1,4 @@
-//! Running one job of any kind of task.
+//! Runs one job of any kind of task.
 
 use punctual_core::{CurrentWorker, Instant, Port, Stamp};
 
@@ -8,16 +8,17 @@ use super::monitor::{Job, Monitor};
 use super::virtual_time;
 use crate::task::body::{Body, counted, measures, released};
 
-// Nothing else is ever wanted of a job here, and nothing makes an exception of one that was queued.
+// Jobs here have no further options, and queued ones are no exception.
 pub(crate) use self::{execute as execute_plain, execute as execute_queued};
 
-/// Whether a spawn has to be looked at further, in an app that is stopping; that the task's partition knows, too.
+/// Returns whether a spawn needs the slow path, as in an app that is stopping; the task's partition
+/// knows that, too.
 #[inline(always)]
 pub(crate) fn needs_care<B: Body>() -> bool {
     B::partition().core.begins_nothing()
 }
 
-/// Whether anybody asks when a job was released.
+/// Returns whether the release time of jobs is needed.
 #[inline(always)]
 pub(crate) fn needs_release<B: Body>() -> bool {
     measures::<B>() || B::interval().is_some()

@@ -1,11 +1,13 @@
-//! The app on a bare board: what [`crate`] is without the feature `std`.
+//! The app on a bare board: [`crate`] without the feature `std`.
 //!
-//! One core runs one partition, and a single thread, which on the first core begins as `main`, runs every level of it. Jobs preempt it from
-//! interrupts: a handler runs what its interrupt is bound to, or what is due by the clock, or releases it, and if a level is ready above
-//! the partition's then, it runs it on the stack of what it has interrupted, with interrupts unmasked. So neither the
-//! interrupt controller nor a critical section needs to know of priorities, and nothing masks interrupts for long.
+//! One core runs one partition, and a single thread, which on the first core begins as `main`, runs
+//! every level of it. Jobs preempt it from interrupts: a handler runs or releases the job that its
+//! interrupt is bound to, or the timed jobs that are due. If a level above the partition's is then
+//! ready, the handler runs it on the stack of the interrupted code, with interrupts unmasked. So
+//! neither the interrupt controller nor a critical section needs priorities, and interrupts are
+//! never masked for long.
 //!
-//! What a board has to provide is in [`board`]; `punctual-bare` does.
+//! The functions that a board has to provide are in [`board`]; `punctual-bare` implements them.
 
 pub mod config;
 #[path = "../app/halves/mod.rs"]

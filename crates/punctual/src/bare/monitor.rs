@@ -12,13 +12,13 @@ use super::report::{Summary, TaskReport};
 use super::runtime::TaskInfo;
 use crate::task::body::{Body, measures};
 
-/// What one job took.
+/// Times of one job.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job {
     pub(crate) release: Instant,
     pub(crate) start: Instant,
     pub(crate) end: Instant,
-    /// Execution of jobs that preempted this one, in ns.
+    /// Execution time of jobs that preempted this one, in ns.
     pub(crate) preempted: u64,
     pub(crate) deadline: Option<Duration>,
 }
@@ -44,7 +44,7 @@ impl Quantity {
     }
 }
 
-/// The figures of a task.
+/// Measurements of a task.
 #[derive(Debug)]
 struct Measured {
     jobs: u64,
@@ -64,7 +64,7 @@ impl Measured {
     };
 }
 
-/// The mark of a task in a trace of the kernel, where there is one.
+/// Mark of a task in the kernel's trace, on targets that have one.
 #[derive(Debug)]
 pub(crate) struct Mark;
 
@@ -91,7 +91,7 @@ impl Monitor {
         Self { measured: UnsafeCell::new(None), mark: Mark, profile: ProfileSlot }
     }
 
-    /// The task `B`, whose monitor this is, to the rest of the app.
+    /// Describes the task `B`, whose monitor this is.
     pub(crate) fn info<B: Body>(&'static self) -> TaskInfo {
         TaskInfo {
             name: B::NAME,
@@ -107,7 +107,7 @@ impl Monitor {
     /// # Safety
     /// No job of the task can run.
     pub(crate) unsafe fn start(&self) {
-        // SAFETY: by this function's contract nothing else refers to the cell's content.
+        // SAFETY: by this function's contract no other reference to the cell's contents exists.
         unsafe { *self.measured.get() = Some(Measured::NONE) };
     }
 
@@ -117,7 +117,7 @@ impl Monitor {
     /// The calling thread occupies the task's level.
     #[inline]
     pub(crate) unsafe fn record(&self, job: Job) {
-        // SAFETY: by this function's contract nothing else refers to the cell's content.
+        // SAFETY: by this function's contract no other reference to the cell's contents exists.
         let Some(measured) = (unsafe { &mut *self.measured.get() }) else { return };
         let since = |later: Instant, earlier: Instant| later.as_ticks().saturating_sub(earlier.as_ticks());
         let response = since(job.end, job.release);
@@ -128,14 +128,14 @@ impl Monitor {
         measured.misses += u64::from(job.deadline.is_some_and(|deadline| response > deadline.as_ticks()));
     }
 
-    /// The measurements so far of the task `B`, whose monitor this is.
+    /// Returns the measurements so far of the task `B`, whose monitor this is.
     ///
     /// # Safety
     /// No job of the task can run.
     pub(crate) unsafe fn report<B: Body>(&self) -> TaskReport {
         let (name, level, partition) = (B::NAME, B::LEVEL, B::partition().public_name());
         let mut report = TaskReport { name, level, partition, ..TaskReport::default() };
-        // SAFETY: by this function's contract nothing else refers to the cell's content.
+        // SAFETY: by this function's contract no other reference to the cell's contents exists.
         if let Some(measured) = unsafe { &*self.measured.get() } {
             let jobs = measured.jobs;
             report.measured = true;

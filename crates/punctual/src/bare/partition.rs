@@ -1,4 +1,4 @@
-//! The state of a partition in an app: that of the executor, and how long its jobs have run.
+//! State of a partition in an app: the executor's, and the execution time of its jobs.
 
 use core::fmt;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -22,20 +22,20 @@ pub struct PartitionConfig {
     pub name: &'static str,
     /// The threads that run its jobs.
     pub model: ThreadModel,
-    /// The CPU, if one is given, which there is no choice of.
+    /// The CPU, if given; not used on boards.
     pub cpu: Option<usize>,
-    /// The stack of each thread in bytes, if it is given; here the linker is told.
+    /// The stack size of each thread in bytes, if given; on boards, the linker script sets it.
     pub stack: Option<usize>,
 }
 
-/// No handler runs, or one that serves jobs.
+/// No handler runs, or one that has begun to serve jobs.
 const OUTSIDE: u8 = 0;
 /// A handler runs.
 const INSIDE: u8 = 1;
-/// A handler runs, in which something was armed: the clock has to be looked at again.
+/// A handler runs in which a job was armed: the clock has to be checked again.
 const AGAIN: u8 = 2;
 
-/// System calls that a partition submits, of which there are none here.
+/// System calls submitted by a partition: none on boards.
 #[derive(Debug)]
 pub enum Calls {}
 
@@ -47,7 +47,8 @@ pub struct PartitionState {
     pub(crate) runtime: &'static Runtime,
     /// Total execution time of all jobs that have ended, in ns; see [`executed`](Self::executed).
     executed: AtomicU64,
-    /// Whether a handler runs on the core that has not come to serving jobs: [`OUTSIDE`], [`INSIDE`] or [`AGAIN`].
+    /// State of a handler on the core that has not begun to serve jobs: [`OUTSIDE`], [`INSIDE`] or
+    /// [`AGAIN`].
     handler: AtomicU8,
     name: &'static str,
 }
@@ -59,7 +60,7 @@ impl fmt::Debug for PartitionState {
 }
 
 impl PartitionState {
-    /// A partition of `runtime`.
+    /// Creates a partition of `runtime`.
     ///
     /// # Safety
     /// As for [`Partition::new`]; `idle` is the first of the workers.
@@ -71,42 +72,45 @@ impl PartitionState {
         idle: &'static Worker,
         _: Option<&'static Calls>,
     ) -> Self {
-        // SAFETY: the levels and workers belong to this partition alone, by this function's contract. Of the workers, `idle` alone is
-        // ever made a `CurrentWorker`, by the core of the partition; `hold` makes it alone before a level is occupied.
+        // SAFETY: the levels and workers belong only to this partition, by this function's
+        // contract. Of the workers, only `idle` is ever turned into a `CurrentWorker`, by the core
+        // of the partition; `hold` makes it the only one before a level is occupied.
         let core = unsafe { Partition::new(AppPort::new(), levels, workers) };
         let (executed, handler) = (AtomicU64::new(0), AtomicU8::new(OUTSIDE));
         Self { core, idle, runtime, executed, handler, name: config.name }
     }
 
-    /// The name.
+    /// Returns the name.
     pub(crate) fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The name for users, if the app has several named partitions.
+    /// Returns the name for users, if the app has several named partitions.
     pub(crate) fn public_name(&self) -> Option<&'static str> {
         (self.runtime.partitions.len() > 1).then_some(self.name)
     }
 
-    /// The core that it runs on, by its place among the app's.
+    /// Returns the number of its core, which is the index of the partition in the app.
     pub(crate) fn number(&'static self) -> u32 {
         let mut partitions = self.runtime.partitions.iter();
         partitions.position(|partition| core::ptr::eq(*partition, self)).unwrap_or(0) as u32
     }
 
-    /// Whether a handler runs on the core that has not come to serving jobs. For the core's own code.
+    /// Returns whether a handler runs on the core that has not begun to serve jobs. For the core's
+    /// own code.
     #[inline]
     pub(crate) fn is_in_handler(&self) -> bool {
         self.handler.load(Ordering::Relaxed) != OUTSIDE
     }
 
-    /// Says that a handler begins, which releases jobs. With interrupts masked, until it [ends](Self::end_handler).
+    /// Marks the start of a handler that releases jobs. With interrupts masked, until it
+    /// [ends](Self::end_handler).
     #[inline]
     pub(crate) fn begin_handler(&self) {
         self.handler.store(INSIDE, Ordering::Relaxed);
     }
 
-    /// Says that it has released them; returns whether something was released or armed besides.
+    /// Marks the end of its releases; returns whether further jobs were released or armed.
     #[inline]
     pub(crate) fn end_handler(&self) -> bool {
         let again = self.handler.load(Ordering::Relaxed) == AGAIN;
@@ -114,33 +118,34 @@ impl PartitionState {
         again
     }
 
-    /// Says, in a handler, that something has been released or armed besides.
+    /// Records, in a handler, that a further job has been released or armed.
     pub(crate) fn look_again(&self) {
         self.handler.store(AGAIN, Ordering::Relaxed);
     }
 
-    /// The core as the worker that runs everything.
+    /// Returns the core as the worker that runs everything.
     ///
     /// # Safety
     /// As for [`CurrentWorker::new`].
     #[inline]
     pub(crate) unsafe fn enter_idle(&self) -> CurrentWorker {
-        // SAFETY: no other use of the worker overlaps with the caller's, by this function's contract, and it is this partition's.
+        // SAFETY: no other use of the worker overlaps with the caller's, by this function's
+        // contract, and it belongs to this partition.
         unsafe { CurrentWorker::new(self.idle) }
     }
 
-    /// The level of the innermost job on the core, 0 if none runs.
+    /// Returns the level of the innermost job on the core, 0 if none runs.
     pub(crate) fn running(&self) -> u8 {
         self.idle.running()
     }
 
-    /// The executor's state.
+    /// Returns the executor's state.
     #[inline]
     pub fn core(&'static self) -> &'static Partition<AppPort> {
         &self.core
     }
 
-    /// Removes all state, for a run.
+    /// Clears all state before a run.
     ///
     /// # Safety
     /// As for [`Partition::reset`].
@@ -151,13 +156,14 @@ impl PartitionState {
         self.executed.store(0, Ordering::Relaxed);
     }
 
-    /// Execution time of all ended jobs. Its increase during a job is the execution time of the jobs that preempted it.
+    /// Returns the execution time of all ended jobs. Its increase during a job is the execution
+    /// time of the jobs that preempted it.
     #[inline]
     pub(crate) fn executed(&self) -> u64 {
         self.executed.load(Ordering::Relaxed)
     }
 
-    /// Adds the execution time of a job. Atomic, since a job may preempt the end of another.
+    /// Adds the execution time of a job. Atomic, because a job may preempt the end of another.
     #[inline]
     pub(crate) fn add_executed(&self, execution: u64) {
         self.executed.fetch_add(execution, Ordering::Relaxed);

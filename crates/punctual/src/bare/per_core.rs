@@ -1,18 +1,19 @@
-//! What each core has of its own.
+//! Per-core values.
 
 use core::cell::Cell;
 
 use super::board;
 
-/// How many cores a board has at most.
+/// Maximum number of cores of a board.
 const CORES: usize = 4;
 
-/// A value for each core, which that core alone uses.
+/// A value for each core, used only by that core.
 ///
-/// The handler of an interrupt that changes it has to put back what it has found.
+/// An interrupt handler that changes it has to restore it.
 pub(crate) struct PerCore<T>([Cell<T>; CORES]);
 
-// SAFETY: a core uses its own value alone, and does one thing at a time; the value is copied in and out.
+// SAFETY: a core uses only its own value, and executes one thing at a time; the value is copied in
+// and out.
 unsafe impl<T: Copy> Sync for PerCore<T> {}
 
 impl<T: Copy> PerCore<T> {

@@ -17,7 +17,7 @@ impl AppPort {
         Self { core: AtomicU32::new(0) }
     }
 
-    /// Says which core it is, before a run.
+    /// Sets the number of the core, before a run.
     pub(crate) fn set_core(&self, core: u32) {
         self.core.store(core, Ordering::Relaxed);
     }
@@ -31,8 +31,9 @@ impl Port for AppPort {
         Instant::from_ticks(clock::now())
     }
 
-    /// Something has been armed for earlier than the timer is: it fires now, and then looks what is next. A handler says for itself
-    /// when to look. The handler of another core's bell looks there.
+    /// A job has been armed for an earlier time than the timer: the timer fires now, and then
+    /// computes the next time. A handler decides for itself when to check. The handler of another
+    /// core's bell checks there.
     fn wake(&self, _: &Worker) {
         match current::partition() {
             Some(partition) if core::ptr::eq(partition.core.port(), self) => {
@@ -50,7 +51,8 @@ impl Port for AppPort {
         false
     }
 
-    // The one thread of the partition never waits for a level: whoever runs occupies the highest.
+    // The only thread of the partition never waits for a level: the running code occupies the
+    // highest.
     fn wait_while(&self, count: &AtomicU32, seen: u32) {
         assert_ne!(count.load(Ordering::Relaxed), seen, "nobody could end this wait");
     }

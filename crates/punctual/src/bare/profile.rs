@@ -1,16 +1,16 @@
-//! Profiles, which there are none of: nowhere could they be written.
+//! Stub: boards have no file system to write a profile to.
 
-/// The place of a task's profile.
+/// Profile of a task.
 #[derive(Debug)]
 pub(crate) struct ProfileSlot;
 
-/// Notes that a spawn is to come.
+/// Called before a spawn.
 pub(crate) fn before_spawn(_: &ProfileSlot) -> Option<u64> {
     None
 }
 
-/// Notes a spawn.
+/// Called after a spawn.
 pub(crate) fn spawned(_: &ProfileSlot, _: Option<u64>) {}
 
-/// Notes a spawn that the clock will carry out.
+/// Called after a timed spawn.
 pub(crate) fn spawned_in_time(_: &ProfileSlot) {}

@@ -1,6 +1,6 @@
-//! What happened in a run: why it ended, and the timing of every task.
+//! Result of a run: the reason for its end, and the timing of every task.
 //!
-//! `{}` prints the table that a run on Linux prints, with a dash for what is not known on a bare board.
+//! `{}` prints the same table as on Linux, with a dash for values that are unknown on a bare board.
 
 use core::fmt::{self, Write as _};
 
@@ -9,7 +9,7 @@ use punctual_core::Duration;
 use super::model::OnEarly;
 use super::runtime::Runtime;
 
-/// Why a run ended.
+/// Reason for the end of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -20,10 +20,10 @@ pub enum Outcome {
     OtherHalf,
     /// A periodic task with `on_overrun = stop` was released while its previous job was unfinished.
     Overrun {
-        /// Which one.
+        /// The task.
         task: &'static str,
     },
-    /// The time given by [`Config::until`](crate::Config::until) is over.
+    /// The time limit given by [`Config::until`](crate::Config::until) was reached.
     #[cfg(feature = "virtual-time")]
     TimeUp,
     /// In virtual time: no job was left to run or to release.
@@ -49,13 +49,13 @@ impl fmt::Display for Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Summary {
-    /// The largest value, exactly.
+    /// Exact maximum.
     pub max: u64,
-    /// The mean, rounded down.
+    /// Mean, rounded down.
     pub mean: u64,
 }
 
-/// How a task fared.
+/// Measurements of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TaskReport {
@@ -69,55 +69,56 @@ pub struct TaskReport {
     pub period: Option<Duration>,
     /// Its relative deadline, if it has one.
     pub deadline: Option<Duration>,
-    /// Whether its jobs were measured. If not, `jobs`, `misses` and the times are unknown.
+    /// True if its jobs were measured. If not, `jobs`, `misses` and the times are unknown.
     pub measured: bool,
-    /// How many jobs ended.
+    /// Number of jobs that ended.
     pub jobs: u64,
-    /// How many releases found the previous job unfinished.
+    /// Number of releases that found the previous job unfinished.
     pub overruns: u64,
-    /// How many jobs ended after their deadline.
+    /// Number of jobs that ended after their deadline.
     pub misses: u64,
     /// Its `min_interval`, if it has one.
     pub min_interval: Option<Duration>,
-    /// How many releases there may be in that.
+    /// Maximum number of releases in that interval.
     pub burst: u16,
-    /// How many came earlier.
+    /// Number of earlier releases.
     pub early: u64,
-    /// What happens to those.
+    /// Policy for those.
     pub on_early: Option<OnEarly>,
     /// Release jitter J: start - release.
     pub jitter: Summary,
     /// Response time R: end - release.
     pub response: Summary,
-    /// Execution time C: end - start, without the jobs that preempted.
+    /// Execution time C: end - start, without preempting jobs.
     pub execution: Summary,
 }
 
-/// What happened in a run.
+/// Result of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Report {
     /// The app's name.
     pub app: &'static str,
-    /// Why it ended.
+    /// Reason for the end.
     pub outcome: Outcome,
-    /// From the end of `init` to the end of the last job.
+    /// Time from the end of `init` to the end of the last job.
     pub elapsed: Duration,
-    /// Jobs that were released and never run.
+    /// Number of jobs that were released and never run.
     pub dropped_jobs: u64,
-    /// Interrupts that came and that no task binds.
+    /// Number of interrupts that no task binds.
     pub unbound_interrupts: u64,
-    /// Whether time was virtual.
+    /// True if time was virtual.
     #[cfg(feature = "virtual-time")]
     pub virtual_time: bool,
-    /// The tasks, in the order of their declaration; without the feature `alloc` by [`tasks()`](Self::tasks) alone.
+    /// The tasks, in the order of their declaration; without the feature `alloc`, use
+    /// [`tasks()`](Self::tasks).
     #[cfg(feature = "alloc")]
     pub tasks: alloc::vec::Vec<TaskReport>,
     pub(crate) runtime: &'static Runtime,
 }
 
 impl Report {
-    /// Of a run that has ended.
+    /// Creates the report of a run that has ended.
     pub(crate) fn new(
         runtime: &'static Runtime,
         elapsed: Duration,
@@ -138,17 +139,17 @@ impl Report {
         }
     }
 
-    /// The tasks, in the order of their declaration.
+    /// Returns the tasks, in the order of their declaration.
     pub fn tasks(&self) -> impl Iterator<Item = TaskReport> + use<> {
         tasks(self.runtime)
     }
 
-    /// A task by its name.
+    /// Returns a task by its name.
     pub fn task(&self, name: &str) -> Option<TaskReport> {
         self.tasks().find(|task| task.name == name)
     }
 
-    /// The exit code of a program that is this app.
+    /// Returns the exit code of a program that consists of this app.
     pub fn exit_code(&self) -> u8 {
         match self.outcome {
             Outcome::Shutdown => 0,
@@ -160,11 +161,12 @@ impl Report {
 }
 
 fn tasks(runtime: &'static Runtime) -> impl Iterator<Item = TaskReport> {
-    // SAFETY: a report is made when the last job has ended, and lasts while no other run can have begun.
+    // SAFETY: a report is created after the last job has ended, and exists only until another run
+    // can begin.
     runtime.tasks.iter().filter_map(|task| unsafe { task.report() })
 }
 
-/// The columns after those with names, and their widths.
+/// The columns after the names, and their widths.
 const COLUMNS: [(&str, usize); 11] = [
     ("level", 5),
     ("jobs", 6),
@@ -179,7 +181,7 @@ const COLUMNS: [(&str, usize); 11] = [
     ("misses", 6),
 ];
 
-/// What stands in place of a figure that is not known.
+/// Placeholder of an unknown value.
 const UNKNOWN: &str = "–";
 
 impl fmt::Display for Report {
@@ -218,17 +220,17 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// The width of a column with names of tasks; `None` if no task has one.
+    /// Returns the width of a column with names of tasks; `None` if no task has one.
     fn widest(&self, head: &str, name: fn(&TaskReport) -> Option<&'static str>) -> Option<usize> {
         let width = self.tasks().filter_map(|task| name(&task)).map(|name| name.chars().count()).max()?;
         Some(width.max(head.len()))
     }
 }
 
-/// The widths of the columns with names.
+/// Widths of the columns with names.
 struct Names {
     task: usize,
-    /// If the app has several partitions.
+    /// Present if the app has several partitions.
     partition: Option<usize>,
 }
 
@@ -265,7 +267,7 @@ fn row(f: &mut fmt::Formatter<'_>, task: &TaskReport, names: &Names) -> fmt::Res
     f.write_char('\n')
 }
 
-/// Nanoseconds, with the unit that suits them and three significant digits.
+/// Nanoseconds, with a suitable unit and three significant digits.
 struct Nanos(u64);
 
 impl fmt::Display for Nanos {
@@ -276,7 +278,7 @@ impl fmt::Display for Nanos {
             999_500..999_500_000 => ("ms", 1_000_000),
             _ => ("s", 1_000_000_000),
         };
-        // In hundredths, and then as many digits as matter.
+        // In hundredths, and then with the significant digits.
         let hundredths = (self.0 + scale / 200) / (scale / 100);
         match hundredths {
             0..1_000 => write!(f, "{}.{:02} {unit}", hundredths / 100, hundredths % 100),
@@ -286,7 +288,7 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// A cell of the table, which is as wide as its characters, not its bytes.
+/// A cell of the table; its width is the number of characters, not bytes.
 struct Text {
     bytes: [u8; 24],
     length: usize,
@@ -295,7 +297,7 @@ struct Text {
 impl Text {
     fn of(value: impl fmt::Display) -> Self {
         let mut text = Self { bytes: [0; 24], length: 0 };
-        // What is too long is cut, which no figure is.
+        // Names that are too long are truncated; figures never are.
         let _ = write!(text, "{value}");
         text
     }

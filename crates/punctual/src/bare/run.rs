@@ -1,4 +1,4 @@
-//! Running an app: what the generated `run` and the program's entry call.
+//! Runs an app, for the generated `run` and the program's entry.
 
 use core::alloc::Layout;
 use core::fmt::{self, Write};
@@ -14,15 +14,16 @@ use super::runtime::Runtime;
 use super::start_error::StartError;
 use super::{board, cores, current, halves, interrupt};
 
-/// The user's functions, as the generated code provides them. A value of it holds `init`'s arguments.
+/// User functions, provided by the generated code. A value of this type holds `init`'s arguments.
 pub trait App: Sized {
-    /// What `init` returned and no static holds: `idle`'s own locals, and those nobody uses.
+    /// The part of `init`'s results that no static stores: `idle`'s own locals, and unused ones.
     type Kept;
-    /// Whether there is an `#[idle]` function.
+    /// True if there is an `#[idle]` function.
     const HAS_IDLE: bool;
-    /// Whether there is a `#[shutdown]` function.
+    /// True if there is a `#[shutdown]` function.
     const HAS_SHUTDOWN: bool;
-    /// What both `#[idle]` and `#[shutdown]` use, unless both only read it: resources by name.
+    /// Names of the resources that both `#[idle]` and `#[shutdown]` use, unless both only read
+    /// them.
     const IDLE_AND_SHUTDOWN: &'static [&'static str];
 
     /// Runs `#[init]` and fills every resource.
@@ -40,11 +41,12 @@ pub trait App: Sized {
     /// Runs `#[shutdown]`.
     ///
     /// # Safety
-    /// The resources are filled. No job runs or will; `idle` has ended, or does not go on, or
-    /// [`IDLE_AND_SHUTDOWN`](Self::IDLE_AND_SHUTDOWN) is empty.
+    /// The resources are filled. No job runs or will run; `idle` has ended, or does not continue,
+    /// or [`IDLE_AND_SHUTDOWN`](Self::IDLE_AND_SHUTDOWN) is empty.
     unsafe fn shutdown();
 
-    /// Drops every resource, and what no static holds, each in a call of `drops`.
+    /// Drops every resource and every value that no static stores, each in a separate call of
+    /// `drops`.
     ///
     /// # Safety
     /// The resources are filled, and nothing uses them afterwards.
@@ -84,7 +86,7 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
     HAS_BEGUN.store(true, Ordering::Relaxed);
     cores::go(runtime);
     interrupt::begin(home);
-    // SAFETY: this thread holds everything, and `init` is over.
+    // SAFETY: this thread holds everything, and `init` has ended.
     unsafe {
         match config.is_virtual() {
             #[cfg(feature = "virtual-time")]
@@ -103,7 +105,7 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
     }
     home.core().serve(me, None);
     cores::wait_until_ended(runtime);
-    // What the others have still released here.
+    // Jobs that other partitions have released here in the end.
     home.core().serve(me, None);
     let report = finish::<A>(runtime);
     // SAFETY: the resources are filled, no job can run, and nothing uses them afterwards.
@@ -115,7 +117,7 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
     Ok(report)
 }
 
-/// Has every interrupt handled, and the other partitions held by their cores.
+/// Sets the handlers of all interrupts, and makes the other cores hold their partitions.
 fn prepare(runtime: &'static Runtime) -> Result<(), StartError> {
     interrupt::prepare(runtime).map_err(|(partition, interrupt)| StartError::NotRouted {
         app: runtime.name,
@@ -125,11 +127,11 @@ fn prepare(runtime: &'static Runtime) -> Result<(), StartError> {
     cores::start(runtime)
 }
 
-/// Holds everything of a partition back; returns its worker.
+/// Holds all levels of a partition; returns its worker.
 ///
 /// # Safety
-/// The app is taken, and this is the core of the partition, with interrupts masked until [`interrupt::begin`]; from then on
-/// `interrupt` in the core says why.
+/// The app is taken, and this is the core of the partition, with interrupts masked until
+/// [`interrupt::begin`]; from then on the argument in the core's module `interrupt` applies.
 pub(crate) unsafe fn hold(partition: &'static PartitionState) -> CurrentWorker {
     // SAFETY: nothing else uses the worker, by this function's contract.
     let me = unsafe { partition.enter_idle() };
@@ -140,7 +142,8 @@ pub(crate) unsafe fn hold(partition: &'static PartitionState) -> CurrentWorker {
     me
 }
 
-/// Lays the grids of a partition and lets its jobs run: first what is due at the start, so that what `init` has spawned does not go before it.
+/// Starts the grids of a partition and lets its jobs run: first those due at the start, so that
+/// jobs spawned by `init` do not precede them.
 ///
 /// # Safety
 /// As for [`Partition::go`](punctual_core::Partition::go).
@@ -154,8 +157,8 @@ pub(crate) unsafe fn begin(partition: &'static PartitionState, me: CurrentWorker
     unsafe { partition.core().abandon(me) };
 }
 
-/// Sleeps until the next interrupt, unless the app is stopping. What it releases has run when this returns. In virtual time, goes on to
-/// the next event.
+/// Sleeps until the next interrupt, unless the app is stopping. The jobs that it releases have run
+/// when this returns. In virtual time, advances to the next event.
 pub(crate) fn wait(partition: &'static PartitionState) {
     #[cfg(feature = "virtual-time")]
     if super::virtual_time::is_on() {
@@ -164,7 +167,8 @@ pub(crate) fn wait(partition: &'static PartitionState) {
         }
         return;
     }
-    // Masked, so that the interrupt does not come between the look and the sleep, from which it wakes all the same.
+    // Masked, so that the interrupt does not occur between the check and the sleep, which it ends
+    // even when masked.
     board::mask();
     if !partition.core.is_stopping() {
         board::wait();
@@ -173,17 +177,17 @@ pub(crate) fn wait(partition: &'static PartitionState) {
     unsafe { board::unmask() };
 }
 
-/// Whether `init` of the app that runs is over.
+/// True if `init` of the running app has ended.
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 
-/// Whether `init` of the app that runs is over.
+/// Returns whether `init` of the running app has ended.
 pub(crate) fn has_begun() -> bool {
     HAS_BEGUN.load(Ordering::Relaxed)
 }
 
-/// How to end an app whose `idle` does not.
+/// How to end an app whose `idle` does not return.
 struct Idle {
-    /// Whether it may be ended anywhere: `idle` and `#[shutdown]` have nothing in common.
+    /// True if it may be ended anywhere: `idle` and `#[shutdown]` share no resource.
     anywhere: bool,
     finish: fn(&'static Runtime) -> Report,
 }
@@ -193,7 +197,7 @@ impl Idle {
         Self { anywhere: A::IDLE_AND_SHUTDOWN.is_empty(), finish: finish::<A> }
     }
 
-    /// The one that runs, if one does.
+    /// Returns the `idle` that runs, if any.
     fn current() -> Option<&'static Self> {
         // SAFETY: null, or from a reference to a constant.
         unsafe { IDLE.load(Ordering::Relaxed).cast_const().as_ref() }
@@ -216,7 +220,8 @@ pub(crate) fn leave_idle(partition: &'static PartitionState) {
     }
 }
 
-/// Ends the program if the app is stopping and this handler has interrupted an `idle` that need not go on.
+/// Ends the program if the app is stopping and this handler has interrupted an `idle` that need not
+/// continue.
 pub(crate) fn end_of_handler(partition: &'static PartitionState) {
     let word = partition.core.snapshot();
     if partition.core.is_stopping()
@@ -229,7 +234,7 @@ pub(crate) fn end_of_handler(partition: &'static PartitionState) {
     }
 }
 
-/// Ends the interrupts, runs the hook, and reports.
+/// Disables the interrupts, runs the hook, and reports.
 fn finish<A: App>(runtime: &'static Runtime) -> Report {
     let elapsed = Duration::from_ticks(runtime.elapsed());
     interrupt::end(runtime.home);
@@ -242,26 +247,28 @@ fn finish<A: App>(runtime: &'static Runtime) -> Report {
     }
     // SAFETY: as above.
     let waiting = runtime.tasks.iter().map(|task| u64::from(unsafe { task.end() }.1)).sum::<u64>();
-    // SAFETY: the resources are filled; no job can run, and an `idle` that has not ended does not go on.
+    // SAFETY: the resources are filled; no job can run, and an `idle` that has not ended does not
+    // continue.
     unsafe { A::shutdown() };
-    // Last, for the hook may spawn.
+    // Last, because the hook may spawn.
     let dropped_jobs = waiting + runtime.dropped();
     let report = Report::new(runtime, elapsed, dropped_jobs, unbound_interrupts);
     halves::publish(&report);
     report
 }
 
-/// Storage for ever, for what `init` and `idle` own; taken before the app starts.
+/// Allocates permanent storage for values that `init` and `idle` own, before the app starts.
 ///
 /// # Panics
-/// If the board has no more memory.
+/// Panics if the board has no memory left.
 pub fn leak<T>(value: T) -> &'static mut T {
     let layout = Layout::new::<T>();
     let place = match layout.size() {
         0 => NonNull::dangling(),
         _ => board::memory(layout).expect("the board has memory for what `init` and `idle` own").cast(),
     };
-    // SAFETY: it is memory for a `T` that nothing else ever uses; a type without size needs none.
+    // SAFETY: it is memory for a `T` that is never used for anything else; a zero-sized type needs
+    // none.
     unsafe {
         place.write(value);
         &mut *place.as_ptr()
@@ -279,7 +286,7 @@ pub fn main(run: impl FnOnce(Config) -> Result<Report, StartError>) -> ! {
     }
 }
 
-/// Prints the report, if the app says so or something went wrong, and ends the program.
+/// Prints the report, if the app requests it or a problem occurred, and ends the program.
 fn end(report: &Report) -> ! {
     let wrong = || report.tasks().any(|task| task.misses > 0 || task.overruns > 0);
     let wanted = match report.runtime.options.report {

@@ -12,36 +12,36 @@ use super::report::TaskReport;
 use super::start_error::StartError;
 use super::stop::{FirstStopReason, StopReason};
 
-/// What the app declares of its threads, of which a bare board has no use.
+/// Thread options of the app, which a bare board does not use.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// The kernel's priority of the lowest level.
+    /// Kernel priority of the lowest level.
     pub priority_base: Option<u8>,
-    /// The stack of each thread in bytes.
+    /// Stack size of each thread in bytes.
     pub stack: Option<usize>,
-    /// How long the kernel may take to wake a thread.
+    /// Assumed time of the kernel to wake a thread.
     pub wake_latency: Option<punctual_core::Duration>,
-    /// Whether to refuse to run without real-time settings, which cannot be missing here.
+    /// If true, refuses to run without real-time settings, which are never missing here.
     pub strict: bool,
-    /// Whether to mark jobs in the kernel's trace.
+    /// If true, marks jobs in the kernel's trace.
     pub trace: bool,
-    /// Whether locks and spawns are measured while the app is profiled.
+    /// If true, locks and spawns are measured while the app is profiled.
     pub profile: bool,
-    /// When to print a report: `never`, `always`, or otherwise if something went wrong.
+    /// When to print a report: `never`, `always`, or by default if a problem occurred.
     pub report: Option<&'static str>,
 }
 
-/// What waits for descriptors, of which there are none here.
+/// Waits for descriptors: none on boards.
 #[derive(Debug)]
 pub enum Reactor {}
 
-/// The locks of the global executor, which there is none of here.
+/// The locks of the global executor: none on boards.
 #[derive(Debug)]
 pub enum Ceilings {}
 
-/// A task as the run of its app sees it.
+/// A task from the view of its app's run.
 pub trait Registered: Sync {
-    /// Makes the task ready for a run.
+    /// Prepares the task for a run.
     ///
     /// # Safety
     /// No job of the task can run.
@@ -53,7 +53,7 @@ pub trait Registered: Sync {
     /// No job of the task can run and none can be spawned.
     unsafe fn end(&self) -> (Option<TaskReport>, u32);
 
-    /// Drops what the task has of the local level `level`, if that is its level.
+    /// Drops the task's data of the local level `level`, if that is its level.
     ///
     /// # Safety
     /// No job of the level can run any more.
@@ -61,7 +61,7 @@ pub trait Registered: Sync {
         let _ = level;
     }
 
-    /// The measurements alone, when the run has ended.
+    /// Returns the measurements after the run has ended.
     ///
     /// # Safety
     /// As for [`end`](Self::end).
@@ -70,16 +70,16 @@ pub trait Registered: Sync {
         unsafe { self.end() }.0
     }
 
-    /// The task, if it has jobs.
+    /// Describes the task, if it has jobs.
     fn info(&'static self) -> Option<TaskInfo>;
 
-    /// The interrupt of the task, if it is bound to one.
+    /// Returns the interrupt of the task, if it is bound to one.
     fn source(&'static self) -> Option<&'static dyn Source> {
         None
     }
 }
 
-/// What a task is.
+/// Description of a task.
 #[derive(Debug)]
 #[expect(dead_code, reason = "asked for where there is a kernel's trace")]
 pub struct TaskInfo {
@@ -94,15 +94,15 @@ pub struct TaskInfo {
 pub struct Runtime {
     pub(crate) name: &'static str,
     pub(crate) options: Options,
-    /// Each on the core of its place here.
+    /// Each on the core with its index.
     pub(crate) partitions: &'static [&'static PartitionState],
-    /// The first, which is that of `idle`.
+    /// The first, which contains `idle`.
     pub(crate) home: &'static PartitionState,
     pub(crate) tasks: &'static [&'static dyn Registered],
     runs: AtomicBool,
-    /// Whether no job can run any more.
+    /// True if no job can run any more.
     ending: AtomicBool,
-    /// The number of jobs released and never run.
+    /// Number of jobs released and never run.
     dropped: AtomicU64,
     started: AtomicU64,
     stop_reason: FirstStopReason,
@@ -114,11 +114,11 @@ impl core::fmt::Debug for Runtime {
     }
 }
 
-/// The right to reach into a run from outside of it.
+/// The right to access a run from outside.
 pub(crate) struct Pass;
 
 impl Runtime {
-    /// The state of an app that is not running.
+    /// Creates the state of an app that is not running.
     pub const fn new(
         model: &'static Model,
         options: Options,
@@ -159,23 +159,23 @@ impl Runtime {
         Ok(())
     }
 
-    /// Gives the app back after a run.
+    /// Releases the app after a run.
     pub(crate) fn give_back(&self) {
         self.runs.store(false, Ordering::Release);
     }
 
-    /// Records when the app started, which is the origin of the periodic grids.
+    /// Records the start of the app, which is the origin of the periodic grids.
     pub(crate) fn set_started(&self, start: Instant) {
         self.started.store(start.as_ticks(), Ordering::Relaxed);
     }
 
-    /// Where the grids of periodic tasks begin.
+    /// Returns the origin of the periodic grids.
     #[cfg_attr(not(feature = "async"), allow(dead_code, reason = "there are no tickers"))]
     pub(crate) fn grid(&self) -> Option<Instant> {
         Some(Instant::from_ticks(self.started()))
     }
 
-    /// When the app started, in ns; 0 before.
+    /// Returns the start of the app, in ns; 0 before.
     #[inline]
     pub(crate) fn started(&self) -> u64 {
         self.started.load(Ordering::Relaxed)
@@ -185,30 +185,32 @@ impl Runtime {
         self.home.core.port().now().as_ticks().saturating_sub(self.started())
     }
 
-    /// Whether the app is stopping: no more jobs are released, and those released are finished.
+    /// Returns whether the app is stopping: no more jobs are released, and those released are
+    /// finished.
     #[inline]
     pub(crate) fn is_stopping(&self) -> bool {
         self.home.core.is_stopping()
     }
 
-    /// The partitions besides the first.
+    /// Returns the partitions other than the first.
     pub(crate) fn others(&self) -> impl Iterator<Item = &'static PartitionState> + use<> {
         let home = self.home;
         self.partitions.iter().copied().filter(move |partition| !core::ptr::eq(*partition, home))
     }
 
-    /// Whether jobs are dropped instead of run, because one has panicked: then the program has ended.
+    /// Returns whether jobs are dropped instead of run because one has panicked; here the program
+    /// has ended then.
     #[cfg(feature = "async")]
     pub(crate) const fn aborts(&self) -> bool {
         false
     }
 
-    /// Notes that no job can run any more.
+    /// Records that no job can run any more.
     pub(crate) fn set_ending(&self) {
         self.ending.store(true, Ordering::Relaxed);
     }
 
-    /// Whether no job can run any more in this run.
+    /// Returns whether no job can run any more in this run.
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)
     }
@@ -224,7 +226,7 @@ impl Runtime {
         &self.stop_reason
     }
 
-    /// How many jobs were spawned when the app was stopping.
+    /// Returns the number of jobs that were spawned while the app was stopping.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }

@@ -1,11 +1,11 @@
-//! What a task can ask of its app: the time, to stop, to consume execution time, and to wait in `idle`.
+//! Services for tasks: the time, stopping, consuming execution time, and waiting in `idle`.
 
 use punctual_core::{Instant, IntoDuration};
 
 use super::stop::StopReason;
 use super::{clock, current, run};
 
-/// The time now, by the board's counter.
+/// Returns the current time of the board's counter.
 ///
 /// Real-time safety: reads a register and multiplies.
 #[inline]
@@ -13,20 +13,22 @@ pub fn now() -> Instant {
     Instant::from_ticks(clock::now())
 }
 
-/// Stops the app that runs on the core, if one does.
+/// Stops the app that runs on the core, if any.
 ///
-/// No more jobs are released; those already released are finished, the `#[shutdown]` hook runs, and the app's `run` returns.
-/// Jobs that are spawned meanwhile are counted as dropped: see [`SpawnError`](crate::SpawnError).
+/// No more jobs are released; those already released are finished, the `#[shutdown]` hook runs, and
+/// the app's `run` returns. Jobs spawned after this are counted as dropped: see
+/// [`SpawnError`](crate::SpawnError).
 pub fn shutdown() {
     if let Some(partition) = current::partition() {
         partition.runtime.stop(&StopReason::Shutdown);
     }
 }
 
-/// Consumes execution time of the core, with what preempts the calling job meanwhile not counted if jobs are measured.
+/// Consumes execution time of the core, excluding preemption of the calling job if jobs are
+/// measured.
 ///
-/// For load models, tests and demonstrations. In virtual time the clock moves by so much, and what is released meanwhile above the
-/// calling job preempts it; in `init` no time passes.
+/// For load models, tests and demonstrations. In virtual time the clock advances by `duration`, and
+/// jobs released in that time above the calling job preempt it; in `init` no time passes.
 pub fn spend(duration: impl IntoDuration) {
     #[cfg(feature = "virtual-time")]
     if super::virtual_time::is_on() {
@@ -45,11 +47,11 @@ pub fn spend(duration: impl IntoDuration) {
 
 /// Waits in `idle` for the next interrupt; does not return once the app is stopping.
 ///
-/// For the loop of an `idle` that never returns. When the app stops, it is left where it is: the hook runs, and the program
-/// ends.
+/// For the loop of an `idle` that never returns. When the app stops, `idle` is abandoned: the hook
+/// runs, and the program ends.
 ///
 /// # Panics
-/// If called anywhere but in `idle`.
+/// Panics if called outside `idle`.
 pub fn wait_for_event() {
     let idle = current::get().filter(|(_, me)| me.level() == 0 && run::has_begun());
     let (partition, _) = idle.expect("wait_for_event is for idle only");

@@ -1,12 +1,12 @@
-//! Why an app does not start.
+//! Reasons why an app does not start.
 
 use core::fmt;
 
-/// Why an app does not start. Then nothing of it has run.
+/// Reason why an app does not start. No code of it has run then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StartError {
-    /// An app runs already on this core: this one, or the one that calls it.
+    /// An app is already running on this core: this one, or the one that calls it.
     AlreadyRunning(&'static str),
     /// The app has a half on Linux, which does not run.
     OtherHalf {
@@ -26,10 +26,10 @@ pub enum StartError {
         /// The number of the core.
         core: u32,
     },
-    /// The app has several partitions, which have no virtual time here.
+    /// The app has several partitions, for which virtual time is not available here.
     #[cfg(feature = "virtual-time")]
     VirtualPartitions(&'static str),
-    /// The interrupt of a task cannot come to the core of the task's partition.
+    /// The interrupt of a task cannot be routed to the core of the task's partition.
     NotRouted {
         /// The app.
         app: &'static str,

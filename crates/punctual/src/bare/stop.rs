@@ -1,4 +1,4 @@
-//! Why an app stops.
+//! Reasons why an app stops.
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -38,7 +38,8 @@ impl FirstStopReason {
     }
 
     pub(crate) fn outcome(&self) -> Outcome {
-        // SAFETY: it is null, or was made in `record` of a reference for ever to something that nobody writes to.
+        // SAFETY: it is null, or was made in `record` from a `'static` reference to a value that is
+        // never written.
         match unsafe { self.0.load(Ordering::Relaxed).cast_const().as_ref() } {
             Some(StopReason::Overrun(task)) => Outcome::Overrun { task },
             Some(StopReason::OtherHalf) => Outcome::OtherHalf,
@@ -51,7 +52,7 @@ impl FirstStopReason {
     }
 }
 
-/// Whose code runs, for those homes in which a panic can be survived.
+/// Running user code; used on platforms on which a program survives a panic.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Culprit {
     /// The destructor of an argument for this task.

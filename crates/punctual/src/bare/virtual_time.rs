@@ -1,9 +1,10 @@
-//! Virtual time: a clock that jumps to the next event, and the same order every time.
+//! Virtual time: a clock that jumps to the next event, with a deterministic order.
 //!
-//! As in a process: the one thread of the partition runs every level, so every spawn and every release follows the same rules as on the
-//! board's clock. Jobs take no time unless they declare it, by `execution = …` or [`punctual::spend`](crate::spend); while one takes its
-//! time, releases of higher levels preempt it. The board's timer is not used. Interrupts come whenever they do, at the time that it
-//! is then.
+//! As in a process, the only thread of the partition runs every level, so every spawn and every
+//! release follows the same rules as on the board's clock. Jobs take no time unless they declare
+//! it, by `execution = …` or [`punctual::spend`](crate::spend); while time passes in one, releases
+//! of higher levels preempt it. The board's timer is not used. Interrupts occur at any time, at the
+//! current virtual time.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,22 +19,22 @@ use crate::task::body::Body;
 /// No time.
 const NEVER: u64 = u64::MAX;
 
-/// Whether the app runs in virtual time.
+/// True if the app runs in virtual time.
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// Whether its resources exist: before, no time passes.
+/// True if its resources exist: before, no time passes.
 static OPEN: AtomicBool = AtomicBool::new(false);
 
-/// The time, in ns. The core's one thread changes it, which handlers find as it is.
+/// The time, in ns. The core's only thread changes it; handlers only read it.
 static NOW: Halves = Halves::new(0);
 
-/// Whether the app runs in virtual time.
+/// Returns whether the app runs in virtual time.
 #[inline]
 pub(crate) fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// The time.
+/// Returns the time.
 pub(crate) fn now() -> u64 {
     NOW.load()
 }
@@ -45,12 +46,12 @@ pub(crate) fn begin() {
     ON.store(true, Ordering::Relaxed);
 }
 
-/// Ends it.
+/// Ends virtual time.
 pub(crate) fn end() {
     ON.store(false, Ordering::Relaxed);
 }
 
-/// Lays the grids of the partition and lets its jobs run: first what is due at the start.
+/// Starts the grids of the partition and lets its jobs run: first those due at the start.
 ///
 /// # Safety
 /// As for [`Partition::go`](punctual_core::Partition::go).
@@ -62,7 +63,8 @@ pub(crate) unsafe fn open(partition: &'static PartitionState, me: CurrentWorker)
     unsafe { partition.core().abandon(me) };
 }
 
-/// Moves the clock to the next event and serves it. Without one the app is stopped, unless an interrupt may bring one.
+/// Advances the clock to the next event and serves it. Without one the app is stopped, unless an
+/// interrupt may cause one.
 pub(crate) fn step(partition: &'static PartitionState, me: CurrentWorker) {
     if partition.core.is_stopping() {
         return;
@@ -91,11 +93,11 @@ pub(crate) fn spend(partition: &'static PartitionState, me: CurrentWorker, durat
     let mut left = duration.as_ticks();
     while left > 0 {
         if partition.core.snapshot().must_serve() {
-            // Released at the instant at which the time before this was over, or by an interrupt just now.
+            // Released at the end of the time that passed before this, or by an interrupt just now.
             partition.core().serve(me, None);
         }
         let end = now().saturating_add(left).min(NEVER - 1);
-        // When the app is stopping nothing is released any more.
+        // When the app is stopping nothing more is released.
         if partition.core.is_stopping() {
             return NOW.store(end);
         }
@@ -107,7 +109,8 @@ pub(crate) fn spend(partition: &'static PartitionState, me: CurrentWorker, durat
         }
         left = end.saturating_sub(now());
         if left > 0 {
-            // A job that preempts this one moves the clock by its own execution time, not by ours.
+            // A job that preempts this one advances the clock by its own execution time, not by
+            // ours.
             release_due(partition, me);
         } else {
             // Released, but not served: the job that ends at this instant ends first.
@@ -116,7 +119,7 @@ pub(crate) fn spend(partition: &'static PartitionState, me: CurrentWorker, durat
     }
 }
 
-/// Lets the execution time pass that a task declares.
+/// Lets the declared execution time of a task pass.
 #[inline]
 pub(crate) fn spend_declared<B: Body>(me: CurrentWorker) {
     if B::EXECUTION.as_ticks() > 0 && is_on() {
@@ -129,19 +132,19 @@ fn time_is_up(partition: &'static PartitionState, limit: u64) {
     partition.runtime.stop(&StopReason::TimeUp);
 }
 
-/// When something is due next.
+/// Returns the next due time.
 fn next_due(partition: &PartitionState) -> u64 {
     let levels = partition.core.levels().iter();
     levels.filter_map(|level| level.next_due()).min().map_or(NEVER, |time| time.as_ticks())
 }
 
-/// Releases and serves everything that is due.
+/// Releases and serves all due jobs.
 fn release_due(partition: &'static PartitionState, me: CurrentWorker) {
     mark_due(partition, me);
     partition.core().serve(me, None);
 }
 
-/// Releases everything that is due.
+/// Releases all due jobs.
 fn mark_due(partition: &PartitionState, me: CurrentWorker) {
     if !partition.core.is_stopping() {
         for level in partition.core.levels() {

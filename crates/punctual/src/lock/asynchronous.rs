@@ -1,4 +1,4 @@
-//! Resources of one partition, as async tasks lock them.
+//! Locks of resources of one partition in async tasks.
 
 use punctual_core::{Locked, Mutex, Resource};
 
@@ -11,20 +11,20 @@ use crate::port::AppPort;
 
 /// The right of an async task at `LEVEL` to lock a resource whose ceiling is `CEILING`.
 ///
-/// As [`Locked`], but not bound to a thread, since different threads poll an async task.
-/// Each lock looks the thread up.
+/// As [`Locked`], but not bound to a thread, because different threads poll an async task. Each
+/// lock looks up the thread.
 pub struct AsyncLocked<'a, T, const LEVEL: u8, const CEILING: u8> {
     resource: &'a Resource<T>,
     partition: &'static PartitionState,
 }
 
 impl<'a, T, const LEVEL: u8, const CEILING: u8> AsyncLocked<'a, T, LEVEL, CEILING> {
-    /// The lock right of one instance of a task.
+    /// Creates the lock right of one instance of a task.
     ///
     /// # Safety
-    /// * `resource` is filled for as long as the app's threads run, and used by others only through locks of the same
-    ///   ceiling in the same app, or by tasks of the level `CEILING` while they run.
-    /// * The task makes one such value per resource.
+    /// * `resource` is filled while the app's threads run, and is used by others only through locks
+    ///   of the same ceiling in the same app, or by tasks of the level `CEILING` while they run.
+    /// * The task creates one such value per resource.
     #[inline(always)]
     pub unsafe fn new(resource: &'a Resource<T>, partition: &'static PartitionState) -> Self {
         Self { resource, partition }
@@ -35,16 +35,19 @@ impl<T, const LEVEL: u8, const CEILING: u8> Mutex for AsyncLocked<'_, T, LEVEL, 
     type T = T;
 
     /// # Panics
-    /// If called outside the task's own polls, for example on a thread that the task has started.
+    /// Panics if called outside the task's own polls, for example on a thread that the task has
+    /// started.
     #[inline]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         let Some(worker) = user(self.partition, LEVEL) else {
-            // SAFETY: the resource is filled while there are futures, and no other thread uses it; on this one, the value of
-            // `new` is the only one of a task that is being dropped, and is borrowed.
+            // SAFETY: the resource is filled while there are futures, and no other thread uses it;
+            // on this thread, the value of `new` is the only one of a task that is being dropped,
+            // and is borrowed.
             return f(unsafe { self.resource.get_mut() });
         };
-        // SAFETY: the resource is as `new` demands. The calling thread runs a job of this level,
-        // and the value lives for this call only. `&mut self` is borrowed for as long, and there is one per task.
+        // SAFETY: the resource meets the requirements of `new`. The calling thread runs a job of
+        // this level, and the value exists only for this call. `&mut self` is borrowed as long, and
+        // there is one per task.
         let mut locked = unsafe {
             Locked::<T, AppPort, LEVEL, CEILING>::new(self.resource, self.partition.core(), worker)
         };

@@ -1,7 +1,7 @@
 //! Resources of the global executor: the Priority Ceiling Protocol on priority-inheritance futexes.
 //!
-//! Each thread of the app is a member of one group, with its level as its priority; see [`punctual_sync::pcp`] for the
-//! protocol and what it costs.
+//! Each thread of the app is a member of one group, with its level as its priority; see
+//! [`punctual_sync::pcp`] for the protocol and its cost.
 
 use punctual_core::{Mutex, Resource};
 use punctual_sync::{PcpGroup, PcpMutex};
@@ -13,10 +13,10 @@ use crate::app::virtual_time;
 use crate::port::linux::suspension;
 use crate::port::virtual_time::Claim;
 
-/// What all mutexes of an app belong to.
+/// The group of all mutexes of an app.
 pub type Ceilings = PcpGroup;
 
-/// The lock of a resource, with its ceiling.
+/// The mutex of a resource, with its ceiling.
 pub type CeilingMutex = PcpMutex<'static, ()>;
 
 /// The right of a job at `LEVEL` to lock a resource of the global executor.
@@ -27,11 +27,12 @@ pub struct CeilingLocked<'a, T, const LEVEL: u8> {
 }
 
 impl<'a, T, const LEVEL: u8> CeilingLocked<'a, T, LEVEL> {
-    /// The lock right of one job.
+    /// Creates the lock right of one job.
     ///
     /// # Safety
-    /// * `resource` is filled for as long as the app's threads run, and used by others only through locks with `mutex`.
-    /// * The task makes one such value per resource.
+    /// * `resource` is filled while the app's threads run, and is used by others only through locks
+    ///   with `mutex`.
+    /// * The task creates one such value per resource.
     #[inline(always)]
     pub unsafe fn new(
         resource: &'a Resource<T>,
@@ -46,19 +47,20 @@ impl<T, const LEVEL: u8> Mutex for CeilingLocked<'_, T, LEVEL> {
     type T = T;
 
     /// # Panics
-    /// If called outside the task, for example on a thread that it has started.
+    /// Panics if called outside the task, for example on a thread that it has started.
     #[inline]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         let resource = self.resource;
         if user(self.partition, LEVEL).is_none() {
-            // SAFETY: the resource is filled while there are futures, and no other thread uses it; on this one, the value of
-            // `new` is the only one of a task that is being dropped, and is borrowed.
+            // SAFETY: the resource is filled while there are futures, and no other thread uses it;
+            // on this thread, the value of `new` is the only one of a task that is being dropped,
+            // and is borrowed.
             return f(unsafe { resource.get_mut() });
         }
         if self.partition.core.port().is_virtual() {
             let claim = Claim::Ceiling { level: LEVEL, ceiling: self.mutex.ceiling() };
             let _claimed = virtual_time::acquire(self.partition, claim);
-            // SAFETY: as below: nobody else's claim of this ceiling is granted meanwhile.
+            // SAFETY: as below: no other claim of this ceiling is granted during the call.
             return critical(self.partition, unsafe { resource.get_mut() }, f);
         }
         let member = current::ceiling_member().expect("every thread of the app is a member");
@@ -68,8 +70,8 @@ impl<T, const LEVEL: u8> Mutex for CeilingLocked<'_, T, LEVEL> {
                 0 => {}
                 waited => suspension::blocked(waited),
             }
-            // SAFETY: the holder of the mutex has exclusive access to the resource: against other threads by the mutex,
-            // on this thread because the mutex refuses to be locked twice.
+            // SAFETY: the holder of the mutex has exclusive access to the resource: against other
+            // threads by the mutex, on this thread because the mutex cannot be locked twice.
             critical(self.partition, unsafe { resource.get_mut() }, f)
         });
         match locked {

@@ -1,19 +1,21 @@
 //! Resources shared across partitions: the Multiprocessor Stack Resource Policy.
 //!
-//! A job that locks such a resource first raises its partition to the top level, so that nothing preempts it on its CPU, and
-//! then spins in order of arrival. So a job is blocked once, for at most one critical section of each
-//! other partition, and spends that time spinning instead of yielding its CPU (P. Gai, G. Lipari, M. Di Natale,
-//! "Minimizing memory utilization of real-time task sets in single and multi-processor systems-on-a-chip", RTSS 2001).
+//! A job that locks such a resource first raises its partition to the top level, so that nothing
+//! preempts it on its CPU, and then spins in order of arrival. So a job is blocked once, for at
+//! most one critical section of each other partition, and spends that time spinning instead of
+//! yielding its CPU (P. Gai, G. Lipari, M. Di Natale, "Minimizing memory utilization of real-time
+//! task sets in single and multi-processor systems-on-a-chip", RTSS 2001).
 //!
-//! The bound holds for critical sections that run. A holder that the kernel has taken off its CPU, or that suspends
-//! itself, would be spun for as long as that lasts; so spinning ends after [`SPIN`], and the waiter sleeps in the
-//! kernel, lending its priority to the holder.
+//! The bound holds for critical sections that run. If the kernel has taken a holder off its CPU, or
+//! the holder suspends itself, spinning would last as long; so spinning ends after [`SPIN`], and
+//! the waiter sleeps in the kernel, lending its priority to the holder.
 //!
-//! Resources that one job may hold at once share one lock, a *group*, which the macro forms. So nobody ever waits for one
-//! of these locks while holding another, and there is no deadlock.
+//! Resources that one job may hold at once share one lock, a *group*, which the macro forms. So no
+//! job ever waits for one of these locks while holding another, and there is no deadlock.
 //!
-//! Where a polling partition is among the users everybody spins, since its thread must neither sleep nor wake a sleeper.
-//! The others do not spin for ever: after [`SPIN`] they sleep for [`PAUSE`] between attempts.
+//! If a polling partition is among the users, all of them spin, because its thread must neither
+//! sleep nor wake a sleeper. The others do not spin forever: after [`SPIN`] they sleep for
+//! [`PAUSE`] between attempts.
 
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -29,9 +31,10 @@ use crate::app::virtual_time;
 use crate::port::linux::suspension;
 use crate::port::virtual_time::Claim;
 
-/// How long a waiter spins before it sleeps: several times what critical sections should last.
+/// Time that a waiter spins before it sleeps: several times the expected length of critical
+/// sections.
 const SPIN: punctual_sync::Duration = punctual_sync::Duration::from_micros(100);
-/// How long it sleeps between attempts where a polling partition may hold the lock.
+/// Sleep between attempts if a polling partition may hold the lock.
 const PAUSE: Duration = Duration::from_micros(50);
 
 thread_local! {
@@ -42,7 +45,8 @@ thread_local! {
 #[derive(Debug)]
 pub struct Group {
     lock: Kind,
-    /// Whose job is in a critical section of the group. Only a comparison with oneself means anything.
+    /// Worker whose job is in a critical section of the group. Only a comparison with the own
+    /// worker is meaningful.
     holder: AtomicPtr<Worker>,
 }
 
@@ -53,7 +57,7 @@ enum Kind {
 }
 
 impl Group {
-    /// The lock of a group; `spins` if a polling partition is among the users.
+    /// Creates the lock of a group; `spins` if a polling partition is among the users.
     pub const fn new(spins: bool) -> Self {
         let lock = match spins {
             true => Kind::Spinning(TicketLock::with_places(())),
@@ -62,7 +66,8 @@ impl Group {
         Self { lock, holder: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
-    /// Runs `f` while nobody else is in a critical section of the group. The partition is at its top.
+    /// Runs `f` while no other job is in a critical section of the group. The partition is at its
+    /// top level.
     #[inline]
     pub(super) fn with<R>(
         &'static self,
@@ -99,7 +104,8 @@ impl Group {
                 })
             }
             Kind::Spinning(lock) => loop {
-                // A thread that must not sleep has no use for a limit, and may have no clock that never enters the kernel.
+                // A thread that must not sleep cannot use a limit, and may have no clock that
+                // avoids the kernel.
                 let polls = partition.model == ThreadModel::Polling;
                 let locked = if polls { lock.lock_while(|| true) } else { lock.lock(SPIN) };
                 if let Ok(_guard) = locked {
@@ -113,7 +119,7 @@ impl Group {
     }
 }
 
-/// Takes the holder's mark away before the lock is released, also on unwinding.
+/// Clears the holder before the lock is released, also on unwinding.
 struct Mark<'a>(&'a AtomicPtr<Worker>);
 
 impl<'a> Mark<'a> {

@@ -13,11 +13,12 @@ pub struct GroupLocked<'a, T, const LEVEL: u8> {
 }
 
 impl<'a, T, const LEVEL: u8> GroupLocked<'a, T, LEVEL> {
-    /// The lock right of one job.
+    /// Creates the lock right of one job.
     ///
     /// # Safety
-    /// * `resource` is filled for as long as the app's threads run, and used by others only through locks of `group`.
-    /// * The task makes one such value per resource.
+    /// * `resource` is filled while the app's threads run, and is used by others only through locks
+    ///   of `group`.
+    /// * The task creates one such value per resource.
     #[inline(always)]
     pub unsafe fn new(
         resource: &'a Resource<T>,
@@ -32,18 +33,20 @@ impl<T, const LEVEL: u8> Mutex for GroupLocked<'_, T, LEVEL> {
     type T = T;
 
     /// # Panics
-    /// If called outside the task, for example on a thread that it has started.
+    /// Panics if called outside the task, for example on a thread that it has started.
     #[inline]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         let resource = self.resource;
         let Some(me) = user(self.partition, LEVEL) else {
-            // SAFETY: the resource is filled while there are futures, and no other thread uses it; on this one, the value of
-            // `new` is the only one of a task that is being dropped, and is borrowed.
+            // SAFETY: the resource is filled while there are futures, and no other thread uses it;
+            // on this thread, the value of `new` is the only one of a task that is being dropped,
+            // and is borrowed.
             return f(unsafe { resource.get_mut() });
         };
         self.partition.core().at_top_level(me, || {
-            // SAFETY: the group lets one thread at a time in here. Of that thread only the job at hand is in a critical
-            // section, since its partition is at the top; it has one right to lock this resource, which is borrowed.
+            // SAFETY: the group admits one thread at a time. Of that thread only the current job is
+            // in a critical section, because its partition is at the top level; it has one right to
+            // lock this resource, which is borrowed.
             self.group.with(self.partition, me, || critical(self.partition, unsafe { resource.get_mut() }, f))
         })
     }

@@ -1,10 +1,11 @@
-//! Resources shared across partitions, each of which has a core: the Multiprocessor Stack Resource Policy.
+//! Resources shared across partitions with one core each: the Multiprocessor Stack Resource Policy.
 //!
-//! As on Linux (P. Gai, G. Lipari, M. Di Natale, RTSS 2001), but nobody takes a holder off its core for longer than the handlers of
-//! interrupts take, which run no jobs meanwhile. So whoever waits spins, in order of arrival, for at most one critical section of
-//! each other core.
+//! As on Linux (P. Gai, G. Lipari, M. Di Natale, RTSS 2001), but a holder leaves its core only for
+//! interrupt handlers, which run no jobs during that time. So a waiter spins, in order of arrival,
+//! for at most one critical section of each other core.
 //!
-//! Resources that one job may hold at once share one lock, a *group*, so nobody waits for one of these locks while holding another.
+//! Resources that one job may hold at once share one lock, a *group*, so no job waits for one of
+//! these locks while holding another.
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -18,17 +19,19 @@ use crate::app::partition::PartitionState;
 #[derive(Debug)]
 pub struct Group {
     lock: TicketLock<(), 4>,
-    /// Whose job is in a critical section of the group. Only a comparison with oneself means anything.
+    /// Worker whose job is in a critical section of the group. Only a comparison with the own
+    /// worker is meaningful.
     holder: AtomicPtr<Worker>,
 }
 
 impl Group {
-    /// The lock of a group, which spins anyway.
+    /// Creates the lock of a group, which always spins.
     pub const fn new(_: bool) -> Self {
         Self { lock: TicketLock::with_places(()), holder: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// Runs `f` while nobody else is in a critical section of the group. The partition is at its top.
+    /// Runs `f` while no other job is in a critical section of the group. The partition is at its
+    /// top level.
     #[inline]
     pub(super) fn with<R>(
         &'static self,

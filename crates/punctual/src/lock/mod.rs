@@ -1,12 +1,13 @@
-//! Locks of resources whose users run in parallel: in several partitions, or under the global executor.
+//! Locks of resources whose users run in parallel: in several partitions, or under the global
+//! executor.
 //!
-//! Within a partition the ceiling of a resource is enough, since a partition runs one job at a time. Jobs that run in
-//! parallel need a lock as well:
+//! Within a partition the ceiling of a resource suffices, because a partition runs one job at a
+//! time. Jobs that run in parallel need a lock as well:
 //!
 //! * across partitions, the Multiprocessor Stack Resource Policy: [`GroupLocked`];
 //! * under the global executor, the Priority Ceiling Protocol: [`CeilingLocked`].
 //!
-//! The macro decides which one a resource has; a task's code is the same with either.
+//! The macro selects the lock of a resource; a task's code is the same with either.
 
 #[cfg(any(feature = "std", feature = "async"))]
 mod asynchronous;
@@ -33,7 +34,8 @@ use punctual_core::Port;
 use crate::app::current;
 use crate::app::partition::PartitionState;
 
-/// Runs `f` with the value of a resource. If a panic unwinds out of it, the app is stopped before another job can enter.
+/// Runs `f` with the value of a resource. If a panic unwinds out of it, the app is stopped before
+/// another job can enter.
 #[inline]
 fn critical<T, R>(partition: &'static PartitionState, value: &mut T, f: impl FnOnce(&mut T) -> R) -> R {
     let section = Section(partition);
@@ -52,11 +54,12 @@ impl Drop for Section {
     }
 }
 
-/// The worker of the calling thread, which runs a job of `level` of `partition`; `None` on the last thread of a run, which
-/// drops what is left of a future: then nobody else uses the resource.
+/// Returns the worker of the calling thread, which runs a job of `level` of `partition`; `None` on
+/// the last thread of a run, which drops the rest of a future: then no other thread uses the
+/// resource.
 ///
 /// # Panics
-/// If it is neither, because a lock right has left its task.
+/// Panics if it is neither, because a lock right was moved out of its task.
 #[inline]
 fn user(partition: &'static PartitionState, level: u8) -> Option<CurrentWorker> {
     let worker = current::worker_of(partition).filter(|worker| worker.running() == level);

@@ -1,8 +1,10 @@
-//! Logging from jobs: [`log!`](crate::log) keeps the arguments, and an ordinary thread formats and writes them.
+//! Logging from jobs: [`log!`](crate::log) stores the arguments, and an ordinary thread formats and
+//! writes them.
 //!
-//! A record goes into a ring of its thread. A background thread empties the rings every 10 ms or so, orders by time what all
-//! threads have written, and hands it to the program's [`log`](https://docs.rs/log) logger. That may allocate, block and print:
-//! no job waits for it. Records that do not fit are counted, and the log says how many.
+//! A record goes into a ring of its thread. A background thread empties the rings about every 10
+//! ms, sorts the records of all threads by time, and passes them to the program's
+//! [`log`](https://docs.rs/log) logger. The logger may allocate, block and print: no job waits for
+//! it. Records that do not fit are counted, and the log reports their number.
 //!
 //! ```
 //! let (axis, angle) = ("pan", 0.25_f32);
@@ -24,15 +26,15 @@ pub use self::record::Site;
 pub(crate) use self::record::{Format, Record};
 pub(crate) use self::writer::{Writer, write_out};
 
-/// How many records of a thread may wait.
+/// Maximum number of waiting records of a thread.
 const CAPACITY: usize = 256;
 
 /// The records of one thread at a time.
 struct Records {
     waiting: Ring<Record, CAPACITY>,
-    /// How many did not fit. Written by the thread that has the ring's end.
+    /// Number of records that did not fit. Written by the thread that has the producer.
     lost: AtomicU64,
-    /// How many of those have been told. Written by whoever has the other end.
+    /// Number of those already reported. Written by the thread that has the consumer.
     said: AtomicU64,
 }
 
@@ -41,17 +43,17 @@ impl Records {
         Self { waiting: Ring::new(), lost: AtomicU64::new(0), said: AtomicU64::new(0) }
     }
 
-    /// How many have been lost since this was last called, with the other end of the ring in hand.
+    /// Returns the number of records lost since the last call. The caller has the ring's consumer.
     fn newly_lost(&self) -> u64 {
         let lost = self.lost.load(Ordering::Relaxed);
         lost.wrapping_sub(self.said.swap(lost, Ordering::Relaxed))
     }
 }
 
-/// All of them that there ever were. They are used again, so there are as many as threads of apps at one time.
+/// All rings ever created. They are reused, so there are as many as threads of apps at one time.
 static ALL: Mutex<Vec<&'static Records>> = Mutex::new(Vec::new());
 
-/// Where the calling thread puts its records, if it is an app's.
+/// Ring of the calling thread, if it belongs to an app.
 struct Mine {
     end: RingProducer<'static, Record, CAPACITY>,
     records: &'static Records,
@@ -61,12 +63,12 @@ thread_local! {
     static MINE: RefCell<Option<Mine>> = const { RefCell::new(None) };
 }
 
-/// Lets the calling thread keep its records for the writer, until dropped on it.
+/// Lets the calling thread store its records for the writer, until dropped on it.
 #[derive(Debug)]
 pub(crate) struct Logging(PhantomData<*mut ()>);
 
 impl Logging {
-    /// Before the first job, as it may allocate.
+    /// Called before the first job, because it may allocate.
     pub(crate) fn begin() -> Self {
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |records: &'static Records| records.waiting.producer().ok().map(|end| Mine { end, records });
@@ -98,7 +100,7 @@ impl Mine {
     }
 }
 
-/// Keeps a record of the calling thread, if that is an app's; otherwise makes none.
+/// Stores a record of the calling thread if it belongs to an app; otherwise makes none.
 #[inline]
 pub(crate) fn keep(make: impl FnOnce() -> Record) -> bool {
     MINE.with_borrow_mut(|mine| match mine {
@@ -112,21 +114,24 @@ pub(crate) fn keep(make: impl FnOnce() -> Record) -> bool {
 
 /// Logs a message from a job, without allocating, blocking or entering the kernel.
 ///
-/// `log!(Level, "format", arguments..)`, where the level is `Error`, `Warn`, `Info`, `Debug` or `Trace`, and the format a
-/// literal with up to eight arguments besides those that it names itself. The arguments are evaluated and copied, as they are
-/// `Copy`, and formatted later on another thread: so they can be numbers, arrays, `&'static str`, structures of such, and
-/// up to 104 bytes in all. Named arguments (`x = y`) are not taken.
+/// `log!(Level, "format", arguments..)`, with the level `Error`, `Warn`, `Info`, `Debug` or
+/// `Trace`, and a format literal with up to eight arguments in addition to those that it names
+/// itself. The arguments are evaluated and copied, because they are `Copy`, and formatted later on
+/// another thread: they can be numbers, arrays, `&'static str`, or structures of these, with up to
+/// 104 bytes in total. Named arguments (`x = y`) are not supported.
 ///
-/// On threads of an app the record waits in a ring of 256 for the thread; what does not fit is lost, and a warning of the target `punctual`
-/// says how many were. About every 10 ms an ordinary thread hands the records to the logger of the [`log`](https://docs.rs/log)
-/// crate, in the order of their time, which goes along as the key `at_ns`: `CLOCK_MONOTONIC`, in ns. What is left when the last job
-/// has ended is written before `#[shutdown]`, also after a fault. On other threads, in hooks and in virtual time the logger is called at
-/// once.
+/// On threads of an app the record waits in a ring of 256 per thread; records that do not fit are
+/// lost, and a warning with the target `punctual` reports their number. About every 10 ms an
+/// ordinary thread passes the records to the logger of the [`log`](https://docs.rs/log) crate, in
+/// the order of their times, which are included as the key `at_ns`: `CLOCK_MONOTONIC`, in ns.
+/// Records left when the last job has ended are written before `#[shutdown]`, also after a fault.
+/// On other threads, in hooks and in virtual time the logger is called at once.
 ///
-/// Levels are those of `log`: what its `max_level` excludes costs a load and a comparison, and its arguments are not
-/// evaluated. Set the logger before the end of `init`.
+/// Levels are those of `log`: a record excluded by its `max_level` costs a load and a comparison,
+/// and its arguments are not evaluated. Set the logger before the end of `init`.
 ///
-/// Real-time safety: wait-free, on threads of an app. Copies 128 bytes and reads the clock as a measured job does.
+/// Real-time safety: wait-free, on threads of an app. Copies 128 bytes and reads the clock like a
+/// measured job.
 ///
 /// ```
 /// #[derive(Debug, Clone, Copy)]
@@ -138,7 +143,7 @@ pub(crate) fn keep(make: impl FnOnce() -> Record) -> bool {
 /// punctual::log!(Debug, "at {angles:?}, {} left", 17 + 4);
 /// ```
 ///
-/// What cannot be copied cannot wait for its turn:
+/// Arguments that cannot be copied are rejected:
 ///
 /// ```compile_fail
 /// let text = String::from("later");
@@ -159,7 +164,7 @@ macro_rules! log {
     }};
 }
 
-/// Writes a format with the fields of a tuple for its arguments.
+/// Writes a format with the fields of a tuple as its arguments.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __log_write {
@@ -174,14 +179,14 @@ macro_rules! __log_write {
     };
 }
 
-/// Takes all records that wait, in the order of their time, and what was lost.
+/// Takes all waiting records, in the order of their times, and the number of lost ones.
 fn take_all() -> (Vec<Record>, u64) {
     let all = ALL.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let (mut taken, mut lost) = (Vec::new(), 0);
     for records in all {
-        // Another run's writer may be at it.
+        // Another run's writer may be using it.
         let Ok(mut end) = records.waiting.consumer() else { continue };
-        // Not more than there were room for: a thread that always logs does not keep the others waiting.
+        // Limited, so that a thread that logs continuously does not delay the others.
         taken.extend(std::iter::from_fn(|| end.pop()).take(CAPACITY));
         lost += records.newly_lost();
     }

@@ -1,14 +1,14 @@
-//! A record: what was said, by whom and when, in a fixed size.
+//! A record: message, origin and time, in a fixed size.
 
 use std::fmt::{self, Display, Formatter};
 use std::mem::MaybeUninit;
 
 use log::{Level, Metadata};
 
-/// The most that the arguments of a record may take, in bytes.
+/// Maximum size of the arguments of a record, in bytes.
 const ROOM: usize = 104;
 
-/// A place in the program that logs. A static of the code that [`log!`](crate::log) makes.
+/// A source location that logs. A static of the code that [`log!`](crate::log) generates.
 #[derive(Debug)]
 pub struct Site {
     level: Level,
@@ -18,7 +18,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// What `log!` knows of its own place.
+    /// Creates a location from the values that `log!` provides.
     pub const fn new(level: Level, module: &'static str, file: &'static str, line: u32) -> Self {
         Self { level, module, file, line }
     }
@@ -29,7 +29,7 @@ pub trait Format: FnOnce(&mut Formatter<'_>) -> fmt::Result + Copy + Send + 'sta
 
 impl<F: FnOnce(&mut Formatter<'_>) -> fmt::Result + Copy + Send + 'static> Format for F {}
 
-/// Room for the arguments.
+/// Storage of the arguments.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Room(MaybeUninit<[u8; ROOM]>);
@@ -44,7 +44,8 @@ pub(crate) struct Record {
     arguments: Room,
 }
 
-// SAFETY: the arguments are `Send`, by the bound of `new`; the rest are numbers and references to statics.
+// SAFETY: the arguments are `Send`, by the bound of `new`; the rest are numbers and references to
+// statics.
 unsafe impl Send for Record {}
 
 impl Record {
@@ -61,19 +62,20 @@ impl Record {
             );
         }
         let mut arguments = Room(MaybeUninit::uninit());
-        // SAFETY: the assertions say that it fits.
+        // SAFETY: the assertions ensure that it fits.
         unsafe { (&raw mut arguments).cast::<F>().write(message) };
-        // SAFETY: it is called with the room that was just filled, or a copy of it, which is as good since `F` is `Copy`.
+        // SAFETY: it is called with the buffer that was just filled, or a copy of it, which is
+        // valid because `F` is `Copy`.
         let format = |room: &Room, f: &mut Formatter<'_>| unsafe { (&raw const *room).cast::<F>().read()(f) };
         Self { site, at, format, arguments }
     }
 
-    /// When it was made.
+    /// Returns the time of the record.
     pub(super) fn at(&self) -> u64 {
         self.at
     }
 
-    /// Hands it to the program's logger.
+    /// Passes it to the program's logger.
     pub(crate) fn write(&self) {
         let Site { level, module, file, line } = *self.site;
         let metadata = Metadata::builder().level(level).target(module).build();
@@ -93,7 +95,7 @@ impl Record {
 
 impl Display for Record {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        // SAFETY: `new` put into the room what this function takes.
+        // SAFETY: `new` stored the type that this function expects.
         unsafe { (self.format)(&self.arguments, f) }
     }
 }

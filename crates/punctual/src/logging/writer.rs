@@ -1,4 +1,4 @@
-//! The ordinary thread that writes records out.
+//! The ordinary thread that writes records.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,10 +10,11 @@ use super::take_all;
 use crate::background;
 use crate::port::linux::{notice, stderr};
 
-/// How often records are taken. A thread may write 25 000 a second in bursts no longer than that without a loss.
+/// Interval between two collections. A thread may write 25 000 records per second in bursts no
+/// longer than this without a loss.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// Writes records out until dropped.
+/// Writes records until dropped.
 #[derive(Debug)]
 pub(crate) struct Writer {
     over: Arc<AtomicBool>,
@@ -21,7 +22,8 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Starts it, if the program has a logger. Without one there is nothing to write, and the thread would wake for nothing.
+    /// Starts it, if the program has a logger. Otherwise there is nothing to write, and the thread
+    /// would wake in vain.
     pub(crate) fn start() -> Option<Self> {
         if !notice::has_logger() {
             return None;
@@ -51,13 +53,13 @@ impl Drop for Writer {
         self.over.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It does not panic: loggers are contained.
+            // It does not panic: panics of loggers are contained.
             let _ = thread.join();
         }
     }
 }
 
-/// Writes out what waits. For ordinary threads.
+/// Writes the waiting records. For ordinary threads.
 pub(crate) fn write_out() {
     let (records, lost) = take_all();
     for record in records {
@@ -70,10 +72,10 @@ pub(crate) fn write_out() {
     }
 }
 
-/// Calls the program's logger, whose panics end nothing.
+/// Calls the program's logger, and contains its panics.
 fn contained(write: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(write)) {
-        // Its destructor is the program's as well.
+        // Its destructor is user code as well.
         std::mem::forget(payload);
         stderr::line(format_args!("the program's logger panicked on a record of a job"));
     }

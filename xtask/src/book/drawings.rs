@@ -77,11 +77,12 @@ fn manifests(root: &Path) -> Result<Edges> {
 }
 
 fn compare_crates(drawn: &Edges, actual: &Edges, problems: &mut Vec<String>) {
-    let describe = |(from, to): &(String, String)| if to.is_empty() { from.clone() } else { format!("{from} → {to}") };
-    problems.extend(actual.difference(drawn).map(|edge| format!("{PAGE}: the drawing lacks {}", describe(edge))));
-    problems.extend(
-        drawn.difference(actual).map(|edge| format!("{PAGE}: no manifest has {}", describe(edge))),
-    );
+    let describe =
+        |(from, to): &(String, String)| if to.is_empty() { from.clone() } else { format!("{from} → {to}") };
+    problems
+        .extend(actual.difference(drawn).map(|edge| format!("{PAGE}: the drawing lacks {}", describe(edge))));
+    problems
+        .extend(drawn.difference(actual).map(|edge| format!("{PAGE}: no manifest has {}", describe(edge))));
 }
 
 /// Checks each line that ends with a source file: the file must define the function that the line names.
@@ -133,7 +134,8 @@ mod tests {
     #[test]
     fn reports_functions_that_do_not_exist() {
         let mut problems = Vec::new();
-        let drawing = "a\n  check_path  xtask/src/book/drawings.rs\n  Book::vanish  xtask/src/book/drawings.rs\n";
+        let drawing =
+            "a\n  check_path  xtask/src/book/drawings.rs\n  Book::vanish  xtask/src/book/drawings.rs\n";
         check_path(crate::cargo::root(), drawing, &mut problems);
         assert_eq!(problems, ["ARCHITECTURE.md: xtask/src/book/drawings.rs does not define Book::vanish"]);
     }

@@ -118,7 +118,7 @@ fn refused(text: &str, line: usize, what: &str, fix: &str) {
 fn refuses_unknown_versions_and_names() {
     refused("schema = \"punctual-taskset/2\"\ntask = 3", 1, "punctual-taskset/2", "punctual-taskset/1");
     refused("{\n\"schema\":\n \"x\"}", 3, "`x`", "\"schema\": \"punctual-taskset/1\"");
-    refused(&format!("{HEAD}{TASK}perod = \"1ms\"\n"), 6, "perod", "docs/book/src/internals/analysis.md");
+    refused(&format!("{HEAD}{TASK}perod = \"1ms\"\n"), 6, "perod", "docs/book/src/reference/taskset.md");
     refused(
         &format!("{HEAD}{TASK}sections = [\n{{ resource = \"r\", hold = \"1us\" }}]\n"),
         7,

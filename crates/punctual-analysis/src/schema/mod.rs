@@ -125,11 +125,11 @@ fn decode<T: DeserializeOwned>(file: &str, text: &str, format: Format) -> Result
         },
     };
     let fix = if what.starts_with("unknown field") {
-        "correct the name or take it out; docs/book/src/internals/analysis.md lists all of them"
+        "correct the name or take it out; docs/book/src/reference/taskset.md lists all of them"
     } else if what.starts_with("missing field") {
-        "add it; docs/book/src/internals/analysis.md says what it means"
+        "add it; docs/book/src/reference/taskset.md says what it means"
     } else {
-        "docs/book/src/internals/analysis.md shows a file with everything in it"
+        "docs/book/src/reference/taskset.md shows a file with everything in it"
     };
     Err(InputError { file: file.to_owned(), line, what, fix: fix.to_owned() })
 }

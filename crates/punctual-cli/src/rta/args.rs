@@ -13,7 +13,8 @@ use crate::trace::parse::Deadline;
 /// Bound the response time of every task, and show the margin to each deadline
 ///
 /// The task set is written by hand, in TOML or JSON, or comes from an app: its declared model and the profile of a run. From a
-/// recording alone, a model of every real-time thread is inferred. docs/book/src/internals/analysis.md explains all three. Exits with 0 if every
+/// recording alone, a model of every real-time thread is inferred. docs/book/src/reference/taskset.md
+/// explains all three. Exits with 0 if every
 /// deadline is met, 1 if not, 2 if the input is invalid or a task has no bound.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -22,7 +22,7 @@ fn look(scene: &Scene, report: &mut Report) {
             let change = Change { setting: setting.clone(), new: format!("fifo {to}") };
             finding.set(format!("chrt -f -p {to} {}", thread.id), vec![change]).fix(
                 Lasts::Always,
-                "a unit of systemd that does it after the device has come: docs/book/src/guides/isolate.md",
+                "a unit of systemd that does it after the device has come: docs/book/src/guides/setup.md",
             )
         };
         let below = scene.band.start().saturating_sub(1).clamp(1, USUAL);

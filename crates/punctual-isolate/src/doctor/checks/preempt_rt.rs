@@ -14,7 +14,7 @@ fn look(scene: &Scene, report: &mut Report) {
                      real-time thread, and nothing bounds how long they are.",
                 )
                 .costs(Cost::typical(1_000_000, "now and then, under load"))
-                .fix(Lasts::FromReboot, "apt install linux-image-rt-$(dpkg --print-architecture)   # Debian; others: docs/book/src/guides/isolate.md"),
+                .fix(Lasts::FromReboot, "apt install linux-image-rt-$(dpkg --print-architecture)   # Debian; others: docs/book/src/guides/setup.md"),
         ),
         None => report.unknown("whether the kernel is PREEMPT_RT", "neither /sys/kernel/realtime nor /proc/version tells"),
     }

@@ -1,8 +1,9 @@
-//! A bus that is used across waits: whoever has it keeps it, and the next is who has waited longest.
+//! A bus that a task uses across waits: its owner keeps it, and the longest-waiting task gets it
+//! next.
 //!
-//! A transfer takes 2 ms, during which the task waits and its level is free. `high` comes 1 ms later than the others and
-//! is served in its turn: an arbiter knows no priorities. What is to be exclusive without a wait belongs into a
-//! shared resource instead.
+//! A transfer takes 2 ms, during which the task waits and its level is free. `high` arrives 1 ms
+//! later than the others and is served in its turn: an arbiter ignores priorities. Exclusion
+//! without a wait is the purpose of a shared resource.
 
 #[punctual::app]
 mod app {

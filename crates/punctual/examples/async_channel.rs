@@ -1,7 +1,8 @@
-//! Messages between tasks: two senders, one receiver, room for two.
+//! Messages between tasks: two senders, one receiver, and a capacity of two.
 //!
-//! The senders are above the receiver, so the first one fills the channel before the receiver runs, and waits for room.
-//! Each place is given to who has waited longest. When every sender is gone the receiver is told.
+//! The senders are above the receiver, so the first one fills the channel before the receiver runs,
+//! and waits for room. Freed slots go to the longest-waiting sender. When all senders are dropped,
+//! the receiver gets an error.
 
 #[punctual::app]
 mod app {

@@ -1,7 +1,8 @@
 //! An async task works at a steady rate, on the grid of the periodic tasks.
 //!
-//! `polls` begins at 5 ms and ticks at 20, 40, 80 and 100 ms, as a task with a period of 20 ms is released. Its second
-//! round ends at 90 ms: of the ticks at 60 and 80 ms the last comes late, the other is missed. The next is on time.
+//! `polls` begins at 5 ms and ticks at 20, 40, 80 and 100 ms, on the grid of a task with a period
+//! of 20 ms. Its second round ends at 90 ms: of the ticks at 60 and 80 ms the second is late, and
+//! the first is missed. The next one is on time.
 
 // ANCHOR: app
 #[punctual::app]

@@ -1,7 +1,8 @@
 //! Waiting for a descriptor in the middle of a conversation.
 //!
-//! `server` tries to receive, and waits only if nothing is there. Its level is free meanwhile: `client`, below it, and
-//! the other end of the conversation, sends whenever it likes. Between two requests the server sets itself a limit.
+//! `server` tries to receive, and waits only if there is no data. Its level is free during the
+//! wait: `client`, below it, is the other end and sends at any time. Between two requests the
+//! server sets a time limit.
 
 #[punctual::app]
 mod app {
@@ -29,7 +30,7 @@ mod app {
         (Shared {}, Local { near, far })
     }
 
-    /// Receives a word, however long it takes.
+    /// Receives a word, without a time limit.
     async fn receive<'a>(socket: &UnixDatagram, bytes: &'a mut [u8]) -> Result<&'a str> {
         let length = loop {
             match socket.recv(bytes) {

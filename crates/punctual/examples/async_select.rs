@@ -1,7 +1,9 @@
-//! Waiting for the first of several things, and for all of them, by the combinators of `embassy-futures`.
+//! Waiting for the first of several events, and for all of them, with the combinators of
+//! `embassy-futures`.
 //!
-//! `serves` selects between a request and a tick, whichever comes first: dropping the wait for the other loses
-//! neither. `measures` joins two conversions, which run at the same time, so that both take 7 ms together and not 12.
+//! `serves` selects the first of a request and a tick: dropping the other wait loses neither.
+//! `measures` joins two conversions, which run concurrently, so that together they take 7 ms and
+//! not 12.
 
 // ANCHOR: app
 #[punctual::app]
@@ -40,7 +42,7 @@ mod app {
         punctual::shutdown();
     }
 
-    /// Three timers at most: one for the wait between, and two at once for the conversions.
+    /// At most three timers: one for the wait in between, and two at once for the conversions.
     #[task(priority = 1, waits = 3)]
     async fn measures(_: measures::Context, mut requests: Sender<'static, u32, 4>) {
         punctual::delay(30.millis()).await;

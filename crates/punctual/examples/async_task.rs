@@ -1,8 +1,8 @@
-//! An async task waits without keeping its level busy.
+//! An async task does not occupy its level while it waits.
 //!
-//! `blink` and `log` are at level 1. While `blink` waits for its next time, `log` runs. The grid is laid by adding
-//! instants, so it does not drift. When `blink` has completed it can be spawned again; before, its arguments come
-//! back.
+//! `blink` and `log` are at level 1. While `blink` waits for its next time, `log` runs. The grid is
+//! computed by adding to the previous instant, so it does not drift. After `blink` has completed it
+//! can be spawned again; before, a spawn returns its arguments.
 
 // ANCHOR: app
 #[punctual::app]

@@ -1,7 +1,7 @@
-//! `timeout_after` gives up on a future when the time is up.
+//! `timeout_after` drops a future when its time limit is reached.
 //!
-//! `patient` waits up to 500 ms for something that takes 2 ms, `hasty` up to 2 ms for something that takes 500 ms. What is
-//! given up is dropped.
+//! `patient` waits up to 500 ms for a future of 2 ms, `hasty` up to 2 ms for a future of 500 ms,
+//! which is then dropped.
 
 #[punctual::app]
 mod app {
@@ -14,7 +14,7 @@ mod app {
     #[local]
     struct Local {}
 
-    /// Says how it ends.
+    /// Prints how it ends.
     struct Work(&'static str);
 
     impl Drop for Work {

@@ -1,7 +1,8 @@
-//! A future of one's own: a mailbox that a task empties as it is filled.
+//! A custom future: a mailbox that a task empties as it is filled.
 //!
-//! A wake is a preemption point as a spawn is. `reader` is above `writer`, so each letter is read before `post`
-//! returns; but inside the lock the level is the ceiling, and the letter is read when the lock is released.
+//! A wake is a preemption point like a spawn. `reader` is above `writer`, so each letter is read
+//! before `post` returns; but inside the lock the level is the ceiling, and the letter is read when
+//! the lock is released.
 
 #[punctual::app]
 mod app {
@@ -11,7 +12,7 @@ mod app {
 
     use punctual::prelude::*;
 
-    /// Letters, and who waits for one.
+    /// Letters, and the waker of a task that waits for one.
     #[derive(Default)]
     struct Mailbox {
         letters: VecDeque<&'static str>,

@@ -1,7 +1,7 @@
-//! Tasks leave work to `idle`, which does it when nothing else is to be done.
+//! Tasks leave work to `idle`, which runs when no task does.
 //!
-//! The resource's ceiling is the level of `sample`. Locking it in `idle` keeps `sample` out only while the
-//! samples are taken; printing them, which may block, is done outside.
+//! The resource's ceiling is the level of `sample`. Locking it in `idle` delays `sample` only while
+//! the samples are taken; printing them, which may block, is done outside.
 
 #[punctual::app]
 mod app {

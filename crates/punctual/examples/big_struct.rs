@@ -1,7 +1,8 @@
-//! A large resource is kept behind a pointer, so that moving it out of `init` moves the pointer only.
+//! A large resource is stored behind a pointer, so that only the pointer moves out of `init`.
 //!
-//! Either a `Box`, or a reference to memory that `init` declares, which costs no allocation. `shift` shares
-//! both with `show`, which is above it and therefore sees the change at the end of the lock.
+//! Either a `Box`, or a reference to memory that `init` declares, which needs no allocation.
+//! `shift` shares both with `show`, which is above it and therefore sees the change at the end of
+//! the lock.
 
 #[punctual::app]
 mod app {

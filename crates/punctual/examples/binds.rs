@@ -1,8 +1,8 @@
-//! A task bound to an event source is released when that becomes readable.
+//! A task bound to an event source is released when the source becomes readable.
 //!
-//! Any local that is `AsFd` will do: a socket, a pipe, a timer, an input line. `receive` owns its end of the
-//! pair; the kernel wakes it when `send` writes to the other. It is above `send`, so what it spawns waits, and
-//! the messages go one by one.
+//! Any local that is `AsFd` can be the source: a socket, a pipe, a timer, an input line. `receive`
+//! owns its end of the pair; the kernel wakes it when `send` writes to the other. It is above
+//! `send`, so a job that it spawns waits, and the messages are processed one by one.
 
 // ANCHOR: app
 #[punctual::app]

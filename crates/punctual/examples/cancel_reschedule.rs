@@ -1,8 +1,9 @@
-//! A job that has not been released yet can be cancelled or moved, by the handle that `spawn_after` returned.
+//! A job that has not been released yet can be canceled or moved, by the handle that `spawn_after`
+//! returned.
 //!
-//! `tick` comes first, since it is armed for the earliest time. It takes `a` back, arguments included, and
-//! moves `b` from 5 s to 10 ms from now. When `b` has run it can be moved no more. Dropping a handle changes
-//! nothing.
+//! `tick` runs first, because it is armed for the earliest time. It cancels `a`, which returns the
+//! arguments, and moves `b` from 5 s to 10 ms from now. After `b` has run it can no longer be
+//! moved. Dropping a handle changes nothing.
 
 #[punctual::app]
 mod app {

@@ -1,7 +1,8 @@
-//! `capacity` is how many jobs of a task may wait; a spawn beyond it gives its arguments back.
+//! `capacity` is the maximum number of waiting jobs of a task; a spawn beyond it returns its
+//! arguments.
 //!
-//! The third spawn in `init` finds both slots taken. A job leaves its slot when it starts, so there is room
-//! for another one while the first runs. Memory for the slots is set aside at compile time.
+//! The third spawn in `init` finds both slots taken. A job leaves its slot when it starts, so there
+//! is room for another one while the first runs. Memory for the slots is reserved at compile time.
 
 #[punctual::app]
 mod app {

@@ -1,12 +1,14 @@
-//! Four levels and three ceilings, with every rule at work at once.
+//! Four levels and three ceilings, with every rule at work.
 //!
-//! `s2`, `s3` and `s4` are named after their ceilings. Derive the order like this:
+//! `s2`, `s3` and `s4` are named after their ceilings. The order follows from these rules:
 //!
 //! * a spawn above the partition's level runs at once: `t2` always does, except inside `s4`;
-//! * inside `s3`, both `t0` and `t1` wait; when it is released `t1` goes first, being the higher;
+//! * inside `s3`, both `t0` and `t1` wait; when it is released `t1` goes first, because it is
+//!   higher;
 //! * inside `s2`, only `t0` waits;
-//! * inside `s4`, `t2` waits; when it is released, `t2` runs before `t1` goes on;
-//! * `t0` has one slot, so what `t1` spawns while one waits is refused; like pending an interrupt twice.
+//! * inside `s4`, `t2` waits; when it is released, `t2` runs before `t1` continues;
+//! * `t0` has one slot, so while one job waits, a spawn by `t1` is rejected, like pending an
+//!   interrupt twice.
 //!
 //! one-cpu: every line is about which job runs before which
 

@@ -1,6 +1,6 @@
-//! `#[cfg]` on resources and on their uses, one by one.
+//! `#[cfg]` on individual resources and on their uses.
 //!
-//! What is conditional in the struct is conditional in every list that names it.
+//! A field that is conditional in the struct is conditional in every list that names it.
 
 #[punctual::app]
 mod app {

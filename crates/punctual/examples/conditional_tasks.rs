@@ -1,7 +1,8 @@
 //! `#[cfg]` removes a task together with its generated code.
 //!
-//! A ceiling counts the tasks of this build only. `absent` would raise that of `total` to 3; without it
-//! the ceiling is 1, so `present`, at level 2, runs inside the critical section of `foo`.
+//! A ceiling includes only the tasks of this build. `absent` would raise that of `total` to 3;
+//! without it the ceiling is 1, so `present`, at level 2, runs inside the critical section of
+//! `foo`.
 
 #[punctual::app]
 mod app {

@@ -1,11 +1,12 @@
 //! virtual-only: the times have to be exact
 //! one-cpu: the deadlines are missed because another task has the CPU
 //!
-//! A deadline counts from the release, so it covers both a late start and the execution.
+//! A deadline is relative to the release, so it covers both a late start and the execution.
 //!
-//! `sample` executes for 4 ms and has 6 ms. The first `hog`, from 19 ms to 24 ms, delays its third job; the
-//! second, from 32 ms to 37 ms, preempts the fourth. Both miss. The report tells the two apart: J is how late
-//! a job started, R how long it took from its release, C how long it executed, without what preempted it.
+//! `sample` executes for 4 ms and has a deadline of 6 ms. The first `hog`, from 19 ms to 24 ms,
+//! delays its third job; the second, from 32 ms to 37 ms, preempts the fourth. Both miss. The
+//! report distinguishes them: J is the delay of a job's start, R the time from its release to its
+//! end, C its execution time without preemption.
 
 use punctual::{Config, Duration, StartError};
 

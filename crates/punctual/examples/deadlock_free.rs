@@ -1,12 +1,12 @@
 //! virtual-only: the times have to be exact
 //! one-cpu: the times are those of tasks that share a CPU
 //!
-//! Two tasks lock two resources in opposite order, and nothing can go wrong.
+//! Two tasks lock two resources in opposite order, and cannot deadlock.
 //!
-//! With ordinary mutexes `low` would hold `b` and want `a` while `high` holds `a` and wants `b`. Here both
-//! ceilings are 2, the level of `high`. `high` is released at 1 ms, while `low` holds `b`: it does not start,
-//! so it cannot take `a` in the meantime. `low` takes `a` as well and releases both at 4 ms. Only then does
-//! `high` start, and finds both free.
+//! With ordinary mutexes `low` would hold `b` and wait for `a` while `high` holds `a` and waits for
+//! `b`. Here both ceilings are 2, the level of `high`. `high` is released at 1 ms, while `low`
+//! holds `b`: it does not start, so it cannot take `a` in between. `low` takes `a` as well and
+//! releases both at 4 ms. Only then does `high` start, and finds both free.
 
 use punctual::{Config, StartError};
 

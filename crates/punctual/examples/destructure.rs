@@ -1,7 +1,8 @@
-//! Contexts can be taken apart, whole or by part.
+//! Contexts can be destructured, whole or in part.
 //!
-//! `foo` does it in its body, `bar` in its parameter. Every part has a name: `foo::SharedResources` and
-//! `foo::LocalResources`. Both jobs are of level 1, so they run in the order of their release.
+//! `foo` does it in its body, `bar` in its parameter. Every part has a named type:
+//! `foo::SharedResources` and `foo::LocalResources`. Both jobs are of level 1, so they run in the
+//! order of their release.
 
 #[punctual::app]
 mod app {

@@ -1,13 +1,15 @@
 //! virtual-only: the times have to be exact
 //! one-cpu: the times are those of tasks that share a CPU
 //!
-//! A task waits for at most one critical section of a lower task, however many resources it uses.
+//! A task waits for at most one critical section of a lower task, regardless of the number of its
+//! resources.
 //!
-//! `high` uses `a` and `b`, which `low` and `middle` use one each; both ceilings are 3. With priority
-//! inheritance alone `middle`, released at 1 ms, would preempt `low` and lock `b`. Then `high`, released at 2 ms,
-//! would wait first for `low` to release `a` and then for `middle` to release `b`: an inversion twice, and a
-//! response time of 7 ms. Here `middle` does not start while `low` holds `a`, and so cannot hold `b` when `high`
-//! comes. `high` waits from 2 ms to 4 ms, once, and its response time is 4 ms.
+//! `high` uses `a` and `b`, and `low` and `middle` use one of them each; both ceilings are 3. With
+//! priority inheritance alone `middle`, released at 1 ms, would preempt `low` and lock `b`. Then
+//! `high`, released at 2 ms, would wait first for `low` to release `a` and then for `middle` to
+//! release `b`: a double inversion, and a response time of 7 ms. Here `middle` does not start while
+//! `low` holds `a`, and so cannot hold `b` when `high` is released. `high` waits once, from 2 ms to
+//! 4 ms, and its response time is 4 ms.
 
 use punctual::{Config, StartError};
 

@@ -1,7 +1,8 @@
-//! Handlers may live outside the app's module, which then declares them in an `extern "Rust"` block.
+//! Handlers may be defined outside the app's module, which then declares them in an `extern "Rust"`
+//! block.
 //!
-//! The order is that of the levels, wherever the functions are: `idle` is below `report`, which preempts it at the spawn,
-//! and `blink` is above both.
+//! The order is that of the levels, wherever the functions are defined: `idle` is below `report`,
+//! which preempts it at the spawn, and `blink` is above both.
 
 mod handlers {
     use super::app::{Local, Shared, blink, idle, init, report};

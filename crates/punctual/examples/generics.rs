@@ -1,7 +1,8 @@
 //! A function generic over [`Mutex`](punctual::Mutex) takes the resource of any task.
 //!
-//! In `low` the lock raises the level, in `high`, which is at the ceiling, it costs nothing; `advance` does not
-//! need to know. `high` preempts `low` between its two calls. Additions come to the same in any order.
+//! In `low` the lock raises the level; in `high`, which is at the ceiling, it costs nothing;
+//! `advance` is the same for both. `high` preempts `low` between its two calls. The sum does not
+//! depend on the order.
 
 #[punctual::app]
 mod app {

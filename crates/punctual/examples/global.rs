@@ -1,8 +1,8 @@
-//! The global executor: each level has a thread, which runs on whatever CPU is free.
+//! The global executor: each level has a thread, which runs on any free CPU.
 //!
-//! `low` holds `total` for 5 ms. `high` uses it too and waits for it, under the Priority Ceiling Protocol. `urgent` does
-//! not, so it runs meanwhile, on another CPU if there is one. A spawn wakes the level's thread; nothing is ever called on
-//! the stack of the spawner.
+//! `low` holds `total` for 5 ms. `high` uses it too and waits for it, under the Priority Ceiling
+//! Protocol. `urgent` does not, so it runs in that time, on another CPU if there is one. A spawn
+//! wakes the level's thread; no job is ever called on the stack of the spawner.
 
 #[punctual::app(executor = "global")]
 mod app {

@@ -1,7 +1,7 @@
 //! The guard names the task that allocates, the call and the stack.
 //!
-//! The vector has room for four samples, so the mistake would not show in the first jobs. `alarm` does nothing
-//! wrong: `log!` allocates nothing, and neither does a spawn.
+//! The vector has a capacity of four samples, so the mistake would not show in the first jobs.
+//! `alarm` is correct: `log!` does not allocate, and neither does a spawn.
 
 use punctual::StartError;
 use punctual::config::{Config, Guard};

@@ -1,7 +1,8 @@
-//! `pend` releases a bound task by hand, as its event source would.
+//! `pend` releases a bound task by hand, like its event source.
 //!
-//! Like an interrupt, a task is pending or not: pending it twice in `init`, where it cannot run, releases one
-//! job. A job is not pending any more when it runs, so it can be pended again, and runs again when it has ended.
+//! Like an interrupt, a task is pending or not: pending it twice in `init`, where it cannot run,
+//! releases one job. A job is no longer pending when it runs, so it can be pended again, and runs
+//! again after it has ended.
 
 #[punctual::app]
 mod app {

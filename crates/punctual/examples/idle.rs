@@ -1,9 +1,9 @@
-//! `idle` runs when nothing else does.
+//! `idle` runs when no task does.
 //!
-//! The job that `init` spawned runs before `idle` starts, since every task is above `idle`. For the same
-//! reason the job that `idle` spawns has run by the time `spawn` returns. An `idle` that returns leaves the
-//! app to its tasks; here it ends the app first. Were `foo` on another CPU, `idle` would not wait for it; hence a second
-//! slot, which is not used here.
+//! The job that `init` spawned runs before `idle` starts, because every task is above `idle`. For
+//! the same reason a job that `idle` spawns has run when `spawn` returns. If `idle` returns, the
+//! tasks continue; here it ends the app first. If `foo` were on another CPU, `idle` would not wait
+//! for it; this is the reason for a second slot, which is not used here.
 
 #[punctual::app]
 mod app {

@@ -1,7 +1,7 @@
 //! An `idle` that never returns waits for events in its loop.
 //!
-//! Tasks preempt `idle` wherever it is. When the app stops, `wait_for_event` does not return: it leaves
-//! `idle` by unwinding, so destructors run, and then comes the `#[shutdown]` hook.
+//! Tasks preempt `idle` at any point. When the app stops, `wait_for_event` does not return: it
+//! leaves `idle` by unwinding, so destructors run, and then the `#[shutdown]` hook.
 
 #[punctual::app]
 mod app {

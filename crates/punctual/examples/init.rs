@@ -1,7 +1,7 @@
 //! `init` runs once, before everything else, and returns the initial values of all resources.
 //!
-//! Nothing preempts it: the job it spawns runs after it has returned, when the resources exist. A local that
-//! `init` declares lives for ever, so a reference to it may be handed on.
+//! Nothing preempts it: a job that it spawns runs after it has returned, when the resources exist.
+//! A local that `init` declares is `'static`, so a reference to it may be passed on.
 
 #[punctual::app]
 mod app {

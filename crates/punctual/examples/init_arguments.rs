@@ -1,4 +1,4 @@
-//! Parameters of `init` after its context become parameters of `run`, and `main` is the user's.
+//! Parameters of `init` after its context become parameters of `run`, and the user writes `main`.
 //!
 //! The jobs of `step` were released by `init` in this order, and run in it.
 

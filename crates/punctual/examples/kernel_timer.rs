@@ -1,9 +1,9 @@
 //! linux-only: the kernel's timers do not run on virtual time
 //!
-//! Anything with a file descriptor can release a task, here a timer of the kernel.
+//! Any file descriptor can release a task, here a timer of the kernel.
 //!
-//! Reading it tells how often it expired and makes it wait again. What counts is the sum of expirations, which
-//! is 3 or more by the third job even if the machine stalls and two come at once.
+//! Reading it returns the number of expirations and rearms the wait. The sum of expirations is 3 or
+//! more by the third job even if the machine stalls and two coincide.
 
 #[punctual::app]
 mod app {

@@ -1,7 +1,7 @@
-//! A bound task is released for as long as its event source is readable.
+//! A bound task is released as long as its event source is readable.
 //!
-//! `send` writes three messages at once, and `receive` takes one per job: it is released again for the next, as
-//! by an interrupt line that stays raised. The last of them ends the app.
+//! `send` writes three messages at once, and `receive` takes one per job: it is released again for
+//! the next, as by an interrupt line that stays raised. The last of them ends the app.
 
 #[punctual::app]
 mod app {

@@ -1,9 +1,10 @@
-//! Local tasks share what must not leave a thread.
+//! Local tasks share values that must not leave a thread.
 //!
-//! A shelf of an `Rc` and a `RefCell` is not `Send`. `opens` makes one and hands it to two local tasks, which only tasks
-//! of their level can start, by the spawner in their context. All jobs of a level with local tasks run on one thread, and
-//! what is left of them at the end of the run is dropped there; so the future of `opens`, which is no local task, may
-//! keep the shelf across its waits as well.
+//! A shelf of an `Rc` and a `RefCell` is not `Send`. `opens` creates one and passes it to two local
+//! tasks, which can only be spawned by tasks of their level, through the spawner in their context.
+//! All jobs of a level with local tasks run on one thread, and their remaining values are dropped
+//! there at the end of the run; so the future of `opens`, which is not a local task, may hold the
+//! shelf across its waits as well.
 
 #[punctual::app]
 mod app {
@@ -32,9 +33,9 @@ mod app {
         cx.local_spawner.fills(Rc::clone(&shelf), "bread").unwrap();
         cx.local_spawner.sells(Rc::clone(&shelf)).unwrap();
         println!("{name} is open");
-        // Much longer than the others take, also where nothing has a real-time priority.
+        // Much longer than the others take, also without real-time priorities.
         punctual::delay(50.millis()).await;
-        // What was given out comes back when it cannot be used.
+        // A rejected spawn returns its arguments.
         let refused = cx.local_spawner.sells(shelf).unwrap_err().into_inner();
         println!("{} have the shelf", Rc::strong_count(&refused));
         punctual::shutdown();

@@ -1,7 +1,8 @@
-//! Locals belong to one handler and need no lock, whatever preempts whatever.
+//! Locals belong to one handler and need no lock, whatever preempts it.
 //!
-//! They are fields of the `#[local]` struct, filled by `init`, or declared in the handler's own list with their
-//! initial value. Both keep their values from job to job. Two handlers may declare locals of one name.
+//! They are fields of the `#[local]` struct, filled by `init`, or declared in the handler's own
+//! list with their initial value. Both keep their values from job to job. Two handlers may declare
+//! locals with the same name.
 
 #[punctual::app]
 mod app {

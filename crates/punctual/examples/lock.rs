@@ -1,8 +1,8 @@
-//! `lock` keeps out exactly those tasks that could want the resource.
+//! `lock` delays exactly those tasks that might use the resource.
 //!
-//! The ceiling of `total` is 2, the level of `bar`. While `foo` holds it, the partition's level is 2: `bar`, at
-//! that level, has to wait until the lock is released, and then runs at once. `baz` is above the ceiling and
-//! cannot want the resource, so it preempts the critical section.
+//! The ceiling of `total` is 2, the level of `bar`. While `foo` holds it, the partition's level is
+//! 2: `bar`, at that level, has to wait until the lock is released, and then runs at once. `baz` is
+//! above the ceiling and cannot use the resource, so it preempts the critical section.
 
 // ANCHOR: app
 #[punctual::app]

@@ -1,7 +1,7 @@
-//! A spawn carries the task's arguments, as many as it declares.
+//! A spawn passes the task's arguments, as many as it declares.
 //!
-//! Jobs of one level run in the order of their release, each with its own arguments. Where a parameter is a
-//! pattern, the argument is taken apart on arrival.
+//! Jobs of one level run in the order of their release, each with its own arguments. If a parameter
+//! is a pattern, the argument is destructured on arrival.
 
 #[punctual::app]
 mod app {

@@ -1,8 +1,8 @@
 //! Several resources are locked together as a tuple, up to eight.
 //!
-//! The locks are taken in the order written and released in reverse, and no order can deadlock. While all are
-//! held the level is the highest of the ceilings, 3, so `bar` waits for `a` and `baz` for `b`; the higher of
-//! the two goes first. The hook sees what came of it.
+//! The locks are taken in the order written and released in reverse, and no order can deadlock.
+//! While all are held the level is the highest of the ceilings, 3, so `bar` waits for `a` and `baz`
+//! for `b`; the higher of the two goes first. The hook sees the result.
 
 #[punctual::app]
 mod app {

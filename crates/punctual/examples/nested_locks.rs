@@ -1,7 +1,7 @@
 //! Locks nest. The level rises with each and falls back with its release.
 //!
-//! `a` has ceiling 2, `b` has ceiling 3. Of what the innermost section spawns, `four` is above both ceilings
-//! and runs at once, `three` runs when `b` is released, `two` when `a` is.
+//! `a` has ceiling 2, `b` has ceiling 3. Of the jobs spawned in the innermost section, `four` is
+//! above both ceilings and runs at once, `three` runs when `b` is released, `two` when `a` is.
 
 #[punctual::app]
 mod app {

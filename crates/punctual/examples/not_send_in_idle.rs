@@ -1,7 +1,7 @@
-//! What stays on one thread need not be `Send`.
+//! A value that stays on one thread need not be `Send`.
 //!
-//! `init` and `idle` run on the thread that called `run`, so an `Rc` may pass from the one to the other.
-//! Whatever a task uses has to be `Send`, and the macro checks it.
+//! `init` and `idle` run on the thread that called `run`, so an `Rc` may pass from one to the
+//! other. Values that a task uses have to be `Send`, and the macro checks it.
 
 #[punctual::app]
 mod app {

@@ -1,7 +1,7 @@
-//! A resource that everyone only reads is asked for with `&`, and then there is nothing to lock.
+//! A resource that all users only read is declared with `&`, and needs no lock.
 //!
-//! `key` raises no level, so `bar` preempts `foo` at the spawn, while `foo` is using it too. The value has to
-//! be `Sync`; what changes inside it, here an atomic counter, is its own affair.
+//! `key` raises no level, so `bar` preempts `foo` at the spawn, while `foo` is using it too. The
+//! value has to be `Sync`; it may have interior mutability, here an atomic counter.
 
 #[punctual::app]
 mod app {

@@ -1,9 +1,9 @@
-//! Locking in opposite orders cannot deadlock, on real threads either.
+//! Locking in opposite orders cannot deadlock on real threads either.
 //!
-//! `low` locks `b` and, within, `a`; `high` the other way round. In between, where it holds only one of them,
-//! `low` spawns `high`. An ordinary mutex would let it take `a` and wait for `b` for ever. Here `high` cannot
-//! start while the level is its own, 2, and so not before `low` has released both. `urgent` uses neither and is
-//! above, so it is not kept waiting.
+//! `low` locks `b` and, nested, `a`; `high` locks them in the opposite order. In between, while it
+//! holds only one of them, `low` spawns `high`. With ordinary mutexes `high` would take `a` and
+//! wait for `b` forever. Here `high` cannot start while the level is its own, 2, and so not before
+//! `low` has released both. `urgent` uses neither and is above, so it does not wait.
 
 #[punctual::app]
 mod app {

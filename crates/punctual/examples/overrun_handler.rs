@@ -1,9 +1,10 @@
 //! virtual-only: the times have to be exact
 //!
-//! `on_overrun = <task>` leaves the release out and spawns that task.
+//! `on_overrun = <task>` skips the release and spawns that task.
 //!
-//! `late` is above `sample`, so it runs at the very grid point, in the middle of the job that is in the way; a
-//! handler below would run when that job has ended. It reduces the load, so the next job is in time.
+//! `late` is above `sample`, so it runs exactly at the grid point, in the middle of the overrunning
+//! job; a handler below would run after that job has ended. It reduces the load, so the next job is
+//! on time.
 
 use punctual::{Config, StartError};
 

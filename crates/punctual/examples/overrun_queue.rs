@@ -1,10 +1,11 @@
 //! virtual-only: the times have to be exact
 //!
-//! `on_overrun = queue` releases all the same, up to the task's capacity of unfinished jobs.
+//! `on_overrun = queue` releases nevertheless, up to the task's capacity of unfinished jobs.
 //!
-//! The period is 10 ms, and a job takes 3 ms, but job 1 takes 12 ms and job 3 takes 35 ms. What is released
-//! meanwhile runs back to back afterwards, each job knowing its nominal release. At 50 ms jobs 3, 4 and 5 are
-//! unfinished, as many as the capacity allows, so that release is left out. By 70 ms the task has caught up.
+//! The period is 10 ms, and a job takes 3 ms, but job 1 takes 12 ms and job 3 takes 35 ms. The jobs
+//! released during these run back to back afterwards, each with its nominal release. At 50 ms jobs
+//! 3, 4 and 5 are unfinished, as many as the capacity allows, so that release is skipped. By 70 ms
+//! the task has caught up.
 
 use punctual::{Config, StartError};
 

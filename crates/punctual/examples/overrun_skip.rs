@@ -1,9 +1,9 @@
 //! virtual-only: the times have to be exact
 //!
-//! `on_overrun = skip`, the default, leaves out every release that finds the previous job unfinished.
+//! `on_overrun = skip`, the default, skips every release that finds the previous job unfinished.
 //!
-//! The period is 10 ms. Job 1 takes 12 ms, so the release at 10 ms is left out; job 3 takes 25 ms and costs two
-//! releases. The grid stays where it is: the next job comes at the next grid point.
+//! The period is 10 ms. Job 1 takes 12 ms, so the release at 10 ms is skipped; job 3 takes 25 ms
+//! and costs two releases. The grid does not move: the next job is released at the next grid point.
 
 use punctual::{Config, StartError};
 

@@ -3,8 +3,8 @@
 //!
 //! `on_overrun = stop` ends the app at the first release that finds the previous job unfinished.
 //!
-//! The overrun is noticed at 10 ms, while job 1 is running. That job is finished, as in any shutdown, and then
-//! the hook runs. An app that ended so exits with code 1.
+//! The overrun is detected at 10 ms, while job 1 is running. That job is finished, as in any
+//! shutdown, and then the hook runs. Such an app exits with code 1.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
-//! A panic in a task ends the app, but not without the `#[shutdown]` hook.
+//! A panic in a task ends the app, after the `#[shutdown]` hook.
 //!
-//! The panic releases the lock it happens under. Jobs that have not been released are dropped, and the hook finds the
-//! resources as the panic left them.
+//! The panic releases the lock that the job holds. Jobs that have not been released are dropped,
+//! and the hook finds the resources as the panic left them.
 //!
 //! exit: 101
 

@@ -1,8 +1,9 @@
-//! Two partitions, each on a CPU of its own: they spawn each other's tasks and share a resource.
+//! Two partitions, each on its own CPU: they spawn each other's tasks and share a resource.
 //!
-//! `sample` and `filter` keep their CPU whatever `log` does with its. What is shared across partitions is locked under
-//! MSRP; the page of `app::run` in the generated documentation says so. Which CPUs these are can be chosen when the
-//! program is run: `PUNCTUAL_CPU=control=1,io=0`.
+//! `sample` and `filter` keep their CPU regardless of the load that `log` puts on the other.
+//! Resources shared across partitions are locked under MSRP, as the page of `app::run` in the
+//! generated documentation shows. The CPUs can be selected when the program is run:
+//! `PUNCTUAL_CPU=control=1,io=0`.
 //!
 //! cpus: 2
 

@@ -1,7 +1,7 @@
 //! A periodic task is released by the clock, on a grid that does not drift.
 //!
-//! `released` is the nominal time of a job's release: the origin of the grid plus a whole number of periods,
-//! however late the job really begins and however long it takes. Hence the exact differences.
+//! `released` is the nominal time of a job's release: the origin of the grid plus a whole number of
+//! periods, regardless of the job's actual start and length. So the differences are exact.
 
 // ANCHOR: app
 #[punctual::app]

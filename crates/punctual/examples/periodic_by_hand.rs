@@ -1,7 +1,7 @@
-//! A message task that spawns itself on a grid: periodic, but only for as long as it chooses.
+//! A message task that spawns itself on a grid: periodic, but only as long as it chooses.
 //!
-//! Each job is told when it was meant to be released and counts on from there, not from `now()`, so lateness
-//! does not add up. The period grows from job to job, which `period = …` cannot do.
+//! Each job gets its nominal release and computes the next from it, not from `now()`, so lateness
+//! does not accumulate. The period grows from job to job, which `period = …` cannot do.
 
 #[punctual::app]
 mod app {

@@ -1,7 +1,8 @@
 //! `offset` moves a grid, `period` may be a rate, and both may be constants.
 //!
-//! The grids of all tasks begin when `init` has ended: `even` is released at 0, 40, 80 ms, `odd` at 20, 60,
-//! 100 ms. Both are of one level, so they run in the order of release even if the machine stalls.
+//! The grids of all tasks begin when `init` has ended: `even` is released at 0, 40, 80 ms, `odd` at
+//! 20, 60, 100 ms. Both are of one level, so they run in the order of release even if the machine
+//! stalls.
 
 #[punctual::app]
 mod app {

@@ -1,8 +1,9 @@
-//! A partition that polls: its thread never sleeps and never enters the kernel, and its timers are kept by the processor's
-//! time-stamp counter.
+//! A polling partition: its thread never sleeps and never enters the kernel, and its timers use the
+//! processor's time-stamp counter.
 //!
-//! `control` runs on a CPU of its own. Whatever would enter the kernel is left to others: `log`, in the other partition, or
-//! the background thread that `punctual::background::submit` hands a call to.
+//! `control` runs on its own CPU. Operations that enter the kernel are left to others: `log`, in
+//! the other partition, or the background thread that makes the calls of
+//! `punctual::background::submit`.
 //!
 //! cpus: 2
 

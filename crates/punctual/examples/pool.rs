@@ -1,7 +1,8 @@
-//! Buffers of a pool travel in messages and are given back: no copy, and no allocation after `init`.
+//! Buffers of a pool travel in messages and are given back: no copy, and no allocation after
+//! `init`.
 //!
-//! `produce` asks for three buffers before it sends any away. The pool has two, so for the third time there is none.
-//! Each `consume` gives its buffer back; the hook finds both in the pool again.
+//! `produce` requests three buffers before it sends any away. The pool has two, so the third
+//! request fails. Each `consume` gives its buffer back; the hook finds both in the pool again.
 
 #[punctual::app]
 mod app {

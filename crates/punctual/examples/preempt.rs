@@ -1,7 +1,7 @@
 //! Spawning a task of a higher level is a preemption: it has run when `spawn` returns.
 //!
-//! `bar` preempts `foo`, and `baz` preempts `bar` in turn, twice; each resumes where it was. A job that runs
-//! at once never waits, so the capacity of 1 is enough for `baz`.
+//! `bar` preempts `foo`, and `baz` preempts `bar` in turn, twice; each resumes at its spawn. A job
+//! that runs at once never waits, so the capacity of 1 is enough for `baz`.
 //!
 //! one-cpu: a job that preempts has run when `spawn` returns, so one slot is enough
 

@@ -1,8 +1,10 @@
-//! No priority inversion: nothing in between delays a critical section that a higher task may want.
+//! No priority inversion: no intermediate task delays a critical section that a higher task may
+//! need.
 //!
-//! `b` has ceiling 4, `a` has ceiling 2. Inside both the level is 4, so `baz`, at level 3, has to wait, although
-//! it uses neither: if it ran now, and `pow` were released, `pow` would wait for `baz` as well as for the lock.
-//! Releasing the inner lock changes nothing, since `b` is still held; `baz` runs when that is released.
+//! `b` has ceiling 4, `a` has ceiling 2. Inside both the level is 4, so `baz`, at level 3, has to
+//! wait, although it uses neither: if it ran now, and `pow` were released, `pow` would wait for
+//! `baz` as well as for the lock. Releasing the inner lock changes nothing, because `b` is still
+//! held; `baz` runs when `b` is released.
 
 #[punctual::app]
 mod app {

@@ -1,13 +1,14 @@
 //! virtual-only: the times have to be exact
 //! one-cpu: the times are those of tasks that share a CPU
 //!
-//! The priority ceiling protocol: a task in the middle cannot prolong a critical section.
+//! The priority ceiling protocol: an intermediate task cannot prolong a critical section.
 //!
-//! `s1` is used by `low` and `high`, `s2` by `middle` and `high`, so both ceilings are 3. `low` holds `s1` from
-//! 1 ms to 6 ms. `middle` is released at 2 ms and `high` at 4 ms; neither is above the ceiling, so neither
-//! starts, and `low` gets through its critical section undisturbed. At 6 ms it unlocks and the highest that
-//! waits goes first. So `high` waits 2 ms for a lock that it needs, and not for `middle`, which executes 3 ms:
-//! without the protocol `middle` would preempt `low`, and `high` would wait for both.
+//! `s1` is used by `low` and `high`, `s2` by `middle` and `high`, so both ceilings are 3. `low`
+//! holds `s1` from 1 ms to 6 ms. `middle` is released at 2 ms and `high` at 4 ms; neither is above
+//! the ceiling, so neither starts, and `low` completes its critical section undisturbed. At 6 ms it
+//! unlocks and the highest waiting task goes first. So `high` waits 2 ms for a lock that it needs,
+//! and not for `middle`, which executes for 3 ms: without the protocol `middle` would preempt
+//! `low`, and `high` would wait for both.
 
 use punctual::{Config, StartError};
 

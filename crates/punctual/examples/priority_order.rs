@@ -1,7 +1,7 @@
-//! What waits at the same time runs highest level first, and first come first served within a level.
+//! Waiting jobs run highest level first, and in order of release within a level.
 //!
-//! All jobs are released by `init`, lowest first. When `init` has returned, the two of level 3 run in the
-//! order of their release, then level 2, then level 1, then `idle`.
+//! All jobs are released by `init`, lowest first. When `init` has returned, the two of level 3 run
+//! in the order of their release, then level 2, then level 1, then `idle`.
 
 #[punctual::app]
 mod app {

@@ -1,8 +1,8 @@
 //! virtual-only: on threads an app waits for ever when nothing is left to do
 //!
-//! In virtual time an app ends when nothing is left that could happen.
+//! In virtual time an app ends when no further event is possible.
 //!
-//! `foo` arms `bar`, and `bar` arms nothing. The clock stands where the last job left it.
+//! `foo` arms `bar`, and `bar` arms nothing. The clock stops at the end of the last job.
 
 use punctual::{Config, StartError};
 

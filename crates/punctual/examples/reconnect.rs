@@ -1,7 +1,7 @@
 //! A job may replace the event source that its task is bound to.
 //!
-//! `read` is released for each byte, and once more for the end of the stream. Then it puts the next connection
-//! in its place, and is released by that from there on.
+//! `read` is released for each byte, and once more for the end of the stream. Then it replaces the
+//! source by the next connection, which releases it from then on.
 
 #[punctual::app]
 mod app {
@@ -17,7 +17,7 @@ mod app {
         next: Vec<UnixStream>,
     }
 
-    /// A connection whose other end has written `text` and gone away.
+    /// Returns a connection whose other end has written `text` and closed.
     fn connection(text: &str) -> UnixStream {
         let (mut other_end, connection) = UnixStream::pair().expect("sockets can be made");
         other_end.write_all(text.as_bytes()).expect("there is room in the socket");

@@ -1,7 +1,8 @@
-//! One static buffer goes to and fro between two tasks: whoever holds it may use it, so no lock is needed.
+//! One static buffer moves back and forth between two tasks: its holder may use it, so no lock is
+//! needed.
 //!
-//! `read` is above `write` and runs at the spawn, nested in it. What `read` spawns is below it and waits until
-//! the first `write` has ended.
+//! `read` is above `write` and runs at the spawn, nested in it. The job that `read` spawns is below
+//! it and waits until the first `write` has ended.
 
 #[punctual::app]
 mod app {

@@ -1,10 +1,12 @@
 //! virtual-only: the times have to be exact
 //! one-cpu: the deadlines are missed because another task has the CPU
 //!
-//! The report of a run says of each task how late its jobs started, how long they took, and how many were too late.
+//! The report of a run shows for each task how late its jobs started, how long they took, and how
+//! many missed their deadline.
 //!
-//! `sample` executes for 4 ms and has 6 ms. `hog` delays its third job, from 19 ms to 24 ms, and preempts the fourth,
-//! from 32 ms to 37 ms. Both miss: 4 ms late, the one has taken 8 ms in the end, the other 9 ms.
+//! `sample` executes for 4 ms and has a deadline of 6 ms. `hog` delays its third job, from 19 ms to
+//! 24 ms, and preempts the fourth, from 32 ms to 37 ms. Both miss: the third started 4 ms late and
+//! took 8 ms, the fourth took 9 ms.
 
 use punctual::{Config, Duration, StartError};
 

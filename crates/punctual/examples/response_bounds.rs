@@ -1,23 +1,25 @@
-//! Tasks of 1, 2 and 5 ms that share a resource, with bounds on their response times worked out by hand.
+//! Tasks of 1, 2 and 5 ms that share a resource, with bounds on their response times derived by
+//! hand.
 //!
 //! | task | T | C | B | R at most |
 //! |---|---|---|---|---|
 //! | `high` | 1 ms | 100 µs | 100 µs, while `low` has the resource | C + B = 200 µs |
 //! | `middle` | 2 ms | 200 µs | 100 µs, by the same critical section: its ceiling is above | C + B + 100 µs of `high` = 400 µs |
-//! | `low` | 5 ms | 800 µs | none: nobody is below | C + 2 · 100 µs of `high` + 200 µs of `middle` = 1200 µs |
+//! | `low` | 5 ms | 800 µs | none: no task is below | C + 2 · 100 µs of `high` + 200 µs of `middle` = 1200 µs |
 //!
-//! All releases come at multiples of 1 ms. So that one of them meets the critical section when it has just begun, `low` comes to it
-//! at another time in each job, and all of them take the same.
+//! All releases are at multiples of 1 ms. So that one of them coincides with the start of the
+//! critical section, `low` enters it at a different time in each job, with the same total execution
+//! time.
 //!
-//! On threads of the kernel there is more: the kernel's timer, its switches, interrupts, and what the executor itself takes. How much,
-//! and with what it adds up to bounds, is found out by running it:
+//! On threads of the kernel there are further costs: the kernel's timer, its context switches,
+//! interrupts, and the executor itself. To measure them and compute the bounds, run:
 //!
 //! ```text
 //! cargo build --release --example response_bounds
 //! JOBS=1000 punctual rta -- target/release/examples/response_bounds
 //! ```
 //!
-//! The argument is how many jobs of `low` there are, 100 if it is left out.
+//! `JOBS` is the number of jobs of `low`, 100 by default.
 
 #[punctual::app(profile)]
 mod app {
@@ -30,7 +32,7 @@ mod app {
 
     #[local]
     struct Local {
-        /// How many jobs of `low` there are to be, and how many there were.
+        /// Number of jobs of `low`, and number so far.
         most: u32,
         jobs: u32,
     }
@@ -64,7 +66,7 @@ mod app {
         }
     }
 
-    /// Here, since a job that prints waits for whoever shows it.
+    /// Here, because a job that prints waits for the output.
     #[shutdown(local = [jobs])]
     fn shutdown(cx: shutdown::Context) {
         println!("{} jobs of `low`", cx.local.jobs);

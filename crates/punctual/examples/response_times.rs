@@ -1,12 +1,12 @@
 //! virtual-only: the times have to be exact
 //! one-cpu: the analysis is that of tasks that share a CPU
 //!
-//! Simulated response times are those of response-time analysis.
+//! Simulated response times equal those of response-time analysis.
 //!
-//! All three tasks are released at 0, the worst case. `slow` starts when the others are done, at 8 ms, is
-//! preempted by `fast` at 10 ms, and ends at 19 ms. The analysis says the same: R is the least solution of
-//! R = C + Σ ⌈R / T⌉ C over the tasks above. Shorter periods have higher levels, as rate-monotonic priorities
-//! demand.
+//! All three tasks are released at 0, the worst case. `slow` starts after the others, at 8 ms, is
+//! preempted by `fast` at 10 ms, and ends at 19 ms. The analysis gives the same: R is the least
+//! solution of R = C + Σ ⌈R / T⌉ C over the tasks above. Shorter periods have higher levels, as in
+//! rate-monotonic priority assignment.
 
 use punctual::{Config, Duration, StartError};
 

@@ -1,7 +1,7 @@
-//! Tasks of one level never preempt each other: they take turns, in order of release.
+//! Tasks of one level never preempt each other: they run in order of release.
 //!
-//! Everything that `foo` spawns waits until it has ended, and then runs as spawned: `bar`, `baz`, `bar`. What
-//! the first `bar` spawns comes behind what waits already.
+//! Everything that `foo` spawns waits until it has ended, and then runs as spawned: `bar`, `baz`,
+//! `bar`. Jobs spawned by the first `bar` are queued after those already waiting.
 
 #[punctual::app]
 mod app {

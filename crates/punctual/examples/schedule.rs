@@ -1,6 +1,6 @@
 //! `spawn_after` releases a job later.
 //!
-//! The order of release is that of time, not that of the calls.
+//! Jobs are released in the order of their times, not of the calls.
 
 #[punctual::app]
 mod app {

@@ -1,7 +1,7 @@
 //! `spawn_at` releases a job at a point in time.
 //!
-//! Jobs of one level armed for the same time are released in the order of the calls. A time that has passed
-//! releases at once; `late` is at the level of `foo`, so it waits until `foo 3` has ended.
+//! Jobs of one level armed for the same time are released in the order of the calls. A time in the
+//! past releases at once; `late` is at the level of `foo`, so it waits until `foo 3` has ended.
 
 #[punctual::app]
 mod app {

@@ -1,7 +1,7 @@
-//! A locked resource, a message and a local have to be `Send`; none has to be `Sync`.
+//! A locked resource, a message and a local have to be `Send`, but not `Sync`.
 //!
-//! `Cell` is not `Sync`. Under a lock it has one user at a time, and as a message it moves from sender to
-//! receiver. `bar` swaps the cell that it receives with the one in the resource.
+//! `Cell` is not `Sync`. Under a lock it has one user at a time, and as a message it moves from
+//! sender to receiver. `bar` swaps the cell that it receives with the one in the resource.
 
 #[punctual::app]
 mod app {

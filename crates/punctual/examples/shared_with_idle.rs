@@ -1,8 +1,8 @@
 //! `idle` shares resources like any task: at level 0, below all others.
 //!
-//! While `idle` holds `total` the level is 2. `low`, at level 1, has to wait as well, although it does not use
-//! `total`: running it would delay `middle`. `high` is above the ceiling and preempts `idle`. At the release
-//! the higher of the two that wait goes first.
+//! While `idle` holds `total` the level is 2. `low`, at level 1, has to wait as well, although it
+//! does not use `total`: running it would delay `middle`. `high` is above the ceiling and preempts
+//! `idle`. At the release the higher of the two waiting jobs goes first.
 
 #[punctual::app]
 mod app {

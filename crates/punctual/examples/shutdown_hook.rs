@@ -1,8 +1,10 @@
-//! `shutdown` ends an app in order: no new jobs, the released ones finished, then the `#[shutdown]` hook.
+//! `shutdown` ends an app in order: no new jobs, the released ones finished, then the `#[shutdown]`
+//! hook.
 //!
-//! `stop` is above `queued`, so that job waits until `stop` has ended. It was released before the shutdown,
-//! so it still runs. What is spawned after it is not run, which is no error of the spawner. The hook comes last, when nothing else runs:
-//! it reaches shared resources without a lock, and may take over locals of tasks.
+//! `stop` is above `queued`, so that job waits until `stop` has ended. It was released before the
+//! shutdown, so it still runs. A job spawned after it is not run, which is not reported to the
+//! spawner as an error. The hook runs last, when nothing else runs: it accesses shared resources
+//! without a lock, and may take over locals of tasks.
 
 #[punctual::app]
 mod app {

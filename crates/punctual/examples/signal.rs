@@ -2,8 +2,8 @@
 //!
 //! linux-only: virtual time does not watch for signals
 //!
-//! The job that is running ends, the hook runs, every thread is joined, and `run` returns. A second signal
-//! would end the process on the spot.
+//! The running job ends, the hook runs, every thread is joined, and `run` returns. A second signal
+//! would end the process immediately.
 
 use punctual::{Config, StartError};
 

@@ -1,11 +1,11 @@
 //! virtual-only: the plant is simulated in the app's own time
 //! one-cpu: `control` sees what `plant` has just done, since it is below
 //!
-//! A controller and a model of what it controls, in one app, in virtual time.
+//! A controller and a model of its plant, in one app, in virtual time.
 //!
-//! `plant` advances a heated room by one second, `control` switches the heater every ten. Where both are
-//! released, `plant` goes first, since it is above: the controller always sees the room as it is now. Ten
-//! minutes are over at once, and every run is the same.
+//! `plant` advances a heated room by one second, `control` switches the heater every ten. If both
+//! are released, `plant` goes first, because it is above: the controller always sees the current
+//! state of the room. Ten minutes take no real time, and every run is the same.
 
 use punctual::{Config, Duration, StartError};
 

@@ -1,7 +1,7 @@
-//! The smallest app: nothing but `init`.
+//! The smallest app: only `init`.
 //!
-//! `init` returns the resources, of which there are none here. `shutdown` may be called anywhere in an app;
-//! called in `init` it ends the app as soon as `init` has returned.
+//! `init` returns the resources, here none. `shutdown` may be called anywhere in an app; in `init`
+//! it ends the app as soon as `init` has returned.
 
 #[punctual::app]
 mod app {

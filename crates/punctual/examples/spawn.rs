@@ -1,6 +1,6 @@
 //! Spawning a task releases a job of it.
 //!
-//! `init` holds everything back, so `foo` runs after it.
+//! `init` delays all tasks, so `foo` runs after it.
 
 // ANCHOR: app
 #[punctual::app]

@@ -1,8 +1,9 @@
-//! Any thread may spawn into an app. What it spawns is queued, and the level's worker is woken.
+//! Any thread may spawn into an app. The job is queued, and the level's worker is woken.
 //!
-//! `punctual::background::spawn` starts threads for what is not real time, off the app's CPU. `ask` waits for its
-//! helper here, which makes the order certain: the answers are of the level of `ask`, so they wait until it
-//! has ended. A real-time task would not wait for a thread; it would let the answers come.
+//! `punctual::background::spawn` starts threads that are not real-time, off the app's CPU. `ask`
+//! waits for its helper here, which makes the order deterministic: the answers are of the level of
+//! `ask`, so they wait until it has ended. A real-time task would not wait for a thread, but
+//! process the answers when they arrive.
 
 #[punctual::app]
 mod app {

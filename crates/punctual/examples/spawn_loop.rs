@@ -1,6 +1,7 @@
-//! A task may spawn itself: a loop in which everything above gets its turn.
+//! A task may spawn itself: a loop in which all higher tasks can preempt.
 //!
-//! `foo` has left its slot when it starts, so a capacity of 1 is enough. Each round ends before the next begins.
+//! `foo` has left its slot when it starts, so a capacity of 1 is enough. Each round ends before the
+//! next begins.
 
 #[punctual::app]
 mod app {

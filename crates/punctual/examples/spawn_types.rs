@@ -1,7 +1,8 @@
 //! The types of everything that releases a job, written out.
 //!
-//! An error has the arguments, to be taken out by `into_inner`: none, one, or a tuple. Nothing is left waiting in the end, so `idle`
-//! starts as soon as the spawned jobs have run, in the order of their release.
+//! An error contains the arguments, returned by `into_inner`: none, one, or a tuple. Nothing is
+//! left waiting in the end, so `idle` starts as soon as the spawned jobs have run, in the order of
+//! their release.
 
 #[punctual::app]
 mod app {

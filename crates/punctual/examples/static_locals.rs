@@ -1,7 +1,8 @@
-//! Locals of `init` and of `idle` live for ever: they are `&'static mut`.
+//! Locals of `init` and of `idle` are `&'static mut`.
 //!
-//! `init` splits a buffer it declares and hands half of it to `fill`. `idle` gives its own buffer away in a
-//! message, which only a `'static` reference allows; `keep` is above `idle`, so it runs at the spawn.
+//! `init` splits a buffer that it declares and passes half of it to `fill`. `idle` gives its own
+//! buffer away in a message, which only a `'static` reference allows; `keep` is above `idle`, so it
+//! runs at the spawn.
 
 #[punctual::app]
 mod app {

@@ -1,7 +1,7 @@
 //! Tasks and resources may have the same names.
 //!
-//! `sensor` is a task and a local of it, `watch` is a task and a shared resource; each is found where it is
-//! meant. Both tasks are of one level, so `watch` runs when `sensor` has ended.
+//! `sensor` is a task and a local of it, `watch` is a task and a shared resource; the context
+//! determines which is meant. Both tasks are of one level, so `watch` runs when `sensor` has ended.
 
 #[punctual::app]
 mod app {

@@ -1,9 +1,10 @@
 //! virtual-only: the readings are played back in virtual time
 //!
-//! Testing an app: its inputs are arguments of `init`, its outputs come back through a local and the report.
+//! Testing an app: its inputs are arguments of `init`, its outputs are returned through a local and
+//! the report.
 //!
-//! `main` and the two tests run the same app with other readings. In virtual time a run takes no time, and each run
-//! waits for its turn, so that `cargo test` may run the tests at the same time.
+//! `main` and the two tests run the same app with different readings. In virtual time a run takes
+//! no time, and runs are serialized, so that `cargo test` may run the tests in parallel.
 
 use std::sync::mpsc::channel;
 

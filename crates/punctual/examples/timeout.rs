@@ -1,7 +1,7 @@
-//! A timeout is a job armed for later and cancelled if what it waits for comes in time.
+//! A time-out is a timed job that is canceled if the awaited event occurs in time.
 //!
-//! The first request is answered before its timeout, which is cancelled and so never runs. The second is not
-//! answered, and the timeout runs instead.
+//! The first request is answered before its time-out, which is canceled and so never runs. The
+//! second is not answered, and the time-out runs instead.
 
 #[punctual::app]
 mod app {

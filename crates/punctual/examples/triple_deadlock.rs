@@ -1,15 +1,16 @@
 //! virtual-only: the times have to be exact
 //! one-cpu: the times are those of tasks that share a CPU
 //!
-//! Three tasks and three resources in a circle: no deadlock, and no more waiting than necessary.
+//! Three tasks and three resources in a circle: no deadlock, and no unnecessary waiting.
 //!
-//! `high` locks `a` then `b`, `middle` locks `b` then `c`, `low` locks `c` then `a`. The ceilings are 3 for `a` and
-//! `b`, and 2 for `c`.
+//! `high` locks `a` then `b`, `middle` locks `b` then `c`, `low` locks `c` then `a`. The ceilings
+//! are 3 for `a` and `b`, and 2 for `c`.
 //!
-//! * From 0 ms `low` holds `c`: the level is 2. `middle`, released at 1 ms, is not above it and waits.
+//! * From 0 ms `low` holds `c`: the level is 2. `middle`, released at 1 ms, is not above it and
+//!   waits.
 //! * From 2 ms `low` holds `a` too: the level is 3. `high`, released at 3 ms, waits.
-//! * At 4 ms `low` releases `a`: the level is 2 again, and `high` starts, in the middle of the section on `c`,
-//!   which it has no use for. It finds `a` and `b` free.
+//! * At 4 ms `low` releases `a`: the level is 2 again, and `high` starts, in the middle of the
+//!   section on `c`, which it does not use. It finds `a` and `b` free.
 //! * At 7 ms `low` releases `c`, and `middle` starts and finds `b` and `c` free.
 
 use punctual::{Config, StartError};

@@ -1,7 +1,7 @@
 //! An app can be run any number of times in one process, one run after the other.
 //!
-//! Each run begins afresh: resources are what `init` returns, and locals declared in place have their initial
-//! values again.
+//! Each run starts fresh: `init` returns the resources, and locals declared in place have their
+//! initial values again.
 
 use punctual::{Config, StartError};
 

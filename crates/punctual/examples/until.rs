@@ -2,8 +2,8 @@
 //!
 //! `Config::until` ends an app after a given time, here one simulated hour in virtual time.
 //!
-//! The clock jumps from event to event, so the hour takes no time. Both grids begin at 0, and at 3600 s the
-//! time is up before anything is released: 3600 jobs of `second`, 60 of `minute`.
+//! The clock jumps from event to event, so the hour takes no real time. Both grids begin at 0, and
+//! at 3600 s the app ends before anything is released: 3600 jobs of `second`, 60 of `minute`.
 
 use punctual::{Config, Duration, StartError};
 

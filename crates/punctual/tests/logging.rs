@@ -1,4 +1,5 @@
-//! `punctual::log!`: what jobs say is formatted and written by another thread, in order, and nothing is lost unsaid.
+//! `punctual::log!`: another thread formats and writes the records of jobs, in order, and reports
+//! losses.
 
 #[path = "support/allocator.rs"]
 mod allocator;
@@ -12,7 +13,7 @@ use log::{Level, LevelFilter, Log, Metadata, Record};
 use punctual::Config;
 
 thread_local! {
-    /// How often this thread has allocated or freed.
+    /// Number of allocations and frees by this thread.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -23,7 +24,7 @@ fn count() {
 #[global_allocator]
 static ALLOCATOR: Telling = Telling(count);
 
-/// What the logger was given.
+/// Records that the logger received.
 #[derive(Debug, Clone)]
 struct Said {
     text: String,
@@ -55,7 +56,7 @@ impl Log for Logger {
     fn flush(&self) {}
 }
 
-/// Runs one app at a time, with this logger, and returns what it was given.
+/// Runs one app at a time, with this logger, and returns the records.
 fn said(run: impl FnOnce()) -> Vec<Said> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one: MutexGuard<'_, ()> = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,10 +115,10 @@ fn never() -> u32 {
     unreachable!("the level is off")
 }
 
-/// More than there is room for, unless the helper is very fast.
+/// More than fits, unless the helper is very fast.
 const BURST: usize = 3_000;
 
-/// Checks what the app has said, in this order, and returns how many records were lost.
+/// Checks the records of the app, in this order, and returns the number of lost ones.
 fn check(said: &[Said]) -> usize {
     let texts = |level| said.iter().filter(move |said| said.level == level && said.target != "punctual");
     let beats: Vec<&str> = texts(Level::Info).map(|said| said.text.as_str()).take(10).collect();

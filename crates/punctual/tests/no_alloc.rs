@@ -1,9 +1,9 @@
 //! Nothing on the real-time path allocates: spawn, lock, timers, `pend`, waits for descriptors and
 //! periodic releases, from any thread.
 //!
-//! The allocator counts what any thread of this process asks of it between the start of `idle` and its end, so
-//! there is one test here, and it is alone. Only the thread of the test harness is left out: where nothing has
-//! priority it may still be at work.
+//! The allocator counts the calls of all threads of this process between the start and the end of
+//! `idle`, so this binary has only one test. Only the thread of the test harness is excluded:
+//! without priorities it may still be active.
 #![cfg(all(feature = "async", feature = "monitoring"))]
 
 #[path = "support/allocator.rs"]
@@ -18,7 +18,7 @@ use allocator::Telling;
 use punctual::Config;
 use punctual::report::Outcome;
 
-/// Whether calls are counted.
+/// True while calls are counted.
 static COUNTS: AtomicBool = AtomicBool::new(false);
 static CALLS: AtomicU64 = AtomicU64::new(0);
 /// The thread of the test harness; 0 if the test runs on it.
@@ -37,9 +37,9 @@ fn count() {
 #[global_allocator]
 static ALLOCATOR: Telling = Telling(count);
 
-/// Says whether the thread that spawns from outside is to begin.
+/// True when the foreign thread is to start spawning.
 static OUTSIDE: AtomicBool = AtomicBool::new(false);
-/// How many jobs it has spawned; the test goes on at `ENOUGH`.
+/// Number of jobs it has spawned; the test continues at `ENOUGH`.
 static SPAWNED: AtomicU64 = AtomicU64::new(0);
 const ENOUGH: u64 = 50;
 
@@ -90,7 +90,7 @@ mod app {
             rustix::io::write(&*cx.local.other_end, b"!").expect("there is room in the socket");
             punctual::wait_for_event();
         }
-        // Not before the clock has released something of each kind as well.
+        // Not before the clock has released a job of each kind as well.
         while cx.shared.ticks.lock(|ticks| *ticks) < 20
             || cx.shared.released.lock(|released| *released) == 0
             || (OUTSIDE.load(Ordering::SeqCst) && SPAWNED.load(Ordering::SeqCst) < ENOUGH)
@@ -101,10 +101,11 @@ mod app {
         punctual::shutdown();
     }
 
-    /// Takes its turns by the clock and by a descriptor, under a limit, and is spawned again and again.
+    /// Waits for the clock and for a descriptor, with a limit, and is spawned repeatedly.
     #[task(priority = 2, shared = [sum], local = [event])]
     async fn waits(mut cx: waits::Context, number: u64) {
-        // One wait for a descriptor is given up, and one of two for the same is begun when it is ready.
+        // One wait for a descriptor is dropped, and one of two for the same descriptor begins when
+        // it is ready.
         let event = &*cx.local.event;
         let _ = punctual::timeout_after(20.micros(), punctual::readable(event)).await;
         let mut other = std::pin::pin!(punctual::readable(event));
@@ -124,7 +125,7 @@ mod app {
 
     #[task(priority = 2, capacity = 4, shared = [sum])]
     fn middle(mut cx: middle::Context, number: u64) {
-        // Lower, the same, and higher: some are refused, which does not allocate either.
+        // Lower, equal, and higher levels: some are rejected, which does not allocate either.
         let _ = waits::spawn(number);
         let _ = low::spawn(number);
         let _ = same::spawn(number);
@@ -167,12 +168,12 @@ mod app {
     #[task(binds = line, priority = 5, local = [line])]
     fn edge(cx: edge::Context) {
         cx.local.line.set_nonblocking(true).expect("a socket can be made not to block");
-        // Nothing may be there: it is released by `pend` as well.
+        // There may be no data: it is released by `pend` as well.
         let _ = rustix::io::read(&*cx.local.line, &mut [0; 8]);
     }
 }
 
-/// Spawns like a thread that is none of the app's, once it may.
+/// Spawns as a foreign thread, once permitted.
 fn spawn_from_outside() {
     while !OUTSIDE.load(Ordering::SeqCst) {
         thread::yield_now();
@@ -184,7 +185,7 @@ fn spawn_from_outside() {
         }
         app::edge::pend();
     }
-    // The end of a thread gives memory back.
+    // The end of a thread frees memory.
     while COUNTS.load(Ordering::SeqCst) {
         thread::yield_now();
     }

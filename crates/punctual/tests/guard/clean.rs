@@ -1,4 +1,4 @@
-//! What the executor does for jobs is not theirs.
+//! The guard does not attribute the executor's own operations to jobs.
 
 use punctual::config::Guard;
 
@@ -46,7 +46,7 @@ mod app {
         let _ = timed::spawn_after(100.micros()).map(|timer| timer.reschedule_after(50.micros()).map(drop));
         cx.shared.across.lock(|across| {
             *across += 1;
-            // Long enough for the other partition to have to wait for it, now and then to sleep.
+            // Long enough that the other partition has to wait for it, and sometimes to sleep.
             punctual::spend(100.micros());
         });
         cx.shared.within.lock(|within| *within += 1);
@@ -76,7 +76,7 @@ mod app {
 
     #[task(binds = line, priority = 2, core = far, local = [line])]
     fn edge(cx: edge::Context) {
-        // It blocks, but there is something to read.
+        // A blocking descriptor, but there is data to read.
         let _ = rustix::io::read(&*cx.local.line, &mut [0; 8]);
     }
 

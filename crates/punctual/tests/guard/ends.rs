@@ -1,4 +1,4 @@
-//! Panics, kernels that refuse, and variables of the environment.
+//! Panics, kernels that refuse the guard's operations, and environment variables.
 
 use punctual::Config;
 use punctual::config::Guard;
@@ -67,7 +67,7 @@ mod pushing {
     }
 }
 
-/// From now on the kernel refuses what the guard needs of it. Returns whether it can be made to.
+/// Makes the kernel refuse the guard's operations from now on. Returns whether it can.
 fn refuse() -> bool {
     const PR_SET_SYSCALL_USER_DISPATCH: u32 = 59;
     let load = |offset| libc::sock_filter { code: 0x20, jt: 0, jf: 0, k: offset };

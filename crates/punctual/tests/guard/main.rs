@@ -1,7 +1,8 @@
-//! The guard: what jobs must not do is found, with the task, the call and the stack; what they may do is not; and where it cannot look
-//! it says so.
+//! The guard: forbidden operations of jobs are reported, with the task, the call and the stack;
+//! permitted ones are not; and the guard reports its blind spots.
 //!
-//! Each case is a process of its own, for it prints, and sets a logger. Real time and virtual, with privileges and without.
+//! Each case is a separate process, because it prints and sets a logger. In real and virtual time,
+//! with and without privileges.
 #![cfg(all(feature = "async", feature = "guard"))]
 
 #[path = "../support/privileges.rs"]
@@ -22,21 +23,22 @@ use process::Ended;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator::system();
 
-/// Whether the guard sees system calls of this machine.
+/// True if the guard sees system calls on this machine.
 const DISPATCHES: bool = cfg!(target_arch = "x86_64");
-/// What it says where it does not.
+/// Its message if it does not.
 const UNSEEN: &str = "the guard does not see system calls";
 
 /// What a program runs with.
 const TIMES: [&str; 2] = ["linux", "virtual"];
 
-/// The program's settings: the time that the test has chosen, guarded.
+/// Returns the program's configuration: the kind of time that the test has chosen, with the guard.
 fn config(guard: Guard) -> Config {
     Config::from_env().until(punctual::Duration::from_secs(60)).guard(guard)
 }
 
-/// Runs the program `path` with this case in both kinds of time, as this user and as an ordinary one; says whether functions have names:
-/// whoever cannot read the executable, as an ordinary user perhaps, has none.
+/// Runs the program `path` with this case in both kinds of time, as this user and as an ordinary
+/// one; the second argument of `look` is whether functions have names: a user who cannot read the
+/// executable, perhaps an ordinary one, gets none.
 fn each(path: &str, case: &str, mut look: impl FnMut(&Ended, bool)) {
     let executable = std::env::current_exe().expect("a process knows its executable");
     let readable = std::fs::File::open(executable).is_ok();
@@ -60,7 +62,7 @@ fn each(path: &str, case: &str, mut look: impl FnMut(&Ended, bool)) {
     }
 }
 
-/// Whether the output has a line with all of these.
+/// Returns whether the output has a line with all of these words.
 fn has_line(ended: &Ended, words: &[&str]) -> bool {
     ended.output.lines().any(|line| words.iter().all(|word| line.contains(word)))
 }

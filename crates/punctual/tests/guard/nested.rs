@@ -1,4 +1,4 @@
-//! A job that runs on top of another is not that one.
+//! A job that runs on top of another is distinct from it.
 
 use punctual::config::{Config, Guard};
 
@@ -21,7 +21,7 @@ mod app {
 
     #[task(priority = 1, local = [below])]
     fn low(cx: low::Context) {
-        // Runs right here.
+        // Runs immediately.
         high::spawn().expect("it has room");
         clean::spawn().expect("it has room");
         cx.local.below.extend([1, 2]);
@@ -48,7 +48,7 @@ fn each_finding_is_of_the_job_that_is_on_top() {
     assert_eq!(calls("low"), [("allocation".to_owned(), 1)], "{report}");
     assert_eq!(calls("high"), [("allocation".to_owned(), 1), ("deallocation".to_owned(), 1)], "{report}");
     assert_eq!(calls("clean"), []);
-    // The next run is another one, and without a guard it finds nothing.
+    // The next run is independent, and without a guard nothing is reported.
     let report = app::run(Config::new().virtual_time()).expect("nothing can be missing");
     assert!(report.tasks.iter().all(|task| task.findings.is_empty()), "{report}");
 }

@@ -1,4 +1,4 @@
-//! Jobs that do one thing wrong.
+//! Jobs that each perform one forbidden operation.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -10,7 +10,7 @@ use punctual::config::Guard;
 
 use super::{config, each, has_line, process};
 
-/// What a job does.
+/// Operation of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wrong {
     Nothing,
@@ -37,10 +37,10 @@ const ALL: [Wrong; 9] = [
 ];
 
 impl Wrong {
-    /// Does it.
+    /// Performs it.
     fn make(self, numbers: &mut Vec<u64>) {
         match self {
-            // What is let through: wrong only to those who count every system call.
+            // A permitted call: an error only if every system call counted.
             Self::Nothing => drop(std::process::id()),
             Self::Push => push(numbers),
             Self::Print => print(),
@@ -86,20 +86,20 @@ fn spawn() {
 
 #[inline(never)]
 fn open() {
-    // SAFETY: the path is a string of C.
+    // SAFETY: the path is a C string.
     let opened = unsafe { libc::open(c"/there is no such file".as_ptr(), libc::O_RDONLY) };
     assert_eq!(opened, -1, "the call has its result");
 }
 
 static CONTENDED: Mutex<()> = Mutex::new(());
-/// The thread of the job that waits for it, once it is about to.
+/// The thread of the job that waits for the lock, set just before it does.
 static WAITS: AtomicI32 = AtomicI32::new(0);
 static HELD: AtomicBool = AtomicBool::new(false);
 
 /// Waits for a lock that is not released before this thread sleeps.
 #[inline(never)]
 fn contend() {
-    // SAFETY: it takes no pointers.
+    // SAFETY: the call takes no pointers.
     WAITS.store(unsafe { libc::gettid() }, Ordering::Release);
     drop(CONTENDED.lock().unwrap_or_else(PoisonError::into_inner));
 }
@@ -127,7 +127,7 @@ fn hold() {
     }
 }
 
-/// Writes to standard error, as many loggers do.
+/// Writes to standard error, like many loggers.
 struct Writing;
 
 impl Log for Writing {
@@ -200,7 +200,8 @@ fn program() {
     process::exit(report.exit_code().into());
 }
 
-/// The calls that are found in `wrong`, in which function, and which frames of the stack are to be seen besides.
+/// Checks the reported calls of `wrong`, the function that contains them, and further frames of the
+/// stack.
 #[track_caller]
 fn finds(wrong: Wrong, calls: &[&str], function: &str, besides: &[&str]) {
     each("wrong::program", &format!("{wrong:?}"), |ended, named| {

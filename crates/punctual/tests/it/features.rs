@@ -1,4 +1,5 @@
-//! What an app is without the features of the crate. The test says what this build has, and holds with any set of them.
+//! Apps without the features of the crate. The test prints the features of this build, and passes
+//! with any set of them.
 
 use punctual::Config;
 

@@ -1,11 +1,11 @@
-//! Forks in an app: a child that comes back to the executor is ended, whatever else children do is their own business.
+//! Forks in an app: a child that returns to the executor is ended; other children are left alone.
 //!
-//! Every app runs as a program of its own.
+//! Every app runs as a separate program.
 
 use crate::process::Ended;
 use crate::{privileges, process};
 
-/// Where the program forks.
+/// Location of the fork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Init,
@@ -15,24 +15,23 @@ pub(crate) enum Place {
     /// A job that was queued.
     Queued,
     Hook,
-    /// A thread of its own, started by a job.
+    /// A separate thread, started by a job.
     Foreign,
-    /// A job, for a program.
+    /// A job, to execute a program.
     Exec,
 }
 
 const COMING_BACK: [Place; 5] = [Place::Init, Place::Idle, Place::Called, Place::Queued, Place::Hook];
 const OTHERS: [Place; 2] = [Place::Foreign, Place::Exec];
 
-/// Forks; the child returns, and the parent when the child has ended.
+/// Forks; the child returns, and the parent does after the child has ended.
 pub(crate) fn fork() {
-    // SAFETY: the child does only what this test is about: it returns.
+    // SAFETY: the child only returns, which this test is about.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // Should it live on, it does so for a while.
-        // SAFETY: the call takes no pointers.
+        // Limits the child's life if the test fails. SAFETY: the call takes no pointers.
         unsafe { libc::alarm(20) };
-        // Not by `println!`: a thread that the child does not have may have held its lock.
+        // Not by `println!`: a thread that does not exist in the child may have held its lock.
         rustix::io::write(std::io::stdout(), b"IN CHILD\n").expect("the test reads it");
         return;
     }
@@ -41,7 +40,7 @@ pub(crate) fn fork() {
 
 pub(crate) fn wait(child: libc::pid_t) {
     let mut status = 0;
-    // SAFETY: `status` is a valid place.
+    // SAFETY: `status` is valid for the call's write.
     let ended = unsafe { libc::waitpid(child, &mut status, 0) };
     assert_eq!(ended, child, "{}", std::io::Error::last_os_error());
     println!(
@@ -132,7 +131,7 @@ app!(global, [, executor = "global"], []);
 
 const APPS: [&str; 4] = ["one", "unmonitored", "polls", "global"];
 
-/// Forks on a thread of no app. The child goes on there and ends as it likes.
+/// Forks on a foreign thread. The child continues there and ends in its own way.
 fn foreign(spawn_is_refused: fn() -> bool) {
     let thread = std::thread::spawn(move || {
         // SAFETY: the child spawns into the copy of the app, which takes no lock, and ends.
@@ -152,7 +151,7 @@ fn ends(app: &str, place: Place, port: &str) -> Ended {
     process::start(command).end()
 }
 
-/// How many lines begin like this.
+/// Counts the lines with this prefix.
 fn count(ended: &Ended, words: &str) -> usize {
     ended.output.lines().filter(|line| line.starts_with(words)).count()
 }
@@ -168,7 +167,8 @@ fn ends_a_child_that_comes_back() {
             for words in ["call exec or _exit in the child", "IN CHILD"] {
                 assert!(ended.output.contains(words), "no `{words}`, {what}");
             }
-            // Nothing of the app runs in the child; but the hook itself goes on in one that it has made.
+            // Nothing of the app runs in the child; but a child created by the hook continues in
+            // the hook.
             assert_eq!(count(&ended, "FOLLOWER"), usize::from(place == Place::Queued), "{what}");
             assert_eq!(count(&ended, "HOOK"), 1 + usize::from(place == Place::Hook), "{what}");
         }
@@ -234,7 +234,7 @@ mod programs {
     program!(polls);
     program!(global);
 
-    /// Runs an app, forks when it has ended, and runs it in the child again.
+    /// Runs an app, forks after it has ended, and runs it in the child again.
     #[test]
     #[ignore = "a program that the other tests run"]
     fn forks_before() {
@@ -243,7 +243,8 @@ mod programs {
                 .expect("nothing keeps it from starting")
         };
         run();
-        // SAFETY: this thread is the only one that holds anything, and the child runs an app and ends.
+        // SAFETY: this thread is the only one that holds anything, and the child runs an app and
+        // ends.
         match unsafe { libc::fork() } {
             0 => {
                 // SAFETY: the call takes no pointers.

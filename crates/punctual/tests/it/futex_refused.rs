@@ -1,7 +1,7 @@
-//! A kernel that refuses futexes, as a seccomp filter of a container does: no start, and no thread that spins or sleeps for
-//! ever.
+//! A kernel that refuses futexes, as through a container's seccomp filter: the app does not start,
+//! and no thread spins or sleeps forever.
 //!
-//! Every app runs as a program of its own, which filters its own system calls.
+//! Every app runs as a separate program, which filters its own system calls.
 #![cfg(feature = "monitoring")]
 
 use std::env;
@@ -19,10 +19,11 @@ const OPERATIONS: [(&str, i32); 5] = [
     ("FUTEX_UNLOCK_PI", libc::FUTEX_UNLOCK_PI),
 ];
 
-/// From now on the kernel answers EPERM to the calling thread, and to those that it starts, if they ask for
-/// this operation of futex(2). Returns whether there are such filters.
+/// Makes the kernel return EPERM from now on to the calling thread, and to those that it starts,
+/// for this operation of futex(2). Returns whether such filters are available.
 pub(crate) fn refuse(operation: i32) -> bool {
-    /// Where a filter finds the number of the call, and the lower half of its second argument.
+    /// Offset of the call's number in a filter's data, and of the lower half of its second
+    /// argument.
     const NUMBER: u32 = 0;
     const SECOND: u32 = if cfg!(target_endian = "little") { 24 } else { 28 };
     let load = |offset| libc::sock_filter { code: 0x20, jt: 0, jf: 0, k: offset };
@@ -46,7 +47,7 @@ pub(crate) fn refuse(operation: i32) -> bool {
     }
 }
 
-/// Partitions of one level each. `low` loses an operation of the kernel's, and then needs it.
+/// Partitions of one level each. `low` loses one futex operation, and then needs it.
 #[punctual::app(main = false, partitions = [slow, fast])]
 mod app {
     #[shared]
@@ -62,7 +63,7 @@ mod app {
         (Shared {}, Local { operation })
     }
 
-    /// More than once: whoever is awake need not be woken.
+    /// More than once: a thread that is awake need not be woken.
     #[task(priority = 1, core = slow, period = 5.millis(), local = [operation, jobs: u32 = 0])]
     fn low(cx: low::Context) {
         *cx.local.jobs += 1;
@@ -80,7 +81,7 @@ mod app {
 
     #[task(priority = 1, core = fast)]
     fn high(_: high::Context) {
-        // Only what waits for this partition is to be seen.
+        // Only a wait for this partition is to be seen.
     }
 }
 
@@ -153,8 +154,7 @@ fn starts() {
             101
         }
     };
-    // Nothing that waits for other threads.
-    // SAFETY: the call takes no pointers and does not return.
+    // No exit that waits for other threads. SAFETY: the call takes no pointers and does not return.
     unsafe { libc::_exit(code.into()) };
 }
 

@@ -1,4 +1,4 @@
-//! A program whose allocator is not the guard's is told that allocations are not seen.
+//! A program without the guard's allocator gets a warning that allocations are not detected.
 #![cfg(feature = "guard")]
 
 use punctual::config::{Config, Guard};

@@ -1,4 +1,5 @@
-//! Helpers in processes of their own: nothing that was submitted is lost, whoever dies, and the app never waits for them in a job.
+//! Helper processes: no submitted request is lost if either side dies, and jobs never wait for
+//! them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,13 +10,13 @@ use crate::process;
 use punctual::background::{HelperProcess, Requests};
 use punctual_process::scheduling::{Scheduling, set_policy};
 
-/// Where the helper writes what it was asked for.
+/// File in which the helper records its requests.
 const RECORD: &str = "RECORD";
-/// How many requests may wait.
+/// Maximum number of waiting requests.
 const PLACES: usize = 64;
 type Helper = HelperProcess<u64, PLACES>;
 
-/// A file that is gone afterwards.
+/// A file that is removed on drop.
 struct Record(PathBuf);
 
 impl Record {
@@ -23,7 +24,7 @@ impl Record {
         Self(std::env::temp_dir().join(format!("punctual-helper-{name}-{}", std::process::id())))
     }
 
-    /// The helper, if it is to do what is asked.
+    /// Returns the command of the helper, with the path of the record.
     fn helper(&self, program: &str) -> Command {
         let mut command = process::program(&format!("helper_process::programs::{program}"));
         command.env(RECORD, &self.0).stdout(Stdio::null());
@@ -34,7 +35,7 @@ impl Record {
         fs::read_to_string(&self.0).unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
-    /// Waits for the last line that a helper writes.
+    /// Waits for the last line that a helper writes, and returns the lines.
     fn ended(&self) -> Vec<String> {
         let begun = Instant::now();
         while self.lines().last().is_none_or(|line| line != "ended") {
@@ -163,7 +164,7 @@ mod programs {
         for number in 0..PLACES as u64 {
             helper.submit(number).unwrap();
         }
-        // SAFETY: the call takes a number only.
+        // SAFETY: the call takes only a number.
         unsafe { libc::raise(libc::SIGKILL) };
     }
 }

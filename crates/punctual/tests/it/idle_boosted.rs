@@ -1,5 +1,5 @@
-//! A job waits for what `idle`, an ordinary thread, holds: `idle` has the priority of the job until it lets go, whoever
-//! released the job.
+//! A job waits for a resource that `idle`, an ordinary thread, holds: `idle` has the priority of
+//! the job until it unlocks, regardless of how the job was released.
 #![cfg(feature = "async")]
 
 use std::fs;
@@ -9,10 +9,11 @@ use crate::privileges;
 use punctual::Config;
 use punctual::report::Outcome;
 
-/// How long the kernel may take to lend a priority.
+/// Time limit for the kernel to lend a priority.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Whether the calling thread has a real-time priority, its own or a lent one: field 18 of its `stat` is below 0 then.
+/// Returns whether the calling thread has a real-time priority, its own or inherited: field 18 of
+/// its `stat` is then negative.
 fn has_real_time_priority() -> bool {
     let stat = fs::read_to_string("/proc/thread-self/stat").expect("a thread may read its own state");
     // The name, in parentheses, may have spaces in it.
@@ -20,7 +21,7 @@ fn has_real_time_priority() -> bool {
     fields.split(' ').nth(15).expect("there are more fields").starts_with('-')
 }
 
-/// Waits until that is `expected`, for [`LIMIT`] at most.
+/// Waits until that is `expected`, for at most [`LIMIT`].
 fn becomes(expected: bool) -> bool {
     let begun = Instant::now();
     while has_real_time_priority() != expected {
@@ -32,7 +33,7 @@ fn becomes(expected: bool) -> bool {
     true
 }
 
-/// Who releases the job, while `idle` holds its resource.
+/// Releaser of the job, while `idle` holds its resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
     /// An event that a bound task waits for.
@@ -43,9 +44,9 @@ pub(crate) enum By {
     Clock,
     /// `idle` itself.
     Idle,
-    /// A thread that is none of the app's.
+    /// A foreign thread.
     ForeignThread,
-    /// A job that `idle` does not keep from running.
+    /// A job that `idle` does not delay.
     JobAbove,
 }
 

@@ -47,7 +47,7 @@ mod app {
         punctual::shutdown();
     }
 
-    /// Keeps its CPU busy, which must not keep jobs from running.
+    /// Keeps its CPU busy, which must not delay jobs.
     #[idle(shared = [ticks])]
     fn idle(mut cx: idle::Context) {
         let begun = Instant::now();
@@ -115,7 +115,7 @@ fn program() {
     }
 }
 
-/// The program, which `set` prepares between fork and exec by system calls alone.
+/// Returns the program, with `set` to prepare it between fork and exec by system calls alone.
 fn prepared(set: impl FnMut() -> io::Result<()> + Send + Sync + 'static) -> Command {
     let mut command = process::program("inherited::program");
     // SAFETY: the caller's closures make system calls, allocate nothing and take no lock.
@@ -130,7 +130,7 @@ fn end(command: Command) -> Ended {
     ended
 }
 
-/// The state that a thread has printed.
+/// Returns the state that a thread has printed.
 fn state<'a>(ended: &'a Ended, role: &str) -> &'a str {
     let begin = format!("STATE {role}: ");
     ended
@@ -161,7 +161,8 @@ fn gives_up_an_inherited_real_time_policy_for_the_run_and_reports_it() {
         assert!(ended.output.contains(&format!("note: the program was started with {name} priority 80")));
         let ticks =
             ended.output.lines().find_map(|line| line.split_once("TICKS ")).expect("idle prints it").1;
-        // On a busy machine the host may take the CPU away; at FIFO 80, idle would leave none.
+        // On a busy machine the host may take the CPU away; at FIFO 80, `idle` would leave no CPU
+        // time.
         assert!(ticks.parse::<u32>().expect("a number") > 100, "{ticks} of 300 releases: {}", ended.output);
     }
 }
@@ -235,7 +236,8 @@ fn stops_at_sigterm_that_the_parent_blocked() {
     running.signal(Signal::TERM);
     let ended = running.end();
     assert!(ended.output.contains("signal 15 after"), "{}", ended.output);
-    // Every thread accepts the signals of its own faults during the run. The mask of the caller is what it was.
+    // Every thread accepts the signals of its own faults during the run. The mask of the caller is
+    // restored.
     for role in ORDINARY_ROLES {
         let kept = format!("blocked [{}, {}]", libc::SIGTERM, libc::SIGUSR1);
         assert!(state(&ended, role).contains(&kept), "{role}: {}", ended.output);
@@ -315,7 +317,7 @@ fn survives_a_refused_prlimit() {
     assert!(!ended.output.contains("RLIMIT_RTTIME is"), "nothing is known of limits: {}", ended.output);
 }
 
-/// Has the kernel refuse a system call to the calling thread and those that it starts.
+/// Makes the kernel refuse a system call to the calling thread and those that it starts.
 fn refuse(call: libc::c_long) {
     let statement = |code: u32, jf, k| libc::sock_filter { code: code as u16, jt: 0, jf, k };
     let filter = [

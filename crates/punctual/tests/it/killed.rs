@@ -1,5 +1,5 @@
-//! An app that is killed leaves nothing to the system: no process, no bound on idle states, no group, no file, and nobody
-//! else scheduled in another way.
+//! A killed app leaves nothing behind in the system: no process, no bound on idle states, no group,
+//! no file, and no change of other processes' scheduling.
 #![cfg(feature = "signals")]
 
 use std::fs::{self, File};
@@ -13,9 +13,9 @@ use crate::{leftovers, privileges, process, tracefs};
 use leftovers::{Before, Moments};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// No other test bounds idle states so, in µs.
+/// Bound on idle states that no other test uses, in µs.
 const BOUND: i32 = 1_234_567;
-/// An app is killed in this time, which begins with its process or with its first job.
+/// Maximum time until an app is killed, from its start or from its first job.
 const MAX_DELAY: Duration = Duration::from_millis(100);
 
 #[punctual::app(main = false, partitions = [home, fast(poll)])]
@@ -69,7 +69,7 @@ mod app {
 #[test]
 #[ignore = "a program of another test"]
 fn program() {
-    // An end of its own, should it not be killed.
+    // A normal end, in case it is not killed.
     process::exit(punctual::export::main(|config| app::run(config.until(punctual::Duration::from_secs(20)))));
 }
 
@@ -80,7 +80,8 @@ fn command() -> Command {
     command
 }
 
-/// Starts it, waits for its first job if that is wanted, kills it after that time, and says what is left.
+/// Starts it, optionally waits for its first job, kills it after that time, and returns the
+/// leftovers.
 fn kill(mut command: Command, ready: bool, after: Duration) -> Vec<String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let before = Before::new(&mut command);
@@ -119,7 +120,7 @@ fn a_killed_app_leaves_nothing_behind() {
     }
 }
 
-/// What the other test looks for is found where there is some of it.
+/// Checks that the other test would detect leftovers.
 #[test]
 fn what_is_left_behind_is_found() {
     let mut command = Command::new("sh");
@@ -130,7 +131,7 @@ fn what_is_left_behind_is_found() {
     let file = Path::new("/dev/shm").join(format!("left-by-{}", shell.id()));
     File::create(&file).expect("shared memory can be had");
 
-    // At the moment of its `exec` a process has no environment to be found by.
+    // At the moment of its `exec` a process has no environment to be identified by.
     let begun = Instant::now();
     let left = loop {
         let left = before.left_now(shell.id());
@@ -149,13 +150,13 @@ fn what_is_left_behind_is_found() {
     assert_eq!(before.left_by(shell.id()), [""; 0]);
 }
 
-/// A bound that is missed above would be seen.
+/// Checks that a bound missed above would be detected.
 #[test]
 fn a_bound_applies_as_long_as_somebody_holds_it() {
     let bound = BOUND - 1;
     let device = File::options().write(true).open("/dev/cpu_dma_latency");
     match device.and_then(|mut file| file.write_all(&bound.to_ne_bytes()).map(|()| file)) {
-        // Others may have set a lower one.
+        // Other processes may have set a lower one.
         Ok(_held) => assert!(leftovers::wake_latency().is_some_and(|applies| applies <= bound)),
         Err(error) => println!("SKIPPED: idle states are not bounded: {error}"),
     }

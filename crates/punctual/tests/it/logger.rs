@@ -1,7 +1,8 @@
-//! Who is told what an app misses: the program's logger if it has one, and standard error otherwise.
+//! Receiver of warnings about missing settings: the program's logger if it has one, and standard
+//! error otherwise.
 //!
-//! Each case is a process of its own: a logger is set once. An app that is to be marked in a trace that is not there
-//! misses something on every machine.
+//! Each case is a separate process, because a logger can only be set once. An app that requests
+//! marks in an unavailable trace lacks a setting on every machine.
 
 use std::process::Command;
 
@@ -31,7 +32,7 @@ mod app {
     }
 }
 
-/// Prints what it is told, and on which kind of thread.
+/// Prints its records, and the kind of thread.
 struct Printing;
 
 impl Log for Printing {
@@ -79,7 +80,7 @@ fn program() {
     assert!(report.settings.notes.iter().any(|note| note.contains(MESSAGE)), "{report}");
 }
 
-/// What the program prints, and what it says on standard error.
+/// Returns the program's standard output and standard error.
 fn run(case: &str) -> (String, String) {
     let output = Command::new(std::env::current_exe().expect("this test is a program"))
         .args(["--exact", "logger::program", "--nocapture"])

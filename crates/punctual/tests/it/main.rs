@@ -1,6 +1,7 @@
-//! Apps in virtual time, on threads of the kernel, and as programs of their own.
+//! Apps in virtual time, on threads of the kernel, and as separate programs.
 //!
-//! Tests with a global allocator, tests that stop every app of the process, and the stress test are separate binaries.
+//! Tests with a global allocator, tests that stop every app of the process, and the stress test are
+//! separate binaries.
 
 #[cfg(feature = "signals")]
 #[path = "../support/leftovers.rs"]
@@ -51,8 +52,8 @@ mod word_fallback;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Serializes the tests that run apps on threads of the kernel in this process: with real-time priorities, apps on the same
-/// CPU keep each other from running.
+/// Serializes the tests that run apps on threads of the kernel in this process: with real-time
+/// priorities, apps on the same CPU prevent each other from running.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     privileges::no_runaways_here();

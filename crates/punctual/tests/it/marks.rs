@@ -1,5 +1,5 @@
-//! Marks in the kernel's trace, as they are written. An ordinary file stands in for the kernel's, which keeps no more of
-//! them than their bytes; `punctual-trace` tests them in recordings.
+//! Marks for the kernel's trace, as they are written. An ordinary file replaces the kernel's, which
+//! would store only their bytes; `punctual-trace` tests them in recordings.
 #![cfg(all(feature = "async", feature = "monitoring"))]
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use crate::{privileges, process};
 use punctual::Config;
 use punctual_core::trace_marker::{self, Mark};
 
-/// How often `beat` is released.
+/// Number of releases of `beat`.
 const BEATS: u64 = 5;
 
 #[punctual::app(main = false, partitions = [home, fast(poll)])]
@@ -48,7 +48,7 @@ mod app {
             return;
         }
         *cx.shared.began += 1;
-        // Queued, unless it is already; called, and called by what is called.
+        // Queued, unless it already is; called, and called by a called job.
         let _ = below::spawn();
         above::spawn(1).unwrap();
         polled::spawn().unwrap();
@@ -128,7 +128,7 @@ impl Drop for Place {
     }
 }
 
-/// Takes a file apart into its marks.
+/// Parses a file into its marks.
 fn marks(bytes: &[u8]) -> Vec<(Mark<'_>, usize)> {
     let (mut marks, mut rest) = (Vec::new(), bytes);
     while !rest.is_empty() {
@@ -185,7 +185,7 @@ fn each_job_of_each_kind_is_marked_with_its_task() {
     assert_eq!(marked, expected);
     assert!(ended.output.contains("note: the jobs of partition fast are not marked"), "{}", ended.output);
 
-    // Releases lie on the grid, or at the spawn.
+    // Releases are on the grid, or at the spawn.
     let beats = &jobs["beat"];
     assert!(beats.windows(2).all(|two| (two[1] - two[0]) % 5_000_000 == 0), "{beats:?}");
     for (spawned, beat) in jobs["above"].iter().zip(beats) {

@@ -1,12 +1,12 @@
-//! What the report says of jobs that really ran: who suspended themselves, and totals that add up.
+//! Reported measurements of jobs that really ran: self-suspensions, and consistent totals.
 //!
-//! No figure here depends on how fast the machine is.
+//! No figure here depends on the speed of the machine.
 #![cfg(feature = "monitoring")]
 
 use punctual::Config;
 use punctual::report::TaskReport;
 
-/// How many jobs of each kind there are.
+/// Number of jobs of each kind.
 const JOBS: u64 = 20;
 
 mod suspension {
@@ -56,7 +56,7 @@ mod suspension {
             punctual::spend(200.micros());
         }
 
-        /// Does not sleep itself. The job it spawns does, on this one's stack where that is allowed.
+        /// Does not sleep itself. The job that it spawns does, on the same stack if permitted.
         #[task(priority = 3)]
         fn caller(_: caller::Context) {
             punctual::spend(50.micros());
@@ -78,17 +78,17 @@ mod suspension {
             assert_eq!(task.jobs, JOBS, "{name}");
             task.self_suspensions
         };
-        // If the machine stands still until the time is up, no thread sleeps; but not every time.
+        // If the machine stalls until the time is up, no thread sleeps; but not every time.
         assert!(suspended("asleep") > JOBS / 2, "{}", suspended("asleep"));
         assert!(suspended("called") > JOBS / 2, "{}", suspended("called"));
-        // The kernel may make any thread wait, for a page for example, but not every time.
+        // The kernel may make any thread wait, for example for a page, but not every time.
         assert!(suspended("busy") < JOBS / 2, "{}", suspended("busy"));
         assert!(suspended("caller") < JOBS / 2, "{}", suspended("caller"));
         assert!(report.to_string().contains("suspended  "), "{report}");
         time_asleep_is_not_execution(report.task("asleep").expect("the report has every task"));
     }
 
-    /// C of a job that sleeps for 1 ms is its CPU time, a small part of R, however busy the machine is.
+    /// C of a job that sleeps for 1 ms is its CPU time, a small part of R, even on a busy machine.
     fn time_asleep_is_not_execution(asleep: &TaskReport) {
         assert!(asleep.response.p50 >= 1_000_000, "{asleep:?}");
         assert!(asleep.suspension_max >= 500_000, "{asleep:?}");
@@ -198,7 +198,7 @@ mod silence {
         #[task(priority = 2, period = 10.millis(), local = [jobs: u32 = 0])]
         fn sample(cx: sample::Context) {
             *cx.local.jobs += 1;
-            // Only the first finds the next release due before its end.
+            // Only the first is still running at the next release.
             punctual::spend(if *cx.local.jobs == 1 { 12.millis() } else { 1.millis() });
             if *cx.local.jobs == 3 {
                 punctual::shutdown();

@@ -1,6 +1,8 @@
-//! Where `/proc` is not mounted: memory is locked all the same, and what keeps it from being locked is named.
+//! Without a mounted `/proc`: memory is locked nevertheless, and the obstacles to locking it are
+//! named.
 //!
-//! The app runs as a program in a mount namespace of its own, in which something else is mounted over `/proc`.
+//! The app runs as a program in its own mount namespace, in which something else is mounted over
+//! `/proc`.
 
 use std::io::Error;
 use std::os::unix::process::CommandExt;
@@ -23,7 +25,7 @@ mod app {
         (Shared {}, Local {})
     }
 
-    /// On its worker, whose stack was mapped when memory was locked already.
+    /// On its worker, whose stack was mapped when memory was already locked.
     #[task(priority = 1, period = punctual::Duration::from_millis(1))]
     fn looks(_: looks::Context) {
         println!("WORKER'S STACK LOCKED: {}", super::stack_is_locked());
@@ -31,19 +33,20 @@ mod app {
     }
 }
 
-/// Whether the calling thread's stack is locked, as the kernel says of its page when asked to forget it.
+/// Returns whether the calling thread's stack is locked, according to the kernel's answer to a
+/// request to discard its page.
 fn stack_is_locked() -> bool {
     let here = 0_u8;
     let page = std::ptr::from_ref(&here).map_addr(|address| address & !4095).cast_mut();
-    // SAFETY: of memory that is no file's nothing is given up.
+    // SAFETY: anonymous memory is never discarded by this call.
     let looked = unsafe { libc::msync(page.cast(), 1, libc::MS_INVALIDATE) };
     looked != 0 && Error::last_os_error().raw_os_error() == Some(libc::EBUSY)
 }
 
-/// What the process is, besides one without `/proc`.
+/// Properties of the process, in addition to a missing `/proc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Process {
-    /// With a limit on locked memory that does not bind it.
+    /// With a limit on locked memory that does not apply to it.
     Root,
     /// With this limit, in KiB.
     Nobody(u64),
@@ -60,14 +63,15 @@ fn hide_proc(command: &mut Command, process: Process) {
     let hide = move || {
         let user = if root { 0 } else { libc::CLONE_NEWUSER };
         let private = libc::MS_REC | libc::MS_PRIVATE;
-        // SAFETY: the strings are literals that end with 0, and the calls concern this process alone, which is about to
-        // become the program.
+        // SAFETY: the strings are literals that end with 0, and the calls affect only this process,
+        // which is about to execute the program.
         unsafe {
             check(libc::unshare(libc::CLONE_NEWNS | user))?;
             check(libc::mount(std::ptr::null(), c"/".as_ptr(), std::ptr::null(), private, std::ptr::null()))?;
             check(libc::mount(TMPFS, c"/proc".as_ptr(), TMPFS, 0, std::ptr::null()))?;
             if root && process != Process::Root {
-                // The executable may lie where only root can look, so the user stays and the capability goes.
+                // The executable may be accessible only to root, so the user stays and the
+                // capability is dropped.
                 check(libc::prctl(libc::PR_CAPBSET_DROP, IPC_LOCK, 0, 0, 0))?;
             }
         }
@@ -82,7 +86,7 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// How the program ends without `/proc`; `None` if that cannot be had here.
+/// Returns the end of the program without `/proc`; `None` if this cannot be set up here.
 fn without_proc(process: Process) -> Option<Ended> {
     if process == Process::Root && !is_root() {
         println!("NOT TESTED: locked memory takes root");

@@ -1,4 +1,5 @@
-//! A panic anywhere ends the app: at once, by name, with the hook run and no thread left behind.
+//! A panic anywhere ends the app: at once, with the culprit's name, the hook, and no thread left
+//! behind.
 #![cfg(feature = "monitoring")]
 
 use std::process::Command;
@@ -11,7 +12,7 @@ use punctual::report::Outcome;
 use crate::process::Ended;
 use crate::{privileges, process};
 
-/// Where the app panics.
+/// Location of the panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Message,
@@ -23,13 +24,13 @@ pub(crate) enum Place {
     Idle,
     Shutdown,
     Destructor,
-    /// In a task, while a job below it sleeps for ever.
+    /// In a task, while a job below it sleeps forever.
     AboveSleeper,
-    /// In a task, while a job below it computes for ever.
+    /// In a task, while a job below it computes forever.
     AboveSpinner,
 }
 
-/// Every place, and who the message names.
+/// Every location, with the culprit that the message names.
 const PLACES: [(Place, &str); 11] = [
     (Place::Message, "message"),
     (Place::Periodic, "periodic"),
@@ -44,7 +45,7 @@ const PLACES: [(Place, &str); 11] = [
     (Place::AboveSpinner, "top"),
 ];
 
-/// How often the hook ran, and saw what a panic under a lock had written.
+/// Number of runs of the hook that saw the value written before a panic under a lock.
 static HOOKS: AtomicU32 = AtomicU32::new(0);
 
 #[punctual::app(main = false)]
@@ -103,7 +104,7 @@ mod app {
         }
     }
 
-    /// Queued by whoever is about to panic, and never run.
+    /// Queued by the job that is about to panic, and never run.
     #[task(priority = 1, local = [fragile, other_end])]
     fn never(_: never::Context) {
         println!("NEVER");
@@ -124,7 +125,8 @@ mod app {
                 })
             }
             Place::Nested => {
-                // The job that panics runs on this one's stack or above it, and this one goes on either way.
+                // The job that panics runs on this one's stack or above it, and this one continues
+                // in both cases.
                 cx.shared.gauge.lock(|_| top::spawn().unwrap());
                 cx.shared.gauge.lock(|gauge| *gauge = 7);
             }
@@ -171,12 +173,12 @@ mod app {
     }
 }
 
-/// Whether the hook runs: not without resources, and not under a job that does not end.
+/// Returns whether the hook runs: not without resources, and not under a job that does not end.
 fn has_hook(place: Place) -> bool {
     !matches!(place, Place::Init | Place::AboveSleeper | Place::AboveSpinner)
 }
 
-/// Runs the app in this process, which survives it, and checks what it leaves.
+/// Runs the app in this process, which survives it, and checks the state afterwards.
 fn survives(place: Place, task: &str, config: Config) {
     HOOKS.store(0, Ordering::Relaxed);
     let report = app::run(config, place).expect("nothing keeps the app from starting");
@@ -191,9 +193,9 @@ fn survives(place: Place, task: &str, config: Config) {
     assert!(app::never::spawn().is_err(), "the app has ended");
 }
 
-/// Waits until no thread of the app is left. No other app runs in this process.
+/// Waits until all threads of the app have ended. No other app runs in this process.
 fn nobody_is_left() {
-    // The kernel takes a moment to forget a thread after it has been joined.
+    // After a join, the kernel takes a moment to remove the thread.
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         let tasks = std::fs::read_dir("/proc/self/task").expect("a process can see its threads");
@@ -220,12 +222,13 @@ fn program_that_goes_on() {
     for (place, task) in PLACES.into_iter().filter(|(place, _)| ends(*place)) {
         survives(place, task, Config::new());
         nobody_is_left();
-        // Nothing of the panic is left in the app either: it runs again, in the other kind of time as well.
+        // No state of the panic is left in the app either: it runs again, in the other kind of time
+        // as well.
         survives(place, task, Config::new().virtual_time());
     }
 }
 
-/// Runs the app as a program of its own and checks how that ends.
+/// Runs the app as a separate program and checks its end.
 fn ends(place: Place, task: &str, mut command: Command) -> Ended {
     privileges::no_runaways(&mut command);
     command.env("PLACE", format!("{place:?}"));
@@ -233,7 +236,8 @@ fn ends(place: Place, task: &str, mut command: Command) -> Ended {
     let whose = if place == Place::Destructor { task.to_owned() } else { format!("task `{task}`") };
     running.wait_for(&format!("punctual: {whose} panicked: here; the app stops"));
     let ended = running.end();
-    // If the panic went unnoticed, the process would end with another code under the job, or not at all.
+    // If the panic went unnoticed, the process would end with another code under the job, or not at
+    // all.
     assert_eq!(ended.code, 101, "{place:?}: {}", ended.output);
     assert_eq!(ended.output.contains("HOOK"), has_hook(place), "{place:?}: {}", ended.output);
     assert!(!ended.output.contains("NEVER"), "{place:?}: {}", ended.output);

@@ -1,4 +1,4 @@
-//! Where the report of a run goes: a terminal, a pipe, a file, or nowhere.
+//! Destination of the report of a run: a terminal, a pipe, a file, or none.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -11,10 +11,10 @@ use crate::process;
 use punctual::Config;
 use punctual::config::Reporting;
 
-/// What every report begins with.
+/// Start of every report.
 const HEAD: &str = "app: shut down after";
 
-/// An app that ends by itself, with this in its attribute beside `main = false`.
+/// An app that ends by itself, with this option in its attribute in addition to `main = false`.
 macro_rules! app {
     ($name:ident $(, $key:ident = $value:literal)*) => {
         mod $name {
@@ -77,19 +77,19 @@ fn command(program: &str, report: Option<&str>) -> Command {
     command
 }
 
-/// What the program says on a standard error that is a pipe.
+/// Returns the program's output to a standard error that is a pipe.
 fn said_to_a_pipe(program: &str, report: Option<&str>) -> String {
     let output = command(program, report).output().expect("the program can be started");
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stderr).expect("it is a text")
 }
 
-/// What the program says on a standard error that is a terminal.
+/// Returns the program's output to a standard error that is a terminal.
 fn said_to_a_terminal(program: &str, report: Option<&str>) -> String {
     let (mut master, slave) = terminal();
     let mut command = command(program, report);
     let mut child = command.stderr(slave).spawn().expect("the program can be started");
-    // With the command goes the last of our ends, so that reading ends with the program.
+    // Dropping the command closes the last of our ends, so that reading ends with the program.
     drop(command);
     let (mut said, mut bytes) = (Vec::new(), [0; 4096]);
     while let Ok(length @ 1..) = master.read(&mut bytes) {
@@ -102,7 +102,7 @@ fn said_to_a_terminal(program: &str, report: Option<&str>) -> String {
 /// Both ends of a pseudo-terminal.
 fn terminal() -> (File, File) {
     let mut name = [0; 64];
-    // SAFETY: the descriptor is ours alone, and the name fits into what is said to be its room.
+    // SAFETY: the descriptor belongs to this function, and the name fits into the declared buffer.
     let master = unsafe {
         let master = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
         assert!(master >= 0, "{}", std::io::Error::last_os_error());

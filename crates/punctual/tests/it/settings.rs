@@ -1,4 +1,5 @@
-//! Real-time settings: what is missing is said, `strict` refuses, nonsense is named, and nothing is left behind.
+//! Real-time settings: missing ones are reported, `strict` refuses, invalid ones are named, and all
+//! are restored.
 #![cfg(feature = "async")]
 
 use std::process::Command;
@@ -48,18 +49,18 @@ mod app {
         punctual::shutdown();
     }
 
-    /// For the thread that waits for it.
+    /// Declared for the thread that waits for it.
     #[task(priority = 2, local = [quiet])]
     async fn waits(cx: waits::Context) {
         punctual::readable(&cx.local.quiet[0]).await.expect("nothing is ever there to read");
     }
 
-    /// For its thread only: the other end is closed, so it is released, and does nothing.
+    /// Declared for its thread: the other end is closed, so it is released, and does nothing.
     #[task(binds = line, priority = 1, local = [line])]
     fn edge(_: edge::Context) {}
 }
 
-/// What threads were found to be that were started from `by`.
+/// Observed state of threads started from `by`.
 #[derive(Debug)]
 pub(crate) struct Seen {
     by: &'static str,
@@ -71,7 +72,7 @@ pub(crate) struct Seen {
     plain: i32,
 }
 
-/// Starts threads from here and says what they are.
+/// Starts threads from here and reports their state.
 fn look(by: &'static str, seen: &std::sync::mpsc::Sender<Seen>) {
     let helper = punctual::background::spawn("looks", || (policy(), cpus())).expect("threads can be started");
     let plain = std::thread::spawn(policy).join().expect("looking does not panic");
@@ -93,7 +94,7 @@ fn cpus() -> CpuSet {
     sched_getaffinity(None).expect("a thread may look at its own CPUs")
 }
 
-/// Whether any memory of this process is locked.
+/// Returns whether any memory of this process is locked.
 fn memory_is_locked() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("a process may read its own status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmLck:")).expect("the kernel tells");
@@ -111,7 +112,7 @@ fn contains(ended: &Ended, words: &[&str]) {
     }
 }
 
-/// What each thread lacks without privileges, and the fix.
+/// Settings that each thread lacks without privileges, with the remedies.
 const MISSING: [&str; 7] = [
     "thread level 3: no SCHED_FIFO priority 53: not permitted; run as root, grant CAP_SYS_NICE",
     "thread level 1: no SCHED_FIFO priority 51: not permitted",
@@ -162,7 +163,7 @@ fn strict_refuses_exactly_what_is_missing_here() {
     }
 }
 
-/// An app of its own for the test that runs in this process.
+/// A separate app for the test that runs in this process.
 #[punctual::app(main = false)]
 mod strict_app {
     #[shared]
@@ -243,7 +244,7 @@ fn program_that_looks() {
     assert_eq!(state(), before, "after a run");
     let idle = report.settings.threads.last().expect("idle is a thread of the app");
     assert_eq!(idle.thread, "idle");
-    // All were on one CPU, unless something forbade it and is listed as missing.
+    // All were on one CPU, unless a listed setting is missing.
     let cpu: usize = idle.cpus.parse().expect("idle is on one CPU");
     for thread in &report.settings.threads {
         assert!(thread.cpus == idle.cpus || !thread.missing.is_empty(), "{thread:?}");
@@ -266,8 +267,7 @@ fn program_that_looks() {
     }
     println!("HELPERS ARE ORDINARY");
 
-    // What this process locked itself stays locked.
-    // SAFETY: the call takes no pointers.
+    // Memory that this process locked itself stays locked. SAFETY: the call takes no pointers.
     if unsafe { libc::mlockall(libc::MCL_CURRENT) } == 0 {
         let (seen, _sees) = std::sync::mpsc::channel();
         app::run(Config::new(), seen).expect("nothing keeps the app from starting");

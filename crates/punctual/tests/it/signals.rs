@@ -1,6 +1,7 @@
-//! SIGINT and SIGTERM end an app as `shutdown` does, and an app that does not end is ended all the same.
+//! SIGINT and SIGTERM end an app as `shutdown` does, and an app that does not end is ended
+//! nevertheless.
 //!
-//! Every app runs as a program of its own, with and without privileges.
+//! Every app runs as a separate program, with and without privileges.
 #![cfg(feature = "signals")]
 
 use std::panic::resume_unwind;
@@ -12,7 +13,7 @@ use crate::process::{Ended, Running};
 use crate::{privileges, process};
 use rustix::process::Signal;
 
-/// What the app does until a signal comes, and after it.
+/// Behavior of the app until a signal arrives, and after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// Nothing.
@@ -38,7 +39,7 @@ macro_rules! app {
 
             use super::Manner;
 
-            /// Says that `idle` was left in an orderly way.
+            /// Prints that `idle` was left in an orderly way.
             struct Left;
 
             impl Drop for Left {
@@ -108,7 +109,7 @@ macro_rules! app {
 app!(app);
 app!(sharing, value);
 
-/// Starts the app, with and without privileges, and lets `then` see each to its end.
+/// Starts the app, with and without privileges, and lets `then` follow each to its end.
 fn each(app: &str, manner: Manner, then: impl Fn(Running) -> Ended + Sync) -> [Ended; 2] {
     let start = |mut command: Command| {
         command.env("MANNER", format!("{manner:?}")).env("PUNCTUAL_REPORT", "1");
@@ -124,12 +125,12 @@ fn each(app: &str, manner: Manner, then: impl Fn(Running) -> Ended + Sync) -> [E
     })
 }
 
-/// Sends both one after the other, and checks that the app ends well.
+/// Sends both in sequence, and checks that the app ends normally.
 fn ends_well(app: &str, manner: Manner) -> Vec<Ended> {
     ends_with(0, app, manner)
 }
 
-/// Sends both one after the other, and checks the exit code.
+/// Sends both in sequence, and checks the exit code.
 fn ends_with(code: i32, app: &str, manner: Manner) -> Vec<Ended> {
     let each_signal = [Signal::INT, Signal::TERM].map(|signal| {
         let ended = each(app, manner, |running| {
@@ -169,7 +170,7 @@ fn but_it_is_one_if_it_uses_shared_resources_and_that_is_said() {
         assert!(!ended.output.contains("HOOK"), "{}", ended.output);
         assert!(ended.output.contains("punctual::wait_for_event()"), "{}", ended.output);
     }
-    // One that waits for events has let go of them.
+    // An `idle` that waits for events has released its resources.
     for ended in ends_well("program_sharing", Manner::Waits) {
         assert!(ended.output.contains("HOOK 1"), "{}", ended.output);
     }
@@ -235,6 +236,6 @@ fn program_afterwards() {
     let until = punctual::Duration::from_millis(1);
     app::run(punctual::Config::new().until(until), Manner::Rests).expect("nothing keeps it from starting");
     println!("AFTERWARDS");
-    // Longer than the test waits, and not for ever.
+    // Longer than the test waits, but bounded.
     std::thread::sleep(Duration::from_secs(60));
 }

@@ -1,4 +1,5 @@
-//! Stacks: as large as asked for, large enough by default, measured, and an overflow that names the task.
+//! Stacks: of the requested size, large enough by default, measured, and an overflow that names the
+//! task.
 
 use std::env;
 
@@ -7,7 +8,7 @@ use crate::{privileges, process};
 use punctual::report::Report;
 use punctual::{Config, StartError};
 
-/// Takes so much of the stack, and then runs `inside` on top.
+/// Uses `kib` KiB of the stack, and then runs `inside` on top.
 #[inline(never)]
 pub(crate) fn take(kib: usize, inside: impl FnOnce()) {
     fn more(kib: usize, inside: &mut dyn FnMut()) {
@@ -24,7 +25,7 @@ pub(crate) fn take(kib: usize, inside: impl FnOnce()) {
 }
 
 mod nested {
-    /// As many levels as there can be, each with a frame of 100 KiB, each called by the one below.
+    /// The maximum number of levels, each with a frame of 100 KiB, each called by the one below.
     #[punctual::app(main = false)]
     pub(super) mod app {
         #[shared]
@@ -181,15 +182,15 @@ mod nested {
     }
 }
 
-/// What uses up its stack.
+/// The culprit of a stack overflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     Low,
     High,
     Idle,
-    /// Nobody; some of it is used.
+    /// None; some of the stack is used.
     Nobody,
-    /// Nobody; a pointer to nothing is followed.
+    /// None; a null pointer is dereferenced.
     Null,
 }
 
@@ -251,11 +252,11 @@ app!(global, [, executor = "global"], []);
 
 pub(crate) fn follow_null() {
     let nowhere = std::hint::black_box(std::ptr::null::<u8>());
-    // SAFETY: none; this ends the process, which is what the test is about.
+    // SAFETY: none; this ends the process, which the test is about.
     std::hint::black_box(unsafe { nowhere.read_volatile() });
 }
 
-/// Partitions that say for themselves, and one that does not.
+/// Partitions with an explicit size, and one without.
 #[punctual::app(main = false, stack = 3 * MIB, partitions = [own(stack = 1.mib()), other])]
 mod two {
     const MIB: usize = 1 << 20;
@@ -279,7 +280,7 @@ mod two {
     fn b(_: b::Context) {}
 }
 
-/// The size and the use of the stack of the thread of that name.
+/// Returns the size and the usage of the stack of the thread with that name.
 #[track_caller]
 fn stack(report: &Report, thread: &str) -> (Option<usize>, Option<usize>) {
     let found = report.settings.threads.iter().find(|settings| settings.thread == thread);
@@ -287,8 +288,8 @@ fn stack(report: &Report, thread: &str) -> (Option<usize>, Option<usize>) {
     (found.stack, found.stack_used)
 }
 
-/// What a program says of the sizes of its stacks. In a process of its own, because glibc gives a thread the stack of one
-/// that has ended, if that is large enough.
+/// Returns the stack sizes that a program prints. In a separate process, because glibc gives a
+/// thread the stack of one that has ended, if it is large enough.
 fn sizes(app: &str, case: usize, environment: Option<&str>) -> String {
     let mut command = process::program(&format!("stacks::programs::{app}"));
     privileges::no_runaways(&mut command);
@@ -307,7 +308,8 @@ fn sizes(app: &str, case: usize, environment: Option<&str>) -> String {
 fn by_default_every_level_fits_on_the_lowest() {
     assert_eq!(sizes("deepest", 0, None), "8.0 2.0");
     let _alone = crate::alone();
-    // In virtual time all jobs are on the caller's stack, and without priorities they may be: it is the caller's to choose.
+    // In virtual time all jobs are on the caller's stack, and without priorities they may be: the
+    // caller chooses it.
     let run = |config| {
         let life = || nested::app::run(config).expect("nothing keeps it from starting");
         let caller = std::thread::Builder::new().stack_size(8 << 20).spawn(life);
@@ -326,7 +328,7 @@ fn by_default_every_level_fits_on_the_lowest() {
 fn the_report_says_how_much_was_in_use() {
     let _alone = crate::alone();
     for config in [Config::new(), Config::new().stack(4 << 20)] {
-        // `low` takes 300 KiB, and where it calls `high`, 200 on top.
+        // `low` uses 300 KiB, and when it calls `high`, another 200.
         let report = one::run(config, Who::Nobody).expect("nothing keeps it from starting");
         let used = stack(&report, "level 1").1.expect("it is measured");
         // Without priorities both may have run on the thread of `idle`.
@@ -353,7 +355,7 @@ fn whoever_runs_the_program_has_the_last_word() {
     assert_eq!(sizes("one_size", 0, None), "1.5");
 }
 
-/// What a program asks for, and what comes of it in MiB.
+/// Sizes that a program requests, and the results in MiB.
 fn cases() -> [(Config, &'static str); 4] {
     [
         (Config::new(), "1.0 3.0"),
@@ -388,7 +390,7 @@ fn each(app: &str, who: Who, port: &str) -> [Ended; 2] {
     let mut program = process::program(&format!("stacks::programs::{app}"));
     program.env("WHO", format!("{who:?}")).env("PUNCTUAL_PORT", port).env("PUNCTUAL_STACK", "1024");
     privileges::with_and_without(program).map(|mut command| {
-        // A file of the memory helps nobody.
+        // A core dump is useless here.
         privileges::limit(&mut command, privileges::Resource::Core, 0, 0);
         process::start(command).end()
     })
@@ -453,7 +455,7 @@ mod programs {
     program!(polls);
     program!(global);
 
-    /// With a handler of its own for the signal.
+    /// With the program's own handler of the signal.
     #[test]
     #[ignore = "a program that the other tests run"]
     fn handles() {
@@ -461,7 +463,7 @@ mod programs {
             // SAFETY: the call takes no pointers and does not return.
             unsafe { libc::_exit(77) }
         }
-        // SAFETY: the handler does what one may do.
+        // SAFETY: the handler is async-signal-safe.
         unsafe { libc::signal(libc::SIGSEGV, handler as *const () as usize) };
         process::exit(punctual::export::main(|config| crate::stacks::one::run(config, who())));
     }

@@ -1,4 +1,4 @@
-//! How an app of several parts begins on threads of the kernel.
+//! Start of an app with several parts on threads of the kernel.
 
 use std::sync::Mutex;
 
@@ -37,7 +37,8 @@ mod app {
     }
 }
 
-/// On one CPU a level that was let go first would keep the thread that lets the others go from doing so.
+/// On one CPU a level that starts first would prevent the thread that starts the others from
+/// running.
 #[test]
 fn the_levels_of_the_global_executor_start_from_the_top() {
     static ORDER: Mutex<Vec<&str>> = Mutex::new(Vec::new());
@@ -54,7 +55,7 @@ fn the_levels_of_the_global_executor_start_from_the_top() {
     assert_eq!(*ORDER.lock().unwrap(), ["high", "low"]);
 }
 
-/// Refused by `strict`, unless the CPU that is polled on happens to be isolated.
+/// Refused by `strict`, unless the polled CPU happens to be isolated.
 #[punctual::app(partitions = [ordinary, fast(poll)], strict, main = false)]
 mod refused {
     #[shared]
@@ -83,7 +84,8 @@ mod refused {
     }
 }
 
-/// Other threads may spawn as soon as a run begins, and what they spawn needs resources that there will not be.
+/// Other threads may spawn as soon as a run begins, and their jobs need resources that will not
+/// exist.
 #[test]
 fn a_run_that_does_not_start_runs_nothing() {
     let _alone = crate::alone();

@@ -1,4 +1,4 @@
-//! `wait_for_event` in an `idle` that looks after what tasks of other partitions leave for it.
+//! `wait_for_event` in an `idle` that processes data left by tasks of other partitions.
 
 use punctual::report::Outcome;
 use punctual::{Config, Duration};
@@ -40,12 +40,12 @@ mod app {
         cx.shared.samples.lock(|samples| samples.push(now));
     }
 
-    /// Never released: its partition has nothing to do but idle.
+    /// Never released: its partition only idles.
     #[task(core = home)]
     fn rests(_: rests::Context) {}
 }
 
-/// Its own partition has no event that it could wait for.
+/// Its own partition has no event to wait for.
 #[test]
 fn virtual_time_wakes_idle_for_events_of_other_partitions() {
     let config = Config::new().virtual_time().until(Duration::from_secs(1));

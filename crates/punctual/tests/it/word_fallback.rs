@@ -1,6 +1,7 @@
-//! The partition's word where restartable sequences are missing, refused, or of no use for the moment: the app does the same.
+//! The partition's word if restartable sequences are missing, refused, or currently unusable: the
+//! app behaves the same.
 //!
-//! Every app runs as a program of its own.
+//! Every app runs as a separate program.
 #![cfg(all(
     feature = "monitoring",
     target_arch = "x86_64",
@@ -12,7 +13,7 @@
 use crate::process::Ended;
 use crate::{privileges, process};
 
-/// What happens to the program.
+/// Disturbance of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
     Nothing,
@@ -22,18 +23,18 @@ pub(crate) enum Trouble {
     RefusedLater,
     /// Jobs are moved to another CPU and back.
     Moved,
-    /// A foreign thread forks, and the child does not come back.
+    /// A foreign thread forks, and the child does not return.
     Forked,
 }
 
 const ALL: [Trouble; 5] =
     [Trouble::Nothing, Trouble::RefusedAtStart, Trouble::RefusedLater, Trouble::Moved, Trouble::Forked];
 
-/// How often each job is done.
+/// Number of repetitions of each job.
 pub(crate) const ROUNDS: u32 = 300;
 
-/// From now on the kernel answers EPERM to the calling thread, and to those that it starts, if they call membarrier(2). Returns
-/// whether there are such filters.
+/// Makes the kernel return EPERM from now on to the calling thread, and to those that it starts,
+/// for membarrier(2). Returns whether such filters are available.
 pub(crate) fn refuse_membarrier() -> bool {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let mut filter = [
@@ -67,7 +68,7 @@ fn move_to(set: &libc::cpu_set_t) {
     assert_eq!(moved, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Runs `f` on a CPU of `all` on which the calling thread is not; whether there is one.
+/// Runs `f` on a CPU of `all` other than the current one; returns whether there is one.
 pub(crate) fn elsewhere(all: &libc::cpu_set_t, f: impl FnOnce()) -> bool {
     let here = affinity();
     // SAFETY: the number is below the size of the sets; all-zero is a valid set.
@@ -118,13 +119,13 @@ mod app {
                 println!("NO FILTERS");
             }
             if trouble == Trouble::Forked {
-                // SAFETY: the child does nothing but end.
+                // SAFETY: the child only ends.
                 let child = unsafe { libc::fork() };
                 if child == 0 {
                     // SAFETY: the call takes no pointers.
                     unsafe { libc::_exit(0) };
                 }
-                // SAFETY: nobody wants to know how it ended.
+                // SAFETY: the exit status is not requested.
                 unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
             }
             for _ in 0..ROUNDS {
@@ -183,7 +184,7 @@ fn run(trouble: Trouble, more: &[(&str, &str)]) -> Ended {
     process::start(program).end()
 }
 
-/// What the report says if the word is an atomic.
+/// Start of the report's note if the word is an atomic.
 const LOCKED: &str = "locks and spawns take locked instructions, since";
 
 fn is_whole(ended: &Ended) {
@@ -195,7 +196,7 @@ fn is_whole(ended: &Ended) {
 fn nothing_is_lost_with_sequences_and_without() {
     let with = run(Trouble::Nothing, &[]);
     is_whole(&with);
-    // Where the kernel or the C library has none anyway, this says so.
+    // If the kernel or the C library lacks them, this prints it.
     println!("with sequences: {}", !with.output.contains(LOCKED));
     let off = run(Trouble::Nothing, &[("PUNCTUAL_RSEQ", "0")]);
     is_whole(&off);

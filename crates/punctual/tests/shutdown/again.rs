@@ -1,4 +1,4 @@
-//! Runs one after the other and at the same time, and spawns without any.
+//! Runs in sequence and in parallel, and spawns without a run.
 
 use super::*;
 
@@ -19,7 +19,7 @@ pub(super) mod app {
         (Shared {}, Local { started })
     }
 
-    /// Runs until somebody else ends the app.
+    /// Runs until another task ends the app.
     #[idle(local = [started])]
     fn idle(cx: idle::Context) -> ! {
         cx.local.started.send(()).expect("the test is waiting");
@@ -41,7 +41,7 @@ pub(super) mod app {
     }
 }
 
-/// Another app of the same form.
+/// Another app with the same structure.
 #[punctual::app(main = false)]
 pub(super) mod other {
     use std::sync::mpsc::Sender;
@@ -69,7 +69,7 @@ pub(super) mod other {
 
     #[task(priority = 1)]
     fn end(_: end::Context) {
-        // A task of one app is a foreign thread to another, and ends its own app only.
+        // A task of one app is a foreign thread to another, and ends only its own app.
         super::app::keep::spawn(1, "one").expect("the other app is running");
         punctual::shutdown();
     }
@@ -112,7 +112,7 @@ fn two_apps_run_at_once_and_one_app_does_not_run_twice_at_once() {
         is_started.recv().expect("the second app starts");
         other::end::spawn().expect("the second app is running");
         let other = other.join().expect("`run` does not panic").expect("nothing keeps it from starting");
-        // The first is still there, with the job that the second gave it.
+        // The first is still running, with the job that the second spawned.
         app::end::spawn().expect("the first app is running");
         let [app] = runs.map(|run| run.join().expect("`run` does not panic"));
         (app.expect("nothing keeps it from starting"), other)

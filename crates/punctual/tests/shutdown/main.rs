@@ -1,4 +1,4 @@
-//! Ends of runs: who may ask for one, what becomes of what was left over, and running again.
+//! Ends of runs: their initiators, the fate of remaining jobs, and repeated runs.
 #![cfg(feature = "monitoring")]
 
 mod again;
@@ -13,7 +13,7 @@ use std::thread;
 use punctual::report::Outcome;
 use punctual::{Config, SpawnError, StartError};
 
-/// `shutdown` from a foreign thread ends every app of the process, so there is one test at a time.
+/// `shutdown` from a foreign thread ends every app of the process, so tests are serialized.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     privileges::no_runaways_here();
@@ -24,11 +24,11 @@ fn both() -> [Config; 2] {
     [Config::new(), Config::new().virtual_time()]
 }
 
-/// Counts how often it is dropped.
+/// Counts its drops.
 #[derive(Debug, Clone)]
 pub(crate) struct Drops(Arc<AtomicU32>);
 
-/// What is counted.
+/// A counted value.
 #[derive(Debug)]
 pub(crate) struct Counted(Drops);
 
@@ -55,7 +55,7 @@ impl Drop for Counted {
 mod ends {
     use super::*;
 
-    /// Who ends the app.
+    /// Initiator of the end.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(crate) enum By {
         Init,
@@ -65,7 +65,7 @@ mod ends {
         Outside,
     }
 
-    /// Where each kind of counted thing is kept.
+    /// Counted values of each kind.
     #[derive(Debug)]
     pub(crate) struct All {
         pub(crate) shared: Drops,
@@ -97,7 +97,7 @@ mod ends {
 
         #[init]
         fn init(_: init::Context, by: By, all: All) -> (Shared, Local) {
-            // The end may come from outside at any time, so all of these may be refused.
+            // The end may come from outside at any time, so all of these may be rejected.
             let _ = message::spawn(all.run.make());
             let _ = message::spawn_after(1.secs(), all.armed.make());
             let (shared, local, unused) = (all.shared.make(), all.local.make(), all.unused.make());
@@ -123,7 +123,7 @@ mod ends {
             match cx.shared.by {
                 By::Task => {
                     punctual::shutdown();
-                    // Dropped and counted, however many: nothing is queued, so nothing is full.
+                    // Dropped and counted, in any number: nothing is queued, so nothing is full.
                     for _ in 0..4 {
                         message::spawn(cx.local.all.run.make()).unwrap();
                     }
@@ -156,7 +156,7 @@ mod ends {
         };
         let report = thread::scope(|scope| {
             if by == By::Outside {
-                // However early it comes: until the app runs there is nothing to stop, so it is said again.
+                // Repeated, because until the app runs there is nothing to stop.
                 let watched = shared.clone();
                 scope.spawn(move || {
                     while watched.count() == 0 {
@@ -169,15 +169,16 @@ mod ends {
         });
         let counts = [&shared, &local, &unused, &armed].map(Drops::count);
         assert_eq!(counts, [1; 4], "{by:?}");
-        // Whether run or dropped.
+        // Either run or dropped.
         let counts = (queued.count(), run.count());
         let jobs = report.task("message").expect("the report has every task").jobs;
         match by {
-            // The two that were waiting, and the armed one.
+            // The two waiting ones, and the armed one.
             By::Panic => assert_eq!((jobs, report.dropped_jobs, counts), (0, 3, (1, 1))),
-            // The armed one; and what `init` and then `act`, which has been released, spawn while the app is stopping.
+            // The armed one; and those that `init` and then `act`, which has been released, spawn
+            // while the app is stopping.
             By::Init => assert_eq!((jobs, report.dropped_jobs, counts), (1, 3, (1, 2))),
-            // The armed one, and what `act` spawns after the shutdown.
+            // The armed one, and those that `act` spawns after the shutdown.
             By::Task => assert_eq!((jobs, report.dropped_jobs, counts), (2, 6, (1, 6))),
             By::Idle => assert_eq!((jobs, report.dropped_jobs, counts), (2, 1, (1, 1))),
             // It may have come before anything was released.
@@ -232,7 +233,7 @@ mod full {
         fn fill(cx: fill::Context) {
             let drops = cx.local.drops;
             narrow::spawn(0, drops.make()).unwrap();
-            // An armed job takes a place as well.
+            // An armed job occupies a slot as well.
             let armed = narrow::spawn_after(1.secs(), 1, drops.make()).unwrap();
             let (number, refused) = narrow::spawn(2, drops.make())
                 .map_err(punctual::SpawnError::into_inner)
@@ -241,7 +242,7 @@ mod full {
             let (number, refused) =
                 narrow::spawn_after(1.secs(), 3, refused).expect_err("there is no room").into_inner();
             assert_eq!((number, drops.count()), (3, 0));
-            // And gives it up when it is taken back.
+            // And frees it when it is canceled.
             let (number, _cancelled) = armed.cancel().expect("it is not due");
             assert_eq!(number, 1);
             narrow::spawn(4, refused).unwrap();

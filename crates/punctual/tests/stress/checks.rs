@@ -1,4 +1,5 @@
-//! What must hold at every instant: one user per resource, one runner per lane, order among one spawner's jobs.
+//! Invariants at every instant: one user per resource, one runner per lane, order among one
+//! spawner's jobs.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -8,13 +9,13 @@ use crate::random;
 
 const RELAXED: Ordering = Ordering::Relaxed;
 
-/// Levels of a partition, idle included.
+/// Levels of a partition, including idle.
 pub(crate) const LEVELS: usize = 9;
-/// A *lane* is a level of a partition: what runs one job at a time. The lanes of the second partition come after those of
-/// the first.
+/// Number of lanes. A *lane* is a level of a partition, which runs one job at a time. The lanes of
+/// the second partition follow those of the first.
 const LANES: usize = 2 * LEVELS;
 
-/// What a lane is called.
+/// Returns the name of a lane.
 fn name(lane: usize) -> String {
     match lane.checked_sub(LEVELS) {
         None => format!("level {lane}"),
@@ -22,21 +23,21 @@ fn name(lane: usize) -> String {
     }
 }
 
-/// Threads that ever spawn, over all rounds.
+/// Maximum number of threads that spawn, over all rounds.
 const SPAWNERS: usize = 4096;
 
 static VIOLATIONS: AtomicU64 = AtomicU64::new(0);
 
-/// Reports that something does not hold.
+/// Reports a violated invariant.
 #[cold]
 pub(crate) fn violation(what: &str) {
-    // The first ones tell the story.
+    // The first ones are sufficient.
     if VIOLATIONS.fetch_add(1, RELAXED) < 20 {
         eprintln!("VIOLATION: {what}");
     }
 }
 
-/// How many times something did not hold.
+/// Returns the number of violations.
 pub(crate) fn violations() -> u64 {
     VIOLATIONS.load(RELAXED)
 }
@@ -45,7 +46,7 @@ thread_local! {
     static THREAD: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A number for the calling thread, from 1.
+/// Returns a number for the calling thread, from 1.
 fn thread() -> u32 {
     static THREADS: AtomicU32 = AtomicU32::new(1);
     if THREAD.get() == 0 {
@@ -56,12 +57,12 @@ fn thread() -> u32 {
 
 // ---- resources ----------------------------------------------------------------------------------------
 
-/// A resource that notices a second user.
+/// A resource that detects a second user.
 #[derive(Debug)]
 pub(crate) struct Guarded {
     name: &'static str,
     user: AtomicU32,
-    /// Equal whenever nobody is in the middle of a visit.
+    /// Equal except in the middle of a visit.
     pair: (u64, u64),
 }
 
@@ -95,7 +96,7 @@ impl Guarded {
         }
     }
 
-    /// How many visits there were.
+    /// Returns the number of visits.
     pub(crate) fn visits(&self) -> u64 {
         if self.pair.0 != self.pair.1 || self.user.load(RELAXED) != 0 {
             violation(&format!("resource {} is left in the middle of a visit: {:?}", self.name, self.pair));
@@ -129,7 +130,7 @@ impl Drop for Alone {
     }
 }
 
-/// Which threads run jobs of which lane, for a look from outside.
+/// Returns the threads that run jobs, by lane, for observers.
 pub(crate) fn runners() -> [u32; LANES] {
     std::array::from_fn(|lane| RUNNERS[lane].load(RELAXED))
 }
@@ -138,14 +139,14 @@ pub(crate) fn runners() -> [u32; LANES] {
 
 static LAST: [[AtomicU32; LANES]; SPAWNERS] = [const { [const { AtomicU32::new(0) }; LANES] }; SPAWNERS];
 
-/// Place of a job among those that one thread spawns to one lane.
+/// Position of a job among those that one thread spawns to one lane.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     spawner: u32,
     number: u32,
 }
 
-/// The place of the next job that this thread spawns to `lane`.
+/// Returns the position of the next job that this thread spawns to `lane`.
 pub(crate) fn next_place(lane: usize) -> Place {
     thread_local! {
         static NUMBERS: [Cell<u32>; LANES] = const { [const { Cell::new(0) }; LANES] };
@@ -157,7 +158,7 @@ pub(crate) fn next_place(lane: usize) -> Place {
     Place { spawner: thread(), number }
 }
 
-/// Checks that no job of the same spawner and lane that was spawned later has started before.
+/// Checks that no later job of the same spawner and lane has started before.
 pub(crate) fn in_order(lane: usize, place: Place) {
     let Some(last) = LAST.get(place.spawner as usize) else { return };
     let last = last[lane].swap(place.number, RELAXED);

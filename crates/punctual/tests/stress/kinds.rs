@@ -1,6 +1,6 @@
-//! The kinds of executors under the same load, and how the load reaches the one at hand.
+//! The kinds of executors under the same load, and the selection of the current one.
 //!
-//! Another kind is a line in `tasks.rs`, one in `KINDS`, and its name in `kinds!` of `main.rs`.
+//! To add a kind, add a line in `tasks.rs`, one in `KINDS`, and its name in `kinds!` of `main.rs`.
 
 use std::os::unix::net::UnixDatagram;
 use std::sync::OnceLock;
@@ -13,14 +13,14 @@ use crate::tasks;
 /// Handle of a job of `timed`.
 pub(crate) type Handle = SpawnHandle<Job>;
 
-/// A task to spawn, after its lane.
+/// A lane, and the spawn function of a task in it.
 pub(crate) type Door = (usize, fn(Job) -> Result<(), SpawnError<Job>>);
 
 /// An app, with its tasks.
 pub(crate) struct Kind {
-    /// As the environment variable says it.
+    /// Value of the environment variable.
     pub(crate) name: &'static str,
-    /// How many CPUs it needs.
+    /// Number of CPUs it needs.
     pub(crate) cpus: usize,
     pub(crate) run: fn(Config, UnixDatagram) -> Result<Report, StartError>,
     pub(crate) low: Door,
@@ -40,18 +40,18 @@ const KINDS: [&Kind; 4] =
 
 static CHOSEN: OnceLock<&Kind> = OnceLock::new();
 
-/// Chooses the kind for this process.
+/// Selects the kind for this process.
 pub(crate) fn choose(name: &str) {
     let kind = KINDS.into_iter().find(|kind| kind.name == name).expect("the tests know the kinds");
     assert!(CHOSEN.set(kind).is_ok(), "a process has one kind");
 }
 
-/// The kind that this process runs.
+/// Returns the kind of this process.
 pub(crate) fn kind() -> &'static Kind {
     CHOSEN.get().expect("it is chosen first")
 }
 
-/// Whether this process has the CPUs for the kind `name`.
+/// Returns whether this process has enough CPUs for the kind `name`.
 pub(crate) fn has_cpus(name: &str) -> bool {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     KINDS.into_iter().any(|kind| kind.name == name && kind.cpus <= cpus)

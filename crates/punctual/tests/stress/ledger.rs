@@ -1,5 +1,5 @@
-//! What became of every job: each is run once, or refused, or cancelled, or dropped at the end; and its arguments
-//! are dropped exactly once.
+//! The fate of every job: each is run once, or rejected, or canceled, or dropped at the end; and
+//! its arguments are dropped exactly once.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use crate::checks::{self, Place, violation};
 
 const RELAXED: Ordering = Ordering::Relaxed;
 
-/// Jobs of one round at most; spawners pause when it is reached.
+/// Maximum number of jobs of one round; spawners pause when it is reached.
 const JOBS: usize = 1 << 20;
 
 const EXECUTED: u8 = 1;
@@ -19,7 +19,7 @@ static FATES: [AtomicU8; JOBS] = [const { AtomicU8::new(0) }; JOBS];
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
-/// The arguments of a job: a mark that tells what becomes of it.
+/// The arguments of a job: a mark that records its fate.
 #[derive(Debug)]
 #[allow(unreachable_pub, reason = "the app's generated interface is `pub` by name")]
 pub struct Job {
@@ -29,14 +29,14 @@ pub struct Job {
 }
 
 impl Job {
-    /// A job to be spawned at once.
+    /// Creates a job to be spawned at once.
     pub(crate) fn now(lane: usize) -> Option<Self> {
         let mut job = Self::later(lane)?;
         job.place = Some(checks::next_place(lane));
         Some(job)
     }
 
-    /// A job to be spawned for a later time.
+    /// Creates a job to be spawned for a later time.
     pub(crate) fn later(lane: usize) -> Option<Self> {
         // A few threads may pass the check at the same time.
         if NEXT.load(RELAXED) + 64 > JOBS as u64 {
@@ -60,12 +60,12 @@ impl Job {
         }
     }
 
-    /// The spawn gave it back.
+    /// The spawn returned it.
     pub(crate) fn refused(self) {
         self.set(REFUSED);
     }
 
-    /// It was cancelled before its time.
+    /// It was canceled before its time.
     pub(crate) fn cancelled(self) {
         self.set(CANCELLED);
     }
@@ -78,19 +78,19 @@ impl Drop for Job {
     }
 }
 
-/// How many jobs are spawned and have not met their fate.
+/// Returns the number of spawned jobs whose fate is open.
 pub(crate) fn open() -> u64 {
     let ended = ENDED.load(RELAXED);
     NEXT.load(RELAXED).saturating_sub(ended)
 }
 
-/// The numbers of some jobs that have not met their fate.
+/// Returns the numbers of some jobs whose fate is open.
 pub(crate) fn some_open() -> Vec<u64> {
     let open = (0..NEXT.load(RELAXED)).filter(|&id| FATES[id as usize].load(RELAXED) == 0);
     open.take(10).collect()
 }
 
-/// How the jobs of a round fared.
+/// Fates of the jobs of a round.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Count {
     pub(crate) executed: u64,
@@ -100,7 +100,7 @@ pub(crate) struct Count {
     pub(crate) dropped: u64,
 }
 
-/// Closes the books of a round in which no thread spawns any more, and opens them for the next.
+/// Closes the ledger of a round in which no thread spawns any more, and opens it for the next.
 pub(crate) fn close() -> Count {
     let mut count = Count::default();
     for id in 0..NEXT.swap(0, RELAXED) {

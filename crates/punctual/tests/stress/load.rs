@@ -1,4 +1,4 @@
-//! What jobs and foreign threads do at random: spawn, arm, cancel, move, pend, suspend themselves.
+//! Random actions of jobs and foreign threads: spawn, arm, cancel, move, pend, suspend themselves.
 
 use std::cell::RefCell;
 use std::os::unix::net::UnixDatagram;
@@ -13,11 +13,11 @@ use crate::ledger::Job;
 use crate::random;
 use crate::tasks::NEWS;
 
-/// Whether anybody spawns anything.
+/// True while threads spawn.
 pub(crate) static SPAWNING: AtomicBool = AtomicBool::new(false);
-/// Whether the app is there: a shutdown before that is one of no app.
+/// True while the app runs: a shutdown before that would have no effect.
 pub(crate) static UP: AtomicBool = AtomicBool::new(false);
-/// Whether the round is over, so that foreign threads leave.
+/// True when the round is over, so that foreign threads end.
 pub(crate) static OVER: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -27,27 +27,27 @@ thread_local! {
 /// Handles of jobs of earlier rounds.
 static STALE: Mutex<Vec<Handle>> = Mutex::new(Vec::new());
 
-/// Now and then puts the calling thread to sleep.
+/// Occasionally puts the calling thread to sleep.
 pub(crate) fn maybe_suspend() {
     if random::one_in(16) {
         random::pause(10, 300);
     }
 }
 
-/// Now and then spawns a job; rarely enough that jobs do not breed without end.
+/// Occasionally spawns a job, with a probability that keeps the number of jobs bounded.
 pub(crate) fn maybe_spawn() {
     if random::one_in(5) {
         spawn_something();
     }
 }
 
-/// What the app begins with.
+/// Spawns the first jobs of the app.
 pub(crate) fn begin() {
     spawn_something();
     UP.store(true, Ordering::Release);
 }
 
-/// Spawns a job of any task, or does something to one that is armed.
+/// Spawns a job of any task, or changes an armed one.
 pub(crate) fn spawn_something() {
     if !SPAWNING.load(Ordering::Relaxed) {
         return;
@@ -110,7 +110,8 @@ fn keep(handle: Handle) {
     });
 }
 
-/// Takes one of this thread's handles. It must not be borrowed while jobs can run on top of this one.
+/// Takes one of this thread's handles. The list must not be borrowed while jobs can run on top of
+/// this one.
 fn any() -> Option<Handle> {
     HANDLES.with_borrow_mut(|handles| {
         let count = handles.len() as u64;
@@ -135,7 +136,7 @@ fn reschedule() {
     }
 }
 
-/// The life of a foreign thread: bursts of spawns and datagrams until the round is over.
+/// Body of a foreign thread: bursts of spawns and datagrams until the round is over.
 pub(crate) fn spawn_from_outside(outbox: &UnixDatagram) {
     let stale = std::mem::take(&mut *STALE.lock().unwrap_or_else(PoisonError::into_inner));
     for handle in stale {
@@ -148,7 +149,7 @@ pub(crate) fn spawn_from_outside(outbox: &UnixDatagram) {
             spawn_something();
         }
         if SPAWNING.load(Ordering::Relaxed) && random::one_in(6) {
-            // Full when the app is behind.
+            // Full if the app is behind.
             let _ = outbox.send(b"x");
         }
         random::pause(50, 600);
@@ -157,7 +158,7 @@ pub(crate) fn spawn_from_outside(outbox: &UnixDatagram) {
     STALE.lock().unwrap_or_else(PoisonError::into_inner).extend(mine);
 }
 
-/// Checks that the app, which does not run, takes nothing.
+/// Checks that the app, which does not run, accepts nothing.
 pub(crate) fn nothing_is_taken() {
     let (lane, spawn) = kind().top;
     match Job::now(lane).map(spawn) {

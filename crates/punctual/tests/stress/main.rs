@@ -1,12 +1,15 @@
-//! Stress: an app on Linux threads that does everything at random, with everything it promises checked.
+//! Stress: an app on Linux threads that performs random operations, with all its guarantees
+//! checked.
 //!
-//! The same load runs on every kind of executor: one partition, two partitions, and the global executor. Each kind runs for
-//! 2 s, or for `PUNCTUAL_STRESS_SECONDS`, half of it with real-time priorities and half without them: the
-//! first is preemption on each CPU, the second threads in parallel. Workers are moved off their CPU and back from
-//! outside; jobs suspend themselves anywhere, also in critical sections. `PUNCTUAL_STRESS_SEED` repeats the random
-//! numbers of a run, though not what the kernel makes of them.
+//! The same load runs on every kind of executor: one partition, two partitions, and the global
+//! executor. Each kind runs for 2 s, or for `PUNCTUAL_STRESS_SECONDS`, half of it with real-time
+//! priorities and half without them: the first tests preemption on each CPU, the second threads in
+//! parallel. Workers are moved off their CPU and back from outside; jobs suspend themselves
+//! anywhere, also in critical sections. `PUNCTUAL_STRESS_SEED` repeats the random numbers of a run,
+//! but not the kernel's scheduling.
 //!
-//! Each form runs in a process of its own, which a runaway real-time thread does not survive: `RLIMIT_RTTIME`.
+//! Each form runs in a separate process, which `RLIMIT_RTTIME` ends if a real-time thread runs
+//! away.
 #![cfg(all(feature = "async", feature = "monitoring", feature = "signals"))]
 
 mod checks;
@@ -39,7 +42,7 @@ fn number(name: &str) -> Option<u64> {
     Some(value.parse().unwrap_or_else(|_| panic!("{name}={value} is not a number")))
 }
 
-/// How long each form runs.
+/// Returns the duration of each form.
 fn length() -> Duration {
     Duration::from_secs(number(SECONDS).unwrap_or(2)) / 2
 }
@@ -56,14 +59,14 @@ fn survives(form: &str, mut command: Command) {
     assert!(ended.output.contains("rounds on"), "{form}: it ended without a word:\n{}", ended.output);
 }
 
-/// Every round says the same about the settings that did not apply.
+/// Every round prints the same notes about missing settings.
 fn without_repetitions(output: &str) -> String {
     let mut seen = HashSet::new();
     let lines = output.lines().filter(|line| !line.starts_with("punctual:") || seen.insert(*line));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Stresses one kind of executor, with real-time priorities or without.
+/// Stresses one kind of executor, with or without real-time priorities.
 fn stress(kind: &str, real_time: bool) {
     if !kinds::has_cpus(kind) {
         return println!("SKIPPED: not enough CPUs for this process, so the kind `{kind}` is not stressed");

@@ -1,4 +1,4 @@
-//! Random numbers that can be repeated: xorshift, one generator per thread, all from one printed seed.
+//! Reproducible random numbers: xorshift, one generator per thread, all from one printed seed.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ thread_local! {
     static STATE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Sets the seed of every thread that has not asked for a number yet.
+/// Sets the seed of every thread that has not requested a number yet.
 pub(crate) fn seed(seed: u64) {
     SEED.store(seed, Ordering::Relaxed);
 }
@@ -30,17 +30,17 @@ fn next() -> u64 {
     x
 }
 
-/// A number from 0 to `end - 1`.
+/// Returns a number from 0 to `end - 1`.
 pub(crate) fn below(end: u64) -> u64 {
     (next() >> 11) % end
 }
 
-/// True once in `n` times.
+/// Returns true once in `n` times on average.
 pub(crate) fn one_in(n: u64) -> bool {
     below(n) == 0
 }
 
-/// A pause of `from` to `to` microseconds.
+/// Returns a pause of `from` to `to` microseconds.
 pub(crate) fn pause(from: u64, to: u64) {
     std::thread::sleep(Duration::from_micros(from + below(to - from + 1)));
 }

@@ -14,23 +14,23 @@ use crate::load::{self, OVER, SPAWNING, UP};
 use crate::tasks::{NEWS, RUNS, WAITED};
 use crate::threads;
 
-/// How a round goes.
+/// Parameters of a round.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) length: Duration,
-    /// Whether workers are moved between CPUs.
+    /// True if workers are moved between CPUs.
     pub(crate) migrate: bool,
-    /// Whether the app is stopped under full load, or after it has come to rest.
+    /// True if the app is stopped under full load, rather than after it has come to rest.
     pub(crate) abrupt: bool,
 }
 
-/// However slow the machine is, jobs that can run have run by then.
+/// Time in which all runnable jobs have run even on a slow machine.
 const REST: Duration = Duration::from_secs(60);
 
-/// The app stops within this time on any machine: no job takes longer than a few milliseconds.
+/// Time in which the app stops on any machine: no job takes longer than a few milliseconds.
 const END: Duration = Duration::from_secs(60);
 
-/// Runs the app once and checks everything that can be checked then.
+/// Runs the app once and checks everything that can be checked afterwards.
 pub(crate) fn play(plan: Plan) -> (Report, Count) {
     let (inbox, outbox) = UnixDatagram::pair().expect("sockets can be made");
     inbox.set_nonblocking(true).and(outbox.set_nonblocking(true)).expect("they can be made not to block");
@@ -56,9 +56,9 @@ pub(crate) fn play(plan: Plan) -> (Report, Count) {
     (report, count)
 }
 
-/// Lets the load go on for a while, and ends the run.
+/// Lets the load run for a while, and ends the run.
 fn conduct(plan: Plan) {
-    // On a machine that is slow or busy, starting takes longer than the round.
+    // On a slow or busy machine, starting takes longer than the round.
     while !UP.load(Ordering::Acquire) {
         thread::sleep(Duration::from_millis(1));
     }
@@ -77,7 +77,7 @@ fn conduct(plan: Plan) {
         all_are_woken(deadline);
     }
     punctual::shutdown();
-    // Before the app's own patience is at its end, which would end the process without a word about why.
+    // Before the app's own time limit, which would end the process without an explanation.
     let deadline = Instant::now() + END;
     while !OVER.load(Ordering::Relaxed) {
         if Instant::now() > deadline {
@@ -87,7 +87,7 @@ fn conduct(plan: Plan) {
     }
 }
 
-/// Sees to it that no async task waits for ever for what has happened.
+/// Ensures that no async task waits forever for a past event.
 fn all_are_woken(deadline: Instant) {
     let mut told = None;
     loop {
@@ -97,7 +97,7 @@ fn all_are_woken(deadline: Instant) {
         if ended == started {
             return;
         }
-        // Once for each instance, so that a wake that is lost is not made up for.
+        // Once for each instance, so that a lost wake is not hidden.
         if told != Some(started) {
             NEWS.writer().unwrap().write(1);
             told = Some(started);
@@ -109,11 +109,11 @@ fn all_are_woken(deadline: Instant) {
     }
 }
 
-/// Compares what the report says with what was counted.
+/// Compares the report with the counts.
 fn balance(report: &Report, count: Count, abrupt: bool) {
     let messages = ["low", "mixed", "other", "timed", "high", "top"];
     let jobs = |name: &str| report.task(name).map_or(0, |task| task.jobs);
-    // To the report every poll of the async task is a job.
+    // In the report every poll of the async task is a job.
     let started = RUNS[3].swap(0, Ordering::Relaxed);
     WAITED.store(0, Ordering::Relaxed);
     let reported = messages.iter().map(|name| jobs(name)).sum::<u64>() + started;
@@ -126,7 +126,7 @@ fn balance(report: &Report, count: Count, abrupt: bool) {
             violation(&format!("the report has {} jobs of `{name}`, which ran {runs} times", jobs(name)));
         }
     }
-    // A waiting job of `edge` and a waiting poll of `waits` are those that have no entry in the ledger.
+    // A waiting job of `edge` and a waiting poll of `waits` have no entry in the ledger.
     if !(count.dropped..=count.dropped + 2).contains(&report.dropped_jobs) {
         violation(&format!("the report has {} dropped jobs of {count:?}", report.dropped_jobs));
     }

@@ -16,21 +16,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual::sync::asynch::signal::Signal;
 
-/// How often each resource was visited, in the order `a b c d e f pair`.
+/// Number of visits of each resource, in the order `a b c d e f pair`.
 pub(crate) static VISITS: [AtomicU64; 7] = [const { AtomicU64::new(0) }; 7];
-/// How often each of the tasks without arguments ran, and the async one was started, in the order `tick fast edge waits`.
+/// Number of runs of each task without arguments, and of starts of the async one, in the order
+/// `tick fast edge waits`.
 pub(crate) static RUNS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
-/// What `waits` waits for besides times; written by everybody.
+/// Signal that `waits` waits for in addition to times; sent by all tasks.
 pub(crate) static NEWS: Signal<u32> = Signal::with_places();
-/// How often `waits` has come to its end.
+/// Number of times that `waits` has ended.
 pub(crate) static WAITED: AtomicU64 = AtomicU64::new(0);
 
 fn count(counters: &[AtomicU64], which: usize) {
     counters[which].fetch_add(1, Ordering::Relaxed);
 }
 
-/// An app with these arguments, whose tasks are in its two halves. The second lot is what to say of a task in each; the
-/// lane of a level in the second half is so much above it.
+/// An app with these arguments, whose tasks are in two parts. The second group of arguments is the
+/// configuration of a task in each part; the lane of a level in the second part is offset by this
+/// much.
 macro_rules! app {
     ($name:ident, cpus = $cpus:expr, [$($args:tt)*], [$($one:tt)*], [$($two:tt)*], $beyond:expr) => {
         #[punctual::app(main = false, $($args)*)]
@@ -90,7 +92,8 @@ macro_rules! app {
                 (Shared { a, b, c, d, e, f, pair }, Local { inbox })
             }
 
-            /// An ordinary thread in every form, so whoever it blocks has to lend it priority.
+            /// An ordinary thread in every form, so a thread that it blocks has to lend it
+            /// priority.
             #[idle(shared = [a, c])]
             fn idle(mut cx: idle::Context) -> ! {
                 loop {
@@ -193,7 +196,7 @@ macro_rules! app {
                 }
             }
 
-            /// Mostly spawned for later; nothing but that releases anything at its level.
+            /// Usually spawned for later; its level has no other task.
             #[task($($two)* priority = 4, capacity = 16, shared = [a, c])]
             fn timed(cx: timed::Context, job: Job) {
                 let _alone = Alone::at(BEYOND + 4);
@@ -223,7 +226,7 @@ macro_rules! app {
                 load::maybe_suspend();
             }
 
-            /// Spawned again and again, waits in between, and is left waiting at the end of a round.
+            /// Spawned repeatedly, waits in between, and is left waiting at the end of a round.
             #[task($($one)* priority = 4, shared = [a, c])]
             async fn waits(mut cx: waits::Context, job: Job) {
                 job.execute();
@@ -243,7 +246,7 @@ macro_rules! app {
                         c.visit(load::maybe_suspend);
                     });
                 }
-                // Whoever starts it again comes to this, so the wait may last as long as it likes.
+                // The code that starts it again sends the signal, so the wait has no limit.
                 if random::one_in(2) {
                     NEWS.reader().unwrap().wait().await;
                     let _alone = Alone::at(4);
@@ -273,7 +276,7 @@ macro_rules! app {
             fn edge(mut cx: edge::Context) {
                 let _alone = Alone::at(BEYOND + 6);
                 count(&RUNS, 2);
-                // Nothing may be there: jobs are released by `pend` as well.
+                // There may be no data: jobs are released by `pend` as well.
                 let _ = cx.local.inbox.recv(&mut [0; 8]);
                 cx.shared.b.lock(|b| {
                     count(&VISITS, 1);

@@ -1,4 +1,4 @@
-//! The app's threads, as the kernel shows them: moving them about, and seeing that they are gone.
+//! The app's threads, as the kernel shows them: moving them, and checking that they have ended.
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use crate::checks::{runners, violation};
 use crate::load::OVER;
 use crate::{ledger, random};
 
-/// Number and name of every thread of this process.
+/// Returns the number and name of every thread of this process.
 fn all() -> Vec<(i32, String)> {
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let threads = tasks.filter_map(|task| {
@@ -22,11 +22,11 @@ fn all() -> Vec<(i32, String)> {
 }
 
 fn is_workers(name: &str) -> bool {
-    // In front is the name of the partition, if there are several.
+    // The name of the partition comes first, if there are several.
     name.contains("level ") || name.contains("event ")
 }
 
-/// Moves workers on and off their CPU from outside until the round is over.
+/// Moves workers off their CPU and back from outside until the round is over.
 pub(crate) fn migrate() {
     let Ok(allowed) = sched_getaffinity(None) else { return };
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
@@ -47,9 +47,9 @@ pub(crate) fn migrate() {
     }
 }
 
-/// Checks that no thread of the run is left.
+/// Checks that all threads of the run have ended.
 pub(crate) fn all_are_gone() {
-    // The kernel takes a moment to forget a thread after it has been joined.
+    // After a join, the kernel takes a moment to remove the thread.
     let deadline = Instant::now() + Duration::from_secs(60);
     let left = |(_, name): &(i32, String)| is_workers(name) || name == "punctual-watch";
     while let Some(thread) = all().into_iter().find(left) {
@@ -60,7 +60,7 @@ pub(crate) fn all_are_gone() {
     }
 }
 
-/// Ends the process with what can be seen of it, unless it ends by itself within `limit`.
+/// Ends the process with a diagnosis, unless it ends by itself within `limit`.
 pub(crate) fn watch(limit: Duration) {
     std::thread::spawn(move || {
         std::thread::sleep(limit);
@@ -68,7 +68,7 @@ pub(crate) fn watch(limit: Duration) {
     });
 }
 
-/// Ends the process with what can be seen of it.
+/// Ends the process with a diagnosis.
 pub(crate) fn give_up(why: &str) -> ! {
     eprintln!("GIVING UP: {why}; violations so far: {}", crate::checks::violations());
     eprintln!("threads running jobs, by lane: {:?}", runners());

@@ -1,8 +1,9 @@
-//! What a program that is killed could leave to the system.
+//! Leftovers of a killed program in the system.
 //!
-//! Other programs, and other tests, go on meanwhile. So a process is known by a mark in its environment, which its children
-//! inherit, and whatever else has a name by the number of the process in it, or by the name of the project. What is looked
-//! at of others is the scheduling of those that nobody else changes.
+//! Other programs and other tests run at the same time. So a process is identified by a mark in its
+//! environment, which its children inherit, and other objects by the process ID in their name, or
+//! by the name of the project. Of other processes, only the scheduling of those that no other
+//! program changes is checked.
 #![allow(dead_code, reason = "no test uses all of it")]
 
 use std::collections::BTreeSet;
@@ -23,20 +24,21 @@ use super::tracefs;
 
 /// The variable that marks processes.
 const MARK: &str = "PUNCTUAL_TEST_KILLED";
-/// Children need a moment to learn of the death of their parent. What is there after this stays.
+/// Children take a moment to notice the death of their parent. Anything left after this time is
+/// permanent.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How many programs are to be killed: 50, or what `PUNCTUAL_KILLS` says.
+/// Returns the number of programs to be killed: 50, or `PUNCTUAL_KILLS`.
 pub(crate) fn rounds() -> u32 {
     number("PUNCTUAL_KILLS")
         .map_or(50, |rounds| u32::try_from(rounds).expect("PUNCTUAL_KILLS is a number of rounds"))
 }
 
-/// Moments to kill at.
+/// Random times at which to kill.
 pub(crate) struct Moments(Random);
 
 impl Moments {
-    /// New ones each time, unless `PUNCTUAL_KILL_SEED` has those of an earlier run; says how to see them again.
+    /// Creates a new sequence, or that of `PUNCTUAL_KILL_SEED`; prints how to repeat it.
     pub(crate) fn new() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64);
         let seed = number("PUNCTUAL_KILL_SEED").unwrap_or(now);
@@ -44,7 +46,8 @@ impl Moments {
         Self(Random::new(seed))
     }
 
-    /// One in the first `longest`; every other one early, as there is more to be made at the start.
+    /// Returns a time within the first `longest`; every other one early, because more is created at
+    /// the start.
     pub(crate) fn next(&mut self, longest: Duration) -> Duration {
         let longest = if self.0.once_in(2) { longest / 8 } else { longest };
         Duration::from_micros(self.0.range(0, longest.as_micros() as u64))
@@ -56,7 +59,7 @@ fn number(variable: &str) -> Option<u64> {
     Some(value.parse().unwrap_or_else(|_| panic!("{variable}={value} is no number")))
 }
 
-/// How the system was before a program was started.
+/// State of the system before a program was started.
 pub(crate) struct Before {
     mark: String,
     cgroups: BTreeSet<PathBuf>,
@@ -65,7 +68,7 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// Looks, and marks what `command` will start.
+    /// Records the state, and marks the processes that `command` will start.
     pub(crate) fn new(command: &mut Command) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -73,7 +76,8 @@ impl Before {
         Self { mark, cgroups: cgroups(), shared_memory: shared_memory(), others: others() }
     }
 
-    /// What is left of the program that was started as this process and has been waited for; nothing is as it should be.
+    /// Returns the leftovers of a program that was started as this process and has been waited for;
+    /// empty if correct.
     pub(crate) fn left_by(&self, process: u32) -> Vec<String> {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -93,7 +97,7 @@ impl Before {
         let files = shared_memory();
         left.extend(files.difference(&self.shared_memory).filter(made).map(|path| format!("file {path:?}")));
         for ((id, before), (_, after)) in self.others.iter().zip(others()) {
-            // Without `before` it was gone, and without `after` it is.
+            // Without `before` it did not exist, and without `after` it no longer does.
             if let (Some(before), Some(after)) = (before, after)
                 && *before != after
             {
@@ -104,20 +108,21 @@ impl Before {
     }
 }
 
-/// The instances of the kernel's tracer that these processes have made, as far as this thread can see tracefs.
+/// Returns the instances of the kernel's tracer that these processes have created, as far as this
+/// thread can see tracefs.
 pub(crate) fn instances(processes: &[u32]) -> Vec<PathBuf> {
     let all = entries(&Path::new(tracefs::PLACE).join("instances"));
     all.into_iter().filter(|path| processes.iter().any(|&process| has_number(path, process))).collect()
 }
 
-/// The bound on idle states that applies, in µs, where the kernel tells.
+/// Returns the bound on idle states in force, in µs, if the kernel reports it.
 pub(crate) fn wake_latency() -> Option<i32> {
     let mut bytes = [0; 4];
     File::open("/dev/cpu_dma_latency").ok()?.read_exact(&mut bytes).ok()?;
     Some(i32::from_ne_bytes(bytes))
 }
 
-/// Processes that are marked so.
+/// Returns the processes with this mark.
 fn marked(mark: &str) -> Vec<String> {
     let mark = format!("{MARK}={mark}");
     let is_marked = |path: &Path| {
@@ -130,7 +135,8 @@ fn marked(mark: &str) -> Vec<String> {
     is_left.map(|path| format!("process {} ({})", path.display(), name(&path))).collect()
 }
 
-/// Whether the name says that this process, or somebody of this project, has made it.
+/// Returns whether the name shows that this process, or another one of this project, has created
+/// it.
 fn is_of(path: &Path, process: u32) -> bool {
     has_number(path, process)
         || path.file_name().is_some_and(|name| name.to_string_lossy().contains("punctual"))
@@ -149,7 +155,8 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
 fn cgroups() -> BTreeSet<PathBuf> {
     let (mut all, mut unseen) = (BTreeSet::new(), vec![PathBuf::from("/sys/fs/cgroup")]);
     while let Some(directory) = unseen.pop() {
-        // Of links, which controllers have as second names, no directory is found twice.
+        // Links, which controllers have as aliases, are skipped, so that no directory is found
+        // twice.
         unseen.extend(entries(&directory).into_iter().filter(|path| path.is_dir() && !path.is_symlink()));
         all.insert(directory);
     }
@@ -168,7 +175,8 @@ struct Scheduling {
     cpus: Vec<usize>,
 }
 
-/// How threads are scheduled that nobody changes: the caller, what started the tests, and the first process.
+/// Returns the scheduling of threads that nothing changes: the caller, the test runner, and the
+/// first process.
 fn others() -> Vec<(u32, Option<Scheduling>)> {
     // SAFETY: the call takes no pointers and cannot fail.
     let this = unsafe { libc::gettid() }.unsigned_abs();

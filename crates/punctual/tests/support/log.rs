@@ -1,4 +1,4 @@
-//! What tasks note down in virtual time: when, in milliseconds, and what.
+//! Notes of tasks in virtual time: the time in milliseconds, and a text.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ impl Log {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((now / 1_000_000, what));
     }
 
-    /// Everything noted so far, which is then forgotten.
+    /// Returns and clears all notes.
     pub(crate) fn take(&self) -> Vec<Entry> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

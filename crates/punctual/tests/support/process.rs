@@ -1,7 +1,9 @@
-//! Programs that tests run in a process of their own: other tests of the same executable, marked `#[ignore]`.
+//! Programs that tests run in separate processes: other tests of the same executable, marked
+//! `#[ignore]`.
 //!
-//! What such a program prints is collected line by line, so that a test can wait for a line, send a signal, and
-//! look at how the process ended. Nothing is written to a file, and a program that hangs is killed.
+//! The output of such a program is collected line by line, so that a test can wait for a line, send
+//! a signal, and check how the process ended. Nothing is written to a file, and a program that
+//! hangs is killed.
 #![allow(dead_code, reason = "no test uses all of it")]
 
 use std::io::{BufRead, BufReader, Read};
@@ -12,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The test `path` of this executable, to be run as a program.
+/// Returns the test `path` of this executable, to be run as a program.
 pub(crate) fn program(path: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("a process knows its executable"));
     command.args(["--ignored", "--exact", "--nocapture", path]);
-    // Settings of the run that this test is part of are not meant for the program.
+    // Settings of the current test run are not meant for the program.
     [
         "PUNCTUAL_PORT",
         "PUNCTUAL_CPU",
@@ -38,7 +40,8 @@ pub(crate) fn program(path: &str) -> Command {
     command
 }
 
-/// The value of `list` whose name the test that runs this program has put into the environment variable `name`.
+/// Returns the value of `list` whose name the test that runs this program has put into the
+/// environment variable `name`.
 pub(crate) fn chosen<T: std::fmt::Debug>(name: &str, list: impl IntoIterator<Item = T>) -> T {
     let wanted = std::env::var(name).expect("the test that runs this program sets it");
     let known = list.into_iter().find(|value| format!("{value:?}") == wanted);
@@ -51,7 +54,7 @@ pub(crate) fn exit(code: ExitCode) -> ! {
     std::process::exit(number.expect("exit codes are bytes").into())
 }
 
-/// A program in progress; killed when dropped.
+/// A program in progress; killed on drop.
 pub(crate) struct Running {
     child: Child,
     lines: Receiver<String>,
@@ -59,16 +62,17 @@ pub(crate) struct Running {
     deadline: Instant,
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Debug)]
 pub(crate) struct Ended {
     /// The exit code, or the negated number of the signal.
     pub(crate) code: i32,
-    /// Everything it printed to standard output and standard error, in no particular order between the two.
+    /// All of its standard output and standard error, interleaved in no particular order.
     pub(crate) output: String,
 }
 
-/// A program that takes longer hangs. None needs more than some seconds, unless the machine is very busy.
+/// A program that takes longer hangs. None needs more than a few seconds, unless the machine is
+/// very busy.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// Starts `command`.
@@ -76,7 +80,7 @@ pub(crate) fn start(command: Command) -> Running {
     start_with(command, LIMIT, Stdio::piped())
 }
 
-/// [`start`] with this limit, and with this standard error, of which nothing is collected unless it is piped.
+/// [`start`] with this limit, and with this standard error, which is collected only if piped.
 pub(crate) fn start_with(mut command: Command, limit: Duration, stderr: Stdio) -> Running {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -89,7 +93,7 @@ pub(crate) fn start_with(mut command: Command, limit: Duration, stderr: Stdio) -
 }
 
 impl Running {
-    /// Waits until the program has printed a line with `text` in it.
+    /// Waits until the program has printed a line that contains `text`.
     pub(crate) fn wait_for(&mut self, text: &str) {
         while !self.output.contains(text) {
             assert!(self.more(), "it ended without printing `{text}`:\n{}", self.output);
@@ -110,7 +114,7 @@ impl Running {
         Ended { code, output: std::mem::take(&mut self.output) }
     }
 
-    /// Waits for another line; `false` at the end of the output.
+    /// Waits for another line; returns `false` at the end of the output.
     fn more(&mut self) -> bool {
         match self.lines.recv_timeout(self.deadline.saturating_duration_since(Instant::now())) {
             Ok(line) => {
@@ -126,7 +130,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // If it has ended there is nothing to kill, and waiting for it a second time returns at once.
+        // If it has ended there is nothing to kill, and waiting for it a second time returns at
+        // once.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -136,7 +141,7 @@ fn pass_on(pipe: Option<impl Read + Send + 'static>, lines: Sender<String>) {
     let pipe = BufReader::new(pipe.expect("the pipe was asked for"));
     std::thread::spawn(move || {
         for line in pipe.split(b'\n').map_while(Result::ok) {
-            // Nobody listens any more once the test has failed.
+            // There is no receiver once the test has failed.
             let _ = lines.send(String::from_utf8_lossy(&line).into_owned());
         }
     });

@@ -1,22 +1,22 @@
-//! The kernel's tracing, where it is not mounted too.
+//! Access to the kernel's tracing, also if it is not mounted.
 
 use std::io;
 use std::path::Path;
 use std::ptr;
 
-/// Where tracefs usually is.
+/// Usual mount point of tracefs.
 pub(crate) const PLACE: &str = "/sys/kernel/tracing";
 
-/// Lets the calling thread, and what it starts, find tracefs at its usual place. Where it is not mounted, it is for them
-/// alone: in a namespace that goes with them.
+/// Makes tracefs available at its usual mount point to the calling thread and its descendants. If
+/// it is not mounted, only they see it, in a namespace that ends with them.
 pub(crate) fn enter() -> Result<(), String> {
     let instances = Path::new(PLACE).join("instances");
     if instances.is_dir() {
         return Ok(());
     }
     let (none, no_data) = (c"none".as_ptr(), ptr::null());
-    // SAFETY: the calls read strings that are constants, and take null for what is not needed. They change which mounts this
-    // thread sees, and those of no other.
+    // SAFETY: the calls read strings that are constants, and accept null for unused arguments. They
+    // change the mounts that this thread sees, and those of no other.
     let is_mounted = unsafe {
         libc::unshare(libc::CLONE_NEWNS) == 0
             && libc::mount(none, c"/".as_ptr(), ptr::null(), libc::MS_REC | libc::MS_PRIVATE, no_data) == 0

@@ -1,5 +1,5 @@
-//! Futures that lock a resource when they are dropped, at the end of a run: by the thread that is left, or, on a local level,
-//! by the level's own.
+//! Futures that lock a resource when they are dropped, at the end of a run: by the last thread, or,
+//! on a local level, by the level's own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -60,7 +60,7 @@ macro_rules! app {
             #[idle]
             fn idle(_: idle::Context) {}
 
-            /// Of `own` it has the ceiling.
+            /// It is at the ceiling of `own`.
             #[task(priority = 2, shared = [count, own, &polled])]
             async fn waits(cx: waits::Context, panics: bool) {
                 let _shared = Adds { right: cx.shared.count, panics };
@@ -84,7 +84,7 @@ macro_rules! app {
                 std::future::pending::<()>().await;
             }
 
-            /// Above all, so that it takes a lock to use the resource.
+            /// Above all, so that using the resource requires a lock.
             #[task(priority = 4, shared = [count], $($core)*)]
             fn above(_: above::Context) {}
 
@@ -118,7 +118,7 @@ fn a_future_may_lock_when_it_is_dropped_at_the_end() {
         [("levels", levels::run), ("polls", polls::run), ("apart", apart::run), ("global", global::run)];
     let real = || Config::new().until(Duration::from_secs(30));
     for (name, run) in runs {
-        // The last of them finds nothing that the panics have left.
+        // The last run finds no state left by the panics.
         for panics in [false, true, false] {
             for config in [virtual_time(), real()] {
                 let counted = Arc::<AtomicU32>::default();

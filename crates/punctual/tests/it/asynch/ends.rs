@@ -7,7 +7,7 @@ use punctual::report::Outcome;
 
 use crate::asynch::virtual_time;
 
-/// Counts how often it is dropped.
+/// Counts its drops.
 #[derive(Debug)]
 struct Token(Arc<AtomicU32>);
 
@@ -29,7 +29,8 @@ mod again {
 
         use super::Token;
 
-        /// Whether `works` may complete. A time would not do: threads without priorities may lose the CPU for longer.
+        /// True if `works` may complete. A time would not suffice: threads without priorities may
+        /// lose the CPU for longer.
         static MAY_COMPLETE: AtomicBool = AtomicBool::new(false);
 
         #[shared]
@@ -63,13 +64,13 @@ mod again {
             }
             assert_eq!(drops(), 2, "the first has completed");
             MAY_COMPLETE.store(false, Ordering::Relaxed);
-            // The place is freed a little later, which threads without priorities may see.
+            // The slot is freed a little later, which threads without priorities may see.
             let mut third = token();
             while let Err(refused) = works::spawn(third, 3) {
                 (third, _) = refused.into_inner();
                 punctual::delay(1.millis()).await;
             }
-            // It is left behind, at its wait.
+            // It stays behind, at its wait.
             punctual::shutdown();
             works::spawn(token(), 4).unwrap();
         }
@@ -85,7 +86,7 @@ mod again {
 
         #[shutdown(local = [drops, kept])]
         fn shutdown(cx: shutdown::Context) {
-            // What a future holds is let go of before this, its borrow of `kept` included.
+            // The future's values are dropped before this, including its borrow of `kept`.
             assert_eq!((cx.local.drops.load(Ordering::Relaxed), *cx.local.kept), (4, 4));
         }
     }
@@ -180,7 +181,7 @@ mod panics {
             assert!(message.contains(words), "{message}");
             assert_eq!(drops.load(Ordering::Relaxed), 1);
         }
-        // One on a thread that polls a delay without an app is that thread's.
+        // A future on a thread that polls a delay outside of any app belongs to that thread.
         let drops = Arc::default();
         let report = app::run(virtual_time(), Token(Arc::clone(&drops)), 3).unwrap();
         assert_eq!(report.outcome, Outcome::Quiescent);
@@ -198,7 +199,7 @@ mod unmade {
 
     static DROPPED: AtomicU32 = AtomicU32::new(0);
 
-    /// Counts drops in a static: a value that is not there can be dropped without harm.
+    /// Counts drops in a static: even an invalid value can be dropped without harm.
     struct Counted;
 
     impl Drop for Counted {
@@ -207,7 +208,7 @@ mod unmade {
         }
     }
 
-    /// A task may be any function that returns a future, and do something before it does.
+    /// A task may be any function that returns a future, and may act before it does.
     fn makes(_: app::makes::Context<'_>, counted: Counted, panics: bool) -> impl Future<Output = ()> + use<> {
         assert!(!panics, "there is no future");
         async move {
@@ -251,7 +252,7 @@ mod unmade {
     fn a_future_that_cannot_be_made_is_neither_polled_nor_dropped() {
         let _alone = crate::alone();
         let real = Config::new().until(punctual::Duration::from_secs(20));
-        // By turns: what the last future left in the storage is nobody's.
+        // In alternation: the last future's remains in the storage belong to no task.
         for config in [virtual_time(), virtual_time(), real] {
             for panics in [false, true] {
                 let before = DROPPED.load(Ordering::Relaxed);

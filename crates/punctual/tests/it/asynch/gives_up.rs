@@ -1,4 +1,5 @@
-//! How waits for descriptors end: given up, refused, with another waker, left behind at the end of a run.
+//! How waits for descriptors end: dropped, rejected, with another waker, or left behind at the end
+//! of a run.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Mutex, OnceLock};
@@ -10,9 +11,9 @@ use crate::asynch::readiness::{add, both, counter, take};
 
 #[derive(Clone, Copy, Debug)]
 enum Manner {
-    /// Given up in time, again and again, and just after it has happened.
+    /// Dropped before the event, repeatedly, and just after it.
     GivenUp,
-    /// What cannot be waited for.
+    /// A descriptor that cannot be waited for.
     Refused,
     /// Polled with one waker, and then with another.
     AnotherWaker,
@@ -20,7 +21,7 @@ enum Manner {
     Leaked,
     /// A future of one run is dropped in the next.
     Kept,
-    /// The app ends meanwhile.
+    /// The app ends during the wait.
     LeftBehind,
     /// There is one slot.
     TooMany,
@@ -28,14 +29,14 @@ enum Manner {
 
 static KEPT: Mutex<Option<Readiness<'static>>> = Mutex::new(None);
 
-/// A descriptor for ever.
+/// Returns a descriptor that is never closed.
 fn lasting() -> &'static OwnedFd {
     static LASTING: OnceLock<OwnedFd> = OnceLock::new();
     LASTING.get_or_init(counter)
 }
 
 fn closed() -> BorrowedFd<'static> {
-    // SAFETY: the number is above what any process may open, so it stands for no file.
+    // SAFETY: the number is above the limit of any process, so it refers to no file.
     unsafe { BorrowedFd::borrow_raw(i32::MAX) }
 }
 
@@ -65,7 +66,7 @@ mod app {
         (Shared { event: counter() }, Local {})
     }
 
-    /// Polls for the first time, with a waker that wakes nobody.
+    /// Polls for the first time, with a waker that does nothing.
     fn begin(wait: impl Future) {
         assert!(pin!(wait).poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
@@ -103,7 +104,7 @@ mod app {
                 adds::spawn().unwrap();
                 wait.as_mut().await.expect("an eventfd can be waited for");
                 assert_eq!(take(event), Some(1));
-                // It has happened before the other is there. Polled once more, it waits anew.
+                // The event occurs before the second one waits. Polled once more, it waits again.
                 begin(wait.as_mut());
                 add(event);
                 wait.as_mut().await.expect("an eventfd can be waited for");
@@ -157,6 +158,6 @@ fn however_a_wait_ends_its_slot_is_free_again() {
         let Outcome::Panicked { message, .. } = report.outcome else { panic!("{:?}", report.outcome) };
         assert!(message.contains("more than 1 descriptors at once; raise `waits`"), "{message}");
     }
-    // The last one is of no run any more.
+    // The last one belongs to no run.
     drop(KEPT.lock().unwrap().take());
 }

@@ -1,4 +1,5 @@
-//! Local tasks: whatever wakes them and on whatever executor, one thread makes, polls and drops what they have.
+//! Local tasks: for every waker and every executor, one thread creates, polls and drops their
+//! values.
 
 use std::collections::HashSet;
 use std::marker::PhantomData;
@@ -15,17 +16,17 @@ use crate::asynch::virtual_time;
 use crate::asynch::wakes::Gate;
 use crate::privileges::unprivileged;
 
-/// What happened to everything that was pinned in a run.
+/// Records the fate of all pinned values of a run.
 #[derive(Default)]
 pub(crate) struct Witness {
     threads: Mutex<HashSet<ThreadId>>,
-    /// Uses on a thread other than the one it was made on.
+    /// Uses on a thread other than the creating one.
     strays: AtomicU32,
     made: AtomicU32,
     dropped: AtomicU32,
 }
 
-/// What must not leave the thread that it was made on, and tells when it does.
+/// A value that must not leave the thread that created it, and reports if it does.
 pub(crate) struct Pinned {
     home: ThreadId,
     witness: Arc<Witness>,
@@ -41,7 +42,7 @@ impl Witness {
         pinned
     }
 
-    /// Checks that all is dropped; how much it was.
+    /// Checks that all are dropped; returns their number.
     pub(crate) fn check(&self) -> u32 {
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).len();
         let [strays, made, dropped] =
@@ -53,7 +54,7 @@ impl Witness {
 }
 
 impl Pinned {
-    /// Something else that must not leave this thread.
+    /// Creates another value that must not leave this thread.
     pub(crate) fn another(&self) -> Self {
         self.witness.pin()
     }
@@ -72,8 +73,8 @@ impl Drop for Pinned {
     }
 }
 
-/// An app whose level 2 is local. Its tasks are released by each other, from below, from above, by the clock and by
-/// descriptors.
+/// An app whose level 2 is local. Its tasks are released by each other, from below, from above, by
+/// the clock and by descriptors.
 macro_rules! app {
     ($name:ident, [$($args:tt)*], [$($core:tt)*]) => {
         #[punctual::app(main = false, $($args)*)]
@@ -104,12 +105,12 @@ macro_rules! app {
             fn init(_: init::Context, witness: Arc<Witness>, gate: Gate) -> (Shared, Local) {
                 assert!(starts::spawn("a message that is sent").is_ok());
                 let (near, far) = UnixStream::pair().unwrap();
-                // Nobody reads any more when the app stops.
+                // There is no reader when the app stops.
                 far.set_nonblocking(true).unwrap();
                 (Shared { witness, gate, rounds: 0 }, Local { near, far })
             }
 
-            /// Not a local task. Its future stays on the level's thread all the same.
+            /// Not a local task. Its future stays on the level's thread nevertheless.
             #[task(priority = 2, shared = [&witness, &gate, rounds], $($core)*)]
             async fn starts(mut cx: starts::Context, _: &'static str) {
                 let kept = Rc::new(cx.shared.witness.pin());
@@ -138,7 +139,7 @@ macro_rules! app {
                 cx.shared.rounds.lock(|rounds| *rounds += by);
             }
 
-            /// It is left behind.
+            /// It stays behind.
             #[task(priority = 2, local_task, $($core)*)]
             async fn waits(_: waits::Context, kept: Rc<Pinned>) {
                 punctual::delay(1.secs()).await;
@@ -258,7 +259,7 @@ type Run = fn(Config, Arc<Witness>, Gate) -> Result<Report, StartError>;
 
 const RUNS: [Run; 4] = [one::run, second::run, polls::run, global::run];
 
-/// Opens the gate from a thread that is none of the app's, while it runs.
+/// Opens the gate from a foreign thread while the app runs.
 fn run_with_a_stranger(run: Run, config: Config) {
     let (witness, gate) = (Arc::<Witness>::default(), Gate::default());
     let stranger = thread::spawn({
@@ -276,7 +277,7 @@ fn run_with_a_stranger(run: Run, config: Config) {
     witness.check();
 }
 
-/// Each app in virtual time and on threads, by turns.
+/// Each app in virtual time and on threads, in alternation.
 #[test]
 fn everything_stays_on_one_thread() {
     let _alone = crate::alone();

@@ -1,4 +1,4 @@
-//! How what local tasks have is let go of at the end of a run, however that comes about: on their thread.
+//! Values of local tasks are dropped on their thread at the end of a run, in every kind of ending.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,20 +9,20 @@ use punctual::{Config, Duration};
 use crate::asynch::local::{Pinned, Witness};
 use crate::asynch::virtual_time;
 
-/// What is to happen.
+/// Scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
     /// A poll panics, with an instance waiting and another that is never polled.
     PanicInPoll,
-    /// What a future holds panics when it is dropped at the end.
+    /// A value in a future panics when it is dropped at the end.
     PanicInDrop,
-    /// What a future holds wakes and spawns when it is dropped at the end.
+    /// A value in a future wakes and spawns when it is dropped at the end.
     SpawnInDrop,
     /// `init` panics, so that nothing is ever polled.
     PanicInInit,
 }
 
-/// A message that is sent, and counts how often it is dropped.
+/// A message that is sent, and counts its drops.
 #[derive(Debug)]
 struct Sent(Arc<AtomicU32>);
 
@@ -74,7 +74,7 @@ macro_rules! app {
                 std::future::pending::<()>().await;
             }
 
-            /// Does something when it is dropped.
+            /// Performs an action when it is dropped.
             struct Ends<'a> {
                 manner: Manner,
                 spawner: first::LocalSpawner<'a>,
@@ -126,7 +126,7 @@ macro_rules! app {
             #[task(priority = 2)]
             async fn beside(_: beside::Context, _: u32) {}
 
-            /// So that a run in several partitions has a task in each.
+            /// Gives each partition of a run a task.
             #[task(priority = 1)]
             fn below(_: below::Context) {}
         }

@@ -1,4 +1,4 @@
-//! Async tasks in virtual time: what they wait for, who polls them and when, and how they end.
+//! Async tasks in virtual time: their waits, their polls, and their ends.
 #![cfg(all(feature = "async", feature = "monitoring", feature = "signals"))]
 
 mod drop_locks;
@@ -46,12 +46,13 @@ mod times {
             (Shared { log }, Local {})
         }
 
-        /// Two of one level that wait for the same time go on in the order in which they began to wait.
+        /// Two of one level that wait for the same time continue in the order in which they began
+        /// to wait.
         #[task(priority = 2, shared = [&log])]
         async fn first(cx: first::Context) {
             punctual::delay(5.millis()).await;
             cx.shared.log.note("first");
-            // What has passed is not waited for.
+            // A time in the past is not waited for.
             punctual::delay_until(punctual::now() - 1.millis()).await;
             punctual::delay(0.millis()).await;
             cx.shared.log.note("first, at once");
@@ -71,7 +72,7 @@ mod times {
             let in_time = punctual::timeout_after(10.millis(), punctual::delay(3.millis()));
             assert_eq!(in_time.await, Ok(()));
             cx.shared.log.note("in time");
-            // At the very same time the future has completed.
+            // At exactly the same time the future has completed.
             let just = punctual::timeout_at(punctual::now() + 3.millis(), punctual::delay(3.millis()));
             assert_eq!(just.await, Ok(()));
             cx.shared.log.note("just in time");
@@ -156,7 +157,7 @@ mod exclusion {
             (Shared { log, resource: 0, own: 0 }, Local {})
         }
 
-        /// A lock holds off `high`; waiting does not.
+        /// A lock delays `high`; waiting does not.
         #[task(priority = 1, shared = [resource, own, &log])]
         async fn low(mut cx: low::Context) {
             cx.shared.resource.lock(|resource| {

@@ -1,4 +1,5 @@
-//! Waiting for descriptors: of every kind, two for one, from other threads, and when in virtual time.
+//! Waits for descriptors: of every kind, two for one, from other threads, and their times in
+//! virtual time.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -10,12 +11,12 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::asynch::virtual_time;
 use crate::log::Log;
 
-/// Threads and virtual time; threads with a limit, which a test that loses a wake runs into.
+/// Threads and virtual time; threads with a limit, in case a lost wake would hang the test.
 pub(super) fn both() -> [Config; 2] {
     [Config::new().until(Duration::from_secs(60)), virtual_time()]
 }
 
-/// A pair of sockets that do not block.
+/// Returns a pair of nonblocking sockets.
 fn pair() -> (UnixStream, UnixStream) {
     let pair = UnixStream::pair().expect("sockets can be made");
     pair.0.set_nonblocking(true).expect("a socket can be made not to block");
@@ -93,7 +94,7 @@ mod kinds {
                 assert_eq!(cx.local.pipe.read(&mut one).expect("it is ready"), 1);
                 assert_eq!(one[0], byte);
             }
-            // The other end is closed, which is a thing to read as well.
+            // The other end is closed, which makes it readable as well.
             punctual::readable(cx.local.pipe).await.expect("a pipe can be waited for");
             assert_eq!(cx.local.pipe.read(&mut [0; 8]).expect("it is ready"), 0);
             cx.shared.left.lock(done);
@@ -115,7 +116,7 @@ mod kinds {
             while cx.local.socket_end.read(&mut [0; 4096]).is_ok() {}
         }
 
-        /// Two wait for one descriptor, at two levels. Neither takes what there is, so both go on.
+        /// Two wait for one descriptor, at two levels. Neither consumes the data, so both continue.
         #[task(priority = 3, shared = [left, &event])]
         async fn first(mut cx: first::Context) {
             punctual::readable(cx.shared.event).await.expect("an eventfd can be waited for");
@@ -193,7 +194,7 @@ mod foreign {
             }
         }
 
-        /// Waits every time: the other side sends when it has got the answer.
+        /// Waits every time: the other side sends after it has received the answer.
         #[task(priority = 2, local = [socket], shared = [left])]
         async fn answers(mut cx: answers::Context) {
             let mut bytes = [0; 4];
@@ -208,7 +209,7 @@ mod foreign {
             cx.shared.left.lock(done);
         }
 
-        /// Gives up again and again, while it happens.
+        /// Times out again and again, while events occur.
         #[task(priority = 1, local = [event], shared = [left])]
         async fn counts(mut cx: counts::Context) {
             let mut count = 0;
@@ -296,8 +297,8 @@ mod virtual_times {
         }
     }
 
-    /// What is ready is looked for when nothing else is left to do, and while time passes. A wait alone keeps no run
-    /// going.
+    /// Readiness is checked when no work is left, and while time passes. A wait alone does not keep
+    /// a run alive.
     #[test]
     fn descriptors_are_looked_at_as_those_of_bound_tasks() {
         let log = Log::default();

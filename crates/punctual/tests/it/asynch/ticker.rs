@@ -10,7 +10,7 @@ mod app {
 
     #[shared]
     struct Shared {
-        /// The nominal time of each tick in ms, when it came, and how many had been missed by then.
+        /// Nominal time of each tick in ms, its actual time, and the number missed by then.
         ticks: Sender<(u64, u64, u64)>,
     }
 
@@ -28,7 +28,7 @@ mod app {
         (Shared { ticks }, Local {})
     }
 
-    /// Waits for `delay` ms, and then for a tick before each piece of work.
+    /// Waits for `delay` ms, and then for a tick before each unit of work.
     #[task(priority = 1, shared = [ticks])]
     async fn works(mut cx: works::Context, delay: u64, work: &'static [u64]) {
         punctual::delay(delay.millis()).await;

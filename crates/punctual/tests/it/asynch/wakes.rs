@@ -1,4 +1,5 @@
-//! Who may wake a task: a task above, below, beside, itself, and threads that are none of the app's.
+//! Wakes of a task: by a task above, below, in another partition, by itself, and by foreign
+//! threads.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use crate::asynch::virtual_time;
 use crate::log::Log;
 
-/// A count that a task waits for, and others raise.
+/// A count that a task waits for, and others increment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gate(Arc<Mutex<(u32, Option<Waker>)>>);
 
@@ -21,7 +22,7 @@ impl Gate {
         waker.iter().for_each(Waker::wake_by_ref);
     }
 
-    /// Waits for the next opening.
+    /// Waits for the next increment.
     pub(crate) fn opened(&self) -> Opened {
         Opened(self.clone())
     }
@@ -132,7 +133,8 @@ mod levels {
                 "below ends",
             ]
         );
-        // The first poll and one for each wake, but for that from itself, which found the task in its last poll.
+        // The first poll and one for each wake, except that from itself, which found the task in
+        // its last poll.
         assert_eq!(report.task("waits").unwrap().jobs, 5);
     }
 }
@@ -176,7 +178,8 @@ mod foreign {
             }
             app::run(punctual::Config::new(), gate.clone()).unwrap();
         });
-        // A waker outlives the app, and then does nothing; neither does it in the app's next run.
+        // A waker outlives the app, and then does nothing; it does nothing in the app's next run
+        // either.
         gate.open();
         let again = Gate::default();
         (0..1000).for_each(|_| again.open());

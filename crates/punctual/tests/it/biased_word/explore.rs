@@ -1,22 +1,22 @@
-//! Breadth-first exploration of everything that can happen.
+//! Breadth-first exploration of all possible executions.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 
 use super::machine::{Machine, Seen};
 
-/// What was found.
+/// Result of an exploration.
 pub(crate) enum Verdict {
-    /// Nothing goes wrong, whatever happens.
+    /// No violation in any execution.
     Sound { explored: usize, seen: Seen },
-    /// What does, after which steps.
+    /// A violation, and the steps that lead to it.
     Wrong { what: String, trace: String },
 }
 
-/// Explores all that can follow on `first`, the shortest first.
+/// Explores all states reachable from `first`, by shortest path.
 pub(crate) fn explore(first: Machine) -> Verdict {
     let mut seen = Seen::default();
-    // Each state by its number, and where it came from.
+    // Each state with its number, and its predecessor.
     let mut numbers: HashMap<Machine, usize> = HashMap::from([(first.clone(), 0)]);
     let mut came: Vec<(usize, String)> = vec![(0, "begin".to_owned())];
     let mut states = vec![first];

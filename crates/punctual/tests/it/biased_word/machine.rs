@@ -1,13 +1,13 @@
-//! Two CPUs with store buffers (x86-TSO: P. Sewell et al., CACM 53(7), 2010), a kernel that preempts, moves and aborts, and threads
-//! that change the word as `port/linux/word` does.
+//! Two CPUs with store buffers (x86-TSO: P. Sewell et al., CACM 53(7), 2010), a kernel that
+//! preempts, moves and aborts, and threads that change the word like `port/linux/word`.
 
 /// The CPU to which the word is biased.
 const HOME: usize = 0;
 const CPUS: usize = 2;
-/// The bits in which a thread counts its changes.
+/// Number of bits in which a thread counts its changes.
 const FIELD: usize = 2;
 
-/// Where a thread runs.
+/// Placement of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Role {
     Home,
@@ -15,38 +15,38 @@ pub(crate) enum Role {
     Anywhere,
 }
 
-/// A condition of the proof that does not hold.
+/// A violated condition of the proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Dropped {
-    /// A store is made without another look at the gate.
+    /// A store does not check the gate again.
     GateWithinSequence,
-    /// A store is made without a look at the CPU.
+    /// A store does not check the CPU.
     CpuWithinSequence,
-    /// A store is made without another look at the word, of what the thread has loaded.
+    /// A store does not check again that the word is the one the thread has loaded.
     WordWithinSequence,
-    /// A store goes on after it was preempted.
+    /// A store continues after a preemption.
     StoreIsRestarted,
-    /// A locked change is made as at home without a look at the CPU.
+    /// A locked change is made as on the home CPU without checking the CPU.
     CpuBeforeLocked,
-    /// A locked change goes on after it was preempted, although the thread may have been moved.
+    /// A locked change continues after a preemption, although the thread may have been moved.
     LockedIsRestarted,
-    /// A thread at home stores also while the gate is not 0.
+    /// A thread on the home CPU stores also while the gate is not 0.
     LockedAtHome,
-    /// Who enters makes no barrier.
+    /// An entering thread makes no barrier.
     Barrier,
-    /// The barrier aborts no sequence, as that of `MEMBARRIER_CMD_PRIVATE_EXPEDITED`.
+    /// The barrier aborts no sequence, as `MEMBARRIER_CMD_PRIVATE_EXPEDITED`.
     BarrierAborts,
-    /// The barrier empties no store buffer.
+    /// The barrier drains no store buffer.
     BarrierEmpties,
-    /// Who enters sets `REVOKED` before it makes the barrier.
+    /// An entering thread sets `REVOKED` before it makes the barrier.
     RevokedAfterBarrier,
-    /// Who enters makes the barrier before it is counted.
+    /// An entering thread makes the barrier before it is counted.
     CountedBeforeBarrier,
-    /// Who finds `REVOKED` is not counted.
+    /// A thread that finds `REVOKED` is not counted.
     Counted,
-    /// Who enters leaves before it changes the word.
+    /// A thread leaves before it changes the word.
     LeavesAfterChange,
-    /// The word is biased again while somebody is counted.
+    /// The word is biased again while a thread is counted.
     NobodyCounted,
 }
 
@@ -73,26 +73,26 @@ impl Dropped {
 /// The next instruction of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum At {
-    /// Look at the gate.
+    /// Check the gate.
     Begin,
-    /// Load the word that is expected.
+    /// Load the expected word.
     Expect,
-    /// Tell the kernel of the sequence that follows.
+    /// Announce the following sequence to the kernel.
     Announce,
     StoreCpu,
     StoreGate,
     StoreWord,
     Store,
-    /// Load the word that is expected of a locked change.
+    /// Load the expected word of a locked change.
     ExpectLocked,
     LockedCpu,
     Locked,
     /// Bias the word, or not yet.
     MayBias,
     Enter,
-    /// See who runs at home.
+    /// Determine the thread that runs on the home CPU.
     BarrierLooks,
-    /// Interrupt who does.
+    /// Interrupt that thread.
     BarrierInterrupts,
     Revoke,
     ChangeElsewhere,
@@ -101,7 +101,7 @@ enum At {
 }
 
 impl At {
-    /// Whether it is within the sequence that ends with a store, or with a locked change.
+    /// Returns whether it is within the sequence that ends with a store, or with a locked change.
     fn sequence(self) -> Option<bool> {
         match self {
             Self::StoreCpu | Self::StoreGate | Self::StoreWord | Self::Store => Some(true),
@@ -115,7 +115,7 @@ impl At {
 struct Thread {
     role: Role,
     at: At,
-    /// Changes that it has yet to make.
+    /// Number of changes still to be made.
     left: u8,
     expected: u8,
 }
@@ -129,24 +129,24 @@ struct Gate {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Cpu {
     running: Option<usize>,
-    /// Words that have been stored and have not reached the memory, oldest first. Nothing but words is stored plainly.
+    /// Stored words that have not reached memory, oldest first. Only words are stored plainly.
     buffer: Vec<u8>,
 }
 
-/// A state of everything.
+/// A complete state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Machine {
     dropped: Option<Dropped>,
     cpus: [Cpu; CPUS],
     threads: Vec<Thread>,
-    /// The memory.
+    /// Contents of memory.
     word: u8,
     gate: Gate,
-    /// The word as the last change has left it.
+    /// The word after the last change.
     truth: u8,
 }
 
-/// What has happened somewhere in an exploration.
+/// Events seen somewhere in an exploration.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) stored: bool,
@@ -156,7 +156,7 @@ pub(crate) struct Seen {
     pub(crate) barrier: bool,
 }
 
-/// Who did what, and what became of it.
+/// Description of a step, and the resulting state or violation.
 pub(crate) type Step = (String, Result<Machine, String>);
 
 impl Machine {
@@ -176,13 +176,13 @@ impl Machine {
         }
     }
 
-    /// Whether all have made their changes, and these are in memory.
+    /// Returns whether all threads have made their changes, and these are in memory.
     pub(crate) fn is_over(&self) -> bool {
         self.threads.iter().all(|thread| thread.at == At::Over)
             && self.cpus.iter().all(|cpu| cpu.buffer.is_empty())
     }
 
-    /// Everything that may happen next.
+    /// Returns all possible next steps.
     pub(crate) fn steps(&self, seen: &mut Seen) -> Vec<Step> {
         let mut steps = Vec::new();
         for cpu in 0..CPUS {
@@ -202,7 +202,7 @@ impl Machine {
         steps
     }
 
-    /// When all is over, all changes have to be in the word.
+    /// At the end, checks that all changes are in the word.
     fn checked(self) -> Result<Self, String> {
         match self.is_over() && self.word != self.truth {
             true => Err(format!("the word is {:#b} and should be {:#b}", self.word, self.truth)),
@@ -226,7 +226,7 @@ impl Machine {
         }
     }
 
-    /// Preempts a thread: what it has stored reaches the memory, and a sequence is aborted.
+    /// Preempts a thread: its stores reach memory, and a sequence is aborted.
     fn switch_out(&self, cpu: usize, thread: usize, seen: &mut Seen, steps: &mut Vec<Step>) {
         let mut next = self.clone();
         next.empty(cpu);
@@ -236,7 +236,8 @@ impl Machine {
         }
     }
 
-    /// What follows if the sequence of a thread, if it is in one, is aborted: it begins another, or does as threads elsewhere.
+    /// Returns the states after an abort of a thread's sequence, if any: it begins another, or
+    /// enters the gate.
     fn aborted(self, thread: usize, seen: &mut Seen) -> Vec<Self> {
         let restarts = match self.threads[thread].at.sequence() {
             Some(true) => self.dropped != Some(Dropped::StoreIsRestarted),
@@ -262,12 +263,12 @@ impl Machine {
         }
     }
 
-    /// The word as a load on `cpu` sees it.
+    /// Returns the word as a load on `cpu` sees it.
     fn load(&self, cpu: usize) -> u8 {
         self.cpus[cpu].buffer.last().copied().unwrap_or(self.word)
     }
 
-    /// Notes a change that follows on `before`, and which word it makes.
+    /// Records a change based on `before`, and returns the new word.
     fn change(&mut self, thread: usize, before: u8) -> Result<u8, String> {
         if before != self.truth {
             return Err(format!("thread {thread} changes {before:#b} where the word is {:#b}", self.truth));
@@ -277,7 +278,7 @@ impl Machine {
         Ok(self.truth)
     }
 
-    /// Where a thread goes that has made a change.
+    /// Returns the next instruction of a thread that has made a change.
     fn next_change(&self, thread: usize) -> At {
         if self.threads[thread].left == 0 { At::Over } else { At::Begin }
     }
@@ -293,7 +294,7 @@ impl Machine {
         for to in to {
             let mut next = next.clone();
             next.threads[thread].at = to;
-            // Who has nothing left to do leaves the CPU.
+            // A thread without further work leaves the CPU.
             if to == At::Over {
                 next.empty(cpu);
                 next.cpus[cpu].running = None;
@@ -320,7 +321,7 @@ impl Machine {
         }
     }
 
-    /// Carries out the next instruction of a thread; where it may go on.
+    /// Executes the next instruction of a thread; returns the possible successors.
     fn step(&mut self, cpu: usize, thread: usize, seen: &mut Seen) -> Result<Vec<At>, String> {
         let dropped = self.dropped;
         let without = |condition| dropped == Some(condition);
@@ -416,7 +417,7 @@ impl Machine {
                 }
             }
             At::ChangeElsewhere if without(Dropped::LeavesAfterChange) && self.gate.counted > 0 => {
-                // It leaves first; that it has, only this says.
+                // It leaves first; only this records that it has.
                 self.gate.counted -= 1;
                 self.threads[thread].expected = u8::MAX;
                 At::Leave

@@ -1,10 +1,12 @@
-//! A model of the partition's word that its CPU changes without locked instructions (`port/linux/word`), explored exhaustively.
+//! A model of the partition's word that its CPU changes without locked instructions
+//! (`port/linux/word`), explored exhaustively.
 //!
-//! Threads change one word, each its own part of it. A step is one instruction of a thread, or what the hardware or the kernel may do at any time:
-//! empty a store buffer, preempt a thread, put another onto a CPU, wherever it is, or answer a barrier. All orders of all
-//! steps are explored. In every state, a change has to be made of the word that the change before has left; at the end, all have
-//! to be in the word. Each of the conditions that the proof in `port/linux/word` uses is then dropped, and the model has to find
-//! a lost change.
+//! Threads change one word, each its own part of it. A step is one instruction of a thread, or an
+//! action of the hardware or the kernel that is possible at any time: drain a store buffer, preempt
+//! a thread, switch to another one from any CPU, or execute a barrier. All orders of all steps are
+//! explored. In every state, a change has to be based on the word after the previous change; at the
+//! end, the word has to contain all of them. Each of the conditions that the proof in
+//! `port/linux/word` uses is then dropped, and the model has to find a lost change.
 
 mod explore;
 mod machine;
@@ -14,7 +16,7 @@ use machine::{Dropped, Machine, Role};
 
 use Role::{Anywhere, Elsewhere, Home};
 
-/// What is explored: the more threads, the fewer changes of each.
+/// Explored loads: the more threads, the fewer changes of each.
 const LOADS: [&[(Role, u8)]; 4] = [
     &[(Home, 2), (Home, 1), (Elsewhere, 1)],
     &[(Anywhere, 2), (Home, 2)],
@@ -30,7 +32,7 @@ fn no_change_is_lost() {
             Verdict::Sound { explored, seen } => (explored, seen),
             Verdict::Wrong { what, trace } => panic!("{load:?}: {what}\n{trace}"),
         };
-        // What it is for happens in it.
+        // The exploration covers the relevant cases.
         assert!(seen.stored, "{load:?}: nobody stores");
         assert!(seen.locked_elsewhere, "{load:?}: nobody changes the word from elsewhere");
         assert!(seen.aborted, "{load:?}: no sequence is aborted");

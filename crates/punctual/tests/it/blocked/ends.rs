@@ -1,9 +1,9 @@
-//! User code that never returns at the end of a run, or before its beginning: nothing is ended under it, but it is named, and
-//! another signal ends the process.
+//! User code that never returns at the end of a run, or before its start: nothing is ended under
+//! it, but it is named, and another signal ends the process.
 
 use super::*;
 
-/// What never returns.
+/// The code that never returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Endless {
     Init,
@@ -73,7 +73,8 @@ mod app {
         )
     }
 
-    /// On a thread of its level: without privileges it may run on that of the program, which outlives the app.
+    /// On a thread of its level: without privileges it may run on the program's thread, which
+    /// outlives the app.
     #[task(priority = 1, local = [home])]
     fn first(cx: first::Context) {
         if thread::current().id() == *cx.local.home {

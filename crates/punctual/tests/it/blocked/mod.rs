@@ -1,6 +1,7 @@
-//! A system call that never returns, inside a critical section: the app is told to stop, cannot, and ends saying why.
+//! A system call that never returns, inside a critical section: the app is asked to stop, cannot,
+//! and ends with an explanation.
 //!
-//! Every app runs as a program of its own, on every executor, with and without privileges.
+//! Every app runs as a separate program, on every executor, with and without privileges.
 #![cfg(feature = "signals")]
 
 mod ends;
@@ -14,7 +15,7 @@ use crate::process::Ended;
 use crate::{privileges, process};
 use rustix::process::Signal;
 
-/// Who reads what nobody ever writes, holding the resource that the others wait for.
+/// The job that reads from an empty pipe, holding the resource that the others wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holder {
     Idle,
@@ -23,7 +24,8 @@ pub(crate) enum Holder {
 
 const HOLDERS: [Holder; 2] = [Holder::Idle, Holder::Low];
 
-/// Reads from a pipe whose other end stays open; with standard error locked if the test wants it.
+/// Reads from a pipe whose other end stays open; with standard error locked if the test requires
+/// it.
 pub(crate) fn read_for_ever() {
     let (mut reader, _writer) = std::io::pipe().expect("pipes can be made");
     println!("READS");
@@ -94,7 +96,7 @@ app!(global, [, executor = "global"], [], []);
 
 const APPS: [&str; 4] = ["one", "two", "polls", "global"];
 
-/// Starts each app, with and without privileges, lets it read, and tells it to stop.
+/// Starts each app, with and without privileges, waits until it reads, and asks it to stop.
 fn stops(holder: Holder, locked: bool) -> Vec<(&'static str, Ended)> {
     let commands = APPS.into_iter().flat_map(|app| {
         let mut program = process::program(&format!("blocked::programs::{app}"));
@@ -112,7 +114,7 @@ fn stops(holder: Holder, locked: bool) -> Vec<(&'static str, Ended)> {
         running.signal(Signal::TERM);
         running.end()
     };
-    // Each takes as long as the supervisor's patience.
+    // Each takes as long as the supervisor's time limit.
     thread::scope(|scope| {
         let runs: Vec<_> = commands.map(|(app, command)| (app, scope.spawn(move || run(command)))).collect();
         let end = |(app, run): (_, thread::ScopedJoinHandle<'_, _>)| {
@@ -131,7 +133,8 @@ fn says(app: &str, ended: &Ended, words: &[&str]) {
     assert!(!ended.output.contains("HOOK"), "{app}: {}", ended.output);
 }
 
-/// Where the kernel tells in what a thread sleeps, the message says so.
+/// Returns the part of the message that names the kernel function of a sleep, if the kernel reports
+/// it.
 fn sleeps() -> &'static str {
     match std::fs::read_to_string("/proc/self/wchan") {
         Ok(_) => "sleeps in the kernel, in ",

@@ -1,4 +1,5 @@
-//! The user's code that the runtime calls besides handlers and destructors: `AsFd`, wakers, closures for helpers.
+//! User code that the runtime calls, in addition to handlers and destructors: `AsFd`, wakers,
+//! closures for helpers.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -10,12 +11,12 @@ use punctual::{Config, Report, StartError};
 
 use crate::faults::{Executor, executors};
 
-/// What panics.
+/// Code that panics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// `AsFd` of an event source, asked for the first time.
+    /// `AsFd` of an event source, called for the first time.
     FirstAsFd,
-    /// The same, asked after a job.
+    /// The same, called after a job.
     SecondAsFd,
     /// A waker, woken by the clock.
     TimedWaker,
@@ -27,12 +28,12 @@ pub(crate) enum Place {
     Call,
 }
 
-/// How often the hook has run.
+/// Number of runs of the hook.
 static HOOKS: AtomicU32 = AtomicU32::new(0);
-/// How many event sources were dropped.
+/// Number of dropped event sources.
 static DROPPED: AtomicU32 = AtomicU32::new(0);
 
-/// An event source that tells its descriptor so many times.
+/// An event source whose descriptor can be requested this many times.
 pub(crate) struct Source {
     fd: std::os::unix::net::UnixStream,
     tells: AtomicU32,
@@ -128,7 +129,7 @@ macro_rules! app {
                 punctual::background::submit(|| panic!("not this")).expect("there is room");
             }
 
-            /// Has a waker of its own woken, and never completes.
+            /// Registers a waker of its own, and never completes.
             #[task(priority = 1, local = [ready, closed])]
             async fn waits(cx: waits::Context, place: Place) {
                 let waits::LocalResources { ready, closed, .. } = cx.local;
@@ -168,7 +169,8 @@ app!(partition,);
 app!(polling, partitions = [fast(poll)]);
 app!(global, executor = "global");
 
-/// The app ends on every executor and in virtual time for a fault of `culprit`, in order.
+/// Checks that the app ends on every executor and in virtual time for a fault of `culprit`, in
+/// order.
 fn is_a_fault(place: Place, culprit: impl Fn(Executor, &Report) -> &'static str, message: &str) {
     let _alone = crate::alone();
     for executor in executors() {
@@ -178,13 +180,13 @@ fn is_a_fault(place: Place, culprit: impl Fn(Executor, &Report) -> &'static str,
             Executor::Global => global::run,
         };
         if executor == Executor::Polling && place == Place::ReadyWaker {
-            // There nothing waits for a descriptor.
+            // In virtual time nothing waits for a descriptor.
             continue;
         }
         for config in [Config::new(), Config::new().virtual_time()] {
             HOOKS.store(0, Ordering::Relaxed);
             DROPPED.store(0, Ordering::Relaxed);
-            // What is lost does not hang the test.
+            // Limits the test in case of a lost wake.
             let config = config.until(punctual::Duration::from_secs(10));
             let report = run(config, place).expect("nothing keeps the app from starting");
             let what = format!("{place:?}, {executor:?}, {}", report.virtual_time);
@@ -215,7 +217,7 @@ fn so_does_one_that_panics_when_dropped() {
 
 #[test]
 fn a_submitted_call_that_panics_ends_the_app() {
-    // Where it is made at once it is a part of the job.
+    // A call that is made at once is part of the job.
     let culprit = |executor, report: &Report| match (executor, report.virtual_time) {
         (Executor::Polling, false) => "a call submitted to the background thread",
         _ => "job",

@@ -1,5 +1,5 @@
-//! Destructors that panic where no job is: of messages, payloads, resources, futures, wakers. Each is a fault of the app, keeps
-//! nothing else from being dropped, and leaves nothing to the next run.
+//! Destructors that panic outside of jobs: of messages, payloads, resources, futures, wakers. Each
+//! is a fault of the app, does not prevent other drops, and leaves no state for the next run.
 
 use std::panic::{catch_unwind, panic_any};
 use std::rc::Rc;
@@ -10,13 +10,13 @@ use std::thread::{self, ThreadId};
 use punctual::report::Outcome;
 use punctual::{Config, Report, StartError};
 
-/// What panics when dropped.
+/// The value that panics when dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bomb {
     None,
     /// A message that waits for its job.
     Message,
-    /// One that was released, and is dropped because of another fault.
+    /// A released message that is dropped because of another fault.
     DroppedMessage,
     /// The payload of a panic of `idle`.
     IdlePayload,
@@ -24,13 +24,13 @@ pub(crate) enum Bomb {
     JobPayload,
     /// Two shared resources.
     Resources,
-    /// A local that nobody uses.
+    /// A local without a user.
     Unused,
-    /// What the future of an async task holds.
+    /// A value in the future of an async task.
     Future,
 }
 
-/// Every bomb but none, with what the outcome says of it.
+/// Every bomb except none, with the outcome's culprit and message.
 const BOMBS: [(Bomb, &str, &str); 7] = [
     (Bomb::Message, "drop of an argument for later", "a bomb"),
     (Bomb::DroppedMessage, "message", "a fault"),
@@ -41,16 +41,16 @@ const BOMBS: [(Bomb, &str, &str); 7] = [
     (Bomb::Future, "pending", "a bomb"),
 ];
 
-/// How many counted values were dropped.
+/// Number of dropped counted values.
 static DROPPED: AtomicU32 = AtomicU32::new(0);
-/// How often the hook has run.
+/// Number of runs of the hook.
 static HOOKS: AtomicU32 = AtomicU32::new(0);
-/// The threads that have polled the local task with the value it was made with.
+/// The threads that have polled the local task, with the value it was created with.
 static POLLS: Mutex<Vec<(ThreadId, u32)>> = Mutex::new(Vec::new());
-/// Which run it is.
+/// Number of the run.
 static RUN: AtomicU32 = AtomicU32::new(0);
 
-/// What is counted when dropped, and may panic then.
+/// Counted when dropped, and may panic then.
 pub(crate) struct Counted {
     panics: bool,
 }
@@ -97,7 +97,7 @@ macro_rules! app {
             #[init]
             fn init(_: init::Context, bomb: Bomb) -> (Shared, Local) {
                 let panics = |when| Counted::new(bomb == when);
-                // The first panics, and the others are dropped all the same.
+                // The first panics, and the others are dropped nevertheless.
                 for at in 0..3 {
                     assert!(later::spawn_after(3600.secs(), Counted::new(bomb == Bomb::Message && at == 0)).is_ok());
                 }
@@ -158,7 +158,7 @@ macro_rules! app {
             #[task(priority = 1, period = 3600.secs(), local = [begun: bool = false])]
             fn starts(cx: starts::Context) {
                 assert!(!std::mem::replace(cx.local.begun, true), "a local of this run");
-                // Refused if the app is stopping by now.
+                // Rejected if the app is stopping by now.
                 let _ = cx.local_spawner.stays(Rc::new(RUN.load(Ordering::Relaxed)));
             }
 
@@ -195,7 +195,8 @@ fn each(test: impl Fn(Run, &Config)) {
     }
 }
 
-/// Runs the app and checks that all was dropped, the hook has run, and nothing of another run was polled.
+/// Runs the app and checks that everything was dropped, the hook has run, and nothing from another
+/// run was polled.
 fn run(run: Run, config: &Config, bomb: Bomb) -> Report {
     DROPPED.store(0, Ordering::Relaxed);
     HOOKS.store(0, Ordering::Relaxed);
@@ -237,7 +238,7 @@ fn the_next_run_finds_nothing_of_the_last() {
     });
 }
 
-/// Initial values that panic half-way, and event sources whose descriptor cannot be told.
+/// Initial values that panic halfway, and event sources without a descriptor.
 mod start {
     use super::*;
 
@@ -272,7 +273,8 @@ mod start {
         }
     }
 
-    /// A run that does not start drops the arguments of `init`, and nobody but its caller can be told of a panic in that.
+    /// A run that does not start drops the arguments of `init`, and a panic there can only be
+    /// reported to the caller.
     macro_rules! with_argument {
         ($name:ident) => {
             #[punctual::app(main = false)]

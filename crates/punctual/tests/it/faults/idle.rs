@@ -1,4 +1,4 @@
-//! `#[shutdown]` beside an `idle` that does not return, or returns late.
+//! `#[shutdown]` together with an `idle` that does not return, or returns late.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -10,11 +10,11 @@ use crate::faults::{EXECUTORS, Executor, executors};
 use crate::privileges;
 use crate::process::{self, Ended};
 
-/// Whether the hook has begun.
+/// True after the hook has begun.
 static HOOK: AtomicBool = AtomicBool::new(false);
-/// Whether `idle` is over.
+/// True after `idle` has ended.
 static OVER: AtomicBool = AtomicBool::new(false);
-/// What the process waits for when it exits in order.
+/// Lock that an orderly exit of the process waits for.
 static EXIT: Mutex<()> = Mutex::new(());
 
 extern "C" fn exits() {
@@ -22,16 +22,16 @@ extern "C" fn exits() {
     drop(EXIT.lock());
 }
 
-/// What `idle` does when the app stops.
+/// Behavior of `idle` when the app stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// It goes on.
+    /// It continues.
     GoesOn,
     /// It returns as soon as the hook runs on the other thread.
     ReturnsLate,
     /// It stays in a critical section.
     HoldsLock,
-    /// It holds what a handler of the process's exit waits for.
+    /// It holds the lock that an exit handler of the process waits for.
     BlocksExit,
 }
 
@@ -114,7 +114,8 @@ macro_rules! app {
                 cx.local.yours.push(1);
                 let begun = Instant::now();
                 let returns = *cx.shared.read == 1 && super::returns_late();
-                // Its thread has every chance to go on, and to run the hook as well or to drop the resources.
+                // Its thread has every opportunity to continue, and to run the hook as well or to
+                // drop the resources.
                 while returns
                     && !(OVER.load(Ordering::Acquire) && idle_thread_sleeps())
                     && begun.elapsed() < Duration::from_secs(2)
@@ -129,19 +130,19 @@ macro_rules! app {
 
 macro_rules! apps {
     ($($name:ident: [$($arguments:tt)*];)+) => {
-        /// What both declare under one name is each one's own, and `read` is only read.
+        /// Locals declared by both under one name are separate, and `read` is only read.
         mod apart {
             use super::returns_late;
             $(app!($name, [$($arguments)*], [], [&read], [&read, other]);)+
         }
 
-        /// A local in common.
+        /// A local shared by both.
         mod one_local {
             use super::returns_late;
             $(app!($name, [$($arguments)*], [yours], [&read], [&read]);)+
         }
 
-        /// Two resources in common.
+        /// Two resources shared by both.
         mod two_shared {
             use super::returns_late;
             $(app!($name, [$($arguments)*], [], [&read, other], [&read, locked, other]);)+
@@ -177,7 +178,7 @@ mod apps {
     }
 }
 
-/// What `idle` and the hook have in common.
+/// Resources shared by `idle` and the hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Common {
     Nothing,
@@ -203,12 +204,12 @@ fn program() {
     IDLE_THREAD.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
     let common = process::chosen("COMMON", [Common::Nothing, Common::Local, Common::Shared]);
     let executor = process::chosen("EXECUTOR", EXECUTORS);
-    // SAFETY: the function is one that may be called at any time, on any thread.
+    // SAFETY: the function may be called at any time, on any thread.
     assert_eq!(unsafe { libc::atexit(exits) }, 0);
     process::exit(punctual::export::main(|config| apps::program(common, executor, config)));
 }
 
-/// Ends the app on each executor by a signal, with and without privileges, and checks how that ends.
+/// Ends the app on each executor by a signal, with and without privileges, and checks the end.
 fn each(common: Common, manner: Manner, code: i32, check: impl Fn(&Ended) -> bool + Sync) {
     each_of(executors(), common, manner, code, check);
 }
@@ -226,7 +227,7 @@ fn each_of(
                 command.env("COMMON", format!("{common:?}")).env("MANNER", format!("{manner:?}"));
                 command.env("EXECUTOR", format!("{executor:?}"));
                 let check = &check;
-                // Each takes a second or more, nearly all of it waiting.
+                // Each takes a second or more, most of it waiting.
                 scope.spawn(move || {
                     let mut running = process::start(command);
                     running.wait_for("READY");
@@ -279,7 +280,7 @@ fn it_does_not_run_beside_an_idle_in_a_critical_section() {
 
 #[test]
 fn but_it_does_where_a_lock_is_no_level() {
-    // What `idle` has locked is nothing that the hook uses.
+    // The hook does not use the resource that `idle` has locked.
     let global = std::iter::once(Executor::Global);
     each_of(global, Common::Nothing, Manner::HoldsLock, 0, |ended| ended.output.contains("HOOK"));
 }

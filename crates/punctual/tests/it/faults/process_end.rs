@@ -1,4 +1,5 @@
-//! What a fault or a signal does to the process: who prints, and that the hook is not cut short.
+//! Effect of a fault or a signal on the process: the printed messages, and a complete run of the
+//! hook.
 
 use std::panic::set_hook;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +33,7 @@ mod panics {
     }
 }
 
-/// To whom the message of a panic goes.
+/// Receiver of a panic's message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hook {
     Ours,
@@ -52,7 +53,7 @@ fn panicking_program() {
     process::exit(punctual::export::main(|_| panics::app::run(config)));
 }
 
-/// What the program prints in the end.
+/// Returns the lines that the program prints at the end.
 fn said(hook: Hook) -> [String; 2] {
     privileges::with_and_without(process::program("faults::process_end::panicking_program")).map(
         |mut command| {
@@ -83,7 +84,7 @@ fn it_is_called_if_it_is_kept_or_time_is_virtual() {
     }
 }
 
-/// Whether the program has got the signal that a test sends.
+/// True after the program has got the signal that a test sends.
 static SIGNALLED: AtomicBool = AtomicBool::new(false);
 
 mod stops {
@@ -114,7 +115,7 @@ mod stops {
     }
 }
 
-/// How often the supervisor has gone to sleep.
+/// Returns the number of times that the supervisor has gone to sleep.
 fn supervisor_sleeps() -> u64 {
     let threads = std::fs::read_dir("/proc/self/task").expect("a process can see its threads");
     let texts = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("status")).ok());
@@ -124,7 +125,7 @@ fn supervisor_sleeps() -> u64 {
     count.and_then(|count| count.trim().parse().ok()).expect("every Linux counts them")
 }
 
-/// Until the supervisor has looked for signals twice since there was one.
+/// Waits until the supervisor has checked for signals twice since the signal.
 fn wait_until_the_signal_is_seen() {
     let begun = Instant::now();
     let wait = |done: &dyn Fn() -> bool| {

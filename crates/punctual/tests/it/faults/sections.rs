@@ -1,5 +1,5 @@
-//! A panic that leaves a critical section: no job runs afterwards that was not running before, and the app stops even if the
-//! job catches it.
+//! A panic that leaves a critical section: no job runs afterwards that was not running before, and
+//! the app stops even if the job catches it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,18 +9,18 @@ use punctual::{Config, Report, StartError};
 
 use crate::faults::{Executor, executors};
 
-/// What the job does.
+/// Action of the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// Panics in a critical section in which it has released jobs above itself.
+    /// Panics in a critical section in which it has released jobs of higher levels.
     Panics,
     /// The same, and catches it outside of the section.
     Catches,
     /// The same in the inner one of two sections, and catches it in the outer one.
     CatchesBetween,
-    /// The same, where its level is the ceiling, so that nothing is raised.
+    /// The same, at the level of the ceiling, so that nothing is raised.
     CatchesAtCeiling,
-    /// Catches it in the section, which is no fault.
+    /// Catches it inside the section, which is not a fault.
     CatchesInside,
     /// As `Catches`, by an async task.
     CatchesAsync,
@@ -28,10 +28,10 @@ pub(crate) enum Act {
     SpawnsWhileUnwinding,
 }
 
-/// How many jobs have run after the panic.
+/// Number of jobs that ran after the panic.
 static AFTER: AtomicU32 = AtomicU32::new(0);
 
-/// Panics without the hook, whose output is of no use here.
+/// Panics without the hook, whose output is not needed here.
 fn fail() -> ! {
     resume_unwind(Box::new("half-way"))
 }
@@ -52,7 +52,7 @@ macro_rules! app {
 
             impl Drop for Spawns {
                 fn drop(&mut self) {
-                    // It is accepted, and dropped unrun.
+                    // It is accepted, and dropped without running.
                     above::spawn().unwrap();
                 }
             }
@@ -84,7 +84,7 @@ macro_rules! app {
                     if $releases {
                         below::spawn().unwrap();
                         same::spawn().unwrap();
-                        // By the clock, while the section lasts.
+                        // By the clock, during the section.
                         below::spawn_after(1.millis()).unwrap();
                         punctual::spend(3.millis());
                     }
@@ -130,9 +130,9 @@ macro_rules! app {
                     }
                     Act::CatchesAtCeiling | Act::CatchesAsync => unreachable!("other tasks do that"),
                 }
-                // Where the panic was caught.
+                // At the point at which the panic was caught.
                 if act != Act::CatchesInside {
-                    // The app is stopping: what is spawned is not run.
+                    // The app is stopping: spawned jobs are not run.
                     above::spawn().unwrap();
                     same::spawn().unwrap();
                     below::spawn().unwrap();
@@ -182,7 +182,7 @@ macro_rules! app {
 
 app!(partition, releases: true,);
 app!(polling, releases: true, partitions = [fast(poll)]);
-// There, jobs of other levels that lock nothing are not held up by a critical section.
+// There, a critical section does not delay jobs of other levels that lock nothing.
 app!(global, releases: false, executor = "global");
 
 type Run = fn(Config, Act) -> Result<Report, StartError>;
@@ -203,7 +203,7 @@ fn each(act: Act, check: impl Fn(&Report, Executor)) {
     }
 }
 
-/// The app ends for a fault of `task`, and no job has run.
+/// Checks that the app ends for a fault of `task`, and that no job has run.
 fn is_a_fault(act: Act, task: &str, message: &str) {
     each(act, |report, executor| {
         let expected = Outcome::Panicked { task: task.into(), message: message.into() };
@@ -237,7 +237,7 @@ fn what_is_caught_in_the_section_is_no_fault() {
     });
 }
 
-/// A resource of two partitions, whose lock is another.
+/// A resource of two partitions, with a different lock.
 mod partitions {
     use super::*;
 
@@ -301,14 +301,14 @@ mod partitions {
 mod leaving {
     use super::*;
 
-    /// What `idle` does in a critical section, in which it has released a job above itself.
+    /// Behavior of `idle` in a critical section, in which it has released a job of a higher level.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(crate) enum Leaving {
-        /// Waits until it is left.
+        /// Waits until it is unwound.
         Waits,
-        /// Catches that, and panics.
+        /// Catches the unwinding, and panics.
         CatchesAndPanics,
-        /// Has a destructor that panics in a critical section, and catches that outside of it.
+        /// Has a destructor that panics in a critical section, and catches the panic outside of it.
         PanicsInDestructor,
     }
 
@@ -318,7 +318,7 @@ mod leaving {
 
         use super::*;
 
-        /// Runs what it is given when it is dropped.
+        /// Runs a closure when it is dropped.
         struct Finally<F: FnMut()>(F);
 
         impl<F: FnMut()> Drop for Finally<F> {

@@ -1,4 +1,5 @@
-//! Standard error that takes nothing: a full disk, a pipe without a reader, one whose reader does not read, a closed one.
+//! Unwritable standard error: a full disk, a pipe without a reader, a full pipe, a closed
+//! descriptor.
 
 use std::fs::File;
 use std::io::{PipeReader, Read, Write};
@@ -13,20 +14,20 @@ use crate::faults::{EXECUTORS, Executor, executors};
 use crate::privileges;
 use crate::process::{self, Ended, Running};
 
-/// What standard error is.
+/// Kind of standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stderr {
     FullDisk,
     PipeWithoutReader,
     FullPipe,
-    /// By the program itself, whose runtime would open it again.
+    /// Closed by the program itself, because its runtime would open it again.
     Closed,
 }
 
 const STDERRS: [Stderr; 4] = [Stderr::FullDisk, Stderr::PipeWithoutReader, Stderr::FullPipe, Stderr::Closed];
 
 impl Stderr {
-    /// The descriptor for the program, and what has to live as long as that.
+    /// Returns the descriptor for the program, and the pipe end that has to live as long.
     fn open(self) -> (Stdio, Option<PipeReader>) {
         let full = || File::options().write(true).open("/dev/full").expect("every Linux has it").into();
         match self {
@@ -34,7 +35,7 @@ impl Stderr {
             Self::PipeWithoutReader => (std::io::pipe().expect("pipes can be made").1.into(), None),
             Self::FullPipe => {
                 let (reader, writer) = std::io::pipe().expect("pipes can be made");
-                // SAFETY: the descriptor is open, and the flag changes nothing but how writes to it fail.
+                // SAFETY: the descriptor is open, and the flag only changes how writes to it fail.
                 let set =
                     |flags: libc::c_int| unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, flags) };
                 set(libc::O_NONBLOCK);
@@ -51,13 +52,13 @@ impl Stderr {
 pub(crate) enum Scenario {
     /// A job panics.
     Panics,
-    /// A job panics in a critical section, and so does everything after it.
+    /// A job panics in a critical section, and so do all later steps.
     PanicsAllOver,
-    /// Nothing happens until a signal comes.
+    /// Nothing happens until a signal arrives.
     Waits,
     /// A call given to `background::submit` panics.
     CallPanics,
-    /// A background thread does, and perhaps blocks in saying so.
+    /// A background thread panics, and may block while printing it.
     HelperPanics,
 }
 
@@ -69,7 +70,7 @@ const SCENARIOS: [Scenario; 5] = [
     Scenario::HelperPanics,
 ];
 
-/// A helper that panics, given some time to.
+/// Starts a helper that panics, and gives it some time.
 fn failing_helper() {
     let helper = punctual::background::spawn("fails", || panic!("here")).expect("threads can be started");
     let begun = Instant::now();
@@ -148,7 +149,7 @@ app!(global, executor = "global");
 #[ignore = "a program that the other tests run"]
 fn program() {
     if process::chosen("STDERR", STDERRS) == Stderr::Closed {
-        // SAFETY: nobody else has the descriptor.
+        // SAFETY: no other code uses the descriptor.
         unsafe { libc::close(2) };
     }
     let scenario = process::chosen("SCENARIO", SCENARIOS);
@@ -159,7 +160,8 @@ fn program() {
     });
 }
 
-/// Runs the app on every executor, with and without privileges, with every standard error that takes nothing.
+/// Runs the app on every executor, with and without privileges, with every unwritable standard
+/// error.
 fn each(scenario: Scenario, code: i32, then: impl Fn(Running) -> Ended + Sync) {
     for stderr in STDERRS {
         for executor in executors() {
@@ -167,7 +169,8 @@ fn each(scenario: Scenario, code: i32, then: impl Fn(Running) -> Ended + Sync) {
                 command.env("SCENARIO", format!("{scenario:?}")).env("EXECUTOR", format!("{executor:?}"));
                 command.env("STDERR", format!("{stderr:?}")).env("PUNCTUAL_REPORT", "1");
                 let (stdio, _reader) = stderr.open();
-                // A panic that went unnoticed would end otherwise: without the hook and with another code, or never.
+                // An unnoticed panic would end differently: without the hook and with another code,
+                // or never.
                 let ended = then(process::start_with(command, process::LIMIT, stdio));
                 let what = format!("{scenario:?}, {stderr:?}, {executor:?}: {ended:?}");
                 assert_eq!(ended.code, code, "{what}");
@@ -215,7 +218,7 @@ fn what_is_lost_meanwhile_is_said_as_soon_as_somebody_reads() {
     let mut running = process::start_with(command, process::LIMIT, stdio);
     running.wait_for("READY");
     let mut reader = reader.expect("a pipe has a reader");
-    // All that the pipe holds, so that it has room again.
+    // Reads the pipe's whole contents, so that it has room again.
     let read = reader.read(&mut [0; 1 << 20]).expect("it is full");
     assert!(read > 0, "it is full");
     let reading = thread::spawn(move || std::io::read_to_string(&mut reader).expect("it is a text"));

@@ -1,4 +1,4 @@
-//! What an app declares, as data and as a file.
+//! The declarations of an app, as data and as a file.
 
 #[path = "../../../examples/partitions.rs"]
 mod partitions;
@@ -16,7 +16,7 @@ use punctual::Config;
 const EXPECTED: &str = include_str!("partitions.json");
 
 mod other {
-    /// An app that says so if it runs.
+    /// An app that prints when it runs.
     #[punctual::app(main = false)]
     mod app {
         #[shared]
@@ -58,7 +58,7 @@ fn command(program: &str, path: &Path) -> Command {
     command
 }
 
-/// A file of this test's own, which is not there.
+/// Returns the path of a file for this test, which does not exist.
 fn file(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("punctual-model-{}-{name}", std::process::id()))
 }

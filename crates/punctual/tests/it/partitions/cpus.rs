@@ -1,4 +1,4 @@
-//! Which CPU a partition gets, that its jobs really run there, and what the report says of it.
+//! The CPU of a partition: its selection, its use by jobs, and its entry in the report.
 
 use std::process::Command;
 
@@ -54,14 +54,14 @@ pub(crate) mod app {
     }
 }
 
-/// Says where the calling job may run, and where it does.
+/// Prints the allowed CPUs and the current CPU of the calling job.
 fn look(partition: &str) {
     // SAFETY: the call takes no pointers.
     let here = unsafe { libc::sched_getcpu() };
     println!("LOOK {partition} is on {here} of {:?}", allowed());
 }
 
-/// The program's own choice of CPUs is in this variable, `-` for none.
+/// Environment variable with the program's own choice of CPUs, `-` for none.
 const CHOICE: &str = "CHOICE";
 
 #[test]
@@ -81,7 +81,7 @@ fn program() {
     println!("NOTES {:?}", report.settings.notes);
 }
 
-/// Runs the program with its own and the environment's choice, and checks who is where.
+/// Runs the program with its own and the environment's choice, and checks the CPUs.
 fn runs(mut command: Command, choice: String, environment: Option<String>, one: usize, two: usize) {
     command.env(CHOICE, choice);
     if let Some(environment) = environment {
@@ -99,7 +99,7 @@ fn runs(mut command: Command, choice: String, environment: Option<String>, one: 
             &format!("THREAD two level 1 on {two}\n"),
             &format!("THREAD two event edge on {two}\n"),
             &format!("THREAD two event async on {two}\n"),
-            // The home of `idle` is the first partition.
+            // `idle` belongs to the first partition.
             &format!("THREAD idle on {one}\n"),
         ],
     );
@@ -117,7 +117,7 @@ fn by_name_and_the_environment_has_the_last_word() {
     for program in [unprivileged, plain] {
         runs(program(), format!("one={low},two={high}"), None, low, high);
         runs(program(), format!("one={high},two={low}"), None, high, low);
-        // What is chosen twice.
+        // A partition that is listed twice.
         runs(program(), format!("one={low},two={low},one={high}"), None, high, low);
         runs(program(), format!("one={low},two={high}"), Some(format!("one={high},two={low}")), high, low);
         runs(program(), String::new(), Some(format!(" two = {high} , one={low}")), low, high);

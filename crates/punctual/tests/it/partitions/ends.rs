@@ -1,4 +1,4 @@
-//! How apps of several partitions end: shutdown, signals and panics, from and in the middle of either.
+//! How apps of several partitions end: shutdown, signals and panics, in either partition.
 
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -9,14 +9,14 @@ use rustix::process::Signal;
 use crate::partitions::{end, ends_with, two_cpus};
 use crate::{privileges, process};
 
-/// What happens.
+/// The way in which the app ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// A job of the first half calls `shutdown`.
+    /// A job of the first partition calls `shutdown`.
     First,
-    /// A job of the second half does.
+    /// A job of the second partition does.
     Second,
-    /// A job of the second half panics in a critical section that one of the first waits for.
+    /// A job of the second partition panics in a critical section that one of the first waits for.
     Panics,
     /// The process gets a signal.
     Signal,
@@ -26,7 +26,8 @@ pub(crate) enum End {
 
 const ENDS: [End; 5] = [End::First, End::Second, End::Panics, End::Signal, End::Init];
 
-/// Whether the job of the second half is in its critical section, and whether that of the first is about to ask.
+/// Set when the job of the second partition is in its critical section, and when that of the first
+/// is about to lock.
 pub(crate) static INSIDE: AtomicBool = AtomicBool::new(false);
 pub(crate) static ASKING: AtomicBool = AtomicBool::new(false);
 

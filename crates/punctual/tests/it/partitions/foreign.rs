@@ -1,4 +1,4 @@
-//! Threads that are none of the app's spawn into each of its parts.
+//! Foreign threads spawn into each of the app's parts.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -7,13 +7,13 @@ use punctual::report::Outcome;
 
 use crate::partitions::{both, two_cpus};
 
-/// How many jobs each part gets.
+/// Number of jobs for each part.
 pub(crate) const JOBS: u32 = 2_000;
 
-/// What each part has got so far.
+/// Number of jobs that each part has got so far.
 pub(crate) static GOT: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 
-/// Notes a job, which has to be the next one of its part.
+/// Records a job, which has to be the next one of its part.
 pub(crate) fn got(part: usize, number: u32) {
     assert_eq!(GOT[part].fetch_add(1, Ordering::Relaxed), number, "jobs of part {part} are in order");
     if GOT.iter().all(|got| got.load(Ordering::Relaxed) == JOBS) {
@@ -54,7 +54,7 @@ macro_rules! app {
 app!(parts, [partitions = [one, two]], [core = one,], [core = two,]);
 app!(global, [executor = "global"], [], []);
 
-/// Spawns them all, each again and again until there is room.
+/// Spawns them all, retrying each until there is room.
 fn spawn(task: fn(u32) -> Result<(), punctual::SpawnError<u32>>) {
     let deadline = Instant::now() + Duration::from_secs(120);
     for number in 0..JOBS {

@@ -1,4 +1,4 @@
-//! Resources that are shared by jobs that run at the same time.
+//! Resources shared by jobs that run in parallel.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -6,18 +6,18 @@ use punctual::report::Outcome;
 
 use crate::partitions::{both, two_cpus};
 
-/// How often each of two tasks locks; many times, so that they meet.
+/// Number of locks by each of two tasks; large, so that they contend.
 pub(crate) const ROUNDS: u32 = 3_000;
 
-/// Tasks that have not done their rounds.
+/// Number of tasks that have not finished their rounds.
 pub(crate) static LEFT: AtomicU32 = AtomicU32::new(0);
 
-/// A number that is written in two halves, so that a second writer shows.
+/// A number that is written in two halves, so that a second writer is detected.
 #[derive(Default)]
 pub(crate) struct Pair(u32, u32);
 
 impl Pair {
-    /// Counts one more, with `within` between the halves.
+    /// Increments it, with `within` between the halves.
     pub(crate) fn add(&mut self, within: impl FnOnce()) {
         assert_eq!(self.0, self.1, "nobody is in the middle of it");
         let before = std::hint::black_box(&mut self.0);
@@ -43,7 +43,7 @@ macro_rules! app {
             struct Shared {
                 x: Pair,
                 y: Pair,
-                /// Used in one half only.
+                /// Used in one partition only.
                 near: Pair,
             }
 
@@ -59,7 +59,7 @@ macro_rules! app {
                 (Shared { x: Pair::default(), y: Pair::default(), near: Pair::default() }, Local {})
             }
 
-            /// Shares with both halves.
+            /// Shares with both partitions.
             #[idle(shared = [x, near])]
             fn idle(mut cx: idle::Context) {
                 for _ in 0..ROUNDS {
@@ -107,7 +107,7 @@ macro_rules! app {
             #[shutdown(shared = [x, y, near])]
             fn shutdown(cx: shutdown::Context) {
                 assert_eq!((cx.shared.y.0, cx.shared.y.1), (2 * ROUNDS, 2 * ROUNDS));
-                // As far as `idle` has come.
+                // As far as `idle` has progressed.
                 assert!((3 * ROUNDS + 20..=4 * ROUNDS + 20).contains(&cx.shared.x.0));
                 assert!((ROUNDS + 20..=2 * ROUNDS + 20).contains(&cx.shared.near.0));
             }
@@ -141,7 +141,8 @@ fn opposite_orders_under_the_global_executor() {
     runs!(global);
 }
 
-/// What the mutexes of the global executor do beyond excluding: a free one is refused below a ceiling that is held.
+/// Property of the global executor's mutexes in addition to exclusion: a free one is refused below
+/// a held ceiling.
 mod ceiling {
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -149,7 +150,7 @@ mod ceiling {
 
     use crate::partitions::{both, two_cpus};
 
-    /// Whether `low` is in `y`, `high` is about to ask for `x`, and `low` has left `y`.
+    /// Set when `low` is in `y`, when `high` is about to lock `x`, and when `low` has left `y`.
     pub(crate) static STEPS: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
 
     #[punctual::app(main = false, executor = "global")]
@@ -182,7 +183,7 @@ mod ceiling {
             cx.shared.y.lock(|y| {
                 STEPS[0].store(true, Ordering::Release);
                 assert!(spin_until(&STEPS[1]), "`high` runs beside this");
-                // Time enough for it to come in, if it could.
+                // Enough time for it to enter, if it could.
                 (0..100_000).for_each(|_| std::hint::spin_loop());
                 cx.shared.x.lock(|x| *y += *x);
                 STEPS[2].store(true, Ordering::Release);

@@ -1,6 +1,7 @@
-//! Apps of several partitions and of the global executor, on real threads: spawns, locks, CPUs, and every way to end.
+//! Apps of several partitions and of the global executor, on real threads: spawns, locks, CPUs, and
+//! every way to end.
 //!
-//! What has to be exact in time is in `time`.
+//! Tests with exact times are in `time`.
 #![cfg(all(feature = "async", feature = "monitoring", feature = "signals"))]
 
 mod cpus;
@@ -20,7 +21,8 @@ use crate::{privileges, process};
 use punctual::Config;
 use rustix::thread::sched_getaffinity;
 
-/// Both kinds of time. A run that does not end by itself is ended by the clock, which its test sees.
+/// Both kinds of time. A run that does not end by itself is ended by the clock, which its test
+/// detects.
 fn both() -> [Config; 2] {
     let limit = punctual::Duration::from_secs(30);
     [Config::new().until(limit), Config::new().virtual_time().until(limit)]
@@ -32,7 +34,7 @@ fn allowed() -> Vec<usize> {
     (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
 }
 
-/// Two CPUs to choose from, unless there are none.
+/// Returns two CPUs to choose from, if available.
 fn two_cpus() -> Option<[usize; 2]> {
     let cpus = allowed();
     if cpus.len() < 2 {
@@ -42,8 +44,8 @@ fn two_cpus() -> Option<[usize; 2]> {
     Some([cpus[0], cpus[cpus.len() - 1]])
 }
 
-/// Spins until `flag` is set; `false` if it is not within a time that is long on any machine, and shorter than what a
-/// real-time thread is allowed.
+/// Spins until `flag` is set; returns `false` after a time that is long on any machine, and shorter
+/// than the limit of real-time threads.
 fn spin_until(flag: &AtomicBool) -> bool {
     let deadline = Instant::now() + Duration::from_secs(2);
     while !flag.load(Ordering::Acquire) {

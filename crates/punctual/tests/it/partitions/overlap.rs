@@ -1,4 +1,4 @@
-//! Jobs that run at the same time, as those of one partition never do.
+//! Jobs that run in parallel, as those of one partition never do.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +8,7 @@ use crate::partitions::{both, spin_until, two_cpus};
 
 pub(crate) static HERE: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
 
-/// Each waits, without giving its CPU away, until the other one is there too.
+/// Each waits, without yielding its CPU, until the other one has arrived.
 pub(crate) fn meet(me: usize) {
     HERE[me].store(true, Ordering::Release);
     assert!(spin_until(&HERE[1 - me]), "the other one does not run beside this one");
@@ -26,7 +26,8 @@ macro_rules! app {
 
             #[shared]
             struct Shared {
-                /// Its ceiling is that of `over`, who is not kept out where it does not use it.
+                /// Its ceiling is the level of `over`, which is not delayed if it does not use the
+                /// resource.
                 low: u32,
             }
 
@@ -51,7 +52,7 @@ macro_rules! app {
                 punctual::shutdown();
             }
 
-            /// So that `low` is shared.
+            /// Makes `low` a shared resource.
             #[task($($one)* priority = 2, shared = [low])]
             fn between(mut cx: between::Context) {
                 cx.shared.low.lock(|low| *low += 1);
@@ -60,7 +61,7 @@ macro_rules! app {
             #[task($($two)* priority = 3)]
             fn over(_: over::Context) {
                 meet(1);
-                // `under` may have come to its end meanwhile.
+                // `under` may have ended in the meantime.
                 let _ = between::spawn();
             }
         }

@@ -1,4 +1,4 @@
-//! CPUs that cannot be given: what is said, the exit code, and that nothing of the app has run.
+//! CPUs that are not available: the message, the exit code, and that no code of the app has run.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -9,7 +9,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use crate::partitions::{allowed, end, ends_with, two_cpus};
 use crate::process;
 
-/// An app that says when it begins.
+/// An app that prints when it starts.
 macro_rules! app {
     ($name:ident, [$($args:tt)*], [$($one:tt)*], [$($two:tt)*]) => {
         #[punctual::app(main = false, $($args)*)]
@@ -46,7 +46,7 @@ app!(only_polls, [partitions = [one(poll)]], [], [priority = 2]);
 
 type Run = fn(Config) -> Result<Report, StartError>;
 
-/// Which app the program is.
+/// Environment variable that selects the app.
 const APP: &str = "APP";
 
 #[test]
@@ -76,7 +76,7 @@ fn program_of(app: &str, cpus: Option<&str>) -> Command {
     command
 }
 
-/// Allows it this CPU and no other, as `taskset` would.
+/// Restricts it to this CPU, like `taskset`.
 fn confine(command: &mut Command, cpu: usize) {
     let mut set = CpuSet::new();
     set.set(cpu);
@@ -135,7 +135,7 @@ fn fewer_cpus_than_partitions() {
     let needs =
         format!("each of the partitions one, two needs a CPU of its own, and this process may use {cpu};");
     is_refused(command, &[&needs, "allow it more CPUs", "taskset", "fewer partitions"]);
-    // Levels of the global executor share whatever there is.
+    // Levels of the global executor share the available CPUs.
     let mut command = program_of("global", None);
     confine(&mut command, cpu);
     starts(command);

@@ -8,7 +8,7 @@ use punctual::report::Outcome;
 
 use crate::partitions::{both, two_cpus};
 
-/// What there is to see of a run.
+/// Observations of a run.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// Steps in their order.
@@ -20,7 +20,8 @@ pub(crate) struct Seen {
     is_last: AtomicBool,
 }
 
-/// `step` takes one step after the other, each beginning when a job of the other half has spawned it.
+/// `step` takes one step after the other, each starting when a job of the other partition has
+/// spawned it.
 macro_rules! app {
     ($name:ident, [$($args:tt)*], [$($one:tt)*], [$($two:tt)*]) => {
         #[punctual::app(main = false, $($args)*)]
@@ -50,7 +51,7 @@ macro_rules! app {
             fn init(_: init::Context, seen: Arc<Seen>) -> (Shared, Local) {
                 let (line, other_end) = UnixStream::pair().expect("sockets can be made");
                 line.set_nonblocking(true).expect("it can be made not to block");
-                // From `init`, with everything held.
+                // From `init`, which delays all tasks.
                 far::spawn(0).unwrap();
                 (Shared { seen }, Local { line, other_end })
             }
@@ -74,7 +75,7 @@ macro_rules! app {
                     5 => drop(far::spawn_after(1.hours(), 5).unwrap().reschedule_after(1.millis()).unwrap()),
                     6 => {
                         let later = far::spawn_after(1.millis(), 99).unwrap().reschedule_after(1.hours());
-                        // It may have been released already on a machine that is busy.
+                        // On a busy machine it may have been released already.
                         match later {
                             Ok(later) => {
                                 far::spawn(6).unwrap();
@@ -128,7 +129,7 @@ macro_rules! app {
             #[task($($two)* priority = 5, period = 1.millis(), shared = [&seen])]
             fn tick(cx: tick::Context) {
                 cx.shared.seen.ticks.fetch_add(1, Ordering::Relaxed);
-                // Here, so that there was a tick, however late its thread gets the CPU.
+                // Here, so that there was a tick even if its thread gets the CPU late.
                 if cx.shared.seen.is_last.load(Ordering::Relaxed) {
                     punctual::shutdown();
                 }
@@ -143,7 +144,7 @@ app!(global, [executor = "global"], [], []);
 macro_rules! runs {
     ($name:ident, $thread:expr) => {
         let _alone = crate::alone();
-        // Twice in each kind of time, one after the other.
+        // Twice in each kind of time, in sequence.
         for config in both().into_iter().chain(both()) {
             let seen = std::sync::Arc::new(Seen::default());
             let report = $name::run(config, seen.clone()).expect("nothing keeps it from starting");

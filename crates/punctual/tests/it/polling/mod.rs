@@ -6,7 +6,7 @@ mod order;
 mod witness;
 mod work;
 
-/// Whether there are two CPUs to run on. Says so if not.
+/// Returns whether there are two CPUs to run on. Prints a notice if not.
 fn two_cpus() -> bool {
     let enough = rustix::thread::sched_getaffinity(None).is_ok_and(|cpus| cpus.count() > 1);
     if !enough {
@@ -15,7 +15,7 @@ fn two_cpus() -> bool {
     enough
 }
 
-/// Virtual time, and threads if there are CPUs for them.
+/// Returns virtual time, and threads if there are enough CPUs.
 fn both() -> impl Iterator<Item = punctual::Config> {
     let virtual_time = punctual::Config::new().virtual_time();
     std::iter::once(virtual_time).chain(two_cpus().then(punctual::Config::new))

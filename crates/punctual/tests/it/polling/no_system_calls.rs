@@ -1,10 +1,11 @@
-//! The thread of a polling partition makes no system call, whatever its tasks do that Punctual offers them.
+//! The thread of a polling partition makes no system call in any operation that Punctual offers its
+//! tasks.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::polling::witness;
 
-/// Whether a job is to make a system call of its own.
+/// True if a job is to make a system call of its own.
 static STRAY: AtomicBool = AtomicBool::new(false);
 /// Jobs of the polling partition that have run.
 static JOBS: AtomicU32 = AtomicU32::new(0);
@@ -47,8 +48,8 @@ mod app {
         feed::spawn(0).unwrap();
     }
 
-    /// Keeps the polling partition busy from the other CPU, with what takes a system call elsewhere, until that has done
-    /// enough.
+    /// Keeps the polling partition busy from the other CPU, with operations that elsewhere need a
+    /// system call, until it has done enough.
     #[task(core = ordinary, shared = [far])]
     fn feed(mut cx: feed::Context, round: u32) {
         cx.shared.far.lock(|far| *far += 1);
@@ -58,7 +59,7 @@ mod app {
         } else if taken && !round.is_multiple_of(7) {
             feed::spawn(round + 1).unwrap();
         } else {
-            // A pause, so that the other side runs dry and its timers come due.
+            // A pause, so that the other side runs out of work and its timers expire.
             feed::spawn_after(200.micros(), round + 1).unwrap();
         }
     }
@@ -109,7 +110,7 @@ mod app {
         }
     }
 
-    /// Spawned from the polling partition, whose thread must not wake anybody.
+    /// Spawned from the polling partition, whose thread must not wake any other.
     #[task(core = ordinary, capacity = 8)]
     fn back(_: back::Context) {}
 
@@ -120,7 +121,8 @@ mod app {
     }
 }
 
-/// The numbers of the calls that the polling thread made; `None` if they cannot be seen.
+/// Returns the numbers of the calls that the polling thread made; `None` if they cannot be
+/// observed.
 fn run(stray: bool) -> Option<Vec<i32>> {
     STRAY.store(stray, Ordering::Relaxed);
     JOBS.store(0, Ordering::Relaxed);

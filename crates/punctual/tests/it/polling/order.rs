@@ -1,10 +1,11 @@
-//! Who runs when: by level, at the boundaries between jobs, and in virtual time exactly so.
+//! The order of jobs: by level, at the boundaries between jobs, and in virtual time exactly.
 
 use punctual::Config;
 
 use crate::log::Log;
 
-/// `low` takes 10 ms; `high` is released by the clock in the middle of it, and by another partition.
+/// `low` takes 10 ms; `high` is released by the clock in the middle of it, and by another
+/// partition.
 #[punctual::app(partitions = [other, fast(poll)], main = false)]
 mod app {
     use punctual::prelude::*;
@@ -40,7 +41,7 @@ mod app {
         }
     }
 
-    /// Spawned by a job below it: a call, as anywhere.
+    /// Spawned by a job below it: a call, as on other executors.
     #[task(core = fast, priority = 2, local = [b])]
     fn middle(cx: middle::Context) {
         cx.local.b.note("middle");

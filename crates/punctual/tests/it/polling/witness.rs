@@ -1,7 +1,7 @@
-//! Sees every system call of one thread, by a seccomp filter that asks user space about each.
+//! Observes every system call of one thread, by a seccomp filter that reports each to user space.
 //!
-//! The thread waits in the kernel until its call is answered, so none is missed. Nothing but the thread's end lifts the
-//! filter.
+//! The thread waits in the kernel until its call is answered, so none is missed. Only the end of
+//! the thread removes the filter.
 
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -9,22 +9,23 @@ use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-/// Where the filter's descriptor is put, without a system call, by the thread that has installed it on itself.
+/// The filter's descriptor, stored without a system call by the thread that has installed the
+/// filter on itself.
 static LISTENER: AtomicI32 = AtomicI32::new(NONE);
-/// Whether calls are to be seen; before and after they are answered only.
+/// True while calls are recorded; before and after they are only answered.
 static WATCHING: AtomicBool = AtomicBool::new(false);
 
 const NONE: i32 = -1;
-/// The kernel has no such filters, or forbids them.
+/// The kernel lacks such filters, or forbids them.
 const REFUSED: i32 = -2;
 
-/// Installs the filter on the calling thread. Its calls are seen from here on.
+/// Installs the filter on the calling thread. Its calls are recorded from here on.
 pub(crate) fn watch_me() {
     WATCHING.store(true, Ordering::SeqCst);
     LISTENER.store(install().unwrap_or(REFUSED), Ordering::SeqCst);
 }
 
-/// Stops seeing calls.
+/// Stops recording calls.
 pub(crate) fn look_away() {
     WATCHING.store(false, Ordering::SeqCst);
 }
@@ -32,8 +33,8 @@ pub(crate) fn look_away() {
 fn install() -> Option<i32> {
     let everything = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: libc::SECCOMP_RET_USER_NOTIF };
     let program = libc::sock_fprog { len: 1, filter: (&raw const everything).cast_mut() };
-    // SAFETY: the program is one valid instruction, "return", and lives for the call. The filter changes nothing but that
-    // the thread's calls wait for an answer.
+    // SAFETY: the program is one valid instruction, "return", and lives for the call. The filter
+    // only makes the thread's calls wait for an answer.
     let listener = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         libc::syscall(
@@ -46,7 +47,8 @@ fn install() -> Option<i32> {
     i32::try_from(listener).ok().filter(|&fd| fd >= 0)
 }
 
-/// The thread that answers; the numbers of the calls that were seen, or `None` if there can be no such filter.
+/// Starts the thread that answers; it returns the numbers of the recorded calls, or `None` if there
+/// can be no such filter.
 pub(crate) fn start() -> JoinHandle<Option<Vec<i32>>> {
     LISTENER.store(NONE, Ordering::SeqCst);
     std::thread::spawn(|| {
@@ -54,7 +56,7 @@ pub(crate) fn start() -> JoinHandle<Option<Vec<i32>>> {
             match LISTENER.load(Ordering::SeqCst) {
                 NONE => std::thread::yield_now(),
                 REFUSED => return None,
-                // SAFETY: the thread that put it there has left it to this one.
+                // SAFETY: the thread that stored it has passed its ownership to this one.
                 fd => break unsafe { OwnedFd::from_raw_fd(fd) },
             }
         };
@@ -68,7 +70,7 @@ pub(crate) fn start() -> JoinHandle<Option<Vec<i32>>> {
     })
 }
 
-/// Lets the next call go on and returns its number; `None` when the thread has ended.
+/// Continues the next call and returns its number; `None` after the thread has ended.
 fn next(listener: &OwnedFd) -> Option<i32> {
     // _IOWR('!', 0, struct seccomp_notif) and _IOWR('!', 1, struct seccomp_notif_resp)
     const RECEIVE: libc::c_ulong = 0xc050_2100;
@@ -79,9 +81,9 @@ fn next(listener: &OwnedFd) -> Option<i32> {
         if !fds[0].revents().contains(PollFlags::IN) {
             return None;
         }
-        // SAFETY: all-zero is a valid value, and the one that the kernel demands.
+        // SAFETY: all-zero is a valid value, which the kernel requires.
         let mut call: libc::seccomp_notif = unsafe { std::mem::zeroed() };
-        // SAFETY: the request belongs to the type, and the place is valid.
+        // SAFETY: the request matches the type, and the destination is valid.
         if unsafe { libc::ioctl(listener.as_raw_fd(), RECEIVE as _, &raw mut call) } != 0 {
             continue;
         }

@@ -1,4 +1,4 @@
-//! What a polling partition does with the rest of the world: descriptors, calls, the other partition, and its end.
+//! Interactions of a polling partition: descriptors, calls, the other partition, and its end.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,7 +8,7 @@ use punctual::report::Outcome;
 use crate::process;
 
 mod events {
-    /// Eventfds of a task of the polling partition, and one that an async task there would wait for.
+    /// Eventfds of a task of the polling partition, and one that an async task there waits for.
     #[punctual::app(partitions = [other, fast(poll)], main = false)]
     pub(super) mod app {
         use std::io::ErrorKind;
@@ -47,7 +47,7 @@ mod events {
         fn received(mut cx: received::Context) {
             let mut count = [0; 8];
             if rustix::io::read(&*cx.local.event, &mut count).is_err() {
-                // It was pended, by the job before.
+                // It was pended, by the previous job.
                 return;
             }
             cx.shared.left.lock(|left| match *left {
@@ -96,7 +96,7 @@ fn what_hit_its_thread_is_in_the_report() {
     let usual = note(Config::new());
     assert!(usual.starts_with("page faults ") && usual.contains(", system calls not counted, "), "{usual}");
     assert!(usual.contains(", interrupts of CPU "), "{usual}");
-    // Threads of the app see what this one sees.
+    // Threads of the app see the same mounts as this one.
     let is_traceable = crate::tracefs::enter();
     let counted = note(Config::new().trace(true));
     let calls =
@@ -170,7 +170,7 @@ fn calls_are_made_in_order_and_all_of_them() {
 }
 
 mod ends {
-    /// Runs until somebody else stops it.
+    /// Runs until another task stops it.
     #[punctual::app(partitions = [fast(poll)], main = false)]
     pub(super) mod app {
         use punctual::prelude::*;
@@ -190,7 +190,7 @@ mod ends {
             (Shared {}, Local {})
         }
 
-        /// There is always something to do at level 1.
+        /// There is always work at level 1.
         #[task]
         fn busy(_: busy::Context) {
             busy::spawn().ok();
@@ -221,7 +221,7 @@ fn a_panic_and_the_end_of_the_time_stop_it() {
     }
     let report = ends::app::run(Config::new(), true).expect("it starts");
     assert!(matches!(report.outcome, Outcome::Panicked { .. }), "{report}");
-    // Its thread is an ordinary one, which on a busy machine takes its time to get a CPU.
+    // Its thread is an ordinary one, which may get a CPU late on a busy machine.
     let until = punctual::Duration::from_millis(500);
     let report = ends::app::run(Config::new().until(until), false).expect("it starts");
     assert_eq!(report.outcome, Outcome::TimeUp, "{report}");
@@ -271,7 +271,7 @@ fn it_does_not_take_the_only_cpu() {
 }
 
 mod hangs {
-    /// Hands over a call that never returns.
+    /// Submits a call that never returns.
     #[punctual::app(partitions = [fast(poll)], main = false)]
     pub(super) mod app {
         #[shared]

@@ -1,4 +1,4 @@
-//! An example, with the bounds that its page works out.
+//! An example, with the bounds that its documentation derives.
 
 #[path = "../../../examples/response_bounds.rs"]
 mod response_bounds;

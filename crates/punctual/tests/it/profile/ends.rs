@@ -99,7 +99,7 @@ fn program_that_does_not_end() {
     process::exit(punctual::export::main(stuck::run));
 }
 
-/// The exit code of `program` with this file for its profile, and what it says.
+/// Returns the exit code of `program` with this file as its profile, and its output.
 fn ended(program: &str, path: &std::path::Path) -> (Option<i32>, String) {
     let mut command = process::program(&format!("profile::{program}"));
     let output = command.env("PUNCTUAL_PROFILE", path).output().expect("the program can be started");
@@ -112,7 +112,7 @@ fn a_run_that_panics_leaves_its_profile_and_says_what_it_is() {
     let (code, said) = ended("ends::program", file.path());
     assert_eq!(code, Some(101), "{said}");
     assert_has(&file.task("works"), &["\"jobs\": 1, \"execution_max_ns\": 1000000"]);
-    // The job that panics is one, as in the report.
+    // The panicking job counts as one, as in the report.
     assert_has(&file.task("panics"), &["\"jobs\": 1, \"execution_max_ns\": 2000000"]);
     assert_has(&file.task("never"), &["\"jobs\": 0, \"execution_max_ns\": null"]);
     let path = file.path().display().to_string();
@@ -151,6 +151,6 @@ fn what_a_job_sleeps_is_no_execution() {
     assert!(number("suspensions_most_per_job") >= 1, "{text}");
     let sum = number("execution_max_ns") + number("suspension_max_ns");
     assert!(sum <= number("response_max_ns"), "{text}");
-    // Of the machine, too, something is known.
+    // The machine's costs are known, too.
     assert!(!file.text().contains("\"lock_ns\": null"), "{}", file.text());
 }

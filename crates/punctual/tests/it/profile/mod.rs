@@ -1,4 +1,4 @@
-//! What a profile says of a run: exactly, in virtual time, and that nothing of it is missing without a word.
+//! The profile of a run: exact, in virtual time, and without silent omissions.
 
 mod bounds;
 mod ends;
@@ -9,7 +9,7 @@ mod spawns;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file of this test's own, removed with the value.
+/// A file for this test, removed on drop.
 struct File(PathBuf);
 
 impl File {
@@ -21,18 +21,18 @@ impl File {
         &self.0
     }
 
-    /// What was written, without the machine.
+    /// Returns the contents, without the machine.
     fn text(&self) -> String {
         let text = fs::read_to_string(&self.0).expect("the profile was written");
         text.lines().filter(|line| !line.contains("\"machine\"")).map(|line| format!("{line}\n")).collect()
     }
 
-    /// What was written of a task.
+    /// Returns the part on a task.
     fn task(&self, name: &str) -> String {
         let text = self.text();
         let start = text.find(&format!("\"name\": \"{name}\"")).expect("every task is there");
         let end = text[start..].find("\n    }").expect("it ends");
-        // A value a line, or several: it makes no difference.
+        // One or several values per line make no difference.
         text[start..start + end].split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }

@@ -1,4 +1,4 @@
-//! Jobs inside jobs: calls, releases by the clock, locks, and polls of async tasks.
+//! Nested jobs: calls, releases by the clock, locks, and polls of async tasks.
 
 use punctual::{Config, Duration};
 
@@ -21,7 +21,8 @@ mod app {
         (Shared { data: 0 }, Local {})
     }
 
-    /// From 0 to 21 ms; `high` is released at 5 ms and waits for the critical section, which ends at 7 ms.
+    /// From 0 to 21 ms; `high` is released at 5 ms and waits for the critical section, which ends
+    /// at 7 ms.
     #[task(priority = 1, period = 50.millis(), deadline = 20.millis(), shared = [data])]
     fn low(mut cx: low::Context) {
         punctual::spend(3.millis());
@@ -35,7 +36,7 @@ mod app {
     #[task(priority = 2)]
     fn mid(_: mid::Context, _number: u32) {
         punctual::spend(3.millis());
-        // Neither is a job that spawned nothing counted, nor a timed spawn.
+        // Neither a job that spawned nothing nor a timed spawn is counted.
         if punctual::now() > punctual::Instant::from_ticks(0) + 50.millis() {
             last::spawn_after(1.millis()).ok();
         }
@@ -52,7 +53,7 @@ mod app {
     fn last(_: last::Context) {}
 }
 
-/// All there is, to the nanosecond.
+/// The complete profile, to the nanosecond.
 const EXPECTED: &str = include_str!("nested.json");
 
 #[test]
@@ -61,7 +62,7 @@ fn jobs_inside_jobs_are_in_the_execution_time_of_none_but_themselves() {
     let config = Config::new().virtual_time().until(Duration::from_millis(100)).profile(file.path());
     let report = app::run(config).unwrap();
     assert_eq!(file.text(), EXPECTED);
-    // The report knows the same, if it measures anything.
+    // The report shows the same, if it includes measurements.
     let low = report.task("low").unwrap();
     let known = (low.execution.max, low.response.max);
     assert_eq!(known, if low.measured { (13_000_000, 21_000_000) } else { (0, 0) });
@@ -113,8 +114,8 @@ mod asynchronous {
         let file = File::new("async");
         let config = Config::new().virtual_time().until(Duration::from_millis(20)).profile(file.path());
         app::run(config).unwrap();
-        // Polled from 0 to 2 ms and from 6 to 10 ms, of which 3 ms in a critical section for which `above` waits, and which it
-        // runs after.
+        // Polled from 0 to 2 ms and from 6 to 10 ms, including 3 ms in a critical section that
+        // `above` waits for and runs after.
         let polls = [
             "\"jobs\": 2, \"execution_max_ns\": 3000000, \"execution_min_ns\": 2000000, \"response_max_ns\": 4000000",
             "\"inter_arrival\": [{ \"releases\": 2, \"least_ns\": 6000000 }]",

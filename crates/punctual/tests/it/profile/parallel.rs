@@ -4,7 +4,8 @@ use punctual::Config;
 
 use crate::profile::{File, assert_has};
 
-// Two jobs want one resource: `first` has it from 1 to 6 ms, `second` wants it from 2 ms on, and has it for 2 ms.
+// Two jobs use one resource: `first` holds it from 1 to 6 ms, `second` requests it at 2 ms, and
+// holds it for 2 ms.
 
 const FIRST: [&str; 2] = [
     "\"execution_max_ns\": 7000000, \"execution_min_ns\": 7000000, \"response_max_ns\": 7000000",

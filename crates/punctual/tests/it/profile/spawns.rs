@@ -1,4 +1,4 @@
-//! When in a job it spawns, and who else does.
+//! Times of spawns within a job, and the spawners.
 
 use punctual::{Config, Duration};
 
@@ -63,14 +63,15 @@ fn the_earliest_spawn_of_what_runs_later_is_measured_without_other_jobs() {
     let file = File::new("spawns");
     let config = Config::new().virtual_time().until(Duration::from_millis(70)).profile(file.path());
     app::run(config).unwrap();
-    // 3 ms in the first job of `caller`, which is preempted, and calls another. What is called may come at any time.
+    // 3 ms in the first job of `caller`, which is preempted, and calls another. Called jobs may
+    // occur at any time.
     let spawns = [
         "{ \"task\": \"called\", \"most_per_job\": 1, \"earliest_ns\": 0, \"in_section\": false }",
         "{ \"task\": \"left\", \"most_per_job\": 1, \"earliest_ns\": 3000000, \"in_section\": false }",
         "\"spawns_most_per_job\": 2",
     ];
     assert_has(&file.task("caller"), &spawns);
-    // One or the other, which is spawned while a resource is held.
+    // One of the two, which is spawned while a resource is held.
     let spawns = [
         "{ \"task\": \"called\", \"most_per_job\": 1, \"earliest_ns\": 0, \"in_section\": false }",
         "{ \"task\": \"left\", \"most_per_job\": 1, \"earliest_ns\": 0, \"in_section\": true }",
@@ -78,6 +79,6 @@ fn the_earliest_spawn_of_what_runs_later_is_measured_without_other_jobs() {
     ];
     assert_has(&file.task("either"), &spawns);
     assert_has(&file.task("left"), &["\"spawned_by_no_job\": 0"]);
-    // Its jobs are the clock's.
+    // Its jobs are released by the clock.
     assert_has(&file.task("later"), &["\"spawned_by_no_job\": 4"]);
 }

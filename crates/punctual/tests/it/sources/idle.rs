@@ -1,4 +1,4 @@
-//! Sources that are at their end: the first job is an event, and what comes after it the task chooses.
+//! Sources at their end: the first job is an event, and the task chooses the behavior after it.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -10,7 +10,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::*;
 
-/// What the source is.
+/// Kind of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// With two bytes in it.
@@ -19,13 +19,13 @@ pub(crate) enum Kind {
     /// The other end can still read.
     SocketHalfClosed,
     FileAtItsEnd,
-    /// What a service gets as its standard input.
+    /// The standard input of a service.
     DevNull,
-    /// A writing end, which has an error for ever.
+    /// A writing end, with a permanent error.
     PipeWithoutReader,
     /// It is never ready.
     QuietEventfd,
-    /// It is ready for ever, and has something to give.
+    /// It is always ready, and has data.
     UnreadEventfd,
 }
 
@@ -68,7 +68,7 @@ fn pipe(text: &[u8]) -> OwnedFd {
     reader.into()
 }
 
-/// After so many jobs the app is shut down.
+/// Number of jobs after which the app is shut down.
 const ENOUGH: u32 = 150;
 
 macro_rules! app {
@@ -135,7 +135,7 @@ app!(once_global, once, executor = "global");
 
 type Run = fn(Config, Kind, bool) -> Result<Report, StartError>;
 
-/// On threads for a while, in which also a busy machine comes to every job, and in virtual time.
+/// On threads for a while that suffices for every job even on a busy machine, and in virtual time.
 fn each(run: Run, kind: Kind, replace: bool) -> [Report; 2] {
     let threads = Config::new().until(Duration::from_millis(250));
     [threads, Config::new().virtual_time()]
@@ -187,7 +187,8 @@ fn once_releases_one_job_for_the_end() {
 fn once_is_over_when_the_source_is_replaced() {
     let _alone = crate::alone();
     for report in each(once::run, Kind::SocketHungUp, true) {
-        // For the end; by `pend`, which reads what the other source has; and for the end of that.
+        // For the end; by `pend`, which reads the data of the other source; and for the end of
+        // that.
         let jobs = report.task("read").map(|read| read.jobs);
         assert_eq!(jobs, Some(3), "{report}");
     }

@@ -1,6 +1,7 @@
 //! Tasks bound to descriptors of every kind: releases, `pend`, replaced and closed descriptors.
 //!
-//! What has to be exact runs in virtual time, which ends when no descriptor is ready and nothing else is left.
+//! Exact tests run in virtual time, which ends when no descriptor is ready and no other work is
+//! left.
 #![cfg(feature = "monitoring")]
 
 mod idle;
@@ -17,7 +18,7 @@ fn both() -> [Config; 2] {
 mod kinds {
     use super::*;
 
-    /// One task for each kind of descriptor; the run ends when each has got what it was to get.
+    /// One task for each kind of descriptor; the run ends when each has got its expected data.
     #[punctual::app(main = false)]
     mod app {
         use std::io::{PipeReader, PipeWriter, Read, Write};
@@ -83,7 +84,7 @@ mod kinds {
             u64::from_ne_bytes(count)
         }
 
-        /// Three events before the job are one job, which sees that there were three.
+        /// Three events before the job are one job, which sees the count of three.
         #[task(binds = event, priority = 2, local = [event], shared = [left])]
         fn on_event(mut cx: on_event::Context) {
             assert_eq!(count(cx.local.event), 3);
@@ -96,7 +97,7 @@ mod kinds {
             cx.shared.left.lock(done);
         }
 
-        /// Takes a byte at a time, and is released again for the other.
+        /// Reads one byte at a time, and is released again for the second.
         #[task(binds = socket, priority = 3, local = [socket], shared = [left])]
         fn on_socket(mut cx: on_socket::Context) {
             let mut byte = [0];
@@ -106,7 +107,7 @@ mod kinds {
             }
         }
 
-        /// Takes everything at once, and is not released again.
+        /// Reads everything at once, and is not released again.
         #[task(binds = pipe, priority = 4, local = [pipe], shared = [left])]
         fn on_pipe(mut cx: on_pipe::Context) {
             let mut bytes = [0; 8];
@@ -158,7 +159,8 @@ mod by_hand {
         #[task(priority = 1, shared = [guarded], local = [other_end])]
         fn conduct(mut cx: conduct::Context) {
             cx.shared.guarded.lock(|guarded| {
-                // At the level of `edge`, so it waits, and what comes meanwhile is the same event.
+                // At the level of `edge`, so it waits, and further events are merged with the
+                // first.
                 (0..5).for_each(|_| edge::pend());
                 assert_eq!(*guarded, 0);
             });
@@ -172,7 +174,7 @@ mod by_hand {
                 *guarded
             });
             if before == 1 {
-                // In the middle of a job, that is one more, once.
+                // In the middle of a job, this is one more release.
                 edge::pend();
                 edge::pend();
             }
@@ -186,7 +188,7 @@ mod by_hand {
 
         #[shutdown]
         fn shutdown(_: shutdown::Context) {
-            // Nobody is there any more.
+            // The app has ended.
             edge::pend();
         }
     }
@@ -207,7 +209,8 @@ mod by_hand {
 mod by_hand_replaced {
     use super::*;
 
-    /// A job that no event released puts a source in place that is ready, while the old one is waited for.
+    /// A job released without an event installs a source that is ready, while the old one is waited
+    /// for.
     #[punctual::app(main = false)]
     mod app {
         use std::io::{Read, Write};
@@ -254,7 +257,7 @@ mod by_hand_replaced {
     #[test]
     fn a_source_put_in_place_by_a_pended_job_is_waited_for() {
         let _alone = crate::alone();
-        // What is lost does not hang the test.
+        // Limits the test in case of a lost release.
         let config = Config::new().until(punctual::Duration::from_secs(10));
         let report = app::run(config).expect("nothing keeps the app from starting");
         assert_eq!((report.outcome, report.tasks[0].jobs), (Outcome::Shutdown, 2));
@@ -266,7 +269,7 @@ mod above_and_below {
 
     use super::*;
 
-    /// A source that stays ready for ever keeps its own level busy, and nothing above it.
+    /// A source that stays ready forever keeps its own level busy, and no level above it.
     #[punctual::app(main = false)]
     mod app {
         use std::os::unix::net::UnixStream;
@@ -286,7 +289,7 @@ mod above_and_below {
 
         #[init]
         fn init(_: init::Context) -> (Shared, Local) {
-            // The other end is closed, and the task does not care.
+            // The other end is closed, and the task does not read.
             let (ready, _) = UnixStream::pair().expect("sockets can be made");
             stop::spawn_after(20.millis()).unwrap();
             (Shared {}, Local { ready })
@@ -299,7 +302,7 @@ mod above_and_below {
 
         #[task(priority = 2)]
         fn stop(_: stop::Context) {
-            // Others may have had the CPU all the time.
+            // Other threads may have had the CPU all the time.
             match RUNS.load(Ordering::Relaxed) {
                 0..=20 => drop(stop::spawn_after(20.millis())),
                 _ => punctual::shutdown(),
@@ -312,7 +315,7 @@ mod above_and_below {
     #[test]
     fn a_source_that_is_never_read_does_not_keep_a_higher_task_from_running() {
         let _alone = crate::alone();
-        // What is lost does not hang the test.
+        // Limits the test in case of a lost release.
         let config = Config::new().until(punctual::Duration::from_secs(10));
         let report = app::run(config).expect("nothing keeps the app from starting");
         assert_eq!(report.outcome, Outcome::Shutdown);

@@ -1,4 +1,4 @@
-//! What a job does to its own source: the end of a file, and another source in its place.
+//! A job's changes of its own source: the end of a file, and another source in its place.
 
 use super::*;
 
@@ -30,8 +30,8 @@ mod app {
         if ends {
             kept.write_all(b"!").expect("there is room in the socket");
         }
-        // The first is at its end at once, the second after two bytes; the third stays open.
-        // By a number that nothing else gets, so that it is not open any more when the app runs again.
+        // The first is at its end at once, the second after two bytes; the third stays open. It has
+        // a number that no other file gets, so that the number is closed when the app runs again.
         let quiet = rustix::io::fcntl_dupfd_cloexec(&quiet, 700).expect("it can be duplicated");
         let next = vec![quiet, closed_pipe(b"ab").into()];
         (Shared {}, Local { source: closed_pipe(b"").into(), next, kept: vec![kept] })
@@ -44,7 +44,7 @@ mod app {
         match (file.read(&mut byte).expect("it is ready"), byte[0]) {
             (0, _) => {
                 *cx.local.ends += 1;
-                // The end of a file is an event that nothing consumes, so it comes again and again.
+                // The end of a file is an event that nothing consumes, so it recurs.
                 if *cx.local.ends == 3 || *cx.local.ends == 6 {
                     *cx.local.source = cx.local.next.pop().expect("the last one does not end");
                 }
@@ -58,11 +58,13 @@ mod app {
 #[test]
 fn the_end_of_a_file_releases_the_task_until_it_takes_another_source() {
     let _alone = crate::alone();
-    // Three times for each end, and the two bytes. In virtual time the run ends because then nothing comes.
+    // Three times for each end, and the two bytes. In virtual time the run ends because no further
+    // event is possible.
     let report = app::run(Config::new().virtual_time(), false).expect("nothing can be missing");
     assert_eq!(report.outcome, Outcome::Quiescent);
     assert_eq!(report.tasks[0].jobs, 3 + 2 + 3);
-    // On threads the third source ends the run, which begins with the number that the first run ended with.
+    // On threads the third source ends the run, which begins with the number that the first run
+    // ended with.
     let report = app::run(Config::new(), true).expect("nothing keeps the app from starting");
     assert_eq!(report.outcome, Outcome::Shutdown);
     assert_eq!(report.tasks[0].jobs, 3 + 2 + 3 + 1);

@@ -76,7 +76,7 @@ fn at(ms: u64) -> Instant {
     Instant::from_ticks(ms * 1_000_000)
 }
 
-/// Runs the app twenty times, which does the same each time.
+/// Runs the app twenty times, with the same result each time.
 #[track_caller]
 fn plays(script: fn(), expected: &[(u64, &'static str)]) -> Report {
     plays_with(&[], script, expected)
@@ -128,7 +128,7 @@ fn opposite_orders_do_not_deadlock_because_a_free_mutex_is_refused() {
             Say("one out"),
         ])
         .unwrap();
-        // `x` is free, but nobody else may hold a mutex of ceiling 2 when level 2 locks one.
+        // `x` is free, but no other job may hold a mutex of ceiling 2 when level 2 locks one.
         app::two::spawn_at(
             at(2),
             &[Say("two asks"), X(&[Say("two in x"), Spend(1), Y(&[Say("two in both")])])],
@@ -180,7 +180,7 @@ fn the_highest_of_those_that_wait_is_next_whenever_it_came() {
         )
         .unwrap();
     };
-    // At 6 ms the mutex is granted to level 3 before level 4 asks for it again.
+    // At 6 ms the mutex is granted to level 3 before level 4 requests it again.
     let expected = [
         (0, "one in z"),
         (2, "three asks"),
@@ -207,7 +207,7 @@ fn of_those_released_at_once_the_highest_has_the_mutex_first() {
 #[test]
 fn idle_is_one_of_those_that_lock() {
     const IDLE: &[Step] = &[Say("idle"), X(&[Say("idle in rest"), Spend(3)]), Say("idle ends")];
-    // It begins after what is released at the start. Its ceiling keeps level 1 out, and not level 2.
+    // It begins after the jobs released at the start. Its ceiling delays level 1, but not level 2.
     let script = || {
         app::one::spawn(&[Say("one"), Spend(1), X(&[Say("one in x")])]).unwrap();
         app::two::spawn_at(at(1), &[X(&[Say("two in x"), Spend(1)])]).unwrap();
@@ -215,7 +215,7 @@ fn idle_is_one_of_those_that_lock() {
     let expected =
         [(0, "one"), (0, "idle"), (0, "idle in rest"), (1, "two in x"), (3, "idle ends"), (3, "one in x")];
     plays_with(IDLE, script, &expected);
-    // And it is kept out below any ceiling.
+    // It is also delayed below any ceiling.
     let script = || app::one::spawn(&[X(&[Spend(2)]), Say("one ends")]).unwrap();
     plays_with(IDLE, script, &[(0, "idle"), (2, "one ends"), (2, "idle in rest"), (5, "idle ends")]);
 }

@@ -1,12 +1,12 @@
-//! The end of virtual time: times are 64 bits of nanoseconds, and a model may reach their end.
+//! The end of virtual time: times are 64 bits of nanoseconds, and a model may reach the end.
 
 use punctual::report::Outcome;
 use punctual::{Config, Duration, Instant};
 
-/// The last instant at which nothing happens any more.
+/// The last instant, at which nothing happens any more.
 const END: u64 = u64::MAX - 1;
 
-/// What `act` does.
+/// Action of `act`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Act {
     Spend(u64),
@@ -42,7 +42,7 @@ macro_rules! app {
                 match *cx.local.act {
                     Act::Spend(time) => {
                         punctual::spend(Duration::from_ticks(time));
-                        // Nothing is left to be spent.
+                        // No time is left to spend.
                         punctual::spend(Duration::from_ticks(time));
                     }
                     Act::SpawnAt(time) => drop(late::spawn_at(Instant::from_ticks(time))),
@@ -67,7 +67,7 @@ app!(two, [, partitions = [a, b]], [, core = b]);
 app!(polls, [, partitions = [a(poll)]], []);
 app!(global, [, executor = "global"], []);
 
-/// What became of the run, when it ended, and how many jobs of `late` there were.
+/// Returns the outcome of the run, its end, and the number of jobs of `late`.
 fn ends(act: Act) -> (Outcome, Duration, u64) {
     let config = || Config::new().virtual_time();
     let all = [

@@ -1,18 +1,18 @@
-//! No time passes in `init`: nobody else gets a turn before the resources are there.
+//! No time passes in `init`: no other partition gets a turn before the resources exist.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::Config;
 use punctual::report::Outcome;
 
-/// What `init` does that lets time pass elsewhere.
+/// An action of `init` that lets time pass elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     Spends,
     WaitsForEvent,
 }
 
-/// Whether a job ran before `init` was over.
+/// True if a job ran before `init` had ended.
 static EARLY: AtomicBool = AtomicBool::new(false);
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 

@@ -40,7 +40,7 @@ mod app {
         cx.shared.log.note("lowest");
     }
 
-    /// Takes its time in two parts, the first of which is over when `high` is released.
+    /// Executes in two parts, the first of which ends when `high` is released.
     #[task(priority = 2, shared = [&log])]
     fn parts(cx: parts::Context) {
         punctual::spend(5.millis());
@@ -55,7 +55,8 @@ fn run(spawn: fn()) -> (Vec<(u64, &'static str)>, Report) {
     (log.take(), report)
 }
 
-/// As in response-time analysis: a release at the end of a job does not interfere with it, but comes before what is below.
+/// As in response-time analysis: a release at the end of a job does not interfere with it, but
+/// precedes lower jobs.
 #[test]
 fn a_job_ends_before_a_higher_one_that_is_released_at_that_instant_runs() {
     let (log, report) = run(|| {

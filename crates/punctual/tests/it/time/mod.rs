@@ -1,6 +1,6 @@
-//! Virtual time is exact: grids, overruns, deadlines, timers and what preempts what, to the nanosecond.
+//! Virtual time is exact: grids, overruns, deadlines, timers and preemption, to the nanosecond.
 //!
-//! No test sleeps, and each is the same every time.
+//! No test sleeps, and each is deterministic.
 #![cfg(all(feature = "async", feature = "monitoring", feature = "signals"))]
 
 mod ceilings;
@@ -21,12 +21,12 @@ use log::Log;
 use punctual::report::{Outcome, Report};
 use punctual::{Config, Duration};
 
-/// Runs in virtual time until then.
+/// Runs in virtual time until `end` ms.
 fn until_ms(end: u64) -> Config {
     Config::new().virtual_time().until(Duration::from_millis(end))
 }
 
-/// The largest J, R and C of a task in ms.
+/// Returns the maximum J, R and C of a task in ms.
 fn maxima(report: &Report, task: &str) -> [u64; 3] {
     let task = report.task(task).expect("the report has every task");
     [&task.jitter, &task.response, &task.execution].map(|quantity| quantity.max / 1_000_000)
@@ -58,7 +58,7 @@ mod grid {
             cx.shared.log.note("slow");
         }
 
-        /// Released with `slow` at 10 ms and 30 ms, and before it, being above.
+        /// Released with `slow` at 10 ms and 30 ms, and before it, because it is above.
         #[task(priority = 2, period = 20.millis(), offset = 10.millis(), shared = [&log])]
         fn fast(cx: fast::Context) {
             cx.shared.log.note("fast");
@@ -151,7 +151,7 @@ mod overrun {
     fn queue_makes_up_for_it_up_to_the_capacity() {
         let log = Log::default();
         let report = queue::run(until_ms(35), log.clone()).unwrap();
-        // At 20 ms two are unfinished, so that release is left out; the one of 10 ms is not.
+        // At 20 ms two are unfinished, so that release is skipped; the one of 10 ms is not.
         assert_eq!(log.take(), [(0, "starts"), (25, "starts"), (30, "starts"), (35, "end")]);
         let sample = report.task("sample").unwrap();
         assert_eq!((sample.jobs, sample.overruns), (3, 2));
@@ -197,7 +197,7 @@ mod deadlines {
             (Shared {}, Local {})
         }
 
-        /// In the way for 3 ms at every 20 ms.
+        /// Executes for 3 ms at every 20 ms.
         #[task(priority = 3, period = 20.millis(), execution = 3.millis())]
         fn hog(_: hog::Context) {}
 
@@ -205,7 +205,7 @@ mod deadlines {
         #[task(priority = 2, period = 10.millis(), deadline = 5.millis(), execution = 2.millis())]
         fn on_the_dot(_: on_the_dot::Context) {}
 
-        /// The same, with a nanosecond less to do it in.
+        /// The same, with a deadline shorter by a nanosecond.
         #[task(priority = 2, period = 10.millis(), deadline = 6_999_999.nanos(), execution = 2.millis())]
         fn too_late(_: too_late::Context) {}
 
@@ -218,7 +218,8 @@ mod deadlines {
     fn a_deadline_is_missed_exactly_when_a_job_ends_after_it() {
         let report = app::run(until_ms(40)).unwrap();
         let [on_the_dot, too_late] = ["on_the_dot", "too_late"].map(|name| report.task(name).unwrap());
-        // At 0 and 20 ms `hog` comes first, then `on_the_dot`, then `too_late`, which ends after 7 ms.
+        // At 0 and 20 ms `hog` goes first, then `on_the_dot`, then `too_late`, which ends after 7
+        // ms.
         assert_eq!((on_the_dot.jobs, on_the_dot.misses), (4, 0));
         assert_eq!((too_late.jobs, too_late.misses), (4, 2));
         assert_eq!(maxima(&report, "hog"), [0, 3, 3]);
@@ -264,7 +265,7 @@ mod unmonitored {
             cx.shared.log.note("after");
         }
 
-        /// A part of the app: its clock is the app's.
+        /// Part of the app: its clock is the app's.
         #[shutdown(shared = [log])]
         fn shutdown(cx: shutdown::Context) {
             cx.shared.log.note("shutdown");

@@ -1,4 +1,4 @@
-//! Runs of one app in virtual time by several threads: one after the other, as the tests of a crate need.
+//! Runs of one app in virtual time by several threads: serialized, as the tests of a crate require.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -40,7 +40,7 @@ mod app {
     }
 }
 
-/// The report of a run of the app that adds up the numbers from `first` down, and the sum.
+/// Returns the report of a run that adds up the numbers from `first` down, and the sum.
 fn run(config: Config, first: u64, during: fn()) -> Result<(Report, u64), StartError> {
     let (sum, receiver): (Sender<u64>, Receiver<u64>) = channel();
     let report = app::run(config, first, sum, during)?;

@@ -1,4 +1,5 @@
-//! Two partitions in virtual time: they overlap as CPUs do, and wait for each other as the locks of MSRP say.
+//! Two partitions in virtual time: they overlap like CPUs, and wait for each other according to
+//! MSRP.
 
 use punctual::report::Outcome;
 use punctual::{Config, Instant, Report};
@@ -17,10 +18,10 @@ mod app {
     #[shared]
     struct Shared {
         log: Log,
-        /// Of one group with `y`, since `a1` and `b1` hold both.
+        /// In one group with `y`, because `a1` and `b1` hold both.
         x: u32,
         y: u32,
-        /// Of a group of its own.
+        /// In a separate group.
         z: u32,
     }
 
@@ -77,7 +78,7 @@ fn at(ms: u64) -> Instant {
 
 type Entries = Vec<(u64, &'static str)>;
 
-/// Runs the app twenty times; it does the same each time.
+/// Runs the app twenty times, with the same result each time.
 fn run_with(config: &Config, script: fn()) -> (Entries, Report) {
     let once = || {
         let log = Log::default();
@@ -93,7 +94,7 @@ fn run_with(config: &Config, script: fn()) -> (Entries, Report) {
     first
 }
 
-/// Runs the app until nothing is left to do, which is at `end`.
+/// Runs the app until no work is left, which is at `end`.
 #[track_caller]
 fn plays(script: fn(), end: u64, expected: &[(u64, &'static str)]) -> Report {
     let (mut log, report) = run_with(&Config::new().virtual_time(), script);
@@ -128,7 +129,7 @@ fn partitions_overlap_and_levels_preempt_within_their_own() {
     ];
     let report = plays(script, 12, &expected);
     assert_eq!(["a1", "a2", "b1", "b2"].map(|task| response(&report, task)), [12, 2, 7, 3]);
-    // What preempts a job is not its own time.
+    // Preempting jobs do not count in its execution time.
     assert_eq!(report.task("a1").unwrap().execution.max, 10_000_000);
 }
 
@@ -150,7 +151,7 @@ fn what_one_partition_spawns_in_the_other_runs_there_at_that_time() {
 
 #[test]
 fn jobs_are_armed_across_partitions_whatever_these_are_doing() {
-    // `b` has nothing to do at 1 ms and is in the middle of a job at 7 ms.
+    // `b` has no work at 1 ms and is in the middle of a job at 7 ms.
     let script = || {
         app::a1::spawn(&[
             Spend(1),
@@ -185,7 +186,7 @@ fn armed_jobs_are_cancelled_and_moved_across_partitions() {
         ])
         .unwrap();
     };
-    // The job that was cancelled does not keep the run from ending.
+    // The canceled job does not keep the run alive.
     plays(script, 8, &[(5, "moved"), (7, "sooner"), (8, "later")]);
 }
 
@@ -194,7 +195,8 @@ fn a_lock_is_served_in_order_of_arrival_and_its_waiters_keep_their_cpus() {
     let script = || {
         app::a1::spawn(&[X(&[Say("a1 in"), Spend(4)]), Say("a1 out"), Spend(1)]).unwrap();
         app::b1::spawn_at(at(1), &[Say("b1 asks"), X(&[Say("b1 in"), Spend(2)])]).unwrap();
-        // While `b1` waits its partition is at the top, and so is `a1`'s while it is in there.
+        // While `b1` waits its partition is at the top level, and so is `a1`'s while it holds the
+        // lock.
         app::b3::spawn_at(at(2), &[Say("b3")]).unwrap();
         app::a2::spawn_at(at(3), &[Say("a2 asks"), X(&[Say("a2 in"), Spend(2)])]).unwrap();
         app::b2::spawn_at(at(3), &[Say("b2 asks"), X(&[Say("b2 in"), Spend(1)]), Say("b2 out")]).unwrap();
@@ -212,7 +214,8 @@ fn a_lock_is_served_in_order_of_arrival_and_its_waiters_keep_their_cpus() {
         (9, "b2 out"),
     ];
     let report = plays(script, 9, &expected);
-    // Waiting is wasted on one's own CPU: it is a part of the execution time. What came up meanwhile goes before the end.
+    // Waiting occupies the CPU: it is part of the execution time. Jobs released during it precede
+    // the end.
     assert_eq!(report.task("b1").unwrap().execution.max, 5_000_000);
     assert_eq!(["a1", "a2", "b1", "b2", "b3"].map(|task| response(&report, task)), [9, 5, 8, 6, 4]);
 }

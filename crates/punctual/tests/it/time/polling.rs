@@ -1,4 +1,4 @@
-//! A polling partition in virtual time: it looks for releases between jobs, and nowhere else.
+//! A polling partition in virtual time: it checks for releases only between jobs.
 
 use punctual::{Config, Duration};
 
@@ -25,7 +25,8 @@ mod app {
         (Shared { log, value: 0 }, Local {})
     }
 
-    /// Its lock raises it, so that the end of the lock is where a partition that does not poll would serve.
+    /// Its lock raises the level, so that the unlock is the point at which a non-polling partition
+    /// would serve.
     #[task(core = fast, priority = 1, shared = [&log, value])]
     fn low(mut cx: low::Context) {
         cx.shared.log.note("low");

@@ -1,24 +1,25 @@
-//! Jobs whose course is data: what they say, how long they take, and what they lock meanwhile.
+//! Jobs whose behavior is data: their messages, execution times, and locks.
 
 use punctual::Duration;
 
 use crate::log::Log;
 
-/// What a job does.
+/// A step of a job.
 #[derive(Debug, Clone, Copy)]
 #[allow(unreachable_pub, reason = "the app's generated interface is `pub` by name")]
 pub enum Step {
     Say(&'static str),
-    /// Takes so many milliseconds.
+    /// Executes for this many milliseconds.
     Spend(u64),
-    /// Does this with `x` locked.
+    /// Performs these steps with `x` locked.
     X(&'static [Step]),
-    /// Does this with `y` locked.
+    /// Performs these steps with `y` locked.
     Y(&'static [Step]),
     Do(fn()),
 }
 
-/// Does `steps` with a log and two resources, of which `None` is locked already or not the job's.
+/// Performs `steps` with a log and two resources, of which `None` is already locked or not
+/// available to the job.
 pub(crate) fn perform<X, Y>(steps: &[Step], log: &Log, mut x: Option<&mut X>, mut y: Option<&mut Y>)
 where
     X: punctual::Mutex<T = u32>,

@@ -1,4 +1,4 @@
-//! Descriptors of tasks in another partition than the one that has nothing to do.
+//! Descriptors of tasks in another partition than the one without work.
 
 use punctual::Config;
 use punctual::report::Outcome;
@@ -39,7 +39,7 @@ mod app {
         cx.shared.log.note("written");
     }
 
-    /// At the level of `reads`, so that what is written at 1 ms stays there until 5 ms.
+    /// At the level of `reads`, so that data written at 1 ms stays there until 5 ms.
     #[task(core = b, shared = [&log])]
     fn busy(cx: busy::Context) {
         punctual::spend(5.millis());

@@ -1,4 +1,4 @@
-//! How often a task may be released: what comes too early is counted, waits or is refused.
+//! Minimum intervals between releases: early ones are counted, delayed or rejected.
 
 use super::*;
 
@@ -143,7 +143,7 @@ fn early_releases_wait_for_the_interval_and_keep_their_order() {
         app::act::spawn_at(app::at(5), || {
             app::delayed::spawn("a").unwrap();
             app::delayed::spawn("b").unwrap();
-            // These two are released at 15 ms, and there is room for no more.
+            // These two are released at 15 ms, and there is no more room.
             app::delayed::spawn("c").unwrap();
             app::delayed::spawn("d").unwrap();
             assert!(app::delayed::spawn("e").unwrap_err().is_full());
@@ -152,7 +152,7 @@ fn early_releases_wait_for_the_interval_and_keep_their_order() {
         app::act::spawn_at(app::at(20), || app::delayed::spawn("f").unwrap()).unwrap();
         app::act::spawn_at(app::at(40), || app::delayed::spawn("g").unwrap()).unwrap();
     });
-    // What was refused for want of room has not used up an interval.
+    // A spawn rejected for lack of room has not used up an interval.
     let expected = [(5, "a"), (5, "b"), (15, "c"), (15, "d"), (25, "f"), (40, "g")];
     assert_eq!(log, expected);
     assert_eq!(early(&report, "delayed"), 3);
@@ -201,7 +201,8 @@ fn events_that_come_early_stay_in_their_source_until_the_interval_is_over() {
             app::act::spawn_at(app::at(ms), || app::write::spawn().unwrap()).unwrap();
         }
     });
-    // What is written at 3 and 4 ms is read by one job, at 12 ms, together with what is written then: `write` goes first.
+    // Data written at 3 and 4 ms is read by one job, at 12 ms, together with the data written then:
+    // `write` goes first.
     let read: Vec<_> = log.iter().map(|&(ms, what)| (ms, what)).collect();
     assert_eq!(read, [(2, "read 1"), (12, "read 3")]);
     assert_eq!(early(&report, "reads"), 1);

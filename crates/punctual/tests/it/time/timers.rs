@@ -1,4 +1,4 @@
-//! Jobs armed for a time: their order, cancelling and moving them, and what they preempt.
+//! Timed jobs: their order, cancelling and moving them, and preemption by them.
 
 use std::sync::Mutex;
 
@@ -126,7 +126,7 @@ fn a_timer_preempts_in_the_middle_of_an_execution() {
     });
     let expected = [(0, "low"), (4, "high"), (12, "low ends"), (12, "next"), (13, "low ends")];
     assert_eq!(log, expected);
-    // What preempted does not count as execution, and does as response.
+    // Preemption counts not as execution, but as response.
     assert_eq!(maxima(&report, "low"), [7, 12, 10]);
     assert_eq!(maxima(&report, "act"), [0, 2, 2]);
 }

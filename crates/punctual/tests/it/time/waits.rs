@@ -1,4 +1,5 @@
-//! Async tasks of one partition that wait for what another does: exactly when they go on, or give up.
+//! Async tasks of one partition that wait for actions of another: the exact times at which they
+//! continue, or time out.
 
 use punctual::Config;
 use punctual::report::Outcome;

@@ -72,7 +72,7 @@ pub(crate) fn run(options: &Options) -> Result {
 /// Runs the models of a package, all of which have to pass.
 fn models(copy: &WorkingCopy, package: &str) -> Result {
     let began = Instant::now();
-    let built = copy.build(Kind::Model, package, &["loom_*"])?.done()?;
+    let built = copy.build(Kind::Model, package, &[working_copy::MODELS])?.done()?;
     let mut models = Vec::new();
     for artifact in &built {
         let names = working_copy::test_names(&artifact.path)?;

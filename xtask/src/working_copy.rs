@@ -23,6 +23,9 @@ use crate::process::{self, Outcome};
 const PREEMPTIONS: &str = "3";
 pub(crate) const PREEMPTIONS_VARIABLE: &str = "LOOM_MAX_PREEMPTIONS";
 
+/// Test target of a package's models.
+pub(crate) const MODELS: &str = "loom";
+
 /// How a target is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
@@ -43,7 +46,7 @@ impl Kind {
 
     /// Of the test target of this name.
     pub(crate) fn of(target: &str) -> Self {
-        if target.starts_with("loom_") { Self::Model } else { Self::Test }
+        if target == MODELS { Self::Model } else { Self::Test }
     }
 }
 
@@ -141,7 +144,7 @@ impl WorkingCopy {
         put(&self.package(package).join(file), text.as_bytes())
     }
 
-    /// Builds test targets of a package. `lib` are the unit tests, `loom_*` are all models.
+    /// Builds test targets of a package. `lib` are the unit tests.
     pub(crate) fn build(&self, kind: Kind, package: &str, targets: &[&str]) -> Result<Build> {
         let mut command = cargo::command();
         let user = env::var("RUSTFLAGS").unwrap_or_default();
@@ -206,6 +209,18 @@ impl Kind {
 /// The name by which a table of tests calls the target of `artifact`.
 pub(crate) fn target_name(artifact: &Artifact) -> &str {
     if artifact.target == artifact.package.replace('-', "_") { "lib" } else { &artifact.target }
+}
+
+/// The integration tests that cargo finds in a package: files, and directories with a `main.rs`.
+pub(crate) fn test_targets(package: &str) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(cargo::root().join("crates").join(package).join("tests"))? {
+        let path = entry?.path();
+        if path.extension() == Some(OsStr::new("rs")) || path.join("main.rs").is_file() {
+            names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
+        }
+    }
+    Ok(names)
 }
 
 /// The tests in an executable.

@@ -15,7 +15,7 @@ use crate::kernels::modules;
 /// The cases of this file.
 pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
     let contention = find(built, Purpose::Example, PROGRAMS, "lock_contention")?;
-    let mut cases = vec![inversion(find(built, Purpose::Test, "punctual-sync", "pcp_fifo")?)];
+    let mut cases = vec![inversion(find(built, Purpose::Test, "punctual-sync", "it")?)];
     cases.extend(HOLDERS.map(|lock| contended(lock, contention)));
     cases.push(contended_across(contention));
     cases.push(interrupts_off());
@@ -162,7 +162,7 @@ fn statistics() -> Case {
 
 /// Who waits for a lower priority waits no longer than it holds the lock, whatever is in between.
 fn inversion(program: &Path) -> Case {
-    let script = format!("exec {} --test-threads 1 --nocapture", in_guest(program));
+    let script = format!("exec {} --test-threads 1 --nocapture pcp_fifo::", in_guest(program));
     let judge = |outcome: &Outcome| {
         demand(outcome, outcome.end == End::Exited(0), "a test failed")?;
         demand(outcome, !outcome.stderr.contains("SKIPPED"), "a test was skipped")?;

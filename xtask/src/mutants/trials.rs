@@ -155,7 +155,7 @@ impl<'a> Trials<'a> {
 
     /// The targets that there are, of each kind.
     fn targets(&self) -> Result<[(Kind, Vec<String>); 2]> {
-        let mut names = test_targets(&cargo::root().join("crates").join(self.package).join("tests"))?;
+        let mut names = working_copy::test_targets(self.package)?;
         names.push("lib".to_owned());
         names.sort();
         let (models, tests) = names.into_iter().partition(|name| Kind::of(name) == Kind::Model);
@@ -332,33 +332,7 @@ impl<'a> Trials<'a> {
     }
 }
 
-/// The test targets that cargo finds in this directory: files, and directories with a `main.rs`.
-fn test_targets(directory: &Path) -> Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        if path.extension() == Some(OsStr::new("rs")) || path.join("main.rs").is_file() {
-            names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
-        }
-    }
-    Ok(names)
-}
-
 /// Takes the mutations out of the sources in a copy again.
 pub(super) fn restore(copy: &WorkingCopy, package: &str, sources: &[Source]) -> Result {
     sources.iter().try_for_each(|Source { file, text, .. }| copy.write(package, file, text))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn knows_targets_that_are_files_and_directories() {
-        let names = test_targets(&cargo::root().join("crates/punctual-core/tests")).unwrap();
-        let has = |name: &str| names.iter().any(|other| other == name);
-        assert!(has("loom_levels") && has("unwinding") && has("dispatch"), "{names:?}");
-        assert!(!has("loom_support"), "what models share is no target");
-        assert!(!has("seeds"), "a table is none");
-    }
 }

@@ -5,7 +5,7 @@
 //! moving the item, or changing what is around it, leaves the bug alone.
 //!
 //! ```toml
-//! ["loom_lock::two_threads_exclude_each_other"]
+//! ["loom::lock::two_threads_exclude_each_other"]
 //! lock-relaxed = { at = "Lock::lock", weaken = "swap" }
 //! unlock-early = { at = "Lock::unlock", find = "$a; self.free();", replace = "self.free(); $a;" }
 //! ```
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use crate::mutants::{Form, Mutation, Source, lines, sources};
 use crate::sample::Sample;
-use crate::working_copy::WorkingCopy;
+use crate::working_copy::{self, WorkingCopy};
 use crate::{Result, cargo};
 pub(crate) use catch::catch;
 use outline::{Item, Outline};
@@ -67,7 +67,15 @@ impl Seeds {
         // Its tests also run what it has of the other.
         let others: &[&str] = if package == "punctual-cli" { &["../punctual-trace"] } else { &[] };
         let parts: Vec<_> = iter::once("").chain(others.iter().copied()).collect();
-        Self::in_table(package, &parts, &crates().join(package).join("tests/seeds.toml"))
+        let table = Self::in_table(package, &parts, &crates().join(package).join("tests/seeds.toml"))?;
+        let targets = working_copy::test_targets(package)?;
+        for seed in &table.seeds {
+            let (name, (target, _)) = (&seed.name, seed.test());
+            if target != "lib" && !targets.iter().any(|known| known == target) {
+                return Err(format!("{package}: {name}: `{target}` is no test target of the package").into());
+            }
+        }
+        Ok(table)
     }
 
     /// Those of a table of bugs in a package, or in other packages by their paths from there.

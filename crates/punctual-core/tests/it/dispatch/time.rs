@@ -1,0 +1,337 @@
+//! Timekeeping of levels, and the use of clock readings.
+
+use std::sync::Mutex;
+
+use punctual_core::sync::{AtomicU64, Ordering};
+use punctual_core::{Duration, Instant, OverrunPolicy, Periodic, Slots, Word};
+
+use crate::dispatch::rig::{Job, NOTHING, at, rig, rig_with};
+
+#[test]
+fn a_worker_sleeps_until_something_is_due_and_is_woken_for_what_is_earlier() {
+    static GRID: Periodic =
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+    let rig = rig_with(&[1], &[(1, 1, |_, _, _| GRID.completed(at(0)))], &[&GRID]);
+    let slept: &'static Mutex<Vec<Option<u64>>> = Box::leak(Box::new(Mutex::default()));
+    let asleep = move |until: Option<Instant>| {
+        let (partition, level) = (&rig.partition, rig.level(1));
+        slept.lock().unwrap().push(until.map(|until| until.as_ticks()));
+        let until = until.expect("there is a grid");
+        partition.armed(level, until);
+        assert_eq!(rig.woken(), [], "it wakes by that time");
+        partition.armed(level, at(until.as_ticks() - 1));
+        assert_eq!(rig.woken(), [1], "it would sleep too long");
+        if until == at(200) {
+            return partition.stop();
+        }
+        partition.port().now.store(until.as_ticks(), Ordering::Relaxed);
+    };
+    rig.partition.port().asleep.set(Box::new(asleep)).ok().unwrap();
+    rig.level(1).start(at(0));
+    rig.partition.work(rig.worker(1), rig.level(1));
+    assert_eq!(*slept.lock().unwrap(), [Some(100), Some(200)]);
+    assert_eq!(rig.ran(), [(1, 0, 1), (1, 0, 1)]);
+    rig.woken();
+    rig.partition.armed(rig.level(1), at(0));
+    assert_eq!(rig.woken(), [], "the worker is awake and checks its timers");
+}
+
+#[test]
+fn what_a_sleep_has_waited_for_is_released_without_a_look_at_the_clock() {
+    let rig = rig(&[1], &[(1, 1, NOTHING)]);
+    // SAFETY: nothing else uses nodes 1 to 3.
+    let slots = unsafe { Slots::<(), 3, 1>::new(rig.level(1), 1) };
+    for time in [5, 5, 7] {
+        slots.arm((), at(time)).unwrap();
+    }
+    let sleeps: &'static AtomicU64 = Box::leak(Box::default());
+    let asleep = move |until: Option<Instant>| {
+        let now = match sleeps.fetch_add(1, Ordering::Relaxed) {
+            // Woken early.
+            0 => 3,
+            1 => {
+                assert_eq!(rig.ran(), [], "no timer is due");
+                // Late.
+                8
+            }
+            _ => return rig.partition.stop(),
+        };
+        assert_eq!(until, Some(at(5)));
+        rig.partition.port().now.store(now, Ordering::Relaxed);
+    };
+    rig.partition.port().asleep.set(Box::new(asleep)).ok().unwrap();
+    rig.partition.work(rig.worker(1), rig.level(1));
+    assert_eq!(rig.ran(), [(1, 1, 1), (1, 2, 1), (1, 3, 1)]);
+    assert_eq!(rig.stamps(), [None, Some(8), Some(8)], "the first is released without reading the clock");
+}
+
+#[test]
+fn what_is_ready_above_goes_before_what_is_due() {
+    let rig = rig(&[1, 2], &[(1, 1, NOTHING), (2, 2, NOTHING)]);
+    // SAFETY: nothing else uses node 2.
+    let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 2) };
+    slots.arm((), at(0)).unwrap();
+    // SAFETY: the level is the partition's, and the node is in no queue.
+    unsafe { rig.partition.spawn_from_outside(rig.level(2), 0) };
+    assert_eq!(rig.woken(), [2], "the worker has not run yet");
+    rig.partition.port().asleep.set(Box::new(|_| rig.partition.stop())).ok().unwrap();
+    rig.partition.work(rig.worker(1), rig.level(1));
+    assert_eq!(rig.ran(), [(2, 0, 1), (1, 2, 1)]);
+}
+
+#[test]
+fn what_has_become_due_during_a_call_on_the_levels_worker_is_run_after_it() {
+    let rig = rig(&[1], &[(1, 1, NOTHING)]);
+    // SAFETY: nothing else uses node 2.
+    let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 2) };
+    slots.arm((), at(5)).unwrap();
+    let me = rig.worker(1);
+    assert!(rig.call(me, 1, || {}));
+    assert_eq!(rig.ran(), [], "the timer is not due");
+    assert!(rig.call(me, 1, || rig.partition.port().now.store(5, Ordering::Relaxed)));
+    assert_eq!(rig.ran(), [(1, 2, 1)]);
+}
+
+#[test]
+fn a_worker_spins_until_something_is_due_at_any_level() {
+    let rig = rig(&[1, 2], &[(1, 1, NOTHING), (2, 2, NOTHING)]);
+    // SAFETY: nothing else uses node 1 of each level.
+    let [one, two]: [Slots<(), 1, 1>; 2] = [1, 2].map(|level| unsafe { Slots::new(rig.level(level), 1) });
+    one.arm((), at(50)).unwrap();
+    let sleeps: &'static AtomicU64 = Box::leak(Box::default());
+    let asleep = move |_: Option<Instant>| match sleeps.fetch_add(1, Ordering::Relaxed) {
+        // The worker of level 2 sleeps while that of level 1 goes to sleep.
+        0 => rig.partition.work(rig.worker(1), rig.level(1)),
+        _ => rig.partition.stop(),
+    };
+    rig.partition.port().asleep.set(Box::new(asleep)).ok().unwrap();
+    two.arm((), at(30)).unwrap();
+    rig.partition.work(rig.worker(2), rig.level(2));
+    assert_eq!(
+        *rig.partition.port().spins.lock().unwrap(),
+        [Some(30), Some(30)],
+        "a longer spin would delay the other worker"
+    );
+}
+
+#[test]
+fn what_has_become_due_during_a_job_goes_before_what_was_released_later() {
+    let rig = rig(&[1], &[(1, 1, NOTHING)]);
+    // SAFETY: nothing else uses these nodes.
+    let slots = unsafe { Slots::<(), 4, 1>::new(rig.level(1), 0) };
+    let waits = slots.put((), 20).unwrap();
+    for time in [30, 10, 20] {
+        slots.arm((), at(time)).unwrap();
+    }
+    let me = rig.worker(1);
+    assert!(rig.call(me, 1, || {
+        rig.spawn(me, 1, waits);
+        rig.partition.port().now.store(25, Ordering::Relaxed);
+    }));
+    assert_eq!(rig.ran(), [(1, 2, 1), (1, waits, 1), (1, 3, 1)], "at equal times the queued job goes first");
+    rig.partition.port().now.store(30, Ordering::Relaxed);
+    assert!(rig.call(me, 1, || {}));
+    assert_eq!(rig.ran(), [(1, 1, 1)], "the timer was not due");
+}
+
+#[test]
+fn nothing_is_released_by_a_stamp() {
+    let rig = rig(&[1], &[(1, 1, NOTHING)]);
+    // SAFETY: nothing else uses node 2.
+    let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 2) };
+    slots.arm((), at(105)).unwrap();
+    rig.partition.port().now.store(100, Ordering::Relaxed);
+    rig.partition.port().ahead.store(7, Ordering::Relaxed);
+    rig.spawn(rig.worker(1), 1, 0);
+    assert_eq!(rig.ran(), [(1, 0, 1)], "it is 100");
+    rig.partition.port().now.store(105, Ordering::Relaxed);
+    rig.spawn(rig.worker(1), 1, 0);
+    assert_eq!(rig.ran(), [(1, 0, 1), (1, 2, 1)]);
+}
+
+#[test]
+fn releases_what_is_due_within_the_error_of_a_stamp() {
+    let rig = rig(&[1], &[(1, 1, NOTHING)]);
+    // SAFETY: nothing else uses node 2.
+    let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 2) };
+    slots.arm((), at(105)).unwrap();
+    // The timestamp is 95, and may be late by 10.
+    rig.partition.port().ahead.store(10_u64.wrapping_neg(), Ordering::Relaxed);
+    let at_time = |time| rig.partition.port().now.store(time, Ordering::Relaxed);
+    assert!(rig.call(rig.worker(1), 1, || at_time(50)));
+    assert_eq!(rig.ran(), [], "the timer is armed, and not due");
+    assert!(rig.call(rig.worker(1), 1, || at_time(105)));
+    assert_eq!(rig.ran(), [(1, 2, 1)]);
+}
+
+#[test]
+fn a_job_that_follows_one_released_by_the_clock_starts_at_its_end() {
+    let job: Job = |rig, me, node| {
+        if node == 1 {
+            rig.spawn(me, 1, 0);
+        }
+    };
+    let rig = rig(&[1], &[(1, 1, job)]);
+    // SAFETY: nothing else uses node 1.
+    let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 1) };
+    slots.arm((), at(5)).unwrap();
+    rig.ends.store(9, Ordering::Relaxed);
+    rig.partition.port().now.store(8, Ordering::Relaxed);
+    rig.partition.port().asleep.set(Box::new(|_| rig.partition.stop())).ok().unwrap();
+    rig.partition.work(rig.worker(1), rig.level(1));
+    assert_eq!((rig.ran(), rig.stamps()), (vec![(1, 1, 1), (1, 0, 1)], vec![Some(8), Some(9)]));
+}
+
+#[test]
+fn a_worker_that_is_to_stop_sleeps_for_no_time() {
+    let rig = rig(&[1], &[(1, 1, |rig, _, _| rig.partition.stop())]);
+    // SAFETY: nothing else uses node 1.
+    let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 1) };
+    slots.arm((), at(50)).unwrap();
+    rig.spawn_from_outside(1, 0);
+    let asleep = |until: Option<Instant>| assert_eq!(until, None, "no job is released");
+    rig.partition.port().asleep.set(Box::new(asleep)).ok().unwrap();
+    rig.partition.work(rig.worker(1), rig.level(1));
+    assert_eq!(rig.ran(), [(1, 0, 1)]);
+}
+
+#[test]
+fn a_thread_that_polls_finds_what_others_push_to_a_level_with_a_timer() {
+    let rig = rig(&[0], &[(1, 0, |rig, _, _| rig.partition.stop())]);
+    // SAFETY: nothing else uses node 1; and there is one thread.
+    let slots = unsafe {
+        rig.worker(0).set_polling();
+        Slots::<(), 1, 1>::new(rig.level(1), 1)
+    };
+    slots.arm((), at(50)).unwrap();
+    rig.partition.begin_polling();
+    rig.spawn_from_outside(1, 0);
+    rig.partition.look(rig.worker(0), at(0));
+    assert!(rig.partition.must_serve(rig.worker(0)));
+    rig.partition.poll(rig.worker(0));
+    assert_eq!(rig.ran(), [(1, 0, 0)], "the timer is not due");
+    rig.partition.look(rig.worker(0), at(50));
+    assert!(!rig.partition.must_serve(rig.worker(0)), "no job is released after the stop");
+}
+
+#[test]
+fn only_a_levels_worker_keeps_its_time() {
+    static GRID: Periodic =
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+    let job: Job = |_, _, node| {
+        if node == 0 {
+            GRID.completed(at(0));
+        }
+    };
+    let rig = rig_with(&[0, 1], &[(1, 1, job)], &[&GRID]);
+    rig.level(1).start(at(0));
+    rig.spawn(rig.worker(0), 1, 1);
+    assert_eq!(rig.ran(), [(1, 1, 0)], "due jobs are left to the worker");
+    rig.spawn(rig.worker(1), 1, 2);
+    assert_eq!(rig.ran(), [(1, 2, 1), (1, 0, 1)], "a due job runs after those queued before");
+    rig.partition.stop();
+    rig.partition.port().now.store(100, Ordering::Relaxed);
+    rig.spawn(rig.worker(1), 1, 1);
+    assert_eq!(rig.ran(), [(1, 1, 1)], "no job is released");
+}
+
+#[test]
+fn the_clock_is_read_for_a_timed_level_only_and_handed_on() {
+    static GRID: Periodic =
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+    let rig = rig_with(&[1], &[(1, 1, NOTHING)], &[&GRID]);
+    rig.level(1).start(at(0));
+    rig.partition.port().ahead.store(7, Ordering::Relaxed);
+    rig.spawn(rig.worker(1), 1, 1);
+    assert_eq!((rig.ran().len(), rig.stamps()), (2, vec![Some(0), Some(0)]), "the clock if a job is due");
+    rig.spawn(rig.worker(1), 1, 1);
+    assert_eq!(rig.stamps(), [Some(7)], "the timestamp if no job is due");
+    let rig = self::rig(&[1], &[(1, 1, NOTHING)]);
+    rig.spawn(rig.worker(1), 1, 0);
+    assert_eq!(rig.stamps(), [None]);
+    // SAFETY: there is no other worker.
+    unsafe { rig.worker(1).set_polling() };
+    rig.spawn(rig.worker(1), 1, 0);
+    assert_eq!(rig.stamps(), [None]);
+}
+
+#[test]
+fn a_thread_that_polls_keeps_the_time_of_every_level() {
+    let rig = rig(&[0], &[(1, 0, NOTHING), (2, 0, NOTHING)]);
+    let me = rig.worker(0);
+    // SAFETY: there is no other worker.
+    unsafe { me.set_polling() };
+    // SAFETY: nothing else uses node 2 of each level.
+    let [one, two]: [Slots<(), 1, 1>; 2] = [1, 2].map(|level| unsafe { Slots::new(rig.level(level), 2) });
+    one.arm((), at(5)).unwrap();
+    two.arm((), at(6)).unwrap();
+    assert!(rig.call(me, 1, || {}), "no job is queued");
+    assert_eq!(rig.ran(), [], "no job is due");
+    rig.partition.port().now.store(6, Ordering::Relaxed);
+    assert!(rig.call(me, 1, || rig.spawn(me, 1, 0)));
+    assert_eq!(
+        rig.ran(),
+        [(2, 2, 0), (1, 0, 0), (1, 2, 0)],
+        "the highest first; jobs of a level by their release"
+    );
+    assert_eq!(rig.stamps(), [Some(6), None, None], "a reading is stale once a job has run");
+    rig.partition.stop();
+    one.arm((), at(0)).unwrap_err();
+    assert_eq!(rig.woken(), [0], "woken by the stop");
+}
+
+#[test]
+fn a_thread_that_polls_releases_at_the_level_that_it_occupies() {
+    let rig = rig(&[0], &[(1, 0, NOTHING)]);
+    let me = rig.worker(0);
+    // SAFETY: there is no other worker.
+    unsafe { me.set_polling() };
+    // SAFETY: nothing else uses node 2.
+    let slots: Slots<(), 1, 1> = unsafe { Slots::new(rig.level(1), 2) };
+    slots.arm((), at(5)).unwrap();
+    rig.partition.port().now.store(5, Ordering::Relaxed);
+    assert!(rig.call(me, 1, || {}));
+    assert_eq!((rig.ran(), rig.partition.snapshot()), (vec![(1, 2, 0)], Word::EMPTY));
+}
+
+#[test]
+fn a_look_releases_and_marks_and_runs_nothing() {
+    let rig = rig(&[0], &[(1, 0, NOTHING), (2, 0, NOTHING)]);
+    let me = rig.worker(0);
+    // SAFETY: there is no other worker.
+    unsafe { me.set_polling() };
+    rig.partition.begin_polling();
+    // SAFETY: nothing else uses node 2.
+    let slots: Slots<(), 1, 1> = unsafe { Slots::new(rig.level(1), 2) };
+    slots.arm((), at(5)).unwrap();
+    rig.partition.look(me, at(4));
+    assert_eq!(rig.partition.snapshot(), Word::EMPTY, "the timer is not due");
+    rig.spawn_from_outside(2, 0);
+    rig.partition.look(me, at(5));
+    assert_eq!((rig.partition.snapshot(), rig.ran()), (Word::EMPTY.mark_ready(1).mark_ready(2), vec![]));
+    rig.partition.serve(me, None);
+    assert_eq!(rig.ran(), [(2, 0, 0), (1, 2, 0)]);
+}
+
+#[test]
+fn a_thread_that_polls_needs_no_marks_and_no_wakes() {
+    let low: Job = |rig, _, _| {
+        rig.spawn_from_outside(2, 0);
+        assert_eq!((rig.ran(), rig.woken()), (vec![(1, 0, 0)], vec![]));
+        assert!(!rig.partition.snapshot().is_ready(2), "the polling thread finds the job");
+    };
+    let rig = rig(&[0], &[(1, 0, low), (2, 0, |rig, _, _| rig.partition.stop())]);
+    let me = rig.worker(0);
+    // SAFETY: there is no other worker.
+    unsafe { me.set_polling() };
+    rig.spawn_from_outside(1, 0);
+    assert_eq!(rig.woken(), [0], "the thread does not poll yet");
+    rig.partition.poll(me);
+    assert_eq!(rig.ran(), [(2, 0, 0)]);
+    assert_eq!(rig.partition.snapshot(), Word::EMPTY);
+    rig.woken();
+    // SAFETY: there is one thread.
+    unsafe { rig.partition.reset() };
+    rig.spawn_from_outside(1, 0);
+    assert_eq!(rig.woken(), [0], "the thread no longer polls");
+}

@@ -1,0 +1,57 @@
+//! Idle, an ordinary thread, holds a ceiling that blocks a real-time worker's job: the worker lends
+//! its priority instead of only sleeping, and is released when idle leaves its critical section.
+
+use std::sync::OnceLock;
+
+use crate::support::{Model, ModelPort, Region, check, current, i_am, level, partition, start, worker};
+use punctual_core::{Locked, Mutex, Resource};
+
+/// The job is spawned by idle in the middle of its critical section, or by a foreign thread.
+fn idle_holds_a_ceiling(boosts: bool, from_outside: bool, preemptions: usize) {
+    check(preemptions, move |arena| {
+        let linked = arena.put(OnceLock::<&Model>::new());
+        let resource = arena.put(Resource::with_value(Region::new()));
+        let (idle, w2) = (worker(arena, 0, 1, false), worker(arena, 2, 2, true));
+        let l2 = level(arena, 2, w2, 1, |me, _| {
+            let partition = linked.get().unwrap();
+            // SAFETY: a job of level 2 on its own thread, and idle uses the same ceiling.
+            let mut right: Locked<'_, _, _, 2, 2> = unsafe { Locked::new(resource, partition, current(me)) };
+            right.lock(|r| r.enter());
+            partition.stop();
+        });
+        let p = partition(arena, ModelPort::new(2, boosts), &[l2], &[idle, w2]);
+        linked.set(p).ok().unwrap();
+        i_am(1);
+        let thread = start(2, move || p.work(l2));
+        let foreign = from_outside.then(|| start(9, move || p.spawn_from_outside(l2, 0)));
+        // SAFETY: idle's own thread, which holds nothing, and the job uses the same ceiling.
+        let mut right: Locked<'_, _, _, 0, 2> = unsafe { Locked::new(resource, p, current(idle)) };
+        right.lock(|r| {
+            if !from_outside {
+                p.spawn(idle, l2, 0);
+            }
+            r.enter();
+        });
+        right.lock(|r| r.enter());
+        thread.join().unwrap();
+        foreign.into_iter().for_each(|foreign| foreign.join().unwrap());
+        // SAFETY: every other thread has ended.
+        assert_eq!(unsafe { resource.get() }.count(), 3);
+        assert_eq!(p.snapshot(), Default::default());
+    });
+}
+
+#[test]
+fn a_worker_lends_to_idle() {
+    idle_holds_a_ceiling(true, false, 3);
+}
+
+#[test]
+fn a_worker_lends_to_idle_for_a_job_from_outside() {
+    idle_holds_a_ceiling(true, true, 2);
+}
+
+#[test]
+fn a_worker_that_cannot_lend_sleeps() {
+    idle_holds_a_ceiling(false, false, 3);
+}

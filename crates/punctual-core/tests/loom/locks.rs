@@ -1,0 +1,260 @@
+//! Mutual exclusion and freedom from deadlock: jobs of different levels that run in parallel, as
+//! they do without real-time privileges, lock the same resources, with plain waits or with priority
+//! inheritance.
+
+use crate::support::{
+    Arena, Model, ModelPort, Region, check, current, i_am, level, partition, start, worker,
+};
+use punctual_core::{Level, Locked, Mutex, Port, Resource, Worker};
+
+type Shared = Resource<Region>;
+
+struct Trio {
+    partition: &'static Model,
+    levels: [&'static Level; 3],
+    workers: [&'static Worker; 3],
+}
+
+/// Levels 1 to 3 without queued jobs, each with a worker; the calling thread is the lowest one's.
+fn trio(arena: &Arena, boosts: bool) -> Trio {
+    let workers = [1, 2, 3].map(|base| worker(arena, base, u32::from(base), true));
+    let levels = workers.map(|worker| level(arena, worker.base(), worker, 0, |_, _| {}));
+    let partition = partition(arena, ModelPort::new(3, boosts), &levels, &workers);
+    i_am(1);
+    Trio { partition, levels, workers }
+}
+
+fn shared(arena: &Arena) -> &'static Shared {
+    arena.put(Resource::with_value(Region::new()))
+}
+
+/// The right of a job at `LEVEL` to lock `resource`.
+fn right<const LEVEL: u8, const CEILING: u8>(
+    resource: &'static Shared,
+    partition: &'static Model,
+    worker: &'static Worker,
+) -> Locked<'static, Region, ModelPort, LEVEL, CEILING> {
+    // SAFETY: the models lock each resource with one ceiling, in jobs of the given level.
+    unsafe { Locked::new(resource, partition, current(worker)) }
+}
+
+fn count(resource: &'static Shared) -> u32 {
+    // SAFETY: called when every other thread has ended.
+    unsafe { resource.get() }.count()
+}
+
+/// A job at level 1 is raising while another starts at level 2 and raises too. One of them is
+/// first; the other waits or does not start.
+fn two_jobs(boosts: bool) {
+    check(3, move |arena| {
+        let Trio { partition, levels: [l1, l2, _], workers: [w1, w2, _] } = trio(arena, boosts);
+        let resource = shared(arena);
+        let low = partition.call(w1, l1, || {
+            let other = start(2, move || {
+                let _ = partition.call(w2, l2, || {
+                    right::<2, 3>(resource, partition, w2).lock(|r| r.enter());
+                    None
+                });
+            });
+            right::<1, 3>(resource, partition, w1).lock(|r| r.enter());
+            other.join().unwrap();
+            None
+        });
+        assert!(low.is_ok());
+        assert!((1..=2).contains(&count(resource)));
+        assert_eq!(partition.snapshot(), Default::default());
+    });
+}
+
+#[test]
+fn two_waiting_jobs_exclude_each_other() {
+    two_jobs(false);
+}
+
+#[test]
+fn two_boosting_jobs_exclude_each_other() {
+    two_jobs(true);
+}
+
+/// A job that waits to raise finds the level above vacated, and occupied again before it has raised.
+#[test]
+fn a_job_waits_again_for_a_level_that_starts_again() {
+    check(3, |arena| {
+        let Trio { partition, levels: [l1, l2, _], workers: [w1, w2, _] } = trio(arena, false);
+        let resource = shared(arena);
+        let low = partition.call(w1, l1, || {
+            let other = start(2, move || {
+                for _ in 0..2 {
+                    let _ = partition.call(w2, l2, || {
+                        right::<2, 2>(resource, partition, w2).lock(|r| r.enter());
+                        None
+                    });
+                }
+            });
+            right::<1, 2>(resource, partition, w1).lock(|r| r.enter());
+            other.join().unwrap();
+            None
+        });
+        assert!(low.is_ok());
+        assert_eq!(partition.snapshot(), Default::default());
+    });
+}
+
+/// The upper job runs at the ceiling itself, one level above the lower job, and so never raises.
+#[test]
+fn a_ceiling_is_the_next_level() {
+    check(3, |arena| {
+        let Trio { partition, levels: [l1, l2, _], workers: [w1, w2, _] } = trio(arena, false);
+        let resource = shared(arena);
+        let low = partition.call(w1, l1, || {
+            let other = start(2, move || {
+                let _ = partition.call(w2, l2, || {
+                    right::<2, 2>(resource, partition, w2).lock(|r| r.enter());
+                    None
+                });
+            });
+            right::<1, 2>(resource, partition, w1).lock(|r| r.enter());
+            other.join().unwrap();
+            None
+        });
+        assert!(low.is_ok());
+        assert!((1..=2).contains(&count(resource)));
+        assert_eq!(partition.snapshot(), Default::default());
+    });
+}
+
+/// The upper job runs at the ceiling itself and so never raises: the lower one has to see that it
+/// runs.
+#[test]
+fn a_job_at_the_ceiling_uses_the_resource_without_raising() {
+    check(3, |arena| {
+        let Trio { partition, levels: [l1, _, l3], workers: [w1, _, w3] } = trio(arena, true);
+        let resource = shared(arena);
+        let low = partition.call(w1, l1, || {
+            let other = start(3, move || {
+                let _ = partition.call(w3, l3, || {
+                    right::<3, 3>(resource, partition, w3).lock(|r| r.enter());
+                    None
+                });
+            });
+            let mut right = right::<1, 3>(resource, partition, w1);
+            right.lock(|r| r.enter());
+            right.lock(|r| r.enter());
+            other.join().unwrap();
+            None
+        });
+        assert!(low.is_ok());
+        assert!((2..=3).contains(&count(resource)));
+    });
+}
+
+/// Two resources of different ceilings, nested one way by one job and the other way by the other.
+#[test]
+fn opposite_nesting_does_not_deadlock() {
+    check(3, |arena| {
+        let Trio { partition, levels: [l1, l2, _], workers: [w1, w2, _] } = trio(arena, false);
+        let (q, r) = (shared(arena), shared(arena));
+        let low = partition.call(w1, l1, || {
+            let other = start(2, move || {
+                let _ = partition.call(w2, l2, || {
+                    right::<2, 4>(r, partition, w2).lock(|r| {
+                        right::<2, 3>(q, partition, w2).lock(|q| q.enter());
+                        r.enter();
+                    });
+                    None
+                });
+            });
+            right::<1, 3>(q, partition, w1).lock(|q| {
+                right::<1, 4>(r, partition, w1).lock(|r| r.enter());
+                q.enter();
+            });
+            other.join().unwrap();
+            None
+        });
+        assert!(low.is_ok());
+        assert_eq!(count(q), count(r));
+    });
+}
+
+/// Two waiters at different levels below one holder, and the holder's job ends while they arrive.
+fn three_jobs(boosts: bool) {
+    check(2, move |arena| {
+        let Trio { partition, levels: [l1, l2, l3], workers: [w1, w2, w3] } = trio(arena, boosts);
+        let resource = shared(arena);
+        let low = partition.call(w1, l1, || {
+            let middle = start(2, move || {
+                let _ = partition.call(w2, l2, || {
+                    right::<2, 4>(resource, partition, w2).lock(|r| r.enter());
+                    None
+                });
+            });
+            let high = start(3, move || {
+                let _ = partition.call(w3, l3, || {
+                    right::<3, 4>(resource, partition, w3).lock(|r| r.enter());
+                    None
+                });
+            });
+            right::<1, 4>(resource, partition, w1).lock(|r| r.enter());
+            middle.join().unwrap();
+            high.join().unwrap();
+            None
+        });
+        assert!(low.is_ok());
+        assert!((1..=3).contains(&count(resource)));
+        assert_eq!(partition.snapshot(), Default::default());
+    });
+}
+
+#[test]
+fn three_waiting_jobs_exclude_each_other() {
+    three_jobs(false);
+}
+
+#[test]
+fn three_boosting_jobs_exclude_each_other() {
+    three_jobs(true);
+}
+
+/// Two jobs wait for a third thread, which ends its job and begins another before the first waiter
+/// has passed the boost on. The other waiter finds the boost in transit. The third thread runs only
+/// once that waiter lends its priority as well.
+///
+/// Bound: two preemptions. The second job begins at a point where the thread is not preempted after
+/// its first, and the second waiter checks before the first has run; either is a switch at a point
+/// where a thread waits or ends.
+#[test]
+fn a_waiter_that_found_the_boost_in_transit_lends_after_it() {
+    check(2, move |arena| {
+        let Trio { partition, levels: [l1, l2, l3], workers: [w1, w2, w3] } = trio(arena, true);
+        let port = partition.port();
+        let resource = shared(arena);
+        let low = partition.call(w1, l1, || {
+            let middle = start(2, move || {
+                let _ = partition.call(w2, l2, || {
+                    // Until the second job of the third thread runs.
+                    port.wait(w2, None);
+                    right::<2, 4>(resource, partition, w2).lock(|r| r.enter());
+                    None
+                });
+                port.needs_nothing(2);
+            });
+            let high = start(3, move || {
+                let _ = partition.call(w3, l3, || None);
+                let called = partition.call(w3, l3, || {
+                    port.wake(w2);
+                    port.wait_for_lender(2);
+                    None
+                });
+                if called.is_err() {
+                    port.wake(w2);
+                }
+            });
+            right::<1, 4>(resource, partition, w1).lock(|r| r.enter());
+            middle.join().unwrap();
+            high.join().unwrap();
+            None
+        });
+        assert!(low.is_ok());
+        assert_eq!(partition.snapshot(), Default::default());
+    });
+}

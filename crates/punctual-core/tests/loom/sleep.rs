@@ -1,0 +1,135 @@
+//! A worker that goes to sleep until its next timer is not too late for one armed concurrently:
+//! either it sees the timer, or the arming thread sees that the worker sleeps too long.
+
+use std::sync::OnceLock;
+
+use crate::support::{Model, ModelPort, check, level, partition, slots, start, worker};
+use punctual_core::{Armed, Instant, Slots};
+
+type Timers = Slots<u64, 2, 1>;
+
+fn at(time: u64) -> Instant {
+    Instant::from_ticks(time)
+}
+
+/// A worker of level 2 whose first job stops the partition. No event follows `time`, so a worker
+/// that sleeps longer never wakes.
+fn awake_by(time: u64, first: Option<u64>, change: fn(&'static Timers, Option<Armed>) -> u64) {
+    awake_on(|| ModelPort::new(2, false), time, first, change);
+}
+
+fn awake_on(
+    port: fn() -> ModelPort,
+    time: u64,
+    first: Option<u64>,
+    change: fn(&'static Timers, Option<Armed>) -> u64,
+) {
+    check(3, move |arena| {
+        let linked = arena.put(OnceLock::<(&Model, &Timers)>::new());
+        let w2 = worker(arena, 2, 2, true);
+        let l2 = level(arena, 2, w2, 2, move |_, node| {
+            let &(partition, slots) = linked.get().unwrap();
+            // SAFETY: this is the level's only task.
+            let (argument, release) = unsafe { slots.take(node) };
+            assert_eq!(argument, release, "the job for this time");
+            assert_eq!(release, time);
+            partition.stop();
+        });
+        let p = partition(arena, port(), &[l2], &[w2]);
+        let slots: &Timers = slots(arena, l2);
+        linked.set((p, slots)).ok().unwrap();
+        let armed = first.map(|first| slots.arm(first, at(first)).unwrap());
+        let thread = start(2, move || p.work(l2));
+        p.armed(l2, at(change(slots, armed)));
+        p.port().advance(time, &[w2]);
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_first_timer() {
+    awake_by(5, None, |slots, _| {
+        slots.arm(5, at(5)).unwrap();
+        5
+    });
+}
+
+#[test]
+fn an_earlier_timer() {
+    awake_by(5, Some(9), |slots, _| {
+        slots.arm(5, at(5)).unwrap();
+        5
+    });
+}
+
+/// The worker publishes its wake-up time before it spins, so a thread that arms a timer during the
+/// spin wakes it.
+#[test]
+fn an_earlier_timer_while_it_spins() {
+    awake_on(
+        || ModelPort::new(2, false).spinning(),
+        5,
+        Some(9),
+        |slots, _| {
+            slots.arm(5, at(5)).unwrap();
+            5
+        },
+    );
+}
+
+#[test]
+fn a_later_timer_changes_nothing() {
+    awake_by(5, Some(5), |slots, _| {
+        slots.arm(9, at(9)).unwrap();
+        9
+    });
+}
+
+/// The only timer is moved to an earlier time.
+#[test]
+fn a_timer_that_is_moved() {
+    check(3, |arena| {
+        let linked = arena.put(OnceLock::<&Model>::new());
+        let w2 = worker(arena, 2, 2, true);
+        let l2 = level(arena, 2, w2, 1, |_, _| linked.get().unwrap().stop());
+        let p = partition(arena, ModelPort::new(2, false), &[l2], &[w2]);
+        linked.set(p).ok().unwrap();
+        let slots: &Slots<u64, 1, 1> = slots(arena, l2);
+        let armed = slots.arm(0, at(9)).unwrap();
+        let thread = start(2, move || p.work(l2));
+        assert!(slots.reschedule(armed, at(5)), "the timer is not due before the clock advances");
+        p.armed(l2, at(5));
+        p.port().advance(5, &[w2]);
+        thread.join().unwrap();
+    });
+}
+
+/// A thread arms a timer that is due and is preempted before it can notify the worker. In both
+/// cases, whether or not the worker has released that timer, the other one must not be lost.
+#[test]
+fn a_timer_beside_one_that_is_being_armed() {
+    check(3, |arena| {
+        let linked = arena.put(OnceLock::<(&Model, &Timers)>::new());
+        let w2 = worker(arena, 2, 2, true);
+        let l2 = level(arena, 2, w2, 2, move |_, node| {
+            let &(partition, slots) = linked.get().unwrap();
+            // SAFETY: this is the level's only task.
+            let (argument, release) = unsafe { slots.take(node) };
+            assert_eq!(argument, release, "the job for this time");
+            if argument == 5 {
+                partition.stop();
+            }
+        });
+        let p = partition(arena, ModelPort::new(2, false), &[l2], &[w2]);
+        let slots: &Timers = slots(arena, l2);
+        linked.set((p, slots)).ok().unwrap();
+        slots.arm(5, at(5)).unwrap();
+        let thread = start(2, move || p.work(l2));
+        let preempted = start(9, move || {
+            slots.arm(0, at(0)).unwrap();
+        });
+        p.port().advance(5, &[w2]);
+        thread.join().unwrap();
+        preempted.join().unwrap();
+    });
+}

@@ -1,0 +1,140 @@
+//! Places, ends and wakes of the structures in `asynch`: what is given back, who is told, and what wakers may do. Tasks
+//! are polled by hand, so nothing waits.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::task::Waker;
+
+use crate::support::tasks::{preempting, task};
+use punctual_sync::Taken;
+use punctual_sync::asynch::arbiter::Arbiter;
+use punctual_sync::asynch::channel::{Channel, NoReceiver};
+use punctual_sync::asynch::signal::Signal;
+use punctual_sync::asynch::watch::Watch;
+
+#[test]
+fn an_access_that_is_dropped_gives_its_place_back() {
+    let arbiter = Arbiter::<_, 1>::with_places(());
+    for _ in 0..3 {
+        let held = arbiter.try_access().unwrap();
+        assert!(task(arbiter.access()).poll().is_none());
+        let mut granted = task(arbiter.access());
+        assert!(granted.poll().is_none());
+        drop(held);
+        assert_eq!(granted.wakes(), 1);
+        // It was dropped before it saw that it has the access.
+    }
+    let held = arbiter.try_access().unwrap();
+    let mut access = task(arbiter.access());
+    assert!(access.poll().is_none());
+    drop(held);
+    assert!(access.poll().is_some() && arbiter.try_access().is_some());
+}
+
+#[test]
+fn a_receive_that_is_dropped_gives_its_place_back() {
+    let mut channel = Channel::<u32, 1, 2>::with_places();
+    let (mut sender, mut receiver) = channel.split();
+    for message in 0..3 {
+        assert!(task(receiver.recv()).poll().is_none());
+        let mut receiving = task(receiver.recv());
+        assert!(receiving.poll().is_none());
+        sender.try_send(message).unwrap();
+        assert_eq!((receiving.wakes(), receiving.poll()), (1, Some(Ok(message))));
+    }
+}
+
+#[test]
+#[should_panic(expected = "polled again")]
+fn an_access_that_was_granted_is_not_polled_again() {
+    let arbiter = Arbiter::new(());
+    let mut access = task(arbiter.access());
+    assert!(access.poll().is_some());
+    access.poll();
+}
+
+#[test]
+fn every_sender_that_waits_is_told_that_the_receiver_is_gone() {
+    let mut channel = Channel::<u32, 1, 4>::with_places();
+    let (mut sender, receiver) = channel.split();
+    let (mut one, mut two) = (sender.clone(), sender.clone());
+    sender.try_send(0).unwrap();
+    let (mut first, mut second) = (task(one.send(1)), task(two.send(2)));
+    assert!(first.poll().is_none() && second.poll().is_none());
+    drop(receiver);
+    assert_eq!((first.wakes(), second.wakes()), (1, 1));
+    assert_eq!((first.poll(), second.poll()), (Some(Err(NoReceiver(1))), Some(Err(NoReceiver(2)))));
+}
+
+#[test]
+fn a_channel_is_split_once() {
+    let channel = Channel::<u32, 1>::new();
+    let ends = channel.split_once().unwrap();
+    assert_eq!(channel.split_once().err(), Some(Taken));
+    drop(ends);
+    assert_eq!(channel.split_once().err(), Some(Taken), "its ends cannot be had again");
+}
+
+#[test]
+fn a_channel_is_empty_when_the_last_message_was_received() {
+    let mut channel = Channel::<u32, 2>::new();
+    let (mut sender, mut receiver) = channel.split();
+    // Two that the receiver has not looked at, then one that it has.
+    sender.try_send(1).unwrap();
+    sender.try_send(2).unwrap();
+    for message in 1..=2 {
+        assert!(!receiver.is_empty() && !sender.is_empty());
+        assert_eq!(receiver.try_recv(), Ok(message));
+    }
+    assert!(receiver.is_empty() && sender.is_empty());
+}
+
+#[test]
+fn ends_that_were_dropped_can_be_made_again() {
+    let signal = Signal::<u8, 3>::with_places();
+    let watch = Watch::<u8, 2>::with_places();
+    for value in 1..4 {
+        signal.writer().unwrap().write(value);
+        watch.writer().unwrap().write(value);
+        assert_eq!(signal.reader().unwrap().try_read(), Some(value));
+        assert_eq!(watch.reader().unwrap().try_get(), Some(value));
+    }
+}
+
+#[test]
+fn a_watch_refuses_one_end_too_many() {
+    let watch = Watch::<u8, 3>::with_places();
+    let _ends = watch.split().unwrap();
+    assert!(watch.writer().is_err() && watch.reader().is_err());
+}
+
+#[test]
+fn a_waker_whose_clone_panics_is_replaced_by_the_next() {
+    let arbiter = Arbiter::new(());
+    let held = arbiter.try_access().unwrap();
+    let mut access = task(arbiter.access());
+    assert!(access.poll_with(Waker::noop()).is_none());
+    let fragile = preempting(|at| assert_ne!(at, "clone", "on purpose"));
+    let poll = AssertUnwindSafe(|| access.poll_with(&fragile).is_none());
+    assert!(catch_unwind(poll).is_err());
+    assert!(access.poll().is_none());
+    drop(held);
+    assert_eq!(access.wakes(), 1);
+    assert!(access.poll().is_some());
+}
+
+#[test]
+fn an_access_that_is_granted_while_its_waker_is_replaced_is_not_missed() {
+    for panics_before in [false, true] {
+        let arbiter: &'static Arbiter<()> = Box::leak(Box::new(Arbiter::new(())));
+        let held = Mutex::new(arbiter.try_access());
+        let mut access = task(arbiter.access());
+        assert!(access.poll_with(Waker::noop()).is_none());
+        if panics_before {
+            let fragile = preempting(|at| assert_ne!(at, "clone", "on purpose"));
+            assert!(catch_unwind(AssertUnwindSafe(|| access.poll_with(&fragile).is_none())).is_err());
+        }
+        let releasing = preempting(move |_| drop(held.lock().unwrap().take()));
+        assert!(access.poll_with(&releasing).is_some());
+    }
+}

@@ -1,0 +1,237 @@
+//! The lock of MSRP on real threads: how often it enters the kernel, in which order it serves, and what it refuses.
+//!
+//! Threads that must not reach their bound look 2³² times, which takes many seconds.
+
+use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex};
+use std::thread::{self, scope};
+use std::time::Duration;
+
+use crate::pcp_support::{
+    Release, await_asleep, become_fifo, real_time, running_priority, thread_id, watchdog,
+};
+use crate::support::{looks, until};
+use punctual_sync::MsrpLockError;
+use punctual_sync::{MsrpLock, MsrpThread, futex};
+
+const PATIENT: u32 = u32::MAX;
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// How many futex calls the calling thread makes in `f`.
+fn calls<R>(f: impl FnOnce() -> R) -> u64 {
+    let before = futex::calls();
+    f();
+    futex::calls() - before
+}
+
+fn await_queued<const W: usize>(lock: &MsrpLock<W>, threads: u32) {
+    until("a place to be taken", || (lock.queued() == threads).then_some(()));
+}
+
+#[test]
+fn a_free_lock_no_call() {
+    static LOCK: MsrpLock = MsrpLock::new();
+    let me = MsrpThread::current();
+    let all = calls(|| {
+        for turns in 0..1000 {
+            drop(LOCK.lock_while(&me, looks(turns)).unwrap());
+        }
+    });
+    assert_eq!(all, 0);
+    assert_eq!(LOCK.queued(), 0);
+}
+
+#[test]
+fn spinning_no_call_and_first_come_first_served() {
+    let _alive = watchdog(LIMIT);
+    let lock = MsrpLock::new();
+    let order = Mutex::new(Vec::new());
+    let holding = calls(|| {
+        let me = MsrpThread::current();
+        scope(|scope| {
+            let held = lock.lock_while(&me, looks(0)).unwrap();
+            let others = [1, 2, 3].map(|place| {
+                let (lock, order) = (&lock, &order);
+                let other = scope.spawn(move || {
+                    let me = MsrpThread::current();
+                    calls(|| {
+                        let held = lock.lock_while(&me, looks(PATIENT)).unwrap();
+                        assert!(held.in_turn());
+                        order.lock().unwrap().push(place);
+                        drop(held);
+                    })
+                });
+                await_queued(lock, place + 1);
+                other
+            });
+            drop(held);
+            others.into_iter().for_each(|other| assert_eq!(other.join().unwrap(), 0));
+        });
+    });
+    assert_eq!(holding, 0);
+    assert_eq!(*order.lock().unwrap(), [1, 2, 3]);
+}
+
+/// Who has reached its bound makes one call, and whoever unlocks for it another; so does it, since the kernel has
+/// marked the lock when it handed it over. Then everything is as before.
+#[test]
+fn beyond_the_bound_one_call_to_wait_and_one_to_hand_over() {
+    let _alive = watchdog(LIMIT);
+    let lock = MsrpLock::new();
+    let waiter = AtomicU32::new(0);
+    let me = MsrpThread::current();
+    let held = lock.lock_while(&me, looks(0)).unwrap();
+    scope(|scope| {
+        let other = scope.spawn(|| {
+            let me = MsrpThread::current();
+            waiter.store(thread_id(), Ordering::Release);
+            let mut held = None;
+            let locking = calls(|| held = Some(lock.lock_while(&me, looks(10)).unwrap()));
+            assert!(held.as_ref().is_some_and(|held| !held.in_turn()));
+            let again = calls(|| {
+                assert_eq!(lock.lock_while(&me, looks(PATIENT)).unwrap_err(), MsrpLockError::Reentrant)
+            });
+            (locking, again, calls(|| drop(held)))
+        });
+        await_asleep(&waiter);
+        assert_eq!(calls(|| drop(held)), 1);
+        assert_eq!(other.join().unwrap(), (1, 0, 1));
+    });
+    assert_eq!(calls(|| drop(lock.lock_while(&me, looks(0)).unwrap())), 0);
+    assert_eq!(lock.queued(), 0);
+}
+
+#[test]
+fn without_a_place_it_sleeps_at_once() {
+    let _alive = watchdog(LIMIT);
+    let lock = MsrpLock::<2>::with_places();
+    let waiter = AtomicU32::new(0);
+    let me = MsrpThread::current();
+    scope(|scope| {
+        let held = lock.lock_while(&me, looks(0)).unwrap();
+        let spins = scope.spawn(|| drop(lock.lock_while(&MsrpThread::current(), looks(PATIENT)).unwrap()));
+        await_queued(&lock, 2);
+        let sleeps = scope.spawn(|| {
+            let me = MsrpThread::current();
+            waiter.store(thread_id(), Ordering::Release);
+            drop(lock.lock_while(&me, looks(PATIENT)).unwrap());
+            futex::calls()
+        });
+        await_asleep(&waiter);
+        drop(held);
+        assert_eq!(sleeps.join().unwrap(), 2, "lock; unlock");
+        spins.join().unwrap();
+    });
+    assert_eq!(lock.queued(), 0);
+}
+
+#[test]
+fn taking_it_twice_is_an_error_that_says_what_to_do() {
+    let lock = MsrpLock::new();
+    let (me, again) = (MsrpThread::current(), MsrpThread::current());
+    let held = lock.lock_while(&me, looks(0)).unwrap();
+    for me in [&me, &again] {
+        let error = lock.lock_while(me, looks(PATIENT)).unwrap_err();
+        assert_eq!(error, MsrpLockError::Reentrant);
+        assert!(error.to_string().contains("lock once"), "{error}");
+    }
+    drop(held);
+    assert!(lock.lock_while(&again, looks(0)).is_ok());
+}
+
+#[test]
+fn a_panic_unlocks() {
+    let lock = MsrpLock::new();
+    let panics = catch_unwind(|| {
+        let me = MsrpThread::current();
+        let _held = lock.lock_while(&me, looks(0)).unwrap();
+        panic!("in a critical section");
+    });
+    assert!(panics.is_err());
+    let other =
+        scope(|scope| scope.spawn(|| lock.lock_while(&MsrpThread::current(), looks(0)).is_ok()).join());
+    assert!(other.unwrap(), "{lock:?}");
+}
+
+/// Each has one lock and wants the other's: both spin, both give up, and the kernel lets one know.
+#[test]
+fn a_circle_is_told_to_one_thread() {
+    let _alive = watchdog(LIMIT);
+    let (a, b) = (MsrpLock::new(), MsrpLock::new());
+    let both = Barrier::new(2);
+    let nest = |outer: &MsrpLock, inner: &MsrpLock| {
+        let me = MsrpThread::current();
+        let _held = outer.lock_while(&me, looks(PATIENT)).unwrap();
+        both.wait();
+        inner.lock_while(&me, looks(100)).map(drop)
+    };
+    let ends = scope(|scope| {
+        let other = scope.spawn(|| nest(&b, &a));
+        [nest(&a, &b), other.join().unwrap()]
+    });
+    assert!(ends.contains(&Ok(())) && ends.contains(&Err(MsrpLockError::Deadlock)), "{ends:?}");
+    assert_eq!((a.queued(), b.queued()), (0, 0));
+}
+
+/// Bounds of every length together; the count is read and written apart.
+#[test]
+fn nothing_is_lost_among_many_threads() {
+    const ROUNDS: u64 = 5_000;
+    let _alive = watchdog(LIMIT);
+    let lock = MsrpLock::<4>::with_places();
+    let count = AtomicU64::new(0);
+    let bounds = [0, 1, 30, 1_000, 100_000];
+    scope(|scope| {
+        for turns in bounds {
+            let (lock, count) = (&lock, &count);
+            scope.spawn(move || {
+                let me = MsrpThread::current();
+                for round in 0..ROUNDS {
+                    let held = lock.lock_while(&me, looks(turns)).unwrap();
+                    let before = count.load(Ordering::Relaxed);
+                    if round % 64 == 0 {
+                        thread::yield_now();
+                    }
+                    count.store(before + 1, Ordering::Relaxed);
+                    drop(held);
+                }
+            });
+        }
+    });
+    assert_eq!(count.into_inner(), ROUNDS * bounds.len() as u64);
+    assert_eq!(lock.queued(), 0);
+}
+
+/// What the bound is for: the holder does not run, because a higher thread on its CPU does. That one wants the lock,
+/// and with spinning alone neither would ever go on.
+#[test]
+fn beyond_the_bound_the_holder_inherits() {
+    const LOW: i32 = 11;
+    const HIGH: i32 = 13;
+    let Some(rt) = real_time("beyond_the_bound_the_holder_inherits") else { return };
+    let lock = MsrpLock::new();
+    let (low, high, has_run) = (Release::default(), Release::default(), AtomicBool::new(false));
+    scope(|scope| {
+        scope.spawn(|| {
+            become_fifo(Some(rt.cpu), HIGH).expect("it was allowed before");
+            let me = MsrpThread::current();
+            high.wait();
+            drop(lock.lock_while(&me, looks(1_000)).unwrap());
+            has_run.store(true, Ordering::Release);
+        });
+        scope.spawn(|| {
+            become_fifo(Some(rt.cpu), LOW).expect("it was allowed before");
+            let me = MsrpThread::current();
+            low.wait();
+            let held = lock.lock_while(&me, looks(0)).unwrap();
+            high.release();
+            assert_eq!(running_priority(), HIGH, "inherited");
+            drop(held);
+            assert!(has_run.load(Ordering::Acquire), "handed over");
+            assert_eq!(running_priority(), LOW, "given back");
+        });
+        [&low, &high].into_iter().for_each(Release::await_asleep);
+        low.release();
+    });
+}

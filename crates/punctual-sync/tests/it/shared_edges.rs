@@ -1,0 +1,151 @@
+//! Corners of the structures in `shared`: the first and last of their values, and ends that nobody had.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::scope;
+
+use crate::support::looks;
+use punctual_sync::Instant;
+use punctual_sync::shared::{
+    AcquireError, Barrier, Flag, Latest, Ring, Semaphore, TicketLock, TimedOut, init_at, region_size,
+};
+
+#[repr(C, align(4096))]
+struct Memory([u8; 4096]);
+
+#[test]
+fn a_cell_in_used_memory_holds_its_initial_value_in_every_slot() {
+    let mut memory = Memory([0xff; 4096]);
+    let end = region_size::<Latest<[u32; 3]>>();
+    // SAFETY: the memory outlives the reference, and nobody else uses it.
+    let cell: &Latest<[u32; 3]> = unsafe { init_at(memory.0.as_mut_ptr(), end, [7, 8, 9]) }.unwrap();
+    let (mut writer, mut reader) = (cell.writer().unwrap(), cell.reader().unwrap());
+    assert_eq!(reader.read().value, [7, 8, 9]);
+    // Two writes in a row go to the other two slots.
+    for _ in 0..2 {
+        writer.write_with(|slot| assert_eq!(*slot, [7, 8, 9]));
+    }
+    drop((writer, reader));
+    assert!(memory.0[end..].iter().all(|byte| *byte == 0xff), "nothing beyond is written");
+}
+
+#[test]
+fn an_end_that_is_seized_is_taken() {
+    let cell = Latest::new(0_u8);
+    // SAFETY: nobody has the ends.
+    let (writer, reader) = unsafe { (cell.take_over_writer_unchecked(), cell.take_over_reader_unchecked()) };
+    assert!(cell.take_over_writer().is_err() && cell.take_over_reader().is_err());
+    drop((writer, reader));
+    assert!(cell.take_over_writer().is_ok() && cell.take_over_reader().is_ok());
+}
+
+#[test]
+fn slices_of_every_length_go_around_the_end_of_the_array_from_every_place() {
+    for (at, length) in (0..8).flat_map(|at| (0..=8).map(move |length| (at, length))) {
+        let ring = Ring::<[u16; 3], 8>::new();
+        let (mut producer, mut consumer) = ring.split().unwrap();
+        for item in 0..at {
+            producer.push([item; 3]).unwrap();
+            assert_eq!(consumer.pop(), Some([item; 3]));
+        }
+        let items: Vec<[u16; 3]> = (100..100 + length).map(|item| [item, at, length]).collect();
+        assert_eq!(producer.push_slice(&items), items.len());
+        // One by one in the one half of the cases, and as a slice in the other.
+        let mut out = vec![[0; 3]; items.len()];
+        if (at + length) % 2 == 0 {
+            out.fill_with(|| consumer.pop().unwrap());
+        } else {
+            assert_eq!(consumer.pop_slice(&mut out), items.len());
+        }
+        assert_eq!(out, items, "{length} items from place {at} on");
+        assert!(ring.is_empty());
+    }
+}
+
+#[test]
+fn a_slice_is_as_long_as_it_is_though_there_is_more_room_than_an_end_knew() {
+    let ring = Ring::<u8, 4>::new();
+    let (mut producer, mut consumer) = ring.split().unwrap();
+    assert_eq!(producer.push_slice(&[1, 2, 3, 4]), 4);
+    let mut two = [0; 2];
+    // The consumer saw nothing yet, and the producer nothing taken.
+    assert_eq!((consumer.pop_slice(&mut two), two), (2, [1, 2]));
+    assert_eq!((consumer.pop_slice(&mut two), two), (2, [3, 4]));
+    assert_eq!(producer.push_slice(&[5, 6]), 2);
+    assert_eq!(ring.len(), 2);
+}
+
+#[test]
+fn a_lock_in_used_memory_holds_its_initial_value() {
+    let mut memory = Memory([0xff; 4096]);
+    // SAFETY: the memory outlives the reference, and nobody else uses it.
+    let lock: &TicketLock<u32, 2> = unsafe { init_at(memory.0.as_mut_ptr(), 4096, 7) }.unwrap();
+    assert_eq!(lock.try_lock().as_deref(), Some(&7));
+}
+
+#[test]
+fn a_semaphore_in_a_region_begins_with_at_most_its_largest_count() {
+    let mut memory = Memory([0; 4096]);
+    let mut begin = |units| {
+        // SAFETY: the memory outlives the reference, and nobody else uses it.
+        let semaphore: &Semaphore<2> = unsafe { init_at(memory.0.as_mut_ptr(), 4096, units) }.unwrap();
+        semaphore.free()
+    };
+    assert_eq!(begin(Semaphore::<2>::MAX), Semaphore::<2>::MAX);
+    let begin = std::panic::AssertUnwindSafe(|| begin(Semaphore::<2>::MAX + 1));
+    assert!(std::panic::catch_unwind(begin).is_err());
+}
+
+#[test]
+fn who_acquires_in_vain_gives_the_place_back() {
+    let semaphore = Semaphore::<1>::with_places(0);
+    for _ in 0..3 {
+        assert_eq!(semaphore.acquire_until(1, Instant::from_ticks(1)), Err(AcquireError::TimedOut));
+        assert!(matches!(semaphore.hold_until(1, Instant::from_ticks(1)), Err(AcquireError::TimedOut)));
+    }
+}
+
+#[test]
+fn a_flag_that_was_set_before_does_not_end_a_wait() {
+    let flag = Flag::new();
+    for _ in 0..20 {
+        assert_eq!((flag.spin_while(looks(0)), flag.spin_while(looks(1))), (Err(TimedOut), Err(TimedOut)));
+        flag.set();
+        assert_eq!(flag.spin_while(|| true), Ok(()), "at once");
+        flag.clear();
+    }
+}
+
+/// Until the other thread has begun to spin, or a little before.
+fn give_time(is_there: &AtomicBool) {
+    while !is_there.load(Ordering::Relaxed) {
+        spin_loop();
+    }
+    (0..100_000).for_each(|_| spin_loop());
+}
+
+#[test]
+fn spinning_ends_when_the_flag_is_set() {
+    let (flag, spins) = (Flag::new(), AtomicBool::new(false));
+    scope(|scope| {
+        scope.spawn(|| {
+            give_time(&spins);
+            flag.set();
+        });
+        spins.store(true, Ordering::Relaxed);
+        assert_eq!(flag.spin_while(|| true), Ok(()));
+    });
+}
+
+#[test]
+fn spinning_ends_when_the_last_arrives() {
+    let (barrier, spins) = (Barrier::new(2), AtomicBool::new(false));
+    scope(|scope| {
+        scope.spawn(|| {
+            give_time(&spins);
+            assert_eq!(barrier.spin_while(looks(0)), Ok(true));
+        });
+        spins.store(true, Ordering::Relaxed);
+        assert_eq!(barrier.spin_while(|| true), Ok(false));
+    });
+}

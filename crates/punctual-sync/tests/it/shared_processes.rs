@@ -1,0 +1,236 @@
+//! The structures in `shared`, used by two processes: this one, and a second run of the same executable.
+
+use std::env;
+use std::process::{Child, Command};
+use std::ptr;
+
+use crate::support::{looks, until};
+use punctual_sync::shared::{
+    Barrier, Flag, Latest, LayoutError, LayoutField, Ring, Semaphore, Shareable, TakeOverError, TicketLock,
+    attach_at, init_at, region_align, region_size,
+};
+use punctual_sync::{Duration, Instant, now};
+
+const PAGE: usize = 4096;
+const PAGES: usize = 64;
+const ROUNDS: u64 = 2_000;
+const DESCRIPTOR: &str = "PUNCTUAL_TEST_MEMFD";
+
+type Line = Ring<u64, 64>;
+
+/// Memory that both processes have mapped.
+struct Mapping {
+    start: *mut u8,
+}
+
+impl Mapping {
+    fn of(descriptor: i32) -> Self {
+        let (read_write, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+        // SAFETY: a new mapping, of memory that the descriptor keeps; it replaces none.
+        let start = unsafe { libc::mmap(ptr::null_mut(), PAGE * PAGES, read_write, shared, descriptor, 0) };
+        assert_ne!(start, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
+        Self { start: start.cast() }
+    }
+
+    /// Makes a structure at `page`.
+    fn init<T: Shareable>(&self, page: usize, init: T::Init) -> &'static T {
+        // SAFETY: the mapping stays until the process ends; each structure has pages of its own, in both processes.
+        unsafe { init_at(self.start.add(page * PAGE), PAGE * 4, init) }.unwrap()
+    }
+
+    fn attach<T: Shareable>(&self, page: usize) -> Result<&'static T, LayoutError> {
+        // SAFETY: as above; what begins with the magic number was made by `init`.
+        unsafe { attach_at(self.start.add(page * PAGE), PAGE * 4) }
+    }
+}
+
+fn soon() -> Instant {
+    now() + Duration::from_secs(60)
+}
+
+/// Runs the test `child` in a process of its own.
+fn start_child(descriptor: i32) -> Child {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command
+        .args(["--exact", "shared_processes::child", "--nocapture"])
+        .env(DESCRIPTOR, descriptor.to_string());
+    command.spawn().unwrap()
+}
+
+#[test]
+fn two_processes() {
+    // SAFETY: the name is a string that ends with zero. The child inherits the descriptor.
+    let descriptor = unsafe { libc::memfd_create(c"punctual-test".as_ptr(), 0) };
+    assert!(descriptor >= 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: passes numbers only.
+    assert_eq!(unsafe { libc::ftruncate(descriptor, (PAGE * PAGES) as i64) }, 0);
+    let mapping = Mapping::of(descriptor);
+    let there = mapping.init::<Line>(0, ());
+    let back = mapping.init::<Line>(4, ());
+    let latest = mapping.init::<Latest<[u64; 4]>>(8, [0; 4]);
+    let flag = mapping.init::<Flag>(12, ());
+    let barrier = mapping.init::<Barrier>(16, 2);
+    let sum = mapping.init::<TicketLock<u64>>(20, 0);
+    let semaphore = mapping.init::<Semaphore>(24, 0);
+
+    let mut child = start_child(descriptor);
+    latest.writer().unwrap().write([17; 4]);
+    flag.set();
+    barrier.wait_until(soon()).expect("the other process arrives");
+
+    let mut producer = there.producer().unwrap();
+    let mut consumer = back.consumer().unwrap();
+    for item in 0..ROUNDS {
+        until("room", || producer.push(item).ok());
+        assert_eq!(until("an answer", || consumer.pop()), item + 1);
+    }
+    add(sum);
+    (0..ROUNDS).for_each(|_| semaphore.acquire_until(1, soon()).expect("the other process signals"));
+    barrier.wait_until(soon()).expect("the other process arrives");
+    assert_eq!(*until("the lock", || sum.lock_while(looks(1_000)).ok()), 2 * ROUNDS);
+    assert!(child.wait().unwrap().success());
+    assert!(there.consumer().is_ok(), "the child gave its end back");
+}
+
+/// What the second process does. In the first, nothing.
+#[test]
+fn child() {
+    let Ok(descriptor) = env::var(DESCRIPTOR) else { return };
+    let mapping = Mapping::of(descriptor.parse().unwrap());
+    let there = mapping.attach::<Line>(0).unwrap();
+    let back = mapping.attach::<Line>(4).unwrap();
+    let latest = mapping.attach::<Latest<[u64; 4]>>(8).unwrap();
+    let flag = mapping.attach::<Flag>(12).unwrap();
+    let barrier = mapping.attach::<Barrier>(16).unwrap();
+    let sum = mapping.attach::<TicketLock<u64>>(20).unwrap();
+    let semaphore = mapping.attach::<Semaphore>(24).unwrap();
+    let error = mapping.attach::<Ring<i64, 64>>(0).unwrap_err();
+    assert_eq!(error.field, LayoutField::ElementType);
+
+    flag.wait_until(soon()).expect("the other process sets the flag");
+    let reading = latest.reader().unwrap().read();
+    assert!(reading.is_new && reading.value == [17; 4]);
+    barrier.wait_until(soon()).expect("the other process arrives");
+
+    let (mut consumer, mut producer) = (there.consumer().unwrap(), back.producer().unwrap());
+    for _ in 0..ROUNDS {
+        let item = until("an item", || consumer.pop());
+        until("room", || producer.push(item + 1).ok());
+    }
+    add(sum);
+    (0..ROUNDS).for_each(|_| semaphore.signal(1).unwrap());
+    barrier.wait_until(soon()).expect("the other process arrives");
+}
+
+fn add(sum: &TicketLock<u64>) {
+    for _ in 0..ROUNDS {
+        *until("the lock", || sum.lock_while(looks(1_000)).ok()) += 1;
+    }
+}
+
+/// Aligned memory for one process.
+#[repr(C, align(4096))]
+struct Memory([u8; PAGE * 4]);
+
+fn memory() -> Box<Memory> {
+    Box::new(Memory([0; PAGE * 4]))
+}
+
+/// Attaches to what lies in `memory`, which nobody uses meanwhile.
+fn attach<T: Shareable>(memory: &mut Memory, len: usize) -> Result<(), LayoutError> {
+    // SAFETY: the memory is borrowed for longer than the reference lives, and begins with the magic number only if
+    // `init_at` put it there.
+    unsafe { attach_at::<T>(memory.0.as_mut_ptr(), len) }.map(|_| ())
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let mut memory = memory();
+    let found = attach::<Ring<u32, 8>>(&mut memory, PAGE * 4).unwrap_err();
+    assert_eq!((found.field, found.found), (LayoutField::Magic, 0));
+    assert!(found.to_string().contains("expected magic 0x54434e50, found 0x0"), "{found}");
+
+    // SAFETY: the memory is this test's alone.
+    unsafe { init_at::<Ring<u32, 8>>(memory.0.as_mut_ptr(), PAGE * 4, ()) }.unwrap();
+    assert_eq!(attach::<Ring<u32, 8>>(&mut memory, PAGE * 4), Ok(()));
+
+    let expect = |result: Result<(), LayoutError>, field, text: &str| {
+        let error = result.unwrap_err();
+        assert_eq!(error.field, field, "{error}");
+        assert_eq!(error.to_string(), text);
+    };
+    // Both take the same space.
+    assert_eq!(size_of::<Ring<u32, 16>>(), size_of::<Ring<u32, 8>>());
+    expect(
+        attach::<Ring<u32, 16>>(&mut memory, PAGE * 4),
+        LayoutField::Capacity,
+        "capacity: expected 16, found 8",
+    );
+    expect(
+        attach::<Ring<u64, 8>>(&mut memory, PAGE * 4),
+        LayoutField::ElementSize,
+        "size of an element: expected 8 bytes, found 4",
+    );
+    expect(
+        attach::<Ring<[u16; 2], 8>>(&mut memory, PAGE * 4),
+        LayoutField::ElementAlign,
+        "alignment of an element: expected 2 bytes, found 4",
+    );
+    let other_type = attach::<Ring<f32, 8>>(&mut memory, PAGE * 4).unwrap_err();
+    assert_eq!(other_type.field, LayoutField::ElementType);
+    expect(attach::<Flag>(&mut memory, PAGE * 4), LayoutField::Kind, "structure: expected kind 3, found 1");
+    // The version is the second word.
+    memory.0[4] = 9;
+    expect(
+        attach::<Ring<u32, 8>>(&mut memory, PAGE * 4),
+        LayoutField::Version,
+        "version: expected 2, found 9",
+    );
+}
+
+#[test]
+fn a_region_is_aligned_and_large_enough() {
+    let mut memory = memory();
+    let short = region_size::<Flag>() - 1;
+    let error = attach::<Flag>(&mut memory, short).unwrap_err();
+    assert_eq!(
+        (error.field, error.expected, error.found),
+        (LayoutField::Length, 1 + short as u64, short as u64)
+    );
+    assert_eq!(region_align::<Line>(), 128);
+    // SAFETY: the memory is this test's alone, and the function refuses what is not aligned.
+    let error = unsafe { init_at::<Line>(memory.0.as_mut_ptr().add(8), PAGE, ()) }.unwrap_err();
+    assert_eq!((error.field, error.expected, error.found), (LayoutField::Address, 128, 8));
+}
+
+#[test]
+fn an_end_that_lives_is_not_taken_over() {
+    let mut memory = memory();
+    // SAFETY: the memory is this test's alone and outlives the reference.
+    let ring: &Line = unsafe { init_at(memory.0.as_mut_ptr(), PAGE * 4, ()) }.unwrap();
+    let (mut producer, mut consumer) = ring.split().unwrap();
+    let me = std::process::id();
+    assert_eq!(ring.take_over_producer().map(drop), Err(TakeOverError::Alive(me)));
+    assert_eq!(ring.take_over_consumer().map(drop), Err(TakeOverError::Alive(me)));
+    producer.push_slice(&[1, 2]);
+    producer.stage(3).unwrap();
+    assert_eq!(consumer.take(), Some(1));
+    // As if they were another's, who cannot be identified.
+    std::mem::forget((producer, consumer));
+    // SAFETY: the old ends are never used again.
+    let (mut producer, mut consumer) =
+        unsafe { (ring.take_over_producer_unchecked(), ring.take_over_consumer_unchecked()) };
+    producer.push(4).unwrap();
+    let items: Vec<_> = std::iter::from_fn(|| consumer.pop()).collect();
+    assert_eq!(items, [1, 2, 4], "what was staged is lost, what was not released comes again");
+}
+
+#[test]
+fn nobody_outside_of_shared_memory_is_known() {
+    let cell = Latest::new(0);
+    let (writer, reader) = (cell.writer().unwrap(), cell.reader().unwrap());
+    assert_eq!(cell.take_over_writer().map(drop), Err(TakeOverError::Unknown));
+    assert_eq!(cell.take_over_reader().map(drop), Err(TakeOverError::Unknown));
+    drop((writer, reader));
+    assert!(cell.take_over_writer().is_ok() && cell.take_over_reader().is_ok(), "it was free");
+}

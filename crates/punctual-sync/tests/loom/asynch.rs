@@ -1,0 +1,402 @@
+//! Models of the structures in `asynch`. `cargo test` without `--cfg loom` skips them.
+
+use std::pin::pin;
+use std::task::{Context, Waker};
+
+use crate::model::{Region, check, lend};
+use loom::future::block_on;
+use loom::thread::spawn;
+use punctual_sync::asynch::arbiter::Arbiter;
+use punctual_sync::asynch::channel::{Channel, NoReceiver, ReceiveError};
+use punctual_sync::asynch::signal::Signal;
+use punctual_sync::asynch::watch::Watch;
+
+/// A waker that notes that it was woken.
+#[derive(Default)]
+struct Woken(std::sync::atomic::AtomicBool);
+
+impl std::task::Wake for Woken {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+impl Woken {
+    fn is_woken(&self) -> bool {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+/// Polls a future, lets the others end, and polls it again, if it was told to look again. loom would only say
+/// "deadlock" of a lost wake.
+fn poll_twice<F: Future>(future: F, others: impl FnOnce()) -> F::Output {
+    let woken = std::sync::Arc::new(Woken::default());
+    let waker = Waker::from(woken.clone());
+    let mut future = pin!(future);
+    let mut poll = || future.as_mut().poll(&mut Context::from_waker(&waker));
+    let first = poll();
+    others();
+    if let std::task::Poll::Ready(output) = first {
+        return output;
+    }
+    assert!(woken.is_woken(), "a task waits, and was not woken");
+    match poll() {
+        std::task::Poll::Ready(output) => output,
+        std::task::Poll::Pending => panic!("a task was woken for nothing"),
+    }
+}
+
+/// Polls a future once.
+fn poll_once<F: Future>(future: F) -> Option<F::Output> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        std::task::Poll::Ready(output) => Some(output),
+        std::task::Poll::Pending => None,
+    }
+}
+
+#[test]
+fn access_is_exclusive() {
+    check(3, || {
+        lend(Arbiter::<Region, 2>::with_places(Region::new()), |arbiter| {
+            let enter = async || arbiter.access().await.enter();
+            let other = spawn(move || block_on(enter()));
+            block_on(enter());
+            other.join().unwrap();
+            assert_eq!(arbiter.try_access().expect("it is free").count(), 2);
+        });
+    });
+}
+
+#[test]
+fn a_release_is_not_missed() {
+    check(3, || {
+        lend(Arbiter::<Region, 2>::with_places(Region::new()), |arbiter| {
+            let held = arbiter.try_access().unwrap();
+            let releasing = spawn(move || drop(held));
+            let access = poll_twice(arbiter.access(), || releasing.join().unwrap());
+            access.enter();
+        });
+    });
+}
+
+#[test]
+fn a_send_is_not_missed() {
+    check(3, || {
+        lend(Channel::<u32, 1, 2>::with_places(), |channel| {
+            let (mut sender, mut receiver) = channel.split_once().unwrap();
+            let sending = spawn(move || sender.try_send(17).unwrap());
+            assert_eq!(poll_twice(receiver.recv(), || sending.join().unwrap()), Ok(17));
+        });
+    });
+}
+
+#[test]
+fn three_accesses_exclude_each_other() {
+    check(1, || {
+        lend(Arbiter::<Region, 3>::with_places(Region::new()), |arbiter| {
+            let enter = async || arbiter.access().await.enter();
+            let others = [(); 2].map(|()| spawn(move || block_on(enter())));
+            block_on(enter());
+            others.into_iter().for_each(|thread| thread.join().unwrap());
+            assert_eq!(arbiter.try_access().expect("it is free").count(), 3);
+        });
+    });
+}
+
+#[test]
+fn a_dropped_access_passes_its_permit_on() {
+    check(3, || {
+        lend(Arbiter::<Region, 3>::with_places(Region::new()), |arbiter| {
+            let held = arbiter.try_access().unwrap();
+            let impatient = spawn(|| {
+                if let Some(access) = poll_once(arbiter.access()) {
+                    access.enter();
+                }
+            });
+            held.enter();
+            drop(held);
+            block_on(async { arbiter.access().await.enter() });
+            impatient.join().unwrap();
+            assert!(arbiter.try_access().is_some(), "it is free when everybody has gone");
+        });
+    });
+}
+
+#[test]
+fn a_waker_that_changes() {
+    check(3, || {
+        lend(Arbiter::<Region, 2>::with_places(Region::new()), |arbiter| {
+            let held = arbiter.try_access().unwrap();
+            let waiting = spawn(|| {
+                let mut access = arbiter.access();
+                let first = std::pin::Pin::new(&mut access).poll(&mut Context::from_waker(Waker::noop()));
+                match first {
+                    std::task::Poll::Ready(access) => access.enter(),
+                    std::task::Poll::Pending => block_on(access).enter(),
+                }
+            });
+            held.enter();
+            drop(held);
+            waiting.join().unwrap();
+            assert_eq!(arbiter.try_access().expect("it is free").count(), 2);
+        });
+    });
+}
+
+#[test]
+fn a_message_wakes_the_receiver() {
+    check(3, || {
+        lend(Channel::<u32, 2, 2>::with_places(), |channel| {
+            let (mut sender, mut receiver) = channel.split_once().unwrap();
+            let sending = spawn(move || sender.try_send(17).unwrap());
+            assert_eq!(block_on(receiver.recv()), Ok(17));
+            sending.join().unwrap();
+            assert_eq!(receiver.try_recv(), Err(ReceiveError::NoSender));
+        });
+    });
+}
+
+#[test]
+fn the_last_sender_wakes_the_receiver() {
+    check(3, || {
+        lend(Channel::<u32, 1, 3>::with_places(), |channel| {
+            let (sender, mut receiver) = channel.split_once().unwrap();
+            let mut another = sender.clone();
+            let sending = spawn(move || another.try_send(17).unwrap());
+            drop(sender);
+            assert_eq!(block_on(receiver.recv()), Ok(17));
+            assert_eq!(block_on(receiver.recv()), Err(ReceiveError::NoSender));
+            sending.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_node_is_used_again() {
+    check(3, || {
+        lend(Channel::<u32, 2, 2>::with_places(), |channel| {
+            let (mut sender, mut receiver) = channel.split_once().unwrap();
+            sender.try_send(1).unwrap();
+            // There is room for one more, but perhaps in the node that is just being emptied.
+            let sending = spawn(move || sender.try_send(2).unwrap());
+            assert_eq!(receiver.try_recv(), Ok(1));
+            sending.join().unwrap();
+            assert_eq!(receiver.try_recv(), Ok(2));
+        });
+    });
+}
+
+#[test]
+fn the_only_node_is_used_again() {
+    check(2, || {
+        lend(Channel::<u32, 1, 2>::with_places(), |channel| {
+            let (mut sender, mut receiver) = channel.split_once().unwrap();
+            let sending = spawn(move || {
+                block_on(async {
+                    sender.send(1).await.unwrap();
+                    sender.send(2).await.unwrap();
+                });
+            });
+            assert_eq!(block_on(receiver.recv()), Ok(1));
+            assert_eq!(block_on(receiver.recv()), Ok(2));
+            sending.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn two_senders() {
+    check(2, || {
+        lend(Channel::<u32, 3, 4>::with_places(), |channel| {
+            let (mut sender, mut receiver) = channel.split_once().unwrap();
+            let mut another = sender.clone();
+            let sending = spawn(move || {
+                sender.try_send(1).unwrap();
+                sender.try_send(2).unwrap();
+            });
+            another.try_send(10).unwrap();
+            let received = [(); 3].map(|()| block_on(receiver.recv()).unwrap());
+            let theirs: Vec<_> = received.into_iter().filter(|message| *message != 10).collect();
+            assert_eq!(theirs, [1, 2], "each sender's in order");
+            sending.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_dropped_receiver_lets_senders_go() {
+    check(3, || {
+        lend(Channel::<u32, 1, 2>::with_places(), |channel| {
+            let (mut sender, receiver) = channel.split_once().unwrap();
+            sender.try_send(1).unwrap();
+            let sending = spawn(move || block_on(sender.send(2)));
+            drop(receiver);
+            assert!(matches!(sending.join().unwrap(), Ok(()) | Err(NoReceiver(2))));
+        });
+    });
+}
+
+#[test]
+fn a_dropped_send_passes_its_permit_on() {
+    check(2, || {
+        lend(Channel::<u32, 1, 3>::with_places(), |channel| {
+            let (mut sender, mut receiver) = channel.split_once().unwrap();
+            let mut impatient = sender.clone();
+            sender.try_send(1).unwrap();
+            let dropping = spawn(move || poll_once(impatient.send(3)).is_some());
+            assert_eq!(block_on(receiver.recv()), Ok(1));
+            if dropping.join().unwrap() {
+                assert_eq!(block_on(receiver.recv()), Ok(3));
+            }
+            assert_eq!(sender.try_send(2), Ok(()), "there is room");
+            assert_eq!(block_on(receiver.recv()), Ok(2));
+        });
+    });
+}
+
+#[test]
+fn a_signal_wakes_its_reader() {
+    check(3, || {
+        lend(Signal::<u32, 3>::with_places(), |signal| {
+            let (mut writer, mut reader) = signal.split().unwrap();
+            let writing = spawn(move || {
+                writer.write(1);
+                writer.write(2);
+            });
+            let first = block_on(reader.wait());
+            let last = if first == 1 { block_on(reader.wait()) } else { first };
+            assert_eq!((first == 1 || first == 2, last), (true, 2));
+            writing.join().unwrap();
+            assert_eq!(reader.try_read(), None, "it was taken");
+        });
+    });
+}
+
+#[test]
+fn a_cleared_signal_is_not_read() {
+    check(3, || {
+        lend(Signal::<u32, 3>::with_places(), |signal| {
+            let (mut writer, mut reader) = signal.split().unwrap();
+            writer.write(1);
+            let clearing = spawn(move || {
+                writer.clear();
+                writer.write(2);
+            });
+            let first = reader.try_read();
+            assert!(matches!(first, None | Some(1 | 2)));
+            clearing.join().unwrap();
+            assert_eq!(reader.try_read(), if first == Some(2) { None } else { Some(2) });
+        });
+    });
+}
+
+#[test]
+fn a_reader_sees_whole_values() {
+    check(3, || {
+        lend(Watch::<[u32; 2], 3>::with_places(), |watch| {
+            let (mut writer, mut reader) = watch.split().unwrap();
+            writer.write([1; 2]);
+            let writing = spawn(move || (2..4).for_each(|value| writer.write([value; 2])));
+            let mut last = 1;
+            for _ in 0..2 {
+                let [a, b] = reader.try_get().expect("it was written");
+                assert_eq!(a, b, "a value is whole");
+                assert!(a >= last, "values get newer");
+                last = a;
+            }
+            writing.join().unwrap();
+            assert_eq!(reader.try_get(), Some([3; 2]));
+        });
+    });
+}
+
+/// With as few nodes as there can be, a writer takes the one that another has just replaced, while a reader may be about to
+/// announce itself on it.
+#[test]
+fn two_writers_use_nodes_again() {
+    check(2, || {
+        lend(Watch::<[u32; 2], 4>::with_places(), |watch| {
+            let (mut writer, mut reader) = watch.split().unwrap();
+            let mut another = writer.clone();
+            writer.write([1; 2]);
+            let writing = spawn(move || {
+                another.write([2; 2]);
+                another.write([3; 2]);
+            });
+            let reading = spawn(move || {
+                let [a, b] = reader.try_get().expect("it was written");
+                assert_eq!(a, b, "a value is whole");
+            });
+            writer.write([4; 2]);
+            writing.join().unwrap();
+            reading.join().unwrap();
+            let [a, b] = watch.reader().unwrap().try_get().expect("it was written");
+            assert!(a == b && (a == 3 || a == 4), "the last one of either writer");
+        });
+    });
+}
+
+/// A notifier chooses the first; that one leaves, and another begins to wait in its place: it does not overtake the
+/// second.
+#[test]
+fn a_choice_falls_to_nobody_else() {
+    check(3, || {
+        lend(Arbiter::<Region, 3>::with_places(Region::new()), |arbiter| {
+            let held = arbiter.try_access().unwrap();
+            let mut context = Context::from_waker(Waker::noop());
+            let mut begin = || {
+                let mut access = Box::pin(arbiter.access());
+                let granted = match access.as_mut().poll(&mut context) {
+                    std::task::Poll::Ready(granted) => Some(granted),
+                    std::task::Poll::Pending => None,
+                };
+                (access, granted)
+            };
+            let first = begin();
+            let (mut second, _) = begin();
+            let releasing = spawn(move || drop(held));
+            drop(first);
+            let (mut third, _) = begin();
+            releasing.join().unwrap();
+            let overtaken = poll_once(third.as_mut()).is_some();
+            assert!(!overtaken && poll_once(second.as_mut()).is_some(), "first come, first served");
+        });
+    });
+}
+
+/// A task that waits is polled again while a value is written.
+#[test]
+fn a_task_that_is_polled_during_a_write_sees_it_or_is_woken() {
+    check(3, || {
+        lend(Watch::<u32, 3>::with_places(), |watch| {
+            let (mut writer, mut reader) = watch.split().unwrap();
+            let woken = std::sync::Arc::new(Woken::default());
+            let waker = Waker::from(woken.clone());
+            let mut changed = pin!(reader.changed());
+            let mut is_seen = || changed.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
+            assert!(!is_seen());
+            let writing = spawn(move || writer.write(1));
+            let seen = is_seen();
+            writing.join().unwrap();
+            assert!(seen || woken.is_woken(), "a task waits, and was not woken");
+        });
+    });
+}
+
+#[test]
+fn two_writers_and_a_reader_that_waits() {
+    check(2, || {
+        lend(Watch::<u32, 5>::with_places(), |watch| {
+            let (writer, mut reader) = watch.split().unwrap();
+            let writing = [1, 2].map(|value| {
+                let mut writer = writer.clone();
+                spawn(move || writer.write(value))
+            });
+            let first = block_on(reader.changed());
+            writing.into_iter().for_each(|thread| thread.join().unwrap());
+            let last = reader.try_changed().unwrap_or(first);
+            assert!(matches!((first, last), (1 | 2, 1 | 2)));
+            drop(writer);
+        });
+    });
+}

@@ -1,0 +1,161 @@
+//! Models of what is done about processes that die in the midst of using what is `shared`. `cargo test` without `--cfg loom`
+//! skips them.
+
+use crate::model::{Region, check, lend, looks};
+use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use loom::thread::spawn;
+use punctual_sync::Instant;
+use punctual_sync::shared::model as processes;
+use punctual_sync::shared::{Barrier, BarrierError, Latest, Semaphore, TicketLock, TicketLockError};
+
+/// One dies with the lock, or while it waits for it. Two others pass the token on, each as if it were alone.
+#[test]
+fn ticket_lock_of_a_dead_process_is_recovered_once() {
+    check(1, || {
+        lend(TicketLock::<Region, 4>::with_places(Region::new()), |lock| {
+            let dead = spawn(|| {
+                processes::begin(1);
+                let held = lock.lock_while(looks(0)).unwrap();
+                held.enter();
+                std::mem::forget(held);
+                processes::die();
+            });
+            dead.join().unwrap();
+            let enter = |process| {
+                processes::begin(process);
+                match lock.lock_while(looks(0)) {
+                    Ok(region) => region.enter(),
+                    Err(TicketLockError::OwnerDied) => {
+                        if let Ok(region) = lock.take_over_while(looks(2)) {
+                            region.enter();
+                        }
+                    }
+                    Err(_) => {}
+                }
+            };
+            let other = spawn(move || enter(2));
+            enter(3);
+            other.join().unwrap();
+            let free = lock.take_over_while(looks(0)).map(|region| region.enter());
+            assert_eq!(free, Ok(()), "the lock is free when everybody has gone");
+        });
+    });
+}
+
+/// Nobody works with what a dead process left, though it dies while the others wait already.
+#[test]
+fn ticket_lock_says_that_its_owner_died() {
+    check(2, || {
+        lend(
+            (TicketLock::<Region, 2>::with_places(Region::new()), AtomicBool::new(false)),
+            |(lock, is_dead)| {
+                let dying = spawn(|| {
+                    processes::begin(1);
+                    let held = lock.lock_while(looks(0));
+                    if let Ok(held) = held {
+                        held.enter();
+                        std::mem::forget(held);
+                        is_dead.store(true, Ordering::Release);
+                        processes::die();
+                    }
+                });
+                processes::begin(2);
+                let first = lock.lock_while(looks(1)).map(|region| region.enter());
+                dying.join().unwrap();
+                // Its process has died with the lock, unless this one had it then.
+                if is_dead.load(Ordering::Acquire) {
+                    let second = lock.lock_while(looks(0)).map(|region| region.enter());
+                    assert_eq!(second, Err(TicketLockError::OwnerDied), "after {first:?}");
+                    lock.take_over_while(looks(0)).unwrap().enter();
+                }
+                lock.lock_while(looks(0)).unwrap().enter();
+            },
+        );
+    });
+}
+
+/// A unit of a dead process comes back once, though two look for it.
+#[test]
+fn semaphore_unit_of_a_dead_process_comes_back_once() {
+    check(2, || {
+        lend((Semaphore::<3>::with_places(1), Region::new()), |(semaphore, region)| {
+            let dead = spawn(|| {
+                processes::begin(1);
+                std::mem::forget(semaphore.hold(1).unwrap());
+                processes::die();
+            });
+            dead.join().unwrap();
+            let enter = |process| {
+                processes::begin(process);
+                semaphore.recover();
+                if let Ok(unit) = semaphore.hold_until(1, Instant::from_ticks(1)) {
+                    region.enter();
+                    drop(unit);
+                }
+            };
+            let other = spawn(move || enter(2));
+            enter(3);
+            other.join().unwrap();
+            assert_eq!((semaphore.free(), semaphore.waiting()), (1, 0));
+        });
+    });
+}
+
+/// Of the phase in which a process died nobody believes that everybody came.
+#[test]
+fn barrier_breaks_once_for_all() {
+    check(2, || {
+        lend(Barrier::new(2), |barrier| {
+            let dead = spawn(|| {
+                processes::begin(1);
+                assert_eq!(barrier.spin_while(looks(0)), Err(BarrierError::TimedOut));
+                processes::die();
+            });
+            dead.join().unwrap();
+            let arrive = |process| {
+                processes::begin(process);
+                let first = barrier.spin_while(looks(0));
+                barrier.repair();
+                first
+            };
+            let other = spawn(move || arrive(2));
+            let mine = arrive(3);
+            let theirs = other.join().unwrap();
+            let passed = (mine.is_ok(), theirs.is_ok());
+            assert!(passed.0 == passed.1, "both were there, or neither: {mine:?}, {theirs:?}");
+            assert_eq!((barrier.arrived(), barrier.repair()), (0, false));
+        });
+    });
+}
+
+/// An end is taken over once, and its successor sees what the dead one did.
+#[test]
+fn latest_writer_is_taken_over_once() {
+    check(3, || {
+        lend((Latest::new([0_u32; 2]), AtomicU32::new(0)), |(cell, taken)| {
+            let dead = spawn(|| {
+                processes::begin(1);
+                let Ok(mut writer) = cell.writer() else { return };
+                writer.write([1; 2]);
+                std::mem::forget(writer);
+                processes::die();
+            });
+            let take_over = |process| {
+                processes::begin(process);
+                let writer = cell.take_over_writer();
+                if let Ok(mut writer) = writer {
+                    writer.write([2; 2]);
+                    taken.fetch_add(1, Ordering::Relaxed);
+                    std::mem::forget(writer);
+                }
+            };
+            let other = spawn(move || take_over(2));
+            take_over(3);
+            other.join().unwrap();
+            dead.join().unwrap();
+            assert!(taken.load(Ordering::Relaxed) <= 1, "the first who took it over lives");
+            let [a, b] = cell.reader().unwrap().read().value;
+            assert_eq!(a, b, "a value is whole");
+        });
+    });
+}

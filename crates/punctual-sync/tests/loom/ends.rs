@@ -1,0 +1,201 @@
+//! Models of what outlasts a user of the structures in `asynch` and `shared`: places, ends, numbers, and the order of those
+//! who wait.
+//! `cargo test` without `--cfg loom` skips them.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use crate::model::{Region, check, lend, looks};
+use loom::thread::{spawn, yield_now};
+use punctual_sync::asynch::arbiter::{Access, Arbiter};
+use punctual_sync::asynch::channel::{Channel, ReceiveError};
+use punctual_sync::asynch::signal::Signal;
+use punctual_sync::asynch::watch::Watch;
+use punctual_sync::shared::model as processes;
+use punctual_sync::shared::{TicketLock, TicketLockError};
+
+type Waiting<'a, const W: usize> = Pin<Box<Access<'a, Region, W>>>;
+
+/// Begins to wait, if it has to.
+fn access<const W: usize>(arbiter: &'static Arbiter<Region, W>) -> Waiting<'static, W> {
+    let mut access = Box::pin(arbiter.access());
+    assert!(!poll(&mut access), "somebody has the access");
+    access
+}
+
+/// Enters and ends the access, if it is granted.
+fn poll<const W: usize>(access: &mut Waiting<'_, W>) -> bool {
+    match access.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(granted) => {
+            granted.enter();
+            true
+        }
+        Poll::Pending => false,
+    }
+}
+
+#[test]
+fn a_place_left_to_its_notifier_is_free_again() {
+    check(2, || {
+        lend(Arbiter::<Region, 1>::with_places(Region::new()), |arbiter| {
+            let held = arbiter.try_access().unwrap();
+            let mut first = access(arbiter);
+            let releasing = spawn(move || drop(held));
+            let granted = poll(&mut first);
+            releasing.join().unwrap();
+            assert!(granted || poll(&mut first));
+            let held = arbiter.try_access().unwrap();
+            let mut second = access(arbiter);
+            drop(held);
+            assert!(poll(&mut second));
+        });
+    });
+}
+
+#[test]
+fn a_place_given_up_while_its_task_is_woken_is_free_again() {
+    check(2, || {
+        lend(Arbiter::<Region, 1>::with_places(Region::new()), |arbiter| {
+            let held = arbiter.try_access().unwrap();
+            let first = access(arbiter);
+            let releasing = spawn(move || drop(held));
+            drop(first);
+            releasing.join().unwrap();
+            let held = arbiter.try_access().expect("the permit was passed on");
+            let mut second = access(arbiter);
+            drop(held);
+            assert!(poll(&mut second));
+        });
+    });
+}
+
+/// Two begin to wait after the notifier has looked how many did.
+#[test]
+fn late_comers_do_not_overtake() {
+    check(2, || {
+        lend(Arbiter::<Region, 3>::with_places(Region::new()), |arbiter| {
+            let held = arbiter.try_access().unwrap();
+            let mut first = access(arbiter);
+            let releasing = spawn(move || drop(held));
+            let mut late = [(); 2].map(|()| Box::pin(arbiter.access()));
+            let granted = late.each_mut().map(poll);
+            releasing.join().unwrap();
+            assert_eq!(granted, [false; 2], "the first has it, or nobody yet");
+            assert!(poll(&mut first));
+        });
+    });
+}
+
+#[test]
+fn the_next_reader_of_a_signal_takes_nothing_twice() {
+    check(2, || {
+        lend(Signal::<u32, 3>::with_places(), |signal| {
+            let (mut writer, mut reader) = signal.split().unwrap();
+            writer.write(17);
+            let reading = spawn(move || assert_eq!(reader.try_read(), Some(17)));
+            if let Ok(mut next) = signal.reader() {
+                assert_eq!(next.try_read(), None);
+            }
+            reading.join().unwrap();
+        });
+    });
+}
+
+/// The receiver finds no message, then no sender: it has to look for the last message of the last one.
+#[test]
+fn the_last_message_of_the_last_sender_is_received() {
+    check(2, || {
+        lend(Channel::<u32, 1, 2>::with_places(), |channel| {
+            let (mut sender, mut receiver) = channel.split_once().unwrap();
+            // The receiver may be gone already.
+            let sending = spawn(move || sender.try_send(17).is_ok());
+            // Not in this thread, which has seen the channel empty.
+            let receiving = spawn(move || assert_ne!(receiver.try_recv(), Err(ReceiveError::NoSender)));
+            sending.join().unwrap();
+            receiving.join().unwrap();
+        });
+    });
+}
+
+/// A second writer replaces the first one's value, and a third writes into that node, which has not seen the first otherwise.
+#[test]
+fn a_node_is_written_after_its_last_writer() {
+    check(2, || {
+        lend(Watch::<[u32; 2], 4>::with_places(), |watch| {
+            let mut third = watch.writer().unwrap();
+            let others = [1, 2].map(|value| {
+                let mut writer = watch.writer().unwrap();
+                spawn(move || writer.write([value; 2]))
+            });
+            // loom runs no other thread before a plain load.
+            yield_now();
+            third.write([3; 2]);
+            others.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+    });
+}
+
+fn lock(lock: &TicketLock<(), 2>, process: u32) -> Result<(), TicketLockError> {
+    processes::begin(process);
+    lock.lock_while(looks(0)).map(drop)
+}
+
+/// In a model there is room for three.
+#[test]
+fn numbers_of_the_dead_are_given_anew_when_no_word_names_them() {
+    check(0, || {
+        lend(TicketLock::<_, 2>::with_places(()), |ticket_lock| {
+            assert_eq!(lock(ticket_lock, 1), Ok(()));
+            processes::die();
+            assert_eq!((lock(ticket_lock, 2), lock(ticket_lock, 3)), (Ok(()), Ok(())));
+            assert_eq!(lock(ticket_lock, 4), Ok(()), "the first one's number is free");
+        });
+    });
+}
+
+#[test]
+fn who_passed_the_lock_on_last_keeps_its_number_when_it_dies() {
+    check(0, || {
+        lend(TicketLock::<_, 2>::with_places(()), |ticket_lock| {
+            assert_eq!([1, 2, 3].map(|process| lock(ticket_lock, process)), [Ok(()); 3]);
+            processes::die();
+            assert_eq!(lock(ticket_lock, 4), Err(TicketLockError::Full));
+            assert_eq!((lock(ticket_lock, 1), lock(ticket_lock, 4)), (Ok(()), Ok(())));
+        });
+    });
+}
+
+#[test]
+fn who_dies_with_the_lock_keeps_its_number_until_the_lock_is_passed_on() {
+    check(0, || {
+        lend(TicketLock::<_, 2>::with_places(()), |ticket_lock| {
+            assert_eq!((lock(ticket_lock, 2), lock(ticket_lock, 3)), (Ok(()), Ok(())));
+            processes::begin(1);
+            std::mem::forget(ticket_lock.try_lock().unwrap());
+            processes::die();
+            assert_eq!(lock(ticket_lock, 4), Err(TicketLockError::Full));
+            assert_eq!(lock(ticket_lock, 4), Err(TicketLockError::OwnerDied));
+        });
+    });
+}
+
+/// One died after it had passed the lock on, and another unlocks while a third looks whether anybody died with the lock.
+#[test]
+fn a_lock_whose_last_but_one_user_died_is_not_passed_on_twice() {
+    check(2, || {
+        lend(TicketLock::<_, 2>::with_places(()), |ticket_lock| {
+            assert_eq!(lock(ticket_lock, 1), Ok(()));
+            processes::die();
+            let unlocking = spawn(|| assert_eq!(lock(ticket_lock, 2), Ok(())));
+            let recovering = spawn(|| {
+                processes::begin(3);
+                ticket_lock.recover();
+            });
+            unlocking.join().unwrap();
+            recovering.join().unwrap();
+            processes::begin(2);
+            let _held = ticket_lock.lock_while(looks(0)).unwrap();
+            assert_eq!(lock(ticket_lock, 3), Err(TicketLockError::TimedOut));
+        });
+    });
+}

@@ -1,0 +1,71 @@
+//! What the models of `shared` and `asynch` have in common.
+
+#![allow(dead_code, unused_imports, reason = "every model uses its own part of this")]
+
+#[path = "../../support/looks.rs"]
+mod looks;
+
+use std::sync::{Mutex, PoisonError};
+
+pub(crate) use looks::looks;
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicU32, Ordering};
+
+/// Explores every execution of `model` with at most `preemptions` preemptions, or fewer if
+/// `LOOM_MAX_PREEMPTIONS` says so.
+pub(crate) fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    // One at a time: loom maps and unmaps a stack for each thread of each execution, and in two threads of one
+    // process that takes ten times as long.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(builder.preemption_bound.map_or(preemptions, |b| b.min(preemptions)));
+    builder.max_branches = 5_000;
+    builder.check(model);
+}
+
+/// Lends `value` to the threads of a model, which `body` starts and joins.
+pub(crate) fn lend<T: 'static>(value: T, body: impl FnOnce(&'static T)) {
+    let raw = Box::into_raw(Box::new(value));
+    // SAFETY: the box is freed below, after `body`, which joins every thread that it lends the value to. If it
+    // panics instead, the box is leaked.
+    body(unsafe { &*raw });
+    // SAFETY: it came from `into_raw`, and nobody uses it any more.
+    drop(unsafe { Box::from_raw(raw) });
+}
+
+/// Something that two threads must not be in at once, and that counts how often one was.
+///
+/// Entering is not one instant: another thread can be scheduled in the middle. loom panics if it then enters
+/// too, or if it enters later without seeing what its predecessor did.
+pub(crate) struct Region {
+    entered: UnsafeCell<u32>,
+    inside: AtomicU32,
+}
+
+// SAFETY: loom checks every access to `entered`; that is what it is for.
+unsafe impl Sync for Region {}
+// SAFETY: as above.
+unsafe impl Send for Region {}
+
+impl Region {
+    pub(crate) fn new() -> Self {
+        Self { entered: UnsafeCell::new(0), inside: AtomicU32::new(0) }
+    }
+
+    /// Is inside for a while.
+    pub(crate) fn enter(&self) {
+        self.entered.with_mut(|entered| {
+            // Does nothing but let loom switch threads.
+            self.inside.load(Ordering::Relaxed);
+            // SAFETY: `with_mut` panics if any other access is in progress.
+            unsafe { *entered += 1 };
+        });
+    }
+
+    /// How often it was entered.
+    pub(crate) fn count(&self) -> u32 {
+        // SAFETY: `with` panics if a writing access is in progress.
+        self.entered.with(|entered| unsafe { *entered })
+    }
+}

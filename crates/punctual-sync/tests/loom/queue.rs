@@ -1,0 +1,234 @@
+//! The timed queue under every interleaving: nothing is lost or late, order holds, and a place is reused safely.
+//!
+//! The model's clock moves only when everybody sleeps, so an item that is received after its time is one of which the
+//! receiver was not told.
+
+use loom::sync::atomic::{AtomicU32, Ordering};
+use punctual_sync::futex::model::{check, start};
+use punctual_sync::{Instant, Item, TimedQueue, now};
+
+fn at(time: u64) -> Instant {
+    Instant::from_ticks(time)
+}
+
+fn on_time(item: &Item<u64>) {
+    let due = item.due.map_or(0, |due| due.as_ticks());
+    assert_eq!(now().as_ticks(), due, "the item is received at its time");
+}
+
+#[test]
+fn a_first_item() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 2>::new());
+        let sender = start(2, || queue.send(7).unwrap());
+        let item = queue.receiver().unwrap().recv();
+        assert_eq!((item.value, item.due), (7, None));
+        on_time(&item);
+        sender.join();
+    });
+}
+
+/// An item that is due is taken out of the inbox at once, unless another has arrived by then.
+#[test]
+fn an_item_that_is_due() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 2>::new());
+        let sender = start(2, || {
+            queue.send_at(0, at(0)).unwrap();
+            queue.send(1).unwrap();
+        });
+        let mut receiver = queue.receiver().unwrap();
+        for expected in [(0, Some(at(0))), (1, None)] {
+            let item = receiver.recv();
+            assert_eq!((item.value, item.due), expected);
+            on_time(&item);
+        }
+        sender.join();
+        assert_eq!(receiver.len(), 0);
+    });
+}
+
+#[test]
+fn an_earlier_item() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 2>::new());
+        queue.send_at(20, at(20)).unwrap();
+        let sender = start(2, || queue.send_at(15, at(15)).unwrap());
+        let mut receiver = queue.receiver().unwrap();
+        for due in [15, 20] {
+            let item = receiver.recv();
+            assert_eq!(item.value, due);
+            on_time(&item);
+        }
+        sender.join();
+    });
+}
+
+/// The receiver goes to sleep again and again while one thread sends for earlier and another at once.
+#[test]
+fn keeps_items_of_two_senders() {
+    check(2, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 3>::new());
+        queue.send_at(9, at(9)).unwrap();
+        let early = start(2, || queue.send_at(5, at(5)).unwrap());
+        let at_once = start(3, || queue.send(0).unwrap());
+        let mut receiver = queue.receiver().unwrap();
+        for expected in [0, 5, 9] {
+            let item = receiver.recv();
+            assert_eq!(item.value, expected);
+            on_time(&item);
+        }
+        early.join();
+        at_once.join();
+    });
+}
+
+#[test]
+fn each_senders_items_stay_in_order() {
+    check(2, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 3>::new());
+        let one = start(2, || {
+            queue.send(1).unwrap();
+            queue.send(2).unwrap();
+        });
+        let other = start(3, || queue.send(10).unwrap());
+        let mut receiver = queue.receiver().unwrap();
+        let received = [(); 3].map(|()| receiver.recv().value);
+        let of_one: Vec<_> = received.into_iter().filter(|&value| value < 10).collect();
+        assert_eq!(of_one, [1, 2]);
+        one.join();
+        other.join();
+    });
+}
+
+/// With a single place every item but the first goes where another has been taken out.
+#[test]
+fn a_place_is_used_again() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<Box<u64>, 1>::new());
+        queue.send(Box::new(0)).unwrap();
+        let sender = start(2, || {
+            let sent = queue.send(Box::new(1));
+            assert!(sent.is_ok() || *sent.unwrap_err().0 == 1);
+        });
+        let mut receiver = queue.receiver().unwrap();
+        assert_eq!(*receiver.try_recv().unwrap().value, 0);
+        if let Some(item) = receiver.try_recv() {
+            assert_eq!(*item.value, 1);
+        }
+        sender.join();
+    });
+}
+
+/// Both places come back before an item is sent: one beside the list of free ones, one in it.
+#[test]
+fn two_places_are_used_again() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<Box<u64>, 2>::new());
+        (0..2).for_each(|value| queue.send(Box::new(value)).unwrap());
+        let sent = arena.put(AtomicU32::new(0));
+        let sender = start(2, || {
+            let accepted = (2..4).filter(|&value| queue.send(Box::new(value)).is_ok()).count();
+            sent.store(accepted as u32, Ordering::Relaxed);
+        });
+        let mut receiver = queue.receiver().unwrap();
+        let before = (0..2).map(|_| *receiver.try_recv().unwrap().value);
+        assert!(before.eq(0..2));
+        sender.join();
+        let after: Vec<_> = std::iter::from_fn(|| receiver.try_recv()).map(|item| *item.value).collect();
+        assert_eq!(after.len() as u32, sent.load(Ordering::Relaxed), "what was accepted is received once");
+        // All are out now, so there is room for two.
+        (4..6).for_each(|value| queue.send(Box::new(value)).unwrap());
+        assert_eq!(receiver.len(), 2);
+    });
+}
+
+/// Two senders contend for the last place: one gets it, the other its item back.
+#[test]
+fn the_last_place() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 2>::new());
+        queue.send(0).unwrap();
+        let other = start(2, || {
+            let _ = queue.send(1);
+        });
+        let mine = queue.send(2);
+        other.join();
+        let mut receiver = queue.receiver().unwrap();
+        assert_eq!(receiver.len(), 2);
+        assert_eq!(receiver.recv().value, 0);
+        assert_eq!(receiver.recv().value, if mine.is_ok() { 2 } else { 1 });
+    });
+}
+
+/// A sender is preempted while it claims a place, and finds the list as it was but for what lies behind.
+#[test]
+fn a_preempted_claim() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 2>::new());
+        let sender = start(2, || {
+            let _ = queue.send(10);
+        });
+        let mut receiver = queue.receiver().unwrap();
+        let (mut sent, mut received) = (vec![], vec![]);
+        let send = |values: [u64; 2], sent: &mut Vec<u64>| {
+            sent.extend(values.into_iter().filter(|&value| queue.send(value).is_ok()));
+        };
+        send([1, 2], &mut sent);
+        // The first place that comes back lies beside the list; the third time it is the one that was first in it.
+        received.extend(receiver.try_recv().map(|item| item.value));
+        sent.extend(queue.send(3).ok().map(|()| 3));
+        received.extend((0..2).filter_map(|_| receiver.try_recv()).map(|item| item.value));
+        sender.join();
+        send([4, 5], &mut sent);
+        received.extend(std::iter::from_fn(|| receiver.try_recv()).map(|item| item.value));
+        received.retain(|&value| value != 10);
+        assert_eq!(received, sent, "what was accepted is received once and in order");
+    });
+}
+
+/// A receiver that gives up at its deadline loses nothing.
+#[test]
+fn a_deadline_and_an_item() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 1>::new());
+        let sender = start(2, || queue.send_at(3, at(3)).unwrap());
+        let mut receiver = queue.receiver().unwrap();
+        let first = receiver.recv_deadline(at(2));
+        assert_eq!(first, None);
+        assert_eq!(now(), at(2));
+        on_time(&receiver.recv());
+        sender.join();
+    });
+}
+
+#[test]
+fn an_item_before_the_deadline() {
+    check(2, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 1>::new());
+        queue.send_at(3, at(3)).unwrap();
+        let item = queue.receiver().unwrap().recv_deadline(at(9));
+        on_time(&item.expect("it is due earlier"));
+    });
+}
+
+/// One gives the receiving side up, and another that gets it goes on where the first has left off.
+#[test]
+fn a_receiver_that_is_handed_over() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 2>::new());
+        // The second is scheduled, so the first receiver leaves it in a place of its own.
+        queue.send(0).unwrap();
+        queue.send_at(0, at(0)).unwrap();
+        let first = queue.receiver().unwrap();
+        let other = start(2, || {
+            let mut first = first;
+            assert_eq!(first.recv().value, 0);
+        });
+        if let Ok(mut second) = queue.receiver() {
+            assert_eq!(second.recv().value, 0);
+        }
+        other.join();
+        assert!(queue.receiver().is_ok(), "both have given it up");
+    });
+}

@@ -1,0 +1,534 @@
+//! Models of the structures in `shared`, but for messages. `cargo test` without `--cfg loom` skips them.
+
+use crate::model::{Region, check, lend, looks};
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread::{JoinHandle, spawn, yield_now};
+use punctual_sync::Instant;
+use punctual_sync::shared::{
+    AcquireError, Barrier, Flag, Latest, Ring, Semaphore, TicketLock, TicketLockError, asleep,
+};
+
+/// Waits for threads after which nobody has to be woken any more. loom would only say "deadlock" of a lost wake.
+fn join_awake(threads: impl IntoIterator<Item = (JoinHandle<()>, &'static AtomicBool)>) {
+    for (thread, has_ended) in threads {
+        while !has_ended.load(Ordering::Acquire) {
+            assert_eq!(asleep(), 0, "a thread sleeps, and nobody is left to wake it");
+            yield_now();
+        }
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn ring_one_by_one() {
+    check(3, || {
+        lend(Ring::<u32, 2>::new(), |ring| {
+            let producing = spawn(|| {
+                let mut producer = ring.producer().unwrap();
+                for item in 0..3 {
+                    while producer.push(item).is_err() {
+                        yield_now();
+                    }
+                }
+            });
+            let mut consumer = ring.consumer().unwrap();
+            for expected in 0..3 {
+                let item = loop {
+                    match consumer.pop() {
+                        Some(item) => break item,
+                        None => yield_now(),
+                    }
+                };
+                assert_eq!(item, expected);
+            }
+            producing.join().unwrap();
+            assert_eq!(consumer.pop(), None);
+        });
+    });
+}
+
+#[test]
+fn ring_in_batches() {
+    check(3, || {
+        lend(Ring::<u32, 4>::new(), |ring| {
+            let producing = spawn(|| {
+                let mut producer = ring.producer().unwrap();
+                for batch in [[0, 1, 2], [3, 4, 5]] {
+                    while producer.room() < batch.len() {
+                        yield_now();
+                    }
+                    batch.into_iter().for_each(|item| producer.stage(item).unwrap());
+                    producer.publish();
+                }
+            });
+            let mut consumer = ring.consumer().unwrap();
+            let mut expected = 0;
+            while expected < 6 {
+                let ready = consumer.ready();
+                assert!(ready == 0 || ready == 3, "a batch is seen as a whole, not {ready} of it");
+                for _ in 0..ready {
+                    assert_eq!(consumer.take(), Some(expected));
+                    expected += 1;
+                }
+                consumer.release();
+                yield_now();
+            }
+            producing.join().unwrap();
+        });
+    });
+}
+
+/// Slices as long as there is room or as there are items, and whole ones that ask for less than all.
+#[test]
+fn ring_in_slices() {
+    check(3, || {
+        lend(Ring::<u32, 2>::new(), |ring| {
+            let producing = spawn(|| {
+                let mut producer = ring.producer().unwrap();
+                let items = [0, 1, 2, 3];
+                let mut sent = 0;
+                while sent < 3 {
+                    sent += producer.push_slice(&items[sent..3]);
+                    yield_now();
+                }
+                while !producer.has_room_for(1) {
+                    yield_now();
+                }
+                assert_eq!(producer.push_slice(&items[3..]), 1);
+            });
+            let mut consumer = ring.consumer().unwrap();
+            while !consumer.has_ready(1) {
+                yield_now();
+            }
+            let mut expected = 0;
+            while expected < 4 {
+                let mut items = [9; 2];
+                let count = consumer.pop_slice(&mut items);
+                for item in &items[..count] {
+                    assert_eq!(*item, expected);
+                    expected += 1;
+                }
+                yield_now();
+            }
+            producing.join().unwrap();
+            assert_eq!(consumer.ready(), 0);
+        });
+    });
+}
+
+#[test]
+fn ring_changes_hands() {
+    check(3, || {
+        lend(Ring::<u32, 2>::new(), |ring| {
+            let push = |item| ring.producer().is_ok_and(|mut producer| producer.push(item).is_ok());
+            let pushing = spawn(move || push(1));
+            let pushed = push(2);
+            let both = pushing.join().unwrap() && pushed;
+            let mut consumer = ring.consumer().unwrap();
+            let items = std::iter::from_fn(|| consumer.pop()).count();
+            assert_eq!(items, if both { 2 } else { 1 });
+        });
+    });
+}
+
+#[test]
+fn latest_is_complete() {
+    check(3, || {
+        lend(Latest::new([0_u32; 2]), |cell| {
+            let writing = spawn(|| {
+                let mut writer = cell.writer().unwrap();
+                (1..4).for_each(|value| writer.write([value; 2]));
+            });
+            let mut reader = cell.reader().unwrap();
+            let mut last = 0;
+            for _ in 0..3 {
+                let reading = reader.read();
+                let [a, b] = reading.value;
+                assert_eq!(a, b, "a value is whole");
+                assert!(if reading.is_new { a > last } else { a == last }, "only newer values are new");
+                last = a;
+            }
+            writing.join().unwrap();
+            assert_eq!(reader.read().value, [3; 2]);
+            assert!(!reader.read().is_new);
+        });
+    });
+}
+
+#[test]
+fn flag_carries_what_came_before() {
+    check(3, || {
+        lend((Flag::new(), Region::new()), |(flag, region)| {
+            let setting = spawn(|| {
+                region.enter();
+                flag.set();
+            });
+            if flag.spin_while(looks(2)).is_ok() {
+                region.enter();
+            }
+            setting.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn flag_wakes_sleepers() {
+    check(3, || {
+        lend((Flag::new(), AtomicBool::new(false)), |(flag, has_ended)| {
+            let waiting = spawn(|| {
+                flag.wait();
+                has_ended.store(true, Ordering::Release);
+            });
+            flag.set();
+            join_awake([(waiting, has_ended)]);
+        });
+    });
+}
+
+/// All who wait go on, though one was woken first.
+#[test]
+fn flag_wakes_two_sleepers() {
+    check(2, || {
+        lend((Flag::new(), [AtomicBool::new(false), AtomicBool::new(false)]), |(flag, has_ended)| {
+            let waiting = has_ended.each_ref().map(|has_ended| {
+                let thread = spawn(move || {
+                    flag.wait();
+                    has_ended.store(true, Ordering::Release);
+                });
+                (thread, has_ended)
+            });
+            flag.set();
+            join_awake(waiting);
+        });
+    });
+}
+
+#[test]
+fn flag_wakes_all_sleepers() {
+    check(3, || {
+        lend(Flag::new(), |flag| {
+            let waiting = [(); 2].map(|()| spawn(|| flag.wait()));
+            flag.set();
+            waiting.into_iter().for_each(|thread| thread.join().unwrap());
+            assert!(flag.is_set());
+        });
+    });
+}
+
+#[test]
+fn flag_set_twice_and_cleared() {
+    check(3, || {
+        lend(Flag::new(), |flag| {
+            let waiting = spawn(|| flag.wait());
+            flag.set();
+            flag.clear();
+            flag.set();
+            waiting.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn barrier_orders_what_came_before() {
+    check(3, || {
+        lend((Barrier::new(2), Region::new(), Region::new()), |(barrier, mine, theirs)| {
+            let other = spawn(|| {
+                theirs.enter();
+                let leads = barrier.wait().unwrap();
+                mine.enter();
+                leads
+            });
+            mine.enter();
+            let leads = barrier.wait().unwrap();
+            theirs.enter();
+            assert_ne!(leads, other.join().unwrap(), "one of two leads");
+        });
+    });
+}
+
+#[test]
+fn barrier_phases() {
+    check(3, || {
+        lend((Barrier::new(2), Region::new()), |(barrier, region)| {
+            let other = spawn(|| {
+                barrier.wait().unwrap();
+                region.enter();
+                barrier.wait().unwrap();
+            });
+            barrier.wait().unwrap();
+            barrier.wait().unwrap();
+            region.enter();
+            other.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn barrier_time_out_keeps_the_count() {
+    check(3, || {
+        lend(Barrier::new(2), |barrier| {
+            let other = spawn(|| barrier.spin_while(looks(1)));
+            let mine = barrier.spin_while(looks(1));
+            let theirs = other.join().unwrap();
+            assert_eq!(mine.is_ok(), theirs.is_ok(), "both were there, or neither");
+            assert_eq!(barrier.arrived(), 0);
+        });
+    });
+}
+
+#[test]
+fn ticket_lock_excludes() {
+    check(3, || {
+        lend(TicketLock::<Region, 2>::with_places(Region::new()), |lock| {
+            let enter = || u32::from(lock.lock_while(looks(4)).map(|region| region.enter()).is_ok());
+            let other = spawn(enter);
+            let entered = enter() + other.join().unwrap();
+            assert_eq!(lock.lock_while(looks(0)).unwrap().count(), entered);
+        });
+    });
+}
+
+#[test]
+fn ticket_lock_keeps_its_token() {
+    check(2, || {
+        lend(TicketLock::<Region, 4>::with_places(Region::new()), |lock| {
+            let held = lock.lock_while(looks(0)).unwrap();
+            let others = [(); 2].map(|()| spawn(|| lock.lock_while(looks(1)).map(|region| region.enter())));
+            held.enter();
+            drop(held);
+            others
+                .into_iter()
+                .for_each(|thread| assert_ne!(thread.join().unwrap(), Err(TicketLockError::Full)));
+            let free = lock.lock_while(looks(0)).map(|region| region.enter());
+            assert_eq!(free, Ok(()), "the lock is free when everybody has gone");
+        });
+    });
+}
+
+#[test]
+fn ticket_try_lock_excludes() {
+    check(3, || {
+        lend(TicketLock::<Region, 2>::with_places(Region::new()), |lock| {
+            let other = spawn(|| lock.try_lock().map(|region| region.enter()).is_some());
+            let mine = lock.lock_while(looks(4)).map(|region| region.enter());
+            let again = lock.try_lock().map(|region| region.enter()).is_some();
+            let entered = u32::from(mine.is_ok()) + u32::from(again) + u32::from(other.join().unwrap());
+            assert_eq!(lock.lock_while(looks(0)).unwrap().count(), entered);
+        });
+    });
+}
+
+#[test]
+fn semaphore_loses_no_wake() {
+    check(3, || {
+        let shared = (Semaphore::<2>::with_places(0), Region::new(), AtomicBool::new(false));
+        lend(shared, |(semaphore, region, has_ended)| {
+            let waiting = spawn(|| {
+                semaphore.acquire(1).unwrap();
+                region.enter();
+                has_ended.store(true, Ordering::Release);
+            });
+            region.enter();
+            semaphore.signal(1).unwrap();
+            join_awake([(waiting, has_ended)]);
+            assert_eq!((semaphore.free(), semaphore.waiting()), (0, 0));
+        });
+    });
+}
+
+/// A unit that its holder returns goes to whoever waits for one.
+#[test]
+fn semaphore_gives_on_what_was_held() {
+    check(3, || {
+        lend((Semaphore::<2>::with_places(1), AtomicBool::new(false)), |(semaphore, has_ended)| {
+            let unit = semaphore.hold(1).unwrap();
+            let waiting = spawn(|| {
+                semaphore.acquire(1).unwrap();
+                has_ended.store(true, Ordering::Release);
+            });
+            drop(unit);
+            join_awake([(waiting, has_ended)]);
+            assert_eq!((semaphore.free(), semaphore.waiting()), (0, 0));
+        });
+    });
+}
+
+#[test]
+fn semaphore_excludes() {
+    check(2, || {
+        lend((Semaphore::<2>::with_places(1), Region::new()), |(semaphore, region)| {
+            let enter = |level| {
+                semaphore.acquire(level).unwrap();
+                region.enter();
+                semaphore.signal(1).unwrap();
+            };
+            let others = [2, 3].map(|level| spawn(move || enter(level)));
+            enter(1);
+            others.into_iter().for_each(|thread| thread.join().unwrap());
+            assert_eq!((semaphore.free(), semaphore.waiting()), (1, 0));
+        });
+    });
+}
+
+/// Who was told of a unit, and has given up, does not leave those behind it asleep.
+#[test]
+fn semaphore_passes_the_call_on() {
+    check(2, || {
+        lend((Semaphore::<2>::with_places(0), AtomicBool::new(false)), |(semaphore, has_ended)| {
+            let waiting = spawn(|| {
+                semaphore.acquire(1).unwrap();
+                has_ended.store(true, Ordering::Release);
+            });
+            let impatient = spawn(|| semaphore.acquire_until(2, Instant::from_ticks(1)).is_ok());
+            semaphore.signal(1).unwrap();
+            if impatient.join().unwrap() {
+                semaphore.signal(1).unwrap();
+            }
+            join_awake([(waiting, has_ended)]);
+            assert_eq!((semaphore.free(), semaphore.waiting()), (0, 0));
+        });
+    });
+}
+
+/// A unit that has become free for one who waits is not snatched before that one runs.
+#[test]
+fn semaphore_serves_the_first() {
+    check(3, || {
+        lend(Semaphore::<2>::with_places(0), |semaphore| {
+            let high = spawn(|| semaphore.acquire(2).unwrap());
+            while semaphore.waiting() == 0 {
+                yield_now();
+            }
+            semaphore.signal(1).unwrap();
+            assert_eq!(semaphore.acquire_until(1, Instant::from_ticks(1)), Err(AcquireError::TimedOut));
+            high.join().unwrap();
+            assert_eq!((semaphore.free(), semaphore.waiting()), (0, 0));
+        });
+    });
+}
+
+#[test]
+fn semaphore_time_out_loses_no_unit() {
+    check(3, || {
+        lend(Semaphore::<2>::with_places(0), |semaphore| {
+            let impatient = spawn(|| semaphore.acquire_until(2, Instant::from_ticks(1)));
+            semaphore.signal(1).unwrap();
+            let left = match impatient.join().unwrap() {
+                Ok(()) => 0,
+                Err(AcquireError::TimedOut) => 1,
+                Err(error) => panic!("there are two places: {error}"),
+            };
+            assert_eq!((semaphore.free(), semaphore.waiting()), (left, 0));
+        });
+    });
+}
+
+/// A new writer goes on with the slot that the last one left it, while a value of that one may be being read.
+#[test]
+fn latest_changes_hands() {
+    check(3, || {
+        lend(Latest::new([0_u32; 2]), |cell| {
+            let writing = spawn(|| {
+                for value in 1..4 {
+                    cell.writer().unwrap().write([value; 2]);
+                }
+            });
+            let mut reader = cell.reader().unwrap();
+            let mut last = 0;
+            for _ in 0..2 {
+                let [a, b] = reader.read().value;
+                assert!(a == b && a >= last, "a value is whole, and no older one");
+                last = a;
+            }
+            writing.join().unwrap();
+            assert_eq!(reader.read().value, [3; 2]);
+        });
+    });
+}
+
+/// A reader that a writer overtakes is given the next value, not made to try for ever.
+#[test]
+fn latest_reader_is_not_starved() {
+    check(3, || {
+        lend(Latest::new([0_u32; 2]), |cell| {
+            let (mut writer, mut reader) = (cell.writer().unwrap(), cell.reader().unwrap());
+            writer.write([1; 2]);
+            let writing = spawn(move || (2..4).for_each(|value| writer.write([value; 2])));
+            let [a, b] = reader.read().value;
+            assert!(a == b && a >= 1, "a value is whole");
+            writing.join().unwrap();
+            assert_eq!(reader.read().value, [3; 2]);
+        });
+    });
+}
+
+/// A slot that a reader gave away without having taken another is written only after that reader has looked at it. Giving
+/// way is free, so that few preemptions lead there.
+#[test]
+fn latest_slot_is_given_away_after_reading() {
+    check(2, || {
+        lend(Latest::new([0_u32; 2]), |cell| {
+            let writing = spawn(|| {
+                let mut writer = cell.writer().unwrap();
+                writer.write([1; 2]);
+                yield_now();
+                // Comes in between when the reader takes the first.
+                writer.write([2; 2]);
+                yield_now();
+                // Put before the reader; then its old slot comes back, and is written.
+                (3..6).for_each(|value| writer.write([value; 2]));
+            });
+            let mut reader = cell.reader().unwrap();
+            let mut last = 0;
+            for _ in 0..2 {
+                let [a, b] = reader.read().value;
+                assert!(a == b && a >= last, "a value is whole, and no older one");
+                last = a;
+                yield_now();
+            }
+            writing.join().unwrap();
+            assert_eq!(reader.read().value, [5; 2]);
+        });
+    });
+}
+
+/// All who wait go on, though one was woken first.
+#[test]
+fn barrier_wakes_all_sleepers() {
+    check(1, || {
+        let flags = [AtomicBool::new(false), AtomicBool::new(false)];
+        lend((Barrier::new(3), flags), |(barrier, has_ended)| {
+            let waiting = has_ended.each_ref().map(|has_ended| {
+                let thread = spawn(move || {
+                    barrier.wait().unwrap();
+                    has_ended.store(true, Ordering::Release);
+                });
+                (thread, has_ended)
+            });
+            // The last to come: nobody else wakes them.
+            while barrier.arrived() < 2 {
+                yield_now();
+            }
+            barrier.wait().unwrap();
+            join_awake(waiting);
+        });
+    });
+}
+
+/// Whoever gives up at the last moment, and finds that the others came, sees what they did.
+#[test]
+fn barrier_left_too_late_orders_what_came_before() {
+    check(3, || {
+        lend((Barrier::new(2), Region::new()), |(barrier, region)| {
+            let other = spawn(|| {
+                region.enter();
+                barrier.spin_while(looks(0)).is_ok()
+            });
+            let passed = barrier.spin_while(looks(0)).is_ok();
+            if passed {
+                region.enter();
+            }
+            assert_eq!(other.join().unwrap(), passed, "both were there, or neither");
+        });
+    });
+}

@@ -1,0 +1,242 @@
+//! Models of what a thread sees of what others did before: every way through `Flag` and `Barrier` that ends a wait orders
+//! it after what ended it, also the ways on which nobody really waits; and who takes over sees what the dead were given.
+
+use crate::model::{Region, check, lend, looks};
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread::{spawn, yield_now};
+use punctual_sync::Instant;
+use punctual_sync::shared::model as processes;
+use punctual_sync::shared::{Barrier, BarrierError, Flag, Latest, Ring, Semaphore, asleep};
+
+/// Enters after another thread that sets the flag, if `seen` says that it did.
+fn flag(seen: fn(&Flag) -> bool) {
+    check(2, move || {
+        lend((Flag::new(), Region::new()), |(flag, region)| {
+            let setting = spawn(|| {
+                region.enter();
+                flag.set();
+            });
+            // loom runs no other thread before a plain load.
+            yield_now();
+            if seen(flag) {
+                region.enter();
+            }
+            setting.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_set_flag_shows_what_came_before() {
+    flag(Flag::is_set);
+}
+
+#[test]
+fn a_flag_found_set_shows_what_came_before() {
+    flag(|flag| flag.spin_while(looks(0)).is_ok());
+}
+
+#[test]
+fn a_flag_that_nobody_sleeps_for_shows_what_came_before() {
+    flag(|flag| {
+        flag.wait();
+        true
+    });
+}
+
+/// Two arrive, and either may find that the phase is over at any of its looks.
+#[test]
+fn a_phase_found_over_shows_what_came_before() {
+    for turns in [0, 2] {
+        check(2, move || {
+            lend((Barrier::new(2), Region::new()), |(barrier, region)| {
+                let other = spawn(move || {
+                    region.enter();
+                    // Whether or not it gives up: it was there before.
+                    let _ = barrier.spin_while(looks(0));
+                });
+                if barrier.spin_while(looks(turns)).is_ok() {
+                    region.enter();
+                }
+                other.join().unwrap();
+            });
+        });
+    }
+}
+
+/// Whoever repairs a barrier sees what those did who had arrived.
+#[test]
+fn repairing_shows_what_came_before_the_break() {
+    check(2, || {
+        lend((Barrier::new(3), Region::new()), |(barrier, region)| {
+            // Later nobody is a newcomer, whose entry would be seen instead.
+            for process in [1, 2, 3] {
+                processes::begin(process);
+                assert_eq!(barrier.spin_while(looks(0)), Err(BarrierError::TimedOut));
+            }
+            let other = spawn(|| {
+                processes::begin(2);
+                region.enter();
+                let _ = barrier.spin_while(looks(1));
+            });
+            yield_now();
+            if barrier.arrived() == 1 {
+                processes::begin(1);
+                processes::die();
+                processes::begin(3);
+                if barrier.repair() {
+                    region.enter();
+                }
+            }
+            other.join().unwrap();
+        });
+    });
+}
+
+/// Whoever passes a barrier that was repaired sees what was done before the repair.
+#[test]
+fn passing_a_repaired_barrier_shows_what_came_before_the_repair() {
+    check(2, || {
+        lend((Barrier::new(1), Region::new()), |(barrier, region)| {
+            let broken = spawn(|| {
+                processes::begin(1);
+                let _ = barrier.spin_while(looks(0));
+                processes::die();
+            });
+            broken.join().unwrap();
+            let other = spawn(|| {
+                processes::begin(2);
+                // With a dead member about, it arrives only after the repair.
+                if barrier.spin_while(looks(0)).is_ok() {
+                    region.enter();
+                }
+            });
+            processes::begin(3);
+            region.enter();
+            barrier.repair();
+            other.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_process_that_a_barrier_has_no_room_for_is_told() {
+    // In a model there is room for three.
+    check(0, || {
+        lend(Barrier::new(9), |barrier| {
+            for process in 1..=3 {
+                processes::begin(process);
+                assert_eq!(barrier.spin_while(looks(0)), Err(BarrierError::TimedOut));
+            }
+            processes::begin(4);
+            assert_eq!((barrier.spin_while(looks(0)), barrier.arrived()), (Err(BarrierError::Full), 0));
+        });
+    });
+}
+
+/// The slot that a dead reader was given just before is the new reader's, with what the writer put there.
+#[test]
+fn a_new_reader_sees_what_a_dead_one_was_given() {
+    check(2, || {
+        lend(Latest::new([0_u32; 2]), |cell| {
+            processes::die_wanting(cell);
+            let mut writer = cell.writer().unwrap();
+            let writing = spawn(move || writer.write([1; 2]));
+            yield_now();
+            let [a, b] = cell.reader().unwrap().read().value;
+            assert_eq!(a, b);
+            writing.join().unwrap();
+        });
+    });
+}
+
+/// A new producer writes where the consumer has read, of which the old producer had not heard.
+#[test]
+fn a_new_producer_sees_what_the_consumer_has_read() {
+    check(2, || {
+        lend(Ring::<u32, 2>::new(), |ring| {
+            let (mut producer, mut consumer) = ring.split().unwrap();
+            assert_eq!(producer.push_slice(&[1, 2]), 2);
+            drop(producer);
+            let consuming = spawn(move || assert_eq!(consumer.pop(), Some(1)));
+            yield_now();
+            let _ = ring.producer().unwrap().push(3);
+            consuming.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_new_consumer_sees_what_the_producer_has_written() {
+    check(2, || {
+        lend(Ring::<u32, 2>::new(), |ring| {
+            let mut producer = ring.producer().unwrap();
+            let producing = spawn(move || producer.push(1).unwrap());
+            yield_now();
+            assert!(matches!(ring.consumer().unwrap().pop(), None | Some(1)));
+            producing.join().unwrap();
+        });
+    });
+}
+
+/// Items come and go between the looks at the two counters.
+#[test]
+fn a_ring_never_seems_to_hold_more_than_it_can() {
+    check(2, || {
+        lend(Ring::<u32, 2>::new(), |ring| {
+            let passing = spawn(|| {
+                let (mut producer, mut consumer) = ring.split().unwrap();
+                for item in 0..3 {
+                    producer.push(item).unwrap();
+                    assert_eq!(consumer.pop(), Some(item));
+                }
+            });
+            yield_now();
+            assert!(ring.len() <= 2);
+            passing.join().unwrap();
+        });
+    });
+}
+
+/// One item comes and goes: there are never two.
+#[test]
+fn a_ring_that_holds_one_item_at_a_time_never_seems_to_hold_two() {
+    check(2, || {
+        lend(Ring::<u32, 4>::new(), |ring| {
+            let passing = spawn(|| {
+                let (mut producer, mut consumer) = ring.split().unwrap();
+                producer.push(1).unwrap();
+                assert_eq!(consumer.pop(), Some(1));
+            });
+            // Not this thread, which has made the ring: after a yield loom shows nobody again what that one saw before.
+            let looking = spawn(|| assert!(ring.len() <= 1));
+            passing.join().unwrap();
+            looking.join().unwrap();
+        });
+    });
+}
+
+/// The place of the one who waits at a low level was last used at a high one. Whoever signals has to see the new level with
+/// the bit, or it tells the wrong one, who leaves the unit to the other, who sleeps.
+#[test]
+fn a_signal_is_for_the_highest_who_waits_now() {
+    check(2, || {
+        let ended = || AtomicBool::new(false);
+        lend((Semaphore::<2>::with_places(0), ended(), ended()), |(semaphore, low, high)| {
+            assert!(semaphore.acquire_until(9, Instant::from_ticks(1)).is_err());
+            let wait = |level, has_ended: &'static AtomicBool| {
+                semaphore.acquire(level).unwrap();
+                has_ended.store(true, Ordering::Release);
+            };
+            let waiting = [(1, low), (5, high)].map(|(level, ended)| spawn(move || wait(level, ended)));
+            spawn(|| semaphore.signal(1).unwrap()).join().unwrap();
+            let one_has_ended = || low.load(Ordering::Acquire) || high.load(Ordering::Acquire);
+            while !one_has_ended() {
+                assert!(asleep() < 2, "there is a unit for one of them");
+                yield_now();
+            }
+            semaphore.signal(1).unwrap();
+            waiting.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+    });
+}

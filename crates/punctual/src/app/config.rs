@@ -1,4 +1,4 @@
-//! Where and how to run an app.
+//! Configuration of a run.
 //!
 //! ```
 //! use punctual::{Config, Duration};
@@ -22,11 +22,11 @@ pub(crate) enum Platform {
     /// Real-time threads on Linux, pinned to one CPU.
     #[default]
     Linux,
-    /// One ordinary thread and a clock that moves only when nothing is left to do.
+    /// One ordinary thread and a clock that advances only when no work is left.
     Virtual,
 }
 
-/// Requested numbers by partition: CPUs, or bytes of stack.
+/// Requested values by partition: CPUs, or stack sizes in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PerPartition {
     /// For the only partition, or for all partitions.
@@ -36,13 +36,13 @@ pub(crate) struct PerPartition {
 }
 
 impl PerPartition {
-    /// The number requested for `partition`.
+    /// Returns the value requested for `partition`.
     pub(crate) fn of(&self, partition: &str) -> Option<usize> {
         let named = self.named.iter().rev().find(|(name, _)| name == partition);
         named.map(|&(_, number)| number).or(self.sole)
     }
 
-    /// Reads `N` or `NAME=N,NAME=N`.
+    /// Parses `N` or `NAME=N,NAME=N`.
     fn parse(text: &str) -> Option<Self> {
         if let Ok(number) = text.parse() {
             return Some(Self { sole: Some(number), named: Vec::new() });
@@ -55,7 +55,7 @@ impl PerPartition {
         Some(Self { sole: None, named: named.collect::<Option<_>>()? })
     }
 
-    /// KiB in bytes.
+    /// Converts KiB to bytes.
     fn kib(self) -> Option<Self> {
         let bytes = |kib: usize| kib.checked_mul(1024);
         let sole = match self.sole {
@@ -67,7 +67,7 @@ impl PerPartition {
     }
 }
 
-/// Whether and where jobs write marks into the kernel's trace.
+/// Destination of the marks that jobs write into the kernel's trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Marks {
     #[default]
@@ -84,20 +84,21 @@ impl Marks {
     }
 }
 
-/// What happens when a job allocates or makes a system call that can block; see [`Config::guard`].
+/// Reaction to a job that allocates or makes a system call that can block; see [`Config::guard`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Guard {
-    /// Nothing. Jobs pay nothing either.
+    /// None. Jobs then have no overhead.
     #[default]
     Off,
-    /// The [report](crate::report::TaskReport::findings) tells of it.
+    /// An entry in the [report](crate::report::TaskReport::findings).
     Report,
-    /// The report tells of it, and the app stops, with [`Outcome::Guard`](crate::report::Outcome::Guard).
+    /// An entry in the report, and the app stops with
+    /// [`Outcome::Guard`](crate::report::Outcome::Guard).
     Stop,
 }
 
-/// Where and how to run an app. Whatever is not set here comes from the `#[app]` attribute.
+/// Where and how to run an app. Settings that are not made here come from the `#[app]` attribute.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub(crate) platform: Platform,
@@ -110,13 +111,13 @@ pub struct Config {
     pub(crate) strict: Option<bool>,
     pub(crate) trace: Option<Marks>,
     pub(crate) report: Option<Reporting>,
-    /// Whether `main` was generated, so that the report is what the user waits for.
+    /// True if `main` was generated, so that the report is the program's output.
     pub(crate) is_program: bool,
     pub(crate) metrics: Option<bool>,
     pub(crate) rseq: Option<bool>,
     pub(crate) guard: Guard,
     pub(crate) profile: Option<PathBuf>,
-    /// Where the model is written instead of running the app.
+    /// Destination of the model, if it is written instead of running the app.
     pub(crate) model: Option<PathBuf>,
     pub(crate) until: Option<Duration>,
     pub(crate) keep_panic_hook: bool,
@@ -124,7 +125,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Linux threads, with the settings of the `#[app]` attribute.
+    /// Creates a configuration for Linux threads, with the settings of the `#[app]` attribute.
     pub fn new() -> Self {
         Self::default()
     }
@@ -132,20 +133,23 @@ impl Config {
     /// [`new`](Self::new), modified by the environment. A generated `main` uses it.
     ///
     /// * `PUNCTUAL_PORT`: `linux` or `virtual`.
-    /// * `PUNCTUAL_CPU`: a CPU number, or for several partitions `NAME=CPU,…`. Always overrides the program.
-    /// * `PUNCTUAL_STACK`: a number of KiB, or for several partitions `NAME=KIB,…`, see [`stack`](Self::stack). Always
-    ///   overrides the program.
+    /// * `PUNCTUAL_CPU`: a CPU number, or for several partitions `NAME=CPU,…`. Always overrides the
+    ///   program.
+    /// * `PUNCTUAL_STACK`: a number of KiB, or for several partitions `NAME=KIB,…`, see
+    ///   [`stack`](Self::stack). Always overrides the program.
     /// * `PUNCTUAL_WAKE_LATENCY`: a number of µs, see [`wake_latency`](Self::wake_latency).
     /// * `PUNCTUAL_STRICT`: `1` or `0`.
-    /// * `PUNCTUAL_TRACE`: `1` or `0`, or the path of a `trace_marker_raw` to [mark](Self::trace) jobs by.
-    /// * `PUNCTUAL_METRICS`: `1` or `0`, see [`metrics`](Self::metrics). Always overrides the program.
+    /// * `PUNCTUAL_TRACE`: `1` or `0`, or the path of a `trace_marker_raw` for the
+    ///   [marks](Self::trace).
+    /// * `PUNCTUAL_METRICS`: `1` or `0`, see [`metrics`](Self::metrics). Always overrides the
+    ///   program.
     /// * `PUNCTUAL_RSEQ`: `1` or `0`, see [`rseq`](Self::rseq). Always overrides the program.
     /// * `PUNCTUAL_GUARD`: `report`, `stop` or `off`, see [`Guard`].
-    /// * `PUNCTUAL_REPORT`: `auto`, `always` (or `1`), `never` (or `0`), or the path of a file, with a `/` in it, see
-    ///   [`report`](Self::report).
+    /// * `PUNCTUAL_REPORT`: `auto`, `always` (or `1`), `never` (or `0`), or the path of a file,
+    ///   with a `/` in it, see [`report`](Self::report).
     /// * `PUNCTUAL_PROFILE`: the path of a file for the [profile](Self::profile).
-    /// * `PUNCTUAL_MODEL`: the path of a file. Instead of running, the app writes what it [declares](crate::model) there as JSON, and
-    ///   ends the process with status 0.
+    /// * `PUNCTUAL_MODEL`: the path of a file. Instead of running, the app writes its
+    ///   [model](crate::model) there as JSON, and ends the process with status 0.
     ///
     /// An invalid value is an error when the app is run.
     pub fn from_env() -> Self {
@@ -246,16 +250,18 @@ impl Config {
         Self { platform, cpus, stacks, wake_latency, strict, trace, metrics, rseq, guard, ..config }
     }
 
-    /// Runs in virtual time: on the calling thread, with a clock that moves only when nothing is left to do at the
-    /// time it shows, and by the execution times that tasks declare.
+    /// Runs in virtual time: on the calling thread, with a clock that advances only when no work is
+    /// left at the current time, and by the execution times that tasks declare.
     ///
-    /// The run ends when nothing can happen any more, at the latest after [`until`](Self::until) or at the
-    /// end of virtual time, 2⁶⁴ − 2 ns (584 years) after the start: jobs due then or later
-    /// are dropped, and the outcome is [`TimeUp`](crate::report::Outcome::TimeUp). Event sources are
-    /// polled between jobs; one that stays readable, because its task does not read it, stops the clock.
+    /// The run ends when no further event is possible, at the latest after [`until`](Self::until)
+    /// or at the end of virtual time, 2⁶⁴ − 2 ns (584 years) after the start: jobs due then or
+    /// later are dropped, and the outcome is [`TimeUp`](crate::report::Outcome::TimeUp). Event
+    /// sources are polled between jobs; one that stays readable, because its task does not read it,
+    /// stops the clock.
     ///
-    /// Time does not pass in `idle` either, until it returns or calls [`wait_for_event`](crate::wait_for_event). After two
-    /// seconds without either, a message on standard error says so.
+    /// Time does not pass in `idle` either, until it returns or calls
+    /// [`wait_for_event`](crate::wait_for_event). After two seconds without either, a message on
+    /// standard error warns about it.
     pub fn virtual_time(mut self) -> Self {
         self.platform = Platform::Virtual;
         self
@@ -267,7 +273,8 @@ impl Config {
         self
     }
 
-    /// Runs the partition `name` on this CPU. Default: a CPU of its own, chosen as for [`cpu`](Self::cpu).
+    /// Runs the partition `name` on this CPU. Default: a separate CPU, selected as for
+    /// [`cpu`](Self::cpu).
     ///
     /// An unknown name is an error when the app is run.
     pub fn partition_cpu(mut self, name: &str, cpu: usize) -> Self {
@@ -275,26 +282,29 @@ impl Config {
         self
     }
 
-    /// The stack of each thread that runs tasks, in bytes, at least 64 KiB. Overrides `stack` in the `#[app]` attribute.
-    /// Default: 1 MiB plus 256 KiB for each level that may run on the thread, at least 2 MiB.
+    /// Sets the stack size of each thread that runs tasks, in bytes, at least 64 KiB. Overrides
+    /// `stack` in the `#[app]` attribute. Default: 1 MiB plus 256 KiB for each level that may run
+    /// on the thread, at least 2 MiB.
     ///
-    /// A spawn of a higher task is a call on the spawner's stack, so a thread needs **the sum, over its own level and all above
-    /// it, of what the deepest job of each level takes**, and some KiB in between. The
-    /// [report](crate::report::ThreadSettings::stack_used) shows how much was used. A stack overflow
-    /// ends the process by SIGABRT, after a message that names the task and its level.
+    /// A spawn of a higher task is a call on the spawner's stack, so a thread needs **the sum, over
+    /// its own level and all above it, of the stack usage of each level's deepest job**, and a few
+    /// KiB in between. The [report](crate::report::ThreadSettings::stack_used) shows the actual
+    /// usage. A stack overflow ends the process by SIGABRT, after a message that names the task and
+    /// its level.
     ///
-    /// Each thread touches its whole stack before its first job, so jobs take no page faults on it even if memory
-    /// is not locked. So the whole stack of each thread takes up memory.
+    /// Each thread touches its whole stack before its first job, so jobs take no page faults on it
+    /// even if memory is not locked. So the whole stack of each thread occupies memory.
     ///
-    /// A polling partition has one thread, which runs all of its levels. In virtual time so does every
-    /// partition except that of `idle`, whose jobs run on the thread that calls `run`, on its stack.
-    /// Without real-time privileges `idle`'s thread runs jobs on Linux, too.
+    /// A polling partition has one thread, which runs all of its levels. In virtual time every
+    /// partition does, except that of `idle`, whose jobs run on the thread that calls `run`, on its
+    /// stack. Without real-time privileges, the thread of `idle` runs jobs on Linux, too.
     pub fn stack(mut self, bytes: usize) -> Self {
         self.stacks.sole = Some(bytes);
         self
     }
 
-    /// The stack of each thread of the partition `name`. Overrides [`stack`](Self::stack).
+    /// Sets the stack size of each thread of the partition `name`. Overrides
+    /// [`stack`](Self::stack).
     ///
     /// An unknown name is an error when the app is run.
     pub fn partition_stack(mut self, name: &str, bytes: usize) -> Self {
@@ -302,35 +312,38 @@ impl Config {
         self
     }
 
-    /// The kernel priority of level 0; level `l` runs at `base + l`. Default 50, above the kernel's
-    /// interrupt threads on PREEMPT_RT.
+    /// Sets the kernel priority of level 0; level `l` runs at `base + l`. Default 50, above the
+    /// kernel's interrupt threads on PREEMPT_RT.
     pub fn priority_base(mut self, base: u8) -> Self {
         self.priority_base = Some(base);
         self
     }
 
-    /// Bounds the wake-up latency of all CPUs: while the app runs, none enters a deeper idle state. Default: no
-    /// bound; the [report](crate::report::Settings::notes) has a note if a state of the app's CPU takes more than 20 µs to
-    /// leave.
+    /// Bounds the wake-up latency of all CPUs: while the app runs, no CPU enters a deeper idle
+    /// state. Default: no bound; the [report](crate::report::Settings::notes) has a note if a state
+    /// of the app's CPU takes more than 20 µs to leave.
     ///
     /// Lower latency costs power: with zero, idle CPUs spin, which heats them and slows down their
-    /// hyper-thread siblings. The bound is rounded down to µs and set through `/dev/cpu_dma_latency`, which
-    /// takes root or a udev rule. It ends with the app, however that ends.
+    /// hyper-thread siblings. The bound is rounded down to µs and set through
+    /// `/dev/cpu_dma_latency`, which requires root or a udev rule. It ends with the app, including
+    /// a crash.
     pub fn wake_latency(mut self, longest: impl IntoDuration) -> Self {
         self.wake_latency = Some(longest.into_duration());
         self
     }
 
-    /// For how long a worker that has nothing to do stays awake before it sleeps. Default: not at all.
+    /// Sets the time that a worker without work stays awake before it sleeps. Default: zero.
     ///
-    /// A spawn from another partition that comes meanwhile takes some hundred nanoseconds, instead of the microseconds in which the kernel
-    /// wakes a thread on another CPU. So it is for partitions that exchange messages at high rates and have their CPUs for themselves: a
-    /// worker that spins takes the CPU at its real-time priority from everything below it, `idle` and other programs included. It
-    /// ends when a level of its partition is ready, when one that sleeps has something due, and after this time, of which at most 1 ms
-    /// counts. What is released meanwhile on lower levels otherwise, by a descriptor say, is held up so long. A worker whose last eight spins
-    /// were in vain tries one in sixteen.
+    /// A spawn from another partition during this time takes some hundred nanoseconds, instead of
+    /// the microseconds that the kernel needs to wake a thread on another CPU. It is meant for
+    /// partitions that exchange messages at high rates and have dedicated CPUs: a spinning worker
+    /// takes the CPU at its real-time priority from everything below it, including `idle` and other
+    /// programs. The spin ends when a level of its partition is ready, when a timer of a sleeping
+    /// worker expires, and after this time, of which at most 1 ms is used. Other releases of lower
+    /// levels in this time, for example by a descriptor, are delayed by it. A worker whose last
+    /// eight spins were unsuccessful spins before one in sixteen waits.
     ///
-    /// Polling partitions never sleep in any case; in virtual time nothing spins.
+    /// Polling partitions never sleep; in virtual time nothing spins.
     pub fn spin(mut self, longest: impl IntoDuration) -> Self {
         self.spin = Some(longest.into_duration());
         self
@@ -342,63 +355,73 @@ impl Config {
         self
     }
 
-    /// Whether every job marks its start and end in the kernel's trace, so that `punctual-trace` shows it with its task's name
-    /// and its exact release. Default: `false`.
+    /// Sets whether every job marks its start and end in the kernel's trace, so that
+    /// `punctual-trace` shows it with its task's name and its exact release. Default: `false`.
     ///
-    /// The release is the nominal one of periodic and timed jobs, the time of the spawn of others. A mark is one `write(2)`
-    /// to `/sys/kernel/tracing/trace_marker_raw`, which neither sleeps nor allocates, and costs the job about
-    /// a microsecond; without marks, a job pays for one predictable branch. If the file cannot be written, the app runs
-    /// without marks, with a warning on standard error and a note in its [report](crate::report::Settings::notes).
+    /// The release is the nominal one of periodic and timed jobs, and the time of the spawn for
+    /// others. A mark is one `write(2)` to `/sys/kernel/tracing/trace_marker_raw`, which neither
+    /// sleeps nor allocates, and costs the job about a microsecond; without marks, a job pays for
+    /// one predictable branch. If the file cannot be written, the app runs without marks, with a
+    /// warning on standard error and a note in its [report](crate::report::Settings::notes).
     ///
     /// Recordings in a trace instance get these marks on kernels that can copy them. On others, set
-    /// `PUNCTUAL_TRACE` to the path of the instance's `trace_marker_raw`, as recorders that start the app do. It always
-    /// overrides the program. Polling partitions write no marks, and neither does virtual time. Those of a half of the app that
-    /// runs without Linux are written for it.
+    /// `PUNCTUAL_TRACE` to the path of the instance's `trace_marker_raw`, as recorders that start
+    /// the app do. It always overrides the program. Polling partitions write no marks, and neither
+    /// does virtual time. Those of a half of the app that runs without Linux are written for it.
     pub fn trace(mut self, trace: bool) -> Self {
         self.trace = Some(Marks::new(trace));
         self
     }
 
-    /// Whether `punctual top` and others can watch the app while it runs. Default: `true`. Never in virtual time.
+    /// Sets whether `punctual top` and others can watch the app while it runs. Default: `true`.
+    /// Never in virtual time.
     ///
-    /// The figures of jobs are then in an anonymous file of the process, open under `/proc/PID/fd`. Whoever may trace the process,
-    /// such as its user, if without fewer capabilities, and root, can read it, and nobody can write to it. It takes 47 KiB a task and
-    /// costs jobs nothing; an ordinary thread wakes four times a second for what is not measured of jobs. If the kernel refuses the memory,
-    /// the app runs without, with a note in its [report](crate::report::Settings::notes).
+    /// The figures of jobs are then in an anonymous file of the process, open under `/proc/PID/fd`.
+    /// Processes that may trace this one can read it, such as root, or the same user without fewer
+    /// capabilities; no process can write to it. It takes 47 KiB per task and costs jobs nothing;
+    /// an ordinary thread wakes four times per second for the figures that are not measured by
+    /// jobs. If the kernel refuses the memory, the app runs without it, with a note in its
+    /// [report](crate::report::Settings::notes).
     pub fn metrics(mut self, metrics: bool) -> Self {
         self.metrics = Some(metrics);
         self
     }
 
-    /// Whether threads on the app's CPU may lock and spawn without locked instructions, by restartable sequences (`rseq(2)`). Default: `true`.
+    /// Sets whether threads on the app's CPU may lock and spawn without locked instructions, by
+    /// restartable sequences (`rseq(2)`). Default: `true`.
     ///
-    /// That takes an app of one partition with a CPU, x86-64, Linux 5.10 and glibc 2.35; everything else goes as without it. In
-    /// return a spawn of a foreign thread interrupts the app's CPU for about a microsecond if the app has locked or spawned
-    /// some hundred times since the last one: the kernel tells the threads there (`membarrier(2)`). If the kernel has refused, the
-    /// [report](crate::report::Settings::notes) has a note. Where a seccomp filter refuses later what was granted at the start, the process
-    /// ends with a message.
+    /// This requires an app of one partition with a CPU, x86-64, Linux 5.10 and glibc 2.35;
+    /// otherwise it has no effect. In return a spawn by a foreign thread interrupts the app's CPU
+    /// for about a microsecond if the app has locked or spawned some hundred times since the last
+    /// one: the kernel notifies the threads there (`membarrier(2)`). If the kernel refuses at the
+    /// start, the [report](crate::report::Settings::notes) has a note. If a seccomp filter later
+    /// refuses what was granted at the start, the process ends with a message.
     pub fn rseq(mut self, rseq: bool) -> Self {
         self.rseq = Some(rseq);
         self
     }
 
-    /// Finds jobs that allocate or make system calls that can block: it names the task, the call and the stack. For development.
-    /// Default: [`Guard::Off`].
+    /// Finds jobs that allocate or make system calls that can block, and reports the task, the call
+    /// and the stack. For development. Default: [`Guard::Off`].
     ///
-    /// Memory is watched if the program's allocator is [`guard::Allocator`](crate::guard::Allocator), and the system calls of a job by Syscall
-    /// User Dispatch, which takes Linux 5.11 on x86-64 and no privileges. What cannot be watched is said on standard error and in the
-    /// report's [notes](crate::report::Settings::notes). See [`guard`](mod@crate::guard) for what counts.
+    /// Memory is watched if the program's allocator is
+    /// [`guard::Allocator`](crate::guard::Allocator), and the system calls of a job by Syscall User
+    /// Dispatch, which requires Linux 5.11 on x86-64 and no privileges. Limits of the monitoring
+    /// are listed on standard error and in the report's [notes](crate::report::Settings::notes).
+    /// See [`guard`](mod@crate::guard) for the list of operations.
     ///
-    /// While it is off, jobs pay nothing for it. While it is on, each system call of a job takes a few µs more, each finding some 10 µs,
-    /// and the report some 100 ms for the names of functions; do not look at response times meanwhile.
+    /// While it is off, jobs have no overhead. While it is on, each system call of a job takes a
+    /// few µs more, each finding some 10 µs, and the report some 100 ms for the names of functions;
+    /// ignore response times of such a run.
     #[cfg(feature = "guard")]
     pub fn guard(mut self, guard: Guard) -> Self {
         self.guard = guard;
         self
     }
 
-    /// Where the [report](crate::report) is written at the end of the run, beside being returned. Default: what the `report` of
-    /// the `#[app]` attribute says; without that nowhere, but [`Reporting::Auto`] for a generated `main`.
+    /// Sets where the [report](crate::report) is written at the end of the run, in addition to
+    /// being returned. Default: the `report` of the `#[app]` attribute; without it nowhere, except
+    /// [`Reporting::Auto`] for a generated `main`.
     ///
     /// An app that cannot start has no report.
     pub fn report(mut self, reporting: Reporting) -> Self {
@@ -406,37 +429,45 @@ impl Config {
         self
     }
 
-    /// Measures every job for a response-time analysis, and writes the figures to this file as JSON at the end of the run, however
-    /// that ends but by a kill. Default: no profile.
+    /// Measures every job for a response-time analysis, and writes the figures to this file as JSON
+    /// at the end of the run, unless the process is killed. Default: no profile.
     ///
-    /// Of each task: the largest and the least execution time C, the largest response time R and release jitter J, how much of J no job
-    /// and no critical section of its partition took, the least times between 2 to 9 releases in a row, and the longest suspension. In apps that say `#[app(profile)]` also whom a job spawns and how often,
-    /// how often it locks a resource, and how long it holds that. Of each partition: its CPU, and what release, dispatch, lock and
-    /// preemption take there, measured before `init`, which takes some 20 ms for each.
+    /// For each task: the maximum and minimum execution time C, the maximum response time R and
+    /// release jitter J, the part of J not taken by jobs and critical sections of its partition,
+    /// the minimum times between 2 to 9 consecutive releases, and the longest suspension. In apps
+    /// with `#[app(profile)]` also the tasks that a job spawns and their numbers, the number of its
+    /// locks of a resource, and their durations. For each partition: its CPU, and the costs of
+    /// release, dispatch, lock and preemption there, measured before `init`, which takes some 20 ms
+    /// for each.
     ///
-    /// C is the time from start to end without the jobs of the partition that ran inside. What the kernel took for itself or
-    /// gave to other programs is in it. Under the global executor, and of jobs that suspend themselves, it is the CPU time of the thread.
+    /// C is the time from start to end without the jobs of the partition that ran inside. It
+    /// includes time that the kernel used or gave to other programs. Under the global executor, and
+    /// for jobs that suspend themselves, it is the CPU time of the thread.
     ///
-    /// Takes constant memory, allocated before `init`. A profiled job reads the clock six times more, and the CPU time of its thread
-    /// twice, by a system call, but not in polling partitions; that is in the response times, and in no execution time. While there is no
-    /// profile a job pays nothing for it. Locks and spawns of apps that say `profile` look at a thread-local variable.
+    /// Uses constant memory, allocated before `init`. A profiled job reads the clock six times
+    /// more, and the CPU time of its thread twice, by a system call, except in polling partitions;
+    /// this is included in response times, and in no execution time. Without a profile a job has no
+    /// overhead. Locks and spawns of apps with `profile` check a thread-local variable.
     pub fn profile(mut self, file: impl Into<PathBuf>) -> Self {
         self.profile = Some(file.into());
         self
     }
 
-    /// Whether a panic on a thread of the app calls the program's panic hook (`std::panic::set_hook`). Default: `false`.
+    /// Sets whether a panic on a thread of the app calls the program's panic hook
+    /// (`std::panic::set_hook`). Default: `false`.
     ///
-    /// A panic hook runs on the panicking thread before unwinding starts: at the priority of a job, with its level occupied,
-    /// and before the app is stopping. A hook that panics, or that blocks, as the standard library's does when standard
-    /// error is a full pipe, would keep the app from its safe stop. So while an app runs on threads, the message of
-    /// a panic on one of them is stored without allocating or entering the kernel, and an ordinary thread
-    /// writes it to standard error: thread, location and up to 1000 bytes of text. The program's hook is still called for all
-    /// other threads, and for panics of the app in virtual time, which has no such threads.
+    /// A panic hook runs on the panicking thread before unwinding starts: at the priority of a job,
+    /// with its level occupied, and before the app is stopping. A hook that panics, or that blocks,
+    /// as the standard library's does when standard error is a full pipe, would keep the app from
+    /// its safe stop. So while an app runs on threads, the message of a panic on one of them is
+    /// stored without allocating or entering the kernel, and an ordinary thread writes it to
+    /// standard error: thread, location and up to 1000 bytes of text. The program's hook is still
+    /// called for all other threads, and for panics of the app in virtual time, which has no such
+    /// threads.
     ///
-    /// With `true` the program's hook is called for the app's threads as well, and must not block. Use it
-    /// to get a backtrace (`RUST_BACKTRACE`), which only the panicking thread can take. A hook
-    /// set while the app runs, in `init` for example, is always called.
+    /// With `true` the program's hook is called for the app's threads as well, and must not block.
+    /// Use it to get a backtrace (`RUST_BACKTRACE`), which only the panicking thread can take. A
+    /// hook set while the app runs, for example in `init`, is always called.
     pub fn keep_panic_hook(mut self, keep: bool) -> Self {
         self.keep_panic_hook = keep;
         self

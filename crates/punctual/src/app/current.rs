@@ -1,4 +1,4 @@
-//! The partition and the worker of the calling thread.
+//! Partition and worker of the calling thread.
 
 use std::cell::Cell;
 use std::ptr;
@@ -17,7 +17,7 @@ thread_local! {
     static ENDING: Cell<Option<&'static Runtime>> = const { Cell::new(None) };
 }
 
-/// Where a thread is. A spawn compares the partition, and needs no further look if it is that.
+/// Location of a thread. A spawn compares the partition, and needs no further check if it matches.
 #[derive(Debug, Clone, Copy)]
 struct Here {
     /// Null, or from a `&'static PartitionState`; then there is a worker.
@@ -25,7 +25,7 @@ struct Here {
     worker: Option<CurrentWorker>,
 }
 
-/// The calling thread is the only one left of a run until this is dropped.
+/// Marks the calling thread as the only one left of a run, until dropped.
 #[derive(Debug)]
 pub(crate) struct LastThread {
     /// The app that this thread was ending before: its destructors may run another app.
@@ -33,7 +33,7 @@ pub(crate) struct LastThread {
 }
 
 impl LastThread {
-    /// The calling thread ends the run of `runtime`.
+    /// Marks the calling thread as the one that ends the run of `runtime`.
     ///
     /// # Safety
     /// Until the value is dropped, no other thread uses the resources of `runtime`.
@@ -48,7 +48,8 @@ impl Drop for LastThread {
     }
 }
 
-/// Whether the calling thread is the only one left of a run of `runtime`; see [`LastThread::of`].
+/// Returns whether the calling thread is the only one left of a run of `runtime`; see
+/// [`LastThread::of`].
 #[cold]
 pub(crate) fn is_last_of(runtime: &'static Runtime) -> bool {
     ENDING.get().is_some_and(|ending| ptr::eq(ending, runtime))
@@ -90,12 +91,12 @@ struct Membership {
 }
 
 impl Membership {
-    /// Makes the calling thread a member with the level of `worker` for its priority.
+    /// Makes the calling thread a member with the level of `worker` as its priority.
     fn join(ceilings: &'static PcpGroup, worker: &Worker) -> Self {
         let member = ceilings.join(worker.base());
         let member = member.expect("each thread joins once, and the macro has counted them");
         let member = Box::into_raw(Box::new(member));
-        // SAFETY: it lives until `drop`, which takes the reference away first.
+        // SAFETY: it lives until `drop`, which first removes the reference.
         let before = CEILING_MEMBER.replace(Some(unsafe { &*member }));
         Self { member, before }
     }
@@ -104,27 +105,29 @@ impl Membership {
 impl Drop for Membership {
     fn drop(&mut self) {
         CEILING_MEMBER.set(self.before);
-        // SAFETY: the pointer is of `Box::into_raw`. Only this thread had the reference (this type, with its raw
-        // pointer, stays on it), and lends it to critical sections, all of which have ended.
+        // SAFETY: the pointer is from `Box::into_raw`. Only this thread had the reference (this
+        // type, with its raw pointer, stays on it), and lends it to critical sections, all of which
+        // have ended.
         drop(unsafe { Box::from_raw(self.member) });
     }
 }
 
-/// The calling thread's membership in the ceiling group of its app, if that runs on the global executor.
+/// Returns the calling thread's membership in the ceiling group of its app, if that runs on the
+/// global executor.
 #[inline]
 pub(crate) fn ceiling_member() -> Option<&'static pcp::Member<'static>> {
     CEILING_MEMBER.get()
 }
 
-/// The partition of the calling thread and its worker, if it is a thread of an app.
+/// Returns the partition of the calling thread and its worker, if it is a thread of an app.
 #[inline]
 pub(crate) fn get() -> Option<(&'static PartitionState, CurrentWorker)> {
     let Here { partition, worker } = CURRENT.get();
-    // SAFETY: null, or from a reference that lasts.
+    // SAFETY: null, or from a `'static` reference.
     Some((unsafe { partition.as_ref() }?, worker?))
 }
 
-/// The worker of the calling thread, if it is a thread of `partition`.
+/// Returns the worker of the calling thread, if it is a thread of `partition`.
 #[inline]
 pub(crate) fn worker_of(partition: &'static PartitionState) -> Option<CurrentWorker> {
     let here = CURRENT.get();
@@ -132,7 +135,7 @@ pub(crate) fn worker_of(partition: &'static PartitionState) -> Option<CurrentWor
     ptr::eq(here.partition, partition).then(|| unsafe { here.worker.unwrap_unchecked() })
 }
 
-/// The right to release jobs in an app that is not stopping, while this lives.
+/// The right to release jobs in an app that is not stopping, until dropped.
 pub(crate) enum Entry<'a> {
     /// A thread of the app; the run waits for it anyway.
     Member,
@@ -140,7 +143,7 @@ pub(crate) enum Entry<'a> {
     Foreign { _pass: GatePass<'a> },
 }
 
-/// Lets the calling thread release jobs of `runtime`; `None` if that is not running, or stopping.
+/// Lets the calling thread release jobs of `runtime`; `None` if it is not running, or stopping.
 #[inline]
 pub(crate) fn enter(runtime: &'static Runtime) -> Option<Entry<'static>> {
     let entry = match is_of(runtime) {
@@ -150,7 +153,7 @@ pub(crate) fn enter(runtime: &'static Runtime) -> Option<Entry<'static>> {
     (!runtime.is_stopping()).then_some(entry)
 }
 
-/// Whether the calling thread is one of `runtime`'s.
+/// Returns whether the calling thread belongs to `runtime`.
 #[inline]
 pub(crate) fn is_of(runtime: &'static Runtime) -> bool {
     get().is_some_and(|(partition, _)| ptr::eq(partition.runtime, runtime))

@@ -1,13 +1,15 @@
-//! Event sources, and those that are *idle*: ready with nothing to read, at the end of a file, after a hang-up, or with an
-//! error that stays.
+//! Event sources, and *idle* ones: ready without data, at the end of a file, after a hang-up, or
+//! with a permanent error.
 //!
-//! Readiness is level-triggered, and reading does not clear the idle state. So a task that does not handle it is
-//! released again and again, and starves lower levels. The first job in the state is an event like others, which tells the
-//! task of the end. What happens next is up to the [task](OnIdle).
+//! Readiness is level-triggered, and reading does not clear the idle state. So a task that does not
+//! handle it is released again and again, and starves lower levels. The first job in the state is
+//! an ordinary event, which notifies the task of the end. Subsequent releases are configured by the
+//! [task](OnIdle).
 //!
 //! The state follows from the other bits that `poll` returns; for regular files, which are always
-//! readable, from the number of bytes left. So events of a live source cost no further system call. An error that a job
-//! clears is an event; one that is still there afterwards, such as that of a pipe without a reader, is the idle state.
+//! readable, from the number of bytes left. So events of a live source cost no further system call.
+//! An error that a job clears is an event; one that remains afterwards, such as that of a pipe
+//! without a reader, is the idle state.
 
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -22,67 +24,69 @@ use crate::port::linux::{self, FileKind};
 
 /// A task released by the readiness of a file descriptor.
 pub trait Source: Sync {
-    /// The partition of its task.
+    /// Returns the partition of its task.
     fn partition(&self) -> &'static PartitionState;
-    /// The thread that waits for it.
+    /// Returns the thread that waits for it.
     fn worker(&self) -> &'static Worker;
-    /// Name of the task.
+    /// Returns the name of the task.
     fn name(&self) -> &'static str;
-    /// The descriptor to wait for.
+    /// Returns the descriptor to wait for.
     fn fd(&self) -> RawFd;
-    /// Notes the descriptor that the resource has now.
+    /// Stores the current descriptor of the resource.
     ///
     /// # Safety
     /// No job of the task can run.
     unsafe fn refresh(&self);
-    /// Forgets the descriptor, at the end of a run.
+    /// Clears the descriptor, at the end of a run.
     fn forget(&self);
-    /// The eventfd that makes the waiting thread look again, -1 if there is none.
+    /// Returns the eventfd that interrupts the waiting thread, -1 if there is none.
     fn control(&self) -> RawFd;
-    /// Sets the eventfd that makes the waiting thread look again.
+    /// Sets the eventfd that interrupts the waiting thread.
     fn set_control(&self, control: RawFd);
-    /// Makes the waiting thread look again.
+    /// Interrupts the wait, so that the thread checks again.
     fn interrupt(&self);
-    /// How many jobs of the task have ended.
+    /// Returns the number of ended jobs of the task.
     fn ended(&self) -> u32;
-    /// Releases a job unless one is waiting already. Returns `false` if it waits for its time, since it came too early.
+    /// Releases a job unless one is already waiting. Returns `false` if the release was early and
+    /// is delayed.
     fn release(&'static self) -> bool;
-    /// Its idle state.
+    /// Returns its idle state.
     fn idleness(&self) -> &Idleness;
     /// Stops the app because the source is idle.
     fn stop_idle(&self);
 }
 
-/// What happens when a source is still idle after a job.
+/// Policy for a source that is still idle after a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnIdle {
-    /// Another job.
+    /// Releases another job.
     Every,
-    /// No further job until the source is replaced, is no longer ready, or has data.
+    /// Releases no further job until the source is replaced, is no longer ready, or has data.
     Once,
-    /// The app stops.
+    /// Stops the app.
     Stop,
 }
 
-/// A source's descriptor before there is one.
+/// Descriptor of a source that has none yet.
 pub(crate) const NONE: RawFd = -1;
-/// Requested from `poll` besides [`PollFlags::IN`] and the flags it always reports.
+/// Flags requested from `poll` in addition to [`PollFlags::IN`] and those it always reports.
 pub(crate) const ENDS: PollFlags = PollFlags::RDHUP;
 /// The number of consecutive idle jobs after which a warning is printed.
 const WARN_AFTER: u32 = 100;
 
-/// What is known of one source. Updated by the thread that waits for it, or in virtual time by the one whose turn it is.
+/// State of one source. Updated by the thread that waits for it, or in virtual time by the one that
+/// has the turn.
 #[derive(Debug)]
 pub struct Idleness {
     on_idle: OnIdle,
     /// The idle descriptor, if a job was released for it.
     fd: AtomicI32,
-    /// The number of jobs that had ended by then.
+    /// The number of jobs that had ended at that time.
     ended: AtomicU32,
     in_a_row: AtomicU32,
     repeated: AtomicU64,
     warned: AtomicBool,
-    /// The descriptor last asked of what it is, and the answer, a [`FileKind`].
+    /// The last descriptor whose kind was determined, and the result, a [`FileKind`].
     asked: AtomicI32,
     kind: AtomicU8,
 }
@@ -109,23 +113,24 @@ impl Idleness {
         self.asked.store(NONE, Ordering::Relaxed);
     }
 
-    /// The number of jobs released in the idle state, except the first ones.
+    /// Returns the number of jobs released in the idle state, except the first ones.
     pub(crate) fn repeated(&self) -> u64 {
         self.repeated.load(Ordering::Relaxed)
     }
 
-    /// Whether the source was idle when it was last ready.
+    /// Returns whether the source was idle when it was last ready.
     pub(crate) fn lasts(&self) -> bool {
         self.fd.load(Ordering::Relaxed) != NONE
     }
 
-    /// The source is not ready.
+    /// Records that the source is not ready.
     pub(crate) fn is_over(&self) {
         self.fd.store(NONE, Ordering::Relaxed);
         self.in_a_row.store(0, Ordering::Relaxed);
     }
 
-    /// Whether a job is to be released because `fd`, the descriptor of `source`, is ready in this way.
+    /// Returns whether a job is to be released because `fd`, the descriptor of `source`, is ready
+    /// in this way.
     pub(crate) fn releases(&self, source: &dyn Source, fd: BorrowedFd<'_>, ready: PollFlags) -> bool {
         if !self.has_nothing(fd, ready) {
             self.is_over();
@@ -176,7 +181,7 @@ impl Idleness {
         match ioctl_fionread(fd) {
             // Negative for a file that was truncated.
             Ok(left) => left.cast_signed() <= 0,
-            // Such as a device that is gone.
+            // For example a device that was removed.
             Err(_) => !is_file,
         }
     }

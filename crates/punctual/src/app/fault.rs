@@ -1,10 +1,11 @@
-//! Faults: panics of the user's code, and how they stop the app.
+//! Faults: panics of user code, and how they stop the app.
 //!
-//! The order matters. First, atomic operations stop the app, so that nothing that happens afterwards can prevent
-//! it. Then the fault is recorded without allocating: the payload is kept as it is. An ordinary thread prints the message.
+//! The order matters. First, atomic operations stop the app, so that no later step can prevent it.
+//! Then the fault is recorded without allocating: the payload is stored as it is. An ordinary
+//! thread prints the message.
 //!
-//! Panic payloads, messages, resources, futures and wakers are the user's, and dropping one may panic again. So outside of
-//! jobs they are dropped by [`contained`].
+//! Panic payloads, messages, resources, futures and wakers are user types, and dropping one may
+//! panic again. So outside of jobs they are dropped by [`contained`].
 
 use std::any::Any;
 use std::cell::Cell;
@@ -44,13 +45,14 @@ pub(crate) fn contained<R>(runtime: &'static Runtime, culprit: Culprit, f: impl 
 }
 
 thread_local! {
-    /// Whether a panic has unwound out of a critical section of the current job on this thread.
+    /// True if a panic has unwound out of a critical section of the current job on this thread.
     static UNWOUND_SECTION: Cell<bool> = const { Cell::new(false) };
-    /// Whether this thread unwinds out of `idle` because the app is stopping, which is no fault, and has not panicked since.
+    /// True if this thread unwinds out of `idle` because the app is stopping, which is not a fault,
+    /// and has not panicked since.
     static LEAVING_IDLE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A panic is about to unwind out of a critical section, whose level is still occupied.
+/// Called when a panic is about to unwind out of a critical section, whose level is still occupied.
 #[cold]
 pub(crate) fn section_unwinds(runtime: &'static Runtime) {
     if !LEAVING_IDLE.get() {
@@ -59,8 +61,8 @@ pub(crate) fn section_unwinds(runtime: &'static Runtime) {
     }
 }
 
-/// At the end of a job, of `idle`, or of what drops a future: stops the app if it panicked, or caught a panic that had unwound
-/// out of a critical section.
+/// Called at the end of a job, of `idle`, or of code that drops a future: stops the app if it
+/// panicked, or caught a panic that had unwound out of a critical section.
 #[cold]
 pub(crate) fn ended(runtime: &'static Runtime, culprit: Culprit, result: std::thread::Result<()>) {
     let left_section = UNWOUND_SECTION.take();
@@ -79,7 +81,7 @@ pub(crate) fn ended(runtime: &'static Runtime, culprit: Culprit, result: std::th
     forked::check(runtime);
 }
 
-/// Runs user code that takes the place of a job, and is [`ended`] as one.
+/// Runs user code in place of a job, and treats its end like that of a job: see [`ended`].
 #[cfg(feature = "async")]
 pub(crate) fn ended_by(runtime: &'static Runtime, culprit: Culprit, f: impl FnOnce()) {
     ended(runtime, culprit, catch_unwind(AssertUnwindSafe(f)));
@@ -91,18 +93,19 @@ pub(crate) fn leave_idle() -> ! {
     resume_unwind(Box::new(IdleExit))
 }
 
-/// What unwinds next is a panic, or may be: the thread panics, or has caught what left `idle`.
+/// Records that the next unwinding is or may be a panic: the thread panics, or has caught the one
+/// that left `idle`.
 pub(crate) fn is_not_leaving_idle() {
     LEAVING_IDLE.set(false);
 }
 
-/// [`ended`] for `idle`; unwinding by [`leave_idle`] is no fault.
+/// [`ended`] for `idle`; unwinding by [`leave_idle`] is not a fault.
 pub(crate) fn idle_ended(runtime: &'static Runtime, result: std::thread::Result<()>) {
     let result = result.or_else(|payload| if payload.is::<IdleExit>() { Ok(()) } else { Err(payload) });
     ended(runtime, Culprit::Handler("idle"), result);
 }
 
-/// The payload of [`leave_idle`], which lives as long as that unwinds.
+/// Payload of [`leave_idle`]; exists while it unwinds.
 struct IdleExit;
 
 impl Drop for IdleExit {

@@ -1,4 +1,5 @@
-//! Where the figures of a task are: in memory of its own, or in that which a run [shows](crate::app::metrics).
+//! Location of a task's figures: in its own memory, or in the memory that a run
+//! [exports](crate::app::metrics).
 
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
@@ -6,17 +7,17 @@ use std::sync::Arc;
 
 use punctual_core::metrics::TaskFigures;
 
-/// Figures, and what keeps their memory.
+/// Figures, and the owner of their memory.
 struct Figures {
     at: NonNull<TaskFigures>,
     _keeper: Arc<dyn Send + Sync>,
 }
 
-/// The place of a task's figures in a run, if its jobs are measured.
+/// Location of a task's figures in a run, if its jobs are measured.
 pub(crate) struct FiguresCell(UnsafeCell<Option<Figures>>);
 
-// SAFETY: the cell is written while no job of the task can run and nobody reads it, by the contracts of its methods.
-// What it refers to are atomics.
+// SAFETY: the cell is written while no job of the task can run and no code reads it, by the
+// contracts of its methods. It refers to atomics.
 unsafe impl Sync for FiguresCell {}
 
 impl std::fmt::Debug for FiguresCell {
@@ -30,34 +31,37 @@ impl FiguresCell {
         Self(UnsafeCell::new(None))
     }
 
-    /// Makes room for a run's figures.
+    /// Allocates a run's figures.
     ///
     /// # Safety
-    /// No job of the task can run, and nobody else uses the cell.
+    /// No job of the task can run, and no other code uses the cell.
     pub(crate) unsafe fn begin(&self) {
-        // SAFETY: atomics may be zero.
+        // SAFETY: zero is valid for atomics.
         let memory: Arc<TaskFigures> = unsafe { Arc::new_zeroed().assume_init() };
         let at = NonNull::from(&*memory);
-        // SAFETY: by this function's contract nothing else refers to the cell's content.
+        // SAFETY: by this function's contract no other reference to the cell's contents exists.
         unsafe { *self.0.get() = Some(Figures { at, _keeper: memory }) };
     }
 
     /// Moves figures without a job to `at`.
     ///
     /// # Safety
-    /// As for [`begin`](Self::begin); `keeper` keeps `at` valid, to which nobody refers but through shared references.
+    /// As for [`begin`](Self::begin); `keeper` keeps `at` valid, and all references to it are
+    /// shared.
     pub(crate) unsafe fn place(&self, at: NonNull<TaskFigures>, keeper: Arc<dyn Send + Sync>) {
-        // SAFETY: by this function's contract nothing else refers to the cell's content.
+        // SAFETY: by this function's contract no other reference to the cell's contents exists.
         unsafe { *self.0.get() = Some(Figures { at, _keeper: keeper }) };
     }
 
-    /// The figures, if the task's jobs are measured.
+    /// Returns the figures, if the task's jobs are measured.
     ///
     /// # Safety
-    /// Neither [`begin`](Self::begin) nor [`place`](Self::place) is called meanwhile, nor as long as the reference is used.
+    /// Neither [`begin`](Self::begin) nor [`place`](Self::place) is called during the call, nor
+    /// while the reference is in use.
     #[inline]
     pub(crate) unsafe fn get(&self) -> Option<&TaskFigures> {
-        // SAFETY: the cell does not change meanwhile, by this function's contract, and its content keeps the figures.
+        // SAFETY: the cell does not change during the call, by this function's contract, and its
+        // contents keep the figures alive.
         unsafe { (*self.0.get()).as_ref().map(|figures| figures.at.as_ref()) }
     }
 }

@@ -1,13 +1,13 @@
 //! The child of a `fork` in a process that runs an app.
 //!
-//! The child has a copy of the memory, and only the thread that forked. It may `exec` or
-//! `_exit`. If it returns from the job that forked into the executor instead, it would go on as the app's only thread:
-//! run the queued jobs against devices that the parent has open as well, and then wait for threads that do
-//! not exist. So it is ended there with a message.
+//! The child has a copy of the memory, and only the thread that forked. It may `exec` or `_exit`.
+//! If it returned from the job that forked into the executor instead, it would continue as the
+//! app's only thread: run the queued jobs against devices that the parent has open as well, and
+//! then wait for threads that do not exist. So it is ended at that point with a message.
 //!
-//! The real-time path pays nothing for this. In the child, before `fork` returns, every running app is stopped, which
-//! refuses spawns, and gets a flag that each job checks (see [`Runtime::needs_care`]). A thread that is about to
-//! sleep or to end is checked here.
+//! The real-time path has no overhead. In the child, before `fork` returns, every running app is
+//! stopped, which rejects spawns, and gets a flag that each job checks (see
+//! [`Runtime::needs_care`]). A thread that is about to sleep or to end is checked here.
 
 use std::io;
 use std::sync::OnceLock;
@@ -17,11 +17,11 @@ use crate::app::current;
 use crate::app::runtime::Runtime;
 use crate::port::linux::{self, stderr};
 
-/// How many forks lie between the first process and this one.
+/// Number of forks between the first process and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// The apps that have ever run, linked by [`Process::next`](crate::app::runtime::Process::next). Not behind a lock:
-/// another thread may hold it while the process forks.
+/// The apps that have ever run, linked by [`Process::next`](crate::app::runtime::Process::next).
+/// Without a lock: another thread may hold it while the process forks.
 static FIRST: AtomicPtr<Runtime> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Records that `runtime` begins to run in this process. The caller has claimed it.
@@ -33,14 +33,14 @@ pub(crate) fn begin(runtime: &'static Runtime) -> io::Result<()> {
         loop {
             runtime.process.next.store(first, Ordering::Relaxed);
             let this = std::ptr::from_ref(runtime).cast_mut();
-            // Release: whoever follows the pointer sees what it points to, and the next entry.
+            // Release: a thread that follows the pointer sees the runtime, and the next entry.
             match FIRST.compare_exchange_weak(first, this, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(now) => first = now,
             }
         }
     }
-    // SAFETY: the handler may be called in any child; see there.
+    // SAFETY: the handler may be called in any child; see its documentation.
     let error = *HANDLER.get_or_init(|| unsafe { libc::pthread_atfork(None, None, Some(in_child)) });
     if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
 }
@@ -49,7 +49,7 @@ pub(crate) fn begin(runtime: &'static Runtime) -> io::Result<()> {
 unsafe extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     let mut at = FIRST.load(Ordering::Acquire);
-    // SAFETY: the list is of statics, and is only ever added to.
+    // SAFETY: the list consists of statics, and entries are only ever added.
     while let Some(runtime) = unsafe { at.as_ref() } {
         runtime.stop_copy();
         at = runtime.process.next.load(Ordering::Relaxed);

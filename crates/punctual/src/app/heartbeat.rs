@@ -1,7 +1,7 @@
-//! Where the jobs of a task tell a supervisor in another process that they begin and end, if there is one.
+//! Notifications to a supervisor in another process when the jobs of a task start and end.
 //!
-//! Such jobs take the path of those that are [marked](crate::port::linux::trace_marker) in the kernel's trace, so others pay
-//! nothing for it.
+//! Such jobs take the slow path of [marked](crate::port::linux::trace_marker) jobs, so others have
+//! no overhead.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
@@ -23,11 +23,11 @@ pub(crate) struct BeatSlot {
     beat: AtomicPtr<heartbeat::Beat>,
     /// The number of the task.
     task: AtomicU32,
-    /// Whether it has a budget.
+    /// True if it has a budget.
     has_budget: AtomicBool,
 }
 
-/// A heartbeat, with the task that it is about.
+/// A heartbeat, with its task.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Beat {
     beat: &'static heartbeat::Beat,
@@ -35,11 +35,11 @@ pub(crate) struct Beat {
     has_budget: bool,
 }
 
-/// A job that has begun.
+/// A job that has started.
 #[derive(Debug)]
 pub(crate) struct Begun {
     beat: &'static heartbeat::Beat,
-    /// The job that called it, if that is measured.
+    /// The job that called it, if that one is measured.
     outer: Option<&'static heartbeat::Beat>,
     /// The CPU time of the thread at its start, in ns, if it is measured.
     cpu: Option<u64>,
@@ -54,23 +54,23 @@ impl BeatSlot {
         }
     }
 
-    /// Has the jobs of the task tell `beat`. While none can run.
+    /// Makes the jobs of the task report to `beat`. While none can run.
     pub(crate) fn set(&self, beat: &'static heartbeat::Beat, task: u32, has_budget: bool) {
         self.task.store(task, Ordering::Relaxed);
         self.has_budget.store(has_budget, Ordering::Relaxed);
         self.beat.store(std::ptr::from_ref(beat).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Has them tell nobody. While none can run.
+    /// Ends their reports. While none can run.
     pub(crate) fn clear(&self) {
         self.beat.store(std::ptr::null_mut(), Ordering::Relaxed);
     }
 
-    /// Where the jobs of the task tell of themselves, if anywhere.
+    /// Returns the destination of the task's reports, if any.
     #[inline]
     pub(crate) fn get(&self) -> Option<Beat> {
-        // Changes only while no job of the task can run; starting and joining the threads orders that.
-        // SAFETY: it is null, or was made from a reference that lives for ever.
+        // Changes only while no job of the task can run; starting and joining the threads orders
+        // that. SAFETY: it is null, or was made from a `'static` reference.
         let beat = unsafe { self.beat.load(Ordering::Relaxed).as_ref() }?;
         let has_budget = self.has_budget.load(Ordering::Relaxed);
         Some(Beat { beat, task: self.task.load(Ordering::Relaxed), has_budget })
@@ -78,8 +78,8 @@ impl BeatSlot {
 }
 
 impl Beat {
-    /// A job begins on this thread, which `may_sleep` or else must not enter the kernel. Its CPU time is measured if it has a
-    /// budget, or was called by a job that has one.
+    /// Reports the start of a job on this thread, which `may_sleep` or else must not enter the
+    /// kernel. Its CPU time is measured if it has a budget, or was called by a job that has one.
     ///
     /// Real-time safety: stores, and a system call if the CPU time is measured.
     #[inline(never)]
@@ -96,7 +96,7 @@ impl Beat {
 }
 
 impl Begun {
-    /// It has ended.
+    /// Reports its end.
     ///
     /// Real-time safety: as for [`Beat::begin`].
     #[inline(never)]

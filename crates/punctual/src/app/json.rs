@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Write as _};
 
-/// The longest value that is written on one line, in characters.
+/// Maximum length of a value on one line, in characters.
 const LINE: usize = 110;
 
-/// A value of JSON. Numbers are integers: times are in ns.
+/// A JSON value. Numbers are integers: times are in ns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Json {
     Null,
@@ -13,7 +13,7 @@ pub(crate) enum Json {
     Bool(bool),
     Text(String),
     List(Vec<Json>),
-    /// Fields in the order in which they are written.
+    /// Fields in output order.
     Object(Vec<(&'static str, Json)>),
 }
 
@@ -47,7 +47,7 @@ impl FromIterator<Json> for Json {
     }
 }
 
-/// On one line if that is short, otherwise one item a line, so that files can be read and compared.
+/// On one line if short, otherwise one item per line, so that files can be read and compared.
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.indented(0))
@@ -57,7 +57,7 @@ impl fmt::Display for Json {
 impl Json {
     fn indented(&self, depth: usize) -> String {
         let line = self.line();
-        // Of an object that holds objects, each is on a line of its own.
+        // Objects within an object are on separate lines.
         if 2 * depth + line.chars().count() <= LINE && !self.is_nested() {
             return line;
         }
@@ -74,7 +74,7 @@ impl Json {
         format!("{open}\n  {indent}{}\n{indent}{close}", items.join(&format!(",\n  {indent}")))
     }
 
-    /// Whether it contains an object at least two levels down.
+    /// Returns whether it contains an object at least two levels down.
     fn is_nested(&self) -> bool {
         let holds = |value: &Json| match value {
             Self::List(items) => items.iter().any(|item| matches!(item, Self::Object(_))),

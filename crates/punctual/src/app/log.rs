@@ -1,4 +1,4 @@
-//! What [`log!`](crate::log) does: a record has the time of the app whose thread logs.
+//! Implementation of [`log!`](crate::log): a record has the time of the app whose thread logs.
 
 use punctual_core::Port;
 use punctual_sync::futex::selector::unwatched;
@@ -6,7 +6,7 @@ use punctual_sync::futex::selector::unwatched;
 use super::current;
 use crate::logging::{self, Format, Record, Site};
 
-/// Keeps a message of `site` for the writer, or logs it at once on a thread that may.
+/// Stores a message of `site` for the writer, or logs it at once on a thread that may.
 #[doc(hidden)]
 #[inline]
 pub fn keep<F: Format>(site: &'static Site, message: F) {
@@ -22,6 +22,6 @@ pub fn keep<F: Format>(site: &'static Site, message: F) {
 /// Logs at once, on a thread that may.
 #[cold]
 fn write_now<F: Format>(site: &'static Site, message: F) {
-    // In virtual time it may be a job that the guard watches, and has done nothing wrong.
+    // In virtual time it may be a job that the guard watches, and this is permitted.
     unwatched(|| Record::new(site, crate::now().as_ticks(), message).write());
 }

@@ -1,4 +1,4 @@
-//! The app: its static state, where and how it runs, and what is reported of a run.
+//! The app: its static state, its configuration and execution, and the report of a run.
 
 pub mod config;
 pub mod halves;

@@ -5,7 +5,7 @@ use crate::app::report::TaskReport;
 use crate::app::runtime::Runtime;
 use crate::app::stop::StopReason;
 
-/// The place of what the guard finds of a task.
+/// Findings about a task; empty.
 #[derive(Debug)]
 pub(crate) struct GuardSlot;
 
@@ -24,19 +24,19 @@ impl Guarded {
         Self
     }
 
-    /// What a report says about it.
+    /// Returns the notes for the report.
     pub(crate) fn notes(&self) -> &[String] {
         &[]
     }
 
     /// # Safety
-    /// None here.
+    /// No requirements.
     pub(crate) unsafe fn tell(&self, _: &mut [TaskReport]) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// A thread that runs watched jobs, of which there are none.
+/// A thread that runs watched jobs; never exists here.
 #[derive(Debug)]
 pub(crate) struct WatchedThread;
 

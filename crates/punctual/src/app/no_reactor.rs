@@ -1,4 +1,4 @@
-//! Stands in for the reactor without the feature `async`: nothing waits for descriptors.
+//! Stub of the reactor without the feature `async`: nothing waits for descriptors.
 
 use std::os::fd::BorrowedFd;
 use std::task::Waker;
@@ -34,7 +34,7 @@ impl Reactor {
     }
 
     /// # Safety
-    /// None: nobody can call it.
+    /// No requirements: it cannot be called.
     pub(crate) unsafe fn close(&self, _: impl Fn(Option<Waker>)) {
         match *self {}
     }

@@ -22,7 +22,7 @@ thread_local! {
     static RUN: Cell<Option<&'static Runtime>> = const { Cell::new(None) };
 }
 
-/// Whether the hook is installed, possibly behind one that was set later.
+/// True if the hook is installed, possibly behind one that was set later.
 static IN_FORCE: AtomicBool = AtomicBool::new(false);
 
 /// Installs the hook unless it is installed.
@@ -33,7 +33,7 @@ pub(crate) fn install() {
     }
     let (before, presence) = (take_hook(), Presence);
     set_hook(Box::new(move |info| {
-        // Dropped with the hook, if somebody sets another in its place.
+        // Dropped with the hook, if another one replaces it.
         let _ = &presence;
         // It panics in a destructor, if at all.
         fault::is_not_leaving_idle();

@@ -1,4 +1,4 @@
-//! The state of a partition in an app: that of the executor, and where its threads run.
+//! State of a partition in an app: the executor's, and the location of its threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,9 +16,9 @@ use crate::port::{AppPort, Kind};
 pub enum ThreadModel {
     /// A thread for each level, all on one CPU.
     Levels,
-    /// A single thread for all levels, which never sleeps, on a CPU of its own.
+    /// A single thread for all levels, which never sleeps, on a dedicated CPU.
     Polling,
-    /// A thread for each level, if there are any, on whichever CPU is free.
+    /// A thread for each level, if there are any, on any free CPU.
     Anywhere,
 }
 
@@ -43,16 +43,16 @@ pub struct PartitionState {
     pub(crate) cpu: Option<usize>,
     pub(crate) stack: Option<usize>,
     pub(crate) core: Partition<AppPort>,
-    /// The thread below all levels: that of `init`, and in the app's home that of `idle`.
+    /// The thread below all levels: that of `init`, and in the app's home partition that of `idle`.
     pub(crate) idle: &'static Worker,
     pub(crate) runtime: &'static Runtime,
     /// Its submitted system calls, if it polls.
     pub(crate) calls: Option<&'static Calls>,
     /// Total execution time of all jobs that have ended, in ns; see [`executed`](Self::executed).
     executed: AtomicU64,
-    /// The time that profiled jobs have used.
+    /// CPU time used by profiled jobs.
     pub(crate) used: Used,
-    /// What profiled jobs did last.
+    /// Recently ended profiled jobs.
     pub(crate) recent: Recent,
 }
 
@@ -63,7 +63,7 @@ impl std::fmt::Debug for PartitionState {
 }
 
 impl PartitionState {
-    /// A partition of `runtime`.
+    /// Creates a partition of `runtime`.
     ///
     /// # Safety
     /// As for [`Partition::new`]; `idle` is among the workers.
@@ -76,7 +76,8 @@ impl PartitionState {
         calls: Option<&'static Calls>,
     ) -> Self {
         let PartitionConfig { name, model, cpu, stack } = config;
-        // SAFETY: the levels and workers belong to this partition alone, by this function's contract.
+        // SAFETY: the levels and workers belong only to this partition, by this function's
+        // contract.
         let core = unsafe { Partition::new(AppPort::new(runtime), levels, workers) };
         Self {
             name,
@@ -93,7 +94,7 @@ impl PartitionState {
         }
     }
 
-    /// The name to show, if the app has several partitions.
+    /// Returns the name to show, if the app has several partitions.
     pub(crate) fn public_name(&self) -> Option<&'static str> {
         let placed = self
             .runtime
@@ -104,13 +105,13 @@ impl PartitionState {
         (placed > 1 && self.model != ThreadModel::Anywhere).then_some(self.name)
     }
 
-    /// Its index among the app's partitions.
+    /// Returns its index among the app's partitions.
     pub(crate) fn index(&self) -> usize {
         let place = self.runtime.partitions.iter().position(|partition| std::ptr::eq(*partition, self));
         place.expect("a partition is one of its app's")
     }
 
-    /// The number of its highest level; 0, the level of `idle`, if it has none.
+    /// Returns the number of its highest level; 0, the level of `idle`, if it has none.
     pub(crate) fn highest_level(&self) -> u8 {
         self.core.levels().iter().map(|level| level.number()).max().unwrap_or(0)
     }
@@ -120,35 +121,37 @@ impl PartitionState {
         Names { partition: self, level }
     }
 
-    /// Whether it is the partition of `idle`.
+    /// Returns whether it is the partition of `idle`.
     pub(crate) fn is_home(&self) -> bool {
         std::ptr::eq(self, self.runtime.home)
     }
 
-    /// Whether threads on its CPU may change the word without locked instructions.
+    /// Returns whether threads on its CPU may change the word without locked instructions.
     ///
-    /// Not in an app of several partitions: who changes a biased word from another CPU may have to wait in the kernel, and jobs of
-    /// other partitions do change it, to which that must not happen.
+    /// Not in an app of several partitions: a thread that changes a biased word from another CPU
+    /// may have to wait in the kernel, and jobs of other partitions, which must not wait there, do
+    /// change it.
     pub(crate) fn may_be_biased(&self) -> bool {
         self.model == ThreadModel::Levels && self.runtime.partitions.len() == 1
     }
 
-    /// The calling thread as the worker below all levels.
+    /// Makes the calling thread the worker below all levels.
     ///
     /// # Safety
-    /// No other thread uses this worker while the calling thread does.
+    /// No other thread uses this worker at the same time.
     pub(crate) unsafe fn enter_idle(&self) -> CurrentWorker {
-        // SAFETY: no other thread uses the worker meanwhile, by this function's contract, and it is this partition's.
+        // SAFETY: no other thread uses the worker at the same time, by this function's contract,
+        // and it belongs to this partition.
         unsafe { CurrentWorker::new(self.idle) }
     }
 
-    /// The executor's state.
+    /// Returns the executor's state.
     #[inline]
     pub fn core(&'static self) -> &'static Partition<AppPort> {
         &self.core
     }
 
-    /// Removes all state, for a run.
+    /// Clears all state before a run.
     ///
     /// # Safety
     /// As for [`Partition::reset`].
@@ -169,27 +172,31 @@ impl PartitionState {
         #[cfg(punctual_counted)]
         if self.may_be_biased() && virtual_time {
             // SAFETY: no thread takes part in the partition or spawns into it, by this function's
-            // contract. In virtual time the calling thread alone runs an app of one partition.
+            // contract. In virtual time only the calling thread runs an app of one partition.
             unsafe { word::bias_for_counting(self.core.word_cell()) };
         }
         self.executed.store(0, Ordering::Relaxed);
     }
 
-    /// Drops what the tasks of a local `level` keep on the calling thread, which is about to end. Destructors may lock what
-    /// their tasks may lock.
+    /// Drops the values that tasks of a local `level` have on the calling thread, which is about to
+    /// end. Destructors may lock the resources that their tasks may lock.
     ///
     /// # Safety
-    /// As for [`Registered::retire`](crate::app::runtime::Registered::retire), and the level is one of this partition's.
+    /// As for [`Registered::retire`](crate::app::runtime::Registered::retire), and the level
+    /// belongs to this partition.
     pub(crate) unsafe fn retire(&'static self, me: CurrentWorker, level: &'static Level) {
         if level.is_local() {
-            // SAFETY: this thread alone runs jobs of the level, and runs none now, by this function's contract.
+            // SAFETY: only this thread runs jobs of the level, and runs none now, by this
+            // function's contract.
             let retire = || self.runtime.tasks.iter().for_each(|task| unsafe { task.retire(level) });
-            // SAFETY: this is the thread that runs the level's jobs, and the level is the partition's, by this function's contract.
+            // SAFETY: this thread runs the level's jobs, and the level belongs to the partition, by
+            // this function's contract.
             unsafe { self.core.run_last(me, level, retire) };
         }
     }
 
-    /// Execution time of all ended jobs. Its increase during a job is the execution time of the jobs that preempted it.
+    /// Returns the execution time of all ended jobs. Its increase during a job is the execution
+    /// time of the jobs that preempted it.
     #[inline]
     pub(crate) fn executed(&self) -> u64 {
         self.executed.load(Ordering::Relaxed)

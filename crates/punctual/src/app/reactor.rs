@@ -1,8 +1,8 @@
 //! The reactor of an app's async tasks: an epoll set, and a slot for each wait.
 //!
-//! A wait is one entry of the set, which fires once and then stays disabled until it is removed. Its data are the slot and
-//! the generation of the wait, so a late event finds that its wait is over. The protocol between the waiting task and the
-//! thread that fires is that of [`WaitSlot`].
+//! A wait is one entry of the set, which fires once and then stays disabled until it is removed.
+//! Its data are the slot and the generation of the wait, so a late event detects that its wait is
+//! over. The protocol between the waiting task and the thread that fires is that of [`WaitSlot`].
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -19,22 +19,23 @@ use crate::app::runtime;
 
 /// The number of bits of an event's data that hold the slot. The rest is the generation, without its upper bits.
 const SLOT_BITS: u32 = 16;
-/// The data of the eventfd that makes the thread look, which is no slot.
+/// Data of the eventfd that interrupts the thread, which is not a slot.
 const CONTROL: u64 = u64::MAX;
 
-/// The descriptors that the async tasks of an app wait for, and the thread that does.
+/// The descriptors that the async tasks of an app wait for, and the thread that waits.
 #[derive(Debug)]
 pub struct Reactor {
     partition: &'static PartitionState,
     worker: &'static Worker,
-    /// One more than there may be waits: the thread that fires may still be using one that has ended.
+    /// One more than the maximum number of waits: the thread that fires may still be using one that
+    /// has ended.
     slots: &'static [WaitSlot<Waker>],
     waits: AtomicU32,
     epoll: AtomicI32,
     control: AtomicI32,
 }
 
-/// A wait for a descriptor: its slot and which wait of it.
+/// A wait for a descriptor: its slot and generation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticket {
     slot: usize,
@@ -42,7 +43,7 @@ pub(crate) struct Ticket {
 }
 
 impl Reactor {
-    /// A reactor for one wait less than there are `slots`; `worker` is its thread.
+    /// Creates a reactor for one wait less than there are `slots`; `worker` is its thread.
     pub const fn new(
         partition: &'static PartitionState,
         worker: &'static Worker,
@@ -59,7 +60,7 @@ impl Reactor {
         }
     }
 
-    /// The partition of the thread.
+    /// Returns the partition of the thread.
     pub(crate) fn partition(&self) -> &'static PartitionState {
         self.partition
     }
@@ -73,10 +74,10 @@ impl Reactor {
     /// Begins to wait; `None` if the app is ending: then nothing needs to be woken any more.
     ///
     /// # Errors
-    /// The error of `epoll_ctl`.
+    /// Returns the error of `epoll_ctl`.
     ///
     /// # Panics
-    /// If every slot is taken.
+    /// Panics if every slot is taken.
     pub(crate) fn begin(
         &self,
         fd: BorrowedFd<'_>,
@@ -96,8 +97,9 @@ impl Reactor {
         added.map(|()| Some(ticket))
     }
 
-    /// Takes a slot. There always is one: each counted wait has at most one, and the thread that fires one more. So a scan
-    /// finds none only if others took and freed slots meanwhile; then it is repeated.
+    /// Takes a slot. There always is a free one: each counted wait has at most one, and the thread
+    /// that fires one more. So a scan finds none only if others took and freed slots in between;
+    /// then it is repeated.
     fn claim(&self, mut waker: Waker) -> Ticket {
         let limit = self.slots.len() as u32 - 1;
         let more = |waits| (waits < limit).then_some(waits + 1);
@@ -116,7 +118,7 @@ impl Reactor {
         }
     }
 
-    /// The state of a wait.
+    /// Returns the state of a wait.
     #[inline]
     pub(crate) fn standing(&self, ticket: Ticket) -> Standing {
         self.slots[ticket.slot].standing(ticket.wait)
@@ -125,46 +127,49 @@ impl Reactor {
     /// Replaces the waker.
     ///
     /// # Safety
-    /// The ticket is of this reactor, and the caller's alone.
+    /// The ticket belongs to this reactor, and only to the caller.
     pub(crate) unsafe fn renew(&self, ticket: Ticket, waker: &Waker) -> Standing {
         match self.partition.runtime.pass_gate() {
-            // SAFETY: the ticket is of this reactor and the caller's alone, by this function's contract.
+            // SAFETY: the ticket belongs to this reactor and only to the caller, by this function's
+            // contract.
             Some(_pass) => unsafe { self.slots[ticket.slot].renew(ticket.wait, waker.clone()) },
             None => self.standing(ticket),
         }
     }
 
-    /// Ends a wait for `fd`, which is open still.
+    /// Ends a wait for `fd`, which is still open.
     ///
     /// # Safety
-    /// The ticket is of this reactor, and the caller's alone.
+    /// The ticket belongs to this reactor, and only to the caller.
     pub(crate) unsafe fn end(&self, ticket: Ticket, fd: BorrowedFd<'_>) {
-        // The run may have ended, and its descriptor numbers may stand for other files by now.
+        // The run may have ended, and its descriptor numbers may refer to other files by now.
         let Some(_pass) = self.partition.runtime.pass_gate() else { return };
         if self.standing(ticket) != Standing::Over {
-            // The entry is already gone if its file was closed meanwhile.
+            // The entry has already been removed if its file was closed in between.
             let _ = epoll::delete(self.epoll(), fd);
             self.free(ticket);
         }
     }
 
     fn free(&self, ticket: Ticket) {
-        // SAFETY: the callers are owners of the wait: one has just begun it, the other answers for it.
+        // SAFETY: the callers own the wait: one has just begun it, the other guarantees it.
         if unsafe { self.slots[ticket.slot].end(ticket.wait) } {
             self.waits.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// The epoll set. For threads of the app, and in visits of those who have a wait or begin one in a poll.
+    /// Returns the epoll set. For threads of the app, and for visitors that have a wait or begin
+    /// one in a poll.
     fn epoll(&self) -> BorrowedFd<'_> {
-        // SAFETY: a run makes it before its threads, and nobody else has a wait before there was a poll. It closes it
-        // after its threads have ended and every visitor has left.
+        // SAFETY: a run creates it before its threads, and other threads have a wait only after a
+        // poll. The run closes it after its threads have ended and every visitor has left.
         unsafe { BorrowedFd::borrow_raw(self.epoll.load(Ordering::Acquire)) }
     }
 
     // ---- for the thread that fires ------------------------------------------------------------------
 
-    /// Sleeps until something is ready, or only looks, and wakes whoever waits for it. Returns whether anybody did.
+    /// Sleeps until something is ready, or only checks, and wakes all that wait for it. Returns
+    /// whether it woke any.
     ///
     /// `slept` is called in between, and `wake` for each. For one thread of the app at a time.
     pub(crate) fn react(&self, sleep: bool, slept: impl FnOnce(), wake: impl Fn(Waker)) -> Result<bool> {
@@ -172,7 +177,7 @@ impl Reactor {
             return Ok(false);
         }
         let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; 16];
-        // In virtual time what is woken here may itself look for more, of higher levels.
+        // In virtual time a woken task may itself check for more, of higher levels.
         let (most, limit) = match sleep {
             true => (room.len(), None),
             false => (1, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })),
@@ -202,14 +207,15 @@ impl Reactor {
         woken.is_some()
     }
 
-    /// Makes the thread look whether the app is stopping.
+    /// Makes the thread check whether the app is stopping.
     pub(crate) fn interrupt(&self) {
         runtime::notify(self.control.load(Ordering::Acquire));
     }
 
     // ---- for the run --------------------------------------------------------------------------------
 
-    /// Publishes the descriptors that a run has made, which stay open until [`close`](Self::close).
+    /// Publishes the descriptors that a run has created, which stay open until
+    /// [`close`](Self::close).
     pub(crate) fn open(&self, epoll: BorrowedFd<'_>, control: Option<BorrowedFd<'_>>) -> Result<()> {
         if let Some(control) = control {
             epoll::add(epoll, control, epoll::EventData::new_u64(CONTROL), epoll::EventFlags::IN)?;
@@ -219,10 +225,10 @@ impl Reactor {
         Ok(())
     }
 
-    /// Forgets the run's descriptors and everybody who waits; `discard` drops their wakers.
+    /// Clears the run's descriptors and all waits; `discard` drops their wakers.
     ///
     /// # Safety
-    /// Every other thread of the app has ended, and nobody visits.
+    /// Every other thread of the app has ended, and there is no visitor.
     pub(crate) unsafe fn close(&self, discard: impl Fn(Option<Waker>)) {
         self.epoll.store(NONE, Ordering::Relaxed);
         self.control.store(NONE, Ordering::Relaxed);

@@ -1,7 +1,8 @@
-//! What happened in a run: why it ended, which real-time settings applied, and the timing of every task.
+//! Result of a run: the reason for its end, the granted real-time settings, and the timing of every
+//! task.
 //!
-//! `{}` prints a table for people; the fields hold the same data for programs. Maxima come
-//! first and include every job.
+//! `{}` prints a table for people; the fields contain the same data for programs. Maxima come first
+//! and include every job.
 //!
 //! ```
 //! use punctual::report::{Outcome, Report, TaskReport};
@@ -23,16 +24,17 @@ use crate::model::OnEarly;
 use crate::port::format_nanos;
 pub use crate::port::linux::settings::ThreadSettings;
 
-/// Why a run ended.
+/// Reason for the end of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Outcome {
     /// `punctual::shutdown` was called.
     #[default]
     Shutdown,
-    /// The time set with [`Config::until`](crate::Config::until) was up, or virtual time ended.
+    /// The time limit set with [`Config::until`](crate::Config::until) was reached, or virtual time
+    /// ended.
     TimeUp,
-    /// In virtual time: nothing was left to do.
+    /// In virtual time: no work was left.
     Quiescent,
     /// The process got this signal.
     Signal(i32),
@@ -48,7 +50,8 @@ pub enum Outcome {
         /// The name of the task.
         task: String,
     },
-    /// The [guard](crate::Config::guard) found a job that allocates or blocks, and was to stop the app.
+    /// The [guard](crate::Config::guard) found a job that allocates or blocks, and was configured
+    /// to stop the app.
     Guard {
         /// The name of the task.
         task: String,
@@ -60,7 +63,8 @@ pub enum Outcome {
         /// How.
         how: String,
     },
-    /// The event source of a task with `on_idle_source = stop` was at its end, and still was after a job.
+    /// The event source of a task with `on_idle_source = stop` was at its end, and still was after
+    /// a job.
     IdleSource {
         /// The name of the task.
         task: String,
@@ -87,32 +91,32 @@ impl fmt::Display for Outcome {
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Summary {
-    /// The largest value, exactly.
+    /// Exact maximum.
     pub max: u64,
-    /// The 99.9th percentile, within 1 %; within 7 % of a task that runs without Linux.
+    /// The 99.9th percentile, within 1 %; within 7 % for a task that runs without Linux.
     pub p999: u64,
-    /// The median; likewise.
+    /// The median, with the same precision.
     pub p50: u64,
-    /// The mean, exactly.
+    /// Exact mean.
     pub mean: f64,
-    /// The histogram: upper end of each bucket that is not empty, and its count.
+    /// The histogram: upper end of each non-empty bucket, and its count.
     pub buckets: Vec<(u64, u64)>,
 }
 
-/// Something that the [guard](crate::Config::guard) found the jobs of a task do, which takes unbounded time.
+/// An unbounded operation that the [guard](crate::Config::guard) found in the jobs of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Finding {
     /// `allocation`, `deallocation`, or the name of a system call, such as `write`.
     pub call: String,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// The stack of the first time, from the call to the task's function: functions, with file and line where the program has debug
-    /// information.
+    /// The stack of the first occurrence, from the call to the task's function: functions, with
+    /// file and line if the program has debug information.
     pub stack: Vec<String>,
 }
 
-/// How a task fared.
+/// Measurements of a task.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct TaskReport {
@@ -130,30 +134,33 @@ pub struct TaskReport {
     pub min_interval: Option<Duration>,
     /// The largest number of releases in any window of [`min_interval`](Self::min_interval); 0 if none is declared.
     pub burst: u16,
-    /// What happens to early releases, if a [`min_interval`](Self::min_interval) is declared.
+    /// Policy for early releases, if a [`min_interval`](Self::min_interval) is declared.
     pub on_early: Option<OnEarly>,
     /// The number of early releases: those less than `min_interval` after the release `burst` before them. With
     /// `on_early = count`, only those whose jobs have started.
     pub early: u64,
-    /// Whether its jobs were measured. Without measurement, because of `#[app(monitor = false)]` or without the feature
-    /// `monitoring`, nothing is known of single jobs: `jobs`, `misses`, `self_suspensions` and the times are empty.
+    /// True if its jobs were measured. Without measurement, because of `#[app(monitor = false)]` or
+    /// without the feature `monitoring`, nothing is known of single jobs: `jobs`, `misses`,
+    /// `self_suspensions` and the times are empty.
     pub measured: bool,
     /// Whether it belongs to the half of the app that runs on a CPU without Linux.
     pub without_linux: bool,
-    /// How many jobs ended.
+    /// Number of jobs that ended.
     pub jobs: u64,
-    /// How many releases found the previous job unfinished.
+    /// Number of releases that found the previous job unfinished.
     pub overruns: u64,
-    /// How many jobs ended after their deadline.
+    /// Number of jobs that ended after their deadline.
     pub misses: u64,
-    /// How many jobs suspended themselves; for those the bounds of the analysis do not hold.
+    /// Number of jobs that suspended themselves; for those the bounds of the analysis do not hold.
     pub self_suspensions: u64,
-    /// The longest time that one of these was off its CPU between its start and its end, in ns: asleep, and displaced by
-    /// other threads before, between and after its sleeps. The first one of a thread may be short by what
-    /// the thread did before, up to a tick of the kernel.
+    /// The longest time that one of these was off its CPU between its start and its end, in ns:
+    /// asleep, and displaced by other threads before, between and after its sleeps. The first one
+    /// of a thread may be underestimated by the thread's earlier CPU time, up to a tick of the
+    /// kernel.
     pub suspension_max: u64,
-    /// What the [guard](crate::Config::guard) found its jobs do, if it was on, in the order of the first time. The first eight calls are told
-    /// apart, and what comes after them are `other calls`.
+    /// Findings of the [guard](crate::Config::guard) about its jobs, if it was on, in the order of
+    /// the first occurrence. The first eight calls are listed individually, and further ones as
+    /// `other calls`.
     pub findings: Vec<Finding>,
     /// The number of jobs released by an idle event source (end of file or hang-up), not counting the first one each time.
     pub idle_releases: u64,
@@ -161,9 +168,9 @@ pub struct TaskReport {
     pub jitter: Summary,
     /// Response time R: end - release.
     pub response: Summary,
-    /// Execution time C: end - start, without the jobs of the partition that preempted it and the time for which a job that
-    /// suspended itself was off its CPU. Time that the kernel or other threads took from other jobs is in it; a
-    /// [profile](crate::Config::profile) has the CPU time.
+    /// Execution time C: end - start, without the jobs of the partition that preempted it and the
+    /// time for which a job that suspended itself was off its CPU. It includes time that the kernel
+    /// or other threads took from other jobs; a [profile](crate::Config::profile) has the CPU time.
     pub execution: Summary,
 }
 
@@ -173,18 +180,19 @@ pub struct TaskReport {
 pub struct Settings {
     /// The kernel, and whether it is PREEMPT_RT.
     pub kernel: String,
-    /// How much memory is locked.
+    /// Amount of locked memory.
     pub memory: String,
     /// Every thread that runs tasks, and the idle thread.
     pub threads: Vec<ThreadSettings>,
-    /// Missing settings of the whole process, each with the fix.
+    /// Missing settings of the whole process, each with the remedy.
     pub missing: Vec<String>,
-    /// What else affects timing on the partition's CPU.
+    /// Further conditions that affect timing on the partition's CPU.
     pub notes: Vec<String>,
 }
 
 impl Settings {
-    /// All missing settings, each with the fix and, if it is of one thread, with the thread's name.
+    /// Returns all missing settings, each with the remedy and, if it concerns one thread, with the
+    /// thread's name.
     pub fn all_missing(&self) -> Vec<String> {
         let threads = self
             .threads
@@ -194,7 +202,7 @@ impl Settings {
     }
 }
 
-/// What happened in a run.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Report {
@@ -202,9 +210,9 @@ pub struct Report {
     pub app: String,
     /// Whether the run was in virtual time.
     pub virtual_time: bool,
-    /// Why it ended.
+    /// Reason for its end.
     pub outcome: Outcome,
-    /// How long it ran, from the end of `init`.
+    /// Its duration, from the end of `init`.
     pub elapsed: std::time::Duration,
     /// The granted settings; empty in virtual time.
     pub settings: Settings,
@@ -215,13 +223,14 @@ pub struct Report {
 }
 
 impl Report {
-    /// The task of this name.
+    /// Returns the task with this name.
     pub fn task(&self, name: &str) -> Option<&TaskReport> {
         self.tasks.iter().find(|task| task.name == name)
     }
 
-    /// The exit code of the process: 0; 101 after a panic; 1 after an overrun, an idle event source, a finding of the
-    /// guard that stops the app, or a failure of the app's other half.
+    /// Returns the exit code of the process: 0; 101 after a panic; 1 after an overrun, an idle
+    /// event source, a finding of the guard that stops the app, or a failure of the app's other
+    /// half.
     pub fn exit_code(&self) -> u8 {
         match self.outcome {
             Outcome::Panicked { .. } => 101,
@@ -298,7 +307,7 @@ fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What the guard found the jobs of a task do, and where.
+/// Prints the guard's findings about the jobs of a task.
 fn explain_findings(f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
     for finding in &task.findings {
         let times = counted(finding.count, "time");
@@ -310,7 +319,7 @@ fn explain_findings(f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Resul
     Ok(())
 }
 
-/// A line on the early releases of a task.
+/// Prints a line on the early releases of a task.
 fn explain_early(f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
     let interval = task.min_interval.map_or(0, |interval| interval.as_ticks());
     let became = match task.on_early {
@@ -330,7 +339,7 @@ fn explain_early(f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
 }
 
 impl Report {
-    /// A line on the deadlines that a task missed, with the causes that are certain.
+    /// Prints a line on the deadlines that a task missed, with the causes that are certain.
     fn explain_misses(&self, f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
         let Some(deadline) = task.deadline.filter(|_| task.misses > 0) else { return Ok(()) };
         let deadline = deadline.as_ticks();
@@ -417,15 +426,15 @@ impl Report {
     }
 }
 
-/// Stands for an unknown figure.
+/// Placeholder of an unknown value.
 const UNKNOWN: &str = "–";
 
-/// A size in KiB, rounded up.
+/// Formats a size in KiB, rounded up.
 fn kib(bytes: Option<usize>) -> String {
     bytes.map_or_else(|| "unknown".into(), |bytes| format!("{} KiB", bytes.div_ceil(1024)))
 }
 
-/// Rows under a header; the first column is left-aligned, the others right-aligned.
+/// Prints rows under a header; the first column is left-aligned, the others right-aligned.
 fn table(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
     let columns = rows[0].len();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -447,7 +456,8 @@ fn table(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
 mod tests {
     use super::*;
 
-    /// The lines of a report on a task with a deadline of 80 µs, of which two jobs of ten missed it.
+    /// Returns the lines of a report on a task with a deadline of 80 µs, of which two jobs of ten
+    /// missed it.
     fn lines_on(jitter: u64, execution: u64) -> Vec<String> {
         let summary = |max| Summary { max, ..Summary::default() };
         let task = TaskReport {

@@ -1,4 +1,4 @@
-//! Where the report of a run goes when the run has ended.
+//! Destination of the report at the end of a run.
 
 use std::ffi::OsStr;
 use std::io::IsTerminal;
@@ -7,19 +7,20 @@ use std::path::{Path, PathBuf};
 use crate::app::report::Report;
 use crate::port::linux::stderr;
 
-/// Where the report of a run is written at its end, besides being returned.
+/// Destination of a run's report at its end, in addition to being returned.
 ///
-/// A failure to write is reported on standard error. It changes neither what `run` returns nor the exit code.
+/// A failure to write is reported on standard error. It changes neither the result of `run` nor the
+/// exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reporting {
-    /// To standard error, if that is a terminal.
+    /// Standard error, if it is a terminal.
     Auto,
-    /// To standard error.
+    /// Standard error.
     Always,
-    /// Nowhere.
+    /// None.
     Never,
-    /// To this file, which is replaced. A relative path is resolved at the end of the run.
+    /// This file, which is replaced. A relative path is resolved at the end of the run.
     File(PathBuf),
 }
 
@@ -35,7 +36,7 @@ impl Reporting {
         })
     }
 
-    /// Writes the report where it is to go.
+    /// Writes the report to its destination.
     pub(crate) fn write(&self, report: &Report) {
         match self {
             Self::Auto if !std::io::stderr().is_terminal() => {}
@@ -74,7 +75,7 @@ mod tests {
             assert_eq!(parse(path), Some(Reporting::File(path.into())));
         }
         assert_eq!(["", "2", "yes", "report.txt"].map(parse), [const { None }; 4]);
-        // A name that is not UTF-8 is kept as it is.
+        // A name that is not UTF-8 is preserved.
         let name = OsStr::from_bytes(b"./\xff");
         assert_eq!(Reporting::parse(name), Some(Reporting::File(name.into())));
     }

@@ -31,7 +31,7 @@ use crate::port::virtual_time::{Claims, Turns};
 use self::claim::Claim;
 pub(crate) use self::claim::{RunGuard, each_running};
 
-/// No grid of a periodic task is laid.
+/// No grid of a periodic task has started.
 const NOT_LAID: u64 = u64::MAX;
 
 /// Set by a panic: queued jobs are dropped instead of run.
@@ -42,7 +42,7 @@ const MARKS: u8 = 2;
 const COPY: u8 = 4;
 /// Jobs are profiled.
 const PROFILES: u8 = 8;
-/// A supervisor in another process is told of jobs.
+/// Jobs are reported to a supervisor in another process.
 const SUPERVISED: u8 = 16;
 
 /// Jobs are watched by the guard.
@@ -59,18 +59,18 @@ pub struct Options {
     pub stack: Option<usize>,
     /// The bound on the wake-up latency of CPUs, if any.
     pub wake_latency: Option<Duration>,
-    /// Whether to refuse to run without all real-time settings.
+    /// If true, refuses to run without all real-time settings.
     pub strict: bool,
-    /// Whether jobs are marked in the kernel's trace.
+    /// If true, jobs are marked in the kernel's trace.
     pub trace: bool,
-    /// Whether locks and spawns are measured while the app is profiled.
+    /// If true, locks and spawns are measured while the app is profiled.
     pub profile: bool,
-    /// Where the report is written, spelled as in `PUNCTUAL_REPORT`.
+    /// Destination of the report, spelled as in `PUNCTUAL_REPORT`.
     pub report: Option<&'static str>,
 }
 
 impl Options {
-    /// Those of an attribute without arguments: the default, for constants.
+    /// Options of an attribute without arguments: the default, for constants.
     pub(crate) const NONE: Self = Self {
         priority_base: None,
         stack: None,
@@ -82,7 +82,7 @@ impl Options {
     };
 }
 
-/// A task as marks, profiles and messages see it.
+/// Description of a task for marks, profiles and messages.
 pub struct TaskInfo {
     pub(crate) name: &'static str,
     pub(crate) level: u8,
@@ -103,7 +103,7 @@ pub struct Counters {
     pub(crate) idle_releases: u64,
 }
 
-/// A task, as starting, stopping and reporting see it.
+/// A task from the view of starting, stopping and reporting.
 pub trait Registered: Sync {
     /// Allocates memory for a run's measurements.
     ///
@@ -111,30 +111,32 @@ pub trait Registered: Sync {
     /// No job of the task can run.
     unsafe fn begin(&self);
 
-    /// Drops jobs that were never run and returns their number with the measurements, if any are taken. A panic in doing so
-    /// is a fault of the app, and keeps nothing from being dropped.
+    /// Drops jobs that were never run and returns their number with the measurements, if any are
+    /// taken. A panic in doing so is a fault of the app, and does not prevent further drops.
     ///
     /// # Safety
     /// No job of the task can run and none can be spawned.
     unsafe fn end(&self) -> (Option<TaskReport>, u32);
 
-    /// Drops what the task has on the thread that runs the local level `level`, if that is its level.
+    /// Drops the task's values on the thread that runs the local level `level`, if that is its
+    /// level.
     ///
     /// # Safety
-    /// The calling thread is the only one that runs jobs of `level` in this run, if it is local, and runs none now.
+    /// The calling thread is the only one that runs jobs of `level` in this run, if it is local,
+    /// and runs none now.
     unsafe fn retire(&self, level: &'static Level) {
         let _ = level;
     }
 
-    /// The task as marks in the kernel's trace see it, if it has jobs.
+    /// Describes the task for marks in the kernel's trace, if it has jobs.
     fn info(&'static self) -> Option<TaskInfo>;
 
-    /// What is counted besides jobs.
+    /// Returns the counts other than jobs.
     fn counters(&self) -> Counters {
         Counters::default()
     }
 
-    /// The task's event source, if it is bound to one.
+    /// Returns the task's event source, if it is bound to one.
     fn source(&'static self) -> Option<&'static dyn Source> {
         None
     }
@@ -154,8 +156,8 @@ pub struct Runtime {
     pub(crate) ceilings: Option<&'static PcpGroup>,
     claim: Claim,
     gate: SpawnGate,
-    /// [`ABORTS`], [`MARKS`], [`COPY`], [`PROFILES`], [`SUPERVISED`], [`GUARDED`] and [`STOPS`]: in one byte, so that a spawn or a
-    /// job checks all of them at once.
+    /// [`ABORTS`], [`MARKS`], [`COPY`], [`PROFILES`], [`SUPERVISED`], [`GUARDED`] and [`STOPS`]: in
+    /// one byte, so that a spawn or a job checks all of them at once.
     job_flags: AtomicU8,
     /// The number of jobs released and never run.
     dropped: AtomicU64,
@@ -164,9 +166,9 @@ pub struct Runtime {
     grid: AtomicU64,
     stop_reason: FirstStopReason,
     fault: Mutex<Option<Fault>>,
-    /// Whether a supervisor writes out the deferred messages of the app's threads.
+    /// True if a supervisor writes the deferred messages of the app's threads.
     watched: AtomicBool,
-    /// Whether a panic on a thread of the app goes to the panic hook of the program.
+    /// True if a panic on a thread of the app goes to the panic hook of the program.
     keeps_panic_hook: AtomicBool,
     /// A [`Stage`].
     stage: AtomicU8,
@@ -175,10 +177,10 @@ pub struct Runtime {
     /// The descriptor that wakes the supervisor, -1 if there is none.
     supervisor_fd: AtomicI32,
     first_mark: OnceLock<u16>,
-    /// The profile of `idle`, which is no task.
+    /// The profile of `idle`, which is not a task.
     pub(crate) idle_profile: ProfileSlot,
     pub(crate) process: Process,
-    /// Which partition runs in virtual time.
+    /// Turns of the partitions in virtual time.
     pub(crate) turns: Turns,
     /// The locks that partitions hold in virtual time.
     pub(crate) claims: Claims,
@@ -186,9 +188,9 @@ pub struct Runtime {
 
 /// The process in which an app runs; see [`forked`](crate::app::forked).
 pub(crate) struct Process {
-    /// How many forks lie between the first process and the one in which the app began to run.
+    /// Number of forks between the first process and the one in which the app began to run.
     pub(crate) generation: AtomicU32,
-    /// Whether it is in the list of all apps that have ever run, and which is the next there.
+    /// Whether it is in the list of all apps that have ever run, and the next entry.
     pub(crate) listed: AtomicBool,
     pub(crate) next: AtomicPtr<Runtime>,
 }
@@ -210,7 +212,7 @@ impl std::fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    /// The state of an app that is not running.
+    /// Creates the state of an app that is not running.
     pub const fn new(
         model: &'static Model,
         options: Options,
@@ -250,33 +252,35 @@ impl Runtime {
         }
     }
 
-    /// The number of its first task in the trace, the same in every run; `numbers` allocates that many numbers.
+    /// Returns the number of its first task in the trace, the same in every run; `numbers`
+    /// allocates that many numbers.
     pub(crate) fn first_mark(&self, numbers: impl FnOnce(u16) -> u16) -> u16 {
         *self.first_mark.get_or_init(|| numbers(self.tasks.len().min(usize::from(u16::MAX)) as u16))
     }
 
-    /// Every partition except that of `idle`.
+    /// Returns every partition except that of `idle`.
     pub(crate) fn away(&self) -> impl Iterator<Item = &'static PartitionState> + use<> {
         self.partitions.iter().copied().filter(|partition| !partition.is_home())
     }
 
-    /// Records when the app started: when what `init` has spawned was released. The periodic grids begin then, or a little later.
+    /// Records the start of the app: the release of jobs that `init` has spawned. The periodic
+    /// grids begin then, or a little later.
     pub(crate) fn set_started(&self, start: Instant) {
         self.started.store(start.as_ticks(), Ordering::Relaxed);
     }
 
-    /// When the app started, in ns; 0 before.
+    /// Returns the start of the app, in ns; 0 before.
     #[inline]
     pub(crate) fn started(&self) -> u64 {
         self.started.load(Ordering::Relaxed)
     }
 
-    /// Records where the grids of periodic tasks begin, before they are laid.
+    /// Records the origin of the periodic grids, before they start.
     pub(crate) fn set_grid(&self, origin: Instant) {
         self.grid.store(origin.as_ticks(), Ordering::Relaxed);
     }
 
-    /// Where the grids of periodic tasks begin; `None` before they are laid.
+    /// Returns the origin of the periodic grids; `None` before they have started.
     #[cfg_attr(not(feature = "async"), allow(dead_code, reason = "there are no tickers"))]
     pub(crate) fn grid(&self) -> Option<Instant> {
         let origin = self.grid.load(Ordering::Relaxed);
@@ -287,7 +291,8 @@ impl Runtime {
         self.home.core.port().now().as_ticks().saturating_sub(self.started())
     }
 
-    /// Whether the app is stopping: no more jobs are released, and those released are finished.
+    /// Returns whether the app is stopping: no more jobs are released, and those released are
+    /// finished.
     #[inline]
     pub(crate) fn is_stopping(&self) -> bool {
         self.home.core.is_stopping()
@@ -300,9 +305,10 @@ impl Runtime {
         self.begin_to_stop();
     }
 
-    /// Begins to stop because of a fault: queued jobs are dropped. Neither allocates nor takes a lock.
+    /// Begins to stop because of a fault: queued jobs are dropped. Neither allocates nor takes a
+    /// lock.
     ///
-    /// A job that starts because of something that the calling thread does afterwards is dropped.
+    /// A job that starts as a result of a later action of the calling thread is dropped.
     pub(crate) fn abort(&self) {
         self.job_flags.fetch_or(ABORTS, Ordering::Relaxed);
         self.begin_to_stop();
@@ -317,20 +323,20 @@ impl Runtime {
         self.interrupt();
     }
 
-    /// Records a fault, for which the app has been [aborted](Self::abort). It takes precedence over any other reason for the
-    /// stop. The first fault counts: later ones may be its consequences.
+    /// Records a fault, for which the app has been [aborted](Self::abort). It takes precedence over
+    /// any other reason for the stop. The first fault counts: later ones may be its consequences.
     pub(crate) fn record(&self, fault: Fault) {
         let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         let another = match *first {
             None => first.replace(fault),
             Some(_) => Some(fault),
         };
-        // Dropping its payload runs code of the user's.
+        // Dropping its payload runs user code.
         drop(first);
         drop(another);
     }
 
-    /// Drops the fault's payload, which is the user's.
+    /// Drops the fault's payload, which is a user type.
     pub(crate) fn forget_fault(&self) {
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(fault);
@@ -341,17 +347,18 @@ impl Runtime {
         notify(self.supervisor_fd.load(Ordering::Acquire));
     }
 
-    /// Notes what the thread of the run does next.
+    /// Records the next stage of the run's thread.
     pub(crate) fn enter(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
-    /// What the thread of the run does.
+    /// Returns the stage of the run's thread.
     pub(crate) fn stage(&self) -> Stage {
         Stage::from_number(self.stage.load(Ordering::Relaxed))
     }
 
-    /// Notes whether a panic on a thread of the app goes to the panic hook of the program, before there are threads.
+    /// Sets whether a panic on a thread of the app goes to the panic hook of the program, before
+    /// there are threads.
     pub(crate) fn keep_panic_hook(&self, keeps: bool) {
         self.keeps_panic_hook.store(keeps, Ordering::Relaxed);
     }
@@ -360,7 +367,7 @@ impl Runtime {
         self.keeps_panic_hook.load(Ordering::Relaxed)
     }
 
-    /// Whether a supervisor writes out the deferred messages of the app's threads.
+    /// Returns whether a supervisor writes the deferred messages of the app's threads.
     pub(crate) fn is_watched(&self) -> bool {
         self.watched.load(Ordering::Relaxed)
     }
@@ -378,7 +385,7 @@ impl Runtime {
         self.watched.store(supervisor_fd >= 0, Ordering::Relaxed);
     }
 
-    /// Whether `init` is done.
+    /// Returns whether `init` has ended.
     pub(crate) fn has_started(&self) -> bool {
         self.started() != 0
     }
@@ -390,7 +397,7 @@ impl Runtime {
         }
     }
 
-    /// Why the app stops.
+    /// Returns the reason for the stop.
     pub(crate) fn outcome(&self) -> Outcome {
         if let Some(fault) = &*self.fault.lock().unwrap_or_else(PoisonError::into_inner) {
             return Outcome::Panicked { task: fault.culprit.to_string(), message: fault.text().to_owned() };
@@ -398,7 +405,7 @@ impl Runtime {
         self.stop_reason.get().map_or(Outcome::Shutdown, Outcome::from)
     }
 
-    /// Whether jobs have to be dropped, marked, watched or checked, or spawns be refused.
+    /// Returns whether jobs have to be dropped, marked, watched or checked, or spawns be rejected.
     #[inline]
     pub(crate) fn needs_care(&self) -> bool {
         self.job_flags.load(Ordering::Relaxed) != 0
@@ -412,7 +419,7 @@ impl Runtime {
         }
     }
 
-    /// Notes whether there are tasks that mark their jobs, while none can run.
+    /// Sets whether there are tasks that mark their jobs, while none can run.
     pub(crate) fn set_marks(&self, marks: bool) {
         match marks {
             true => self.job_flags.fetch_or(MARKS, Ordering::Relaxed),
@@ -420,7 +427,7 @@ impl Runtime {
         };
     }
 
-    /// Notes whether jobs are profiled, while none can run.
+    /// Sets whether jobs are profiled, while none can run.
     pub(crate) fn set_profiles(&self, profiles: bool) {
         match profiles {
             true => self.job_flags.fetch_or(PROFILES, Ordering::Relaxed),
@@ -428,7 +435,7 @@ impl Runtime {
         };
     }
 
-    /// Notes whether a supervisor is told of jobs, while none can run.
+    /// Sets whether jobs are reported to a supervisor, while none can run.
     pub(crate) fn set_supervised(&self, supervised: bool) {
         match supervised {
             true => self.job_flags.fetch_or(SUPERVISED, Ordering::Relaxed),
@@ -436,7 +443,7 @@ impl Runtime {
         };
     }
 
-    /// Notes whether the guard watches jobs, while none can run.
+    /// Sets whether the guard watches jobs, while none can run.
     #[cfg_attr(not(feature = "guard"), allow(dead_code, reason = "there is no guard"))]
     pub(crate) fn set_guarded(&self, guarded: bool) {
         match guarded {
@@ -445,29 +452,29 @@ impl Runtime {
         };
     }
 
-    /// Whether the guard watches jobs.
+    /// Returns whether the guard watches jobs.
     #[cfg_attr(not(feature = "guard"), allow(dead_code, reason = "there is no guard"))]
     pub(crate) fn is_guarded(&self) -> bool {
         self.job_flags.load(Ordering::Relaxed) & GUARDED != 0
     }
 
-    /// Whether jobs are profiled.
+    /// Returns whether jobs are profiled.
     pub(crate) fn profiles(&self) -> bool {
         self.job_flags.load(Ordering::Relaxed) & PROFILES != 0
     }
 
-    /// Whether there was a fault.
+    /// Returns whether there was a fault.
     #[inline]
     pub(crate) fn aborts(&self) -> bool {
         self.job_flags.load(Ordering::Relaxed) & ABORTS != 0
     }
 
-    /// Whether this is the copy of a running app that the child of a `fork` has.
+    /// Returns whether this is the copy of a running app in the child of a `fork`.
     pub(crate) fn is_copy(&self) -> bool {
         self.job_flags.load(Ordering::Relaxed) & COPY != 0
     }
 
-    /// Whether there was a fault, so that the queued job at hand is dropped instead of run.
+    /// Returns whether there was a fault, so that the current queued job is dropped instead of run.
     #[inline]
     pub(crate) fn drops_jobs(&self) -> bool {
         let drops = self.aborts();
@@ -477,7 +484,8 @@ impl Runtime {
         drops
     }
 
-    /// How many jobs were not run when their turn came, or were spawned when the app was stopping.
+    /// Returns the number of jobs that were not run in their turn, or were spawned while the app
+    /// was stopping.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -487,26 +495,27 @@ impl Runtime {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Lets a foreign thread spawn: the run does not end while the pass lives.
+    /// Lets a foreign thread spawn: the run does not end while the pass exists.
     pub(crate) fn pass_gate(&self) -> Option<GatePass<'_>> {
         self.gate.enter()
     }
 
-    /// Refuses spawns of foreign threads from now on, and waits for those in progress.
+    /// Rejects spawns of foreign threads from now on, and waits for those in progress.
     pub(crate) fn close_gate(&self) {
         self.gate.close();
     }
 
-    /// The reactor of the async tasks, if there are any.
+    /// Returns the reactor of the async tasks, if there are any.
     #[inline]
     pub(crate) fn reactor(&self) -> Option<&'static Reactor> {
         self.reactor
     }
 
-    /// Makes the supervisor, and the threads that wait for descriptors, look whether the app is stopping.
+    /// Makes the supervisor, and the threads that wait for descriptors, check whether the app is
+    /// stopping.
     pub(crate) fn interrupt(&self) {
-        // When the gate is closed, those threads have ended and their descriptors are being closed. Then the supervisor looks
-        // by itself.
+        // If the gate is closed, those threads have ended and their descriptors are being closed.
+        // Then the supervisor checks by itself.
         let Some(_pass) = self.gate.enter() else { return };
         self.notify_supervisor();
         self.sources().for_each(|source| source.interrupt());
@@ -523,9 +532,10 @@ impl Runtime {
 /// Notifies the thread that polls the eventfd or socket `fd`; does nothing if it is -1.
 pub(crate) fn notify(fd: RawFd) {
     if fd >= 0 {
-        // SAFETY: whoever published the descriptor keeps it open until every thread of the app has ended.
+        // SAFETY: the code that published the descriptor keeps it open until every thread of the
+        // app has ended.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-        // If it is full, the thread has been notified already.
+        // If it is full, the thread has already been notified.
         let _ = unwatched(|| rustix::io::write(fd, &1_u64.to_ne_bytes()));
     }
 }

@@ -1,4 +1,4 @@
-//! What a task can ask of its app: the time, to stop, to consume execution time, and to wait in `idle`.
+//! Services for tasks: the time, stopping, consuming execution time, and waiting in `idle`.
 
 use punctual_core::{CurrentWorker, Duration, Instant, IntoDuration, Port};
 
@@ -7,10 +7,10 @@ use crate::app::stop::StopReason;
 use crate::app::{current, fault, runtime, virtual_time};
 use crate::port::linux;
 
-/// The time now: `CLOCK_MONOTONIC` on Linux, virtual time in an app that runs in it.
+/// Returns the current time: `CLOCK_MONOTONIC` on Linux, virtual time in an app that runs in it.
 ///
-/// Real-time safety: does not allocate or block; enters the kernel only where the machine's clock source
-/// cannot be read from user space.
+/// Real-time safety: does not allocate or block; enters the kernel only if the machine's clock
+/// source cannot be read from user space.
 #[inline]
 pub fn now() -> Instant {
     match current::get() {
@@ -21,9 +21,9 @@ pub fn now() -> Instant {
 
 /// Stops the app of the calling thread (on any other thread: every app of this process).
 ///
-/// No more jobs are released; those already released are finished, the `#[shutdown]` hook runs, all threads are joined, and
-/// the app's `run` returns. Jobs that a thread of the app spawns meanwhile are counted as dropped: see
-/// [`SpawnError`](crate::SpawnError).
+/// No more jobs are released; those already released are finished, the `#[shutdown]` hook runs, all
+/// threads are joined, and the app's `run` returns. Jobs that a thread of the app spawns after this
+/// are counted as dropped: see [`SpawnError`](crate::SpawnError).
 ///
 /// Real-time safety: enters the kernel to wake the threads; on a foreign thread it takes a lock.
 pub fn shutdown() {
@@ -35,10 +35,10 @@ pub fn shutdown() {
 
 /// Consumes execution time: of virtual time (except in `init`), or of the CPU.
 ///
-/// In virtual time, jobs of higher levels released meanwhile preempt the calling job, and their execution
-/// time does not count, as on a CPU; one released at the very end runs after the calling job, if that ends there. Ends with
-/// virtual time, at 2⁶⁴ − 2 ns.
-/// For load models, tests and demonstrations.
+/// In virtual time, jobs of higher levels released during this time preempt the calling job, and
+/// their execution time does not count, as on a CPU; one released at the very end runs after the
+/// calling job, if that ends there. Ends with virtual time, at 2⁶⁴ − 2 ns. For load models, tests
+/// and demonstrations.
 pub fn spend(duration: impl IntoDuration) {
     let duration = duration.into_duration();
     match current::get() {
@@ -63,13 +63,13 @@ pub fn spend(duration: impl IntoDuration) {
 
 /// Waits in `idle` for the next event; does not return once the app is stopping.
 ///
-/// The counterpart of `wfi` on a microcontroller: for the loop of an `idle` that never returns. Returns after 10 ms
-/// at the latest, since jobs may have run on other threads. In virtual time it moves the clock to the
-/// next event of any partition. When the app stops, it unwinds out of `idle`, which runs destructors
-/// and prints no panic message.
+/// The counterpart of `wfi` on a microcontroller: for the loop of an `idle` that never returns.
+/// Returns after 10 ms at the latest, because jobs may have run on other threads. In virtual time
+/// it advances the clock to the next event of any partition. When the app stops, it unwinds out of
+/// `idle`, which runs destructors and prints no panic message.
 ///
 /// # Panics
-/// If called anywhere but in `idle`.
+/// Panics if called outside `idle`.
 pub fn wait_for_event() {
     let idles = |&(partition, worker): &(&'static PartitionState, CurrentWorker)| {
         // It is also the thread of `init`.
@@ -84,7 +84,7 @@ pub fn wait_for_event() {
     if partition.core.port().is_virtual() {
         virtual_time::wait_for_event(partition, worker);
     } else if !partition.core.is_stopping() {
-        // Jobs preempt `idle` by themselves; the tick is for loops that poll something.
+        // Jobs preempt `idle` by themselves; the tick is for loops that poll.
         let tick = partition.core.port().now() + Duration::from_millis(10);
         partition.core.port().wait(&worker, Some(tick));
     }

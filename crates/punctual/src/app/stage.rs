@@ -1,8 +1,8 @@
-//! What the thread of a run does, for the supervisor to say when that does not end.
+//! Stage of a run's thread, reported by the supervisor if it does not end.
 
 use std::fmt;
 
-/// What the thread of a run does at present, or what it waits for.
+/// Current activity of a run's thread, or what it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stage {
@@ -10,23 +10,23 @@ pub(crate) enum Stage {
     Init,
     /// Tasks, `idle`, and the end of their threads.
     Tasks,
-    /// Drops the arguments of jobs that have not run.
+    /// Dropping the arguments of jobs that have not run.
     Arguments,
     /// `#[shutdown]`.
     Hook,
-    /// Drops the resources.
+    /// Dropping the resources.
     Resources,
 }
 
 impl Stage {
-    /// The stage of this number.
+    /// Returns the stage with this number.
     pub(crate) fn from_number(number: u8) -> Self {
         let all = [Self::Init, Self::Arguments, Self::Hook, Self::Resources];
         all.into_iter().find(|stage| *stage as u8 == number).unwrap_or(Self::Tasks)
     }
 }
 
-/// What does not end, if nothing but that is left.
+/// Describes what does not end, if nothing else is left.
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

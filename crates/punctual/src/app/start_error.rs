@@ -1,29 +1,32 @@
-//! Why an app did not start.
+//! Reasons why an app did not start.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::port::linux::futex::{ADVICE, Refused};
 
-/// Reason why an app did not start. Nothing of it has run, and every message contains the remedy.
+/// Reason why an app did not start. No code of it has run, and every message contains the remedy.
 ///
-/// `Debug` prints the same message as `Display`, so that a failed `unwrap` or `expect` shows the remedy.
+/// `Debug` prints the same message as `Display`, so that a failed `unwrap` or `expect` shows the
+/// remedy.
 #[non_exhaustive]
 pub enum StartError {
-    /// This app is running already; the name of its module. Runs in virtual time wait for each other instead.
+    /// This app is already running; the name of its module. Runs in virtual time wait for each
+    /// other instead.
     AlreadyRunning(&'static str),
-    /// An earlier run of this app did not get as far as dropping what it left; the name of its module.
+    /// An earlier run of this app did not complete its cleanup; the name of its module.
     NotReset(&'static str),
-    /// An environment variable makes no sense.
+    /// An environment variable has an invalid value.
     Environment(String),
-    /// The model of the app cannot be written where `PUNCTUAL_MODEL` says.
+    /// The model of the app cannot be written to the path in `PUNCTUAL_MODEL`.
     Model {
         /// The file.
         path: PathBuf,
         /// The system's error.
         error: std::io::Error,
     },
-    /// The profile cannot be written where [`Config::profile`](crate::Config::profile) or `PUNCTUAL_PROFILE` says.
+    /// The profile cannot be written to the path of [`Config::profile`](crate::Config::profile) or
+    /// `PUNCTUAL_PROFILE`.
     Profile {
         /// The file.
         path: PathBuf,
@@ -32,14 +35,14 @@ pub enum StartError {
     },
     /// The CPU does not exist or is not allowed to this process.
     Cpu {
-        /// The CPU asked for.
+        /// The requested CPU.
         cpu: usize,
         /// The partition it is for, if the app has several.
         partition: Option<String>,
         /// The allowed CPUs.
         allowed: String,
     },
-    /// Two partitions are to be on one CPU.
+    /// Two partitions were assigned to one CPU.
     SameCpu {
         /// The CPU.
         cpu: usize,
@@ -53,7 +56,7 @@ pub enum StartError {
         /// The allowed CPUs.
         allowed: String,
     },
-    /// No CPU would be left besides those of polling partitions.
+    /// No CPU would be left apart from those of polling partitions.
     PollsOnlyCpu {
         /// A polling partition.
         partition: String,
@@ -64,33 +67,34 @@ pub enum StartError {
     UnknownPartition {
         /// Its name.
         name: String,
-        /// The partitions that the app has, none if it runs on all CPUs.
+        /// The partitions of the app, none if it runs on all CPUs.
         partitions: String,
     },
-    /// A CPU was given without saying for which of several partitions, or to an app that runs on all CPUs.
+    /// A CPU was given without a partition to an app with several, or to an app that runs on all
+    /// CPUs.
     WhichPartition {
         /// The CPU.
         cpu: usize,
-        /// The partitions that the app has, none if it runs on all CPUs.
+        /// The partitions of the app, none if it runs on all CPUs.
         partitions: String,
     },
-    /// A stack was given for a partition that the app does not have.
+    /// A stack size was given for a partition that the app does not have.
     StackOfUnknownPartition {
         /// Its name.
         name: String,
-        /// The partitions that the app has, none if it runs on all CPUs.
+        /// The partitions of the app, none if it runs on all CPUs.
         partitions: String,
     },
-    /// The stack that was asked for is too small for any thread.
+    /// The requested stack is too small for any thread.
     Stack {
         /// The requested size, in bytes.
         bytes: usize,
         /// The smallest possible size, in bytes.
         least: usize,
     },
-    /// The kernel priorities of the levels would not all lie in 1..=99.
+    /// The kernel priorities of the levels would not all be in 1..=99.
     Priority {
-        /// The priority base asked for.
+        /// The requested priority base.
         base: u8,
         /// The highest level of the app.
         highest: u8,
@@ -114,12 +118,12 @@ pub enum StartError {
         operation: &'static str,
         /// The kernel's error.
         error: std::io::Error,
-        /// The fix.
+        /// The remedy.
         advice: &'static str,
     },
-    /// The system refused something that the app cannot run without.
+    /// The system refused a call that the app requires.
     System {
-        /// What was attempted.
+        /// The attempted operation.
         attempt: &'static str,
         /// The system's error.
         error: std::io::Error,
@@ -127,7 +131,8 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// The exit code for the process: 2 for a bad environment variable, CPU or priority, otherwise 1.
+    /// Returns the exit code for the process: 2 for a bad environment variable, CPU or priority,
+    /// otherwise 1.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::AlreadyRunning(_)

@@ -1,7 +1,7 @@
-//! Why an app stops: a [`StopReason`] or a [`Fault`].
+//! Reasons why an app stops: a [`StopReason`] or a [`Fault`].
 //!
-//! A reason is a constant, recorded by one atomic operation: a job that stops the app must neither allocate nor wait for a
-//! lock before the app is stopping.
+//! A reason is a constant, recorded by one atomic operation: a job that stops the app must neither
+//! allocate nor wait for a lock before the app is stopping.
 
 use std::any::Any;
 use std::fmt;
@@ -21,7 +21,7 @@ pub(crate) enum StopReason {
     Overrun(&'static str),
     /// The half of the app without Linux has failed.
     OtherHalf,
-    /// The task whose event source has nothing to give.
+    /// The task whose event source has no more data.
     IdleSource(&'static str),
     /// The guard found a job of this task that allocates or blocks.
     #[cfg_attr(not(feature = "guard"), allow(dead_code, reason = "there is no guard"))]
@@ -56,7 +56,7 @@ impl FirstStopReason {
     /// Records `reason` if it is the first. Neither allocates nor waits.
     pub(crate) fn record(&self, reason: &'static StopReason) {
         let reason = std::ptr::from_ref(reason).cast_mut();
-        // Relaxed: it points to a constant, and readers have learned of the stop before.
+        // Relaxed: it points to a constant, and readers have seen the stop before.
         let _ = self.0.compare_exchange(std::ptr::null_mut(), reason, Ordering::Relaxed, Ordering::Relaxed);
     }
 
@@ -65,12 +65,13 @@ impl FirstStopReason {
     }
 
     pub(crate) fn get(&self) -> Option<&'static StopReason> {
-        // SAFETY: it is null, or was made in `note` of a reference for ever to something that nobody writes to.
+        // SAFETY: it is null, or was made in `record` from a `'static` reference to a value that is
+        // never written.
         unsafe { self.0.load(Ordering::Relaxed).cast_const().as_ref() }
     }
 }
 
-/// Whose code panicked.
+/// Owner of the code that panicked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Culprit {
     /// A task, `init`, `idle` or `shutdown`.
@@ -81,7 +82,7 @@ pub(crate) enum Culprit {
     Resource(&'static str),
     /// A call given to `background::submit`.
     Call,
-    /// A waker made by a future of the user's.
+    /// A waker created by a user's future.
     Waker,
     /// The library itself.
     Executor,
@@ -108,7 +109,7 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// What the panic said.
+    /// Returns the panic message.
     pub(crate) fn text(&self) -> &str {
         panic_text(&*self.payload)
     }
@@ -120,14 +121,14 @@ impl fmt::Debug for Fault {
     }
 }
 
-/// Drops what a run leaves of its fault.
+/// Drops the fault's payload at the end of a run.
 impl Drop for Fault {
     fn drop(&mut self) {
         discard(std::mem::replace(&mut self.payload, Box::new(())));
     }
 }
 
-/// Drops the payload of a panic, or gives it up if that panics too.
+/// Drops the payload of a panic, or leaks the payload if dropping panics too.
 pub(crate) fn discard(payload: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         // The next payload would be no better.
@@ -135,7 +136,7 @@ pub(crate) fn discard(payload: Box<dyn Any + Send>) {
     }
 }
 
-/// What a panic said.
+/// Returns a panic's message.
 pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));

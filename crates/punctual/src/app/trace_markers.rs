@@ -1,8 +1,8 @@
-//! Which tasks of an app mark their jobs in the kernel's trace, and with which numbers.
+//! Marks of an app's tasks in the kernel's trace, and their numbers.
 //!
-//! There are no marks in virtual time, whose instants mean nothing in the kernel's trace, or of jobs of polling partitions,
-//! whose thread does not enter the kernel. A background thread could, but the kernel would note when
-//! that wrote, not when the job started.
+//! There are no marks in virtual time, whose instants are unrelated to the kernel's trace, or for
+//! jobs of polling partitions, whose thread does not enter the kernel. A background thread could
+//! write them, but the kernel would record the time of the write, not of the job's start.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -16,17 +16,18 @@ use crate::app::runtime::{Runtime, TaskInfo};
 use crate::port::linux::notice;
 use crate::port::linux::trace_marker::{find, open};
 
-/// The marks of a run; off again when dropped, which is after its threads have ended.
+/// The marks of a run; off when dropped, which is after its threads have ended.
 #[derive(Debug)]
 pub(crate) struct Marks {
     runtime: &'static Runtime,
     marker: Option<OwnedFd>,
-    /// What the report and, on a failure, a warning says about it.
+    /// Notes for the report and, on a failure, for a warning.
     notes: Vec<String>,
 }
 
 impl Marks {
-    /// Has the jobs of `runtime`, none of which can run yet, marked as `wanted`.
+    /// Enables marks for the jobs of `runtime`, none of which can run yet, as configured by
+    /// `wanted`.
     pub(crate) fn new(runtime: &'static Runtime, wanted: &Wanted) -> Self {
         let opened = match wanted {
             Wanted::Off => return Self { runtime, marker: None, notes: Vec::new() },
@@ -63,7 +64,8 @@ impl Marks {
         marks
     }
 
-    /// Writes the names of all tasks into the trace. Repeated now and then for recordings that begin meanwhile.
+    /// Writes the names of all tasks into the trace. Repeated periodically for recordings that
+    /// begin later.
     pub(crate) fn name(&self) {
         self.tasks(|number, task, marker| {
             let _ = rustix::io::write(marker, &trace_marker::name(number, task.name));
@@ -71,17 +73,17 @@ impl Marks {
         halves::name_marks();
     }
 
-    /// Whether there are marks.
+    /// Returns whether there are marks.
     pub(crate) fn are_on(&self) -> bool {
         self.marker.is_some()
     }
 
-    /// What a report says about it.
+    /// Returns the notes for the report.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The tasks that mark, with their numbers.
+    /// Calls `act` for the tasks that mark, with their numbers.
     fn tasks(&self, act: impl Fn(u16, TaskInfo, BorrowedFd<'_>)) {
         let Some(marker) = &self.marker else { return };
         let first = self.runtime.first_mark(numbers);
@@ -104,8 +106,8 @@ fn marks(partition: &PartitionState) -> bool {
     partition.model != ThreadModel::Polling
 }
 
-/// Allocates numbers for `count` tasks, unique among the apps of this process. Other processes probably have others, as far
-/// as sixteen bits allow: neighbouring processes begin 64 apart.
+/// Allocates numbers for `count` tasks, unique among the apps of this process. Those of other
+/// processes probably differ, as far as sixteen bits allow: consecutive process IDs start 64 apart.
 fn numbers(count: u16) -> u16 {
     static TAKEN: AtomicU16 = AtomicU16::new(0);
     let before = TAKEN.fetch_add(count, Ordering::Relaxed);

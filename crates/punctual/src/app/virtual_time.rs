@@ -1,10 +1,11 @@
-//! Virtual time: a clock that jumps to the next event, and the same order every time.
+//! Virtual time: a clock that jumps to the next event, with a deterministic order.
 //!
-//! Each partition has one ordinary thread, which may run every level, so every spawn and every release follows the same
-//! dispatch rules as on Linux, with function calls for context switches. Jobs take no time unless they declare it, by
-//! `execution = …` or [`punctual::spend`](crate::spend); while one takes its time, releases of higher levels preempt it,
-//! as deep as there are levels, and other partitions go on beside it. The threads of several partitions take turns, so
-//! nothing ever happens at once: see [`Turns`](crate::port::virtual_time::Turns).
+//! Each partition has one ordinary thread, which may run every level, so every spawn and every
+//! release follows the same dispatch rules as on Linux, with function calls for context switches.
+//! Jobs take no time unless they declare it, by `execution = …` or
+//! [`punctual::spend`](crate::spend); while time passes in one, releases of higher levels preempt
+//! it, to any depth, and other partitions run in parallel. The threads of several partitions take
+//! turns, so no two actions are ever simultaneous: see [`Turns`](crate::port::virtual_time::Turns).
 
 use std::cmp::Reverse;
 use std::os::fd::BorrowedFd;
@@ -30,7 +31,7 @@ pub(crate) fn begin_turns(first: &'static PartitionState, limit: Option<Instant>
     runtime.turns.begin(runtime, ranked(runtime.partitions), first.index(), limit);
 }
 
-/// The partitions in the order in which they go at equal times.
+/// Returns the partitions in their order at equal times.
 fn ranked(partitions: &[&'static PartitionState]) -> Vec<usize> {
     let mut ranked: Vec<usize> = (0..partitions.len()).collect();
     ranked.sort_by_key(|&index| match partitions[index].model {
@@ -62,13 +63,13 @@ impl Simulated for Runtime {
     }
 }
 
-/// A claim that was granted; given up when dropped.
+/// A granted claim; released on drop.
 pub(crate) struct Claimed {
     partition: &'static PartitionState,
     claim: Claim,
 }
 
-/// Waits until `partition` may have `claim`.
+/// Waits until `partition` is granted `claim`.
 pub(crate) fn acquire(partition: &'static PartitionState, claim: Claim) -> Claimed {
     let pause = || pause(partition, Until::Woken);
     unwatched(|| partition.runtime.claims.acquire(partition.index(), claim, partition.core.port(), pause));
@@ -116,19 +117,20 @@ pub(crate) fn settle(partition: &'static PartitionState, me: CurrentWorker) {
     }
 }
 
-/// Moves the clock to the next event and serves it. Without one, the app is stopped.
+/// Advances the clock to the next event and serves it. Without one, the app is stopped.
 pub(crate) fn step(partition: &'static PartitionState, me: CurrentWorker) {
     step_until(partition, me, None);
 }
 
-/// Moves the clock to the next event of any partition, and serves it if it is one of `partition`.
+/// Advances the clock to the next event of any partition, and serves it if it is one of
+/// `partition`.
 pub(crate) fn wait_for_event(partition: &'static PartitionState, me: CurrentWorker) {
     step_until(partition, me, partition.runtime.turns.next_elsewhere(partition.index()));
 }
 
-/// See [`step`]; does not wait for longer than until `limit`.
+/// See [`step`]; waits at most until `limit`.
 fn step_until(partition: &'static PartitionState, me: CurrentWorker, limit: Option<Instant>) {
-    // Before looking for work: a wake from here on is for the next step.
+    // Before checking for work: a wake from here on is for the next step.
     partition.core.port().take_woken();
     if partition.core.is_stopping() {
         return;
@@ -138,7 +140,7 @@ fn step_until(partition: &'static PartitionState, me: CurrentWorker, limit: Opti
     if partition.core.snapshot().must_serve() {
         return partition.core().serve(me, None);
     }
-    // What ran here may have made something ready again, at this time.
+    // Jobs that ran here may have made another one ready, at this time.
     let until = match limit {
         _ if here => Until::Others,
         Some(limit) => Until::Event(limit),
@@ -148,8 +150,8 @@ fn step_until(partition: &'static PartitionState, me: CurrentWorker, limit: Opti
     release_due(partition, me);
 }
 
-/// Lets `duration` of execution time pass for the calling job; none in `init`, since other partitions would run before
-/// the resources exist.
+/// Lets `duration` of execution time pass for the calling job; none in `init`, because other
+/// partitions would run before the resources exist.
 pub(crate) fn spend(partition: &'static PartitionState, me: CurrentWorker, duration: Duration) {
     if !partition.runtime.turns.is_open() {
         return;
@@ -161,16 +163,18 @@ pub(crate) fn spend(partition: &'static PartitionState, me: CurrentWorker, durat
         look_at_sources(partition);
         let preempts = partition.model != ThreadModel::Polling;
         if preempts && partition.core.snapshot().must_serve() {
-            // Released at the instant at which the time before this was over, or by a source just now.
+            // Released at the end of the time that passed before this, or by a source just now.
             partition.core().serve(me, None);
         }
         let end = Instant::from_ticks(now().as_ticks().saturating_add(left).min(END));
-        // When the app is stopping nothing is released any more; a polling thread looks for releases after the job.
+        // When the app is stopping nothing more is released; a polling thread checks for releases
+        // after the job.
         let released = preempts && !partition.core.is_stopping();
         pause(partition, if released { Until::Due(Some(end)) } else { Until::At(end) });
         left = end.as_ticks().saturating_sub(now().as_ticks());
         if preempts && left > 0 {
-            // A job that preempts this one moves the clock by its own execution time, not by ours.
+            // A job that preempts this one advances the clock by its own execution time, not by
+            // ours.
             release_due(partition, me);
         } else if preempts {
             // Released, but not served: the job that ends at this instant ends first.
@@ -185,20 +189,21 @@ pub(crate) fn pause(partition: &'static PartitionState, until: Until) {
     unwatched(|| partition.runtime.turns.pause(partition.index(), until));
 }
 
-/// Releases and serves everything that is due.
+/// Releases and serves all due jobs.
 fn release_due(partition: &'static PartitionState, me: CurrentWorker) {
     mark_due(partition, me, partition.core.port().now());
     partition.core().serve(me, None);
 }
 
-/// Marks what other partitions have spawned in `partition`, if it polls.
+/// Marks the jobs that other partitions have spawned in `partition`, if it polls.
 pub(crate) fn mark_pushed(partition: &PartitionState, me: CurrentWorker) {
     if partition.model == ThreadModel::Polling {
         partition.core.look(me, partition.core.port().now());
     }
 }
 
-/// Releases everything that is due at `now`; in a polling partition, also marks what other partitions have spawned.
+/// Releases all jobs due at `now`; in a polling partition, also marks those that other partitions
+/// have spawned.
 fn mark_due(partition: &PartitionState, me: CurrentWorker, now: Instant) {
     let core = &partition.core;
     if partition.model == ThreadModel::Polling {
@@ -210,31 +215,32 @@ fn mark_due(partition: &PartitionState, me: CurrentWorker, now: Instant) {
     }
 }
 
-/// Releases the tasks whose descriptor is ready now, in whichever partition, and wakes those that wait for one; returns
-/// whether there were any that `partition` has to see to.
+/// Releases the tasks whose descriptor is ready now, in any partition, and wakes those that wait
+/// for one; returns whether `partition` has to process any of them.
 fn look_at_sources(partition: &'static PartitionState) -> bool {
     let (runtime, mut any) = (partition.runtime, false);
     for source in runtime.sources() {
-        // Asking it for its descriptor panicked, and the app stops.
+        // Requesting its descriptor panicked, and the app stops.
         if source.fd() == NONE {
             continue;
         }
-        // SAFETY: the descriptor belongs to the task's resource, which only jobs of the task can replace; none runs
-        // while this thread is here, except one that pauses, below on this stack or on another partition's thread.
+        // SAFETY: the descriptor belongs to the task's resource, which only jobs of the task can
+        // replace; none runs while this thread is here, except one that pauses, below on this stack
+        // or on another partition's thread.
         let fd = unsafe { BorrowedFd::borrow_raw(source.fd()) };
         let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN | ENDS)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         if !poll(&mut fds, Some(&at_once)).is_ok_and(|ready| ready > 0) {
             source.idleness().is_over();
         } else if source.idleness().releases(source, fd, fds[0].revents()) {
-            // Other partitions go on by themselves, after the job they may be in the middle of. Whatever waits for a later
-            // time has nothing to do now.
+            // Other partitions continue by themselves, after their current job. Those that wait for
+            // a later time have no work now.
             any |= source.release() && std::ptr::eq(source.partition(), partition);
         }
     }
     let wake = |waker: Waker| {
         fault::contained(runtime, Culprit::Waker, || waker.wake());
     };
-    // A look cannot fail otherwise: descriptors that cannot be waited for are not in the set.
+    // The check cannot fail otherwise: descriptors that cannot be waited for are not in the set.
     any | runtime.reactor().is_some_and(|reactor| reactor.react(false, || (), wake).is_ok_and(|any| any))
 }

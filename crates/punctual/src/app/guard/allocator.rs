@@ -1,4 +1,4 @@
-//! The allocator that tells the guard.
+//! Allocator that notifies the guard.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
@@ -6,7 +6,7 @@ use punctual_sync::futex::selector;
 
 use super::job;
 
-/// An allocator that tells the guard of what jobs ask of it, and has `A` do it.
+/// An allocator that reports the calls of jobs to the guard, and forwards them to `A`.
 ///
 /// ```
 /// use punctual::guard::Allocator;
@@ -15,30 +15,31 @@ use super::job;
 /// static ALLOCATOR: Allocator = Allocator::system();
 /// ```
 ///
-/// While no watched job runs on a thread, a call costs it a look at a thread-local byte.
+/// While no watched job runs on a thread, the overhead of a call is a check of a thread-local byte.
 #[derive(Debug, Default)]
 pub struct Allocator<A = System>(A);
 
 impl Allocator {
-    /// The system's allocator, watched.
+    /// Wraps the system's allocator.
     pub const fn system() -> Self {
         Self(System)
     }
 }
 
 impl<A> Allocator<A> {
-    /// `allocator`, watched.
+    /// Wraps `allocator`.
     pub const fn of(allocator: A) -> Self {
         Self(allocator)
     }
 }
 
-/// What memory is asked for.
+/// Reported name of an allocation.
 const ALLOCATION: &str = "allocation";
-/// What it is given back by.
+/// Reported name of a deallocation.
 const DEALLOCATION: &str = "deallocation";
 
-// SAFETY: every call is passed on as it is; the guard takes no part in it, and neither allocates nor panics.
+// SAFETY: every call is forwarded unchanged; the guard does not change it, and neither allocates
+// nor panics.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -65,7 +66,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     }
 }
 
-/// Makes a call to the allocator; what that asks of the kernel is a part of it, and not found again.
+/// Makes a call to the allocator; its system calls are part of it, and not reported separately.
 #[inline]
 fn watched<R>(what: &'static str, call: impl FnOnce() -> R) -> R {
     if !selector::is_watched() {

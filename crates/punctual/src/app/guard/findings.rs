@@ -1,30 +1,31 @@
-//! What the guard has found of one task: in memory that is there before the first job, explained after the last.
+//! Findings about one task: stored in memory allocated before the first job, and symbolized after
+//! the last.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 
 use crate::app::report::Finding;
 
-/// How many different calls are told apart.
+/// Maximum number of distinct calls.
 const KINDS: usize = 8;
-/// What the others are called.
+/// Name of further calls.
 const OTHERS: &str = "other calls";
-/// How deep a stack is noted.
+/// Maximum recorded depth of a stack.
 const DEPTH: usize = 48;
 
-/// What the jobs of a task were found to do.
+/// Findings about the jobs of a task.
 pub(super) struct Findings {
-    /// Whether a finding stops the app.
+    /// True if a finding stops the app.
     stops: bool,
-    /// The last is of all calls that have no place of their own.
+    /// The last entry is for all calls without an entry.
     kinds: UnsafeCell<[Kind; KINDS + 1]>,
 }
 
-/// One call, and where it was made first.
+/// One call, and the location of its first occurrence.
 #[derive(Clone, Copy)]
 struct Kind {
     what: &'static str,
-    /// 0 if this is free.
+    /// 0 if the entry is free.
     count: u64,
     depth: usize,
     /// Return addresses, innermost first.
@@ -50,12 +51,14 @@ impl Findings {
         self.stops
     }
 
-    /// Notes a call; the first time with the stack, from `place` on if that is known. Neither allocates nor locks.
+    /// Records a call; the first time with the stack, starting at `place` if known. Neither
+    /// allocates nor locks.
     ///
     /// # Safety
     /// The calling thread occupies the task's level.
     pub(super) unsafe fn add(&self, what: &'static str, place: Option<usize>) {
-        // SAFETY: by this function's contract no other thread is here, and nothing in here calls it again.
+        // SAFETY: by this function's contract no other thread is here, and no code in here calls it
+        // again.
         let kinds = unsafe { &mut *self.kinds.get() };
         let (last, known) = kinds.split_last_mut().expect("there are some");
         let (kind, what) = match known.iter_mut().find(|kind| kind.count == 0 || kind.what == what) {
@@ -69,12 +72,12 @@ impl Findings {
         }
     }
 
-    /// What was found, with the names of functions.
+    /// Returns the findings, with the names of functions.
     ///
     /// # Safety
     /// No job of the task can run.
     pub(super) unsafe fn explained(&self) -> Vec<Finding> {
-        // SAFETY: nobody adds anything, by this function's contract.
+        // SAFETY: no thread adds an entry, by this function's contract.
         let kinds = unsafe { &*self.kinds.get() };
         let found = kinds.iter().filter(|kind| kind.count > 0);
         found
@@ -87,12 +90,12 @@ impl Findings {
     }
 }
 
-/// Has the unwinder do now what it does the first time.
+/// Makes the unwinder perform its one-time initialization.
 pub(super) fn prepare() {
     capture(&mut [0; DEPTH], None);
 }
 
-/// Notes the return addresses of the calling thread from `place` on, and returns how many they are.
+/// Stores the return addresses of the calling thread from `place` on, and returns their number.
 fn capture(stack: &mut [usize; DEPTH], place: Option<usize>) -> usize {
     let mut depth = 0;
     let mut begun = place.is_none();
@@ -104,7 +107,8 @@ fn capture(stack: &mut [usize; DEPTH], place: Option<usize>) -> usize {
         }
         depth < DEPTH
     };
-    // SAFETY: only resolving names needs synchronisation; walking the stack touches this thread's alone.
+    // SAFETY: only the resolution of names needs synchronization; walking the stack accesses only
+    // this thread's.
     unsafe { backtrace::trace_unsynchronized(|frame| note(frame.ip().addr())) };
     if let (0, Some(place)) = (depth, place) {
         // The unwinder does not get past the signal's frame.
@@ -114,11 +118,11 @@ fn capture(stack: &mut [usize; DEPTH], place: Option<usize>) -> usize {
     depth
 }
 
-/// Names of ours below a task's function.
+/// Names of our functions below a task's function.
 const BELOW: [&str; 2] = ["punctual::app::guard::job::users_code", "punctual::task::job::"];
-/// The file of what we have inlined there, and the name of the generated code above it.
+/// File of our functions inlined there, and name of the generated code above them.
 const DISPATCH: (&str, &str) = ("punctual/src/task/job.rs", "call");
-/// Names of ours and of the allocator's interface above the call.
+/// Names of our functions and of the allocator's interface above the call.
 const ABOVE: [&str; 4] = ["punctual::app::guard::", "punctual_sync::futex::selector::", "__rust_", "__rustc"];
 
 /// A function on a stack, perhaps inlined.
@@ -134,7 +138,7 @@ impl Frame {
     }
 }
 
-/// The functions of a stack, inlined ones too, from the call to the task's function.
+/// Returns the functions of a stack, including inlined ones, from the call to the task's function.
 fn names(stack: &[usize]) -> Vec<String> {
     let mut frames: Vec<Frame> = Vec::new();
     for &ip in stack {
@@ -150,7 +154,7 @@ fn names(stack: &[usize]) -> Vec<String> {
             break;
         }
     }
-    // Names of inlined functions come without their paths.
+    // Names of inlined functions lack their paths.
     while frames.pop_if(|last| last.file.ends_with(DISPATCH.0)).is_some() {}
     frames.pop_if(|last| last.name.rsplit("::").next() == Some(DISPATCH.1));
     let text = |frame: Frame| match frame.line {
@@ -160,7 +164,7 @@ fn names(stack: &[usize]) -> Vec<String> {
     frames.into_iter().map(text).collect()
 }
 
-/// The function in which an address is, after those that are inlined there.
+/// Returns the function at an address, preceded by those that are inlined there.
 fn frames_at(ip: usize) -> Vec<Frame> {
     let mut frames = Vec::new();
     backtrace::resolve(ip as *mut c_void, |symbol| {
@@ -195,7 +199,7 @@ mod tests {
         let expected =
             [("a", 2), ("b", 1), ("c", 1), ("d", 1), ("e", 1), ("f", 1), ("g", 1), ("h", 1), (OTHERS, 2)];
         assert_eq!(counts, expected);
-        // Who called this test, without what is ours.
+        // The caller of this test, without our own functions.
         let stack = &found[0].stack;
         assert!(!stack.is_empty() && !stack[0].contains("findings"), "{found:?}");
     }

@@ -12,7 +12,7 @@ use crate::app::stop::StopReason;
 use crate::port::linux::blocking;
 use crate::port::linux::dispatch::Call;
 
-/// A job that is watched.
+/// A watched job.
 struct Job<'a> {
     findings: &'a Findings,
     runtime: &'static Runtime,
@@ -24,8 +24,9 @@ thread_local! {
     static JOB: Cell<*const Job<'static>> = const { Cell::new(std::ptr::null()) };
 }
 
-/// Runs a job of the task to which `slot` belongs: what the executor does for it, with the user's code in
-/// [`users_code`]. The job is watched if the guard is on; `stop` is the reason that it would give.
+/// Runs a job of the task to which `slot` belongs: the executor's operations, with the user's code
+/// in [`users_code`]. The job is watched if the guard is on; `stop` is the reason to use if it
+/// stops the app.
 #[inline]
 pub(crate) fn job<R>(
     slot: &GuardSlot,
@@ -35,12 +36,12 @@ pub(crate) fn job<R>(
 ) -> R {
     let Some(findings) = slot.get() else { return run() };
     let job = Job { findings, runtime, stop };
-    // Below may be the user's code of another job, which has spawned this one.
+    // Below may be user code of another job, which has spawned this one.
     let _current = Current { before: JOB.replace((&raw const job).cast()) };
     selector::unwatched(run)
 }
 
-/// Gives the thread its job before back when dropped.
+/// Restores the thread's previous job when dropped.
 struct Current {
     before: *const Job<'static>,
 }
@@ -51,7 +52,7 @@ impl Drop for Current {
     }
 }
 
-/// Runs the user's function of a job. Stacks are cut where they come to this one.
+/// Runs the user's function of a job. Stacks are cut at this function.
 #[inline(never)]
 pub(crate) fn users_code<R>(f: impl FnOnce() -> R) -> R {
     match JOB.get().is_null() {
@@ -63,10 +64,10 @@ pub(crate) fn users_code<R>(f: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Whether [`found`] was called where there is no job.
+/// True if [`found`] was called outside of a job.
 static TRIED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the guard is told of allocations.
+/// Returns whether the guard is notified of allocations.
 pub(super) fn sees_allocations() -> bool {
     let before = JOB.replace(std::ptr::null());
     TRIED.store(false, Ordering::Relaxed);
@@ -77,14 +78,15 @@ pub(super) fn sees_allocations() -> bool {
     TRIED.load(Ordering::Relaxed)
 }
 
-/// The job of this thread has made a system call. Async-signal-safe.
+/// Called when the job of this thread makes a system call. Async-signal-safe.
 pub(super) fn entered_the_kernel(call: &Call) {
     if let Some(name) = blocking::name(call) {
         found(name, Some(call.place));
     }
 }
 
-/// The job of this thread does something that it must not, at `place` if that is known. Neither allocates nor locks.
+/// Records a forbidden operation of this thread's job, at `place` if known. Neither allocates nor
+/// locks.
 #[cold]
 #[inline(never)]
 pub(super) fn found(what: &'static str, place: Option<usize>) {

@@ -1,8 +1,9 @@
-//! Finds jobs that allocate or block, and names the task, the call and the stack.
+//! Finds jobs that allocate or block, and reports the task, the call and the stack.
 //!
-//! A job that allocates, prints, sleeps or waits for a lock of the ordinary kind takes a time that nobody can bound, and often does so
-//! only on a bad day. Turn the guard on by [`Config::guard`](crate::Config::guard) or `PUNCTUAL_GUARD=report`, in a debug build so that the
-//! stacks name lines, and read the [report](crate::report::TaskReport::findings):
+//! A job that allocates, prints, sleeps or waits for an ordinary lock takes an unbounded time,
+//! often only in rare cases. Enable the guard by [`Config::guard`](crate::Config::guard) or
+//! `PUNCTUAL_GUARD=report`, in a debug build so that the stacks contain lines, and read the
+//! [report](crate::report::TaskReport::findings):
 //!
 //! ```
 //! use punctual::config::{Config, Guard};
@@ -36,24 +37,29 @@
 //! assert_eq!((findings[0].call.as_str(), findings[0].count), ("allocation", 1));
 //! ```
 //!
-//! # What counts
+//! # Reported operations
 //!
-//! What happens in a task's function and in all that it calls, on the thread of the job:
+//! Operations in a task's function and in all functions it calls, on the thread of the job:
 //!
 //! * allocation and deallocation, if the program has an [`Allocator`];
-//! * system calls that wait: for a time, a lock (`futex`, which is what a contended `std::sync::Mutex` comes to), an event, a process;
-//! * `read` and its kin of a file, or if there is nothing to read; `write` and its kin to standard output, standard error, a file, a terminal, and a
-//!   pipe or socket that is not set to be non-blocking;
-//! * calls that work on paths, on the process's memory map, or start threads and processes.
+//! * system calls that wait: for a time, a lock (`futex`, which a contended `std::sync::Mutex`
+//!   calls), an event, a process;
+//! * `read` and related calls on a file, or if there is nothing to read; `write` and related calls
+//!   on standard output, standard error, a file, a terminal, and a pipe or socket that is not
+//!   nonblocking;
+//! * calls that use paths, change the process's memory map, or start threads and processes.
 //!
-//! All other calls are let through and not counted: those that return at once, and those to drivers (`ioctl`, and `read` and `write` of a
-//! character device that is no terminal), of which nobody but the driver can say.
+//! All other calls are permitted and not counted: those that return at once, and those to drivers
+//! (`ioctl`, and `read` and `write` of a character device other than a terminal), whose behavior
+//! only the driver determines.
 //!
-//! What the executor does on behalf of the job does not count: a spawn that wakes a thread, a resource's lock, [`log!`](crate::log). Neither does
-//! what `init`, `idle` and `#[shutdown]` do, what threads do that a job has started, and what happens after a panic. After a system call that
-//! starts a thread or a process, changes the thread's signal mask or adds a seccomp filter, the rest of that job is not watched for system calls, nor for memory.
+//! Operations of the executor on behalf of the job are not reported: a spawn that wakes a thread, a
+//! resource's lock, [`log!`](crate::log). Nor are those of `init`, `idle` and `#[shutdown]`, of
+//! threads that a job has started, and after a panic. After a system call that starts a thread or a
+//! process, changes the thread's signal mask or adds a seccomp filter, the rest of that job is
+//! watched neither for system calls nor for memory.
 //!
-//! A violation is let through as soon as it is noted: the job goes on.
+//! A violation is recorded and then permitted: the job continues.
 
 mod allocator;
 mod findings;
@@ -72,7 +78,7 @@ use crate::port::linux::dispatch::Dispatched;
 use crate::port::linux::notice;
 use findings::Findings;
 
-/// What the guard has found of a task, while it is on.
+/// Findings about a task, while the guard is on.
 #[derive(Debug)]
 pub(crate) struct GuardSlot {
     /// Null, or a `Box` that belongs to [`Guarded`].
@@ -84,16 +90,17 @@ impl GuardSlot {
         Self { findings: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
-    /// What has been found, if the guard is on.
+    /// Returns the findings, if the guard is on.
     #[inline]
     fn get(&self) -> Option<&Findings> {
-        // Changes only while no job of the task can run; starting and joining the threads orders that.
-        // SAFETY: it is null, or lives until `Guarded` is dropped, which is when no job can run.
+        // Changes only while no job of the task can run; starting and joining the threads orders
+        // that. SAFETY: it is null, or lives until `Guarded` is dropped, which is when no job can
+        // run.
         unsafe { self.findings.load(Ordering::Relaxed).as_ref() }
     }
 }
 
-/// Which threads could not be watched, of all apps.
+/// Threads that could not be watched, of all apps.
 static UNWATCHED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// The guard of one run; off when dropped, which is after its threads have ended.
@@ -101,12 +108,12 @@ static UNWATCHED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 pub(crate) struct Guarded {
     runtime: &'static Runtime,
     guard: Guard,
-    /// What the report says about it.
+    /// Notes for the report.
     notes: Vec<String>,
 }
 
 impl Guarded {
-    /// Has the jobs of `runtime`, none of which can run yet, watched as `guard` says.
+    /// Watches the jobs of `runtime`, none of which can run yet, as configured by `guard`.
     pub(crate) fn begin(runtime: &'static Runtime, guard: Guard) -> Self {
         let mut guarded = Self { runtime, guard, notes: Vec::new() };
         if guard == Guard::Off {
@@ -136,7 +143,7 @@ impl Guarded {
         guarded
     }
 
-    /// What a report says about it.
+    /// Returns the notes for the report.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -146,7 +153,8 @@ impl Guarded {
         self.notes.push(note);
     }
 
-    /// Puts into the reports of tasks what has been found, and returns what threads were not watched. Takes its time.
+    /// Adds the findings to the reports of tasks, and returns the threads that were not watched.
+    /// Slow.
     ///
     /// # Safety
     /// No job of the app can run any more.
@@ -175,21 +183,22 @@ impl Drop for Guarded {
             task.mark.set_guarded(false);
             let findings = task.guard.findings.swap(std::ptr::null_mut(), Ordering::Relaxed);
             if !findings.is_null() {
-                // SAFETY: `begin` made it of a box, and no job can run any more that would use it.
+                // SAFETY: `begin` made it from a box, and no job can run any more that would use
+                // it.
                 drop(unsafe { Box::from_raw(findings) });
             }
         }
     }
 }
 
-/// The calling thread may run watched jobs, until this is dropped on it.
+/// Allows the calling thread to run watched jobs, until this is dropped on it.
 #[derive(Debug)]
 pub(crate) struct WatchedThread {
     _dispatched: Dispatched,
 }
 
 impl WatchedThread {
-    /// Before the first job of the thread, if the guard is on.
+    /// Called before the first job of the thread; `None` if the guard is off.
     pub(crate) fn begin(runtime: &'static Runtime) -> Option<Self> {
         if !runtime.is_guarded() {
             return None;

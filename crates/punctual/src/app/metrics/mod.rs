@@ -1,11 +1,13 @@
-//! The figures of a run, shown to other processes in [memory](punctual_core::metrics) that they can read.
+//! Exports the figures of a run to other processes in [memory](punctual_core::metrics) that they
+//! can read.
 //!
-//! It is an anonymous file: it goes with the process, however that ends, and is found through `/proc/PID/fd`, which the kernel
-//! opens to those who may trace the process. It is sealed, so nobody else can write to it or cut it off.
+//! The memory is an anonymous file: it disappears with the process, and is found through
+//! `/proc/PID/fd`, which the kernel opens to processes that may trace this one. It is sealed, so no
+//! other process can write to it or truncate it.
 //!
-//! Real-time safety: the memory is allocated and mapped before `init`, and jobs write to it what they would write to memory of
-//! their own. What they do not count there, the supervisor copies; so it does with all figures of a half of the app that runs without
-//! Linux.
+//! Real-time safety: the memory is allocated and mapped before `init`, and jobs write to it as they
+//! would write to private memory. The supervisor copies the figures that jobs do not count there,
+//! and all figures of a half of the app that runs without Linux.
 
 mod region;
 mod text;
@@ -28,13 +30,13 @@ use crate::app::report::Settings;
 use crate::app::runtime::{Registered, Runtime, TaskInfo};
 use crate::background::traffic;
 
-/// How often the supervisor copies counts.
+/// Interval at which the supervisor copies counts.
 pub(crate) const INTERVAL: Duration = Duration::from_nanos(UPDATE_PERIOD);
 
-/// Where the first task's figures are.
+/// Offset of the first task's figures.
 const TASKS_AT: usize = size_of::<Header>().next_multiple_of(align_of::<TaskFigures>());
 
-/// The CPU of each partition of the app, in its order.
+/// CPUs of the app's partitions, in their order.
 pub(crate) type Cpus<'a> = &'a [Option<usize>];
 
 /// The memory of a run.
@@ -44,11 +46,11 @@ pub(crate) struct Metrics {
     region: Arc<Region>,
     /// The tasks of the app's half without Linux, which come behind the others.
     beyond: Vec<&'static halves::Shown>,
-    /// Where the first of [`MAX_TRAFFIC`] is.
+    /// Offset of the first of [`MAX_TRAFFIC`] entries.
     traffic_at: usize,
 }
 
-/// Shows the memory to others; no more when dropped.
+/// Exports the memory to others until dropped.
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) metrics: Arc<Metrics>,
@@ -59,7 +61,7 @@ impl Metrics {
     /// Moves the figures of all tasks to memory that others can read.
     ///
     /// # Errors
-    /// If the kernel does not give that memory. Then the figures stay where they are.
+    /// Returns an error if the kernel refuses the memory. Then the figures are not moved.
     ///
     /// # Safety
     /// The run has not begun: no job can run.
@@ -93,8 +95,9 @@ impl Metrics {
         let region = Arc::new(region);
         for (index, (_, info)) in tasks(runtime).enumerate() {
             let at: NonNull<TaskFigures> = region.at(TASKS_AT + index * size_of::<TaskFigures>());
-            // SAFETY: no job can run, by this function's contract, and the run's only other user of the cell, its end, is
-            // not yet there. The region keeps the memory, which is zero and used through shared references.
+            // SAFETY: no job can run, by this function's contract, and the run's only other user of
+            // the cell, its end, has not been reached. The region keeps the memory, which is zero
+            // and used through shared references.
             unsafe {
                 if info.figures.get().is_some() {
                     info.figures.place(at, Arc::clone(&region) as Arc<_>);
@@ -112,12 +115,12 @@ impl Metrics {
         header.text_len.store(text.len() as u64, Relaxed);
         header.process.store(std::process::id().into(), Relaxed);
         metrics.update();
-        // Release: whoever sees it sees the rest.
+        // Release: a reader that sees it sees the rest.
         header.magic.store(MAGIC, Release);
         Ok(Shown { metrics: Arc::new(metrics), _file: file })
     }
 
-    /// Copies what jobs do not write. For ordinary threads.
+    /// Copies the figures that jobs do not write. For ordinary threads.
     pub(crate) fn update(&self) {
         let header = self.header();
         header.started.store(self.runtime.started(), Relaxed);
@@ -139,37 +142,37 @@ impl Metrics {
         header.updated.store(self.runtime.home.core.port().now().as_ticks(), Relaxed);
     }
 
-    /// Shows what somebody carries, as far as there is room.
+    /// Exports a traffic entry, if there is room.
     fn show_traffic(&self, place: usize, name: &str, [carried, lost, refused]: [u64; 3]) {
         if place >= MAX_TRAFFIC {
             return;
         }
         let figures: NonNull<TrafficFigures> =
             self.region.at(self.traffic_at + place * size_of::<TrafficFigures>());
-        // SAFETY: `show` made room for as many; they are atomics, and zero is a value of each.
+        // SAFETY: `show` allocated this many; they are atomics, for which zero is valid.
         let figures = unsafe { figures.as_ref() };
         figures.carried.store(carried, Relaxed);
         figures.lost.store(lost, Relaxed);
         figures.refused.store(refused, Relaxed);
         let shown = &self.header().traffic;
-        // A name does not change once it is shown.
+        // A name does not change once it is exported.
         if shown.load(Relaxed) <= place as u64 {
             let name = &name[..name.floor_char_boundary(MAX_TRAFFIC_NAME)];
             figures.name.iter().zip(name.bytes()).for_each(|(place, byte)| place.store(byte, Relaxed));
-            // Release: whoever counts it sees its name.
+            // Release: a reader that counts it sees its name.
             shown.store(place as u64 + 1, Release);
         }
     }
 
-    /// Those of a task, by its place.
+    /// Returns the figures of a task, by its index.
     fn figures(&self, index: usize) -> &TaskFigures {
         let figures: NonNull<TaskFigures> = self.region.at(TASKS_AT + index * size_of::<TaskFigures>());
-        // SAFETY: `show` made room for as many; they are atomics, and zero is a value of each.
+        // SAFETY: `show` allocated this many; they are atomics, for which zero is valid.
         unsafe { figures.as_ref() }
     }
 
     fn header(&self) -> &Header {
-        // SAFETY: the region begins with room for it; it consists of atomics, and zero is a value of each.
+        // SAFETY: the region begins with it; it consists of atomics, for which zero is valid.
         unsafe { self.region.at::<Header>(0).as_ref() }
     }
 }
@@ -180,7 +183,7 @@ impl Drop for Shown {
     }
 }
 
-/// The tasks that have jobs.
+/// Returns the tasks that have jobs.
 fn tasks(runtime: &'static Runtime) -> impl Iterator<Item = (&'static dyn Registered, TaskInfo)> {
     runtime.tasks.iter().filter_map(|task| task.info().map(|info| (*task, info)))
 }

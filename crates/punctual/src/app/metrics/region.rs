@@ -1,4 +1,4 @@
-//! Memory that other processes can read and nobody else can write.
+//! Memory that other processes can read, and only this one can write.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use rustix::fs::{
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// The longest name of an app in that of a file, in bytes; the kernel takes 249 in all.
+/// Maximum length of an app's name in a file name, in bytes; the kernel allows 249 in total.
 const MAX_NAME: usize = 200;
 
 /// A mapping of an anonymous file.
@@ -20,30 +20,32 @@ pub(super) struct Region {
     size: usize,
 }
 
-// SAFETY: it is an address and a size; what is there is only used as atomics, but for `write`.
+// SAFETY: it is an address and a size; the memory is only used as atomics, except by `write`.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Allocates and maps `size` bytes of zero for `app`. The file shows them to those who open it.
+    /// Allocates and maps `size` zeroed bytes for `app`. The file gives access to processes that
+    /// open it.
     pub(super) fn new(app: &str, size: usize) -> io::Result<(Self, OwnedFd)> {
         let app = &app[..app.floor_char_boundary(MAX_NAME)];
         let file = memfd_create(format!("{NAME}{app}"), MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&file, size as u64)?;
-        // Now, while it can be refused: a page that is missing later ends the process by SIGBUS, in a job.
+        // Now, while it can be refused: a page that is missing later ends the process by SIGBUS, in
+        // a job.
         fallocate(&file, FallocateFlags::empty(), 0, size as u64)?;
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
-        // SAFETY: the kernel chooses the address, so nothing else is mapped there.
+        // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
         let start = unsafe { mmap(std::ptr::null_mut(), size, protection, flags, &file, 0) }?;
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::AddrNotAvailable)?;
         Ok((Self { start, size }, file))
     }
 
-    /// The address of a `T` at a distance of `at` bytes from the start.
+    /// Returns the address of a `T` at the offset `at` in bytes.
     ///
     /// # Panics
-    /// If it is not within the region or not aligned.
+    /// Panics if it is not within the region or not aligned.
     pub(super) fn at<T>(&self, at: usize) -> NonNull<T> {
         assert!(at.checked_add(size_of::<T>()).is_some_and(|end| end <= self.size));
         assert!(at.is_multiple_of(align_of::<T>()), "the start is that of a page");
@@ -54,23 +56,24 @@ impl Region {
     /// Writes `bytes`, before others use the region.
     pub(super) fn write(&self, at: usize, bytes: &[u8]) {
         assert!(at.checked_add(bytes.len()).is_some_and(|end| end <= self.size));
-        // SAFETY: they fit, as was just checked, and are no part of the mapping, to which there are no references yet.
+        // SAFETY: they fit, as was just checked, and do not overlap the mapping, to which there are
+        // no references yet.
         unsafe { self.start.add(at).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: it was mapped so, and whoever refers to the memory keeps the region.
+        // SAFETY: it was mapped with this size, and users of the memory keep the region alive.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.size) };
         debug_assert!(unmapped.is_ok(), "it is mapped");
     }
 }
 
-/// Lets nobody change the size of `file` or map it for writing anew.
+/// Prevents changes of the size of `file` and further writable mappings.
 pub(super) fn seal(file: &OwnedFd) {
-    // Before Linux 5.1 writing cannot be sealed. Whoever may open the file may kill the process as well, so this protects from
-    // mistakes alone.
+    // Before Linux 5.1 writing cannot be sealed. A process that may open the file may kill this one
+    // as well, so this only protects from mistakes.
     let size = SealFlags::SHRINK | SealFlags::GROW;
     let _ = fcntl_add_seals(file, size);
     let _ = fcntl_add_seals(file, SealFlags::FUTURE_WRITE | SealFlags::SEAL);
@@ -90,7 +93,7 @@ mod tests {
         let (region, file) = Region::new("app", 8192).unwrap();
         region.write(4096, b"text");
         seal(&file);
-        // SAFETY: an atomic may be zero, as the region is.
+        // SAFETY: zero is valid for an atomic, and the region is zeroed.
         unsafe { region.at::<AtomicU64>(64).as_ref() }.store(17, Ordering::Relaxed);
         let link = format!("/proc/self/fd/{}", file.as_raw_fd());
         let target = std::fs::read_link(&link).unwrap();
@@ -100,7 +103,7 @@ mod tests {
         let mut word = [0; 8];
         theirs.read_exact_at(&mut word, 64).unwrap();
         assert_eq!(u64::from_ne_bytes(word), 17);
-        // As root, the file can be opened for writing; it stays as it is all the same.
+        // As root, the file can be opened for writing; it remains unchanged nevertheless.
         if let Ok(file) = File::options().write(true).open(&link) {
             assert!(file.write_at(b"!", 64).is_err());
             assert!(file.set_len(0).is_err());

@@ -1,4 +1,4 @@
-//! What does not change during a run, as JSON.
+//! Constant data of a run, as JSON.
 
 use super::{Cpus, tasks};
 use crate::app::halves::Other;
@@ -7,7 +7,7 @@ use crate::app::report::{Settings, ThreadSettings};
 use crate::app::runtime::{Runtime, TaskInfo};
 use crate::model::Kind;
 
-/// The text on an app with these `settings`, whose partitions run on these CPUs.
+/// Returns the text on an app with these `settings`, whose partitions run on these CPUs.
 pub(super) fn of(
     runtime: &'static Runtime,
     settings: &Settings,

@@ -1,14 +1,15 @@
-//! What an app declares, as data: the input of a response-time analysis.
+//! The declarations of an app, as data: the input of a response-time analysis.
 //!
-//! The attribute generates it as `app::MODEL`. It says everything that the analysis can know before the app has run: who
-//! releases each task and how often, at which level and in which partition, who uses which resource, and which protocol
-//! protects it. How long jobs take is measured, or known from elsewhere.
+//! The attribute generates it as `app::MODEL`. It contains everything that the analysis can know
+//! before the app has run: the releases of each task and their rates, its level and partition, the
+//! users of each resource, and the protocol that protects it. Execution times are measured, or
+//! known from other sources.
 //!
-//! With the environment variable `PUNCTUAL_MODEL=FILE`, an app writes its model into that file as JSON, and ends
-//! before `init`.
+//! With the environment variable `PUNCTUAL_MODEL=FILE`, an app writes its model into that file as
+//! JSON, and ends before `init`.
 //!
-//! A task that a `#[cfg]` removes is not in the model; but ceilings are those of all tasks in the source, since that is
-//! what the app runs with.
+//! A task removed by a `#[cfg]` is not in the model; but ceilings include all tasks in the source,
+//! because the app runs with these.
 //!
 //! ```
 //! #[punctual::app(main = false)]
@@ -55,14 +56,14 @@ use punctual_core::Duration;
 #[cfg(feature = "std")]
 pub(crate) use self::write::write;
 
-/// What an app declares.
+/// Declarations of an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Model {
     /// The name of the app's module.
     pub app: &'static str,
-    /// The partitions, in order of declaration. An app that names none has one, `main`; under the global executor it is
-    /// `global`.
+    /// The partitions, in order of declaration. An app without named partitions has one, `main`;
+    /// under the global executor it is `global`.
     pub partitions: &'static [Partition],
     /// The tasks, in order of declaration.
     pub tasks: &'static [Task],
@@ -80,18 +81,19 @@ pub struct Partition {
     pub name: &'static str,
     /// Its executor.
     pub executor: Executor,
-    /// Its CPU, if the source says so. [`Config::cpu`](crate::Config::cpu) and `PUNCTUAL_CPU` may have chosen another.
+    /// Its CPU, if declared. [`Config::cpu`](crate::Config::cpu) and `PUNCTUAL_CPU` may have
+    /// selected another.
     pub cpu: Option<usize>,
 }
 
-/// How the jobs of a partition are scheduled.
+/// Scheduling of a partition's jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Executor {
     /// Fixed priorities, preemptive, on one CPU.
     Preemptive,
-    /// Fixed priorities on one CPU, by a thread that looks for releases between jobs only: a job is preempted by the jobs
-    /// it spawns, and by no others.
+    /// Fixed priorities on one CPU, by a thread that checks for releases only between jobs: a job
+    /// is preempted by the jobs it spawns, and by no others.
     Polling,
     /// Fixed priorities, preemptive, on every CPU.
     Global,
@@ -103,7 +105,7 @@ pub enum Executor {
 pub struct Task {
     /// Its name.
     pub name: &'static str,
-    /// What releases it.
+    /// Kind of its releases.
     pub kind: Kind,
     /// The name of its partition.
     pub partition: &'static str,
@@ -113,27 +115,28 @@ pub struct Task {
     pub period: Option<Duration>,
     /// The time from the origin of the periodic grids to the first release of a periodic task.
     pub offset: Option<Duration>,
-    /// The time from release to completion; of a periodic task its period by default.
+    /// The time from release to completion; for a periodic task its period by default.
     pub deadline: Option<Duration>,
     /// The length of a window with at most [`burst`](Self::burst) releases, if the task declares one.
     pub min_interval: Option<Duration>,
     /// The largest number of releases in any window of [`min_interval`](Self::min_interval), if there is one.
     pub burst: Option<u16>,
-    /// How many jobs may wait, besides the one that runs.
+    /// The number of jobs that may wait, in addition to the running one.
     pub capacity: u16,
-    /// What happens to a release of a periodic task while its previous job is unfinished.
+    /// Policy for a release of a periodic task while its previous job is unfinished.
     pub on_overrun: Option<OnOverrun>,
-    /// What happens to an early release of a task with a [`min_interval`](Self::min_interval).
+    /// Policy for an early release of a task with a [`min_interval`](Self::min_interval).
     pub on_early: Option<OnEarly>,
-    /// The most CPU time that a job may use, if the task declares it.
+    /// The maximum CPU time of a job, if the task declares it.
     pub budget: Option<Duration>,
-    /// What a supervisor does about a job beyond its [`budget`](Self::budget), if there is one.
+    /// Reaction of a supervisor to a job that exceeds its [`budget`](Self::budget), if there is
+    /// one.
     pub on_budget: Option<OnBudget>,
     /// The shared resources it uses.
     pub uses: &'static [Use],
 }
 
-/// What releases a task.
+/// Kind of a task's releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -143,11 +146,11 @@ pub enum Kind {
     Message,
     /// An event source, and `pend`.
     Bound,
-    /// `spawn`, and then whatever it awaits; a job is a poll.
+    /// `spawn`, and then the events it awaits; a job is a poll.
     Async,
 }
 
-/// What happens to a release while the previous job is unfinished.
+/// Policy for a release while the previous job is unfinished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnOverrun {
@@ -161,7 +164,7 @@ pub enum OnOverrun {
     Task(&'static str),
 }
 
-/// What happens to a release that comes too early.
+/// Policy for an early release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnEarly {
@@ -169,11 +172,12 @@ pub enum OnEarly {
     Count,
     /// It is counted, and delayed until the task may be released.
     Delay,
-    /// It is counted, and refused.
+    /// It is counted, and rejected.
     Reject,
 }
 
-/// What a supervisor in another process does about a job that has used more CPU time than its budget.
+/// Reaction of a supervisor in another process to a job that has used more CPU time than its
+/// budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnBudget {
@@ -191,17 +195,17 @@ pub enum OnBudget {
 pub struct Use {
     /// The name of the resource.
     pub resource: &'static str,
-    /// How.
+    /// Kind of access.
     pub access: Access,
 }
 
-/// How a user gets access to a resource.
+/// Access of a user to a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {
-    /// By a lock, which keeps other users from running or makes them wait.
+    /// By a lock, which prevents other users from running or makes them wait.
     Lock,
-    /// Exclusively: no other user can run meanwhile, so a lock does nothing.
+    /// Exclusive: no other user can run at the same time, so a lock has no effect.
     Exclusive,
     /// By a shared reference.
     Shared,
@@ -213,7 +217,7 @@ pub enum Access {
 pub struct Resource {
     /// Its name.
     pub name: &'static str,
-    /// The highest level of its users; 0 if only `idle` uses it, or nobody.
+    /// The highest level of its users; 0 if only `idle` uses it, or no task.
     pub ceiling: u8,
     /// The protocol that excludes its users from each other.
     pub protocol: Protocol,
@@ -241,19 +245,20 @@ pub enum Protocol {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Idle {
-    /// The partition on whose CPU it runs; none if every partition polls: then it runs on another CPU.
+    /// The partition on whose CPU it runs; `None` if every partition polls: then it runs on another
+    /// CPU.
     pub partition: Option<&'static str>,
     /// The shared resources it uses.
     pub uses: &'static [Use],
 }
 
 impl Model {
-    /// The task of this name.
+    /// Returns the task with this name.
     pub fn task(&self, name: &str) -> Option<&'static Task> {
         self.tasks.iter().find(|task| task.name == name)
     }
 
-    /// The resource of this name.
+    /// Returns the resource with this name.
     pub fn resource(&self, name: &str) -> Option<&'static Resource> {
         self.resources.iter().find(|resource| resource.name == name)
     }

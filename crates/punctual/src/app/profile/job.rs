@@ -1,14 +1,15 @@
-//! What a profile measures of one job while it runs.
+//! Profiling of one job while it runs.
 //!
-//! The time between start and end of a job includes other jobs of its partition: those it called, by spawning or waking
-//! above its level, and those on other threads that preempted it. To subtract them, each partition keeps an account of the
-//! time that profiled jobs have used. A job that ends adds the time it took, less what others added meanwhile. So the
-//! increase between two readings is the time of the jobs that ran in between, however they nest and on whichever thread.
-//! A job never starts inside another and ends after it, since levels are vacated in reverse order; so none is counted in
-//! part, unless one suspends itself and lower jobs go on meanwhile.
+//! The time between start and end of a job includes other jobs of its partition: those it called,
+//! by spawning or waking above its level, and those on other threads that preempted it. To subtract
+//! them, each partition accumulates the time that profiled jobs have used. A job that ends adds the
+//! time it took, minus the time that others added since its start. So the increase between two
+//! readings is the time of the jobs that ran in between, for any nesting and on any thread. A job
+//! never starts inside another and ends after it, because levels are vacated in reverse order; so
+//! none is counted in part, unless one suspends itself and lower jobs continue during that time.
 //!
-//! A preemption between reading the clock and reading the account would count a job's time in only one of them. So both
-//! are read until the account is the same before and after.
+//! A preemption between reading the clock and reading the account would count a job's time in only
+//! one of them. So both are read until the account is the same before and after.
 //!
 //! The readings themselves are in the account, and not in the time of any job.
 
@@ -27,15 +28,15 @@ thread_local! {
     static RUNNING: Cell<Option<&'static TaskProfile>> = const { Cell::new(None) };
     /// The thread's CPU time used by jobs that the running job called, in ns.
     static CALLED: Cell<u64> = const { Cell::new(0) };
-    /// How long the running job has waited for locks held on other CPUs, in ns.
+    /// Time that the running job has waited for locks held on other CPUs, in ns.
     static WAITED: Cell<u64> = const { Cell::new(0) };
-    /// How many resources the running job holds.
+    /// Number of resources that the running job holds.
     static HELD: Cell<u32> = const { Cell::new(0) };
-    /// When the running job started.
+    /// Start of the running job.
     static STARTED: Cell<Option<Reading>> = const { Cell::new(None) };
 }
 
-/// Time, and the time that profiled jobs of the partition had used by then, in ns.
+/// A time, and the time that profiled jobs of the partition had used by then, in ns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
     pub(super) time: Instant,
@@ -54,7 +55,7 @@ impl Reading {
         }
     }
 
-    /// The time since `earlier`, and how much of it other jobs used.
+    /// Returns the time since `earlier`, and the part of it used by other jobs.
     pub(super) fn since(self, earlier: Self) -> (u64, u64) {
         let gross = self.time.as_ticks().saturating_sub(earlier.time.as_ticks());
         (gross, self.used.wrapping_sub(earlier.used))
@@ -65,7 +66,8 @@ impl Reading {
 pub(crate) struct ProfiledJob {
     task: &'static TaskProfile,
     release: u64,
-    /// How much of the time from the release to the start no job and no critical section of the partition took, in ns.
+    /// Part of the time from the release to the start not taken by jobs and critical sections of
+    /// the partition, in ns.
     lateness: u64,
     entered: Reading,
     start: Reading,
@@ -135,13 +137,13 @@ impl ProfiledJob {
         } = self;
         let partition = task.partition;
         let (gross, others) = end.since(start);
-        // Of the thread's CPU time, without that of the jobs it called.
+        // The thread's CPU time, without that of the jobs it called.
         let own = thread_time.map(|thread| thread.saturating_sub(CALLED.get()));
         CALLED.set(outer_called + thread_time.unwrap_or(0));
         RUNNING.set(outer);
         let wall = gross.saturating_sub(others).saturating_sub(WAITED.replace(outer_waited));
         STARTED.set(outer_started);
-        // Not what it counted itself: a section that ends by a panic counts nothing at its end.
+        // Not its own count: a section that ends by a panic does not count down at its end.
         HELD.set(outer_held);
         let (execution, suspension, outside) = match own {
             // Under the global executor, a job is preempted by threads that are not in its account.
@@ -182,13 +184,14 @@ impl ProfiledJob {
 /// The time that profiled jobs of a partition have used, in ns.
 pub(crate) type Used = AtomicU64;
 
-/// The profiled job that runs on this thread.
+/// Returns the profiled job that runs on this thread.
 #[inline]
 pub(crate) fn running() -> Option<&'static TaskProfile> {
     RUNNING.get()
 }
 
-/// How long the running job of `task` has executed: the time since its start without other jobs of its partition.
+/// Returns the execution time so far of the running job of `task`: the time since its start without
+/// other jobs of its partition.
 pub(super) fn since_start(task: &TaskProfile) -> Option<u64> {
     let (elapsed, others) = Reading::now(task.partition).since(STARTED.get()?);
     Some(elapsed.saturating_sub(others))
@@ -199,22 +202,22 @@ pub(super) fn waited(time: u64) {
     WAITED.set(WAITED.get() + time);
 }
 
-/// Notes that the running job has got a resource.
+/// Records that the running job has acquired a resource.
 pub(super) fn has_got_one() {
     HELD.set(HELD.get() + 1);
 }
 
-/// Notes that the running job gives up a resource.
+/// Records that the running job releases a resource.
 pub(super) fn gives_up_one() {
     HELD.set(HELD.get().saturating_sub(1));
 }
 
-/// Whether the running job holds a resource.
+/// Returns whether the running job holds a resource.
 pub(super) fn holds_any() -> bool {
     HELD.get() > 0
 }
 
-/// Accounts to `task`, the profile of `idle`, what runs on this thread during `f`.
+/// Attributes the execution of `f` on this thread to `task`, the profile of `idle`.
 pub(super) fn run_as<R>(task: Option<&'static TaskProfile>, f: impl FnOnce() -> R) -> R {
     struct Restore(Option<&'static TaskProfile>, u32);
     impl Drop for Restore {

@@ -1,4 +1,4 @@
-//! Locks of apps that say `profile`.
+//! Locks of apps with `profile`.
 
 use punctual_core::Mutex;
 
@@ -14,7 +14,7 @@ pub struct Profiled<L> {
 }
 
 impl<L> Profiled<L> {
-    /// The right to lock the resource of this name.
+    /// Creates the right to lock the resource with this name.
     #[inline(always)]
     pub const fn new(lock: L, resource: &'static str) -> Self {
         Self { lock, resource }
@@ -42,12 +42,12 @@ impl<L: Mutex> Mutex for Profiled<L> {
 /// A resource that the current job of this thread is about to lock.
 struct Wanted {
     job: &'static TaskProfile,
-    /// Its index among the app's resources, and since when the job waits, if it may have to.
+    /// Its index among the app's resources, and the start of the wait, if it may have to wait.
     resource: usize,
     since: Option<Reading>,
 }
 
-/// A resource that it holds.
+/// A held resource.
 struct Held {
     job: &'static TaskProfile,
     resource: usize,
@@ -81,7 +81,8 @@ impl Held {
     #[cold]
     fn gives_up(self) {
         gives_up_one();
-        // SAFETY: it is what runs on this thread, as it was before: the jobs that were called meanwhile have ended.
+        // SAFETY: it is the job that runs on this thread, as before: the jobs called in between
+        // have ended.
         unsafe { self.job.held(self.resource, self.since) };
     }
 }

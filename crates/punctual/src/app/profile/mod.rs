@@ -1,27 +1,34 @@
-//! The profile of a run: what a response-time analysis needs to know of the jobs, as observed.
+//! The profile of a run: observations of jobs for a response-time analysis.
 //!
-//! Everything is allocated before the app starts; the size depends on the number of tasks and resources. A profiled job
-//! takes the path of a job that is [marked](crate::port::linux::trace_marker) in the kernel's trace, so other jobs pay
-//! nothing for the feature. Locks and spawns have no such path: they are measured only in apps whose attribute says
-//! `profile`, and there look at a thread-local variable each time.
+//! Everything is allocated before the app starts; the size depends on the number of tasks and
+//! resources. A profiled job takes the slow path of [marked](crate::port::linux::trace_marker)
+//! jobs, so other jobs have no overhead. Locks and spawns have no such path: they are measured only
+//! in apps whose attribute includes `profile`, and there check a thread-local variable each time.
 //!
 //! The quantities:
 //!
-//! * `C` is the time from start to end without that of other jobs of the partition, see [`job`]. It includes what the
-//!   kernel took for itself or gave to other processes; only a trace tells that apart. Of a job that suspended itself, and
-//!   under the global executor, `C` is the thread's CPU time less that of the jobs it called.
-//! * So there are two more figures of a job that can read its thread's CPU time and did not suspend itself: what it used of it, and
-//!   how much longer `C` was, which is what the rest of the machine took from it.
-//! * The lateness of a release is the time from it to the start of the job without what jobs and critical sections of the partition
-//!   took of it, with the kernel's switches to those jobs, see [`recent`]. Under the global executor they take it on other CPUs, too, and nothing is known.
-//! * Spinning or waiting for a lock held on another CPU is blocking, and not in `C`, if the app says `profile`.
-//! * A suspension is the rest of the time from start to end, for all of the job's suspensions together.
+//! * `C` is the time from start to end without that of other jobs of the partition, see [`job`]. It
+//!   includes time that the kernel used or gave to other processes; only a trace distinguishes
+//!   these. For a job that suspended itself, and under the global executor, `C` is the thread's CPU
+//!   time minus that of the jobs it called.
+//! * So there are two more figures for a job that can read its thread's CPU time and did not
+//!   suspend itself: the CPU time it used, and the difference to `C`, which is the interference by
+//!   the rest of the machine.
+//! * The lateness of a release is the time from it to the start of the job without the part taken
+//!   by jobs and critical sections of the partition, and the kernel's switches to those jobs, see
+//!   [`recent`]. Under the global executor they also run on other CPUs, and the lateness is
+//!   unknown.
+//! * Spinning or waiting for a lock held on another CPU is blocking, and not in `C`, if the app has
+//!   `profile`.
+//! * A suspension is the rest of the time from start to end, for all of the job's suspensions
+//!   together.
 //! * A job of an async task is a poll; waking the task is a spawn.
 //! * Timed spawns do not count as spawns of a job: the clock releases them.
-//! * A hold is the time from getting a resource to giving it up, without the jobs that ran meanwhile. A lock whose user is
-//!   at the ceiling's level delays nobody, but is measured all the same.
-//! * What profiling itself takes from jobs is in responses and in no quantity above but for what holds add to C. It is measured
-//!   before the run, as the costs of the executor are, since an app that is not profiled does not have it.
+//! * A hold is the time from acquiring a resource to releasing it, without the jobs that ran in
+//!   between. A lock by a user at the ceiling's level delays no job, but is measured nevertheless.
+//! * The overhead of profiling is included in responses and in no other quantity, except that holds
+//!   add to C. It is measured before the run, like the executor's costs, because an app that is not
+//!   profiled does not have it.
 
 mod costs;
 mod job;
@@ -47,7 +54,7 @@ use crate::app::runtime::{Runtime, TaskInfo};
 use crate::app::start_error::StartError;
 use crate::port::linux::{stderr, steal};
 
-/// The CPU of a partition, and its costs there.
+/// Returns the CPU of a partition, and its costs there.
 pub(crate) type PlaceOf<'a> = &'a dyn Fn(&PartitionState) -> (Option<usize>, Costs);
 
 /// The profile of a run in progress.
@@ -55,11 +62,11 @@ pub(crate) type PlaceOf<'a> = &'a dyn Fn(&PartitionState) -> (Option<usize>, Cos
 pub(crate) struct Profile {
     runtime: &'static Runtime,
     path: PathBuf,
-    /// The tasks that have jobs, in order, and last `idle`.
+    /// The tasks that have jobs, in order, and then `idle`.
     tasks: Vec<TaskProfile>,
     /// The CPU of each partition, and its costs.
     places: Vec<(Option<usize>, Costs)>,
-    /// What the host had taken of each of these CPUs when the run began, in ns.
+    /// Time that the host had taken of each of these CPUs at the start of the run, in ns.
     stolen: Vec<Option<u64>>,
 }
 
@@ -97,7 +104,8 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Writes the profile of a run that has ended. Reports on standard error what keeps it from being complete.
+    /// Writes the profile of a run that has ended. Reports on standard error why it is incomplete,
+    /// if it is.
     ///
     /// # Safety
     /// No job of the app can run.
@@ -136,7 +144,7 @@ impl Drop for Profile {
     }
 }
 
-/// What the host of a virtual machine has taken of these CPUs since boot, in ns.
+/// Returns the time that the host of a virtual machine has taken of these CPUs since boot, in ns.
 fn stolen(places: &[(Option<usize>, Costs)]) -> Vec<Option<u64>> {
     places.iter().map(|&(cpu, _)| cpu.and_then(steal::stolen)).collect()
 }
@@ -146,10 +154,11 @@ pub(crate) fn idle<R>(runtime: &'static Runtime, f: impl FnOnce() -> R) -> R {
     job::run_as(runtime.idle_profile.get(), f)
 }
 
-/// Runs `f` with the jobs of a task profiled for nobody, and as such a job itself, to find what profiling takes.
+/// Runs `f` with the jobs of a task profiled without an output, and as such a job itself, to
+/// measure the overhead of profiling.
 ///
 /// # Safety
-/// `slot` and `partition` are of an app that this thread alone runs, with one task.
+/// `slot` and `partition` belong to an app that only this thread runs, with one task.
 pub(crate) unsafe fn tried<R>(
     partition: &'static PartitionState,
     slot: &'static ProfileSlot,
@@ -158,9 +167,10 @@ pub(crate) unsafe fn tried<R>(
     static PROFILE: OnceLock<TaskProfile> = OnceLock::new();
     let resources = partition.runtime.model.resources.len();
     let profile = PROFILE.get_or_init(|| TaskProfile::new(0, 1, partition, 1, resources));
-    // SAFETY: it lives for ever, and no job of the task can run but on this thread, by this function's contract.
+    // SAFETY: it is `'static`, and jobs of the task can run only on this thread, by this function's
+    // contract.
     unsafe { slot.set(profile) };
-    // As in a profiled run: jobs and spawns look at the app's flag before they look at their task's.
+    // As in a profiled run: jobs and spawns check the app's flag before they check their task's.
     partition.runtime.set_profiles(true);
     let result = job::run_as(Some(profile), f);
     partition.runtime.set_profiles(false);
@@ -168,16 +178,17 @@ pub(crate) unsafe fn tried<R>(
     result
 }
 
-/// When in the current job of this thread it is about to spawn the task with this slot: in ns of its own
-/// execution, if both are profiled and the task is left to run after it on the same CPU.
+/// Returns the time, in ns of its own execution, at which the current job of this thread is about
+/// to spawn the task with this slot, if both are profiled and the task will run after it on the
+/// same CPU.
 #[inline]
 pub(crate) fn before_spawn(slot: &ProfileSlot) -> Option<u64> {
     let (running, target) = (job::running()?, slot.get()?);
     running.goes_before(target).then(|| job::since_start(running))?
 }
 
-/// Counts a spawn of the task with this slot, if that is profiled: by the current job of this thread, or by none. `when` is what
-/// [`before_spawn`] said.
+/// Counts a spawn of the task with this slot, if it is profiled: by the current job of this thread,
+/// or by none. `when` is the result of [`before_spawn`].
 #[inline]
 pub(crate) fn spawned(slot: &ProfileSlot, when: Option<u64>) {
     let Some(target) = slot.get() else { return };
@@ -186,7 +197,7 @@ pub(crate) fn spawned(slot: &ProfileSlot, when: Option<u64>) {
             if running.is_idle() {
                 target.spawned_by_no_job();
             }
-            // SAFETY: it is what runs on this thread.
+            // SAFETY: it is the job that runs on this thread.
             unsafe { running.spawned(target, when.unwrap_or(0)) };
         }
         None => target.spawned_by_no_job(),
@@ -200,24 +211,25 @@ pub(crate) fn spawned_in_time(slot: &ProfileSlot) {
     }
 }
 
-/// Reports that a requested profile is lost, because the process ends while a job or `idle` is still running.
+/// Reports that a requested profile is lost, because the process ends while a job or `idle` is
+/// still running.
 pub(crate) fn say_lost(runtime: &Runtime) {
     if runtime.profiles() {
         stderr::line(format_args!("no profile is written, since the app did not end"));
     }
 }
 
-/// The tasks that have jobs.
+/// Returns the tasks that have jobs.
 fn tasks(runtime: &'static Runtime) -> impl Iterator<Item = TaskInfo> {
     runtime.tasks.iter().filter_map(|task| task.info())
 }
 
-/// The slots of these tasks and of `idle`.
+/// Returns the slots of these tasks and of `idle`.
 fn slots(runtime: &'static Runtime) -> impl Iterator<Item = &'static ProfileSlot> {
     tasks(runtime).map(|task| task.profile).chain([&runtime.idle_profile])
 }
 
-/// Whether a file can be written. Does not leave behind a file that did not exist.
+/// Checks that a file can be written. Leaves no file behind that did not exist.
 fn probe(path: &Path) -> std::io::Result<()> {
     let was_there = path.exists();
     drop(std::fs::File::options().append(true).create(true).open(path)?);

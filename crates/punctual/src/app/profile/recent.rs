@@ -1,14 +1,16 @@
-//! What a partition did last, so that a job can tell why it did not start when it was released.
+//! Recent activity of a partition, so that a job can determine why it did not start at its release.
 //!
-//! From its release to its start a job waits for jobs that go first, for a critical section of a lower level, and for everything else:
-//! the timer, the kernel, other threads. An analysis has the first two as terms of their own. The rest is how late the release was. So
-//! each partition keeps the last jobs and critical sections that have ended. So has what a job on another thread costs the kernel to
-//! switch to, which is known from before the run. What has been forgotten, or is being written by a
-//! thread that was preempted meanwhile, counts as lateness: a little too much, and never too little.
+//! From its release to its start a job waits for jobs that precede it, for a critical section of a
+//! lower level, and for everything else: the timer, the kernel, other threads. An analysis has
+//! terms for the first two. The rest is the lateness of the release. So each partition stores the
+//! last jobs and critical sections that have ended. Also subtracted is the kernel's cost to switch
+//! to a job on another thread, which is measured before the run. Entries that have been
+//! overwritten, or are being written by a preempted thread, count as lateness, so that it is
+//! slightly overestimated, and never underestimated.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// How much is kept: more than what runs between the release of a job and its start, as a rule.
+/// Number of entries: more than usually run between the release of a job and its start.
 const KEPT: usize = 32;
 
 /// The last jobs and critical sections of a partition.
@@ -16,7 +18,7 @@ const KEPT: usize = 32;
 pub(crate) struct Recent {
     next: AtomicU64,
     entries: [Entry; KEPT],
-    /// What the kernel takes to switch to a job of a higher level and back, as the analysis has it, in ns.
+    /// Kernel's cost to switch to a job of a higher level and back, as in the analysis, in ns.
     switch: AtomicU64,
 }
 
@@ -26,35 +28,36 @@ struct Entry {
     version: AtomicU64,
     end: AtomicU64,
     time: AtomicU64,
-    /// The level, the ceiling, whether it is a job and whether it was called, a byte each.
+    /// The level, the ceiling, and whether it is a job and whether it was called, one byte each.
     levels: AtomicU64,
 }
 
-/// What has ended.
+/// An ended job or critical section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Done {
-    /// When, in ns.
+    /// Its end, in ns.
     pub(super) end: u64,
-    /// How long it took, without what ran inside, in ns.
+    /// Its duration, without jobs that ran inside, in ns.
     pub(super) time: u64,
     /// The level of the job.
     pub(super) level: u8,
-    /// The highest level that it kept waiting: of a critical section its ceiling, of a job that cannot be preempted all.
+    /// The highest level that it delayed: for a critical section its ceiling, for a job that cannot
+    /// be preempted all levels.
     pub(super) ceiling: u8,
-    /// A whole job, and not a critical section in one.
+    /// True for a whole job, false for a critical section in one.
     pub(super) is_job: bool,
-    /// It ran on the stack of another job, so that no thread was switched to.
+    /// True if it ran on the stack of another job, without a switch to a thread.
     pub(super) is_called: bool,
 }
 
 impl Done {
-    /// Whether a job at `level` goes after it, if it is ready before it begins.
+    /// Returns whether a job at `level` runs after it if it is ready before that job starts.
     fn goes_before(&self, level: u8) -> bool {
-        // A section is a part of the time of its job.
+        // A section is part of the time of its job.
         self.is_job && self.level >= level
     }
 
-    /// Whether a job at `level` has to wait for its end, once it has begun.
+    /// Returns whether a job at `level` has to wait for its end, once it has begun.
     fn blocks(&self, level: u8) -> bool {
         self.level < level && self.ceiling >= level
     }
@@ -73,14 +76,15 @@ impl Entry {
     fn write(&self, done: Done) {
         let version = self.version.load(Ordering::Relaxed);
         let next = version + 1;
-        // Whoever is being overtaken by all the other entries while it writes keeps this one to itself. Acquire: the stores below come
-        // after those of the last writer.
+        // A writer that is overtaken by all the other entries while it writes drops its entry.
+        // Acquire: the stores below follow those of the previous writer.
         if !version.is_multiple_of(2)
             || self.version.compare_exchange(version, next, Ordering::Acquire, Ordering::Relaxed).is_err()
         {
             return;
         }
-        // With the reader's fence: who reads one of the values below reads the odd version, too, or a later one.
+        // With the reader's fence: a reader of one of the values below also reads the odd version,
+        // or a later one.
         fence(Ordering::Release);
         self.end.store(done.end, Ordering::Relaxed);
         self.time.store(done.time, Ordering::Relaxed);
@@ -90,7 +94,7 @@ impl Entry {
         self.version.store(next + 1, Ordering::Release);
     }
 
-    /// `None` if it is being written.
+    /// Returns `None` if it is being written.
     fn read(&self) -> Option<Done> {
         let version = self.version.load(Ordering::Acquire);
         let [end, time, levels] = [&self.end, &self.time, &self.levels].map(|it| it.load(Ordering::Relaxed));
@@ -108,7 +112,8 @@ impl Recent {
         Self { next: AtomicU64::new(0), entries, switch: AtomicU64::new(0) }
     }
 
-    /// Forgets all, while no job can run. `switch` is what the kernel takes to switch to a job and back.
+    /// Clears everything, while no job can run. `switch` is the kernel's cost to switch to a job
+    /// and back.
     pub(super) fn clear(&self, switch: u64) {
         self.switch.store(switch, Ordering::Relaxed);
         self.entries.iter().for_each(|entry| entry.end.store(0, Ordering::Relaxed));
@@ -119,13 +124,13 @@ impl Recent {
         self.entries[place as usize].write(done);
     }
 
-    /// Of the time from the release of a job at `level` to its start, what jobs that go first and one critical section took, and
-    /// switching to these jobs, in ns.
+    /// Returns the part of the time from the release of a job at `level` to its start taken by
+    /// preceding jobs and one critical section, and by switching to these jobs, in ns.
     pub(super) fn waited_for(&self, release: u64, start: u64, level: u8) -> u64 {
         let mut done = [None; KEPT];
         let mut count = 0;
-        // The latest first. What was added before one that ended before the release did so, too, unless its thread was preempted on
-        // the way: then it counts as lateness.
+        // Latest first. An entry added before one that ended before the release also ended before
+        // it, unless its thread was preempted before adding it: then it counts as lateness.
         let next = self.next.load(Ordering::Relaxed);
         let places = (1..=KEPT as u64).map(|back| next.wrapping_sub(back) % KEPT as u64);
         let found = places.filter_map(|place| self.entries[place as usize].read());
@@ -136,13 +141,14 @@ impl Recent {
         }
         let done = &mut done[..count];
         done.sort_unstable_by_key(|it| it.map_or(0, |it| it.end));
-        // Once it is ready, a job waits for no more than one section: for that which ended last, the outermost.
+        // Once it is ready, a job waits for at most one section: the one that ended last, the
+        // outermost.
         let last = done.iter().rposition(|it| it.is_some_and(|it| it.blocks(level)));
         let counts = |&(at, it): &(usize, &Done)| it.goes_before(level) || Some(at) == last;
         let counted = || done.iter().flatten().enumerate().filter(counts).map(|(_, it)| it);
-        // What began before the release took no more of the time since then than there was.
+        // An entry that began before the release took no more than the time since then.
         let jobs = counted().fold(0, |sum: u64, it| (sum + it.time).min(it.end - release));
-        // Jobs of its own level run on its thread, and those that are called on their caller's.
+        // Jobs of its own level run on its thread, and called ones on their caller's.
         let switched = counted().filter(|it| it.is_job && it.level > level && !it.is_called);
         jobs + switched.count() as u64 * self.switch.load(Ordering::Relaxed)
     }
@@ -172,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_began_before_the_release_counts_from_there_on() {
-        // The first ran from 50 to 110, and the second inside of a third, from 20 to 180.
+        // The first ran from 50 to 110, and the second inside a third, from 20 to 180.
         assert_eq!(waited_for(&[job(2, 110, 60)], 100, 200, 2), 10);
         assert_eq!(waited_for(&[job(3, 150, 30), job(2, 180, 130)], 100, 200, 2), 80);
         assert_eq!(waited_for(&[job(3, 150, 30), job(2, 180, 20)], 100, 200, 2), 50);
@@ -202,7 +208,7 @@ mod tests {
         let called = Done { is_called: true, ..job(4, 130, 20) };
         [called, job(3, 150, 25), job(2, 170, 5), job(1, 180, 7)].iter().for_each(|&it| recent.add(it));
         assert_eq!(recent.waited_for(50, 190, 2), 20 + 25 + 10 + 5);
-        // The switch from a job comes after its end.
+        // The switch from a job follows its end.
         assert_eq!(recent.waited_for(148, 160, 2), 2 + 10);
     }
 

@@ -10,7 +10,7 @@ use super::recent::Done;
 use crate::app::partition::{PartitionState, ThreadModel};
 use crate::model::Protocol;
 
-/// How many releases back the least distances are kept.
+/// Number of previous releases to which minimum distances are stored.
 pub(super) const DISTANCES: usize = 8;
 
 /// The profile of a task, or of `idle`. Of a fixed size, allocated before the app starts.
@@ -22,7 +22,8 @@ pub(crate) struct TaskProfile {
     pub(super) level: u8,
     pub(super) partition: &'static PartitionState,
     figures: UnsafeCell<Figures>,
-    /// Spawns by none of the app's jobs: by other threads, `init`, `idle`, or the clock. By any thread.
+    /// Spawns by none of the app's jobs: by other threads, `init`, `idle`, or the clock. Written by
+    /// any thread.
     by_no_job: AtomicU64,
 }
 
@@ -30,7 +31,7 @@ pub(crate) struct TaskProfile {
 // thread; and while no job can run.
 unsafe impl Sync for TaskProfile {}
 
-/// What was measured of the jobs of a task.
+/// Measurements of a task's jobs.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Figures {
     pub(super) jobs: u64,
@@ -43,24 +44,25 @@ pub(super) struct Figures {
     pub(super) deadline_misses: u64,
     pub(super) suspension_max: u64,
     pub(super) suspensions_most: u64,
-    /// The longest execution of a job on its thread, as far as that is known of each, and the most that others took of one.
+    /// The longest execution of a job on its thread, if known for every job, and the maximum taken
+    /// by others from one.
     pub(super) cpu_max: u64,
     pub(super) outside_max: Option<u64>,
-    /// The last releases, the latest first.
+    /// The last releases, latest first.
     last: [u64; DISTANCES],
     releases: u64,
-    /// By `n`: the least time from a release to the one `n + 1` before it.
+    /// By `n`: the minimum time from a release to the one `n + 1` before it.
     pub(super) least: [u64; DISTANCES],
     /// By task.
     pub(super) spawns: Box<[Spawns]>,
-    /// Of all tasks together.
+    /// For all tasks together.
     pub(super) spawned: PerJob,
     pub(super) spawned_by_no_job: u64,
     /// By resource.
     pub(super) holds: Box<[Holds]>,
 }
 
-/// How many times one job does something.
+/// Number of operations of a kind per job.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct PerJob {
     now: u32,
@@ -71,9 +73,9 @@ pub(super) struct PerJob {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spawns {
     pub(super) jobs: PerJob,
-    /// The least execution of a job before a spawn, in ns.
+    /// The minimum execution of a job before a spawn, in ns.
     pub(super) earliest: u64,
-    /// Whether a job held a resource then.
+    /// True if a job held a resource then.
     pub(super) in_section: bool,
 }
 
@@ -84,7 +86,7 @@ impl Spawns {
 impl PerJob {
     fn count(&mut self) {
         self.now += 1;
-        // Immediately, since `idle` does not end as jobs do.
+        // Immediately, because `idle` does not end as jobs do.
         self.most = self.most.max(self.now);
     }
 }
@@ -99,14 +101,15 @@ pub(super) struct Holds {
 /// A job that has ended. Times in ns.
 pub(super) struct Ended {
     pub(super) release: u64,
-    /// How much of the time from release to start no job and no critical section of the partition took.
+    /// Part of the time from release to start not taken by jobs and critical sections of the
+    /// partition.
     pub(super) lateness: u64,
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) execution: u64,
     pub(super) suspension: u64,
     pub(super) suspensions: u64,
-    /// How much of the execution neither the thread used nor jobs of its partition, if that is known.
+    /// Part of the execution used neither by the thread nor by jobs of its partition, if known.
     pub(super) outside: Option<u64>,
     pub(super) deadline: Option<u64>,
 }
@@ -182,18 +185,21 @@ impl TaskProfile {
         unsafe { (*self.figures.get()).record(&job) }
     }
 
-    /// Whether a job of `target` that a job of this task spawns runs after it on the same CPU.
+    /// Returns whether a job of `target` that a job of this task spawns runs after it on the same
+    /// CPU.
     pub(super) fn goes_before(&self, target: &TaskProfile) -> bool {
         let is_here = std::ptr::eq(self.partition, target.partition);
         is_here && self.partition.model != ThreadModel::Anywhere && self.level >= target.level
     }
 
-    /// Counts a spawn of `target` by the job that runs on this thread, which is one of this task's, so many ns after its start.
+    /// Counts a spawn of `target` by the job that runs on this thread, which belongs to this task,
+    /// at `when` ns after its start.
     ///
     /// # Safety
     /// It is the [`running`](super::running) one of this thread.
     pub(super) unsafe fn spawned(&self, target: &TaskProfile, when: u64) {
-        // SAFETY: the thread runs a job of this task, so it occupies its level; or it is the one of `idle`.
+        // SAFETY: the thread runs a job of this task, so it occupies its level; or it is the thread
+        // of `idle`.
         let figures = unsafe { &mut *self.figures.get() };
         figures.spawned.count();
         if let Some(spawns) = figures.spawns.get_mut(target.index) {
@@ -212,7 +218,7 @@ impl TaskProfile {
         let (gross, others) = now.since(start);
         let time = gross.saturating_sub(others);
         if let Some(declared) = self.partition.runtime.model.resources.get(resource) {
-            // Whoever has a resource of several partitions is above all levels.
+            // The holder of a resource of several partitions is above all levels.
             let ceiling = if declared.protocol == Protocol::Msrp { u8::MAX } else { declared.ceiling };
             let end = now.time.as_ticks();
             self.partition.recent.add(Done {
@@ -224,7 +230,8 @@ impl TaskProfile {
                 is_called: false,
             });
         }
-        // SAFETY: the thread runs a job of this task, so it occupies its level; or it is the one of `idle`.
+        // SAFETY: the thread runs a job of this task, so it occupies its level; or it is the thread
+        // of `idle`.
         let holds = unsafe { &mut (*self.figures.get()).holds };
         if let Some(holds) = holds.get_mut(resource) {
             holds.longest = holds.longest.max(time);
@@ -232,18 +239,18 @@ impl TaskProfile {
         }
     }
 
-    /// The figures.
+    /// Returns the figures.
     ///
     /// # Safety
     /// No job of the task can run.
     pub(super) unsafe fn figures(&self) -> Figures {
-        // SAFETY: nobody changes the figures, by this function's contract.
+        // SAFETY: no thread changes the figures, by this function's contract.
         let figures = unsafe { (*self.figures.get()).clone() };
         Figures { spawned_by_no_job: self.by_no_job.load(Ordering::Relaxed), ..figures }
     }
 }
 
-/// The place of a task's profile while it is profiled.
+/// Profile of a task while it is profiled.
 #[derive(Debug)]
 pub(crate) struct ProfileSlot(AtomicPtr<TaskProfile>);
 
@@ -264,15 +271,16 @@ impl ProfileSlot {
         self.0.store(std::ptr::null_mut(), Ordering::Relaxed);
     }
 
-    /// The profile, if the task is profiled. For threads of the app; not to be kept beyond the run.
+    /// Returns the profile, if the task is profiled. For threads of the app; not valid after the
+    /// run.
     #[inline]
     pub(super) fn get(&self) -> Option<&'static TaskProfile> {
-        // Relaxed: it changes only while no job can run; starting and joining the threads orders that.
-        // SAFETY: the profile lives for as long as threads of the app, by `set`'s contract.
+        // Relaxed: it changes only while no job can run; starting and joining the threads orders
+        // that. SAFETY: the profile lives as long as threads of the app, by `set`'s contract.
         unsafe { self.0.load(Ordering::Relaxed).as_ref() }
     }
 
-    /// Begins a job that was released then, if the task is profiled.
+    /// Begins a job that was released at `release`, if the task is profiled.
     pub(crate) fn begin(&self, release: Instant) -> Option<ProfiledJob> {
         self.get().map(|task| ProfiledJob::begin(task, release))
     }

@@ -11,7 +11,8 @@ use crate::app::runtime::{Runtime, TaskInfo};
 use crate::port::linux;
 use crate::port::linux::tsc::Tsc;
 
-/// `figures` are those of the tasks, and last of `idle`; `stolen` is what the host took of each place in the run, in ns.
+/// `figures` are those of the tasks, and then of `idle`; `stolen` is the time that the host took of
+/// each CPU in the run, in ns.
 pub(super) fn json(
     runtime: &'static Runtime,
     figures: &[Figures],
@@ -27,7 +28,8 @@ pub(super) fn json(
         }
         _ => Json::Null,
     };
-    // The levels of the global executor are one partition on any CPU; a separate `idle` is no partition.
+    // The levels of the global executor are one partition on any CPU; a separate `idle` is not a
+    // partition.
     let is_global = |partition: &model::Partition| partition.executor == model::Executor::Global;
     let partitions = match runtime.model.partitions {
         [one] if is_global(one) => {
@@ -56,7 +58,7 @@ fn task(runtime: &'static Runtime, names: &[&str], it: TaskInfo, figures: &Figur
     let is_on_one_cpu = partition.model != ThreadModel::Anywhere;
     // Nothing is known of a task without jobs.
     let known = |value: u64| Json::from((figures.jobs > 0).then_some(value));
-    // In virtual time, that of a thread has nothing to do with that of a job.
+    // In virtual time, the CPU time of a thread is unrelated to that of a job.
     let outside = figures.outside_max.filter(|_| !report.virtual_time);
     let distances = figures.least.iter().enumerate().filter(|(_, least)| **least != u64::MAX);
     let distances = distances.map(|(back, &least)| {

@@ -1,7 +1,8 @@
-//! The thread that makes system calls for partitions that must not enter the kernel; see [`background::submit`].
+//! The thread that makes system calls for partitions that must not enter the kernel; see
+//! [`background::submit`].
 //!
-//! The same thread wakes sleeping workers of other partitions on their behalf. Notifying it would take a system call, so
-//! it polls, every [`PAUSE`] while there is nothing to do.
+//! The same thread wakes sleeping workers of other partitions on their behalf. Notifying it would
+//! require a system call, so it polls, every [`PAUSE`] while there is no work.
 
 use std::io;
 use std::sync::Arc;
@@ -16,10 +17,11 @@ use crate::app::stop::Culprit;
 use crate::background::{self, Consumer};
 use crate::port::linux::{futex, settings};
 
-/// How long the thread sleeps when there is nothing to do.
+/// Sleep of the thread without work.
 const PAUSE: Duration = Duration::from_micros(30);
 
-/// The thread that makes the calls of an app, if it has partitions that need one; ended when dropped.
+/// The thread that makes the calls of an app, if it has partitions that need one; ended when
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Caller {
     over: Arc<AtomicBool>,
@@ -27,8 +29,8 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Starts it. Once it is `alone`, the other threads of the app having ended, it ends when nothing is left to do.
-    /// `alive` is dropped at its end.
+    /// Starts it. Once it is `alone`, because the other threads of the app have ended, it ends when
+    /// no work is left. `alive` is dropped at its end.
     pub(crate) fn start(
         runtime: &'static Runtime,
         alone: impl Fn() -> bool + Send + 'static,

@@ -1,9 +1,10 @@
 //! The thread that answers a supervisor's requests for the CPU time of threads that run jobs.
 //!
-//! To a supervisor in another process, the kernel shows the CPU time of a running thread as of the last
-//! tick: up to ten milliseconds ago, and up to a second on a CPU without a tick. Threads of the same
-//! process read the exact CPU clock, at no cost to the thread that they read about. The supervisor sends
-//! requests only while a job takes longer than its budget by the wall clock; until then this thread sleeps.
+//! The kernel shows the CPU time of a running thread to a process outside only as of the last tick:
+//! up to ten milliseconds old, and up to a second on a CPU without a tick. Threads of the same
+//! process read the exact CPU clock, without disturbing the thread being read. The supervisor sends
+//! requests only while a job takes longer than its budget by the wall clock; until then this thread
+//! sleeps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -26,13 +27,13 @@ pub(super) struct CpuClock {
 }
 
 impl CpuClock {
-    /// Starts the thread, on `cpus` and with this kernel priority as far as the kernel grants them: an endless job must not
-    /// starve it.
+    /// Starts the thread, on `cpus` and with this kernel priority as far as the kernel grants them:
+    /// an endless job must not starve it.
     pub(super) fn start(region: &'static Region, cpus: Allowed, priority: u8) -> std::io::Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);
         let thread = Builder::new().name("punctual-clock".into()).spawn(move || {
-            // On another CPU it answers as well.
+            // It also works on another CPU.
             let _ = cpus.apply();
             settings::boosted(priority, || serve(region, &over));
         })?;
@@ -66,7 +67,8 @@ fn serve(region: &Region, is_over: &AtomicBool) {
             // Not private: the supervisor wakes.
             match unwatched(|| futex::wait(&clock.requests, futex::Flags::empty(), requested, None)) {
                 Ok(()) | Err(Errno::AGAIN | Errno::INTR) => continue,
-                // Trying again would spin above all jobs. Without answers the supervisor uses the time of the last tick.
+                // Retrying would spin above all jobs. Without answers the supervisor uses the time
+                // of the last tick.
                 Err(_) => return,
             }
         }
@@ -78,7 +80,7 @@ fn serve(region: &Region, is_over: &AtomicBool) {
     }
 }
 
-/// Notes the CPU time of each thread that runs a job.
+/// Stores the CPU time of each thread that runs a job.
 fn answer(region: &Region) {
     let levels = region.app.levels.load(Ordering::Relaxed) as usize;
     for beat in region.beats.iter().take(levels) {
@@ -111,7 +113,7 @@ mod tests {
         region
     }
 
-    /// Asks and waits for the answer, for a minute at most.
+    /// Requests the time and waits for the answer, for at most a minute.
     fn ask(region: &Region) -> Option<u64> {
         let request = region.clock.requests.fetch_add(1, Ordering::Release) + 1;
         wake(&region.clock.requests);

@@ -1,16 +1,17 @@
 //! Ends the process if `idle` neither returns nor waits for events.
 //!
-//! `#[shutdown]` still runs if no thread can use its resources. By then every worker has ended, and only the thread of
-//! `idle` is left:
+//! `#[shutdown]` still runs if no thread can use its resources. By then every worker has ended, and
+//! only the thread of `idle` is left:
 //!
-//! * *Jobs on that thread*, which it runs as well without privileges: no job runs once the partitions are
-//!   [closed](punctual_core::Partition::close), which fails while one does.
-//! * *What `idle` was given*, by reference, by a lock or as a local: the macro has compared that with what the hook is
-//!   given. If they share something that one of them may change, the hook does not run.
-//! * *A lock that `idle` holds at this moment*: then the partition cannot be closed either, since a held level looks like a
-//!   job. If the lock is never released, the hook does not run. Locks of the global executor hold no level, but protect
-//!   nothing that the hook is given.
-//! * *`idle` returning now*: one atomic step claims the hook and the resources, and it has one winner.
+//! * *Jobs on that thread*, which it runs as well without privileges: no job runs once the
+//!   partitions are [closed](punctual_core::Partition::close), which fails while one does.
+//! * *Resources and locals of `idle`*: the macro has compared these with those of the hook. If they
+//!   share one that either of them may change, the hook does not run.
+//! * *A lock that `idle` currently holds*: then the partition cannot be closed either, because a
+//!   held level looks like a job. If the lock is never released, the hook does not run. Locks of
+//!   the global executor hold no level, but protect nothing that the hook uses.
+//! * *`idle` returning now*: one atomic step claims the hook and the resources, and it has one
+//!   winner.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -24,10 +25,10 @@ use crate::app::stop::Culprit;
 use crate::port::linux::exit_process;
 use crate::port::linux::stderr;
 
-/// How many times closing the partitions is attempted.
+/// Number of attempts to close the partitions.
 const ATTEMPTS: u32 = 100;
 
-/// Which thread runs the hook and drops the resources: that of `idle`, or the supervisor.
+/// The thread that runs the hook and drops the resources: that of `idle`, or the supervisor.
 #[derive(Debug, Default)]
 pub(super) struct Idle(AtomicU8);
 
@@ -39,12 +40,13 @@ const IDLES: u8 = 1;
 const TAKEN_OVER: u8 = 2;
 
 impl Idle {
-    /// The calling thread is about to call `idle`.
+    /// Records that the calling thread is about to call `idle`.
     pub(super) fn begins(&self) {
         self.0.store(IDLES, Ordering::Release);
     }
 
-    /// `idle` has ended. Returns if the calling thread runs the hook; otherwise never returns.
+    /// Records that `idle` has ended. Returns if the calling thread runs the hook; otherwise never
+    /// returns.
     pub(super) fn ends(&self) {
         if self.0.compare_exchange(IDLES, AWAY, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // The supervisor is running the hook, and then it ends the process.
@@ -63,7 +65,7 @@ impl Idle {
     }
 }
 
-/// What ending the process in place of `idle` takes.
+/// State for ending the process in place of `idle`.
 pub(super) struct EndlessIdle {
     runtime: &'static Runtime,
     /// The hook, if there is one.
@@ -79,8 +81,8 @@ impl EndlessIdle {
         Self { runtime, hook, in_common: functions.idle_and_shutdown, attempts: 0 }
     }
 
-    /// Ends the process, after every worker has ended. Returns if `idle` has just returned, or if another attempt later may
-    /// succeed.
+    /// Ends the process, after every worker has ended. Returns if `idle` has just returned, or if a
+    /// later attempt may succeed.
     pub(super) fn attempt(&mut self, idle: &Idle) {
         let Some(hook) = self.hook else {
             if idle.take_over() {
@@ -104,9 +106,10 @@ impl EndlessIdle {
             // Its thread does the rest, and needs no closed partition.
             return;
         }
-        // SAFETY: the resources are filled, since `idle` runs. Every worker has ended, and on the thread of `idle` no job runs
-        // and none will, for the partitions are closed. `idle` itself has nothing in common with the hook. Its thread does not get
-        // beyond `Idle::ends`, so this is the only call.
+        // SAFETY: the resources are filled, because `idle` runs. Every worker has ended, and on the
+        // thread of `idle` no job runs and none will, because the partitions are closed. `idle`
+        // itself shares nothing with the hook. Its thread does not get past `Idle::ends`, so this
+        // is the only call.
         fault::contained(self.runtime, Culprit::Handler("shutdown"), || unsafe { hook() });
         self.exit(0)
     }
@@ -129,8 +132,8 @@ impl EndlessIdle {
     }
 }
 
-/// The partitions, last those whose jobs only their own workers run: closing these cannot fail, so a failed attempt leaves
-/// nothing closed.
+/// Returns the partitions, with those whose jobs only their own workers run last: closing these
+/// cannot fail, so a failed attempt leaves nothing closed.
 fn home_first(runtime: &Runtime) -> impl Iterator<Item = &'static PartitionState> {
     std::iter::once(runtime.home).chain(runtime.away())
 }

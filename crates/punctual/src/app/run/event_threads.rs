@@ -22,7 +22,7 @@ use crate::app::runtime::Runtime;
 use crate::app::stop::Culprit;
 use crate::port::linux::suspension;
 
-/// One eventfd per event source, which makes its thread look again; withdrawn when dropped.
+/// One eventfd per event source, which makes its thread check again; withdrawn when dropped.
 pub(crate) struct Controls {
     runtime: &'static Runtime,
     fds: Vec<OwnedFd>,
@@ -52,7 +52,7 @@ impl Drop for Controls {
 /// The main loop of such a thread, which is `me`; returns once the app is stopping.
 pub(crate) fn listen(source: &'static dyn Source, me: CurrentWorker) {
     let core = source.partition().core();
-    // A polling partition wakes nobody and has its jobs run by its own thread.
+    // A polling partition wakes no thread and has its jobs run by its own thread.
     let sleeps = core.port().may_sleep();
     while !core.is_stopping() {
         match wait_for_event(source, (!sleeps).then_some(&LOOK_AGAIN)) {
@@ -81,10 +81,10 @@ pub(crate) fn listen(source: &'static dyn Source, me: CurrentWorker) {
     }
 }
 
-/// How long a job of a polling partition is given to end before the next look.
+/// Time given to a job of a polling partition to end before the next check.
 const PAUSE: Duration = Duration::from_micros(50);
-/// How often a thread checks whether a job of a polling partition has replaced the descriptor, or whether an idle source
-/// still is.
+/// Interval at which a thread checks whether a job of a polling partition has replaced the
+/// descriptor, or whether an idle source is still idle.
 const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
@@ -99,17 +99,17 @@ fn wait_for_event(source: &dyn Source, limit: Option<&Timespec>) -> Result<Event
     let control_only = PollFd::from_borrowed_fd(control, PollFlags::IN);
     let mut fds = [control_only.clone(), control_only];
     let fd = source.fd();
-    // Until `init` has made the resource, wait only for the notification that it has.
+    // Until `init` has created the resource, wait only for the notification that it has.
     if fd != NONE {
-        // SAFETY: the descriptor was the resource's after its last job, and the resource lives until the
-        // app's threads are joined. Should a job replace the resource while this thread sleeps, it is told
-        // to look again; at worst it has asked about a number that is closed or stands for another file by
-        // now, and asking changes nothing.
+        // SAFETY: the descriptor was the resource's after its last job, and the resource lives
+        // until the app's threads are joined. If a job replaces the resource while this thread
+        // sleeps, the thread is notified to check again; at worst it has polled a number that is
+        // closed or refers to another file by now, and polling changes nothing.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
         fds[0] = PollFd::from_borrowed_fd(fd, PollFlags::IN | ENDS);
     }
     let idleness = source.idleness();
-    // Not to miss that it is not ready for a moment.
+    // Detects if the source is temporarily not ready.
     let limit = if idleness.lasts() { Some(&AT_ONCE) } else { limit };
     let ready = poll(&mut fds, limit);
     suspension::slept();
@@ -129,10 +129,10 @@ fn wait_for_event(source: &dyn Source, limit: Option<&Timespec>) -> Result<Event
             Ok(Event::LookAgain)
         }
         events if events.contains(PollFlags::NVAL) => Err("is not open".into()),
-        // Errors and hang-ups are for the task to find.
+        // Errors and hang-ups are left to the task.
         events if idleness.releases(source, fds[0].as_fd(), events) => Ok(Event::Ready),
         _ => {
-            // No event tells that a source is no longer idle.
+            // No event reports that a source is no longer idle.
             let _ = poll(&mut fds[1..], Some(&LOOK_AGAIN));
             suspension::slept();
             Ok(Event::LookAgain)
@@ -140,14 +140,15 @@ fn wait_for_event(source: &dyn Source, limit: Option<&Timespec>) -> Result<Event
     }
 }
 
-/// The descriptors of a run's reactor, if there is one; closed when dropped, which is after its threads have ended.
+/// The descriptors of a run's reactor, if there is one; closed when dropped, which is after its
+/// threads have ended.
 pub(crate) struct Opened {
     runtime: &'static Runtime,
     _fds: Option<(OwnedFd, Option<OwnedFd>)>,
 }
 
 impl Opened {
-    /// Makes the epoll set, and for a run on threads the eventfd that makes the thread look.
+    /// Creates the epoll set, and for a run on threads the eventfd that interrupts the thread.
     pub(crate) fn new(runtime: &'static Runtime, on_threads: bool) -> rustix::io::Result<Self> {
         let Some(reactor) = runtime.reactor() else { return Ok(Self { runtime, _fds: None }) };
         let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -174,7 +175,8 @@ impl Drop for Opened {
     }
 }
 
-/// The main loop of the thread that waits for async tasks, which is `me`; returns once the app is stopping.
+/// The main loop of the thread that waits for async tasks, which is `me`; returns once the app is
+/// stopping.
 pub(crate) fn listen_for_async(reactor: &'static Reactor, me: CurrentWorker) {
     let core = reactor.partition().core();
     let wake = |waker: Waker| {

@@ -1,10 +1,11 @@
-//! The user's functions without their type: what runs an app is compiled once, not once for each app.
+//! User functions without their types: the code that runs an app is compiled once, not once for
+//! each app.
 
 use punctual_core::CurrentWorker;
 
 use super::{App, Drops};
 
-/// What [`App`] has, as values.
+/// The items of [`App`], as values.
 pub(super) struct Functions<'a> {
     pub(super) has_idle: bool,
     pub(super) has_shutdown: bool,
@@ -53,7 +54,7 @@ impl<'a> Functions<'a> {
     }
 }
 
-/// The functions that take or return what only the app has a type for. Their contracts are those of [`App`].
+/// Functions with types that only the app knows. Their contracts are those of [`App`].
 trait State {
     unsafe fn init(&mut self, worker: CurrentWorker);
     unsafe fn idle(&mut self, worker: CurrentWorker);

@@ -1,11 +1,14 @@
-//! Where the grids of periodic tasks begin: a little after everybody is ready, so that no first release is late by start-up.
+//! Start of the periodic grids: shortly after all threads are ready, so that no first release is
+//! late because of the start-up.
 //!
-//! A thread that keeps the time of a level learns of its grid by being woken; it then sets its timer and sleeps. A grid that
-//! began at the instant of the wake would release its first jobs before that, as late as all these wakes take. So it begins
-//! after a *lead*, and that is measured rather than guessed: once all threads are there, and before `init`, each of these is woken
-//! as it will be then, and the time is taken until all sleep again. The lead is twice as long, since caches are colder after
-//! `init`, but at least [`LEAST`] and at most [`MOST`]. Threads that poll need not be woken. They begin their loop first, and
-//! the origin is chosen when the last of them is there.
+//! A thread that manages the timers of a level is woken to notify it of its grid; it then sets its
+//! timer and sleeps. A grid that began at the instant of the wake would release its first jobs
+//! before that, late by the duration of all these wakes. So it begins after a *lead*, which is
+//! measured rather than guessed: once all threads exist, and before `init`, each of these is woken
+//! in the same way, and the time until all sleep again is measured. The lead is twice as long,
+//! because caches are colder after `init`, but at least [`LEAST`] and at most [`MOST`]. Polling
+//! threads need not be woken. They begin their loop first, and the origin is chosen when the last
+//! of them has begun.
 //!
 //! Jobs that `init` has spawned do not wait for the grids: they are released when the app starts.
 
@@ -13,14 +16,16 @@ use std::thread::yield_now;
 
 use punctual_core::{Duration, Instant};
 
-/// The least lead: twice the slack of an ordinary thread's timer, by which a worker without real-time priority is late anyway.
+/// The minimum lead: twice the timer slack of an ordinary thread, by which a worker without
+/// real-time priority is late anyway.
 const LEAST: Duration = Duration::from_micros(100);
-/// The greatest. Who takes half as long has been displaced, and may be so any time.
+/// The maximum. A thread that takes half as long was displaced, and may be displaced at any time.
 const MOST: Duration = Duration::from_millis(10);
-/// How long threads that poll are waited for. They have system calls to make before, on a CPU that others may use.
+/// Time limit for polling threads. They have to make system calls first, on a CPU that others may
+/// use.
 const POLLING_LIMIT: Duration = Duration::from_millis(100);
 
-/// How long before the grids begin they are laid: by what it takes to `wake` those who keep the time until all are `asleep`.
+/// Returns the lead of the grids, measured from `wake` of the timer threads until all are `asleep`.
 pub(super) fn lead(now: &dyn Fn() -> Instant, wake: impl FnOnce(), asleep: impl Fn() -> bool) -> Duration {
     let begun = now();
     wake();
@@ -28,7 +33,8 @@ pub(super) fn lead(now: &dyn Fn() -> Instant, wake: impl FnOnce(), asleep: impl 
     ((now() - begun) * 2).clamp(LEAST, MOST)
 }
 
-/// Waits until all who poll are `ready`, but not for ever, and has `lay` choose the origin by the function that it is given.
+/// Waits, with a limit, until all polling threads are `ready`, and calls `lay` with a function that
+/// chooses the origin.
 pub(super) fn begin(
     now: &dyn Fn() -> Instant,
     ready: impl Fn() -> bool,
@@ -67,7 +73,7 @@ mod tests {
         }
     }
 
-    /// The lead if all sleep `after` so long.
+    /// Returns the lead if all sleep after this time.
     fn lead_if_asleep_after(after: Duration) -> Duration {
         let clock = Clock::new();
         let woken = Cell::new(None);
@@ -94,13 +100,13 @@ mod tests {
         let (clock, lead) = (Clock::new(), Duration::from_micros(500));
         let (left, ready_at, origin) = (Cell::new(3), Cell::new(None), Cell::new(None));
         let ready = || {
-            // One more with each look.
+            // One more with each check.
             left.set(left.get() - 1);
             ready_at.set((left.get() == 0).then(|| clock.now()));
             ready_at.get().is_some()
         };
         let lay = |choose: &dyn Fn() -> Instant| {
-            // What comes before, such as a change of priority, is not at the expense of the lead.
+            // Earlier steps, such as a change of priority, do not shorten the lead.
             let begun = clock.now();
             origin.set(Some(choose()));
             assert!(origin.get() >= Some(begun + lead));

@@ -1,7 +1,7 @@
 //! Warns of an `idle` in virtual time in which no time passes.
 //!
-//! The clock moves only when nothing is left to do at the current time, and `idle` is something to do. Without a warning,
-//! one that spins or sleeps forever would be a silent standstill.
+//! The clock advances only when no work is left at the current time, and `idle` is work. Without a
+//! warning, one that spins or sleeps forever would be a silent standstill.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -13,10 +13,11 @@ use crate::app::partition::PartitionState;
 use crate::port::format_nanos;
 use crate::port::linux::stderr;
 
-/// How long virtual time may stand still in `idle` before the warning.
+/// Duration of a standstill of virtual time in `idle` before the warning.
 const STANDSTILL: Duration = Duration::from_secs(2);
 
-/// Watches `idle` until dropped. Between [`begin`](Self::begin) and that, nothing here allocates.
+/// Watches `idle` until dropped. Between [`begin`](Self::begin) and the drop, nothing here
+/// allocates.
 pub(super) struct IdleWatch {
     idle: Arc<Idle>,
     watcher: Option<JoinHandle<()>>,
@@ -63,7 +64,7 @@ impl Idle {
 }
 
 impl IdleWatch {
-    /// Starts to watch the partition `home`, whose thread is going to run `idle`.
+    /// Starts to watch the partition `home`, whose thread is about to run `idle`.
     pub(super) fn begin(home: &'static PartitionState) -> Self {
         let idle = Arc::new(Idle { phase: Mutex::new(Phase::Unwatched), changed: Condvar::new() });
         let watched = Arc::clone(&idle);
@@ -76,12 +77,12 @@ impl IdleWatch {
         Self { idle, watcher }
     }
 
-    /// `idle` begins.
+    /// Records that `idle` begins.
     pub(super) fn entered(&self) {
         self.idle.enter(Phase::Running);
     }
 
-    /// `idle` has returned.
+    /// Records that `idle` has returned.
     pub(super) fn left(&self) {
         self.idle.enter(Phase::Over);
     }
@@ -103,7 +104,7 @@ fn watch(home: &'static PartitionState, idle: &Idle) {
     let mut before = home.core.port().now();
     while idle.runs_after(STANDSTILL) {
         let now = home.core.port().now();
-        // A long job is no standstill of `idle`.
+        // A long job is not a standstill of `idle`.
         if now == before && home.core.snapshot().level() == 0 && !home.core.is_stopping() {
             stderr::line(format_args!(
                 "`idle` has kept virtual time at {} for {} s; time passes when it returns, or calls \

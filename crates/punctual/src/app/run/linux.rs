@@ -85,7 +85,8 @@ pub(super) fn run(
     let spin_ns = config.spin.map_or(0, |spin| spin.as_ticks().min(MAX_SPIN_NS) as u32);
     for partition in runtime.partitions {
         partition.core.port().spin_for(spin_ns);
-        // SAFETY: the app is taken, so no thread of another run is left. One that polls takes over at `hand_over`.
+        // SAFETY: the app is taken, so no thread of another run is left. A polling one takes over
+        // at `hand_over`.
         let idle = unsafe { partition.enter_idle() };
         idle.enter(linux::kernel_thread(), false);
         partition.core.hold_everything(idle);
@@ -93,7 +94,7 @@ pub(super) fn run(
     let unbiased = word::begin(home.core.word_cell(), plan.biased()).err();
     // SAFETY: as above; home does not poll.
     let me = unsafe { home.enter_idle() };
-    // Until the end: the hook is a part of the app, with its clock.
+    // Until the end: the hook is part of the app, with its clock.
     let _member = Member::join(home, me);
     let logging = Logging::begin();
 
@@ -132,24 +133,24 @@ pub(super) fn run(
     let lead = grid_start::lead(&now, wake, || threads.keepers_sleep());
 
     let (mut filled, mut writer) = (false, None);
-    // Only a bug of ours panics in here, since panics of the user's functions are contained. Whatever happens, the threads
-    // are joined before their descriptors and resources are dropped.
+    // Only a bug of ours panics in here, because panics of user functions are contained. In every
+    // case, the threads are joined before their descriptors and resources are dropped.
     fault::contained(runtime, Culprit::Executor, || {
         // SAFETY: everything is held, so no task runs, and a taken app has no resources filled.
         filled = unsafe { super::init(runtime, me, &mut functions) };
         if filled {
             // SAFETY: the resources are filled and no task runs.
             unsafe { super::refresh_sources(runtime) };
-            // Now, for `init` may have set the logger.
+            // Now, because `init` may have set the logger.
             writer = logging::Writer::start();
             placement.idle(runtime, &plan);
             // Now that this thread, too, is on its CPU.
             word::bias(home.core.word_cell());
             runtime.sources().for_each(|source| source.interrupt());
             let (polling, others) = starting_order(runtime);
-            // For jobs that polling threads run at once; it is set anew for all others.
+            // For jobs that polling threads run at once; it is set again for all others.
             runtime.set_started(now());
-            // SAFETY: this thread holds everything, and has nobody take over yet.
+            // SAFETY: this thread holds everything, and no thread has taken over yet.
             polling.iter().for_each(|partition| unsafe { partition.core().abandon(partition.enter_idle()) });
             threads.hand_over();
             grid_start::begin(
@@ -157,13 +158,13 @@ pub(super) fn run(
                 || threads.all_poll(),
                 lead,
                 |origin| {
-                    // At once, not whenever this thread gets a CPU again.
+                    // At once, rather than when this thread gets a CPU again.
                     settings::boosted(plan.highest_priority(), || {
                         runtime.set_started(now());
                         let origin = origin();
                         runtime.set_grid(origin);
                         polling.iter().for_each(|partition| partition.core().lay_grids(origin));
-                        // SAFETY: this thread holds these, and nobody takes them over.
+                        // SAFETY: this thread holds these, and no thread takes them over.
                         others.iter().for_each(|partition| unsafe {
                             partition.core().go(partition.enter_idle(), origin);
                         });
@@ -173,11 +174,11 @@ pub(super) fn run(
             supervisor.progress().idle.begins();
             // SAFETY: the resources are filled, and this is the idle thread.
             unsafe { super::idle(runtime, me, &mut functions) };
-            // A panic may have left jobs ready that wait for nobody else.
+            // A panic may have left jobs ready that no other thread runs.
             home.core().serve(me, None);
             supervisor.progress().idle.ends();
         } else {
-            // SAFETY: this thread holds everything, and has nobody take over yet.
+            // SAFETY: this thread holds everything, and no thread has taken over yet.
             runtime
                 .partitions
                 .iter()
@@ -199,18 +200,19 @@ pub(super) fn run(
     })
 }
 
-/// The partitions that poll, which begin first, since their threads have yet to take them over; and the others, in the order
-/// in which they are released.
+/// Returns the polling partitions, which begin first because their threads still have to take them
+/// over; and the others, in the order in which they are released.
 ///
-/// Where partitions share CPUs, a job of the first may delay this thread's release of the next. So the highest go first,
-/// as they would if all went at once. Home comes last: without privileges this thread runs its jobs.
+/// If partitions share CPUs, a job of the first may delay this thread's release of the next. So the
+/// highest go first, as if all were released at once. The home partition is last: without
+/// privileges this thread runs its jobs.
 fn starting_order(runtime: &Runtime) -> (Vec<&'static PartitionState>, Vec<&'static PartitionState>) {
     let mut partitions = runtime.partitions.to_vec();
     partitions.sort_by_key(|partition| (partition.is_home(), Reverse(partition.highest_level())));
     partitions.into_iter().partition(|partition| partition.model == ThreadModel::Polling)
 }
 
-/// What the kernel gave the app.
+/// Collects the settings that the kernel granted.
 fn report_settings(
     runtime: &Runtime,
     plan: &Plan,
@@ -235,7 +237,7 @@ fn report_settings(
             true
         }
     });
-    // It goes there when it starts to idle, after `init`.
+    // It moves there when `idle` starts, after `init`.
     idle.cpus = idle_cpus(runtime, plan);
     Settings {
         kernel: linux::kernel(),
@@ -246,7 +248,7 @@ fn report_settings(
     }
 }
 
-/// Records how much of its stack each thread has used, with a note on those that had little left.
+/// Records the stack usage of each thread, with a note on those that had little left.
 fn note_stacks(settings: &mut Settings, used: Vec<Option<usize>>) {
     for (thread, used) in settings.threads.iter_mut().zip(used) {
         thread.stack_used = used;
@@ -264,7 +266,8 @@ fn note_stacks(settings: &mut Settings, used: Vec<Option<usize>>) {
     }
 }
 
-/// Keeps background threads off the partitions' CPUs during the run, and puts this thread back afterwards.
+/// Keeps background threads off the partitions' CPUs during the run, and restores this thread's
+/// affinity afterwards.
 struct Placement {
     before: Allowed,
 }
@@ -275,7 +278,7 @@ impl Placement {
         Self { before: plan.allowed.clone() }
     }
 
-    /// Moves this thread to where `idle` runs.
+    /// Moves this thread to the CPUs of `idle`.
     fn idle(&self, runtime: &Runtime, plan: &Plan) {
         let pinned = match plan.cpu(runtime.home) {
             Some(cpu) => cpu::pin(cpu),
@@ -301,7 +304,7 @@ impl Drop for Placement {
     }
 }
 
-/// Warns of missing settings; once per process, however often it runs an app.
+/// Warns of missing settings; once per process, regardless of the number of runs.
 fn warn(settings: &Settings, missing: &[String]) {
     static SAID: Mutex<Vec<Vec<String>>> = Mutex::new(Vec::new());
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);

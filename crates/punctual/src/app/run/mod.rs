@@ -1,4 +1,4 @@
-//! Running an app: what the generated `run` and `main` call.
+//! Runs an app, for the generated `run` and `main`.
 
 mod caller;
 mod cpu_clock;
@@ -47,15 +47,16 @@ use crate::app::stop::Culprit;
 use crate::port::linux::stack::Bounds;
 use crate::port::linux::stderr;
 
-/// The user's functions, as the generated code provides them. A value of it holds `init`'s arguments.
+/// User functions, provided by the generated code. A value of this type holds `init`'s arguments.
 pub trait App: Sized {
-    /// What `init` returned and no static holds: `idle`'s own locals, and those nobody uses.
+    /// The part of `init`'s results that no static stores: `idle`'s own locals, and unused ones.
     type Kept;
-    /// Whether there is an `#[idle]` function.
+    /// True if there is an `#[idle]` function.
     const HAS_IDLE: bool;
-    /// Whether there is a `#[shutdown]` function.
+    /// True if there is a `#[shutdown]` function.
     const HAS_SHUTDOWN: bool;
-    /// The names of the resources that both `#[idle]` and `#[shutdown]` use, unless both only read them.
+    /// Names of the resources that both `#[idle]` and `#[shutdown]` use, unless both only read
+    /// them.
     const IDLE_AND_SHUTDOWN: &'static [&'static str];
 
     /// Runs `#[init]` and fills every resource.
@@ -73,18 +74,21 @@ pub trait App: Sized {
     /// Runs `#[shutdown]`.
     ///
     /// # Safety
-    /// The resources are filled. No job runs or will, and every other thread of the app has ended, except that `idle` may
-    /// still be running if [`IDLE_AND_SHUTDOWN`](Self::IDLE_AND_SHUTDOWN) is empty.
+    /// The resources are filled. No job runs or will run, and every other thread of the app has
+    /// ended, except that `idle` may still be running if
+    /// [`IDLE_AND_SHUTDOWN`](Self::IDLE_AND_SHUTDOWN) is empty.
     unsafe fn shutdown();
 
-    /// Drops every resource, and what no static holds, each within a call of `drops`.
+    /// Drops every resource and every value that no static stores, each within a call of `drops`.
     ///
     /// # Safety
-    /// The resources are filled, every other thread of the app has ended, and nothing uses the resources afterwards.
+    /// The resources are filled, every other thread of the app has ended, and nothing uses the
+    /// resources afterwards.
     unsafe fn drop_resources(kept: Self::Kept, drops: &Drops);
 }
 
-/// Drops resources one by one: a destructor that panics is a fault of the app, and prevents no other from running.
+/// Drops resources one by one: a destructor that panics is a fault of the app, and does not prevent
+/// others from running.
 pub struct Drops(&'static Runtime);
 
 impl Drops {
@@ -110,8 +114,8 @@ fn run_functions(
     functions: Functions<'_>,
     costs: MeasureCosts,
 ) -> Result<Report, StartError> {
-    // A model, a profile or a message that RLIMIT_FSIZE cuts off is an error, and not the end of the process. A handler is
-    // refused only by a sandbox, which then ends the process as before.
+    // A model, a profile or a message truncated by RLIMIT_FSIZE is an error, and does not end the
+    // process. Only a sandbox refuses a handler, and then the signal ends the process as before.
     let _ = survive_file_size_limit();
     if let Some(problem) = config.bad_environment {
         return Err(StartError::Environment(problem));
@@ -131,8 +135,8 @@ fn run_functions(
         false => linux::run(runtime, &config, functions, &taken, costs),
     };
     if ended.is_err() {
-        // Other threads may have spawned something while the app was about to start.
-        // SAFETY: a run that does not start leaves no thread behind.
+        // Other threads may have spawned jobs while the app was about to start. SAFETY: a run that
+        // does not start leaves no thread behind.
         drop(unsafe { taken.end() });
     }
     let mut report = ended?;
@@ -154,7 +158,8 @@ pub fn main(run: impl FnOnce(Config) -> Result<Report, StartError>) -> ExitCode 
     }
 }
 
-/// Runs `#[init]` with everything held back. If it panicked this is `false`, and no resource may be used.
+/// Runs `#[init]` while everything is held. Returns `false` if it panicked; then no resource may be
+/// used.
 ///
 /// # Safety
 /// As for [`App::init`].
@@ -167,7 +172,7 @@ unsafe fn init(runtime: &'static Runtime, me: CurrentWorker, functions: &mut Fun
     made.is_some()
 }
 
-/// Asks every event source for its descriptor, by the user's `AsFd`.
+/// Requests the descriptor of every event source, by the user's `AsFd`.
 ///
 /// # Safety
 /// The resources are filled, and no job runs.
@@ -178,7 +183,7 @@ unsafe fn refresh_sources(runtime: &'static Runtime) {
     }
 }
 
-/// Runs `#[idle]` until it returns, panics, or leaves because the app is stopping.
+/// Runs `#[idle]` until it returns, panics, or is left because the app is stopping.
 ///
 /// # Safety
 /// As for [`App::idle`].
@@ -196,8 +201,8 @@ unsafe fn idle(runtime: &'static Runtime, me: CurrentWorker, functions: &mut Fun
 /// Runs `#[shutdown]`, drops the resources, and collects the report.
 ///
 /// # Safety
-/// Every thread of the run but this one has ended. `functions` are those of an app whose `init` returned, and then the resources
-/// are filled.
+/// Every thread of the run but this one has ended. `functions` belong to an app whose `init`
+/// returned, and then the resources are filled.
 unsafe fn finish(
     runtime: &'static Runtime,
     taken: &RunGuard,
@@ -208,8 +213,9 @@ unsafe fn finish(
 ) -> Report {
     let elapsed = StdDuration::from_nanos(runtime.elapsed());
     runtime.enter(Stage::Arguments);
-    // Foreign threads are refused from here on, and the arguments of waiting jobs are dropped before the hook runs.
-    // SAFETY: every other thread of the run has ended, by this function's contract.
+    // Foreign threads are rejected from here on, and the arguments of waiting jobs are dropped
+    // before the hook runs. SAFETY: every other thread of the run has ended, by this function's
+    // contract.
     let (mut tasks, waiting) = unsafe { taken.end() };
     if let Some(functions) = functions {
         runtime.enter(Stage::Hook);
@@ -221,13 +227,13 @@ unsafe fn finish(
         fault::contained(runtime, Culprit::Executor, || unsafe { functions.drop_resources(&Drops(runtime)) });
         forked::check(runtime);
     }
-    // Now that everything is safe: names of functions take their time.
-    // SAFETY: every other thread of the run has ended, by this function's contract.
+    // Late, when everything is safe, because resolving names of functions is slow. SAFETY: every
+    // other thread of the run has ended, by this function's contract.
     settings.notes.append(&mut unsafe { guarded.tell(&mut tasks) });
     tasks.sort_by_key(|task| std::cmp::Reverse(task.level));
     let outcome = runtime.outcome();
     runtime.forget_fault();
-    // Last, for the hook and destructors may spawn.
+    // Last, because the hook and destructors may spawn.
     let dropped_jobs = waiting + runtime.dropped();
     let report =
         Report { app: runtime.name.into(), virtual_time, outcome, elapsed, settings, tasks, dropped_jobs };

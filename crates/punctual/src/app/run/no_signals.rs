@@ -1,4 +1,4 @@
-//! Stands in for signal handling without the feature `signals`: no signal is handled.
+//! Stub of signal handling without the feature `signals`: no signal is handled.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;

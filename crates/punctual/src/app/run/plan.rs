@@ -1,4 +1,5 @@
-//! The plan of a run on Linux, made before anything starts: the CPU of each partition, and the kernel priorities.
+//! The plan of a run on Linux, made before anything starts: the CPU of each partition, and the
+//! kernel priorities.
 
 use punctual_core::Worker;
 
@@ -23,9 +24,9 @@ pub(super) struct Plan {
     pub(super) wake_latency: Option<Duration>,
     pub(super) strict: bool,
     pub(super) marks: Marks,
-    /// Whether the figures are shown to other processes.
+    /// True if the figures are exported to other processes.
     pub(super) metrics: bool,
-    /// Whether words may be biased.
+    /// True if words may be biased.
     rseq: bool,
     /// The CPUs this process may use.
     pub(super) allowed: Allowed,
@@ -39,7 +40,7 @@ impl Plan {
             attempt: "reading the CPU affinity",
             error: error.into(),
         })?;
-        // The environment comes last, since it overrides the program.
+        // The environment comes last, because it overrides the program.
         let from_environment = Config::from_env();
         if let Some(problem) = from_environment.bad_environment {
             return Err(StartError::Environment(problem));
@@ -74,35 +75,35 @@ impl Plan {
         })
     }
 
-    /// The CPU of `partition`; `None` for any.
+    /// Returns the CPU of `partition`; `None` for any.
     pub(super) fn cpu(&self, partition: &PartitionState) -> Option<usize> {
         self.cpus[partition.index()]
     }
 
-    /// The CPU of each partition of the app, in its order; `None` for any.
+    /// Returns the CPU of each partition of the app, in its order; `None` for any.
     pub(super) fn cpus(&self) -> &[Option<usize>] {
         &self.cpus
     }
 
-    /// The CPU to which the word of the app's partition is to be biased.
+    /// Returns the CPU to which the word of the app's partition is to be biased.
     pub(super) fn biased(&self) -> Option<usize> {
         let sole = self.partitions.iter().find(|partition| partition.may_be_biased());
         sole.filter(|_| self.rseq).and_then(|sole| self.cpu(sole))
     }
 
-    /// The kernel priority of `worker`.
+    /// Returns the kernel priority of `worker`.
     pub(super) fn priority(&self, worker: &Worker) -> u8 {
         self.priority_base + worker.base()
     }
 
-    /// The highest kernel priority of any worker.
+    /// Returns the highest kernel priority of any worker.
     pub(super) fn highest_priority(&self) -> u8 {
         self.priority_base
             + self.partitions.iter().map(|partition| partition.highest_level()).max().unwrap_or(0)
     }
 
-    /// The kernel priorities that belong to `partition` on its CPU: those of its levels, or all if an ordinary thread is to
-    /// have the CPU for itself.
+    /// Returns the kernel priorities that belong to `partition` on its CPU: those of its levels, or
+    /// all if an ordinary thread is to have a dedicated CPU.
     pub(super) fn band(&self, partition: &PartitionState) -> std::ops::RangeInclusive<u8> {
         match partition.model {
             ThreadModel::Polling => 1..=99,
@@ -112,13 +113,13 @@ impl Plan {
         }
     }
 
-    /// The CPUs of threads that are not real time.
+    /// Returns the CPUs of threads that are not real-time.
     pub(super) fn background_cpus(&self) -> Allowed {
         let polled = |&(_, partition): &(_, &&PartitionState)| partition.model == ThreadModel::Polling;
         let all: Vec<usize> = self.cpus.iter().copied().flatten().collect();
         let polled: Vec<usize> =
             self.cpus.iter().zip(self.partitions).filter(polled).flat_map(|(cpu, _)| *cpu).collect();
-        // Better beside real-time threads than beside threads that never sleep.
+        // It is better to share a CPU with real-time threads than with threads that never sleep.
         [&all, &polled]
             .into_iter()
             .find_map(|taken| self.allowed.without(taken))
@@ -134,7 +135,8 @@ struct Wish {
     cpu: Option<usize>,
 }
 
-/// The requested CPU: the first of `overriding` takes precedence over the next, and all over the program.
+/// The requested CPU: the first of `overriding` takes precedence over the next, and all over the
+/// program.
 fn wishes(
     partitions: &[&'static PartitionState],
     overriding: [&PerPartition; 2],
@@ -159,8 +161,8 @@ fn wishes(
         .collect())
 }
 
-/// Gives every partition a CPU of its own: the requested one, or else an isolated one, or else the highest left. Polling
-/// partitions choose first. `None` for those that need no CPU.
+/// Assigns a separate CPU to every partition: the requested one, or else an isolated one, or else
+/// the highest left. Polling partitions choose first. `None` for those that need no CPU.
 fn place(wishes: &[Wish], usable: &[usize], isolated: &[usize]) -> Result<Vec<Option<usize>>, StartError> {
     let mut given: Vec<Option<usize>> = Vec::new();
     for (index, wish) in wishes.iter().enumerate() {

@@ -11,7 +11,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 /// Signals that stop an app.
 const STOPPING: [i32; 2] = [SIGINT, SIGTERM];
 
-/// Has the calling thread receive the signals that stop an app, also if the program was started with them blocked.
+/// Makes the calling thread receive the signals that stop an app, even if the program was started
+/// with them blocked.
 pub(super) fn receive() {
     signals::unblock(&STOPPING);
 }
@@ -30,7 +31,8 @@ impl SignalUse {
             if handled.contains(&signal) {
                 continue;
             }
-            // A previous handler is called in any case. The default action is not, and would not be restored.
+            // A previous handler is always called. The default action is not, and would not be
+            // restored.
             if signals::disposition(signal)? == Disposition::Default {
                 let action = move || {
                     if SIGNAL_USERS.load(Ordering::SeqCst) == 0 {
@@ -64,7 +66,8 @@ pub(super) struct Signals {
 impl Signals {
     /// Handles them from now on; each also writes to `notifier`.
     pub(super) fn take(notifier: &UnixStream) -> std::io::Result<Self> {
-        // A parent that ignores a signal, as a shell does for background jobs and some CI runners do, wants it ignored here too.
+        // A parent that ignores a signal, as a shell does for background jobs and some CI runners
+        // do, wants it ignored here too.
         let mut taken = Vec::new();
         for signal in STOPPING {
             if signals::disposition(signal)? != Disposition::Ignored {

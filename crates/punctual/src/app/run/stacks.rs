@@ -1,7 +1,8 @@
-//! The stacks of an app's threads: their sizes, and the message on an overflow.
+//! The stacks of an app's threads: their sizes, and the message on overflow.
 //!
-//! A spawn of a higher task is a call on the spawner's stack. So what a thread needs is the sum of what the deepest job of
-//! each level takes, from its own level up: at most one job of a level is on it.
+//! A spawn of a higher task is a call on the spawner's stack. So a thread needs the sum of the
+//! stack usage of each level's deepest job, from its own level up: it holds at most one job of each
+//! level.
 
 use crate::app::config::Config;
 use crate::app::config::PerPartition;
@@ -20,7 +21,7 @@ const MIN_DEFAULT_STACK: usize = 2 * 1024 * 1024;
 /// With less, a thread does not reach its first job.
 const MIN_STACK: usize = 64 * 1024;
 
-/// What was asked for.
+/// The requested sizes.
 #[derive(Debug)]
 pub(super) struct Stacks {
     runtime: &'static Runtime,
@@ -65,7 +66,7 @@ impl Stacks {
         }
     }
 
-    /// The stack of a thread of `partition` that runs jobs of `base` and above.
+    /// Returns the stack size of a thread of `partition` that runs jobs of `base` and above.
     pub(super) fn size(&self, partition: &PartitionState, base: u8) -> usize {
         debug_assert!(std::ptr::eq(partition.runtime, self.runtime));
         self.asked[partition.index()].unwrap_or_else(|| {
@@ -75,13 +76,13 @@ impl Stacks {
     }
 }
 
-/// Explains an overflow of `stack`, that of the calling thread, while the result lives. Otherwise the process dies without
-/// an explanation.
+/// Explains an overflow of `stack`, that of the calling thread, while the result exists. Otherwise
+/// the process ends without an explanation.
 pub(super) fn watch(stack: Option<Bounds>) -> Option<Watched> {
     stack.and_then(|stack| Watched::begin(stack, explain).ok())
 }
 
-/// Prints whose stack has overflowed. Neither allocates nor takes a lock.
+/// Prints the owner of an overflowed stack. Neither allocates nor takes a lock.
 fn explain(stack: Bounds) {
     let (size, thread) = (stack.size() / 1024, kernel_thread());
     let Some((partition, worker)) = current::get() else {

@@ -1,6 +1,7 @@
-//! A supervisor in another process, and what the app tells it: who it is, its tasks with their budgets, and the jobs that run.
+//! Reports to a supervisor in another process: identity, tasks with their budgets, and running
+//! jobs.
 //!
-//! The supervisor hands the app a file in memory, whose layout is in [`heartbeat`].
+//! The supervisor passes the app a file in memory, whose layout is in [`heartbeat`].
 
 use std::ffi::c_void;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -16,19 +17,20 @@ use crate::app::runtime::Runtime;
 use crate::model::{OnBudget, Task};
 use crate::port::linux::{fatal_signal, notice};
 
-/// What a run tells a supervisor; over when dropped, which is after its threads have ended.
+/// Reports of a run to a supervisor; ends when dropped, which is after its threads have ended.
 #[derive(Debug)]
 pub(super) struct Supervised {
     runtime: &'static Runtime,
     region: Option<&'static Region>,
     /// Answers the supervisor, if tasks have budgets.
     clock: Option<CpuClock>,
-    /// What the report says about it.
+    /// Notes for the report.
     notes: Vec<String>,
 }
 
 impl Supervised {
-    /// Has the jobs of `runtime`, none of which can run yet, told to a supervisor, if there is one.
+    /// Makes the jobs of `runtime`, none of which can run yet, report to a supervisor, if there is
+    /// one.
     pub(super) fn begin(runtime: &'static Runtime, plan: &Plan) -> Self {
         let mut supervised = Self { runtime, region: None, clock: None, notes: Vec::new() };
         match region() {
@@ -48,7 +50,7 @@ impl Supervised {
         supervised
     }
 
-    /// What a report says about it.
+    /// Returns the notes for the report.
     pub(super) fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -87,7 +89,7 @@ impl Supervised {
         region.app.cpus.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         runtime.partitions.iter().filter_map(|part| plan.cpu(part)).for_each(|cpu| region.app.add_cpu(cpu));
         for (beat, (part, level)) in region.beats.iter().zip(&levels) {
-            // The last run may have been another app's.
+            // The last run may have been of another app.
             beat.end(0);
             beat.partition.store(part.index() as u32, Ordering::Relaxed);
             beat.level.store(u32::from(*level), Ordering::Relaxed);
@@ -104,7 +106,7 @@ impl Supervised {
     }
 
     fn start_clock(&mut self, region: &'static Region, plan: &Plan) {
-        // Above the app, as the supervisor is.
+        // Above the app, like the supervisor.
         let priority = plan.highest_priority().saturating_add(1).min(99);
         match CpuClock::start(region, plan.background_cpus(), priority) {
             Ok(clock) => self.clock = Some(clock),
@@ -114,7 +116,7 @@ impl Supervised {
         }
     }
 
-    /// Returns how many they are.
+    /// Returns the number of tasks.
     fn tell_of_tasks(&self, region: &'static Region, levels: &[(&'static PartitionState, u8)]) -> u32 {
         let mut count = 0;
         for task in self.runtime.tasks.iter().filter_map(|task| task.info()) {
@@ -164,7 +166,7 @@ fn policy(task: &'static Task) -> u32 {
     }
 }
 
-/// The memory of the supervisor, if there is one. Mapped once, and for good.
+/// Returns the memory of the supervisor, if there is one. Mapped once, and never unmapped.
 fn region() -> Result<Option<&'static Region>, String> {
     static REGION: OnceLock<Result<Option<&'static Region>, String>> = OnceLock::new();
     REGION
@@ -179,13 +181,15 @@ fn region() -> Result<Option<&'static Region>, String> {
 }
 
 fn map(fd: RawFd) -> Result<&'static Region, String> {
-    // SAFETY: the call takes a number and returns one; of a descriptor that is not open it says so.
+    // SAFETY: the call takes a number and returns one; for a closed descriptor it returns an error.
     let seals = unsafe { libc::fcntl(fd, libc::F_GET_SEALS) };
-    // Somebody else's descriptor, in a process that inherited the variable but not the memory, is no memory of this kind.
+    // A foreign descriptor, in a process that inherited the variable but not the memory, is not
+    // such memory.
     if seals < 0 || seals & libc::F_SEAL_SHRINK == 0 {
         return Err("it is not the memory of a supervisor".into());
     }
-    // SAFETY: it is open and of the kind that a supervisor passes to its app, which nobody else in this process knows of.
+    // SAFETY: it is open and of the kind that a supervisor passes to its app, which no other code
+    // in this process uses.
     let file = std::fs::File::from(unsafe { OwnedFd::from_raw_fd(fd) });
     let length = file.metadata().map_err(|error| error.to_string())?.len();
     if length < size_of::<Region>() as u64 {
@@ -199,8 +203,8 @@ fn map(fd: RawFd) -> Result<&'static Region, String> {
     if start == libc::MAP_FAILED {
         return Err(std::io::Error::last_os_error().to_string());
     }
-    // SAFETY: mapped for good and aligned to a page; the file cannot shrink. Every field is an atomic integer, valid whatever
-    // another process stores there.
+    // SAFETY: never unmapped and aligned to a page; the file cannot shrink. Every field is an
+    // atomic integer, valid for any value stored by another process.
     let region = unsafe { &*start.cast::<c_void>().cast::<Region>() };
     match region.app.magic.load(Ordering::Relaxed) {
         heartbeat::MAGIC => Ok(region),

@@ -1,4 +1,5 @@
-//! The ordinary thread that supervises a run: signals, the time limit, and jobs or an `idle` that do not end.
+//! The ordinary thread that supervises a run: signals, the time limit, and jobs or an `idle` that
+//! do not end.
 
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -28,32 +29,33 @@ use crate::port::linux::starvation::StarvationCheck;
 use crate::port::linux::stderr;
 use crate::port::linux::tsc::{self, Tsc};
 
-/// How long jobs may take to finish once the app is stopping; after that the process is ended.
+/// Time for jobs to finish once the app is stopping; after that the process is ended.
 const JOB_TIMEOUT: Duration = Duration::from_secs(5);
 /// The same after a panic.
 const JOB_TIMEOUT_AFTER_PANIC: Duration = Duration::from_millis(800);
-/// How long `idle` has to return or call `wait_for_event`, in ticks in which it could run: it is an ordinary
-/// thread, and the machine may be busy.
+/// Time for `idle` to return or call `wait_for_event`, in ticks in which it could run: it is an
+/// ordinary thread, and the machine may be busy.
 const IDLE_TIMEOUT_TICKS: u32 = 20;
-/// How often the names of tasks are written into the trace: a recording may begin at any time.
+/// Interval at which the names of tasks are written into the trace, because a recording may begin
+/// at any time.
 const TASK_NAMES_INTERVAL: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(20);
 
-/// What the supervisor and the run share.
+/// State shared by the supervisor and the run.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     /// The number of threads that run tasks and have not ended.
     pub(super) workers: AtomicUsize,
-    /// Whether `idle` is running.
+    /// State of `idle`.
     pub(super) idle: Idle,
-    /// What hit the threads that polled, for the report.
+    /// Disturbances of the polling threads, for the report.
     pub(super) hits: Mutex<Vec<String>>,
     over: AtomicBool,
-    /// What other processes are shown, if anything.
+    /// Memory exported to other processes, if any.
     metrics: OnceLock<Arc<Metrics>>,
 }
 
-/// The reason for a stop by this signal.
+/// Returns the reason for a stop by this signal.
 fn stop_reason(signal: i32) -> &'static StopReason {
     match signal {
         libc::SIGINT => &StopReason::Signal(libc::SIGINT),
@@ -71,7 +73,7 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts it. `endless_idle` is for an `idle` that does not return.
+    /// Starts it. `endless_idle` handles an `idle` that does not return.
     pub(super) fn start(
         runtime: &'static Runtime,
         until: Option<Duration>,
@@ -115,7 +117,7 @@ impl Supervisor {
         Ok(Self { runtime, progress, thread: Some(thread), signals, notifier })
     }
 
-    /// Keeps what is `shown` up to date from now on.
+    /// Keeps the memory of `shown` up to date from now on.
     pub(super) fn copy_counts(&self, shown: &Shown) {
         // Only this thread sets it, once.
         let _ = self.progress.metrics.set(Arc::clone(&shown.metrics));
@@ -140,8 +142,8 @@ impl Drop for Supervisor {
     }
 }
 
-/// Calls `watch`, and once more if it panics, which stops the app. Returns whether `watch` has returned; if not, nothing
-/// supervises the end of the app.
+/// Calls `watch`, and once more if it panics, which stops the app. Returns whether `watch` has
+/// returned; if not, nothing supervises the end of the app.
 fn run_restarting_once(runtime: &'static Runtime, mut watch: impl FnMut()) -> bool {
     (0..2).any(|_| fault::contained(runtime, Culprit::Executor, &mut watch).is_some())
 }
@@ -150,18 +152,19 @@ struct Watch {
     runtime: &'static Runtime,
     until: Option<Duration>,
     endless_idle: EndlessIdle,
-    /// When the app was last seen stopping, and for how long it has been.
+    /// Last time that the app was seen stopping, and for how long it has been.
     stopping: Option<(Instant, Duration)>,
-    /// Whether a signal has arrived before. The first one may arrive when the app is already stopping.
+    /// True if a signal has arrived before. The first one may arrive when the app is already
+    /// stopping.
     signalled: bool,
-    /// When the names of tasks were last written into the trace.
+    /// Last time that the names of tasks were written into the trace.
     named: Instant,
-    /// Since only `idle` is left: its starvation check, and the ticks in which it could run.
+    /// Present when only `idle` is left: its starvation check, and the ticks in which it could run.
     idle_alone: Option<(StarvationCheck, u32)>,
-    /// Since neither jobs nor `idle` are left.
+    /// Time since which neither jobs nor `idle` are left.
     ending_since: Option<Instant>,
     told_of_slow_end: bool,
-    /// Whether threads read the clock from the time-stamp counter.
+    /// True if threads read the clock from the time-stamp counter.
     polls: bool,
     marks: Arc<Marks>,
     notified: UnixStream,
@@ -220,7 +223,8 @@ impl Watch {
     fn enforce_end(&mut self) {
         let now = Instant::now();
         let (last, stopping) = self.stopping.get_or_insert((now, Duration::ZERO));
-        // A pause in which not even this thread ran is not the jobs' doing: the machine may have stood still.
+        // A pause in which not even this thread ran is not caused by the jobs: the machine may have
+        // stalled.
         *stopping += now.duration_since(std::mem::replace(last, now)).min(2 * TICK);
         let stopping = *stopping;
         // Without privileges the idle thread runs jobs as well, in `idle` and before it.
@@ -241,8 +245,8 @@ impl Watch {
         }
     }
 
-    /// Says once what the end waits for. Nothing is at stake that the process could be ended for: no job runs any more, and
-    /// a hook may have good reasons to take its time.
+    /// Reports once what the end waits for. The process is not ended for it, because nothing is at
+    /// stake: no job runs any more, and a hook may have good reasons to take its time.
     fn tell_of_slow_end(&mut self) {
         let since = *self.ending_since.get_or_insert_with(Instant::now);
         if self.told_of_slow_end || since.elapsed() < JOB_TIMEOUT {
@@ -257,7 +261,7 @@ impl Watch {
         ));
     }
 
-    /// Stops the app when its time is up; returns how long the supervisor may sleep.
+    /// Stops the app at its time limit; returns the time that the supervisor may sleep.
     fn keep_time(&self) -> Duration {
         let Some(until) = self.until else { return Duration::from_secs(3600) };
         if !self.runtime.has_started() {
@@ -322,7 +326,7 @@ mod tests {
     static PART: PartitionState = {
         let declared =
             PartitionConfig { name: "partition", model: ThreadModel::Anywhere, cpu: None, stack: None };
-        // SAFETY: the worker is of no other partition.
+        // SAFETY: the worker belongs to no other partition.
         unsafe { PartitionState::new(declared, &RUNTIME, &[], &[&IDLE], &IDLE, None) }
     };
 

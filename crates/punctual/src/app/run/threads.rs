@@ -33,12 +33,12 @@ pub(super) struct Threads<'a> {
     runtime: &'static Runtime,
     plan: &'a Plan,
     progress: &'a Arc<Progress>,
-    /// Each returns how much of its stack it has used, if that is known.
+    /// Each returns its stack usage, if known.
     handles: Vec<JoinHandle<Option<usize>>>,
     /// The granted settings, in order of starting.
     pub(super) settings: Vec<ThreadSettings>,
     real_time: Vec<&'static Worker>,
-    /// For the threads that poll: they take over from this one when they are dropped.
+    /// For the polling threads: they take over from this one when these are dropped.
     begin: Vec<Sender<()>>,
     polling: Polling,
 }
@@ -47,8 +47,8 @@ pub(super) struct Threads<'a> {
 #[derive(Debug, Default)]
 struct Polling {
     started: usize,
-    /// How many have done everything that comes before their first look. An atomic, not a channel: they must not enter the
-    /// kernel any more.
+    /// Number of them that have finished all steps before their first check. An atomic, not a
+    /// channel: they must not enter the kernel any more.
     ready: Arc<AtomicUsize>,
 }
 
@@ -93,7 +93,8 @@ impl<'a> Threads<'a> {
                 let worker = level.worker();
                 let life = move |me| {
                     core.work(me, level);
-                    // SAFETY: this is the level's worker, and there is no other thread that runs every level.
+                    // SAFETY: this is the level's worker, and there is no other thread that runs
+                    // every level.
                     unsafe { partition.retire(me, level) };
                 };
                 self.add(partition, name, worker, move |me| as_member(partition, me, life))?;
@@ -116,8 +117,8 @@ impl<'a> Threads<'a> {
         Ok(())
     }
 
-    /// Starts the only thread of a polling partition. It is an ordinary thread: a real-time thread that never sleeps would be
-    /// throttled, and on its own CPU it needs no priority.
+    /// Starts the only thread of a polling partition. It is an ordinary thread: a real-time thread
+    /// that never sleeps would be throttled, and on a dedicated CPU it needs no priority.
     fn add_polling(&mut self, partition: &'static PartitionState) -> std::io::Result<()> {
         let (begin, begun) = channel::<()>();
         self.begin.push(begin);
@@ -128,7 +129,7 @@ impl<'a> Threads<'a> {
         let life = move |_| {
             // Until then the worker is used by the thread of `init`. Nothing is ever sent.
             let _ = begun.recv();
-            // SAFETY: the thread of `init` does not use it any more, since it has handed it over.
+            // SAFETY: the thread of `init` no longer uses it, because it has handed it over.
             let me = unsafe { partition.enter_idle() };
             let mut hits = None;
             as_member(partition, me, |me| hits = poll(partition, me, (cpu, counts_calls), &ready));
@@ -138,29 +139,30 @@ impl<'a> Threads<'a> {
         self.add_thread(partition, "polling".to_owned(), None, life)
     }
 
-    /// Lets the polling threads begin; the calling thread does not use their workers any more.
+    /// Lets the polling threads begin; the calling thread no longer uses their workers.
     pub(super) fn hand_over(&mut self) {
         self.begin.clear();
     }
 
-    /// Whether every thread that polls is in its loop, or one step before it.
+    /// Returns whether every polling thread is in its loop, or one step before it.
     pub(super) fn all_poll(&self) -> bool {
         self.polling.ready.load(Ordering::Acquire) == self.polling.started
     }
 
-    /// The threads that sleep until the next release of a periodic task.
+    /// Returns the threads that sleep until the next release of a periodic task.
     fn keepers(&self) -> impl Iterator<Item = &'static Worker> + use<> {
         let sleeps = |partition: &&PartitionState| partition.model != ThreadModel::Polling;
         let levels = self.runtime.partitions.iter().copied().filter(sleeps).flat_map(|it| it.core.levels());
         levels.filter(|level| level.is_periodic()).map(|level| level.worker())
     }
 
-    /// Wakes each thread that sleeps until the next release of a periodic task, as laying its grid does.
+    /// Wakes each thread that sleeps until the next release of a periodic task, as starting its
+    /// grid does.
     pub(super) fn wake_keepers(&self) {
         self.keepers().for_each(futex::wake);
     }
 
-    /// Whether all of them sleep.
+    /// Returns whether all of them sleep.
     pub(super) fn keepers_sleep(&self) -> bool {
         self.keepers().all(futex::is_asleep)
     }
@@ -194,13 +196,15 @@ impl<'a> Threads<'a> {
             let _alive = alive;
             let stack = Bounds::of_this_thread();
             let _watched = stacks::watch(stack);
-            // Kept until the end: the last end of a channel frees its memory, and this thread may have jobs by then.
+            // Dropped only at the end: the last end of a channel frees its memory, and this thread
+            // may have jobs by then.
             let report = report;
-            // SAFETY: the worker is of this run, which starts one thread for it, and those of earlier runs have ended.
+            // SAFETY: the worker belongs to this run, which starts one thread for it, and those of
+            // earlier runs have ended.
             let me = worker.map(|worker| unsafe { CurrentWorker::new(worker) });
             let _redirect = PanicRedirect::to(partition.runtime);
             prepare(&name, me, wanted, polls, stack, &report);
-            // Jobs' panics are caught where they run; one that arrives here is the executor's own.
+            // Jobs' panics are caught in the job; one that arrives here is the executor's own.
             fault::contained(partition.runtime, Culprit::Executor, || life(me));
             stack.map(|stack| stack.used())
         })?;
@@ -215,7 +219,8 @@ impl<'a> Threads<'a> {
 
     fn wanted(&self, partition: &'static PartitionState, worker: Option<&'static Worker>) -> Wanted {
         let place = match (partition.model, self.plan.cpu(partition)) {
-            // What a polling partition must not do itself, other threads do for it.
+            // Other threads perform the operations that a polling partition must not perform
+            // itself.
             (ThreadModel::Polling, _) if worker.is_some() => Place::Among(self.plan.background_cpus()),
             (_, Some(cpu)) => Place::Cpu(cpu),
             (_, None) => Place::Anywhere,
@@ -226,7 +231,8 @@ impl<'a> Threads<'a> {
         Wanted { place, priority }
     }
 
-    /// Rule 6: a spawn runs as a call only on a worker that has its policy, or if nobody of its partition has.
+    /// Rule 6: a spawn runs as a call only on a worker that has its policy, or if no worker of its
+    /// partition has.
     pub(super) fn allow_calls(&self) {
         for partition in self.runtime.partitions {
             let has = |worker: &&Worker| self.real_time.iter().any(|w| std::ptr::eq(*w, *worker));
@@ -243,7 +249,7 @@ impl<'a> Threads<'a> {
     pub(super) fn abandon(mut self) {
         self.runtime.give_up();
         self.runtime.interrupt();
-        // SAFETY: the calling thread holds everything, and has nobody take over yet.
+        // SAFETY: the calling thread holds everything, and no thread has taken over yet.
         self.runtime
             .partitions
             .iter()
@@ -252,7 +258,7 @@ impl<'a> Threads<'a> {
         self.join();
     }
 
-    /// Waits until all have ended; returns how much of its stack each has used, if that is known.
+    /// Waits until all have ended; returns the stack usage of each, if known.
     pub(super) fn join(mut self) -> Vec<Option<usize>> {
         self.hand_over();
         // They do not unwind.
@@ -268,8 +274,8 @@ fn as_member(partition: &'static PartitionState, me: CurrentWorker, life: impl F
     forked::check(partition.runtime);
 }
 
-/// The main loop of a polling partition's thread, which alone runs the jobs of `partition`; returns once the app is
-/// stopping.
+/// The main loop of a polling partition's thread, the only one that runs the jobs of `partition`;
+/// returns once the app is stopping.
 fn poll(
     partition: &'static PartitionState,
     me: CurrentWorker,
@@ -277,7 +283,8 @@ fn poll(
     ready: &AtomicUsize,
 ) -> Option<Hits> {
     me.enter(linux::kernel_thread(), false);
-    // SAFETY: the partition has no threads for its levels, and those that wait for events run no jobs.
+    // SAFETY: the partition has no threads for its levels, and those that wait for events run no
+    // jobs.
     unsafe { me.set_polling() };
     let calls = partition.calls.expect("a polling partition has calls");
     let mut hits = None;
@@ -288,7 +295,7 @@ fn poll(
             partition.core().poll(me);
             hits = Some(begun.end());
             forked::check(partition.runtime);
-            // SAFETY: this thread alone runs jobs of the partition.
+            // SAFETY: only this thread runs jobs of the partition.
             partition.core.levels().iter().for_each(|level| unsafe { partition.retire(me, level) });
         });
     });

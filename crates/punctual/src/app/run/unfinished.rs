@@ -1,4 +1,5 @@
-//! Which threads of an app do not end, what they run and hold, and where in the kernel they sleep.
+//! Describes the threads of an app that do not end: their jobs, held resources, and location in the
+//! kernel.
 
 use std::fmt::{self, Write};
 use std::fs;
@@ -8,7 +9,7 @@ use punctual_core::{MAX_LEVEL, Worker};
 use crate::app::partition::PartitionState;
 use crate::app::runtime::Runtime;
 
-/// A thread that is in a job or holds something.
+/// A thread that is in a job or holds a resource.
 struct Unfinished {
     partition: &'static PartitionState,
     worker: &'static Worker,
@@ -47,7 +48,8 @@ impl fmt::Display for Unfinished {
         let thread = self.worker.thread();
         write!(f, ", thread {thread}: ")?;
         if self.worker.level() == MAX_LEVEL && self.worker.running() < MAX_LEVEL {
-            // It has raised its partition to the top for a resource that it holds or waits for.
+            // It has raised its partition to the top level for a resource that it holds or waits
+            // for.
             f.write_str("holds or waits for a resource that other partitions use too, ")?;
         } else if self.holds_resource() {
             write!(f, "holds a resource of ceiling {}, ", self.worker.level())?;
@@ -62,7 +64,7 @@ impl fmt::Display for Unfinished {
     }
 }
 
-/// The subject of "… does not end", and a line for each thread.
+/// Returns the subject of "… does not end", and a line for each thread.
 pub(super) fn describe(runtime: &Runtime) -> (String, Vec<String>) {
     let stuck = Unfinished::all(runtime);
     let mut levels: Vec<u8> = stuck.iter().map(|of| of.worker.running()).filter(|&level| level > 0).collect();

@@ -36,8 +36,9 @@ pub(super) fn run(
     let profile = profile.map(|path| Profile::begin(runtime, path, None)).transpose()?;
     let guarded = Guarded::begin(runtime, config.guard);
     for partition in runtime.partitions {
-        // SAFETY: the app is taken, so no thread of another run is left. Those of the other partitions take over when they are
-        // given their first turn, from when on this thread uses those workers no more.
+        // SAFETY: the app is taken, so no thread of another run is left. Those of the other
+        // partitions take over with their first turn; after that this thread no longer uses those
+        // workers.
         let idle = unsafe { partition.enter_idle() };
         idle.enter(0, false);
         // SAFETY: there is one thread for each partition, of which this is the worker.
@@ -54,7 +55,7 @@ pub(super) fn run(
     }
     // SAFETY: as above.
     let me = unsafe { home.enter_idle() };
-    // Until the end: the hook is a part of the app, with its clock.
+    // Until the end: the hook is part of the app, with its clock.
     let _member = Member::join(home, me);
     let start = Instant::from_ticks(0);
     virtual_time::begin_turns(home, config.until.map(|until| start + until));
@@ -73,9 +74,10 @@ pub(super) fn run(
         unsafe { super::refresh_sources(runtime) };
         runtime.set_grid(start);
         runtime.partitions.iter().for_each(|partition| virtual_time::lay_grids(partition));
-        // SAFETY: this thread holds everything, and `init` is over.
+        // SAFETY: this thread holds everything, and `init` has ended.
         unsafe { virtual_time::begin(home, me) };
-        // Only a bug of ours panics in here. Then the other threads are not left waiting for their turns.
+        // Only a bug of ours panics in here. Then the other threads are not left waiting for their
+        // turns.
         fault::contained(runtime, Culprit::Executor, || {
             virtual_time::settle(home, me);
             watch.iter().for_each(IdleWatch::entered);
@@ -85,7 +87,7 @@ pub(super) fn run(
             live(home, me);
         });
     } else {
-        // SAFETY: this thread holds everything, and `init` is over.
+        // SAFETY: this thread holds everything, and `init` has ended.
         unsafe { home.core.abandon(me) };
     }
     retire(home, me);
@@ -98,7 +100,7 @@ pub(super) fn run(
     })
 }
 
-/// Runs what happens in `partition` until the app stops, and then what was released before.
+/// Runs the events of `partition` until the app stops, and then the jobs released before.
 fn live(partition: &'static PartitionState, me: CurrentWorker) {
     while !partition.core.is_stopping() {
         virtual_time::step(partition, me);
@@ -108,9 +110,9 @@ fn live(partition: &'static PartitionState, me: CurrentWorker) {
     forked::check(partition.runtime);
 }
 
-/// Drops what has to be dropped on the partition's thread, which this is.
+/// Drops the values that have to be dropped on the partition's thread, which this is.
 fn retire(partition: &'static PartitionState, me: CurrentWorker) {
-    // SAFETY: this thread alone runs jobs of the partition, and has run the last.
+    // SAFETY: only this thread runs jobs of the partition, and it has run the last.
     partition.core.levels().iter().for_each(|level| unsafe { partition.retire(me, level) });
 }
 
@@ -126,16 +128,17 @@ impl Others {
             let started = Builder::new().name(partition.name.into()).stack_size(size).spawn(move || {
                 let _watched = stacks::watch(Bounds::of_this_thread());
                 runtime.turns.wait(partition.index());
-                // SAFETY: whoever started this thread has left the partition to it, or has given up the run and does so.
+                // SAFETY: the thread that started this one has left the partition to it, or has
+                // given up the run and does so.
                 let me = unsafe { partition.enter_idle() };
                 let _member = Member::join(partition, me);
                 let life = || {
-                    // SAFETY: everything is held since the start.
+                    // SAFETY: everything has been held since the start.
                     unsafe { virtual_time::begin(partition, me) };
                     live(partition, me);
                     retire(partition, me);
                 };
-                // Jobs' panics are caught where they run; one that arrives here is the executor's own.
+                // Jobs' panics are caught in the job; one that arrives here is the executor's own.
                 fault::contained(runtime, Culprit::Executor, life);
                 runtime.turns.leave(partition.index());
             });
@@ -145,10 +148,10 @@ impl Others {
                     runtime.give_up();
                     for partition in std::iter::once(partition).chain(partitions) {
                         runtime.turns.forget(partition.index());
-                        // SAFETY: it has no thread, and everything is held since the start.
+                        // SAFETY: it has no thread, and everything has been held since the start.
                         unsafe { partition.core.abandon(partition.enter_idle()) };
                     }
-                    // SAFETY: this is its thread, and everything is held since the start.
+                    // SAFETY: this is its thread, and everything has been held since the start.
                     unsafe { runtime.home.core.abandon(runtime.home.enter_idle()) };
                     runtime.turns.leave(runtime.home.index());
                     others.join();

@@ -1,4 +1,5 @@
-//! How a run claims its app and gives it back: one run at a time, for which runs in virtual time wait.
+//! Claim of an app by a run, and its return: one run at a time, for which runs in virtual time
+//! wait.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -16,15 +17,16 @@ const FREE: u8 = 0;
 const REAL_TIME: u8 = 1;
 /// A run in virtual time is in progress.
 const VIRTUAL_TIME: u8 = 2;
-/// A run ended without removing all state.
+/// A run ended without clearing all state.
 const NOT_RESET: u8 = 3;
 
-/// How long a run in virtual time waits for another one: longer than any test should take.
+/// Time that a run in virtual time waits for another one: longer than any test should take.
 const WAIT_LIMIT: StdDuration = StdDuration::from_mins(10);
 
-/// The apps that are running, for signals, for `shutdown` from other threads, and for runs that wait.
+/// The apps that are running, for signals, for `shutdown` from other threads, and for runs that
+/// wait.
 static RUNNING: Mutex<Vec<&'static Runtime>> = Mutex::new(Vec::new());
-/// Signaled whenever a run gives its app back.
+/// Signaled whenever a run returns its app.
 static GIVEN_BACK: Condvar = Condvar::new();
 
 fn running() -> MutexGuard<'static, Vec<&'static Runtime>> {
@@ -37,7 +39,7 @@ pub(crate) fn each_running(f: impl Fn(&'static Runtime)) {
     running.into_iter().for_each(f);
 }
 
-/// Whether a run has the app.
+/// State of an app's claim.
 pub(super) struct Claim(AtomicU8);
 
 impl Claim {
@@ -45,22 +47,24 @@ impl Claim {
         Self(AtomicU8::new(FREE))
     }
 
-    /// Whether a run is in progress. Async-signal-safe.
+    /// Returns whether a run is in progress. Async-signal-safe.
     pub(super) fn is_taken(&self) -> bool {
         matches!(self.0.load(Ordering::Relaxed), REAL_TIME | VIRTUAL_TIME)
     }
 
-    /// Claims the app as `state`, or returns the state that it is in.
+    /// Claims the app as `state`, or returns its current state.
     fn take(&self, state: u8) -> Result<(), u8> {
         self.0.compare_exchange(FREE, state, Ordering::Acquire, Ordering::Relaxed).map(drop)
     }
 }
 
 impl Runtime {
-    /// Claims the app for a run. A run in virtual time waits for another one in virtual time to end.
+    /// Claims the app for a run. A run in virtual time waits for another one in virtual time to
+    /// end.
     pub(crate) fn take(&'static self, virtual_time: bool) -> Result<RunGuard, StartError> {
         self.claim(virtual_time, WAIT_LIMIT)?;
-        // SAFETY: the previous run, if any, has joined its threads, closed the app to others, and dropped every job.
+        // SAFETY: the previous run, if any, has joined its threads, closed the app to others, and
+        // dropped every job.
         unsafe {
             self.partitions.iter().for_each(|partition| partition.reset(virtual_time));
             self.tasks.iter().for_each(|task| task.begin());
@@ -84,7 +88,8 @@ impl Runtime {
             match self.claim.take(if virtual_time { VIRTUAL_TIME } else { REAL_TIME }) {
                 Ok(()) => return Ok(()),
                 Err(NOT_RESET) => return Err(StartError::NotReset(self.name)),
-                // A thread of the run, and a copy of it in the child of a `fork`, would wait for themselves.
+                // A thread of the run, and a copy of it in the child of a `fork`, would wait for
+                // themselves.
                 Err(VIRTUAL_TIME) if virtual_time && !current::is_of(self) && !self.is_copy() => {}
                 Err(_) => return Err(StartError::AlreadyRunning(self.name)),
             }
@@ -96,7 +101,7 @@ impl Runtime {
     }
 }
 
-/// A run in progress. Gives the app back when dropped, if the run has [ended](Self::end).
+/// A run in progress. Returns the app when dropped, if the run has [ended](Self::end).
 #[derive(Debug)]
 pub(crate) struct RunGuard {
     runtime: &'static Runtime,
@@ -104,17 +109,18 @@ pub(crate) struct RunGuard {
 }
 
 impl RunGuard {
-    /// Ends the run: no spawns any more, every waiting job dropped. Returns measurements and how many these were, besides
-    /// those that [`dropped`](Runtime::dropped) counts.
+    /// Ends the run: no more spawns, every waiting job dropped. Returns the measurements and the
+    /// number of dropped jobs, in addition to those that [`dropped`](Runtime::dropped) counts.
     ///
     /// # Safety
     /// Every thread of the run has ended.
     pub(crate) unsafe fn end(&self) -> (Vec<TaskReport>, u64) {
         self.runtime.gate.close();
-        // SAFETY: every thread of the run has ended, by this function's contract; the calling one drops the futures, whose
-        // destructors may lock, one after the other.
+        // SAFETY: every thread of the run has ended, by this function's contract; the calling one
+        // drops the futures, whose destructors may lock, one after the other.
         let _last = unsafe { LastThread::of(self.runtime) };
-        // SAFETY: every thread of the run has ended, by this function's contract, and nobody passes the gate any more.
+        // SAFETY: every thread of the run has ended, by this function's contract, and no thread
+        // passes the gate any more.
         let ended = self.runtime.tasks.iter().map(|task| unsafe { task.end() });
         let (mut tasks, mut dropped) = (Vec::new(), 0);
         for (task, waiting) in ended {
@@ -131,7 +137,8 @@ impl Drop for RunGuard {
         self.runtime.gate.close();
         let mut running = running();
         running.retain(|running| !std::ptr::eq(*running, self.runtime));
-        // The next run would find what was not dropped, and use it with other resources on another thread.
+        // The next run would find the remaining values, and use them with other resources on
+        // another thread.
         let state = if self.ended.get() { FREE } else { NOT_RESET };
         // Release: pairs with the claim of the next run.
         self.runtime.claim.0.store(state, Ordering::Release);
@@ -146,7 +153,7 @@ mod tests {
 
     #[test]
     fn wait_for_a_run_has_a_limit() {
-        // A name of its own: no other test runs this app.
+        // A unique name: no other test runs this app.
         let runtime = runtime();
         runtime.claim.take(VIRTUAL_TIME).expect("it is free");
         let refused = runtime.claim(true, StdDuration::ZERO);

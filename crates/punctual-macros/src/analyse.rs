@@ -1,4 +1,5 @@
-//! Derives from the model the levels in use and where they run, and the ceiling and the protocol of every shared resource.
+//! Derives from the model the levels with their partitions, and the ceiling and the protocol of
+//! every shared resource.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +11,14 @@ use crate::model::{Access, App, Handler, IDLE_LEVEL, Role, SharedUse, Size};
 pub(crate) struct Analysis {
     /// Each shared resource, in the order of `app.shared.resources`.
     pub(crate) resources: Vec<ResourceUsers>,
-    /// What runs in parallel: the partitions in order of declaration, or each level of the global executor; and last that of
-    /// `idle`, if it is in none of these.
+    /// Units that run in parallel: the partitions in order of declaration, or each level of the
+    /// global executor; and last that of `idle`, if it is in none of these.
     pub(crate) partitions: Vec<Partition>,
     /// The partition of each task, in the order of `app.tasks`.
     pub(crate) partition_of_task: Vec<usize>,
     /// The partition of `idle`.
     pub(crate) home: usize,
-    /// For each group of resources that are shared across partitions, whether its users only ever spin.
+    /// For each group of resources shared across partitions, whether its users only ever spin.
     pub(crate) groups: Vec<bool>,
 }
 
@@ -31,7 +32,7 @@ pub(crate) struct Partition {
     pub(crate) levels: BTreeMap<u8, Vec<usize>>,
 }
 
-/// How a partition is run; the names are those of the runtime.
+/// Thread model of a partition; the names are those of the runtime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ThreadModel {
     Levels,
@@ -39,27 +40,27 @@ pub(crate) enum ThreadModel {
     Anywhere,
 }
 
-/// Who uses a shared resource. `shutdown` does not count: by the time it runs, nobody else does.
+/// Users of a shared resource. `shutdown` does not count: when it runs, there are no others.
 #[derive(Default)]
 pub(crate) struct ResourceUsers {
-    /// The levels of the users, 0 for `idle`; empty if nobody uses the resource.
+    /// The levels of the users, 0 for `idle`; empty if there is none.
     pub(crate) levels: BTreeSet<u8>,
     /// The partitions of the users.
     pub(crate) partitions: BTreeSet<usize>,
-    /// Whether it has users, and all of them take it by `&`.
+    /// True if it has users, and all of them take it by `&`.
     pub(crate) by_reference: bool,
     /// Its group of resources shared across partitions, if any.
     pub(crate) group: Option<usize>,
 }
 
-/// What a handler gets when it asks for a shared resource.
+/// Access of a handler to a shared resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LockKind {
     /// `&T`: all users only read.
     Reference,
     /// `&mut T`: the resource is `#[lock_free]`, its users never preempt one another.
     Direct,
-    /// A lock that does nothing: the user runs at the ceiling, so no other user can preempt it.
+    /// A lock without effect: the user runs at the ceiling, so no other user can preempt it.
     Exclusive,
     /// A lock that raises its user to this ceiling.
     Locked(u8),
@@ -70,17 +71,17 @@ pub(crate) enum LockKind {
 }
 
 impl ResourceUsers {
-    /// The highest level among the users, 0 if there are none.
+    /// Returns the highest level of the users, 0 if there is none.
     pub(crate) fn ceiling(&self) -> u8 {
         self.levels.last().copied().unwrap_or_default()
     }
 
-    /// Whether `idle` alone uses it.
+    /// Returns whether only `idle` uses it.
     pub(crate) fn is_idles(&self) -> bool {
         self.levels.iter().eq([&IDLE_LEVEL])
     }
 
-    /// Whether its users run in parallel and lock it.
+    /// Returns whether its users run in parallel and lock it.
     pub(crate) fn is_across(&self) -> bool {
         self.partitions.len() > 1 && !self.by_reference
     }
@@ -129,7 +130,7 @@ impl Analysis {
         analysis
     }
 
-    /// The partition that a handler runs in.
+    /// Returns the partition that a handler runs in.
     pub(crate) fn partition(&self, app: &App, handler: &Handler) -> usize {
         let tasks = app.tasks.iter().zip(&self.partition_of_task);
         match handler.role {
@@ -141,8 +142,9 @@ impl Analysis {
         }
     }
 
-    /// The partition and the level of the thread that waits for the descriptors of async tasks, if any of them may enter the
-    /// kernel: those of the highest such task, so that the thread can poll what it wakes.
+    /// Returns the partition and the level of the thread that waits for the descriptors of async
+    /// tasks, if any of them may enter the kernel: those of the highest such task, so that the
+    /// thread can poll the tasks it wakes.
     pub(crate) fn reactor(&self, app: &App) -> Option<(usize, u8)> {
         let tasks = app.tasks.iter().zip(&self.partition_of_task).filter(|(task, _)| task.is_async());
         let places = tasks.map(|(task, &partition)| (partition, task.priority));
@@ -151,16 +153,17 @@ impl Analysis {
             .max_by_key(|&(_, level)| level)
     }
 
-    /// Puts into one group the resources shared across partitions that one handler may hold at once.
+    /// Groups the resources shared across partitions that one handler may hold at once.
     ///
-    /// Then nobody who holds one waits for another, whatever the order in which critical sections are nested (A. Block,
-    /// H. Leontyev, B. Brandenburg, J. Anderson, "A Flexible Real-Time Locking Protocol for Multiprocessors", RTCSA 2007,
-    /// section 3).
+    /// Then no holder of one waits for another, in any nesting order of critical sections (A.
+    /// Block, H. Leontyev, B. Brandenburg, J. Anderson, "A Flexible Real-Time Locking Protocol for
+    /// Multiprocessors", RTCSA 2007, section 3).
     fn group(&mut self, app: &App) {
         let names = |index: usize| &app.shared.resources[index].ident;
         let across: Vec<usize> =
             (0..self.resources.len()).filter(|&index| self.resources[index].is_across()).collect();
-        // Every resource begins alone; each handler makes one group of those it uses.
+        // Initially every resource is a separate group; each handler merges the groups of those it
+        // uses.
         let mut group: BTreeMap<usize, usize> = across.iter().map(|&index| (index, index)).collect();
         for (_, handler) in app.concurrent() {
             let uses = |index: usize| handler.shared.iter().any(|used| used.ident == *names(index));
@@ -180,9 +183,9 @@ impl Analysis {
         }
     }
 
-    /// What a handler running at `level` gets for `used`.
+    /// Returns the access of a handler running at `level` to `used`.
     ///
-    /// An undeclared resource counts as used by nobody else.
+    /// An undeclared resource counts as having no other users.
     pub(crate) fn lock_kind(&self, app: &App, level: u8, used: &SharedUse) -> LockKind {
         if let Access::Reference(_) = used.access {
             return LockKind::Reference;
@@ -198,7 +201,7 @@ impl Analysis {
     }
 }
 
-/// The partitions as declared, or one without a name of its own.
+/// Returns the partitions as declared, or a single unnamed one.
 fn partitions(app: &App) -> (Vec<Partition>, Vec<usize>) {
     let declared = app.args.partitions.iter().map(|partition| Partition {
         name: partition.ident.to_string(),
@@ -231,7 +234,7 @@ fn partitions(app: &App) -> (Vec<Partition>, Vec<usize>) {
     (partitions, of_task)
 }
 
-/// Each level is a partition by itself.
+/// Returns each level as a separate partition.
 fn levels_apart(app: &App) -> (Vec<Partition>, Vec<usize>) {
     let levels: BTreeSet<u8> = app.tasks.iter().map(|task| task.priority).collect();
     let partitions = levels.iter().map(|&level| {

@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::DeriveInput;
 
-/// What `expand` makes of the input of a derive macro, or what is wrong with that.
+/// Returns the result of `expand` for the input of a derive macro, or its errors.
 pub(crate) fn derive(
     input: TokenStream,
     expand: impl FnOnce(&DeriveInput, &mut Errors) -> Option<TokenStream>,
@@ -28,7 +28,7 @@ impl Errors {
         self.0.push(error);
     }
 
-    /// Records `message` against the source of `tokens`.
+    /// Records `message` at the source of `tokens`.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl Display) {
         self.0.push(syn::Error::new_spanned(tokens, message));
     }
@@ -38,7 +38,7 @@ impl Errors {
         result.map_err(|error| self.push(error)).ok()
     }
 
-    /// All recorded errors as one, or `Ok` if there are none.
+    /// Returns all recorded errors as one, or `Ok` if there are none.
     pub(crate) fn finish(self) -> syn::Result<()> {
         let combined = self.0.into_iter().reduce(|mut all, error| {
             all.combine(error);

@@ -1,7 +1,8 @@
 //! The `#[punctual::app]` attribute, which `punctual` re-exports.
 //!
-//! Expansion runs in stages: `parse` resolves the `#[cfg]`s of the module and makes a `model` of it, `analyse` derives
-//! the ceilings, `check` enforces the rules, `generate` writes the code. Each stage reports every mistake it finds.
+//! Expansion runs in stages: `parse` resolves the `#[cfg]`s of the module and builds a `model` of
+//! it, `analyse` derives the ceilings, `check` enforces the rules, `generate` writes the code. Each
+//! stage reports every mistake it finds.
 
 mod analyse;
 mod check;
@@ -30,13 +31,13 @@ pub fn app(args: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc
     expand(args.into(), item.into()).into()
 }
 
-/// Makes a struct a message: see `punctual_bridge::Message`, which it is a part of.
+/// Makes a struct a message: see `punctual_bridge::Message`, which re-exports it.
 #[proc_macro_derive(Message, attributes(message))]
 pub fn message(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     message::derive(input.into()).into()
 }
 
-/// Makes a struct a set of parameters: see `punctual_bridge::Parameters`, which it is a part of.
+/// Makes a struct a set of parameters: see `punctual_bridge::Parameters`, which re-exports it.
 #[proc_macro_derive(Parameters, attributes(parameter, message))]
 pub fn parameters(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     parameters::derive(input.into()).into()
@@ -65,8 +66,8 @@ fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-/// The expansion without the code: the model and its analysis, unless the input is no application at all. They are valid
-/// if no errors were recorded.
+/// Expands up to code generation: returns the model and its analysis, unless the input is not an
+/// application at all. They are valid if no errors were recorded.
 fn front(args: TokenStream, source: Source, errors: &mut Errors) -> Option<(App, Analysis)> {
     let (app, beyond) = parse::app(args, source, errors)?;
     if let Some(beyond) = beyond {

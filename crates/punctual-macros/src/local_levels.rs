@@ -1,16 +1,16 @@
-//! Which levels are local: those with local tasks, whose jobs all run on one thread.
+//! Local levels: those with local tasks, whose jobs all run on one thread.
 
 use crate::analyse::Analysis;
 use crate::model::{App, Handler};
 
 impl Analysis {
-    /// Whether `level` of `partition` is a local level.
+    /// Returns whether `level` of `partition` is a local level.
     pub(crate) fn is_local(&self, app: &App, partition: usize, level: u8) -> bool {
         let tasks = self.partitions[partition].levels.get(&level);
         tasks.is_some_and(|tasks| tasks.iter().any(|&task| app.tasks[task].is_local()))
     }
 
-    /// The partition and the level of a task in a local level.
+    /// Returns the partition and the level of a task in a local level.
     pub(crate) fn local_level(&self, app: &App, handler: &Handler) -> Option<(usize, u8)> {
         let task = app.task(handler)?;
         let place = (self.partition(app, handler), task.priority);

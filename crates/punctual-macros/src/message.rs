@@ -8,12 +8,12 @@ use syn::{Attribute, Data, DeriveInput, Field, Fields, GenericParam, Generics, I
 
 use crate::errors::{self, Errors};
 
-/// The implementations for a struct, or what is wrong with it.
+/// Returns the implementations for a struct, or its errors.
 pub(crate) fn derive(input: TokenStream) -> TokenStream {
     errors::derive(input, expand)
 }
 
-/// What the derive macros of fields refuse, in words of their own.
+/// Error messages of the derive macros for fields, in their own terms.
 pub(crate) struct Refusals {
     pub(crate) no_fields: &'static str,
     pub(crate) no_struct: &'static str,
@@ -37,8 +37,8 @@ fn expand(input: &DeriveInput, errors: &mut Errors) -> Option<TokenStream> {
     Some(implement(&input.ident, &input.generics, &name, &described))
 }
 
-/// The fields of a struct, of which there is at least one; a generic struct is an error besides, unless it is generic by constants and
-/// may be.
+/// Returns the fields of a struct, at least one; a generic struct is an additional error, unless it
+/// is generic by constants and this is allowed.
 pub(crate) fn named_fields<'a>(
     input: &'a DeriveInput,
     errors: &mut Errors,
@@ -65,7 +65,7 @@ pub(crate) fn named_fields<'a>(
     Some(fields)
 }
 
-/// The attributes with this name.
+/// Returns the attributes with this name.
 pub(crate) fn named<'a>(
     attributes: &'a [Attribute],
     name: &'static str,
@@ -73,7 +73,7 @@ pub(crate) fn named<'a>(
     attributes.iter().filter(move |attribute| attribute.path().is_ident(name))
 }
 
-/// A field and what is said of it.
+/// A field and its attributes.
 pub(crate) struct Described<'a> {
     pub(crate) ident: &'a Ident,
     pub(crate) ty: &'a Type,
@@ -81,7 +81,7 @@ pub(crate) struct Described<'a> {
     pub(crate) unit: Option<String>,
 }
 
-/// The implementations of a message.
+/// Returns the implementations of a message.
 pub(crate) fn implement(
     ident: &Ident,
     generics: &Generics,
@@ -121,7 +121,7 @@ pub(crate) fn implement(
     }
 }
 
-/// The tokens of an `Option`.
+/// Returns the tokens of an `Option`.
 pub(crate) fn optional(value: Option<impl ToTokens>) -> TokenStream {
     match value {
         Some(value) => quote!(::core::option::Option::Some(#value)),
@@ -133,7 +133,7 @@ fn kind(ty: &Type) -> TokenStream {
     quote!(<#ty as ::punctual_bridge::message::Value>::KIND)
 }
 
-/// The name that was given, or one of the crate and the struct.
+/// Returns the given name, or one made from the crate and the struct.
 pub(crate) fn name(input: &DeriveInput, errors: &mut Errors) -> TokenStream {
     let mut given = None;
     for attribute in named(&input.attrs, "message") {
@@ -163,7 +163,7 @@ pub(crate) fn name(input: &DeriveInput, errors: &mut Errors) -> TokenStream {
     })
 }
 
-/// Whether ROS 2 would take it: `package/msg/Type`.
+/// Returns whether ROS 2 accepts it: `package/msg/Type`.
 fn is_type_name(name: &str) -> bool {
     let parts: Vec<&str> = name.split('/').collect();
     let [package, "msg", ty] = parts[..] else { return false };
@@ -202,7 +202,7 @@ fn unit(attributes: &[Attribute], errors: &mut Errors) -> Option<String> {
     unit
 }
 
-/// A unit, if this is one.
+/// Returns a unit, if this is one.
 pub(crate) fn unit_text(text: &LitStr) -> syn::Result<String> {
     let unit = text.value();
     if unit.is_empty() || unit.contains(|c: char| c.is_control() || c == ',' || c == '"') {

@@ -1,8 +1,8 @@
-//! The typed model of an application: what the user wrote, with every identifier still carrying its span.
+//! The typed model of an application: the user's declarations, with the span of every identifier.
 //!
-//! The parser builds it, the analysis and the checks read it, the generator turns it into code. A model that
-//! has passed the checks upholds all the rules of the language; before that it may not, so only the generator
-//! may rely on, say, a used resource being declared.
+//! The parser builds it, the analysis and the checks read it, the generator turns it into code. A
+//! model that has passed the checks upholds all the rules of the language; before that it may not,
+//! so only the generator may rely, for example, on a used resource being declared.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -25,16 +25,16 @@ pub(crate) struct App {
     pub(crate) shutdown: Option<Shutdown>,
     /// The tasks, in order of declaration.
     pub(crate) tasks: Vec<Task>,
-    /// What its conditions leave out.
+    /// Items removed by conditions.
     pub(crate) absent: Absent,
-    /// All other items, untouched and in order. They are emitted before the handlers, which keeps a `macro_rules!` among them
-    /// in scope of the functions that use it.
+    /// All other items, unchanged and in order. They are emitted before the handlers, which keeps a
+    /// `macro_rules!` among them in scope of the functions that use it.
     pub(crate) items: Vec<Item>,
     /// What it knows of its other half, if it is one of two.
     pub(crate) beyond: Option<Beyond>,
 }
 
-/// What a `#[cfg]` leaves out, as far as rules allow for it.
+/// Items removed by a `#[cfg]`, as far as rules consider them.
 pub(crate) struct Absent {
     /// The names of resources.
     pub(crate) fields: Vec<Ident>,
@@ -62,9 +62,9 @@ pub(crate) struct Beyond {
 #[derive(Default)]
 pub(crate) struct AppArgs {
     pub(crate) cpu: Option<Expr>,
-    /// `executor = "global"`, with the place of the value.
+    /// `executor = "global"`, with the location of the value.
     pub(crate) global: Option<LitStr>,
-    /// The partitions, in order of declaration; empty if there is one without a name.
+    /// The partitions, in order of declaration; empty if there is a single unnamed one.
     pub(crate) partitions: Vec<PartitionArgs>,
     pub(crate) priority_base: Option<u8>,
     /// The stack of each thread.
@@ -72,15 +72,15 @@ pub(crate) struct AppArgs {
     /// The bound on the wake-up latency of CPUs, if any.
     pub(crate) wake_latency: Option<Duration>,
     pub(crate) strict: bool,
-    /// Whether jobs are marked in the kernel's trace.
+    /// True if jobs are marked in the kernel's trace.
     pub(crate) trace: bool,
-    /// Whether locks and spawns are measured while the app is profiled.
+    /// True if locks and spawns are measured while the app is profiled.
     pub(crate) profile: bool,
-    /// Where the report is written.
+    /// Destination of the report.
     pub(crate) report: Option<LitStr>,
     /// `monitor = <bool>`; absent means true.
     pub(crate) monitor: Option<LitBool>,
-    /// `crate = <path>`: where the framework is, if not at `::punctual`.
+    /// `crate = <path>`: the path of the framework, if not `::punctual`.
     pub(crate) root: Option<Path>,
     /// `main = <bool>`; absent means "unless `init` takes arguments". See [`App::generates_main`].
     pub(crate) main: Option<LitBool>,
@@ -96,13 +96,14 @@ pub(crate) struct PartitionArgs {
     pub(crate) poll: bool,
     /// On a CPU that Linux gave up.
     pub(crate) offline: bool,
-    /// Within which time each half of the app sees that the other one has stalled; in ns, with the key.
+    /// Within which time each half of the app sees that the other one has stalled; in ns, with the
+    /// key.
     pub(crate) heartbeat: Option<(Ident, u64)>,
 }
 
-/// The module around the application, less its contents.
+/// The module of the application, without its contents.
 pub(crate) struct Module {
-    /// Outer attributes, then inner ones (told apart by [`syn::AttrStyle`]).
+    /// Outer attributes, then inner ones (distinguished by [`syn::AttrStyle`]).
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) vis: Visibility,
     pub(crate) ident: Ident,
@@ -110,7 +111,7 @@ pub(crate) struct Module {
 
 /// The `#[shared]` struct.
 pub(crate) struct Shared {
-    /// The struct as written, less the framework's attributes.
+    /// The struct as written, without the framework's attributes.
     pub(crate) item: ItemStruct,
     pub(crate) resources: Vec<Resource>,
 }
@@ -124,7 +125,7 @@ pub(crate) struct Resource {
 
 /// The `#[local]` struct.
 pub(crate) struct Local {
-    /// The struct as written, less the framework's attributes.
+    /// The struct as written, without the framework's attributes.
     pub(crate) item: ItemStruct,
     pub(crate) fields: Vec<LocalField>,
 }
@@ -156,36 +157,36 @@ pub(crate) struct Task {
     pub(crate) kind: TaskKind,
     /// The level the task runs at, 1 to 28.
     pub(crate) priority: u8,
-    /// Numbers of the attribute that are more than a literal, with the macro's value for each.
+    /// Numbers in the attribute other than literals, with the macro's value for each.
     pub(crate) computed: Vec<(Expr, i128)>,
     /// `core = <partition>`, without `r#`.
     pub(crate) core: Option<Ident>,
-    /// How many messages, or queued releases, may wait.
+    /// Maximum number of waiting messages or queued releases.
     pub(crate) capacity: u16,
     /// The `capacity` key, if it was given.
     pub(crate) capacity_key: Option<Ident>,
     pub(crate) deadline: Option<Duration>,
-    /// How often it may be released, of a message or a bound task.
+    /// Minimum inter-arrival time, for a message or a bound task.
     pub(crate) interval: Option<Interval>,
-    /// The most CPU time of a job, and what a supervisor does about one that uses more.
+    /// The maximum CPU time of a job, and the reaction of a supervisor to a job that exceeds it.
     pub(crate) budget: Option<Budget>,
     /// The execution time to charge under virtual time.
     pub(crate) execution: Option<Duration>,
-    /// How many times, and how many descriptors, an async task may wait for at once.
+    /// Maximum number of times, and of descriptors, that an async task may wait for at once.
     pub(crate) waits: u16,
     /// The `waits` key, if it was given.
     pub(crate) waits_key: Option<Ident>,
-    /// The `local_task` key, if it is a local task: started by tasks of its level only, on their thread.
+    /// The `local_task` key, for a local task: spawned only by tasks of its level, on their thread.
     pub(crate) local_task: Option<Ident>,
     /// The `crosses` key, if the other half of the app may spawn it.
     pub(crate) crosses: Option<Ident>,
 }
 
-/// The releases of a task.
+/// Kind of a task's releases.
 pub(crate) enum TaskKind {
-    /// Spawning it.
+    /// A spawn.
     Message,
-    /// Spawning it; an `async fn`, polled when it is woken.
+    /// A spawn; an `async fn`, polled when it is woken.
     Async,
     /// The clock.
     Periodic { period: Duration, offset: Option<Duration>, on_overrun: Overrun },
@@ -193,7 +194,7 @@ pub(crate) enum TaskKind {
     Bound { source: Ident, on_idle: OnIdle },
 }
 
-/// What happens at a release while the previous job is unfinished.
+/// Policy for a release while the previous job is unfinished.
 #[derive(Clone)]
 pub(crate) enum Overrun {
     Skip,
@@ -211,7 +212,7 @@ pub(crate) struct Interval {
     pub(crate) on_early: OnEarly,
 }
 
-/// The most CPU time of a task's jobs.
+/// The maximum CPU time of a task's jobs.
 pub(crate) struct Budget {
     pub(crate) length: Duration,
     pub(crate) on_budget: OnBudget,
@@ -219,7 +220,7 @@ pub(crate) struct Budget {
     pub(crate) key: Ident,
 }
 
-/// What a supervisor does about a job beyond its budget.
+/// Reaction of a supervisor to a job that exceeds its budget.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OnBudget {
     Report,
@@ -227,18 +228,18 @@ pub(crate) enum OnBudget {
     Kill,
 }
 
-/// What happens to an early release.
+/// Policy for an early release.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OnEarly {
     /// It is counted.
     Count,
     /// It waits.
     Delay,
-    /// It is refused.
+    /// It is rejected.
     Reject,
 }
 
-/// What happens when an idle event source is ready again after a job.
+/// Policy for an idle event source that is ready again after a job.
 #[derive(Clone, Copy)]
 pub(crate) enum OnIdle {
     /// Another job each time.
@@ -251,8 +252,8 @@ pub(crate) enum OnIdle {
 
 /// A duration.
 pub(crate) struct Duration {
-    /// Its value, if it was written `<literal>.<unit>()`. Otherwise `source` is a constant expression of type
-    /// `punctual::Duration`.
+    /// Its value, if written as `<literal>.<unit>()`. Otherwise `source` is a constant expression
+    /// of type `punctual::Duration`.
     pub(crate) nanos: Option<u64>,
     pub(crate) source: Box<Expr>,
 }
@@ -260,7 +261,8 @@ pub(crate) struct Duration {
 /// A number of bytes.
 #[derive(Clone)]
 pub(crate) struct Size {
-    /// Its value, if it was written `<literal>.<unit>()`. Otherwise `source` is a constant expression of type `usize`.
+    /// Its value, if written as `<literal>.<unit>()`. Otherwise `source` is a constant expression
+    /// of type `usize`.
     pub(crate) bytes: Option<usize>,
     pub(crate) source: Box<Expr>,
 }
@@ -289,8 +291,8 @@ pub(crate) enum Role {
     Task,
 }
 
-/// The source of a [`Handler`], with the framework's attributes removed and all others, `#[cfg]` included, in
-/// place.
+/// The source of a [`Handler`], with the framework's attributes removed and all others, `#[cfg]`
+/// included, in place.
 pub(crate) enum HandlerItem {
     Defined(ItemFn),
     /// Declared in an `extern "Rust"` block: a function of that name is in scope in the module.
@@ -304,7 +306,7 @@ pub(crate) struct Context {
 
 /// A parameter after the context.
 pub(crate) struct Arg {
-    /// The user's name, or a fresh one where the pattern is not a plain name.
+    /// The user's name, or a generated one if the pattern is not a plain name.
     pub(crate) ident: Ident,
     pub(crate) pat: Pat,
     pub(crate) ty: Type,
@@ -316,7 +318,7 @@ pub(crate) struct SharedUse {
     pub(crate) access: Access,
 }
 
-/// How a handler asks for a shared resource.
+/// Way in which a handler accesses a shared resource.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Access {
     /// `&x`
@@ -331,7 +333,7 @@ pub(crate) struct LocalUse {
     pub(crate) origin: LocalOrigin,
 }
 
-/// The origin of a local's initial value.
+/// Origin of a local's initial value.
 pub(crate) enum LocalOrigin {
     /// The `#[local]` struct.
     Field,
@@ -340,7 +342,8 @@ pub(crate) enum LocalOrigin {
 }
 
 impl App {
-    /// Whether to generate `fn main`: not if `init` wants arguments no `main` could supply.
+    /// Returns whether to generate `fn main`: not if `init` has arguments that no `main` could
+    /// supply.
     pub(crate) fn generates_main(&self) -> bool {
         self.args.main.as_ref().is_none_or(LitBool::value) && self.init.handler.args.is_empty()
     }
@@ -357,18 +360,18 @@ impl App {
         self.tasks.iter().find(|task| task.handler.ident == *name)
     }
 
-    /// The task that a handler of this app is, if it is one.
+    /// Returns the task of a handler of this app, if it is one.
     pub(crate) fn task(&self, handler: &Handler) -> Option<&Task> {
         self.tasks.iter().find(|task| std::ptr::eq(&task.handler, handler))
     }
 
-    /// The handlers that run concurrently, each with its level: `idle` and the tasks.
+    /// Returns the handlers that run concurrently, each with its level: `idle` and the tasks.
     pub(crate) fn concurrent(&self) -> impl Iterator<Item = (u8, &Handler)> {
         let idle = self.idle.iter().map(|idle| (IDLE_LEVEL, &idle.handler));
         idle.chain(self.tasks.iter().map(|task| (task.priority, &task.handler)))
     }
 
-    /// Every handler of the application.
+    /// Returns every handler of the application.
     pub(crate) fn handlers(&self) -> impl Iterator<Item = &Handler> {
         let ends = [Some(&self.init.handler), self.shutdown.as_ref().map(|shutdown| &shutdown.handler)];
         ends.into_iter().flatten().chain(self.concurrent().map(|(_, handler)| handler))
@@ -402,13 +405,13 @@ impl Task {
         matches!(self.kind, TaskKind::Async)
     }
 
-    /// Whether it is async and never completes.
+    /// Returns whether it is async and never completes.
     pub(crate) fn is_endless(&self) -> bool {
         let never = |ty: &Type| matches!(ty, Type::Never(_));
         self.is_async() && matches!(&self.handler.sig().output, ReturnType::Type(_, ty) if never(ty))
     }
 
-    /// Whether it can be spawned for a time.
+    /// Returns whether it can be spawned for a time.
     pub(crate) fn is_timed(&self) -> bool {
         let on_early = self.interval.as_ref().map_or(OnEarly::Count, |interval| interval.on_early);
         matches!(self.kind, TaskKind::Message) && on_early == OnEarly::Count
@@ -428,7 +431,7 @@ impl Handler {
         self.item.sig()
     }
 
-    /// The handler's locals that come from the `#[local]` struct.
+    /// Returns the handler's locals that come from the `#[local]` struct.
     pub(crate) fn local_fields(&self) -> impl Iterator<Item = &LocalUse> {
         self.locals.iter().filter(|local| local.is_field())
     }
@@ -447,7 +450,7 @@ impl Access {
 }
 
 impl Role {
-    /// The name of the attribute that marks a function of this role.
+    /// Returns the name of the attribute that marks a function of this role.
     pub(crate) fn attribute(self) -> &'static str {
         match self {
             Role::Init => "init",
@@ -458,7 +461,7 @@ impl Role {
     }
 }
 
-/// The use as the user wrote it, for errors to point at the `&` as well as the name.
+/// The use as written by the user, so that errors point at the `&` as well as the name.
 impl ToTokens for SharedUse {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         if let Access::Reference(and) = self.access {

@@ -8,12 +8,12 @@ use syn::{DeriveInput, Expr, ExprRange, Field, LitStr, RangeLimits, Type, TypePa
 use crate::errors::{self, Errors};
 use crate::message::{self, Described, Refusals, optional};
 
-/// The implementations for a struct, or what is wrong with it.
+/// Returns the implementations for a struct, or its errors.
 pub(crate) fn derive(input: TokenStream) -> TokenStream {
     errors::derive(input, expand)
 }
 
-/// What is declared of a number or a `bool`.
+/// Declaration of a number or a `bool`.
 struct Declared {
     default: Expr,
     range: Option<(Expr, Expr)>,
@@ -73,7 +73,7 @@ fn expand(input: &DeriveInput, errors: &mut Errors) -> Option<TokenStream> {
     })
 }
 
-/// Has the compiler look at the numbers, which may be constants.
+/// Makes the compiler check the numbers, which may be constants.
 fn check(name: &str, ty: &Type, default: &Expr, (min, max): &(Expr, Expr)) -> TokenStream {
     let finite = format!("the ends of the range of `{name}` have to be finite");
     let within = format!("the default of `{name}` is not within its range");
@@ -83,14 +83,14 @@ fn check(name: &str, ty: &Type, default: &Expr, (min, max): &(Expr, Expr)) -> To
             const DEFAULT: #ty = #default;
             const MIN: #ty = #min;
             const MAX: #ty = #max;
-            // The difference of infinities is not a number, which equals nothing.
+            // The difference of infinities is NaN, which equals nothing.
             ::core::assert!(MIN - MIN == MIN - MIN && MAX - MAX == MAX - MAX, #finite);
             ::core::assert!(MIN <= DEFAULT && DEFAULT <= MAX, #within);
         };
     }
 }
 
-/// What a field declares; `None` if that is nested parameters, or nothing that can be understood.
+/// Returns the declaration of a field; `None` for nested parameters, or after an error.
 fn declared(field: &Field, errors: &mut Errors) -> Option<Declared> {
     let ident = field.ident.as_ref()?;
     let (mut default, mut range, mut unit, mut nested) = (None, None, None, false);
@@ -114,7 +114,7 @@ fn declared(field: &Field, errors: &mut Errors) -> Option<Declared> {
         });
         sound &= errors.take(parsed).is_some();
     }
-    // What was not understood may be what seems to be missing.
+    // A missing part may be one that was not understood.
     if !sound {
         return None;
     }
@@ -142,7 +142,7 @@ fn declared(field: &Field, errors: &mut Errors) -> Option<Declared> {
     Some(Declared { default, range, unit })
 }
 
-/// The ends of a range that has and includes both.
+/// Returns the ends of a range that includes both.
 fn closed(range: Expr) -> syn::Result<(Expr, Expr)> {
     let span = range.span();
     match range {

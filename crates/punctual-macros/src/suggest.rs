@@ -2,7 +2,7 @@
 
 use syn::Ident;
 
-/// "; did you mean `x`?" if there is a near name, and the names that `place` declares.
+/// Returns "; did you mean `x`?" if there is a similar name, and the names that `place` declares.
 pub(crate) fn hint<'a>(name: &Ident, place: &str, declared: impl Iterator<Item = &'a Ident>) -> String {
     let declared: Vec<String> = declared.map(Ident::to_string).collect();
     let name = name.to_string();
@@ -18,35 +18,37 @@ pub(crate) fn hint<'a>(name: &Ident, place: &str, declared: impl Iterator<Item =
     format!("{meant}{stop} {place} declares {list}")
 }
 
-/// Names as they are listed in an error.
+/// Formats a list of names for an error.
 pub(crate) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The name that was probably meant: one that a few edits make of `name`, or that continues it.
+/// Returns the name that was probably meant: one within a few edits of `name`, or that continues
+/// it.
 pub(crate) fn nearest<'a>(name: &str, declared: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let edits = |other: &str| match distance(&name.to_lowercase(), &other.to_lowercase()) {
         edits if edits > 1 && name.len() > 2 && (other.starts_with(name) || name.starts_with(other)) => 1,
         edits => edits,
     };
     let (edits, other) = declared.map(|other| (edits(other), other)).min()?;
-    // A name of one or two letters is within two edits of everything short.
+    // A name of one or two letters is within two edits of every short one.
     (edits <= 2 && edits < name.chars().count()).then_some(other)
 }
 
-/// The answer to a second field of one name.
+/// Returns the message for a second field of one name.
 pub(crate) fn declared_twice(kind: &str, name: &Ident) -> String {
     format!(
         "the {kind} resource `{name}` is declared twice; rename one, or give both `#[cfg]`s that exclude each other"
     )
 }
 
-/// The answer to a name that a condition leaves out.
+/// Returns the message for a name that a condition removes.
 pub(crate) fn left_out(name: &Ident) -> String {
     format!("a `#[cfg]` leaves `{name}` out of this build; give this entry the same one")
 }
 
-/// The Levenshtein distance: how many letters to insert, delete or replace to turn `a` into `b`.
+/// Returns the Levenshtein distance: the number of insertions, deletions and replacements that turn
+/// `a` into `b`.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

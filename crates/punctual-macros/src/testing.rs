@@ -1,4 +1,4 @@
-//! Running the front half of the macro on quoted applications, for the unit tests.
+//! Runs the front end of the macro on quoted applications, for the unit tests.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -8,10 +8,11 @@ use crate::errors::Errors;
 use crate::model::App;
 use crate::parse::Source;
 
-/// What holds if a test does not say more.
+/// Predicates that hold by default.
 const HOLDING: &[&str] = &["all()"];
 
-/// The model of an application that has no mistakes. A `#[local]` struct and an `#[init]` are supplied.
+/// Returns the model of an application without mistakes. A `#[local]` struct and an `#[init]` are
+/// supplied.
 pub(crate) fn app(items: TokenStream) -> App {
     app_with(TokenStream::new(), items)
 }
@@ -31,13 +32,13 @@ pub(crate) fn app_with(args: TokenStream, items: TokenStream) -> App {
     app.expect("the application is whole").0
 }
 
-/// The messages of the errors in an application with nothing but `items` in it.
+/// Returns the messages of the errors in an application with only `items` in it.
 pub(crate) fn errors_of_module(args: TokenStream, items: TokenStream) -> Vec<String> {
     errors_of(args, quote! { mod app { #items } })
 }
 
-/// The messages of the errors in an application with `items` in it besides an `#[init]` without mistakes and,
-/// unless `items` has one, a `#[shared]` and a `#[local]` struct.
+/// Returns the messages of the errors in an application with `items`, an `#[init]` without mistakes
+/// and, unless `items` has one, a `#[shared]` and a `#[local]` struct.
 pub(crate) fn errors(items: TokenStream) -> Vec<String> {
     errors_with(TokenStream::new(), items)
 }
@@ -47,7 +48,7 @@ pub(crate) fn errors_with(args: TokenStream, items: TokenStream) -> Vec<String> 
     errors_of(args, module(items))
 }
 
-/// [`errors`] where these predicates hold, and no others.
+/// [`errors`] if exactly these predicates hold.
 pub(crate) fn errors_holding(predicates: &[&str], items: TokenStream) -> Vec<String> {
     errors_of_source(TokenStream::new(), Source::holding(module(items), predicates))
 }
@@ -60,7 +61,7 @@ fn module(items: TokenStream) -> TokenStream {
     quote! { mod app { #shared #local #init #items } }
 }
 
-/// The messages of the errors in `item`.
+/// Returns the messages of the errors in `item`.
 pub(crate) fn errors_of(args: TokenStream, item: TokenStream) -> Vec<String> {
     errors_of_source(args, Source::holding(item, HOLDING))
 }
@@ -75,7 +76,7 @@ fn messages(errors: Errors) -> Vec<String> {
     errors.finish().err().into_iter().flatten().map(|error| error.to_string()).collect()
 }
 
-/// Asserts that there is one error, that it says each of `parts`.
+/// Asserts that there is one error, and that it contains each of `parts`.
 #[track_caller]
 pub(crate) fn assert_one(errors: &[String], parts: &[&str]) {
     assert_eq!(errors.len(), 1, "{errors:#?}");
@@ -84,7 +85,7 @@ pub(crate) fn assert_one(errors: &[String], parts: &[&str]) {
     }
 }
 
-/// The messages of the errors in the input of a derive macro.
+/// Returns the messages of the errors in the input of a derive macro.
 pub(crate) fn errors_of_derive(
     input: TokenStream,
     expand: impl FnOnce(&DeriveInput, &mut Errors) -> Option<TokenStream>,

@@ -1,6 +1,7 @@
-//! Programs that must not compile, one per rule and named by the rule it breaks.
+//! Programs that must not compile, one per rule and named after the rule it breaks.
 
-/// One `cargo check` compiles all programs; with a program that has to pass, trybuild would build each on its own.
+/// One `cargo check` compiles all programs; with a program that has to pass, trybuild would build
+/// each separately.
 #[rustversion::attr(not(stable(1.95)), ignore = "needs Rust 1.95, whose messages are in the .stderr files")]
 #[test]
 fn rejects_programs_that_break_a_rule() {

@@ -1,4 +1,4 @@
-//! How shared resources are taken: by lock, by `&`, or without a lock.
+//! Access to shared resources: by lock, by `&`, or without a lock.
 
 use crate::analyse::Analysis;
 use crate::errors::Errors;
@@ -20,7 +20,7 @@ pub(super) fn check(app: &App, analysis: &Analysis, errors: &mut Errors) {
     }
 }
 
-/// The uses of `resource` by handlers that run concurrently.
+/// Returns the uses of `resource` by handlers that run concurrently.
 fn uses<'a>(app: &'a App, resource: &'a Resource) -> impl Iterator<Item = (u8, &'a Handler, &'a SharedUse)> {
     app.concurrent().flat_map(|(level, handler)| {
         let uses = handler.shared.iter().filter(|used| used.ident == resource.ident);
@@ -28,7 +28,7 @@ fn uses<'a>(app: &'a App, resource: &'a Resource) -> impl Iterator<Item = (u8, &
     })
 }
 
-/// A reference lasts as long as the activation holding it, and no lock keeps it from seeing writes.
+/// A reference lasts as long as its job, and no lock prevents it from seeing writes.
 fn mixed_access(app: &App, resource: &Resource, errors: &mut Errors) {
     let by_reference = uses(app, resource).find(|(.., used)| used.access.is_reference());
     let by_lock = uses(app, resource).find(|(.., used)| !used.access.is_reference());

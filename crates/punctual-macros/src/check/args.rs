@@ -1,4 +1,4 @@
-//! The parameters of handlers after the context, and the types of what handlers keep.
+//! Parameters of handlers after the context, and types of stored values.
 
 use syn::visit::{self, Visit};
 use syn::{
@@ -69,8 +69,8 @@ fn borrowed_locals(app: &App, handler: &Handler, errors: &mut Errors) {
     }
 }
 
-/// Records `message` against every lifetime in `ty` that is not `'static`, as far as the types of the module show where there is
-/// one.
+/// Records `message` for every lifetime in `ty` that is not `'static`, as far as the types of the
+/// module show it.
 fn borrowed(app: &App, ty: &Type, message: &str, errors: &mut Errors) {
     struct Borrowed<'a>(&'a App, &'a str, &'a mut Errors);
     impl<'ast> Visit<'ast> for Borrowed<'_> {
@@ -104,7 +104,8 @@ fn borrowed(app: &App, ty: &Type, message: &str, errors: &mut Errors) {
     Borrowed(app, message, errors).visit_type(ty);
 }
 
-/// How many lifetimes a type among `items` has, if it has any; `name` alone leaves them out.
+/// Returns the number of lifetimes of a type among `items`, if it has any; `name` alone elides
+/// them.
 pub(crate) fn lifetimes(items: &[Item], name: &Ident) -> Option<usize> {
     let generics = items.iter().filter_map(|item| match item {
         Item::Struct(item) => Some((&item.ident, &item.generics)),
@@ -113,7 +114,7 @@ pub(crate) fn lifetimes(items: &[Item], name: &Ident) -> Option<usize> {
         Item::Type(item) => Some((&item.ident, &item.generics)),
         _ => None,
     });
-    // Several are of different `#[cfg]`s.
+    // Several have different `#[cfg]`s.
     let mut all =
         generics.filter(|(ident, _)| *ident == name).map(|(_, generics)| generics.lifetimes().count());
     let first = all.next().filter(|lifetimes| *lifetimes > 0)?;

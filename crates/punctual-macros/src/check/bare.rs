@@ -1,11 +1,11 @@
-//! What a bare board does not have.
+//! Features that a bare board lacks.
 
 use crate::errors::Errors;
 use crate::model::{App, TaskKind};
 
 const WITHOUT_STD: &str = "`punctual` is built for a bare board, without its feature `std`";
 
-/// The most that a board has.
+/// Maximum number of cores of a board.
 const CORES: usize = 4;
 
 pub(super) fn check(app: &App, errors: &mut Errors) {

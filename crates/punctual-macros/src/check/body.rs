@@ -1,7 +1,7 @@
-//! Common mistakes in the bodies of handlers, of which the compiler can only tell half.
+//! Common mistakes in the bodies of handlers that the compiler reports poorly.
 //!
-//! What is rejected here must be wrong. So a variable that is bound again anywhere in a body is not followed, and a body with
-//! conditions is not read.
+//! A rejected body must be wrong. So a variable that is bound again anywhere in a body is not
+//! followed, and a body with conditions is not checked.
 
 use std::collections::HashSet;
 
@@ -38,7 +38,7 @@ pub(super) fn check(app: &App, analysis: &Analysis, errors: &mut Errors) {
     }
 }
 
-/// Whether a `#[cfg]` may leave out a part of the code.
+/// Returns whether a `#[cfg]` may remove a part of the code.
 fn is_conditional(code: TokenStream) -> bool {
     let mut hash = false;
     code.into_iter().any(|token| {
@@ -53,7 +53,7 @@ fn is_conditional(code: TokenStream) -> bool {
     })
 }
 
-/// The names that patterns bind.
+/// Names bound by patterns.
 #[derive(Default)]
 struct Bound(HashSet<Ident>);
 
@@ -64,7 +64,8 @@ impl<'ast> Visit<'ast> for Bound {
     }
 }
 
-/// Frequent methods of the standard library's values and collections; a lock right has none of them.
+/// Frequent methods of the standard library's values and collections; a lock right has none of
+/// them.
 const METHODS_OF_VALUES: [&str; 24] = [
     "abs",
     "as_bytes",
@@ -92,7 +93,7 @@ const METHODS_OF_VALUES: [&str; 24] = [
     "to_string",
 ];
 
-/// Whether a type is a number, a character or a Boolean, which has no method `lock`.
+/// Returns whether a type is a number, a character or a Boolean, which has no method `lock`.
 fn is_primitive(ty: &Type) -> bool {
     const NAMES: [&str; 16] = [
         "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64",
@@ -108,9 +109,9 @@ struct Body<'a> {
     handler: &'a Handler,
     /// The variable with the context.
     context: Option<&'a Ident>,
-    /// Whether `.await` may stand here.
+    /// True if `.await` is allowed here.
     can_wait: bool,
-    /// The resources whose critical sections are around here.
+    /// The resources of the enclosing critical sections.
     locked: Vec<Ident>,
     errors: &'a mut Errors,
 }
@@ -259,14 +260,14 @@ impl Body<'_> {
         self.errors.at(expr.await_token, message);
     }
 
-    /// The part of the context that `expr` is: `shared` or `local`.
+    /// Returns the part of the context that `expr` is: `shared` or `local`.
     fn part<'e>(&self, expr: &'e Expr) -> Option<&'e Ident> {
         let Expr::Field(field) = expr else { return None };
         let (Expr::Path(path), Member::Named(part)) = (&*field.base, &field.member) else { return None };
         (path.path.get_ident() == self.context && self.context.is_some()).then_some(part)
     }
 
-    /// The shared resource that `expr` is, and whether the handler has a lock right.
+    /// Returns the shared resource that `expr` is, and whether the handler has a lock right.
     fn shared<'e>(&self, expr: &'e Expr) -> Option<(&'e Ident, bool)> {
         let Expr::Field(field) = expr else { return None };
         let Member::Named(name) = &field.member else { return None };
@@ -278,12 +279,13 @@ impl Body<'_> {
         (self.part(&field.base)? == "shared").then_some((name, locks))
     }
 
-    /// The shared resource that `expr` is, if the handler has a lock right.
+    /// Returns the shared resource that `expr` is, if the handler has a lock right.
     fn resource<'e>(&self, expr: &'e Expr) -> Option<&'e Ident> {
         self.shared(expr).filter(|(_, locks)| *locks).map(|(name, _)| name)
     }
 
-    /// Rejects `lock` of a number, a character or a Boolean that the context contains as a plain reference.
+    /// Rejects `lock` of a number, a character or a Boolean that the context contains as a plain
+    /// reference.
     ///
     /// Other types may have a method `lock`.
     fn needs_no_lock(&mut self, expr: &Expr) {
@@ -300,7 +302,7 @@ impl Body<'_> {
         }
     }
 
-    /// Rejects a lock right where a value is needed; returns whether it is one.
+    /// Rejects a lock right where a value is needed; returns whether `expr` is one.
     fn value(&mut self, expr: &Expr) -> bool {
         let Some(name) = self.resource(expr) else { return false };
         let context = self.context.map(Ident::to_string).unwrap_or_default();
@@ -314,7 +316,7 @@ impl Body<'_> {
         true
     }
 
-    /// A field of the context, or of one of its parts.
+    /// Checks a field of the context, or of one of its parts.
     fn field(&mut self, expr: &ExprField) {
         let Member::Named(name) = &expr.member else { return };
         if let Expr::Path(path) = &*expr.base
@@ -349,7 +351,7 @@ impl Body<'_> {
         self.errors.at(name, format_args!("`{name}` is a part of RTIC's contexts: {answer}"));
     }
 
-    /// A resource that is used and not listed.
+    /// Reports a resource that is used but not listed.
     fn unlisted(&mut self, part: &str, name: &Ident) {
         let (app, handler) = (self.app, self.handler);
         let (listed, declared): (Vec<&Ident>, Vec<&Ident>) = match part {
@@ -398,7 +400,8 @@ impl Body<'_> {
         self.errors.at(name, message);
     }
 
-    /// What a macro is given, where it is no list of expressions: only names that are not listed are found.
+    /// Checks the tokens of a macro that are not a list of expressions: only unlisted names are
+    /// found.
     fn tokens(&mut self, tokens: TokenStream) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         for token in &tokens {
@@ -426,7 +429,7 @@ mod tests {
 
     use crate::testing::{assert_one, errors};
 
-    /// The errors in the body of a task that lists one lock, one reference, and one local.
+    /// Returns the errors in the body of a task that lists one lock, one reference, and one local.
     fn in_body(body: TokenStream) -> Vec<String> {
         errors(quote! {
             #[shared] struct Shared { count: u32, table: [u8; 2], other: u8, #[lock_free] free: u8 }

@@ -1,9 +1,10 @@
-//! Uses of what a missing feature of `punctual` leaves out; `punctual` enables the feature of the same name here.
+//! Uses of items that require a missing feature of `punctual`; `punctual` enables the feature of
+//! the same name here.
 
 use crate::errors::Errors;
 use crate::model::{App, TaskKind};
 
-/// `has_async`: whether there are async tasks.
+/// `has_async`: true if there are async tasks.
 pub(super) fn check(app: &App, has_async: bool, errors: &mut Errors) {
     if has_async {
         return;

@@ -27,7 +27,7 @@ fn output(app: &App, errors: &mut Errors) {
     }
 }
 
-/// The name of a type, by whatever path: the compiler checks that it is this one.
+/// Returns the name of a type, by any path: the compiler checks the type itself.
 fn single(ty: &Type) -> Option<&syn::Ident> {
     match ty {
         Type::Path(ty) if ty.qself.is_none() => {

@@ -12,7 +12,7 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
     two_users(app, errors);
     for handler in app.handlers() {
         listed_twice(handler, errors);
-        // All the locals of `init` are its own, and stand for no field.
+        // All the locals of `init` are declared by it, and refer to no field.
         if handler.role != Role::Init {
             undeclared(app, handler, errors);
             shadowing(app, handler, errors);
@@ -64,7 +64,7 @@ fn listed_twice(handler: &Handler, errors: &mut Errors) {
     }
 }
 
-/// `shutdown` is not counted: it may take over a local of a handler that no longer runs.
+/// `shutdown` does not count: it may take over a local of a handler that no longer runs.
 fn two_users(app: &App, errors: &mut Errors) {
     let mut users = HashMap::new();
     for (_, handler) in app.concurrent() {

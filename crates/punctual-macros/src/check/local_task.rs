@@ -1,4 +1,4 @@
-//! Local tasks: they are async, and some task of their level can start them.
+//! Local tasks: they are async, and some task of their level can spawn them.
 
 use crate::analyse::{Analysis, Partition};
 use crate::errors::Errors;
@@ -16,7 +16,7 @@ pub(super) fn check(app: &App, analysis: &Analysis, errors: &mut Errors) {
 
 fn released_otherwise(task: &Task, errors: &mut Errors) {
     let (Some(key), name) = (&task.local_task, &task.handler.ident) else { return };
-    // That one of these is async is a mistake of its own.
+    // If one of these is async, this is reported separately.
     let plain = task.handler.sig().asyncness.is_none();
     match &task.kind {
         TaskKind::Async => {}

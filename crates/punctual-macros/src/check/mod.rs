@@ -1,7 +1,7 @@
 //! The rules of the language that parsing alone cannot enforce.
 //!
-//! A rule is a function that inspects the model, and the analysis where necessary, and records an error at the place where
-//! the user can fix it.
+//! A rule is a function that inspects the model, and the analysis where necessary, and records an
+//! error at the location where the user can fix it.
 
 mod access;
 mod args;
@@ -34,7 +34,8 @@ pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) {
     rules(app, analysis, !cfg!(any(feature = "std", test)), errors);
 }
 
-/// Applies every rule to the half of an app that is not compiled here, whose features are not known.
+/// Applies every rule to the half of an app that is not compiled here, whose features are not
+/// known.
 pub(crate) fn run_beyond(app: &App, analysis: &Analysis, errors: &mut Errors) {
     rules(app, analysis, app.beyond.as_ref().is_some_and(|beyond| beyond.is_offline), errors);
 }

@@ -10,7 +10,7 @@ use crate::model::{App, Handler};
 const RESERVED: [&str; 9] =
     ["init", "idle", "shutdown", "app", "run", "main", "internal", "shared_resources", MODEL];
 
-/// The static with what the app declares.
+/// The static with the declarations of the app.
 const MODEL: &str = "MODEL";
 
 /// The prefix of generated names.
@@ -24,7 +24,7 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
     generated(app, errors);
 }
 
-/// What is generated stands beside the user's items.
+/// Generated items are next to the user's.
 fn generated(app: &App, errors: &mut Errors) {
     for name in app.items.iter().filter(|item| is_model(item)).filter_map(item_name) {
         errors.at(name, format_args!("`{MODEL}` is what the app declares, as data; give this another name"));
@@ -39,7 +39,7 @@ fn generated(app: &App, errors: &mut Errors) {
     }
 }
 
-/// Whether an item takes the name of what the app declares.
+/// Returns whether an item uses the name of that static.
 pub(crate) fn is_model(item: &Item) -> bool {
     let is_value = matches!(item, Item::Const(_) | Item::Fn(_) | Item::Static(_) | Item::Struct(_));
     is_value && item_name(item).is_some_and(|name| name == MODEL)

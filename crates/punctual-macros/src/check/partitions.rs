@@ -1,4 +1,4 @@
-//! Partitions: each has a name of its own and a task, and tasks name those that there are.
+//! Partitions: each has a unique name and a task, and tasks name existing ones.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use crate::errors::Errors;
 use crate::model::App;
 use crate::suggest;
 
-/// How many threads can take part in the ceiling protocol of the global executor.
+/// Maximum number of threads in the ceiling protocol of the global executor.
 const MEMBERS: usize = 64;
 
-/// How many threads a partition can count.
+/// Maximum number of threads that a partition can count.
 const THREADS: usize = 254;
 
 pub(super) fn check(app: &App, analysis: &Analysis, errors: &mut Errors) {
@@ -78,7 +78,7 @@ fn without_tasks(app: &App, analysis: &Analysis, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for (declared, partition) in app.args.partitions.iter().zip(&analysis.partitions) {
         let name = &declared.ident;
-        // Of two with one name, the tasks are in the first.
+        // If two share a name, the tasks are in the first.
         if seen.insert(name.to_string()) && partition.levels.is_empty() && !is_left_empty(app, name) {
             errors.at(
                 name,
@@ -88,12 +88,13 @@ fn without_tasks(app: &App, analysis: &Analysis, errors: &mut Errors) {
     }
 }
 
-/// Whether the tasks of a partition are left out by conditions.
+/// Returns whether conditions remove all tasks of a partition.
 fn is_left_empty(app: &App, partition: &Ident) -> bool {
     app.absent.tasks.iter().any(|task| task.core.as_ref() == Some(partition))
 }
 
-/// Reports the first bound task beyond the limit: a partition has at most some thirty other threads.
+/// Reports the first bound task beyond the limit: a partition has at most about thirty other
+/// threads.
 fn too_many_in_a_partition(app: &App, analysis: &Analysis, errors: &mut Errors) {
     let reactor = analysis.reactor(app).map(|(partition, _)| partition);
     for (index, partition) in analysis.partitions.iter().enumerate() {
@@ -157,7 +158,7 @@ mod tests {
         rejects(quote!(), task(), &["no partitions are declared", "partitions = [a, ..]"]);
     }
 
-    /// An app with so many bound tasks, each with a source of its own.
+    /// Returns an app with `count` bound tasks, each with its own source.
     fn bound(count: usize, more: TokenStream) -> TokenStream {
         let sources: Vec<_> = (0..count).map(|n| format_ident!("source_{n}")).collect();
         let tasks: Vec<_> = (0..count).map(|n| format_ident!("task_{n}")).collect();

@@ -1,4 +1,4 @@
-//! How tasks are released: deadlines against periods, and capacities where something waits.
+//! Releases of tasks: deadlines compared with periods, and capacities of queues.
 
 use quote::ToTokens;
 
@@ -15,10 +15,10 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
     }
 }
 
-/// The highest priority that the kernel has.
+/// Highest real-time priority of the kernel.
 const HIGHEST: u8 = 99;
 
-/// What is not said here, `Config::priority_base` may still say.
+/// Without a base here, `Config::priority_base` may still set one.
 fn beyond_the_kernel(app: &App, errors: &mut Errors) {
     let Some(base) = app.args.priority_base else { return };
     for task in app.tasks.iter().filter(|task| base + task.priority > HIGHEST) {
@@ -48,7 +48,7 @@ fn deadline_beyond_period(task: &Task, errors: &mut Errors) {
     }
 }
 
-/// A job within such a budget would be late.
+/// A job within such a budget could miss its deadline.
 fn budget_beyond_deadline(task: &Task, errors: &mut Errors) {
     let Some(Budget { length, .. }) = &task.budget else { return };
     let period = match &task.kind {

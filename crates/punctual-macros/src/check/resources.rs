@@ -1,4 +1,4 @@
-//! The resource structs, which are taken apart when `init` has returned them.
+//! The resource structs, which are destructured when `init` has returned them.
 
 use syn::{Item, Type};
 

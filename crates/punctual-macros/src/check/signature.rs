@@ -1,4 +1,5 @@
-//! The signatures of handlers: plain functions that take their own context and return the type of their role.
+//! Signatures of handlers: plain functions that take their own context and return the type of their
+//! role.
 
 use quote::ToTokens;
 use syn::visit::Visit;
@@ -17,7 +18,7 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
     }
 }
 
-/// Only a task that is spawned can wait.
+/// Only a spawned task can wait.
 fn asyncness(app: &App, handler: &Handler, errors: &mut Errors) {
     let Some(keyword) = &handler.sig().asyncness else { return };
     let name = &handler.ident;
@@ -90,7 +91,7 @@ fn context(handler: &Handler, errors: &mut Errors) {
     }
 }
 
-/// What is in a context lasts as long as the job it is made for. That of `init` never ends.
+/// The contents of a context live as long as its job. That of `init` never ends.
 fn context_lifetime(handler: &Handler, ty: &Type, errors: &mut Errors) {
     struct Named<'ast>(Option<&'ast Lifetime>);
     impl<'ast> Visit<'ast> for Named<'ast> {
@@ -116,7 +117,7 @@ fn context_lifetime(handler: &Handler, ty: &Type, errors: &mut Errors) {
     }
 }
 
-/// The `x` of `x::Context` or `x::Context<'_>`, by whatever path.
+/// Returns the `x` of `x::Context` or `x::Context<'_>`, by any path.
 fn context_owner(ty: &Type) -> Option<&Ident> {
     let Type::Path(ty) = ty else { return None };
     let mut segments = ty.path.segments.iter().rev();
@@ -137,7 +138,7 @@ fn only_lifetimes(segment: &PathSegment) -> bool {
     }
 }
 
-/// What `init` returns is a rule of its own.
+/// The return type of `init` is a separate rule.
 fn output(handler: &Handler, errors: &mut Errors) {
     let ReturnType::Type(_, ty) = &handler.sig().output else { return };
     let (name, given) = (&handler.ident, ty.to_token_stream());

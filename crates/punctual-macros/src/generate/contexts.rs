@@ -1,7 +1,7 @@
-//! The context types of the handlers, and the expressions that make them.
+//! The context types of the handlers, and the expressions that create them.
 //!
-//! The types are in the modules of their handlers, since errors name them. There, the user's types have other names:
-//! [`aliases`].
+//! The types are in the modules of their handlers, because errors name them. There, the user's
+//! types have other names: [`aliases`].
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -11,7 +11,7 @@ use crate::model::{App, Arg, Handler, IDLE_LEVEL, LocalOrigin, LocalUse, Role, S
 
 use super::{local, names, quiet, resources};
 
-/// The names by which the modules of the handlers refer to the user's types.
+/// Returns the names by which the modules of the handlers refer to the user's types.
 pub(super) fn aliases(app: &App) -> TokenStream {
     let quiet = quiet();
     let shared = app.shared.resources.iter();
@@ -30,18 +30,19 @@ pub(super) fn aliases(app: &App) -> TokenStream {
     all.chain(app.tasks.iter().map(|task| arg_aliases(&task.handler))).collect()
 }
 
-/// The [`aliases`] of the types of a handler's arguments.
+/// Returns the [`aliases`] of the types of a handler's arguments.
 pub(super) fn arg_aliases(handler: &Handler) -> TokenStream {
     let quiet = quiet();
     let args = names::arg_types(handler).into_iter().zip(&handler.args);
     args.map(|(name, Arg { ty, .. })| quote!(#quiet type #name = #ty;)).collect()
 }
 
-/// `Context`, `SharedResources` and `LocalResources` of a handler, for its module.
+/// Returns `Context`, `SharedResources` and `LocalResources` of a handler, for its module.
 pub(super) fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
     let (quiet, name, life) = (quiet(), &handler.ident, names::lifetime());
     let local = analysis.local_level(app, handler);
-    // The context of an async task moves with its future, from thread to thread unless its level is local.
+    // The context of an async task moves with its future, from thread to thread unless its level is
+    // local.
     let bound = match is_async(app, handler) && local.is_none() {
         true => quote!(&#life ()),
         false => quote!((&#life (), *mut ())),
@@ -79,14 +80,14 @@ pub(super) fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenS
     }
     if is_periodic(app, handler) {
         fields.extend(quote! {
-            /// When this job was released: its point on the task's grid.
+            /// Release of this job: its point on the task's grid.
             pub released: ::punctual::Instant,
         });
     }
     if let Some((partition, level)) = local {
         let home = local::home(app, analysis, partition, level);
         fields.extend(quote! {
-            /// Starts the local tasks of this level.
+            /// Spawns the local tasks of this level.
             pub local_spawner: super::#home::LocalSpawner<#life>,
         });
     }
@@ -110,13 +111,15 @@ fn structure(
         #[allow(clippy::partial_pub_fields, clippy::field_scoped_visibility_modifiers)]
         pub struct #ty<#life> {
             #fields
-            // Bound to the job, and to its thread unless other threads run the level of an async task as well.
+            // Bound to the job, and to its thread unless other threads run the level of an async
+            // task as well.
             pub(super) #job: ::core::marker::PhantomData<#bound>,
         }
     }
 }
 
-/// What a handler gets for a resource; in an app that says `profile`, its locks are measured.
+/// Returns the type of a handler's access to a resource; in an app with `profile`, its locks are
+/// measured.
 fn shared_type(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedUse) -> TokenStream {
     let ty = unmeasured_type(app, analysis, handler, used);
     match is_measured(app, analysis, handler, used) {
@@ -125,7 +128,8 @@ fn shared_type(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedU
     }
 }
 
-/// Whether a handler's critical sections of a resource are measured: if it locks it, and the app says `profile`.
+/// Returns whether a handler's critical sections of a resource are measured: if it locks it, and
+/// the app has `profile`.
 fn is_measured(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedUse) -> bool {
     let kind = analysis.lock_kind(app, level(app, handler), used);
     let locks = !matches!(kind, LockKind::Reference | LockKind::Direct);
@@ -180,10 +184,10 @@ fn is_periodic(app: &App, handler: &Handler) -> bool {
     app.task(handler).is_some_and(|task| matches!(task.kind, TaskKind::Periodic { .. }))
 }
 
-/// An expression that makes the context of `handler`.
+/// Returns an expression that creates the context of `handler`.
 ///
-/// In scope are the variables `worker`, except for an async task, `release` for a periodic task, and `kept` for `idle`. The
-/// caller wraps the expression in `unsafe`.
+/// In scope are the variables `worker`, except for an async task, `release` for a periodic task,
+/// and `kept` for `idle`. The caller wraps the expression in `unsafe`.
 pub(super) fn make(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
     let name = &handler.ident;
     let marker = names::job(handler);
@@ -274,7 +278,8 @@ fn local_value(app: &App, handler: &Handler, local: &LocalUse) -> TokenStream {
     }
 }
 
-/// The content of a local's static, or what that refers to for the rest of the run.
+/// Returns the contents of a local's static, or the value that it refers to for the rest of the
+/// run.
 fn stored(name: Ident, for_ever: bool) -> TokenStream {
     let value = quote!(::punctual::export::Resource::get_mut(&#name.0));
     if !for_ever {

@@ -8,7 +8,7 @@ use crate::model::{App, LocalUse, SharedUse};
 
 use super::{contexts, halves, names, option, overview, quiet, resources, tasks};
 
-/// `run`, and the type that tells the runtime about `init`, `idle` and `shutdown`.
+/// Returns `run`, and the type that implements `init`, `idle` and `shutdown` for the runtime.
 pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
     let quiet = quiet();
     let [handlers, kept, runtime, f] = ["Handlers", "Kept", "runtime", "F"].map(names::sole);
@@ -30,7 +30,7 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
     let overview = overview::text(app, analysis);
     let meets = halves::meets(app, &config);
     quote! {
-        /// What `init` returned and no static holds.
+        /// The part of `init`'s results that no static stores.
         #quiet struct #kept {
             #kept_types
         }
@@ -66,10 +66,10 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
             }
         }
 
-        /// Runs the app until it is shut down, and tells how it went.
+        /// Runs the app until it is shut down, and returns the report.
         ///
         /// # Errors
-        /// If it cannot start; then nothing of it has run.
+        /// Returns an error if it cannot start; then no code of it has run.
         #[doc = #overview]
         #[allow(private_interfaces, clippy::all, clippy::pedantic)]
         pub fn run(
@@ -86,8 +86,8 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
     }
 }
 
-/// The fields of the local struct that stay on the thread of `init`: idle's own, and those nobody uses, which
-/// live as long as the app does.
+/// Returns the fields of the local struct that stay on the thread of `init`: those of `idle`, and
+/// unused ones, which live as long as the app.
 fn kept_fields(app: &App) -> (TokenStream, TokenStream) {
     let (mut types, mut values) = (TokenStream::new(), TokenStream::new());
     let local = names::var("local");
@@ -106,9 +106,10 @@ fn kept_fields(app: &App) -> (TokenStream, TokenStream) {
     (types, values)
 }
 
-/// The names of what both `idle` and `shutdown` use and one of them may change, as elements of an array.
+/// Returns the names of the resources that both `idle` and `shutdown` use and one of them may
+/// change, as elements of an array.
 ///
-/// While `idle` runs, `shutdown` must have none of this.
+/// While `idle` runs, `shutdown` must use none of these.
 fn in_common(app: &App) -> TokenStream {
     let (Some(idle), Some(shutdown)) = (&app.idle, &app.shutdown) else { return TokenStream::new() };
     let (idle, shutdown) = (&idle.handler, &shutdown.handler);
@@ -117,7 +118,7 @@ fn in_common(app: &App) -> TokenStream {
         shutdown.shared.iter().any(|other| other.ident == used.ident && !read_only(other))
     };
     let shared = idle.shared.iter().filter(changed).map(|used| &used.ident);
-    // A local that a handler declares is its own, whatever its name.
+    // A local that a handler declares belongs to it, whatever its name.
     let both = |used: &&LocalUse| shutdown.local_fields().any(|other| other.ident == used.ident);
     let locals = idle.local_fields().filter(both).map(|used| &used.ident);
     let names = shared.chain(locals).map(names::plain);
@@ -147,7 +148,7 @@ fn shutdown(app: &App, analysis: &Analysis) -> (TokenStream, TokenStream) {
     // In one expression, so that the locals it declares live as long as the call.
     let call = quote! {
         let #variable: #ty = #function;
-        // The caller excludes everything else.
+        // The caller excludes all other users.
         unsafe { #variable(#context) };
     };
     (quote!(true), call)
@@ -172,12 +173,13 @@ pub(super) fn main(app: &App) -> TokenStream {
     }
     let (outer, place) =
         (Vec::from_iter(outer), Ident::new(&format!("__punctual_main_of_{module}"), Span::call_site()));
-    // By a glob, over which another `main` takes precedence: the assertion has a better error than two definitions.
+    // By a glob, over which another `main` takes precedence: the assertion has a better error than
+    // two definitions.
     quote! {
         #(#outer)*
         #[doc(hidden)]
         mod #place {
-            /// Runs the app as the environment says, for a `main` of the crate that is elsewhere.
+            /// Runs the app as configured by the environment, for a `main` elsewhere in the crate.
             #[allow(dead_code)]
             pub(crate) fn main() -> ::std::process::ExitCode {
                 ::punctual::export::main(super::#module::run)

@@ -1,4 +1,4 @@
-//! `mod foo` for every handler `foo`: what the user can name of it.
+//! Generates `mod foo` for every handler `foo`: the items that the user can name.
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -1,4 +1,4 @@
-//! Which names generated code mentions: `tests/it/hygiene.rs` gives every one of them to an item of the user's.
+//! Names in generated code: `tests/it/hygiene.rs` defines a user item with each of them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::parse::Source;
 /// The file with the names. `BLESS=1` writes it.
 const NAMES: &str = "tests/ui/support/generated_names.rs";
 
-/// The prefix of the user's names here.
+/// Prefix of the user's names here.
 const USERS: [char; 2] = ['q', 'Q'];
 
-/// Names that are the framework's in the module of an app.
+/// Names in the module of an app that belong to the framework.
 const RESERVED: [&str; 5] = ["init", "idle", "shutdown", "run", "MODEL"];
 
-/// The code of apps that together use every construct.
+/// Returns the code of apps that together use every construct.
 pub(super) fn apps() -> Vec<TokenStream> {
     let everything = quote! {
         #[shared]

@@ -63,7 +63,7 @@ fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usi
                 },
             );
             let timers = quote! {
-                // After the nodes of the tasks, so they are these timers' alone.
+                // After the nodes of the tasks, so they belong only to these timers.
                 #quiet static #name: ::punctual::export::Timers<#timers, #words> =
                     unsafe { ::punctual::export::Timers::new(&#partition, &#statik, #base) };
             };
@@ -96,7 +96,7 @@ fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usi
             let entries =
                 of_tasks.iter().map(|(task, base, body)| entry(*base, nodes_of(task), body.clone()));
             quote! {
-                // By node and not by task, so that it takes the same for each of many tasks.
+                // By node and not by task, so that the cost does not depend on the number of tasks.
                 #quiet const #table_name: [::punctual::export::Run; #count] = {
                     let mut #filled = [::punctual::export::of_no_task as ::punctual::export::Run; #count];
                     #(#entries)*
@@ -111,7 +111,7 @@ fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usi
             #table
             ::punctual::export::Level::new(
                 #level, &#worker, &#queue, &#nodes, &[#(#periodic),*],
-                // Each function runs the jobs of the nodes at which it stands.
+                // Each function runs the jobs of the nodes at its indices.
                 unsafe { ::punctual::export::Jobs::by_node(&#table_name) }
             )
         }
@@ -130,14 +130,15 @@ fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usi
     }
 }
 
-/// The first node of a task in its level.
+/// Returns the first node of a task in its level.
 pub(super) fn base(app: &App, analysis: &Analysis, index: usize) -> u32 {
     let level = &analysis.partitions[analysis.partition_of_task[index]].levels[&app.tasks[index].priority];
     let before = level.iter().take_while(|&&task| task != index);
     before.map(|&task| nodes_of(&app.tasks[task]) as u32).sum()
 }
 
-/// The timers that the async tasks among these have. In a level they come after the nodes of the tasks.
+/// Returns the number of timers of the async tasks among these. In a level they follow the nodes of
+/// the tasks.
 pub(super) fn timers_of<'a>(tasks: impl Iterator<Item = &'a Task>) -> usize {
     tasks.filter(|task| task.is_async()).map(|task| usize::from(task.waits)).sum()
 }

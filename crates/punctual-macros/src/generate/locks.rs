@@ -1,4 +1,5 @@
-//! The locks of resources whose users run apart: in several partitions, or under the global executor.
+//! The locks of resources whose users run in parallel: in several partitions, or under the global
+//! executor.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;

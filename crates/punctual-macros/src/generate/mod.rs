@@ -1,7 +1,8 @@
-//! From the model to code: one file for each construct that is generated.
+//! Generates code from the model: one file for each generated construct.
 //!
-//! Whatever the user can name (`foo::spawn`, `foo::Context`) is generated in `mod foo`, so that errors have its proper name.
-//! Everything else is beside the user's functions under a mangled name.
+//! Items that the user can name (`foo::spawn`, `foo::Context`) are generated in `mod foo`, so that
+//! errors show the proper name. Everything else is next to the user's functions under a mangled
+//! name.
 
 mod contexts;
 mod entry;
@@ -46,7 +47,7 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
     let root = app.args.root.as_ref();
     let generated = root::replaced(generated(app, analysis), root);
     let main = root::replaced(entry::main(app), root);
-    // On Linux the prelude has it.
+    // On Linux the prelude includes it.
     let allocated = cfg!(all(feature = "alloc", not(feature = "std"))).then(|| {
         quote!(
             #[allow(unused_imports)]
@@ -69,7 +70,7 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
     }
 }
 
-/// The generated items of the module.
+/// Returns the generated items of the module.
 fn generated(app: &App, analysis: &Analysis) -> TokenStream {
     [
         statics::wrapper(),
@@ -89,7 +90,8 @@ fn generated(app: &App, analysis: &Analysis) -> TokenStream {
     .collect()
 }
 
-/// A handler takes its context by value whether it needs to or not, is called once, and is not `const`.
+/// A handler takes its context by value whether it needs to or not, is called once, and is not
+/// `const`.
 fn definition(handler: &Handler) -> Option<TokenStream> {
     match &handler.item {
         HandlerItem::Defined(item) => {
@@ -103,10 +105,10 @@ fn definition(handler: &Handler) -> Option<TokenStream> {
     }
 }
 
-/// Attributes for everything that is generated.
+/// Attributes of everything that is generated.
 ///
-/// The compiler applies few lints to generated code: those allowed here, and `missing_docs`. A lint that is not allowed
-/// here may be forbidden by the user, above all `unsafe_code`.
+/// The compiler applies few lints to generated code: those allowed here, and `missing_docs`. A lint
+/// that is not allowed here may be forbidden by the user, in particular `unsafe_code`.
 fn quiet() -> TokenStream {
     quote! {
         #[doc(hidden)]
@@ -114,7 +116,7 @@ fn quiet() -> TokenStream {
     }
 }
 
-/// A constant expression of type `punctual::Duration`.
+/// Returns a constant expression of type `punctual::Duration`.
 fn duration(duration: &Duration) -> TokenStream {
     match duration.nanos {
         Some(nanos) => quote!(::punctual::export::Duration::from_ticks(#nanos)),
@@ -126,7 +128,7 @@ fn duration(duration: &Duration) -> TokenStream {
     }
 }
 
-/// A constant expression of type `usize`.
+/// Returns a constant expression of type `usize`.
 fn size(size: &Size) -> TokenStream {
     match size.bytes {
         Some(bytes) => quote!(#bytes),
@@ -137,7 +139,7 @@ fn size(size: &Size) -> TokenStream {
     }
 }
 
-/// An `Option` as an expression.
+/// Returns an `Option` as an expression.
 fn option(value: Option<TokenStream>) -> TokenStream {
     match value {
         Some(value) => quote!(::core::option::Option::Some(#value)),

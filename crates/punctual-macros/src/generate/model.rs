@@ -1,4 +1,4 @@
-//! `MODEL`: what the app declares, as data.
+//! `MODEL`: the declarations of the app, as data.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
@@ -8,7 +8,7 @@ use crate::model::{App, Budget, Handler, Interval, Overrun, Resource, Task, Task
 
 use super::{duration, names, option, tasks};
 
-/// The one partition of the global executor.
+/// The only partition of the global executor.
 const GLOBAL: &str = "global";
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
@@ -26,7 +26,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     }));
     let model = ident();
     quote! {
-        /// What this app declares, as data: the input of a response-time analysis.
+        /// The declarations of this app, as data: the input of a response-time analysis.
         #[allow(clippy::all, clippy::pedantic)]
         pub static #model: ::punctual::model::Model = ::punctual::model::Model::new(
             #name,
@@ -38,12 +38,12 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     }
 }
 
-/// The name of the static.
+/// Returns the name of the static.
 pub(super) fn ident() -> Ident {
     Ident::new("MODEL", Span::call_site())
 }
 
-/// The name of a partition, as users know it; none for a separate `idle`.
+/// Returns the name of a partition for users; `None` for a separate `idle`.
 fn partition_name<'a>(app: &App, analysis: &'a Analysis, partition: usize) -> Option<&'a str> {
     let partition = &analysis.partitions[partition];
     match partition.model {
@@ -53,7 +53,8 @@ fn partition_name<'a>(app: &App, analysis: &'a Analysis, partition: usize) -> Op
     }
 }
 
-// The lists are `const` blocks: references to what expressions of the user's are in would not live long enough otherwise.
+// The lists are `const` blocks: references to values of user expressions would not live long enough
+// otherwise.
 fn partitions(app: &App, analysis: &Analysis) -> TokenStream {
     let described = |name: &str, executor: &str, cpu: TokenStream| {
         let executor = Ident::new(executor, Span::call_site());
@@ -157,7 +158,7 @@ fn resources(app: &App, analysis: &Analysis) -> TokenStream {
             .iter()
             .filter_map(|&partition| partition_name(app, analysis, partition))
             .collect();
-        // The levels of the global executor are partitions of their own.
+        // The levels of the global executor are separate partitions.
         partitions.dedup();
         quote! {
             ::punctual::model::Resource::new(
@@ -168,7 +169,7 @@ fn resources(app: &App, analysis: &Analysis) -> TokenStream {
     quote!(const { &[#(#all),*] })
 }
 
-/// The protocol of a resource; the names are those of the runtime.
+/// Returns the protocol of a resource; the names are those of the runtime.
 fn protocol(resource: &Resource, users: &ResourceUsers) -> &'static str {
     match users {
         _ if resource.lock_free || users.by_reference => "None",

@@ -1,9 +1,10 @@
-//! The names of generated items, none of which can clash with a name of the user's.
+//! The names of generated items, none of which can clash with a user's name.
 //!
-//! Items, type parameters and lifetimes have mangled names, which the user's may not begin with. Local variables are
-//! mangled as well, and hygienic on top of that: expressions of the user's do not see them. Everything else that is
-//! generated is found by its path from `::core`, `::std` or `::punctual`, primitive types (`::core::primitive::u8`) and
-//! methods (`Resource::get(..)`) included: a type `u8`, or a trait with a `get` for all types, may be in scope.
+//! Items, type parameters and lifetimes have mangled names, with a prefix that user names may not
+//! have. Local variables are mangled as well, and also hygienic: user expressions do not see them.
+//! Everything else in generated code is named by its path from `::core`, `::std` or `::punctual`,
+//! including primitive types (`::core::primitive::u8`) and methods (`Resource::get(..)`): a type
+//! `u8`, or a trait with a `get` for all types, may be in scope.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote_spanned};
@@ -21,33 +22,35 @@ pub(super) const PULSE: &str = "__punctual_beat";
 
 /// `__punctual_<what>_<name>`, pointing at `name` in errors.
 ///
-/// `what` loses its underscores, for the `spawn` of `after_x` is not the `spawn_after` of `x`.
+/// `what` loses its underscores, because the `spawn` of `after_x` is not the `spawn_after` of `x`.
 pub(super) fn of(what: &str, name: &Ident) -> Ident {
     format_ident!("__punctual_{}_{}", what.replace('_', ""), name, span = at(name.span()))
 }
 
-/// A local variable or parameter of generated code.
+/// Returns a local variable or parameter of generated code.
 pub(super) fn var(what: &str) -> Ident {
     Ident::new(&format!("__punctual_{what}"), Span::mixed_site())
 }
 
-/// What the user can name in the module of `handler`, pointing at `handler` in errors.
+/// Returns an item that the user can name in the module of `handler`, pointing at `handler` in
+/// errors.
 pub(super) fn export(what: &str, handler: &Ident) -> Ident {
     Ident::new(what, at(handler.span()))
 }
 
-/// The path of an [`export`].
+/// Returns the path of an [`export`].
 pub(super) fn exported(what: &str, handler: &Ident) -> TokenStream {
     let (module, export) = (own(handler), export(what, handler));
     quote_spanned!(module.span()=> self::#module::#export)
 }
 
-/// The lifetime of a job. Errors show it.
+/// Returns the lifetime of a job. Errors show it.
 pub(super) fn lifetime() -> Lifetime {
     Lifetime::new("'_job", Span::call_site())
 }
 
-/// The field that binds a handler's context, or its resources, to the job. Errors list it among the fields.
+/// Returns the field that binds a handler's context, or its resources, to the job. Errors list it
+/// among the fields.
 pub(super) fn job(handler: &Handler) -> Ident {
     let mut job = Ident::new("_job", Span::call_site());
     let shared = handler.shared.iter().map(|used| &used.ident);
@@ -58,22 +61,22 @@ pub(super) fn job(handler: &Handler) -> Ident {
     job
 }
 
-/// [`var`] for something that errors of the user's are about, which are to point at `span`.
+/// [`var`] for code that user errors refer to, which should point at `span`.
 pub(super) fn var_at(what: &str, span: Span) -> Ident {
     let mut var = var(what);
     var.set_span(var.span().located_at(span));
     var
 }
 
-/// The function of a handler, which a local variable of the same name does not hide.
+/// Returns the function of a handler, which a local variable of the same name does not hide.
 pub(super) fn function(handler: &Ident) -> TokenStream {
     let own = own(handler);
     quote_spanned!(own.span()=> self::#own)
 }
 
-/// The parameters of a generated function, under the names they have in the user's.
+/// Returns the parameters of a generated function, with the user's names.
 ///
-/// Where a `macro_rules!` made the user's function, two of them may look the same.
+/// If a `macro_rules!` made the user's function, two of them may look the same.
 pub(super) fn params(args: &[Arg]) -> Vec<Ident> {
     let mut params = Vec::<Ident>::new();
     for Arg { ident, .. } in args {
@@ -86,7 +89,7 @@ pub(super) fn params(args: &[Arg]) -> Vec<Ident> {
     params
 }
 
-/// The user's name for something of ours.
+/// Returns the user's name for one of our items.
 ///
 /// Generated code has the edition of this crate, in which `gen` is a keyword.
 pub(super) fn own(name: &Ident) -> Ident {
@@ -98,7 +101,7 @@ pub(super) fn own(name: &Ident) -> Ident {
     own
 }
 
-/// A name without the `r#` of a raw identifier.
+/// Returns a name without the `r#` of a raw identifier.
 pub(super) fn plain(name: &Ident) -> String {
     match name {
         name if name == RECEIVER => "receiver".to_owned(),
@@ -107,7 +110,8 @@ pub(super) fn plain(name: &Ident) -> String {
     }
 }
 
-/// A place in the user's code for something that is not: the user's lints are not applied to it.
+/// Returns a location in the user's code for generated code: the user's lints are not applied to
+/// it.
 pub(super) fn at(span: Span) -> Span {
     span.resolved_at(Span::call_site())
 }
@@ -132,7 +136,7 @@ pub(super) fn initial(handler: &Ident, local: &Ident) -> Ident {
     of_declared("initial", handler, local)
 }
 
-/// The length tells the `c` of `a_b` from the `b_c` of `a`.
+/// The length distinguishes the `c` of `a_b` from the `b_c` of `a`.
 fn of_declared(what: &str, handler: &Ident, local: &Ident) -> Ident {
     let length = plain(handler).len();
     format_ident!("__punctual_{}{}_{}_{}", what, length, handler, local, span = at(local.span()))

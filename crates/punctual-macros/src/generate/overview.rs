@@ -1,11 +1,12 @@
-//! The page of `run` in the generated documentation: what runs where, and what protects each shared resource.
+//! The page of `run` in the generated documentation: the levels of each partition, and the
+//! protection of each shared resource.
 
 use crate::analyse::{Analysis, LockKind, ThreadModel};
 use crate::model::{App, Handler, IDLE_LEVEL, Resource};
 
 use super::names;
 
-/// The text, in Markdown.
+/// Returns the text, in Markdown.
 pub(super) fn text(app: &App, analysis: &Analysis) -> String {
     let mut text = String::from("\n# Tasks\n\n| level | tasks | runs |\n|---|---|---|\n");
     let mut rows: Vec<(u8, String)> = Vec::new();
@@ -53,12 +54,12 @@ fn code(handler: &Handler) -> String {
     format!("`{}`", names::plain(&handler.ident))
 }
 
-/// The protocol of a resource, in words.
+/// Describes the protocol of a resource.
 fn protection(app: &App, analysis: &Analysis, index: usize) -> String {
     let (resource, users) = (&app.shared.resources[index], &analysis.resources[index]);
     let used = app.concurrent().find_map(|(level, handler)| {
         let used = handler.shared.iter().find(|used| used.ident == resource.ident)?;
-        // The lowest user is the one whose lock does something.
+        // The lowest user is the one whose lock has an effect.
         (users.levels.first() == Some(&level)).then_some((level, used))
     });
     let Some((level, used)) = used else { return "nothing: no task uses it".into() };

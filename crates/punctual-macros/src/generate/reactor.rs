@@ -8,12 +8,13 @@ use crate::model::App;
 
 use super::{levels, names, quiet};
 
-/// The partition and the level of its thread, if there are async tasks that may enter the kernel, and a kernel.
+/// Returns the partition and the level of its thread, if there are async tasks that may enter the
+/// kernel, and a kernel.
 pub(super) fn place(app: &App, analysis: &Analysis) -> Option<(usize, u8)> {
     if cfg!(feature = "std") { analysis.reactor(app) } else { None }
 }
 
-/// The statics, if there is one.
+/// Returns the statics, if there is one.
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let Some((partition, level)) = place(app, analysis) else { return TokenStream::new() };
     let (quiet, worker, reactor) = (quiet(), worker(), name());
@@ -29,12 +30,12 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     }
 }
 
-/// The static that is the reactor.
+/// Returns the static of the reactor.
 pub(super) fn name() -> Ident {
     names::sole("reactor")
 }
 
-/// The worker of its thread.
+/// Returns the worker of its thread.
 pub(super) fn worker() -> Ident {
     names::sole("reactor_worker")
 }

@@ -1,4 +1,4 @@
-//! The statics that hold the resources, and the code that fills and empties them.
+//! The statics that store the resources, and the code that fills and empties them.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -9,38 +9,41 @@ use crate::model::{App, Handler, LocalOrigin, LocalUse, SharedUse, Task};
 
 use super::{names, option, quiet, statics};
 
-/// Whether a field of the `#[local]` struct lives in a static, for tasks and `shutdown`.
+/// Returns whether a field of the `#[local]` struct is stored in a static, for tasks and
+/// `shutdown`.
 ///
-/// A field that only `idle` uses does not: it never leaves the thread that `init` runs on.
+/// A field used only by `idle` is not: it never leaves the thread that `init` runs on.
 pub(super) fn is_static(app: &App, field: &Ident) -> bool {
     let tasks = app.tasks.iter().map(|task| &task.handler);
     let shutdown = app.shutdown.iter().map(|shutdown| &shutdown.handler);
     tasks.chain(shutdown).any(|handler| handler.local_fields().any(|local| local.ident == *field))
 }
 
-/// Whether only `idle` uses a field of the `#[local]` struct, which it then has for the rest of the run.
+/// Returns whether only `idle` uses a field of the `#[local]` struct, which it then owns for the
+/// rest of the run.
 pub(super) fn is_idles(app: &App, field: &Ident) -> bool {
     let mut idle = app.idle.iter().flat_map(|idle| idle.handler.local_fields());
     !is_static(app, field) && idle.any(|local| local.ident == *field)
 }
 
-/// Whether a local of a task is the task's for ever: that of an async task that never completes. What `shutdown` takes
-/// over is not.
+/// Returns whether a local belongs to its task forever: that of an async task that never completes,
+/// unless `shutdown` takes it over.
 ///
-/// It is not dropped at the end of the run, since what was made of the reference may be anywhere by then.
+/// It is not dropped at the end of the run, because values derived from the reference may still
+/// exist.
 pub(super) fn is_endless(app: &App, handler: &Handler, local: &LocalUse) -> bool {
     let endless = |handler| app.task(handler).is_some_and(Task::is_endless);
     endless(handler) && (!local.is_field() || is_field_endless(app, &local.ident))
 }
 
-/// [`is_endless`] for a field of the `#[local]` struct, whoever uses it.
+/// [`is_endless`] for a field of the `#[local]` struct, with any user.
 fn is_field_endless(app: &App, field: &Ident) -> bool {
     let uses = |handler: &&Handler| handler.local_fields().any(|local| local.ident == *field);
     let mut users = app.handlers().filter(uses);
     is_static(app, field) && users.all(|user| app.task(user).is_some_and(Task::is_endless))
 }
 
-/// The statics, and the functions that make the initial values of what handlers declare.
+/// Returns the statics, and the functions that create the initial values of declared locals.
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let shared = app.shared.resources.iter().zip(&analysis.resources).map(|(resource, users)| {
         let ty = &resource.ty;
@@ -48,16 +51,17 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         // `init`, `idle`, and the end of the run are on one thread; `shutdown` need not be.
         let moves = !users.is_idles() || app.shutdown.iter().any(|hook| uses(&hook.handler, &resource.ident));
         let send = moves.then(|| statics::assert("send", ty));
-        // Jobs of one level run one after the other.
+        // Jobs of one level run in sequence.
         let together = users.levels.len() > 1 || users.partitions.len() > 1;
-        // A future that keeps such a reference moves from thread to thread; the error has to point at the field first.
+        // A future that holds such a reference moves from thread to thread; the error has to point
+        // at the field first.
         let keeps = |handler: &&Handler| {
             let refers = |used: &SharedUse| used.ident == resource.ident && used.access.is_reference();
             app.task(handler).is_some_and(Task::is_async)
                 && analysis.local_level(app, handler).is_none()
                 && handler.shared.iter().any(refers)
         };
-        // `shutdown` may run beside an `idle` that does not return.
+        // `shutdown` may run concurrently with an `idle` that does not return.
         let beside = users.is_idles() && app.shutdown.iter().any(|hook| uses(&hook.handler, &resource.ident));
         let together = together || beside || app.handlers().any(|handler| keeps(&handler));
         let sync = (users.by_reference && together).then(|| statics::assert("sync", ty));
@@ -83,12 +87,13 @@ fn local_static(name: &Ident, ty: &Type, endless: bool) -> TokenStream {
     quote!(#statik #send)
 }
 
-/// The value with which the static of a local is filled.
+/// Returns the value with which the static of a local is filled.
 fn held(value: TokenStream, endless: bool) -> TokenStream {
     if endless { option(Some(quote!(::punctual::export::leak(#value)))) } else { value }
 }
 
-/// Expressions of the user's, in functions of their own: nothing generated is in scope, `unsafe` least of all.
+/// User expressions, in separate functions: no generated name is in scope, in particular no
+/// `unsafe`.
 fn initial_values(handler: &Handler) -> TokenStream {
     let quiet = quiet();
     let values = handler.locals.iter().filter_map(|local| {
@@ -99,7 +104,8 @@ fn initial_values(handler: &Handler) -> TokenStream {
     values.collect()
 }
 
-/// Statements that fill every static from the variables `shared` and `local`, which `init` returned.
+/// Returns statements that fill every static from the variables `shared` and `local`, which `init`
+/// returned.
 pub(super) fn fill(app: &App) -> TokenStream {
     let [shared_value, local_value] = ["shared", "local"].map(names::var);
     let shared = app.shared.resources.iter().map(|resource| {
@@ -121,7 +127,7 @@ pub(super) fn fill(app: &App) -> TokenStream {
             let #undo = ::punctual::export::Undo(&#done, || #empty);
         }
     });
-    // Of these, only the initial values are the user's code, which may panic.
+    // Of these, only the initial values are user code, which may panic.
     quote! {
         let #done = ::core::cell::Cell::new(false);
         #(#declared)*
@@ -131,8 +137,8 @@ pub(super) fn fill(app: &App) -> TokenStream {
     }
 }
 
-/// Statements that drop what every static holds, in the order of the struct fields, and then what is in the variable
-/// `kept`; each by the variable `drops`.
+/// Returns statements that drop the contents of every static, in the order of the struct fields,
+/// and then those of the variable `kept`; each through the variable `drops`.
 pub(super) fn empty(app: &App) -> TokenStream {
     let [drops, value, source] = ["drops", "value", "kept"].map(names::var);
     let shared = app.shared.resources.iter().map(|resource| {
@@ -164,7 +170,8 @@ pub(super) fn empty(app: &App) -> TokenStream {
     quote!(#(#shared)* #(#fields)* #(#declared)* #(#kept)*)
 }
 
-/// A statement that drops what the static `name` holds by the variable `drops`, which says `text` if that panics.
+/// Returns a statement that drops the contents of the static `name` through the variable `drops`,
+/// which reports `text` if that panics.
 fn emptied(text: &str, name: &Ident) -> TokenStream {
     let drops = names::var("drops");
     quote! {
@@ -174,7 +181,7 @@ fn emptied(text: &str, name: &Ident) -> TokenStream {
     }
 }
 
-/// A local that a task declares itself.
+/// A local that a task declares.
 struct Declared<'a> {
     handler: &'a Ident,
     local: &'a Ident,

@@ -1,13 +1,13 @@
-//! The path of the framework: `::punctual`, unless the user has it under another name.
+//! The path of the framework: `::punctual`, unless the user has renamed it.
 
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::Path;
 
-/// `tokens` with `root` in place of every `::punctual` that begins a path.
+/// Returns `tokens` with `root` in place of every `::punctual` that begins a path.
 ///
-/// What generated code mentions of the framework begins so. Where the user's expressions in it do, they cannot mean
-/// another crate than this one.
+/// Generated code names items of the framework by such paths. In user expressions, they cannot
+/// refer to another crate either.
 pub(super) fn replaced(tokens: TokenStream, root: Option<&Path>) -> TokenStream {
     let Some(root) = root else { return tokens };
     let mut replaced = Vec::new();
@@ -28,13 +28,14 @@ pub(super) fn replaced(tokens: TokenStream, root: Option<&Path>) -> TokenStream 
     replaced.into_iter().collect()
 }
 
-/// Whether `before` ends in a `::` that stands for the root.
+/// Returns whether `before` ends in a `::` that stands for the root.
 fn begins_path(before: &[TokenTree]) -> bool {
     let [before @ .., first, second] = before else { return false };
     is(first, ':') && is(second, ':') && !ends_in_segment(before)
 }
 
-/// Whether `tokens` end in what a `::` continues: a name, or what is in angle brackets behind one.
+/// Returns whether `tokens` end in a segment that a `::` continues: a name, or angle brackets after
+/// one.
 fn ends_in_segment(tokens: &[TokenTree]) -> bool {
     match tokens {
         // A lifetime, as in `&'a ::punctual::A`.
@@ -44,7 +45,8 @@ fn ends_in_segment(tokens: &[TokenTree]) -> bool {
     }
 }
 
-/// Whether `tokens` end in the arguments of a name or in `<A as B>`, not in the parameters of `impl<..>` and `for<..>`.
+/// Returns whether `tokens` end in the arguments of a name or in `<A as B>`, not in the parameters
+/// of `impl<..>` and `for<..>`.
 fn ends_in_arguments(tokens: &[TokenTree]) -> bool {
     let mut open = 0_u32;
     for (at, token) in tokens.iter().enumerate().rev() {

@@ -1,4 +1,4 @@
-//! The static that is the app, and one for each of its partitions.
+//! The static of the app, and one for each of its partitions.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;

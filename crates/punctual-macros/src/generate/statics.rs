@@ -1,7 +1,8 @@
-//! The type of the statics whose contents are the user's.
+//! The type of the statics with user contents.
 //!
-//! A static must be `Sync`, which requires the resource to be `Send`. An error at the static would point at the attribute of
-//! the app. So the wrapper asserts it, and a separate check reports the type where the user wrote it.
+//! A static must be `Sync`, which requires the resource to be `Send`. An error at the static would
+//! point at the attribute of the app. So the wrapper asserts it, and a separate check reports the
+//! type where the user wrote it.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -10,7 +11,7 @@ use syn::spanned::Spanned;
 
 use super::{names, quiet};
 
-/// A wrapper that makes every resource and every task `Sync`.
+/// Returns a wrapper that makes every resource and every task `Sync`.
 pub(super) fn wrapper() -> TokenStream {
     let (quiet, wrapper) = (quiet(), names::sole("Static"));
     let [t, b, n, w] = ["T", "B", "N", "W"].map(names::sole);
@@ -30,7 +31,7 @@ pub(super) fn wrapper() -> TokenStream {
     quote! {
         #quiet struct #wrapper<#t>(#t);
 
-        // Every static of a resource has an `assert_send` beside it, unless only one thread ever uses it.
+        // Every static of a resource has an `assert_send`, unless only one thread ever uses it.
         #quiet unsafe impl<#t> ::core::marker::Sync for #wrapper<::punctual::export::Resource<#t>> {}
         #quiet unsafe impl<#b: ::punctual::export::Body, const #n: #usize, const #w: #usize> ::core::marker::Sync
             for #wrapper<::punctual::export::Task<#b, #n, #w>> {}
@@ -48,7 +49,7 @@ pub(super) fn wrapper() -> TokenStream {
     }
 }
 
-/// The static of a resource. Needs an [`assert`], unless only one thread ever uses it.
+/// Returns the static of a resource. Needs an [`assert`], unless only one thread ever uses it.
 pub(super) fn resource(name: &Ident, held: TokenStream) -> TokenStream {
     let (quiet, wrapper) = (quiet(), names::sole("Static"));
     quote! {
@@ -58,10 +59,11 @@ pub(super) fn resource(name: &Ident, held: TokenStream) -> TokenStream {
     }
 }
 
-/// A compile-time check that `ty` has the required trait, reported where the user wrote the type.
+/// Returns a compile-time check that `ty` has the required trait, reported where the user wrote the
+/// type.
 pub(super) fn assert(what: &str, ty: &Type) -> TokenStream {
-    // The compiler names the part of a type that lacks the trait, but no alternative. So a type that lacks it by its
-    // name alone gets a check whose error names the alternatives.
+    // The compiler names the part of a type that lacks the trait, but no alternative. So a type
+    // that is known by name to lack it gets a check whose error names the alternatives.
     let check = match what {
         "send" if names_any(&NOT_SEND, ty.to_token_stream()) => "movable",
         "sync" if names_any(&NOT_SYNC, ty.to_token_stream()) => "shareable",
@@ -72,7 +74,7 @@ pub(super) fn assert(what: &str, ty: &Type) -> TokenStream {
     quote!(const _: () = #call;)
 }
 
-/// The check whose error names the alternatives, for a type that, by its name, is not `Send`.
+/// Returns the check whose error names the alternatives, for a type known by name not to be `Send`.
 pub(super) fn assert_movable(ty: &Type) -> Option<TokenStream> {
     names_any(&NOT_SEND, ty.to_token_stream()).then(|| assert("send", ty))
 }
@@ -84,7 +86,7 @@ const NOT_SEND: [&str; 4] = ["Rc", "Weak", "NonNull", "MutexGuard"];
 const NOT_SYNC: [&str; 8] =
     ["Cell", "NonNull", "OnceCell", "Rc", "Receiver", "RefCell", "UnsafeCell", "Weak"];
 
-/// Whether a type contains a pointer or one of `types`, judged by its name.
+/// Returns whether a type contains a pointer or one of `types`, judging by names.
 fn names_any(types: &[&str], ty: TokenStream) -> bool {
     ty.into_iter().any(|token| match token {
         TokenTree::Ident(name) => types.iter().any(|other| name == other),

@@ -1,7 +1,8 @@
-//! Stubs for an application that has mistakes.
+//! Stubs for an application with mistakes.
 //!
-//! The mistakes are reported. If the generated code were missing, everything that depends on it would be reported, too. So
-//! the stubs declare its names, without the handlers: their bodies rely on what is wrong.
+//! The mistakes are reported. If the generated code were missing, everything that depends on it
+//! would be reported, too. So the stubs declare its names, without the handlers, whose bodies may
+//! be wrong.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -20,9 +21,11 @@ use crate::parse::{
     without_broken_items,
 };
 
-/// The module with stubs for what would have been generated, or `item` itself if it is no module.
+/// Returns the module with stubs in place of the generated code, or `item` itself if it is not a
+/// module.
 pub(crate) fn stubs(args: &AppArgs, item: TokenStream) -> TokenStream {
-    // Where there is a syntax error the parser can take what is left without it: all but the bodies, at best.
+    // If there is a syntax error, the parser processes the rest without it: at best everything but
+    // the bodies.
     let module = syn::parse2(item.clone())
         .or_else(|_| syn::parse2(without_bodies(item.clone())))
         .or_else(|_| syn::parse2(without_broken_items(without_bodies(item.clone()))));
@@ -88,7 +91,7 @@ struct Stubs {
     starts: TokenStream,
     /// The parameters of `init` after the context.
     init: Vec<PatType>,
-    /// What there is already, under which condition.
+    /// Existing items, with their conditions.
     seen: Vec<(Ident, Vec<Attribute>)>,
 }
 
@@ -164,7 +167,8 @@ impl Stubs {
         });
     }
 
-    /// Calls `f` unless there has been an item of that name that is there in any case, or under the same condition.
+    /// Calls `f` unless there has been an item of that name, without a condition or with the same
+    /// one.
     fn once(&mut self, name: Ident, cfgs: &[Attribute], f: impl FnOnce(&mut Self)) {
         let same = |(other, of): &(Ident, Vec<Attribute>)| *other == name && (of.is_empty() || of == cfgs);
         if !self.seen.iter().any(same) {
@@ -190,7 +194,7 @@ fn message(params: &[PatType]) -> (Vec<&Type>, TokenStream) {
     (types, args)
 }
 
-/// Whatever the task: which of these it has may be what is wrong.
+/// For any kind of task: which of these it has may be the mistake.
 fn release(params: &[PatType]) -> TokenStream {
     let (types, args) = message(params);
     quote! {
@@ -219,7 +223,7 @@ fn parameter(input: &FnArg) -> Option<PatType> {
     Some(parameter)
 }
 
-/// Whether the types mean the same in another function's signature.
+/// Returns whether the types mean the same in another function's signature.
 fn is_plain(types: &[Item], generics: &Generics, params: &[PatType]) -> bool {
     struct Plain<'a>(&'a [Item], bool);
     impl<'ast> Visit<'ast> for Plain<'_> {
@@ -250,7 +254,7 @@ fn is_plain(types: &[Item], generics: &Generics, params: &[PatType]) -> bool {
 mod tests {
     use super::*;
 
-    /// The attributes of the modules that stand in for the handlers in `items`, by name.
+    /// Returns the attributes of the stub modules of the handlers in `items`, by name.
     fn modules(items: TokenStream) -> Vec<(String, usize)> {
         let stubs = stubs(&AppArgs::default(), quote! { mod app { #items } });
         let file: syn::File = syn::parse2(stubs).expect("stubs can be parsed");

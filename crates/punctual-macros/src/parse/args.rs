@@ -14,7 +14,7 @@ use crate::model::AppArgs;
 pub(super) const CPU: Key = Key::new("cpu", "<integer or constant expression>");
 pub(super) const STACK: Key = Key::new("stack", "<size>");
 
-/// What `report` may be.
+/// Valid values of `report`.
 const REPORT: &str = "\"auto\", \"always\", \"never\" or \"<path of a file, with a `/`>\"";
 
 const KEYS: &[Key] = &[
@@ -57,7 +57,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
     }
 }
 
-/// The value of `crate`: an absolute path.
+/// Returns the value of `crate`: an absolute path.
 fn root(keys: &Keys, errors: &mut Errors) -> Option<Path> {
     let expr = keys.expr("crate", errors)?;
     let Expr::Path(ExprPath { path, qself: None, .. }) = ungrouped(expr) else {
@@ -77,7 +77,7 @@ fn root(keys: &Keys, errors: &mut Errors) -> Option<Path> {
     Some(path)
 }
 
-/// The value of `executor`, if it is the global one.
+/// Returns the value of `executor`, if it is the global one.
 fn global(keys: &Keys, errors: &mut Errors) -> Option<LitStr> {
     let executor = keys.string("executor", errors)?;
     match executor.value().as_str() {
@@ -99,7 +99,7 @@ fn report(keys: &Keys, errors: &mut Errors) -> Option<LitStr> {
     Some(report)
 }
 
-/// The compiler evaluates the expression; only values that can never be a CPU are refused here.
+/// The compiler evaluates the expression; only values that can never be a CPU are rejected here.
 pub(super) fn cpu(keys: &Keys, errors: &mut Errors) -> Option<Expr> {
     let expr = keys.expr("cpu", errors)?;
     let plausible = match ungrouped(expr) {

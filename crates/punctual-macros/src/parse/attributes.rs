@@ -34,7 +34,7 @@ impl Mark {
     }
 }
 
-/// Removes the framework's attribute from `attrs`; an item bears one at most.
+/// Removes the framework's attribute from `attrs`; an item has at most one.
 pub(crate) fn take_mark(attrs: &mut Vec<Attribute>, errors: &mut Errors) -> Option<(Mark, Attribute)> {
     let mut marks = attrs.extract_if(.., |attr| Mark::of(&attr.meta).is_some());
     let first = marks.next()?;
@@ -44,12 +44,12 @@ pub(crate) fn take_mark(attrs: &mut Vec<Attribute>, errors: &mut Errors) -> Opti
     Mark::of(&first.meta).map(|mark| (mark, first))
 }
 
-/// The `#[cfg]`s among `attrs`, also those in a `#[cfg_attr]`.
+/// Returns the `#[cfg]`s among `attrs`, including those in a `#[cfg_attr]`.
 pub(crate) fn cfgs(attrs: &[Attribute]) -> Vec<Attribute> {
     attrs.iter().filter_map(|attr| Some(Attribute { meta: condition(&attr.meta)?, ..attr.clone() })).collect()
 }
 
-/// Whether an attribute only configures its item in or out.
+/// Returns whether an attribute only configures its item in or out.
 pub(super) fn is_condition(attr: &Attribute) -> bool {
     fn only_conditions(meta: &Meta) -> bool {
         match meta {
@@ -62,7 +62,7 @@ pub(super) fn is_condition(attr: &Attribute) -> bool {
     only_conditions(&attr.meta)
 }
 
-/// The parts of an attribute that configure its item in or out.
+/// Returns the parts of an attribute that configure its item in or out.
 fn condition(meta: &Meta) -> Option<Meta> {
     if meta.path().is_ident("cfg") {
         return Some(meta.clone());
@@ -77,7 +77,7 @@ fn condition(meta: &Meta) -> Option<Meta> {
     (!conditions.is_empty()).then(|| Meta::List(MetaList { tokens, ..list.clone() }))
 }
 
-/// The inside of a `#[cfg_attr]`: the predicate, and the attributes it brings.
+/// Parses the inside of a `#[cfg_attr]`: the predicate, and its attributes.
 pub(super) fn cfg_attr(input: ParseStream<'_>) -> syn::Result<(TokenStream, Punctuated<Meta, Token![,]>)> {
     let mut predicate = TokenStream::new();
     while !input.peek(Token![,]) {
@@ -87,7 +87,7 @@ pub(super) fn cfg_attr(input: ParseStream<'_>) -> syn::Result<(TokenStream, Punc
     Ok((predicate, Punctuated::parse_terminated(input)?))
 }
 
-/// The attributes of any item.
+/// Returns the attributes of any item.
 pub(crate) fn item_attrs(item: &mut Item) -> Option<&mut Vec<Attribute>> {
     Some(match item {
         Item::Const(item) => &mut item.attrs,

@@ -1,9 +1,9 @@
-//! A module without the bodies of its functions: what can still be used if one of them has a syntax error.
+//! A module without the bodies of its functions: the usable part if one of them has a syntax error.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::quote;
 
-/// `module` with the body of every function in it replaced.
+/// Returns `module` with the body of every function in it replaced.
 pub(crate) fn without_bodies(module: TokenStream) -> TokenStream {
     let mut tokens: Vec<TokenTree> = module.into_iter().collect();
     if let Some(TokenTree::Group(content)) = tokens.last_mut() {
@@ -12,7 +12,7 @@ pub(crate) fn without_bodies(module: TokenStream) -> TokenStream {
     tokens.into_iter().collect()
 }
 
-/// The items in `content`: a function is what has `fn` in it before its braces.
+/// Returns the items in `content`: a function is recognized by `fn` before its braces.
 fn emptied(content: TokenStream) -> TokenStream {
     let mut function = false;
     let mut emptied = Vec::new();

@@ -1,9 +1,10 @@
-//! Which `#[cfg]`s hold.
+//! Evaluation of `#[cfg]`s.
 //!
-//! Only the compiler evaluates predicates, so an app with conditions expands twice. The first expansion returns the module
-//! under the same attribute, with a `#[cfg_attr(<predicate>, doc = "..")]` for each predicate before it. The compiler
-//! resolves these before it expands the attribute again, which then finds a doc for each predicate that holds, and
-//! parses a module without conditions.
+//! Only the compiler evaluates predicates, so an app with conditions expands twice. The first
+//! expansion returns the module under the same attribute, preceded by a `#[cfg_attr(<predicate>,
+//! doc = "..")]` for each predicate. The compiler resolves these before it expands the attribute
+//! again, which then finds a doc for each predicate that holds, and parses a module without
+//! conditions.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +24,7 @@ const ANSWERED: &str = "__punctual conditions";
 #[derive(Default)]
 pub(crate) struct Conditions(BTreeSet<String>);
 
-/// What the conditions of a module have left out.
+/// Items that the conditions of a module have removed.
 #[derive(Default)]
 pub(crate) struct Absent {
     pub(crate) items: Vec<Item>,
@@ -32,19 +33,19 @@ pub(crate) struct Absent {
 
 /// The input of the attribute.
 pub(crate) struct Source {
-    /// As written, without the items that conditions leave out.
+    /// As written, without the items that conditions remove.
     pub(crate) tokens: TokenStream,
-    /// A module without conditions, or the reason why the input is none.
+    /// A module without conditions, or the reason why the input is not a module.
     pub(crate) module: syn::Result<ItemMod>,
     pub(crate) conditions: Conditions,
     pub(crate) absent: Absent,
 }
 
 impl Source {
-    /// The input of an attribute with the arguments `args`.
+    /// Reads the input of an attribute with the arguments `args`.
     ///
     /// # Errors
-    /// The expansion that asks the compiler which conditions hold.
+    /// Returns the expansion that makes the compiler evaluate the conditions.
     pub(crate) fn new(args: &TokenStream, tokens: TokenStream) -> Result<Self, TokenStream> {
         let mut module = syn::parse2::<ItemMod>(tokens.clone());
         let conditions = match &mut module {
@@ -69,7 +70,7 @@ impl Source {
         Self { tokens, module, conditions: conditions.unwrap_or_default(), absent }
     }
 
-    /// The input where these predicates hold, and no others.
+    /// Returns the input if exactly these predicates hold.
     #[cfg(test)]
     pub(crate) fn holding(tokens: TokenStream, predicates: &[&str]) -> Self {
         let module = syn::parse2(tokens.clone());
@@ -77,7 +78,7 @@ impl Source {
     }
 }
 
-/// The conditions of `module`, if it has any, or the question which of them hold.
+/// Returns the conditions of `module`, if it has any, or the query for them.
 fn conditions(args: &TokenStream, module: &mut ItemMod) -> Result<Option<Conditions>, TokenStream> {
     let predicates = predicates(module);
     let texts = predicates.iter().map(TokenStream::to_string);
@@ -105,7 +106,7 @@ fn conditions(args: &TokenStream, module: &mut ItemMod) -> Result<Option<Conditi
     })
 }
 
-/// The text of an attribute that the first expansion added.
+/// Returns the text of an attribute that the first expansion added.
 fn answer(attr: &Attribute) -> Option<String> {
     let Meta::NameValue(doc) = &attr.meta else { return None };
     let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = &doc.value else { return None };
@@ -113,14 +114,15 @@ fn answer(attr: &Attribute) -> Option<String> {
 }
 
 impl Conditions {
-    /// Those under which the given predicates hold, and no others.
+    /// Returns the conditions if exactly the given predicates hold.
     #[cfg(test)]
     pub(crate) fn holding(predicates: &[&str]) -> Self {
         let text = |text: &&str| text.parse::<TokenStream>().expect("a predicate").to_string();
         Self(predicates.iter().map(text).collect())
     }
 
-    /// Removes from `items` what the conditions leave out, and resolves the `#[cfg_attr]`s of the rest.
+    /// Removes from `items` those that the conditions exclude, and resolves the `#[cfg_attr]`s of
+    /// the rest.
     pub(super) fn apply(&self, items: &mut Vec<Item>) -> Absent {
         let mut absent = Absent::default();
         for mut item in std::mem::take(items) {
@@ -175,7 +177,8 @@ impl Conditions {
         }
     }
 
-    /// Whether what has these attributes is there. Resolves the `#[cfg_attr]`s among them; a `#[cfg]` that holds stays.
+    /// Returns whether an item with these attributes exists. Resolves the `#[cfg_attr]`s among
+    /// them; a `#[cfg]` that holds stays.
     pub(super) fn holds(&self, attrs: &mut Vec<Attribute>) -> bool {
         let resolved = attrs.drain(..).flat_map(|attr| self.resolve(attr)).collect();
         *attrs = resolved;
@@ -185,7 +188,7 @@ impl Conditions {
         })
     }
 
-    /// What the compiler makes of an attribute.
+    /// Returns the compiler's result for an attribute.
     fn resolve(&self, attr: Attribute) -> Vec<Attribute> {
         let Meta::List(list) = &attr.meta else { return vec![attr] };
         if !list.path.is_ident("cfg_attr") {
@@ -199,7 +202,8 @@ impl Conditions {
     }
 }
 
-/// Whether the conditions of an item are asked for: if it is the framework's, or a constant, which the value of a key may be.
+/// Returns whether the conditions of an item matter: if it belongs to the framework, or is a
+/// constant, which may be the value of a key.
 fn is_asked(item: &mut Item) -> bool {
     match item {
         Item::Const(_) => return true,
@@ -221,7 +225,7 @@ fn is_marked(meta: &Meta) -> bool {
     }
 }
 
-/// The predicates in a module that decide about what is the framework's, each once.
+/// Returns the predicates in a module that affect items of the framework, without duplicates.
 fn predicates(module: &mut ItemMod) -> Vec<TokenStream> {
     let mut found = Predicates::default();
     for item in module.content.iter_mut().flat_map(|(_, items)| items) {
@@ -275,7 +279,7 @@ impl Predicates {
         }
     }
 
-    /// The conditions of the entries of lists, within the brackets of `shared = [..]`.
+    /// Collects the conditions of the entries of lists, within the brackets of `shared = [..]`.
     fn entries(&mut self, tokens: TokenStream) {
         let mut hash = false;
         for token in tokens {

@@ -10,7 +10,7 @@ use super::keys::ungrouped;
 #[derive(Default)]
 pub(super) struct Constants(HashMap<Ident, Expr>);
 
-/// How deep constants may refer to one another.
+/// Maximum depth of references between constants.
 const DEPTH: u32 = 64;
 
 impl Constants {
@@ -22,7 +22,7 @@ impl Constants {
         Self(constants.collect())
     }
 
-    /// The value of `expr`, if the macro can evaluate it.
+    /// Returns the value of `expr`, if the macro can evaluate it.
     pub(super) fn value(&self, expr: &Expr) -> Option<i128> {
         self.evaluate(expr, DEPTH)
     }

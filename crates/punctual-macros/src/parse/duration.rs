@@ -1,4 +1,4 @@
-//! Durations. `10.millis()` and the like are evaluated here, any other expression is left to the compiler.
+//! Durations. `10.millis()` and the like are evaluated here, any other expression by the compiler.
 
 use syn::{Expr, ExprCall, ExprLit, ExprMethodCall, Lit, LitFloat, LitInt, UnOp};
 
@@ -20,7 +20,7 @@ const RATES: [(&str, u64); 2] = [("Hz", 1), ("kHz", 1_000)];
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The use of a duration, which decides the valid values.
+/// Purpose of a duration, which determines the valid values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// May be a rate, may not be zero.
@@ -30,7 +30,7 @@ pub(super) enum Purpose {
     Other,
 }
 
-/// The duration under the key `name`.
+/// Returns the duration under the key `name`.
 pub(super) fn duration(keys: &Keys, name: &str, purpose: Purpose, errors: &mut Errors) -> Option<Duration> {
     let source = keys.expr(name, errors)?.clone();
     let nanos = errors.take(value(&source, purpose))?;
@@ -40,7 +40,7 @@ pub(super) fn duration(keys: &Keys, name: &str, purpose: Purpose, errors: &mut E
     Some(Duration { nanos, source: Box::new(source) })
 }
 
-/// The nanoseconds in `source`, or `None` if only the compiler can evaluate it.
+/// Returns the nanoseconds in `source`, or `None` if only the compiler can evaluate it.
 fn value(source: &Expr, purpose: Purpose) -> syn::Result<Option<u64>> {
     let error = |message: String| Err(syn::Error::new_spanned(source, message));
     match ungrouped(source) {
@@ -69,7 +69,8 @@ fn value(source: &Expr, purpose: Purpose) -> syn::Result<Option<u64>> {
     }
 }
 
-/// What `Duration::millis(10)` comes to: no constant expression, since it is a trait's function.
+/// Evaluates `Duration::millis(10)`, which is not a constant expression, because it is a trait's
+/// function.
 fn short_name(call: &ExprCall) -> Option<u64> {
     let Expr::Path(path) = ungrouped(&call.func) else { return None };
     let (Some(argument), 1) = (call.args.first(), call.args.len()) else { return None };
@@ -80,7 +81,7 @@ fn short_name(call: &ExprCall) -> Option<u64> {
     (ty == "Duration").then(|| lit.base10_parse::<u64>().ok()?.checked_mul(*nanos))?
 }
 
-/// A duration with a fraction, in the largest unit in which it is a whole number.
+/// Returns a duration with a fraction, in the largest unit in which it is a whole number.
 fn whole(count: &LitFloat, unit: &str) -> Option<String> {
     let (_, nanos) = UNITS.iter().find(|(name, _)| *name == unit)?;
     let nanos = count.base10_parse::<f64>().ok()? * *nanos as f64;
@@ -92,7 +93,7 @@ fn whole(count: &LitFloat, unit: &str) -> Option<String> {
     Some(format!("{}.{unit}()", nanos / factor))
 }
 
-/// The unit that was probably meant.
+/// Returns the unit that was probably meant.
 fn meant(unit: &str) -> Option<&'static str> {
     match unit {
         "ns" => Some("nanos"),

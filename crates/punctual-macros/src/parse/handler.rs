@@ -17,14 +17,14 @@ const INIT_KEYS: &[Key] = &[LOCAL];
 const IDLE_KEYS: &[Key] = &[SHARED, LOCAL];
 const SHUTDOWN_KEYS: &[Key] = &[SHARED, LOCAL];
 
-/// A function bearing a role's attribute.
+/// A function with a role's attribute.
 pub(super) struct Marked<'a> {
     pub(super) attr: Attribute,
-    /// The function, less that attribute.
+    /// The function, without that attribute.
     pub(super) item: HandlerItem,
     /// The `#[cfg]`s of the `extern` block around it.
     pub(super) block_cfgs: Vec<Attribute>,
-    /// Those of the entries of its lists.
+    /// Conditions of the entries of its lists.
     pub(super) conditions: &'a Conditions,
 }
 
@@ -43,7 +43,8 @@ pub(super) fn shutdown(marked: Marked<'_>, errors: &mut Errors) -> Shutdown {
     Shutdown { handler: handler(Role::Shutdown, marked, &keys, errors) }
 }
 
-/// The part all roles have in common, out of the function itself and the lists in its attribute.
+/// Parses the part that all roles have in common, from the function itself and the lists in its
+/// attribute.
 pub(super) fn handler(role: Role, marked: Marked<'_>, keys: &Keys, errors: &mut Errors) -> Handler {
     let Marked { item, block_cfgs, conditions, .. } = marked;
     let (attrs, sig) = match &item {
@@ -65,7 +66,7 @@ pub(super) fn handler(role: Role, marked: Marked<'_>, keys: &Keys, errors: &mut 
     }
 }
 
-/// The function an item of an `extern` block declares, if it declares one.
+/// Returns the function that an item of an `extern` block declares, if any.
 pub(crate) fn foreign_fn(item: &ForeignItem) -> Option<ForeignItemFn> {
     match item {
         ForeignItem::Fn(item) => Some(item.clone()),
@@ -74,7 +75,7 @@ pub(crate) fn foreign_fn(item: &ForeignItem) -> Option<ForeignItemFn> {
     }
 }
 
-/// `safe fn name(..);`, which syn has no node for.
+/// `safe fn name(..);`, for which syn has no node.
 struct SafeFn(ForeignItemFn);
 
 impl Parse for SafeFn {

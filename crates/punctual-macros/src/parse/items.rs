@@ -1,4 +1,4 @@
-//! A module without the items that have syntax errors: what can still be used of a broken one.
+//! A module without the items that have syntax errors: the usable part of a broken one.
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -6,7 +6,8 @@ use syn::parse::discouraged::Speculative;
 use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, Item};
 
-/// `module` without the items that cannot be parsed. Of a handler among them the name is kept.
+/// Returns `module` without the items that cannot be parsed. The names of handlers among them are
+/// preserved.
 pub(crate) fn without_broken_items(module: TokenStream) -> TokenStream {
     let mut tokens: Vec<TokenTree> = module.into_iter().collect();
     if let Some(TokenTree::Group(content)) = tokens.last_mut() {
@@ -39,7 +40,7 @@ fn items(input: ParseStream<'_>) -> syn::Result<TokenStream> {
     Ok(kept)
 }
 
-/// Takes a candidate for an item, up to a semicolon or braces.
+/// Skips a candidate for an item, up to a semicolon or braces.
 fn skip_item(input: ParseStream<'_>) -> syn::Result<Vec<TokenTree>> {
     let mut skipped = Vec::new();
     while !input.is_empty() {
@@ -57,9 +58,10 @@ fn skip_item(input: ParseStream<'_>) -> syn::Result<Vec<TokenTree>> {
     Ok(skipped)
 }
 
-/// The handler that broken tokens were meant to be, if any, with only its role and its name.
+/// Returns the handler that broken tokens were meant to be, if any, with only its role and its
+/// name.
 ///
-/// It is generic, which says that its arguments are not known.
+/// It is generic, which marks its arguments as unknown.
 fn outline(tokens: &[TokenTree]) -> Option<TokenStream> {
     let place = tokens.iter().position(|token| is_ident(token, &["fn"]))?;
     let TokenTree::Ident(name) = tokens.get(place + 1)? else { return None };
@@ -67,7 +69,7 @@ fn outline(tokens: &[TokenTree]) -> Option<TokenStream> {
     Some(quote!(#[#role] fn #name<'unknown>() {}))
 }
 
-/// The role that `#` and brackets give.
+/// Returns the role given by `#` and brackets.
 fn role(hash: &TokenTree, brackets: &TokenTree) -> Option<Ident> {
     let (TokenTree::Punct(hash), TokenTree::Group(brackets)) = (hash, brackets) else { return None };
     let first = brackets.stream().into_iter().next()?;

@@ -1,4 +1,5 @@
-//! The `key = value, ..` lists inside the framework's attributes, and reading typed values out of them.
+//! The `key = value, ..` lists inside the framework's attributes, with typed access to their
+//! values.
 
 use std::ops::RangeInclusive;
 
@@ -31,7 +32,8 @@ impl Key {
     }
 }
 
-/// The entries of one attribute: each key known and given once, each value present but not yet typed.
+/// The entries of one attribute: each key is known and given once, each value is present but not
+/// yet typed.
 pub(super) struct Keys {
     known: &'static [Key],
     entries: Vec<Entry>,
@@ -49,7 +51,7 @@ enum Value {
 }
 
 impl Keys {
-    /// Reads the entries of `attr`, which may also be bare.
+    /// Parses the entries of `attr`, which may also be bare.
     pub(super) fn of(attr: &Attribute, known: &'static [Key], errors: &mut Errors) -> Self {
         let tokens = match &attr.meta {
             Meta::Path(_) => TokenStream::new(),
@@ -63,7 +65,7 @@ impl Keys {
         Self::parse(&format!("`#[{}]`", attr.path().to_token_stream()), tokens, known, errors)
     }
 
-    /// Reads the entries in `tokens`, the inside of what is called `place` in errors.
+    /// Parses the entries in `tokens`, the inside of the construct that errors call `place`.
     pub(super) fn parse(
         place: &str,
         tokens: TokenStream,
@@ -109,12 +111,12 @@ impl Keys {
         keys
     }
 
-    /// The key of that name as written, if it was given.
+    /// Returns the key of that name as written, if it was given.
     pub(super) fn key(&self, name: &str) -> Option<&Ident> {
         self.entry(name).map(|entry| &entry.key)
     }
 
-    /// An integer, or what the macro can evaluate to one.
+    /// Returns an integer, or an expression that the macro can evaluate to one.
     pub(super) fn int(
         &self,
         name: &str,
@@ -146,7 +148,7 @@ impl Keys {
         None
     }
 
-    /// A boolean; the key alone, where that is allowed, is `true`.
+    /// Returns a boolean; the key alone, if allowed, is `true`.
     pub(super) fn boolean(&self, name: &str, errors: &mut Errors) -> Option<LitBool> {
         let entry = self.entry(name)?;
         if entry.value.is_none() {
@@ -198,7 +200,7 @@ impl Keys {
         }
     }
 
-    /// The expression under the key `name`, valid or not.
+    /// Returns the expression under the key `name`, valid or not.
     pub(super) fn value(&self, name: &str) -> Option<&Expr> {
         match self.entry(name)?.value.as_ref()? {
             Value::Expr(expr) => Some(expr),
@@ -206,7 +208,7 @@ impl Keys {
         }
     }
 
-    /// The inside of a `[..]` value.
+    /// Returns the inside of a `[..]` value.
     pub(super) fn list(&self, name: &str, errors: &mut Errors) -> Option<TokenStream> {
         match self.entry(name)?.value.as_ref()? {
             Value::List(list) => Some(list.stream()),
@@ -228,7 +230,7 @@ impl Keys {
     }
 }
 
-/// The name in a string.
+/// Returns the name in a string.
 fn as_name(text: &LitStr) -> Option<Ident> {
     syn::parse_str(&text.value()).ok()
 }
@@ -242,7 +244,7 @@ pub(super) fn not_quoted(input: ParseStream<'_>) -> syn::Result<()> {
     }
 }
 
-/// Sees through the invisible groups that `macro_rules!` fragments arrive in, and through parentheses.
+/// Removes the invisible groups around `macro_rules!` fragments, and parentheses.
 pub(super) fn ungrouped(mut expr: &Expr) -> &Expr {
     loop {
         expr = match expr {

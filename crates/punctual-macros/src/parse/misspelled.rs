@@ -7,8 +7,8 @@ use crate::suggest;
 
 const ROLES: [&str; 4] = ["task", "init", "idle", "shutdown"];
 
-/// The attribute that a function was meant to have as a handler, which takes the context of its own name; it is
-/// removed from the function.
+/// Returns the attribute that a function was meant to have as a handler, because it takes the
+/// context of its own name; the attribute is removed from the function.
 ///
 /// `items` are those of the module, one of which may declare such a context.
 pub(crate) fn take_misspelled(function: &mut ItemFn, items: &[Item], errors: &mut Errors) -> bool {
@@ -53,7 +53,7 @@ pub(crate) fn take_misspelled(function: &mut ItemFn, items: &[Item], errors: &mu
     true
 }
 
-/// Whether the first parameter of a function `x` is `x::Context`.
+/// Returns whether the first parameter of a function `x` is `x::Context`.
 fn takes_own_context(function: &ItemFn) -> bool {
     let Some(FnArg::Typed(parameter)) = function.sig.inputs.first() else { return false };
     let Type::Path(ty) = &*parameter.ty else { return false };

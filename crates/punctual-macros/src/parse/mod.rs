@@ -1,7 +1,7 @@
 //! From tokens to the model.
 //!
-//! The parser is lenient: it builds as much of the model as it can, records what it cannot parse, and leaves every rule
-//! about more than one construct to the checks.
+//! The parser is lenient: it builds as much of the model as it can, records what it cannot parse,
+//! and leaves every rule about more than one construct to the checks.
 
 mod args;
 mod attributes;
@@ -50,7 +50,8 @@ pub(crate) fn app(tokens: TokenStream, source: Source, errors: &mut Errors) -> O
         }
         Ok(module) => module::parse(args, module, &conditions, &absent, errors).map(|app| (app, None)),
         Err(error) => {
-            // A broken module has an error of its own; anything else is the attribute in the wrong place.
+            // A broken module has its own error; anything else is an attribute in the wrong
+            // position.
             if item.clone().into_iter().any(|token| token.to_string() == "mod") {
                 errors.push(error);
             } else {

@@ -14,7 +14,7 @@ use crate::model::{
     App, AppArgs, Beyond, HandlerItem, Idle, Init, Local, Module, Role, Shared, Shutdown, Task,
 };
 
-/// The model of `module`, unless a mandatory part is missing.
+/// Returns the model of `module`, unless a mandatory part is missing.
 pub(super) fn parse(
     args: AppArgs,
     module: ItemMod,
@@ -116,7 +116,7 @@ pub(super) fn parse_halves(
     Some((own, Some(other)))
 }
 
-/// What has been found in the module so far.
+/// Items found in the module so far.
 struct Parts<'a> {
     conditions: &'a Conditions,
     constants: &'a Constants,
@@ -127,7 +127,7 @@ struct Parts<'a> {
     shutdown: Option<Shutdown>,
     tasks: Vec<Task>,
     items: Vec<Item>,
-    /// The marks seen, be they on an item that could be used or not.
+    /// The marks seen, on usable items or not.
     seen: Vec<Mark>,
 }
 
@@ -185,7 +185,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Takes the handlers out of an `extern` block, which passes through if anything else is left of it.
+    /// Moves the handlers out of an `extern` block; the rest of it, if any, is passed through.
     fn foreign_mod(&mut self, mut block: ItemForeignMod, errors: &mut Errors) {
         let mut rest = Vec::new();
         let mut handlers = 0;
@@ -229,7 +229,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Whether another item may have this mark: only tasks may have several.
+    /// Returns whether another item may have this mark: only tasks may have several.
     fn admit(&mut self, mark: Mark, attr: &Attribute, errors: &mut Errors) -> bool {
         let repeated = mark != Mark::Handler(Role::Task) && self.seen.contains(&mark);
         if repeated {
@@ -355,7 +355,7 @@ mod tests {
             #[cfg(all())]
             unsafe extern "Rust" {
                 #[task(priority = 3)] #[cfg(all())] fn t(cx: t::Context, n: u8);
-                /// Elsewhere, too.
+                /// In another block, too.
                 #[task] safe fn u(cx: u::Context<'_>);
                 fn other();
             }

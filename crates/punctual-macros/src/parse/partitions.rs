@@ -18,7 +18,7 @@ const KEYS: &[Key] =
 /// Below that a heartbeat would be most of what an app does, in ns.
 const SHORTEST: u64 = 1_000_000;
 
-/// The entries, of which some may have the same name.
+/// Parses the entries, some of which may have the same name.
 pub(super) fn parse(keys: &Keys, errors: &mut Errors) -> Vec<PartitionArgs> {
     let Some(list) = keys.list("partitions", errors) else { return Vec::new() };
     let entries = recover::separated(entry, list, errors);
@@ -68,7 +68,7 @@ fn entry(input: ParseStream<'_>) -> syn::Result<(Ident, TokenStream)> {
         )
     })?;
     let keys = if input.peek(token::Paren) { input.parse::<Group>()?.stream() } else { TokenStream::new() };
-    // It is called without `r#`: in PUNCTUAL_CPU, and as the name of a thread.
+    // Its name is without `r#`: in PUNCTUAL_CPU, and as the name of a thread.
     Ok((ident.unraw(), keys))
 }
 

@@ -1,4 +1,4 @@
-//! Parsing a comma-separated list to its end however many of its entries are wrong.
+//! Parsing a comma-separated list to its end, despite errors in its entries.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::Token;
@@ -6,8 +6,8 @@ use syn::parse::{ParseStream, Parser};
 
 use crate::errors::Errors;
 
-/// The entries of `tokens` that `entry` could parse. After an entry it could not, parsing resumes behind the
-/// next comma.
+/// Returns the entries of `tokens` that `entry` could parse. After an error, parsing resumes after
+/// the next comma.
 pub(super) fn separated<T>(
     entry: impl Fn(ParseStream<'_>) -> syn::Result<T>,
     tokens: TokenStream,

@@ -1,4 +1,4 @@
-//! Resources: the `#[shared]` and `#[local]` structs, and the lists in which handlers ask for their fields.
+//! Resources: the `#[shared]` and `#[local]` structs, and the lists of them in handlers.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -12,7 +12,7 @@ use super::recover;
 use crate::errors::Errors;
 use crate::model::{Access, Local, LocalField, LocalOrigin, LocalUse, Resource, Shared, SharedUse};
 
-/// The `#[shared]` struct, its marking attribute already removed.
+/// Parses the `#[shared]` struct, without its marking attribute.
 pub(super) fn shared(mut item: ItemStruct, errors: &mut Errors) -> Shared {
     plain_struct(&item, "shared", errors);
     let mut resources = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn shared(mut item: ItemStruct, errors: &mut Errors) -> Shared {
     Shared { item, resources }
 }
 
-/// The `#[local]` struct, its marking attribute already removed.
+/// Parses the `#[local]` struct, without its marking attribute.
 pub(super) fn local(mut item: ItemStruct, errors: &mut Errors) -> Local {
     plain_struct(&item, "local", errors);
     let mut fields = Vec::new();
@@ -54,7 +54,7 @@ fn plain_struct(item: &ItemStruct, attribute: &str, errors: &mut Errors) {
     }
 }
 
-/// The user does not choose where a resource lies: it may be in a static or on a stack.
+/// The user does not choose the storage of a resource: it may be a static or a stack.
 fn place(field: &mut Field, errors: &mut Errors) {
     let is = |meta: &Meta| meta.path().is_ident("link_section");
     let places = |attr: &Attribute| {
@@ -81,7 +81,7 @@ fn take_lock_free(field: &mut Field, errors: &mut Errors) -> Option<Attribute> {
     Some(attr)
 }
 
-/// The inside of `shared = [..]`.
+/// Parses the inside of `shared = [..]`.
 pub(super) fn shared_list(
     tokens: TokenStream,
     conditions: &Conditions,
@@ -90,7 +90,7 @@ pub(super) fn shared_list(
     list(shared_use, tokens, conditions, errors)
 }
 
-/// The entries that are there.
+/// Returns the entries whose conditions hold.
 fn list<T>(
     entry: fn(ParseStream<'_>) -> syn::Result<T>,
     tokens: TokenStream,
@@ -127,7 +127,7 @@ fn shared_use(input: ParseStream<'_>) -> syn::Result<SharedUse> {
     Ok(SharedUse { ident, access })
 }
 
-/// The inside of `local = [..]`.
+/// Parses the inside of `local = [..]`.
 pub(super) fn local_list(tokens: TokenStream, conditions: &Conditions, errors: &mut Errors) -> Vec<LocalUse> {
     list(local_use, tokens, conditions, errors)
 }

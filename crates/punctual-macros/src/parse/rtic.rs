@@ -1,11 +1,11 @@
-//! Constructs of RTIC that are not needed here, and what to write instead.
+//! Constructs of RTIC that are not needed here, with their replacements.
 
 use syn::{Attribute, Item};
 
 use super::attributes::item_attrs;
 use crate::errors::Errors;
 
-/// The advice for a key of an attribute.
+/// Returns the advice for a key of an attribute.
 pub(super) fn key(name: &str) -> Option<&'static str> {
     Some(match name {
         "device" => "there is no device crate; remove it, and open what the tasks use in `init`",

@@ -1,6 +1,6 @@
-//! Taking a handler's signature apart into its context and its arguments.
+//! Splits a handler's signature into its context and its arguments.
 //!
-//! Whether the signature is one the framework allows is for the checks to say.
+//! The checks decide whether the framework allows the signature.
 
 use proc_macro2::Span;
 use quote::{ToTokens, format_ident};

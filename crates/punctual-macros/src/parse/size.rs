@@ -1,4 +1,5 @@
-//! Sizes of memory. `8.mib()` and the like are evaluated here, any other expression is left to the compiler.
+//! Sizes of memory. `8.mib()` and the like are evaluated here, any other expression by the
+//! compiler.
 
 use syn::{Expr, ExprLit, Lit, UnOp};
 
@@ -8,10 +9,10 @@ use crate::model::Size;
 
 const UNITS: [(&str, usize); 2] = [("kib", 1 << 10), ("mib", 1 << 20)];
 
-/// The smallest stack, in bytes, as the runtime has it.
+/// Minimum stack size, in bytes, as in the runtime.
 const SMALLEST: usize = 64 << 10;
 
-/// The size under the key `stack`.
+/// Returns the size under the key `stack`.
 pub(super) fn stack(keys: &Keys, errors: &mut Errors) -> Option<Size> {
     let source = keys.expr("stack", errors)?.clone();
     let bytes = errors.take(value(&source))?;
@@ -21,7 +22,7 @@ pub(super) fn stack(keys: &Keys, errors: &mut Errors) -> Option<Size> {
     Some(Size { bytes, source: Box::new(source) })
 }
 
-/// The bytes in `source`, or `None` if only the compiler can evaluate it.
+/// Returns the bytes in `source`, or `None` if only the compiler can evaluate it.
 fn value(source: &Expr) -> syn::Result<Option<usize>> {
     let error = |message: String| Err(syn::Error::new_spanned(source, message));
     match ungrouped(source) {

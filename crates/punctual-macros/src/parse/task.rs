@@ -15,8 +15,8 @@ use crate::model::{Budget, HandlerItem, Interval, OnBudget, OnEarly, OnIdle, Ove
 
 const DURATION: &str = "<duration>";
 
-/// How many times, and how many descriptors, an async task may wait for at once, if it does not say: a delay, a time
-/// limit on it, and as much again.
+/// Default maximum of times, and of descriptors, that an async task may wait for at once: twice a
+/// delay with a time limit.
 const WAITS: u16 = 4;
 
 const KEYS: &[Key] = &[
@@ -70,7 +70,7 @@ pub(crate) fn receiver(name: &Ident, level: u8, core: &Ident, body: &TokenStream
     added(name, level, core, &quote!(binds = BELL), body)
 }
 
-/// The numbers that are more than a literal, with the macro's value for each.
+/// Returns the numbers other than literals, with the macro's value for each.
 fn computed(keys: &Keys, constants: &Constants) -> Vec<(Expr, i128)> {
     ["priority", "capacity", "burst", "waits"]
         .into_iter()
@@ -102,7 +102,7 @@ fn added(name: &Ident, level: u8, core: &Ident, released: &TokenStream, body: &T
     parse(marked, &Constants::default(), &mut Errors::default())
 }
 
-/// The level of a task decides what is generated, so it has to be known here.
+/// The level of a task determines the generated code, so it has to be known here.
 fn priority(keys: &Keys, constants: &Constants, errors: &mut Errors) -> Option<u8> {
     let expr = keys.expr("priority", errors)?;
     let range = "an integer from 1 to 28";
@@ -155,7 +155,7 @@ fn kind(keys: &Keys, is_async: bool, errors: &mut Errors) -> TaskKind {
         );
     }
     match (period, source) {
-        // What is wrong with the others being async is found in the checks.
+        // The checks report other kinds that are async.
         (None, None) if is_async => TaskKind::Async,
         (Some(period), _) => TaskKind::Periodic { period, offset, on_overrun },
         (None, Some(source)) => TaskKind::Bound { source, on_idle },
@@ -164,7 +164,7 @@ fn kind(keys: &Keys, is_async: bool, errors: &mut Errors) -> TaskKind {
 }
 
 fn interval(keys: &Keys, is_async: bool, constants: &Constants, errors: &mut Errors) -> Option<Interval> {
-    // Not of zero, as deadlines are.
+    // Must not be zero, like deadlines.
     let length = duration(keys, "min_interval", Purpose::Deadline, errors);
     let burst = keys.int("burst", 1..=64, constants, errors).unwrap_or(1);
     let on_early = on_early(keys, errors);
@@ -209,7 +209,7 @@ fn on_early(keys: &Keys, errors: &mut Errors) -> OnEarly {
 }
 
 fn budget(keys: &Keys, errors: &mut Errors) -> Option<Budget> {
-    // Not of zero, as deadlines are.
+    // Must not be zero, like deadlines.
     let length = duration(keys, "budget", Purpose::Deadline, errors);
     let on_budget = on_budget(keys, errors);
     let Some(key) = keys.key("budget") else {

@@ -1,4 +1,5 @@
-//! The framework is found where `crate` says: here it is re-exported, and `punctual` is something else.
+//! The framework is found at the path in `crate`: here it is re-exported, and `punctual` is
+//! something else.
 
 mod framework {
     pub mod rt {

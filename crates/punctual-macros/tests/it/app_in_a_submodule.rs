@@ -1,4 +1,4 @@
-//! The generated `main` is beside the app, wherever that is.
+//! The generated `main` is next to the app, at any depth.
 
 #![deny(warnings)]
 

@@ -1,9 +1,9 @@
-//! Async tasks with everything they may have, in a module without a prelude.
+//! Async tasks with all supported items, in a module without a prelude.
 #![deny(missing_docs, unused, unsafe_code, clippy::all, clippy::pedantic, elided_lifetimes_in_paths)]
 #![allow(clippy::unused_async, reason = "the tasks end at once")]
 #![no_implicit_prelude]
 
-/// Beside another app, with tasks of the same names.
+/// Another app, with tasks of the same names.
 #[::punctual::app(main = false)]
 #[allow(dead_code, reason = "only its names matter")]
 pub mod other {

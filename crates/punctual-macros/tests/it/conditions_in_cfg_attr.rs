@@ -1,4 +1,4 @@
-//! `#[cfg_attr(.., cfg(..))]` is a `#[cfg]`: what it takes away takes along what is generated for it.
+//! `#[cfg_attr(.., cfg(..))]` is a `#[cfg]`: it also removes the code generated for its item.
 
 #[punctual::app]
 mod app {

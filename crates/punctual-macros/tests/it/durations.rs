@@ -1,4 +1,4 @@
-//! Lengths of time as users of RTIC and of the standard library write them.
+//! Durations in the notation of RTIC and of the standard library.
 
 #[punctual::app]
 mod app {

@@ -1,4 +1,4 @@
-//! `#[cfg]`s that exclude each other choose between tasks of one name, which may differ in everything.
+//! Mutually exclusive `#[cfg]`s select between tasks of one name, which may differ in everything.
 
 #[punctual::app]
 mod app {

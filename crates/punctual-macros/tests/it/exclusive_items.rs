@@ -1,4 +1,5 @@
-//! `#[cfg]`s that exclude each other choose between items of any kind: simulation and hardware in one app.
+//! Mutually exclusive `#[cfg]`s select between items of any kind: simulation and hardware in one
+//! app.
 
 #[punctual::app(partitions = [control, io])]
 mod app {

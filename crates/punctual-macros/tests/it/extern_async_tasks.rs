@@ -1,4 +1,4 @@
-//! An async task may be defined elsewhere, too.
+//! An async task may be defined in another module.
 
 mod elsewhere {
     use super::app::{waits, works};

@@ -1,4 +1,4 @@
-//! The global executor: every form of task, sharing of every form, names that are taken already.
+//! The global executor: every kind of task and of sharing, and names that are already taken.
 
 #[punctual::app(main = false, executor = "global")]
 mod app {
@@ -14,7 +14,7 @@ mod app {
         #[lock_free]
         part: u32,
         table: [u8; 2],
-        /// Used by nobody.
+        /// Unused.
         spare: u32,
     }
 

@@ -1,4 +1,4 @@
-//! Functions of references are values like others, in resources and in messages.
+//! Function pointers with references are ordinary values, in resources and in messages.
 
 #[punctual::app]
 mod app {

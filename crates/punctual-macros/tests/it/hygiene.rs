@@ -1,8 +1,8 @@
-//! Items of the user's have the names of everything that generated code mentions.
+//! User items have the names of everything in generated code.
 
 #![allow(dead_code, non_camel_case_types, non_snake_case, unused_imports, unused_macros)]
 
-/// Methods of everything, under all of these names, which are found before those that borrow.
+/// Methods of everything, under all of these names, which take precedence over those that borrow.
 mod methods {
     macro_rules! names {
         ($($name:ident)*) => {

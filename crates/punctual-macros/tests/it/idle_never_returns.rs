@@ -17,7 +17,7 @@ mod app {
     }
 }
 
-/// Ends the process, as nothing else could end `idle`.
+/// Ends the process, because nothing else could end `idle`.
 #[test]
 #[ignore = "a program of the test below"]
 fn program() {

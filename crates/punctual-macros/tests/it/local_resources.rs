@@ -46,7 +46,7 @@ mod app {
         }
     }
 
-    /// Its `calls` is not that of `count`.
+    /// Its `calls` is distinct from that of `count`.
     #[task(local = [calls: u32 = 0])]
     fn again(cx: again::Context) {
         *cx.local.calls += 1;

@@ -1,4 +1,4 @@
-//! Local tasks with everything they may have, in a module without a prelude.
+//! Local tasks with all supported items, in a module without a prelude.
 #![deny(missing_docs, unused, unsafe_code, clippy::all, clippy::pedantic, elided_lifetimes_in_paths)]
 #![allow(clippy::unused_async, reason = "the tasks end at once")]
 #![no_implicit_prelude]
@@ -27,7 +27,7 @@ pub mod app {
         (Shared { total: 0, limit: 3 }, Local { times: 0 })
     }
 
-    /// A helper is given the spawner; it may be copied.
+    /// A helper receives the spawner, which is `Copy`.
     fn start(spawner: works::LocalSpawner<'_>, count: &Rc<u64>) {
         let again = spawner;
         ::std::assert!(spawner.works(Rc::clone(count), (1, 2)).is_ok());
@@ -77,13 +77,13 @@ pub mod app {
     #[task(priority = 2, local_task)]
     async fn absent(_: absent::Context, _: Rc<u64>) {}
 
-    /// Without the key, or with its opposite, it is as any other.
+    /// Without the key, or with `false`, it is an ordinary task.
     #[task(local_task = false)]
     async fn other(_: other::Context<'_>) {
         ::std::assert!(other::spawn().is_err());
     }
 
-    /// A level that would be local but for the configuration.
+    /// A level that would be local in another configuration.
     #[task(priority = 3)]
     fn above(_: above::Context<'_>) {}
 

@@ -1,4 +1,4 @@
-//! Locals of an async task that never completes are its own for ever, as those of `init` and `idle` are.
+//! Locals of an async task that never completes are `'static`, like those of `init` and `idle`.
 
 #[punctual::app]
 mod app {

@@ -1,4 +1,4 @@
-//! A lock right that is borrowed can be locked like the right itself: alone, and with others.
+//! A borrowed lock right can be locked like the right itself: alone, and with others.
 
 #[punctual::app(main = false)]
 mod app {

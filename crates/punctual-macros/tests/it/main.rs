@@ -1,4 +1,5 @@
-//! Programs that must compile and run: each module is one, named by the feature of `#[app]` that it uses.
+//! Programs that must compile and run: each module is one, named after the feature of `#[app]` that
+//! it uses.
 #![allow(
     warnings,
     clippy::all,

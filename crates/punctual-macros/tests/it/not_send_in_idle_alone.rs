@@ -1,4 +1,4 @@
-//! What `idle` alone uses of the shared resources stays on its thread.
+//! Shared resources used only by `idle` stay on its thread.
 
 #[punctual::app]
 mod app {

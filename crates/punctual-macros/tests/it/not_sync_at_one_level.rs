@@ -1,4 +1,4 @@
-//! What tasks of one level share by `&` is seen by one of them at a time.
+//! Resources that tasks of one level share by `&` are seen by one of them at a time.
 
 #[punctual::app]
 mod app {

@@ -1,4 +1,5 @@
-//! Partitions: tasks that are configured out, CPUs given by constant expressions, and names that are taken already.
+//! Partitions: tasks that are configured out, CPUs given by constant expressions, and names that
+//! are already taken.
 
 #[punctual::app(main = false, executor = "partition", partitions = [
     part,
@@ -37,7 +38,7 @@ mod app {
         cx.shared.part.lock(|part| *part += 1);
     }
 
-    /// In the first partition, since it does not say.
+    /// In the first partition, by default.
     #[task(shared = [part, main, idle])]
     fn part(cx: part::Context) {
         *cx.shared.idle += 1;

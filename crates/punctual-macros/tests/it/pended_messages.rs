@@ -1,4 +1,4 @@
-//! A task without arguments is pended, as an interrupt is: twice is once while it waits.
+//! A task without arguments is pended like an interrupt: twice counts once while it waits.
 
 #[punctual::app]
 mod app {

@@ -1,4 +1,4 @@
-//! A priority is worked out from integers and constants of the module.
+//! A priority is computed from integers and constants of the module.
 
 #[punctual::app]
 mod app {

@@ -1,4 +1,4 @@
-//! `#[init]`, `#[idle]` and `#[shutdown]` are roles, and the functions have the names one likes.
+//! `#[init]`, `#[idle]` and `#[shutdown]` are roles, and the functions may have any name.
 
 #[punctual::app]
 mod app {

@@ -1,4 +1,4 @@
-//! The module has items of its own under the names of the standard prelude.
+//! The module has its own items under the names of the standard prelude.
 
 #![allow(dead_code)]
 

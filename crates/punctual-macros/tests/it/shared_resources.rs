@@ -4,7 +4,7 @@ mod app {
 
     #[shared]
     struct Shared {
-        /// Of two tasks and `idle`.
+        /// Used by two tasks and `idle`.
         total: u32,
         #[lock_free]
         history: Vec<u32>,

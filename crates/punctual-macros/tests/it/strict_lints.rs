@@ -1,4 +1,4 @@
-//! A program that is held to every lint there is, and may not use `unsafe`.
+//! A program under all lints, which may not use `unsafe`.
 
 #![forbid(unsafe_code)]
 #![deny(warnings)]
@@ -19,7 +19,7 @@ use punctual::prelude::*;
 mod app {
     use punctual::prelude::*;
 
-    /// What the tasks share.
+    /// Resources shared by the tasks.
     #[derive(Debug)]
     #[shared]
     pub(crate) struct Shared {
@@ -29,7 +29,7 @@ mod app {
         history: Vec<u32>,
     }
 
-    /// What they do not.
+    /// Resources that are not shared.
     #[derive(Debug)]
     #[local]
     pub(crate) struct Local {

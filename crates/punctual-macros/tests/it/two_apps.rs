@@ -37,7 +37,7 @@ mod second {
 
     #[task(priority = 2)]
     fn tick(_: tick::Context, n: u32) {
-        // Not running, so the job is refused.
+        // Not running, so the job is rejected.
         assert_eq!((n, crate::two_apps::first::tick::spawn()), (3, Err(punctual::SpawnError::Stopping(()))));
         punctual::shutdown();
     }
@@ -45,7 +45,7 @@ mod second {
 
 #[test]
 fn runs() {
-    // One after the other, and again.
+    // In sequence, and again.
     for _ in 0..2 {
         first::run(punctual::Config::from_env(), 2).unwrap();
         second::run(punctual::Config::from_env()).unwrap();

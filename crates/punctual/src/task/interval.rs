@@ -1,13 +1,15 @@
-//! The minimum inter-arrival time of a task: at most `burst` releases in any window of a given length.
+//! The minimum inter-arrival time of a task: at most `burst` releases in any window of a given
+//! length.
 //!
-//! The last `n` releases are recorded, each in a place of its own, and a release takes the place of the oldest. It is
-//! early unless that one is at least the interval before it. So *any two on-time releases recorded in one place are an
-//! interval apart*, and of any `n + 1` two share a place: they do not fit into a shorter window. That is why a
-//! compare-and-swap on one place is enough when several threads release at once: recorded times only grow, so the oldest
-//! is still the oldest as long as its place is unchanged.
+//! The last `n` releases are recorded, each in its own slot, and a release takes the slot of the
+//! oldest. It is early unless that one is at least the interval before it. So *any two on-time
+//! releases recorded in one slot are an interval apart*, and of any `n + 1` two share a slot: they
+//! do not fit into a shorter window. This is why a compare-and-swap on one slot is enough when
+//! several threads release at once: recorded times only grow, so the oldest is still the oldest as
+//! long as its slot is unchanged.
 //!
-//! Real-time safety: the places are static, and a release scans all of them, at most 64. Nothing here allocates, blocks or
-//! enters the kernel.
+//! Real-time safety: the slots are static, and a release scans all of them, at most 64. Nothing
+//! here allocates, blocks or enters the kernel.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +18,7 @@ use punctual_core::{Duration, Instant};
 use crate::app::report::TaskReport;
 use crate::model::OnEarly;
 
-/// The content of an unused place; a used one holds the time plus 1.
+/// Value of an unused slot; a used one contains the time plus 1.
 const NEVER: u64 = 0;
 
 /// The minimum inter-arrival time and the last releases of a task. A static of the generated code.
@@ -30,7 +32,7 @@ pub struct Interval<P: ?Sized = [AtomicU64]> {
 }
 
 impl<const N: usize> Interval<[AtomicU64; N]> {
-    /// At most `N` releases in any interval of this length.
+    /// Creates a limit of `N` releases in any interval of this length.
     pub const fn new(length: Duration, on_early: OnEarly) -> Self {
         assert!(length.as_ticks() > 0, "`min_interval` cannot be zero");
         let last = [const { AtomicU64::new(NEVER) }; N];
@@ -38,12 +40,12 @@ impl<const N: usize> Interval<[AtomicU64; N]> {
     }
 }
 
-/// The fate of a release.
+/// Decision about a release.
 #[derive(Debug)]
 pub(crate) enum Claim<'a> {
-    /// It is recorded for this time.
+    /// It is recorded with this time.
     At(Instant, Noted<'a>),
-    /// It is early, and refused.
+    /// It is early, and rejected.
     Refused,
 }
 
@@ -56,19 +58,20 @@ pub(crate) struct Noted<'a> {
 }
 
 impl Interval {
-    /// What happens to early releases.
+    /// Returns the policy for early releases.
     #[inline]
     pub(crate) fn on_early(&self) -> OnEarly {
         self.on_early
     }
 
-    /// Forgets all releases, for a run.
+    /// Clears all releases before a run.
     pub(crate) fn reset(&self) {
         self.last.iter().for_each(|place| place.store(NEVER, Ordering::Relaxed));
         self.early.store(0, Ordering::Relaxed);
     }
 
-    /// Records a release at `time`; if it is early, at a later time if it is delayed, or not at all if it is refused.
+    /// Records a release at `time`; an early one at a later time if delayed, or not at all if
+    /// rejected.
     pub(crate) fn claim(&self, time: Instant, on_early: OnEarly) -> Claim<'_> {
         loop {
             let (place, before, from) = self.oldest();
@@ -85,14 +88,14 @@ impl Interval {
         }
     }
 
-    /// Takes back a release that did not happen. A later release that took the place of this one, or was delayed because of
-    /// it, goes on as if it had happened.
+    /// Withdraws a release that did not happen. A later release that took its slot, or was delayed
+    /// because of it, is not corrected.
     pub(crate) fn withdraw(&self, Noted { place, note, before }: Noted<'_>) {
         let _ = place.compare_exchange(note, before, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Records a release at `release`, and counts it if it is early. For tasks whose early releases take place; called when
-    /// the job starts.
+    /// Records a release at `release`, and counts it if it is early. For tasks whose early releases
+    /// take place; called when the job starts.
     pub(crate) fn observe(&self, release: Instant) {
         if self.oldest().2 > release {
             self.count();
@@ -105,13 +108,13 @@ impl Interval {
         self.early.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether a release is recorded for a time after `now`.
+    /// Returns whether a release is recorded for a time after `now`.
     #[cfg(feature = "std")]
     pub(crate) fn is_delaying(&self, now: Instant) -> bool {
         self.last.iter().any(|place| place.load(Ordering::Relaxed) > now.as_ticks().saturating_add(1))
     }
 
-    /// The number of early releases so far.
+    /// Returns the number of early releases so far.
     pub(crate) fn early(&self) -> u64 {
         self.early.load(Ordering::Relaxed)
     }
@@ -124,7 +127,8 @@ impl Interval {
         report.on_early = Some(self.on_early);
     }
 
-    /// The place of the oldest release, its content, and the earliest time of the next release.
+    /// Returns the slot of the oldest release, its value, and the earliest time of the next
+    /// release.
     fn oldest(&self) -> (&AtomicU64, u64, Instant) {
         let noted = self.last.iter().map(|place| (place, place.load(Ordering::Relaxed)));
         let (place, note) = noted.min_by_key(|(_, note)| *note).expect("a burst is one release at least");
@@ -147,7 +151,7 @@ mod tests {
         Interval::new(Duration::from_ticks(100), on_early)
     }
 
-    /// The recorded time of a release at `time`.
+    /// Returns the recorded time of a release at `time`.
     fn noted(interval: &Interval, time: u64) -> Option<u64> {
         match interval.claim(at(time), interval.on_early()) {
             Claim::At(time, _) => Some(time.as_ticks()),

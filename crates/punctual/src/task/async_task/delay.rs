@@ -1,4 +1,4 @@
-//! Waiting for a time, and giving up on a future at a time.
+//! Waits for a time, and time limits for futures.
 
 use core::future::Future;
 use core::pin::Pin;
@@ -8,21 +8,23 @@ use punctual_core::{Armed, Duration, Instant, IntoDuration, Port};
 
 use super::timers::{self, AnyTimers};
 
-/// Waits until `duration` from the first poll; see [`delay_until`].
+/// Waits until `duration` after the first poll; see [`delay_until`].
 ///
-/// For work at a steady rate use [`every`](super::every): delays add the time that each round takes to the period.
+/// For work at a steady rate use [`every`](super::every): delays add the duration of each round to
+/// the period.
 pub fn delay(duration: impl IntoDuration) -> Delay {
     Delay { due: Due::After(duration.into_duration()), timer: None }
 }
 
-/// Waits until `time` of the app's clock; ready at once if that has passed.
+/// Waits until `time` on the app's clock; ready at once if it has passed.
 ///
-/// Real-time safety: does not allocate or block. The first poll takes one of the level's timer slots and enters the
-/// kernel only from a thread that is not the level's, to have it wake earlier.
+/// Real-time safety: does not allocate or block. The first poll takes one of the level's timer
+/// slots and enters the kernel only from a thread other than the level's, to make that thread wake
+/// earlier.
 ///
 /// # Panics
-/// When polled anywhere but in an async task of a [`punctual::app`](macro@crate::app), or if the async tasks of the level
-/// wait for more times at once than their `waits` add up to.
+/// Panics if polled outside an async task of a [`punctual::app`](macro@crate::app), or if the async
+/// tasks of the level wait for more times at once than the sum of their `waits`.
 pub fn delay_until(time: Instant) -> Delay {
     Delay { due: Due::At(time), timer: None }
 }
@@ -41,7 +43,7 @@ enum Due {
     At(Instant),
 }
 
-/// A slot taken, and whom it wakes.
+/// An occupied slot, and the waker it wakes.
 struct Timer {
     timers: &'static dyn AnyTimers,
     armed: Armed,
@@ -49,7 +51,7 @@ struct Timer {
 }
 
 impl Delay {
-    /// Whether it ends at `time`.
+    /// Returns whether it ends at `time`.
     pub(super) fn ends_at(&self, time: Instant) -> bool {
         matches!(self.due, Due::At(due) if due == time)
     }
@@ -85,7 +87,8 @@ impl Future for Delay {
             self.timer = None;
             return Poll::Ready(());
         }
-        // The timer has not expired: it is not time. But a future may be moved to another task between polls.
+        // The timer has not expired: it is not time. But a future may be moved to another task
+        // between polls.
         if self.timer.as_ref().is_none_or(|timer| !timer.waker.will_wake(cx.waker())) {
             self.timer = None;
             let armed = timers.arm(cx.waker(), time);
@@ -95,7 +98,7 @@ impl Future for Delay {
     }
 }
 
-/// The time was up before the future completed.
+/// The time limit was reached before the future completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeoutError;
 
@@ -107,21 +110,21 @@ impl core::fmt::Display for TimeoutError {
 
 impl core::error::Error for TimeoutError {}
 
-/// Waits for `future`, but no longer than until `time`; then the future is dropped.
+/// Waits for `future` until `time` at most; then the future is dropped.
 ///
-/// A future that completes in the very poll in which its time is up has completed. Real-time safety and panics are
-/// those of [`delay_until`].
+/// A future that completes in the same poll in which its time limit is reached has completed.
+/// Real-time safety and panics are those of [`delay_until`].
 ///
 /// # Errors
-/// [`TimeoutError`] if the time was up first.
+/// Returns [`TimeoutError`] if the time limit was reached first.
 pub fn timeout_at<F: Future>(time: Instant, future: F) -> Timeout<F> {
     Timeout { future: Some(future), delay: delay_until(time) }
 }
 
-/// Waits for `future`, but no longer than `duration` from the first poll; see [`timeout_at`].
+/// Waits for `future` for at most `duration` after the first poll; see [`timeout_at`].
 ///
 /// # Errors
-/// [`TimeoutError`] if the time was up first.
+/// Returns [`TimeoutError`] if the time limit was reached first.
 pub fn timeout_after<F: Future>(duration: impl IntoDuration, future: F) -> Timeout<F> {
     Timeout { future: Some(future), delay: delay(duration) }
 }
@@ -130,7 +133,7 @@ pub fn timeout_after<F: Future>(duration: impl IntoDuration, future: F) -> Timeo
 #[must_use = "a future does nothing unless it is awaited"]
 #[derive(Debug)]
 pub struct Timeout<F> {
-    /// `None` once it has completed or been given up.
+    /// `None` once it has completed or been dropped.
     future: Option<F>,
     delay: Delay,
 }

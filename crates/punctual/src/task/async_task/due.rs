@@ -1,7 +1,8 @@
-//! When the timer that wakes at this moment was due.
+//! Due time of the timer whose wake is in progress.
 //!
-//! A thread has at most one such timer. On a bare board the handler of an interrupt may run jobs in the midst of a timer's wake,
-//! as the same thread. These jobs have higher levels, so the level says whose wake it is.
+//! A thread has at most one such timer. On a bare board an interrupt handler may run jobs during a
+//! timer's wake, as the same thread. These jobs have higher levels, so the level identifies the
+//! wake.
 
 #[cfg(feature = "std")]
 use core::cell::Cell;
@@ -30,7 +31,7 @@ pub(super) fn during(level: u8, time: u64, f: impl FnOnce()) {
     f();
 }
 
-/// Whether what is woken by a job is woken by a timer; `level` tells that of the job.
+/// Returns whether a wake by a job is a wake by a timer; `level` returns the level of the job.
 #[inline]
 pub(super) fn is_set(level: impl FnOnce() -> u8) -> bool {
     match LEVEL.get() {
@@ -39,7 +40,8 @@ pub(super) fn is_set(level: impl FnOnce() -> u8) -> bool {
     }
 }
 
-/// When what is woken by a job was to be woken, in ns, if a timer wakes it. What that wakes in turn is woken now.
+/// Returns the due time, in ns, of a job's wake that comes from a timer. Further wakes by the woken
+/// task are not timed.
 #[inline]
 pub(super) fn take(level: impl FnOnce() -> u8) -> Option<u64> {
     is_set(level).then(|| {
@@ -49,7 +51,7 @@ pub(super) fn take(level: impl FnOnce() -> u8) -> Option<u64> {
 }
 
 fn set(level: u8, time: u64) {
-    // An interrupt in between finds none, and leaves behind what it has found.
+    // An interrupt in between finds none, and restores the previous state.
     LEVEL.set(0);
     #[cfg(not(feature = "std"))]
     compiler_fence(Ordering::SeqCst);
@@ -59,7 +61,7 @@ fn set(level: u8, time: u64) {
     LEVEL.set(level);
 }
 
-/// Restores what was before, on the way out, also of a panic.
+/// Restores the previous state on return and on unwinding.
 struct Outer {
     level: u8,
     time: u64,

@@ -1,11 +1,14 @@
-//! Async tasks: futures that are polled under the dispatch rules of their level, and what they can wait for.
+//! Async tasks: futures that are polled under the dispatch rules of their level, and the events
+//! they can wait for.
 //!
-//! An `async fn` task occupies its level only while it is polled; between two polls it is a value in a static and
-//! other jobs of its level run. A wake queues it like a spawn queues a job, and a wake from below polls it there and
-//! then. There is one instance at a time; once it has completed it can be spawned again.
+//! An `async fn` task occupies its level only while it is polled; between two polls it is a value
+//! in a static and other jobs of its level run. A wake queues it like a spawn queues a job, and a
+//! wake from below polls it immediately. There is one instance at a time; once it has completed it
+//! can be spawned again.
 //!
-//! Nothing here allocates: the future lives in the task's static, its wakers are pointers to it, timers are slots
-//! of its level ([`waits`](macro@crate::app#keys-of-task) of them), and waits for descriptors as many slots of the app.
+//! Nothing here allocates: the future is in the task's static, its wakers are pointers to it,
+//! timers are slots of its level (as many as its [`waits`](macro@crate::app#keys-of-task)), and
+//! waits for descriptors as many slots of the app.
 
 mod delay;
 mod due;

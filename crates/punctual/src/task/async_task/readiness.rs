@@ -1,4 +1,4 @@
-//! Waiting for a descriptor.
+//! Waits for descriptors.
 
 use std::future::Future;
 use std::io;
@@ -14,12 +14,12 @@ use super::timers;
 use crate::app::partition::ThreadModel;
 use crate::app::reactor::{Reactor, Ticket};
 
-/// Waits until something can be read from `fd`: a socket, a pipe, a `timerfd`, an `eventfd`, a GPIO line, anything
-/// [`AsFd`].
+/// Waits until `fd` is readable: a socket, a pipe, a `timerfd`, an `eventfd`, a GPIO line, or
+/// anything else that is [`AsFd`].
 ///
-/// The end of what there is to read, a hang-up and an error end the wait as well; reading then says which it is. So
-/// does a regular file, always. That something can be read is a hint: by the time it is, another may have taken it, so
-/// let the descriptor be non-blocking and try first.
+/// The end of the data, a hang-up and an error end the wait as well; reading then determines which.
+/// A regular file is always ready. Readiness is a hint: another task may have read the data in
+/// between, so use a nonblocking descriptor and try first.
 ///
 /// ```no_run
 /// # use std::io::{ErrorKind, Read, Result};
@@ -39,31 +39,32 @@ use crate::app::reactor::{Reactor, Ticket};
 ///
 /// For a limit on the wait, see [`timeout_after`](crate::timeout_after).
 ///
-/// Several futures may wait for one descriptor. When it is ready they go on, unless one of them takes what there is
-/// before the others are woken. A future that has completed and is polled once more waits anew. In virtual time
-/// descriptors are looked at when nothing else is left to do and while execution time passes, as those of `binds`
-/// tasks are.
+/// Several futures may wait for one descriptor. When it is ready all of them continue, unless one
+/// reads the data before the others are woken. A completed future that is polled once more waits
+/// again. In virtual time descriptors are checked when no other work is left and while execution
+/// time passes, like those of `binds` tasks.
 ///
-/// Real-time safety: does not allocate or wait for another thread of the app. The first poll makes one system call, an
-/// `epoll_ctl`, for which the kernel makes an entry of its own, and takes one of the app's slots, looking for a free
-/// one in time linear in their number, some nanoseconds each. Polls after that make none, and the end of the wait, also
-/// by dropping the future, one more. If another waits for the same descriptor already, the first poll makes three,
-/// since it needs a duplicate, and the end two. One thread of the app, at the highest level of its async tasks, waits
-/// for all the descriptors and wakes. A task of that level is polled there; one below, by the thread of its level, and
-/// waking that one takes some microseconds from the tasks in between.
+/// Real-time safety: does not allocate or wait for another thread of the app. The first poll makes
+/// one system call, an `epoll_ctl`, for which the kernel allocates an entry, and takes one of the
+/// app's slots, found by a linear scan of some nanoseconds per slot. Later polls make none, and the
+/// end of the wait, also by dropping the future, one more. If another future already waits for the
+/// same descriptor, the first poll makes three, because it needs a duplicate, and the end two. One
+/// thread of the app, at the highest level of its async tasks, waits for all the descriptors and
+/// wakes. A task of that level is polled there; one below, by the thread of its level, and waking
+/// that thread takes a few microseconds from the tasks in between.
 ///
 /// # Errors
-/// What `epoll_ctl` says of the descriptor: `EBADF` if it is not open; and `EMFILE` if a duplicate is needed and there
-/// are too many descriptors.
+/// Returns the error of `epoll_ctl` for the descriptor: `EBADF` if it is not open; and `EMFILE` if
+/// a duplicate is needed and there are too many descriptors.
 ///
 /// # Panics
-/// When polled anywhere but in an async task of a [`punctual::app`](macro@crate::app), or if the async tasks of the app wait
-/// for more descriptors at once than their `waits` add up to.
+/// Panics if polled outside an async task of a [`punctual::app`](macro@crate::app), or if the async
+/// tasks of the app wait for more descriptors at once than the sum of their `waits`.
 pub fn readable(fd: &(impl AsFd + ?Sized)) -> Readiness<'_> {
     Readiness::new(fd.as_fd(), EventFlags::IN)
 }
 
-/// Waits until something can be written to `fd`; otherwise as [`readable`].
+/// Waits until `fd` is writable; otherwise as [`readable`].
 ///
 /// # Errors
 /// Those of [`readable`].
@@ -76,7 +77,8 @@ pub fn writable(fd: &(impl AsFd + ?Sized)) -> Readiness<'_> {
 
 /// A future that waits for a descriptor: from [`readable`] or [`writable`].
 ///
-/// A leaked one keeps its slot until the end of the run, and its duplicate descriptor, if it needed one, for ever.
+/// A leaked one keeps its slot until the end of the run, and its duplicate descriptor, if any,
+/// forever.
 #[must_use = "a future does nothing unless it is awaited"]
 #[derive(Debug)]
 pub struct Readiness<'a> {
@@ -85,14 +87,14 @@ pub struct Readiness<'a> {
     pending: Option<Pending>,
 }
 
-/// A slot taken, and whom it wakes.
+/// An occupied slot, and the waker it wakes.
 #[derive(Debug)]
 struct Pending {
     reactor: &'static Reactor,
-    /// Of this future alone.
+    /// Owned by this future.
     ticket: Ticket,
     waker: Waker,
-    /// What is waited for in place of a descriptor that another waits for.
+    /// A duplicate of a descriptor that another future waits for.
     duplicate: Option<OwnedFd>,
 }
 
@@ -101,21 +103,23 @@ impl<'a> Readiness<'a> {
         Self { fd, interest, pending: None }
     }
 
-    /// Gives up the slot, if there is one.
+    /// Frees the slot, if there is one.
     fn end(&mut self) {
         if let Some(Pending { reactor, ticket, duplicate, .. }) = self.pending.take() {
             let fd = duplicate.as_ref().map_or(self.fd, AsFd::as_fd);
-            // SAFETY: the ticket came from this reactor and was of this future alone, which has none any more.
+            // SAFETY: the ticket came from this reactor and belonged only to this future, which has
+            // none any more.
             unsafe { reactor.end(ticket, fd) };
         }
     }
 
-    /// Begins to wait; whether there is no need to.
+    /// Begins to wait; returns whether it is ready at once.
     fn begin(&mut self, reactor: &'static Reactor, waker: &Waker) -> io::Result<bool> {
         let mut duplicate = None;
         let mut begun = reactor.begin(self.fd, self.interest, waker);
         if matches!(begun, Err(Errno::EXIST)) {
-            // The set has one entry for a descriptor, but another descriptor may be of the same file.
+            // The set has one entry per descriptor, but another descriptor may refer to the same
+            // file.
             let fd = duplicate.insert(fcntl_dupfd_cloexec(self.fd, 0)?);
             begun = reactor.begin(fd.as_fd(), self.interest, waker);
         }
@@ -125,7 +129,8 @@ impl<'a> Readiness<'a> {
                 self.pending = ticket.map(pending);
                 Ok(false)
             }
-            // What cannot be waited for, such as a regular file, can always be read and written.
+            // A file that cannot be waited for, such as a regular one, can always be read and
+            // written.
             Err(Errno::PERM) => Ok(true),
             Err(error) => Err(error.into()),
         }
@@ -157,7 +162,7 @@ impl Future for Readiness<'_> {
                 true => reactor.standing(pending.ticket),
                 false => {
                     pending.waker.clone_from(cx.waker());
-                    // SAFETY: the ticket came from this reactor and is of this future alone.
+                    // SAFETY: the ticket came from this reactor and belongs only to this future.
                     unsafe { reactor.renew(pending.ticket, cx.waker()) }
                 }
             };

@@ -9,7 +9,8 @@ use punctual_core::{Duration, Instant, IntoDuration, Port};
 use super::delay::{Delay, delay_until};
 use super::timers;
 
-/// How soon a ticker looks again whether the grids are laid. Jobs of polling partitions may run a little before that.
+/// Interval at which a ticker checks whether the grids have started. Jobs of polling partitions may
+/// run a little before that.
 const UNTIL_LAID: Duration = Duration::from_micros(100);
 
 /// Ticks every `period`, on the grid on which periodic tasks are released: the ticks are whole periods
@@ -45,27 +46,27 @@ pub struct Ticker {
 }
 
 impl Ticker {
-    /// Waits for the next tick and returns its nominal time. The first wait is for the first tick after
-    /// it begins.
+    /// Waits for the next tick and returns its nominal time. The first wait is for the first tick
+    /// after it begins.
     ///
-    /// A tick that has passed since the last wait is returned at once. If several have, only the last
-    /// is, and [`missed`](Self::missed) counts the others. Dropping the future before it completes, as
-    /// a `select` does, loses no tick.
+    /// A tick that has passed since the last wait is returned at once. If several have, only the
+    /// last one is, and [`missed`](Self::missed) counts the others. Dropping the future before it
+    /// completes, as a `select` does, loses no tick.
     ///
-    /// Real-time safety and panics are those of [`delay_until`]; each wait takes one of the `waits` of
-    /// the task.
+    /// Real-time safety and panics are those of [`delay_until`]; each wait takes one of the `waits`
+    /// of the task.
     #[expect(clippy::should_implement_trait, reason = "the name that tickers elsewhere have")]
     pub fn next(&mut self) -> Tick<'_> {
         Tick { ticker: self, delay: None }
     }
 
-    /// Returns the number of ticks that passed while nobody waited, not counting those that
+    /// Returns the number of ticks that passed between two waits, without those that
     /// [`next`](Self::next) returned late.
     pub fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// The first tick after `now` on the grid from `origin`.
+    /// Returns the first tick after `now` on the grid from `origin`.
     fn first(&self, origin: Instant, now: Instant) -> Instant {
         let passed = now.as_ticks().saturating_sub(origin.as_ticks());
         let periods = passed / self.period.as_ticks() + 1;
@@ -73,7 +74,7 @@ impl Ticker {
         Instant::from_ticks(origin.as_ticks().saturating_add(since))
     }
 
-    /// Moves on past `next`, which is not after `now`. Returns the last tick that has passed.
+    /// Advances past `next`, which is not after `now`. Returns the last tick that has passed.
     fn pass(&mut self, next: Instant, now: Instant) -> Instant {
         let skipped = (now.as_ticks() - next.as_ticks()) / self.period.as_ticks();
         self.missed += skipped;

@@ -1,4 +1,5 @@
-//! Progress of a run, as a bar on a terminal and as plain lines otherwise, and the tables of finished suites.
+//! Progress of a run, as a bar on a terminal and as plain lines otherwise, and the tables of
+//! finished suites.
 
 use std::cell::{Cell, RefCell};
 use std::io::IsTerminal;
@@ -11,7 +12,7 @@ use crate::output::{self, print, say};
 
 /// Progress on standard error, tables on standard output.
 pub(crate) struct Display {
-    /// Stops the run when standard output is closed, unless results go elsewhere as well: nobody would see them.
+    /// Stops the run when standard output is closed, unless results also go elsewhere.
     unread: Option<Stop>,
     is_terminal: bool,
     bar: RefCell<Option<ProgressBar>>,
@@ -53,7 +54,7 @@ impl Progress for Display {
         self.suite.set(Some((name, steps)));
         self.step.set(0);
         if self.is_terminal {
-            // It is drawn when a step begins and not in between: a thread that draws would disturb what is measured.
+            // Drawn only when a step begins: a drawing thread would disturb the measurement.
             let style = ProgressStyle::with_template("{prefix:9} {bar:30} {pos:>2}/{len} {wide_msg}");
             let bar = ProgressBar::new(steps as u64).with_style(style.expect("the template is sound"));
             bar.set_prefix(name.as_str());

@@ -1,12 +1,14 @@
-//! `punctual`: benchmarks a machine for real-time work, says what is wrong with it, takes CPUs from the rest of the
-//! system, watches and tunes running apps, bounds response times, and traces the time of jobs.
+//! `punctual`: benchmarks a machine for real-time work, diagnoses it, isolates CPUs from the rest
+//! of the system, watches and tunes running apps, bounds response times, and traces the time of
+//! jobs.
 //!
-//! If the reader of standard output goes away, as under `| head`, the program ends quietly. Any other failure to write, as on
-//! a full disk, is an error.
+//! If the reader of standard output goes away, as under `| head`, the program ends quietly. Any
+//! other failure to write, as on a full disk, is an error.
 //!
-//! Exits with 0 on success, 1 if a rule was broken, a deadline can be missed, the machine is not fit or a result could not be
-//! written, 2 if the command line or another input is invalid, and 130 if Ctrl-C ended a measurement. `trace record` and
-//! `isolate run` exit with the status of the command they ran, and so does `supervise`.
+//! Exits with 0 on success, 1 if a rule was broken, a deadline can be missed, the machine is not
+//! fit or a result could not be written, 2 if the command line or another input is invalid, and 130
+//! if Ctrl-C ended a measurement. `trace record` and `isolate run` exit with the status of the
+//! command they ran, and so does `supervise`.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -33,15 +35,16 @@ use clap::{CommandFactory, Parser};
 use self::args::{Command, Punctual};
 
 fn main() -> ExitCode {
-    // A parent that ignores SIGCHLD would take the exit status of every child away.
+    // A parent that ignores SIGCHLD would discard the exit status of every child.
     punctual_process::signals::keep_exit_statuses();
-    // A file that RLIMIT_FSIZE cuts off is an error with a message. A handler is refused only by a sandbox.
+    // A file truncated by RLIMIT_FSIZE is an error with a message. Only a sandbox refuses a
+    // handler.
     let _ = punctual_process::signals::survive_file_size_limit();
     let command = match Punctual::try_parse() {
         Ok(Punctual { command }) => command,
         Err(message) => return output::settle(tell(&message)),
     };
-    // Even if this run fails: the kernel goes on recording for a recorder that was killed.
+    // Even if this run fails: the kernel continues to record for a killed recorder.
     let _names = punctual_trace::record::remove_leftovers();
     output::settle(match command {
         Command::Bench(arguments) => bench::run(&arguments),

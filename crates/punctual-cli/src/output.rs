@@ -1,4 +1,5 @@
-//! Standard output and standard error, written without ever panicking. Files are written by `punctual_files`.
+//! Standard output and standard error, written without ever panicking. Files are written by
+//! `punctual_files`.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -8,7 +9,7 @@ use punctual_report::escape::Printable;
 
 /// Everything has been printed.
 const COMPLETE: u8 = 0;
-/// Nobody reads standard output any more.
+/// Standard output has no reader any more.
 const UNREAD: u8 = 1;
 /// Standard output could not be written to.
 const FAILED: u8 = 2;
@@ -16,8 +17,8 @@ const FAILED: u8 = 2;
 /// The state of standard output. Only ever grows.
 static STATE: AtomicU8 = AtomicU8::new(COMPLETE);
 
-/// Prints to standard output. A reader that has gone away, such as `head`, is no error. Any other error is printed once and
-/// makes the program [fail](settle).
+/// Prints to standard output. A reader that has gone away, such as `head`, is not an error. Any
+/// other error is printed once and makes the program [fail](settle).
 pub(crate) fn print(text: &str) {
     note(try_print(text));
 }
@@ -26,18 +27,18 @@ pub(crate) fn print(text: &str) {
 pub(crate) fn note(written: io::Result<()>) {
     let Err(error) = written else { return };
     let state = if error.kind() == io::ErrorKind::BrokenPipe { UNREAD } else { FAILED };
-    // Relaxed: nothing is read in consequence of it but by the thread that prints.
+    // Relaxed: only the printing thread acts on it.
     if STATE.fetch_max(state, Ordering::Relaxed) < FAILED && state == FAILED {
         say!("error: standard output: {error}; the output is not complete, redirect it elsewhere");
     }
 }
 
-/// Whether standard output is known to be closed or broken.
+/// Returns whether standard output is known to be closed or broken.
 pub(crate) fn is_over() -> bool {
     STATE.load(Ordering::Relaxed) != COMPLETE
 }
 
-/// The exit status: never success if standard output could not be written to.
+/// Returns the exit status: never success if standard output could not be written to.
 pub(crate) fn settle(code: ExitCode) -> ExitCode {
     match STATE.load(Ordering::Relaxed) == FAILED && code == ExitCode::SUCCESS {
         true => ExitCode::FAILURE,
@@ -45,7 +46,8 @@ pub(crate) fn settle(code: ExitCode) -> ExitCode {
     }
 }
 
-/// Prints a line to standard error, formatted as by `format!`. Unlike `eprintln!`, it does not panic if nobody reads it.
+/// Prints a line to standard error, formatted as by `format!`. Unlike `eprintln!`, it does not
+/// panic without a reader.
 macro_rules! say {
     ($($argument:tt)*) => {
         $crate::output::tell(&format!($($argument)*))
@@ -53,7 +55,7 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// What [`say!`] does with its line.
+/// Prints the line of [`say!`].
 pub(crate) fn tell(line: &str) {
     // It may quote a file or a message of the system.
     let line = line.split('\n').map(|line| Printable(line).to_string()).collect::<Vec<_>>().join("\n");

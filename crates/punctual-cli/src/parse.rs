@@ -1,4 +1,4 @@
-//! Values that several commands take.
+//! Parsers shared by several commands.
 
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ pub(crate) struct Completions {
 Example:
   punctual man /usr/local/share/man/man1 && man punctual-top")]
 pub(crate) struct Man {
-    /// A directory that is there
+    /// An existing directory
     directory: PathBuf,
 }
 

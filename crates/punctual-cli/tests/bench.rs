@@ -1,4 +1,5 @@
-//! `punctual bench` as a user calls it: all suites with few samples, with and without privileges, and ended by Ctrl-C.
+//! `punctual bench` as a user calls it: all suites with few samples, with and without privileges,
+//! and ended by Ctrl-C.
 
 mod support;
 
@@ -13,14 +14,14 @@ use punctual_bench::compare::load;
 use punctual_bench::model::{Run, Verdict};
 use support::{Scratch, punctual, text};
 
-/// Taken by tests that measure: each wants the CPU for itself.
+/// Held by tests that measure: each needs the CPU exclusively.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The run that was written, which is as documented.
+/// Reads the written run, and checks that it is as documented.
 fn documented(json: &Path) -> Run {
     let schema = serde_json::from_str(include_str!("../../../docs/bench-schema.json")).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
@@ -31,7 +32,7 @@ fn documented(json: &Path) -> Run {
     load(json).unwrap()
 }
 
-/// The counts that a chart draws for a row, together.
+/// Returns the sum of the counts that a chart draws for a row.
 fn drawn(page: &str, id: &str) -> u64 {
     let chart =
         page.split(&format!("data-row=\"{id}\"")).nth(1).unwrap_or_else(|| panic!("no chart of {id}"));
@@ -43,19 +44,21 @@ fn drawn(page: &str, id: &str) -> u64 {
         .sum()
 }
 
-/// Those that run where none is named, but `executors`: it takes as long as three others, and has a test beside its code.
+/// The default suites, except `executors`: it takes as long as three others, and has a test next to
+/// its code.
 const SUITES: [&str; 7] = ["rtos", "behaviour", "latency", "hourglass", "interference", "policies", "curves"];
 
-/// What every run of all suites has to have given.
+/// Checks the results that every run of all suites must have.
 fn assert_complete(output: &Output, json: &Path, html: &Path) -> Run {
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     let run = documented(json);
     let names: Vec<&str> = run.suites.iter().map(|suite| suite.name.as_str()).collect();
     assert_eq!(names, SUITES, "{err}");
     assert!(!run.interrupted);
-    // Only a rule that was not kept may make it fail.
+    // Only a violated rule may make it fail.
     assert_eq!(output.status.code(), Some(i32::from(run.failures() > 0)), "{out}{err}");
-    // Policies are the kernel's, and a machine may be too busy to keep them; what Punctual promises holds.
+    // Policies are the kernel's, and a machine may be too busy to follow them; Punctual's
+    // guarantees hold.
     let broken = run.checks().filter(|check| check.verdict == Verdict::Failed);
     for check in broken {
         assert!(check.id.starts_with("policies/"), "{check:?}");
@@ -98,7 +101,7 @@ fn runs_all_suites_with_and_without_privileges() {
         return assert_says_what_it_lacks(&run);
     }
 
-    // As nobody, from a place where nobody may look.
+    // As `nobody`, from a directory that other users cannot access.
     let program = scratch.file("punctual");
     fs::copy(env!("CARGO_BIN_EXE_punctual"), &program).unwrap();
     let (json, html) = (scratch.file("nobody.json"), scratch.file("nobody.html"));
@@ -106,7 +109,7 @@ fn runs_all_suites_with_and_without_privileges() {
     command.args(all_suites(&json, &html)).uid(65534).gid(65534).current_dir("/");
     let output = match command.output() {
         Ok(output) => output,
-        // A user who may use SCHED_FIFO but may not become somebody else.
+        // A user who may use SCHED_FIFO but may not become another user.
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return,
         Err(error) => panic!("{error}"),
     };
@@ -159,7 +162,7 @@ fn compares_with_earlier_run() {
     let output = punctual(&[&few[..], &["--compare", old]].concat()).output().unwrap();
     let out = text(&output.stdout);
     assert!(out.contains("compared with the run of 20") && out.contains("rtos/switch/posix"), "{out}");
-    // Slower is told, not failed.
+    // A regression is reported, but is not a failure.
     assert_eq!(output.status.code(), Some(0));
 }
 

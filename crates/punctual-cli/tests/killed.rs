@@ -1,5 +1,5 @@
-//! The command, when it is killed, leaves nothing to the system but the instance of the kernel's tracing that it recorded into;
-//! that one goes with the next start.
+//! When the command is killed, it leaves nothing in the system except the tracefs instance that it
+//! recorded into, which the next start removes.
 
 #[path = "../../punctual/tests/support/leftovers.rs"]
 mod leftovers;
@@ -23,7 +23,7 @@ const COMMANDS: [(&[&str], Duration); 4] = [
     (&["bench", "latency", "--quick", "--only", "eventfd"], Duration::from_millis(1_000)),
 ];
 
-/// Those that remove what the killed ones could not.
+/// Commands that remove leftovers of the killed ones.
 const NEXT: [&[&str]; 2] =
     [&["trace", "record", "-o", "next.dat", "--duration", "0"], &["bench", "hourglass", "--seconds", "0.01"]];
 
@@ -50,13 +50,13 @@ fn leaves_nothing_behind_when_command_is_killed() {
         let before = Before::new(&mut command);
         let mut child = command.spawn().expect("the program can be started");
         thread::sleep(after);
-        // It may have ended already: then there is as little to be left.
+        // It may have ended already: then there is nothing left either.
         child.kill().expect("a child that has not been waited for can be killed");
         child.wait().expect("a child can be waited for");
-        // A command that it has traced comes to its own end.
+        // A command that it has traced ends by itself.
         let left = before.left_by(child.id());
         assert!(left.is_empty(), "round {round}: {arguments:?} was killed after {after:?}: {left:#?}");
-        // The pages recorded so far are the user's, who would be told at the next start.
+        // The pages recorded so far belong to the user, to whom the next start would report them.
         let _ = std::fs::remove_dir_all(scratch.file("t.dat.raw"));
         killed.push(child.id());
     }

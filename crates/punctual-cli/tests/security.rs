@@ -20,9 +20,9 @@ use serde_json::Value;
 use support::{Scratch, program, punctual, text};
 use watched::App;
 
-/// User of the attacker, who owns nothing.
+/// User ID of the attacker, who owns nothing.
 const ATTACKER: u32 = 65534;
-/// A command that waits for an attacker would wait for ever.
+/// Time limit: a command that waits for an attacker would wait forever.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn is_root() -> bool {
@@ -62,7 +62,7 @@ impl Drop for Attack {
     }
 }
 
-/// The output of a command that ends in time.
+/// Returns the output of a command that ends in time.
 fn ends(command: &mut Command) -> Output {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -87,7 +87,7 @@ fn record(output: &Path) -> Command {
     shell
 }
 
-/// A file of root with what the attacker would like to change.
+/// A file of root that the attacker tries to change.
 struct Victim(PathBuf, Vec<u8>, u64);
 
 impl Victim {
@@ -113,7 +113,8 @@ fn trace_record_overwrites_no_file_through_planted_links() {
     }
     let scratch = Scratch::new("links");
     let victim = Victim::new(scratch.file("victim"));
-    // A directory that all users may write, the same with the sticky bit, and one that belongs to the attacker.
+    // A directory that all users may write to, the same with the sticky bit, and one that belongs
+    // to the attacker.
     for (directory, mode, owner) in [("all", 0o777, 0), ("sticky", 0o1777, 0), ("theirs", 0o755, ATTACKER)] {
         for name in ["trace.dat", "trace.dat.part", "trace.dat.raw"] {
             let place = scratch.file(directory);
@@ -196,7 +197,7 @@ fn results_are_private_and_replace_planted_links() {
     }
 }
 
-/// A look of root at all apps.
+/// Returns root's view of all apps.
 fn looked(arguments: &[&str]) -> Output {
     ends(punctual(&["top", "--count", "1"]).args(arguments))
 }
@@ -207,7 +208,7 @@ fn top_waits_for_no_fifo_that_looks_like_an_app() {
         return;
     }
     let _alone = watched::alone();
-    // Lazily unmounted, the file system has no path, so that of the FIFO is its name.
+    // Lazily unmounted, the file system has no path, so that the path of the FIFO is its name.
     let script = "mount -t tmpfs none /mnt; mkfifo -m 666 '/mnt/memfd:punctual:evil'
         exec 4<>'/mnt/memfd:punctual:evil'; exec 3<'/mnt/memfd:punctual:evil'; exec 4>&-
         umount -l /mnt; readlink /proc/$$/fd/3; echo ready; exec sleep 120";
@@ -222,7 +223,7 @@ fn top_waits_for_no_fifo_that_looks_like_an_app() {
     let app = App::start("watched_program");
     let output = looked(&["--json", &app.process()]);
     assert_eq!(json(&output)["process"].to_string(), app.process());
-    // Whichever app of root is shown: others may run on this machine.
+    // Any app of root may be shown: others may run on this machine.
     assert_eq!(json(&looked(&["--json"]))["user"], "root");
 }
 
@@ -232,7 +233,7 @@ fn watched_program() {
     watched::run();
 }
 
-/// Shows the figures that it reads as those of an app.
+/// Exports the figures that it reads as those of an app.
 #[test]
 #[ignore = "a program of other tests"]
 fn forger() {
@@ -246,7 +247,7 @@ fn forger() {
     std::thread::sleep(Duration::from_secs(300));
 }
 
-/// The attacker, with a copy of the figures of `app`.
+/// Starts the attacker, with a copy of the figures of `app`.
 fn forge(app: &App) -> Attack {
     let files =
         fs::read_dir(format!("/proc/{}/fd", app.process())).unwrap().flatten().map(|entry| entry.path());
@@ -269,14 +270,14 @@ fn top_prefers_the_callers_own_app_to_one_of_the_same_name() {
         return;
     }
     let _alone = watched::alone();
-    // The forger has the lower number, and would come first by it.
+    // The forger has the lower process ID, and would come first by it.
     let original = App::start("watched_program");
     let forger = forge(&original);
     drop(original);
     let app = App::start("watched_program");
     for arguments in [&["--json"][..], &["--json", "watched"]] {
         let look = json(&looked(arguments));
-        // Whichever app of root is shown: others may run on this machine.
+        // Any app of root may be shown: others may run on this machine.
         assert_eq!(look["user"], "root");
         assert_ne!(look["process"].to_string(), forger.0.id().to_string());
     }
@@ -286,7 +287,7 @@ fn top_prefers_the_callers_own_app_to_one_of_the_same_name() {
     assert!(table.contains(&format!("user root, process {}", app.process())), "{table}");
 }
 
-/// The name of a user, as the system has it.
+/// Returns the name of a user in the system.
 fn user_of(number: u32) -> String {
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let line = users.lines().find(|line| line.split(':').nth(2) == Some(&number.to_string()));
@@ -342,7 +343,7 @@ fn supervisor_in_another_pid_namespace_leaves_kept_state_alone() {
     first.wait().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(is_there, "the state of a living supervisor is gone");
-    // Killed, it has left the directory, which the next supervisor removes.
+    // When killed, it has left the directory, which the next supervisor removes.
     assert!(directory.exists());
     assert!(ends(&mut punctual(&["supervise", "--", "true"])).status.success());
     assert!(!directory.exists());

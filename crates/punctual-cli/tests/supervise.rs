@@ -1,4 +1,4 @@
-//! `punctual supervise` with apps that misbehave. Each ends as declared, and its stack is written down.
+//! `punctual supervise` with misbehaving apps. Each ends as declared, and its stack is recorded.
 
 mod support;
 
@@ -14,12 +14,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 use self::support::{Scratch, punctual, text};
 
-/// What the app does wrong.
+/// Environment variable with the app's misbehavior.
 const MISTAKE: &str = "MISTAKE";
-/// A control group with little memory, and how little, in bytes.
+/// Environment variable with a control group with little memory, and its limit in bytes.
 const GROUP: &str = "GROUP_OF_MEMORY";
 const LIMIT: usize = 64 << 20;
-/// A file that ends the endless loop.
+/// Environment variable with a file that ends the endless loop.
 const END: &str = "END_OF_LOOP";
 
 #[punctual::app(main = false)]
@@ -105,7 +105,7 @@ mod app {
     }
 }
 
-/// Spins until a file is there, or for a minute.
+/// Spins until a file exists, or for a minute.
 #[inline(never)]
 fn loops() {
     let end = std::env::var_os(END).map(PathBuf::from);
@@ -115,7 +115,8 @@ fn loops() {
     }
 }
 
-/// Spins for this time while three other threads compete for the CPU, at a higher priority if they are allowed one.
+/// Spins for this time while three other threads compete for the CPU, at a higher priority if
+/// permitted.
 fn is_displaced(time: Duration) {
     let end = Instant::now() + time;
     let spins = move || {
@@ -127,7 +128,7 @@ fn is_displaced(time: Duration) {
     let rivals = [(); 3].map(|()| {
         let ready = Arc::clone(&ready);
         std::thread::spawn(move || {
-            // Without the right to it, the thread stays ordinary.
+            // Without the privilege, the thread stays ordinary.
             let _ = punctual_process::scheduling::set_policy(libc::SCHED_FIFO, 90);
             ready.wait();
             spins();
@@ -151,11 +152,11 @@ fn uses_cpu_time(time: Duration) {
 #[inline(never)]
 fn fails() {
     match std::env::var(MISTAKE).as_deref() {
-        // SAFETY: it is not: the address belongs to nobody, which is what the test is about.
+        // SAFETY: none: the address is not mapped, which the test is about.
         Ok("fault") => unsafe { std::ptr::with_exposed_provenance_mut::<u8>(0x10).write_volatile(1) },
         Ok("abort") => std::process::abort(),
         Ok("overflow") => drop(std::hint::black_box(deeper(1))),
-        // SAFETY: the call takes a number only.
+        // SAFETY: the call takes only a number.
         Ok("be stopped by a signal") => unsafe {
             libc::raise(libc::SIGSTOP);
         },
@@ -174,7 +175,7 @@ fn uses_up_memory() {
     panic!("there is enough memory");
 }
 
-/// Is killed twice, and knows it the third time.
+/// Is killed twice, and detects it the third time.
 fn counts() {
     let (mut kept, count) = Kept::open("count", 0_u32).expect("the supervisor has memory");
     println!("handed over: {count}");
@@ -219,14 +220,14 @@ fn output(scratch: &Scratch, options: &[&str], mistake: &str) -> Output {
     supervised(scratch, options, mistake).output().unwrap()
 }
 
-/// The stacks that were written, all in one.
+/// Returns the recorded stacks, concatenated.
 fn stacks(scratch: &Scratch) -> String {
     let files = fs::read_dir(&scratch.0).unwrap().map(|entry| entry.unwrap().path());
     let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "txt"));
     files.map(|path| fs::read_to_string(path).unwrap()).collect()
 }
 
-/// Expects a stack with these functions on it, unless this machine lets nobody look.
+/// Expects a stack with these functions in it, unless this machine does not permit reading it.
 #[track_caller]
 fn assert_stack(scratch: &Scratch, functions: &[&str]) {
     let seen = stacks(scratch);
@@ -263,7 +264,7 @@ fn writes_what_the_kernel_recorded_beside_the_stack() {
     files.sort();
     let [trace, stack] = &files[..] else { panic!("{files:?}\n{said}") };
     assert_eq!(trace, &stack.with_extension("dat"), "{said}");
-    // What else ran until then is in it, and so is the thread of the loop.
+    // It contains other activity until then, including the thread of the loop.
     let shown = punctual(&["trace", "report", trace.to_str().unwrap()]).output().unwrap();
     let shown = text(&shown.stdout);
     assert!(shown.lines().any(|line| line.starts_with("level 2/")), "{said}\n{shown}");
@@ -281,7 +282,7 @@ fn leaves_the_machine_usable_beside_an_endless_loop() {
         .map_while(Result::ok)
         .find(|line| line.contains("a job of reported, level 2, has used "));
     assert!(said.is_some_and(|line| line.contains("its budget is 100 ms; its stack: ")));
-    // The loop goes on. Only a shell that gets a CPU ends it.
+    // The loop continues. Only a shell that gets a CPU ends it.
     let shell = Command::new("sh").args(["-c", "echo > \"$0\""]).arg(&end).status().unwrap();
     let rest: Vec<_> = lines.map_while(Result::ok).collect();
     assert!(shell.success() && child.wait().unwrap().success(), "{rest:#?}");
@@ -335,7 +336,7 @@ fn kills_what_somebody_has_stopped() {
     assert!(said.contains("kills the process: it was stopped, and nobody has let it go on"), "{said}");
 }
 
-/// A group with little memory, which goes with this.
+/// A group with little memory, which is removed on drop.
 struct Group(PathBuf);
 
 impl Group {
@@ -344,7 +345,7 @@ impl Group {
         let make = |(place, limit): (&str, &str)| {
             let group = Self(PathBuf::from(place).join(format!("punctual-test-{}", std::process::id())));
             fs::create_dir(&group.0)?;
-            // A group has this file already, if the controller is there.
+            // A group has this file already, if the controller is available.
             fs::OpenOptions::new().write(true).open(group.0.join(limit))?;
             fs::write(group.0.join(limit), LIMIT.to_string())?;
             Ok(group)
@@ -406,7 +407,8 @@ fn lets_an_app_that_keeps_its_budget_alone() {
     assert!(stacks(&scratch).is_empty());
 }
 
-/// Runs a job that keeps its budget of CPU time, checks that the app ends in order, and returns the output.
+/// Runs a job that keeps its budget of CPU time, checks that the app ends in order, and returns the
+/// output.
 #[track_caller]
 fn keeps_its_budget(mistake: &str) -> String {
     let scratch = Scratch::new(&format!("supervise-{}", mistake.replace(' ', "-")));

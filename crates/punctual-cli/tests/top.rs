@@ -1,4 +1,4 @@
-//! `punctual top`: what it shows of running apps, and of what is none.
+//! `punctual top`: its view of running apps, and of other processes.
 
 mod support;
 #[path = "support/watched.rs"]
@@ -17,7 +17,7 @@ use serde_json::Value;
 use support::{program, punctual, text};
 use watched::App;
 
-/// How long anything may take on a busy machine.
+/// Time limit on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(280);
 
 #[test]
@@ -32,7 +32,7 @@ fn top(arguments: &[&str]) -> Command {
     command
 }
 
-/// A look at this app.
+/// Returns an update of this app.
 fn look(app: &App, more: &[&str]) -> Value {
     let output = top(&[&app.process(), "--json", "--count", "1"]).args(more).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -61,7 +61,8 @@ fn shows_every_task_of_a_running_app() {
         let now = look(&app, &[]);
         let response = &task(&now, "beat")["response"];
         assert!(response["p50"].as_u64() <= response["max"].as_u64(), "{now}");
-        // An ordinary thread of the app publishes the traffic, and a busy machine delays it for longer than jobs.
+        // An ordinary thread of the app publishes the traffic, and a busy machine delays it for
+        // longer than jobs.
         let has_traffic = now["traffic"].as_array().is_some_and(|topics| !topics.is_empty());
         if jobs(&now) > jobs(&first) && misses(&now) > 0 && has_traffic {
             let traffic = serde_json::json!([{ "name": "/watched", "carried": 7, "lost": 1, "refused": 2 }]);
@@ -193,7 +194,7 @@ impl Tmux {
         text(&command.output().unwrap().stdout)
     }
 
-    /// Waits until what is shown fulfils `is_so`.
+    /// Waits until the screen fulfils `is_so`.
     fn until(&self, is_so: impl Fn(&str) -> bool) -> String {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -277,7 +278,7 @@ fn records_the_next_miss_by_one_key() {
     assert!(text(&report.stdout).contains("R response time"), "{}", text(&report.stdout));
     assert!(!tmux.0.file("watched-miss.dat.raw").exists());
 
-    // The second time it is given up, by the end of the view.
+    // The second time it is canceled, by the end of the view.
     tmux.command(&["send-keys", "r"]);
     tmux.until(|shown| shown.contains("since r"));
     tmux.command(&["send-keys", "t", "t"]);
@@ -297,7 +298,7 @@ fn ends_with_its_terminal() {
     }
     let _alone = watched::alone();
     let tmux = Tmux(support::Scratch::new("tmux-gone"));
-    // Ignored, as below `nohup`, so that only the terminal tells.
+    // Ignored, as below `nohup`, so that only the terminal reports it.
     let view = format!("trap '' HUP; exec {} top --every 0.1", program().display());
     tmux.command(&["new-session", "-d", "-x", "80", "-y", "24", "sh", "-c", &view]);
     tmux.until(|shown| shown.contains("no running app") || shown.contains("TASK by"));

@@ -1,4 +1,4 @@
-//! `punctual trace record` and `watch` as a user calls them, where tracefs can be used.
+//! `punctual trace record` and `watch` as a user calls them, on machines with usable tracefs.
 
 mod support;
 #[path = "../../punctual/tests/support/tracefs.rs"]
@@ -19,14 +19,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::{Scratch, program, punctual, text};
 
-/// Says in the environment of this program which thread is to do how many jobs, instead of testing.
+/// Environment variable of this program: the thread and the number of jobs to run, instead of
+/// testing.
 const JOBS: &str = "PUNCTUAL_TEST_JOBS";
-/// The names of these threads. Each test has one, as recordings have those of other tests in them as well.
+/// The names of these threads. Each test has one, because recordings also contain those of other
+/// tests.
 const RECORDED: &str = "recorded one";
 const SIGNALLED: &str = "signalled one";
 const WATCHED: &str = "watched one";
 
-/// Whether this machine lets us trace; if not, says so loudly.
+/// Returns whether this machine permits tracing; if not, prints a notice.
 fn can_trace(scratch: &Scratch) -> bool {
     let probe =
         punctual(&["trace", "record", "--duration", "0", "-o"]).arg(scratch.file("probe")).output().unwrap();
@@ -36,7 +38,7 @@ fn can_trace(scratch: &Scratch) -> bool {
     probe.status.success()
 }
 
-/// The same, of a test that asks nothing of the recording itself and may mount tracefs for that.
+/// The same, for a test that does not depend on the recording itself and may mount tracefs.
 fn can_mount_and_trace(scratch: &Scratch) -> bool {
     if let Err(why) = tracefs::enter() {
         eprintln!("tracefs cannot be mounted here: {why}");
@@ -44,7 +46,7 @@ fn can_mount_and_trace(scratch: &Scratch) -> bool {
     can_trace(scratch)
 }
 
-/// A command line that ends in this program doing jobs.
+/// Returns a command line that ends in this program running jobs.
 fn traced(worker: &str, jobs: u32, arguments: &[&str]) -> Command {
     let mut command = punctual(&[&["trace"], arguments, &["--"]].concat());
     command.arg(std::env::current_exe().unwrap()).args([
@@ -56,7 +58,8 @@ fn traced(worker: &str, jobs: u32, arguments: &[&str]) -> Command {
     command
 }
 
-/// Not a test by itself: what the others trace. A real-time thread, where that is allowed, wakes every millisecond.
+/// Not a test by itself: the traced program. A real-time thread, if permitted, wakes every
+/// millisecond.
 #[test]
 fn selects_jobs_to_be_traced() {
     let Ok(jobs) = std::env::var(JOBS) else { return };
@@ -77,7 +80,7 @@ fn run(mut command: Command) -> (String, String, Option<i32>) {
     (text(&stdout), text(&stderr), status.code())
 }
 
-/// The worker's jobs in a file, after its first sleep.
+/// Returns the worker's jobs in a file, after its first sleep.
 fn worker_jobs(file: &Path) -> Vec<Value> {
     let (out, err, code) = run({
         let mut report = punctual(&["trace", "report", "--task", RECORDED, "--json", "-"]);
@@ -89,7 +92,8 @@ fn worker_jobs(file: &Path) -> Vec<Value> {
     jobs.into_iter().filter(|job| job["flaw"].is_null() && job["released_by"] != "new").collect()
 }
 
-/// Whether the kernel has recorded nearly every switch; says loudly if not, for then few jobs are complete.
+/// Returns whether the kernel has recorded nearly every switch; prints a notice if not, because
+/// then few jobs are complete.
 fn whole(file: &Path) -> bool {
     let mut decomposer = Decomposer::new(Config::default());
     for event in Trace::open(file).unwrap().events().unwrap() {
@@ -105,7 +109,8 @@ fn whole(file: &Path) -> bool {
     whole
 }
 
-/// Whether a watch that saw no alarm did so because the kernel left out switches, and so jobs; says so loudly.
+/// Returns whether a watch saw no alarm because the kernel omitted switches, and so jobs; prints a
+/// notice.
 fn too_few_switches(err: &str, code: Option<i32>) -> bool {
     let few = code == Some(7) && err.contains("did not count as lost");
     if few {
@@ -141,8 +146,8 @@ fn records_command_from_first_instruction_and_returns_its_status() {
         return;
     }
     let jobs = worker_jobs(&file);
-    // Each sleep has an end, and the last job ends with the thread. Where the host takes the CPU away, a timer can be over
-    // before the thread sleeps, and two jobs are one.
+    // Each sleep has an end, and the last job ends with the thread. If the host takes the CPU away,
+    // a timer can expire before the thread sleeps, and two jobs are one.
     assert!((40..=60).contains(&jobs.len()), "{} jobs", jobs.len());
     for job in &jobs {
         let term = |name: &str, bound: &str| job["terms"][name][bound].as_u64().unwrap();
@@ -150,7 +155,7 @@ fn records_command_from_first_instruction_and_returns_its_status() {
         let others: u64 = ["J", "SS", "B", "I"].map(|name| term(name, "max_ns")).iter().sum();
         assert_eq!(term("C", "min_ns"), term("R", "max_ns") - others, "{job}");
     }
-    // Timers are on the trace's clock, so most jobs are known to be due when theirs expire.
+    // Timers are on the trace's clock, so most jobs have a known due time.
     let timed = jobs.iter().filter(|job| job["released_by"] == "timer").count();
     assert!(timed >= jobs.len() / 2, "{timed}");
 
@@ -160,17 +165,17 @@ fn records_command_from_first_instruction_and_returns_its_status() {
             report.arg(&file);
             report
         });
-        // Some kernels leave out a switch now and then.
+        // Some kernels occasionally omit a switch.
         assert!(err.is_empty() || err.contains("did not count as lost"), "{err}");
         assert_eq!(code, Some(0));
         assert!(out.contains(&format!("\n{RECORDED}/")) && out.contains("longest job"), "{out}");
     }
-    // What somebody else has to read: as many events as were recorded.
+    // The other tool has to read as many events as were recorded.
     let events = Trace::open(&file).unwrap().events().unwrap().filter(|event| event.is_ok()).count();
     assert!(events > 500, "{events}");
 }
 
-/// In a buffer of 64 KiB a second of jobs replaces itself many times.
+/// In a buffer of 64 KiB a second of jobs overwrites itself many times.
 #[test]
 fn keeps_newest_events_only() {
     let scratch = Scratch::new("newest");
@@ -196,7 +201,8 @@ fn keeps_newest_events_only() {
         last = event.time;
     }
     assert_eq!(gaps, 0);
-    // The program has run for a second and a half; how long the buffers reach back depends on what else there was.
+    // The program has run for a second and a half; the reach of the buffers depends on other
+    // activity.
     assert!(last - first.values().min().unwrap() < 1_400_000_000, "{first:?} to {last}");
     let jobs = worker_jobs(&file);
     assert!(!whole(&file) || !jobs.is_empty());
@@ -300,7 +306,7 @@ fn explains_alarms_and_runs_command() {
     }
     let of = |kind: &str| objects.iter().filter(|object| object["type"] == kind).collect::<Vec<_>>();
     assert!(of("alarm")[0]["job"]["events"].as_array().is_some_and(|events| !events.is_empty()));
-    // It starts at an ordinary priority, at which it has a row of its own.
+    // It starts at an ordinary priority, for which it has a separate row.
     assert!(of("worst").len() >= 2 || err.contains("did not count as lost"), "{out}{err}");
     let jobs = |summary: &&Value| summary["jobs"].as_u64();
     let summary = of("summary").into_iter().max_by_key(jobs).unwrap();
@@ -311,7 +317,8 @@ fn explains_alarms_and_runs_command() {
     );
 }
 
-/// Older kernels, as 6.12, copy nothing from the buffer that every system has: what is marked there is in no recording.
+/// Older kernels, such as 6.12, copy nothing from the global buffer: marks there are in no
+/// recording.
 #[test]
 fn records_what_command_marks_where_it_is_told_to() {
     let scratch = Scratch::new("marks");
@@ -343,7 +350,7 @@ fn keeps_recording_readable_when_disk_is_full() {
     if !can_trace(&scratch) {
         return;
     }
-    // The mount goes with its namespace, whatever becomes of the processes in it.
+    // The mount ends with its namespace, whatever happens to the processes in it.
     let (program, place) = (program(), scratch.0.display());
     let program = program.display();
     let script = format!(
@@ -404,12 +411,13 @@ fn names_fix_for_bad_input() {
     assert_clean(&scratch, 0);
 }
 
-/// As nobody, from a place where nobody may look.
+/// As `nobody`, from a directory that other users cannot access.
 #[test]
 fn tells_unprivileged_user_what_to_do() {
     let scratch = Scratch::new("nobody");
     let copy = scratch.file("punctual");
-    // By another process: what another test starts meanwhile would have the file open for writing, and it could not be run.
+    // By another process: a child started by another test at that time would hold the file open for
+    // writing, and it could not be executed.
     let copied = Command::new("cp").arg(program()).arg(&copy).status();
     assert!(copied.unwrap().success());
     for arguments in [&["record"][..], &["watch"], &["record", "--", "true"]] {
@@ -425,7 +433,7 @@ fn tells_unprivileged_user_what_to_do() {
     assert_clean(&scratch, 0);
 }
 
-/// What `watch` prints as JSON stays lines of JSON, whatever the command prints.
+/// The JSON output of `watch` stays lines of JSON, for any output of the command.
 #[test]
 fn keeps_output_of_command_out_of_json_lines() {
     let scratch = Scratch::new("json-lines");
@@ -454,7 +462,7 @@ fn succeeds_when_its_time_is_over() {
         let arguments = [&["trace"], how, &["--duration", "0.05", "--", "sleep", "1000"]].concat();
         let (out, err, code) = run(punctual(&arguments));
         assert_eq!(code, Some(0), "{how:?}: the command was ended as asked: {out}{err}");
-        // A status of its own is told.
+        // A status of its own is reported.
         let own = "trap 'exit 9' TERM; while :; do sleep 0.01; done";
         let arguments = [&["trace"], how, &["--duration", "0.3", "--", "sh", "-c", own]].concat();
         let (out, err, code) = run(punctual(&arguments));

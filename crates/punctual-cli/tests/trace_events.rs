@@ -1,4 +1,4 @@
-//! Events beside those of the groups: `--events usual,syscalls,net:*`.
+//! Events in addition to those of the groups: `--events usual,syscalls,net:*`.
 
 mod support;
 #[path = "../../punctual/tests/support/tracefs.rs"]
@@ -38,14 +38,14 @@ fn records_and_shows_any_tracepoint() {
     for event in events.by_ref() {
         match event.unwrap().kind {
             Kind::Other { event } if event == new_task => created += 1,
-            // That of write(2) on this machine is told by the names.
+            // The names contain that of write(2) on this machine.
             Kind::SyscallEnter { .. } => writes += 1,
             _ => {}
         }
     }
     assert!(created >= 9 && writes >= 9, "{created} tasks, {writes} calls");
     assert!(events.calls().iter().any(|(_, name)| name == "write"));
-    // Without being asked for, they are not there.
+    // Without a request, they are not there.
     let known = trace.events().unwrap().all(|event| !matches!(event.unwrap().kind, Kind::Other { .. }));
     assert!(known);
     assert!(trace.processes().count() > 1);

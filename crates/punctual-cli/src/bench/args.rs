@@ -10,9 +10,9 @@ use crate::parse::seconds;
 
 /// Benchmark this machine and kernel for real-time work
 ///
-/// Runs every suite but endurance unless one is named, and compares Punctual with POSIX primitives and predecessor crates. Run it as
-/// root or with CAP_SYS_NICE: rows measured without real-time priorities are marked as such. All changes to the system are
-/// undone at the end.
+/// Runs every suite but endurance unless one is named, and compares Punctual with POSIX primitives
+/// and predecessor crates. Run it as root or with CAP_SYS_NICE: rows measured without real-time
+/// priorities are marked as such. All changes to the system are undone at the end.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +26,7 @@ pub(crate) struct Bench {
     /// rtos: cost of creating, switching, locking and signalling;
     /// behaviour: whether scheduling and locking rules hold;
     /// latency: events, timers, datagrams and delays, idle and under load;
-    /// executors: spawns, wakes, locks, timers and queues, beside other crates;
+    /// executors: spawns, wakes, locks, timers and queues, next to other crates;
     /// hourglass: what preempts a loop that only reads the clock;
     /// interference: what another CPU does to a loop by caches and memory;
     /// policies: finishing order of FIFO, round-robin and ordinary threads, pinned and unpinned;
@@ -47,7 +47,8 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N")]
     samples: Option<u32>,
 
-    /// Seconds per hourglass run [default: 10; 2 with --quick] and of endurance [default: 3600; 2 with --quick]
+    /// Seconds per hourglass run [default: 10; 2 with --quick] and of endurance [default: 3600; 2
+    /// with --quick]
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<Duration>,
 
@@ -81,12 +82,12 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Whether results go to standard output only.
+    /// Returns whether results go to standard output only.
     pub(crate) fn is_only_printed(&self) -> bool {
         self.json.is_none() && self.html.is_none()
     }
 
-    /// The requested options.
+    /// Returns the requested options.
     pub(crate) fn options(&self) -> Options {
         Options {
             suites: self.suites.clone(),

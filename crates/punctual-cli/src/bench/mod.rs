@@ -14,7 +14,8 @@ use self::args::Bench;
 use crate::display::Display;
 use crate::output::{self, print, say};
 
-/// A rule was broken, a result could not be written, or there is a regression where that was to count.
+/// A rule was broken, a result could not be written, or there is a regression that counts as a
+/// failure.
 const FAILED: u8 = 1;
 /// The command line is invalid.
 const BAD_INPUT: u8 = 2;
@@ -31,7 +32,7 @@ pub(crate) fn run(arguments: &Bench) -> ExitCode {
     }
 }
 
-/// Returns the exit code, or what is wrong with the command line.
+/// Returns the exit code, or an error in the command line.
 fn measure(arguments: &Bench) -> Result<u8, String> {
     let old = match &arguments.compare {
         Some(path) => Some(compare::load(path).map_err(|error| format!("--compare: {error}"))?),
@@ -61,10 +62,12 @@ fn measure(arguments: &Bench) -> Result<u8, String> {
     Ok(finish(arguments, &run, comparison.as_ref()))
 }
 
-/// How often what seems slower is measured again: something else may have had the CPU, or the other half of its core.
+/// Number of repeated measurements of an apparent regression: something else may have used the CPU,
+/// or the other half of its core.
 const REPETITIONS: usize = 2;
 
-/// Compares the run with an earlier one. What is slower is so in further runs of its suites, too.
+/// Compares the run with an earlier one. A regression counts only if it persists in further runs of
+/// its suites.
 fn compared(old: &Run, run: &Run, arguments: &Bench, stop: &Stop) -> Result<Comparison, String> {
     let mut comparison = Comparison::new(old, run);
     for _ in 0..REPETITIONS {
@@ -132,7 +135,7 @@ fn finish(arguments: &Bench, run: &Run, comparison: Option<&Comparison>) -> u8 {
     }
     let how = if run.interrupted { "stopped early" } else { "done" };
     print(&format!("{how} after {:.1} s\n", run.took_s));
-    // Then it has ended because nobody reads its output, not by Ctrl-C.
+    // The run ended because standard output has no reader, not by Ctrl-C.
     let is_unread = arguments.is_only_printed() && output::is_over();
     if run.interrupted && !is_unread { INTERRUPTED } else { code }
 }

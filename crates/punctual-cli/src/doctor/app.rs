@@ -1,4 +1,5 @@
-//! Runs an app to see what it declares, which priorities its threads have, and which devices it opens.
+//! Runs an app to determine its declarations, the priorities of its threads, and the devices it
+//! opens.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,16 +12,17 @@ use punctual_isolate::facts::real_time_threads;
 
 use crate::rta::app::{GLANCE, MODEL, PROFILE, declare, end, files};
 
-/// How long an app has to start its real-time threads.
+/// Time for an app to start its real-time threads.
 const START: Duration = Duration::from_secs(1);
 
-/// An app that runs, until this is dropped.
+/// A running app, until dropped.
 pub(super) struct Running {
     child: Child,
     app: App,
 }
 
-/// Starts the app, and waits until it has real-time threads, or has had the time to start them.
+/// Starts the app, and waits until it has real-time threads, or until the time to start them is
+/// over.
 pub(super) fn start(command: &[OsString]) -> Result<Running, String> {
     let name = command[0].display();
     let files =
@@ -30,7 +32,7 @@ pub(super) fn start(command: &[OsString]) -> Result<Running, String> {
     let app = App::of_model(&model).map_err(|error| format!("the model of {name}: {error}"))?;
     let mut process = Command::new(&command[0]);
     process.args(&command[1..]).env_remove(MODEL).env_remove(PROFILE);
-    // Standard output has the report only.
+    // Standard output contains only the report.
     process.stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
     let child = process.spawn().map_err(|error| format!("{name}: {error}"))?;
     let mut running = Running { child, app };
@@ -48,7 +50,7 @@ pub(super) fn start(command: &[OsString]) -> Result<Running, String> {
 }
 
 impl Running {
-    /// Ends the app, and returns what was seen of it.
+    /// Ends the app, and returns the observations.
     pub(super) fn end(&mut self) -> App {
         let _ = end(&mut self.child);
         self.app.clone()
@@ -57,14 +59,14 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Also where something failed in between. One that was waited for is left alone.
+        // Also after a failure in between. A process that was waited for is left alone.
         if let Ok(None) = self.child.try_wait() {
             let _ = end(&mut self.child);
         }
     }
 }
 
-/// The devices that a process has open.
+/// Returns the devices that a process has open.
 fn devices(process: u32) -> Vec<String> {
     let descriptors = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     let targets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());

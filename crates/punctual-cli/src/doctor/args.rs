@@ -8,9 +8,9 @@ use punctual_isolate::cpus::Cpus;
 
 /// Find what stands between a real-time thread and its deadline on this machine, worst first
 ///
-/// Each finding says why it matters, what it costs where that is known, which command fixes it, and whether the fix survives a
-/// reboot. Exits with 0 if the machine is fit, 1 if there are findings, 2 if the command line is invalid or nothing could be
-/// examined.
+/// Each finding states why it matters, what it costs where that is known, which command fixes it,
+/// and whether the fix survives a reboot. Exits with 0 if the machine is fit, 1 if there are
+/// findings, 2 if the command line is invalid or nothing could be examined.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -42,7 +42,7 @@ pub(crate) struct Doctor {
     #[arg(long, conflicts_with_all = ["fix", "cpus", "record", "machine", "command"])]
     pub(super) undo: bool,
 
-    /// Save what was read to a file
+    /// Save the examined files and settings to a file
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
 

@@ -1,4 +1,4 @@
-//! Changes what can be changed back, and changes it back.
+//! Makes reversible changes, and undoes them.
 
 use std::io::{self, BufRead};
 
@@ -8,11 +8,12 @@ use punctual_report::format::format_counted;
 use super::{FOUND, Place};
 use crate::output::{print, say};
 
-/// The name of the journal of all fixes, and what it says it is.
+/// Name and description of the journal of all fixes.
 const JOURNAL: &str = "doctor";
 const PURPOSE: &str = "the fixes of `punctual doctor --fix`";
 
-/// Makes the changes that somebody agrees to. Returns the exit code, or why nothing was changed.
+/// Makes the changes that the user agrees to. Returns the exit code, or the reason why nothing was
+/// changed.
 pub(super) fn fix(report: &Report, is_agreed: bool, place: &mut Place) -> Result<u8, String> {
     let fixable: Vec<_> = report
         .findings
@@ -31,7 +32,7 @@ pub(super) fn fix(report: &Report, is_agreed: bool, place: &mut Place) -> Result
         print("nothing was changed\n");
         return Ok(FOUND);
     }
-    // Each run of --fix has a journal of its own, which the next does not disturb.
+    // Each run of --fix has a separate journal, which the next does not disturb.
     let number = (1..).find(|number| !is_taken(place, *number)).unwrap_or(1);
     let name = format!("{JOURNAL}-{number}");
     let mut journal =
@@ -62,12 +63,12 @@ fn is_taken(place: &Place, number: u32) -> bool {
 fn ask(found: &str, command: &str) -> bool {
     print(&format!("\n{found}\n  {command}\n  run this? [y/N] "));
     let mut answer = String::new();
-    // Nobody there is nobody who agrees.
+    // A missing answer is a refusal.
     let _ = io::stdin().lock().read_line(&mut answer);
     matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
-/// Undoes all fixes, the last first. Returns the exit code, or why nothing was changed.
+/// Undoes all fixes, the last first. Returns the exit code, or the reason why nothing was changed.
 pub(super) fn undo(place: &mut Place) -> Result<u8, String> {
     let held = place.store.held().map_err(|error| error.to_string())?;
     let number = |name: &str| name.strip_prefix(JOURNAL)?.strip_prefix('-')?.parse::<u32>().ok();

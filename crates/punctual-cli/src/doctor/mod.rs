@@ -1,4 +1,4 @@
-//! `punctual doctor`: examines the machine, says what was found, and changes what can be changed back.
+//! `punctual doctor`: examines the machine, prints the findings, and makes reversible changes.
 
 mod app;
 pub(crate) mod args;
@@ -15,9 +15,9 @@ use punctual_isolate::tree::Tree;
 use self::args::Doctor;
 use crate::output::{print, say};
 
-/// Something was found, or could not be fixed or written.
+/// There were findings, or a fix or the output failed.
 const FOUND: u8 = 1;
-/// The command line is invalid, or what was to be examined cannot be.
+/// The command line is invalid, or the machine cannot be examined.
 const BAD_INPUT: u8 = 2;
 
 pub(crate) fn run(arguments: &Doctor) -> ExitCode {
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Doctor) -> ExitCode {
     }
 }
 
-/// Where settings and their journals are.
+/// Locations of settings and their journals.
 struct Place {
     store: Store,
     settings: Live,
@@ -57,7 +57,7 @@ fn doctor(arguments: &Doctor) -> Result<u8, String> {
         [] => None,
         command => Some(app::start(command)?),
     };
-    // While the app runs, so that its threads are among the machine's.
+    // While the app runs, so that its threads are included.
     let machine = Machine::look(tree(arguments)?);
     let app = running.as_mut().map(app::Running::end);
     if machine.topology.online.is_empty() {

@@ -8,9 +8,10 @@ use punctual_isolate::cpus::Cpus;
 
 /// Take CPUs from the rest of the system for real-time threads, and give them back
 ///
-/// Moves other threads, interrupts, deferred work and packet processing elsewhere, and restores everything when the CPUs are given
-/// back. After a crash, the next `punctual isolate` of any kind does that. Exits with 0 on success, 1 if something was refused or
-/// could not be restored, 2 if the command line or the request is invalid; `run` exits with the status of its command.
+/// Moves other threads, interrupts, deferred work and packet processing elsewhere, and restores
+/// everything when the CPUs are given back. After a crash, the next `punctual isolate` of any kind
+/// does that. Exits with 0 on success, 1 if something was refused or could not be restored, 2 if
+/// the command line or the request is invalid; `run` exits with the status of its command.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -41,20 +42,23 @@ pub(super) enum What {
     Status,
     /// Give back what `start` took
     Stop,
-    /// Take CPUs, run a command on them, give them back, and report what disturbed them meanwhile
+    /// Take CPUs, run a command on them, give them back, and report what disturbed them
     Run {
         #[command(flatten)]
         which: Which,
 
-        /// Only count what disturbs the command, and do not record it, which costs each interruption some 100 ns
+        /// Only count disturbances of the command, without recording, which costs each interruption
+        /// some 100 ns
         #[arg(long, conflicts_with = "offline")]
         no_record: bool,
 
-        /// Run a program without Linux on one CPU, which Linux gives up meanwhile: 64-bit ARM, with the module punctual_cpu
+        /// Run a program without Linux on one CPU, which Linux gives up meanwhile: 64-bit ARM, with
+        /// the module punctual_cpu
         #[arg(long, conflicts_with = "park")]
         offline: bool,
 
-        /// With --offline: ms without a sign of life of Linux after which the program goes to its safe state; 0 is never
+        /// With --offline: ms without a sign of life of Linux after which the program goes to its
+        /// safe state; 0 is never
         #[arg(long, value_name = "MS", default_value_t = 1000, requires = "offline")]
         heartbeat: u32,
 
@@ -76,7 +80,7 @@ pub(super) enum What {
         #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=600))]
         seconds: u32,
     },
-    /// Print boot parameters that isolate CPUs, and what each is good for
+    /// Print boot parameters that isolate CPUs, with the purpose of each
     Boot(Which),
 }
 

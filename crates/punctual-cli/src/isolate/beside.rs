@@ -1,4 +1,5 @@
-//! What disturbs a command on its CPUs, recorded beside it by the kernel's tracer, and what comes to other CPUs meanwhile.
+//! Disturbances of a command on its CPUs, recorded by the kernel's tracer, in comparison with other
+//! CPUs.
 
 use std::collections::HashMap;
 use std::fs;
@@ -21,22 +22,22 @@ use punctual_trace::record::{Config, Group, Live, LiveError, drop_real_time_poli
 use crate::output::say;
 use crate::trace::names::{NameWatch, NewNames};
 
-/// No more kinds are shown.
+/// Maximum number of kinds that are shown.
 const SHOWN: usize = 12;
-/// How often events are taken out of the kernel's buffers.
+/// Interval at which events are read from the kernel's buffers.
 const EVERY: Duration = Duration::from_millis(20);
-/// No process has more ancestors below this one.
+/// Maximum number of ancestors of a process below this one.
 const GENERATIONS: u32 = 64;
-/// So many threads are remembered.
+/// Maximum number of remembered threads.
 const THREADS: usize = 65_536;
 
-/// What is recorded while a command runs on the CPUs of a plan.
+/// Recording of disturbances while a command runs on the CPUs of a plan.
 pub(crate) struct Beside {
     tree: Tree,
     before: Account,
     stolen: Option<u64>,
     begun: Instant,
-    /// `None` if nobody wants that, or it cannot be.
+    /// `None` if not requested, or not possible.
     recorder: Option<Recorder>,
 }
 
@@ -45,15 +46,15 @@ struct Recorder {
     thread: JoinHandle<Result<Recorded, LiveError>>,
 }
 
-/// What a recorder has seen.
+/// Results of a recorder.
 struct Recorded {
     noise: Noise,
     names: Names,
 }
 
 impl Beside {
-    /// Begins to count, and with `record` also to record, which costs each interruption some 100 ns. Says why it does not record,
-    /// if it does not.
+    /// Begins to count, and with `record` also to record, which costs each interruption some 100
+    /// ns. Stores the reason if it cannot record.
     pub(crate) fn begin(plan: &Plan, record: bool) -> Self {
         let recorder = record.then(|| Recorder::start(plan)).and_then(|started| {
             started.map_err(|why| say!("what disturbs the command is counted, and not recorded: {why}")).ok()
@@ -68,7 +69,7 @@ impl Beside {
         }
     }
 
-    /// Ends with the command, and says what came.
+    /// Ends with the command, and returns a description of the disturbances.
     pub(crate) fn end(self, plan: &Plan) -> String {
         let took = self.begun.elapsed();
         let after = Account::look(&self.tree);
@@ -108,7 +109,7 @@ impl Recorder {
         let run = move || {
             drop_real_time_policy(&config.housekeeping);
             let live = Live::start(&config)?;
-            // Who waits for it may have been ended.
+            // The waiting thread may have ended.
             let _ = ready.send(());
             follow(live, &config.cpus, Owner { group, known: HashMap::new() }, &is_over)
         };
@@ -156,9 +157,9 @@ fn put(names: &mut Names, news: Option<NewNames>) {
     news.vectors.iter().for_each(|(vector, name)| names.vector(*vector, name));
 }
 
-/// Knows the threads of the command.
+/// Identifies the threads of the command.
 struct Owner {
-    /// The control group that it is in.
+    /// The control group of the command.
     group: Option<String>,
     known: HashMap<Tid, bool>,
 }
@@ -173,8 +174,9 @@ impl Owner {
     }
 }
 
-/// Whether a thread is in the group of the command; without one, whether this process has started it. One that has ended is: those
-/// of the kernel that are bound to a CPU do not end, and others' cannot be there.
+/// Returns whether a thread is in the group of the command; without a group, whether this process
+/// has started it. An ended thread counts as one of the command: kernel threads bound to a CPU do
+/// not end, and others cannot run there.
 fn is_own(thread: Tid, group: Option<&str>) -> bool {
     let read = |file: &str| fs::read_to_string(format!("/proc/{thread}/{file}"));
     match group.and_then(|group| group.rsplit('/').next()) {
@@ -205,13 +207,14 @@ fn is_own(thread: Tid, group: Option<&str>) -> bool {
     }
 }
 
-/// For how many ticks of the kernel's statistics, 10 ms each, the hypervisor has had the CPUs.
+/// Returns the time for which the hypervisor has used the CPUs, in ticks of the kernel's
+/// statistics, of 10 ms each.
 fn stolen(tree: &Tree, plan: &Plan) -> Option<u64> {
     let statistics = Statistics::look(tree);
     plan.cpus.iter().map(|cpu| statistics.cpu(cpu)?.stolen).sum()
 }
 
-/// How often what came, beside what came to the others.
+/// Describes the numbers of disturbances, in comparison with other CPUs.
 fn counted(plan: &Plan, rows: &[Row]) -> String {
     let taken = format!("on {}", plan.cpus.named());
     let mut table = Table::new([Column::left("came"), Column::right(&taken), Column::right("on another")]);
@@ -230,7 +233,7 @@ fn counted(plan: &Plan, rows: &[Row]) -> String {
     )
 }
 
-/// What took the CPUs from the command, and for how long.
+/// Describes the causes that took the CPUs from the command, and their times.
 fn in_time(plan: &Plan, recorded: &Recorded, took: Duration) -> String {
     let named = plan.cpus.named();
     let causes = recorded.noise.causes();
@@ -272,10 +275,10 @@ mod tests {
         let this = std::process::id();
         assert!(is_own(this, None));
         assert!(!is_own(1, None), "the first process is nobody's");
-        // Whatever group this is in, it is not that one.
+        // This process is in some other group.
         assert!(!is_own(this, Some("/sys/fs/cgroup/punctual-no-such-group")));
         assert!(is_own(u32::MAX, Some("/x")) && is_own(u32::MAX, None), "it has ended");
-        // A thread of the kernel is in no group of ours.
+        // A kernel thread is in no group of ours.
         assert!(!is_own(2, Some("/sys/fs/cgroup/punctual-no-such-group")));
     }
 }

@@ -21,7 +21,7 @@ use self::args::{Isolate, What, Which};
 use self::beside::Beside;
 use crate::output::{print, say};
 
-/// Something was refused, or not given back.
+/// A change was refused, or could not be undone.
 const FAILED: u8 = 1;
 /// The command line or the request is invalid.
 const BAD_INPUT: u8 = 2;
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &Isolate) -> ExitCode {
     }
 }
 
-/// Where settings and their journals are.
+/// Locations of settings and their journals.
 struct Place {
     tree: fn(&Isolate) -> Tree,
     store: Store,
@@ -56,7 +56,7 @@ impl Place {
         Self { tree, store, settings }
     }
 
-    /// Gives back what one that was killed has left.
+    /// Gives back the CPUs of a killed instance.
     fn recover(&mut self) -> Result<(), String> {
         for (held, undone) in self.store.recover(&mut self.settings).map_err(|error| error.to_string())? {
             say!(
@@ -70,14 +70,14 @@ impl Place {
         Ok(())
     }
 
-    /// Gives CPUs back. Returns the exit code, or why nothing was done.
+    /// Gives CPUs back. Returns the exit code, or the reason why nothing was done.
     fn give_back(&mut self) -> Result<u8, String> {
         let undone = self.store.undo(JOURNAL, &mut self.settings).map_err(|error| error.to_string())?;
         Ok(undone.map_or(0, |undone| tell(&undone)))
     }
 }
 
-/// CPUs that are taken while something else runs there.
+/// CPUs that are taken while another program runs there.
 pub(crate) struct Taken {
     place: Place,
     plan: Plan,
@@ -87,7 +87,8 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// Takes the CPUs, after giving back what one that was killed has left. With `record`, what disturbs there is recorded.
+    /// Takes the CPUs, after giving back those of a killed instance. With `record`, disturbances
+    /// are recorded.
     pub(crate) fn take(cpus: Cpus, park: bool, record: bool) -> Result<Self, String> {
         let mut place = Place { tree: |_| Tree::system(), store: Store::system(), settings: Live::system() };
         place.recover()?;
@@ -101,17 +102,17 @@ impl Taken {
         Ok(Self { place, plan, beside, _journal: journal })
     }
 
-    /// The CPUs that are left for everybody else.
+    /// Returns the CPUs that are left for other processes.
     pub(crate) fn others(&self) -> Vec<u32> {
         self.plan.others.iter().filter_map(|cpu| u32::try_from(cpu).ok()).collect()
     }
 
-    /// Has a command begin there.
+    /// Makes a command start there.
     pub(crate) fn enter(&self, command: &mut Command) -> io::Result<()> {
         run::enter(&self.plan, command)
     }
 
-    /// Gives them back, and says what came to them. Returns the exit code.
+    /// Gives them back, and prints their disturbances. Returns the exit code.
     pub(crate) fn give_back(mut self) -> Result<u8, String> {
         let account = self.beside.end(&self.plan);
         let code = self.place.give_back();
@@ -211,7 +212,7 @@ fn status(place: &Place) -> Result<u8, String> {
     Ok(0)
 }
 
-/// Says what was not set back. Returns the exit code.
+/// Prints the settings that were not restored. Returns the exit code.
 fn tell(undone: &Undone) -> u8 {
     for left in &undone.left {
         say!("left as it is: {}, which was `{}`: {}", left.setting, left.old, left.why);

@@ -1,4 +1,4 @@
-//! Runs a command on CPUs that are taken for as long as it runs.
+//! Runs a command on CPUs that are taken for the duration of the run.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -48,13 +48,13 @@ pub(super) fn run(plan: &Plan, command: &[OsString], record: bool, place: &mut P
     }
 }
 
-/// As a shell says it: 128 and the signal's number of what a signal ended.
+/// Returns the exit code as shells report it: for a signal, 128 plus its number.
 pub(crate) fn code_of(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     u8::try_from(code).unwrap_or(FAILED)
 }
 
-/// Starts a command that is on the plan's CPUs from its first instruction on.
+/// Starts a command that is on the plan's CPUs from its first instruction.
 pub(super) fn start(plan: &Plan, command: &[OsString], output: Stdio) -> io::Result<Pid> {
     let mut process = Command::new(&command[0]);
     process.args(&command[1..]).stdout(output);
@@ -64,7 +64,7 @@ pub(super) fn start(plan: &Plan, command: &[OsString], output: Stdio) -> io::Res
     pid.ok_or_else(|| io::Error::other("the kernel gave it no number"))
 }
 
-/// Has a command begin on the plan's CPUs.
+/// Makes a command start on the plan's CPUs.
 pub(super) fn enter(plan: &Plan, command: &mut Command) -> io::Result<()> {
     let group: Option<OwnedFd> = match &plan.group {
         Some(group) => Some(OpenOptions::new().write(true).open(format!("{group}/cgroup.procs"))?.into()),
@@ -77,19 +77,21 @@ pub(super) fn enter(plan: &Plan, command: &mut Command) -> io::Result<()> {
             rustix::io::write(group, b"0")?;
         }
         rustix::thread::sched_setaffinity(None, &cpus)?;
-        // Whoever took the CPU may be killed; nobody would give it back while this goes on there.
+        // The process that took the CPU may be killed; nothing would give it back while the command
+        // continues.
         rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
         Ok(())
     };
-    // SAFETY: in the child, before the command, it makes three system calls and neither allocates nor locks.
+    // SAFETY: in the child, before the command, it makes three system calls and neither allocates
+    // nor locks.
     unsafe { command.pre_exec(enter) };
     Ok(())
 }
 
-/// Signals that are handed on to the command, which ends, so that the CPUs are given back.
+/// Forwards signals to the command, which ends, so that the CPUs are given back.
 pub(super) struct Signals {
     child: Arc<AtomicI32>,
-    /// Whether one has come.
+    /// True after a signal.
     come: Arc<AtomicBool>,
 }
 
@@ -99,17 +101,20 @@ impl Signals {
         for signal in [SIGHUP, SIGINT, SIGTERM] {
             let (child, come) = (Arc::clone(&signals.child), Arc::clone(&signals.come));
             let hand_on = move || {
-                // Sequentially consistent, as in `wait`: either this sees the number there, or that sees this.
+                // Sequentially consistent, as in `wait`: either this sees the process ID, or `wait`
+                // sees the flag.
                 come.store(true, Ordering::SeqCst);
                 end(child.load(Ordering::SeqCst));
             };
-            // SAFETY: the handler uses atomics and sends a signal, which a handler may do.
+            // SAFETY: the handler uses atomics and sends a signal, both of which are
+            // async-signal-safe.
             unsafe { signal_hook::low_level::register(signal, hand_on) }?;
         }
         Ok(signals)
     }
 
-    /// Waits until the command has ended, which it must within a limit once a signal has asked it to; it is killed otherwise.
+    /// Waits until the command has ended; after a signal has asked it to end, it is killed at a
+    /// time limit.
     fn wait_for_end(&self, child: Pid) -> io::Result<()> {
         let descriptor = rustix::process::pidfd_open(child, PidfdFlags::empty())?;
         let mut asked = None;
@@ -138,7 +143,7 @@ impl Signals {
             end(child.as_raw_nonzero().get());
         }
         self.wait_for_end(child)?;
-        // From the next call on another process may have its number.
+        // After the next call its ID may be reused by another process.
         self.child.store(0, Ordering::SeqCst);
         match rustix::process::waitpid(Some(child), WaitOptions::empty())? {
             Some((_, status)) => Ok(ExitStatus::from_raw(status.as_raw())),
@@ -147,10 +152,10 @@ impl Signals {
     }
 }
 
-/// How long the command may take to end after a signal.
+/// Time for the command to end after a signal.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How often to check whether a signal has come.
+/// Interval at which signals are checked.
 const CHECK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 /// Asks a process to end, if there is one.

@@ -1,4 +1,5 @@
-//! Measures a CPU before and after it is taken, by the hourglass of `punctual bench`, each time in a process of its own.
+//! Measures a CPU before and after it is taken, by the hourglass of `punctual bench`, in separate
+//! processes.
 
 use std::ffi::OsString;
 use std::fs;
@@ -61,14 +62,14 @@ fn measure(
     start(plan, &command, Stdio::null()).and_then(run).map_err(|error| format!("the measurement: {error}"))
 }
 
-/// The rows of a measurement.
+/// Returns the rows of a measurement.
 fn rows(path: &Path) -> Result<Vec<Row>, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("the measurement: {error}"))?;
     let run: Run = serde_json::from_str(&text).map_err(|error| format!("the measurement: {error}"))?;
     Ok(run.suites.into_iter().flat_map(|suite| suite.rows).collect())
 }
 
-/// What took the CPU, before and after, for each kind of thread.
+/// Compares the causes that took the CPU, before and after, for each kind of thread.
 fn side_by_side(before: &[Row], after: &[Row]) -> String {
     let mut out = String::new();
     for kind in ["ordinary thread", "SCHED_FIFO"] {

@@ -62,7 +62,7 @@ pub(crate) enum Board {
 }
 
 impl Board {
-    /// The feature of `punctual-bare`.
+    /// Returns the feature of `punctual-bare`.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Raspi2b => "raspi2b",
@@ -73,7 +73,7 @@ impl Board {
         }
     }
 
-    /// What the compiler makes programs for.
+    /// Returns the compiler's target.
     pub(crate) const fn target(self) -> &'static str {
         match self {
             Self::Raspi2b | Self::VirtA7 => "armv7a-none-eabihf",
@@ -81,7 +81,7 @@ impl Board {
         }
     }
 
-    /// How QEMU is called for it.
+    /// Returns the QEMU command line for it.
     pub(crate) const fn runner(self) -> &'static str {
         match self {
             Self::Raspi2b => "qemu-system-arm -machine raspi2b",

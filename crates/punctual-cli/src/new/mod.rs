@@ -1,4 +1,4 @@
-//! `punctual new`: a crate to start from.
+//! `punctual new`: creates a crate from a template.
 
 pub(crate) mod args;
 
@@ -10,13 +10,14 @@ use std::process::ExitCode;
 use self::args::{Board, New, Template};
 use crate::output::{print, say};
 
-/// The command line is invalid, or the crate cannot be made there.
+/// The command line is invalid, or the crate cannot be created there.
 const BAD_INPUT: u8 = 2;
 
-/// A file of a crate: its path in it, and its text, in which words such as `@NAME@` are replaced.
+/// A file of a crate: its path in it, and its text, in which placeholders such as `@NAME@` are
+/// replaced.
 type File = (&'static str, &'static str);
 
-/// What crates for Linux share.
+/// Files shared by crates for Linux.
 const HOSTED: [File; 3] = [
     ("Cargo.toml", include_str!("../../templates/common/manifest.toml")),
     (".gitignore", include_str!("../../templates/common/gitignore")),
@@ -34,7 +35,7 @@ const BARE: &[File] = &[
 ];
 
 impl Template {
-    /// All files.
+    /// Returns all files.
     fn files(self) -> Vec<File> {
         let own: &[File] = match self {
             Self::Plain => &[README, ("src/main.rs", include_str!("../../templates/plain/main.rs"))],
@@ -52,7 +53,8 @@ impl Template {
         [&HOSTED, own].concat()
     }
 
-    /// Punctual's own crates that the template needs: directory in a checkout, name, and further keys of the manifest.
+    /// Returns Punctual's own crates that the template needs: directory in a checkout, name, and
+    /// further keys of the manifest.
     fn dependencies(self, board: Board) -> Vec<(&'static str, &'static str, String)> {
         let library = ("crates/punctual", "punctual");
         let bridge = ("crates/punctual-bridge", "punctual-bridge");
@@ -92,7 +94,8 @@ pub(crate) fn run(arguments: &New) -> ExitCode {
     }
 }
 
-/// Creates the crate, or nothing. Returns its directory and the checkout that it depends on, if any.
+/// Creates the crate, or nothing. Returns its directory and the checkout that it depends on, if
+/// any.
 fn make(arguments: &New) -> Result<(PathBuf, Option<PathBuf>), String> {
     let directory = &arguments.directory;
     let shown = directory.display();
@@ -114,7 +117,7 @@ fn make(arguments: &New) -> Result<(PathBuf, Option<PathBuf>), String> {
     })?;
     let written = write(directory, name, &dependencies, arguments);
     written.map_err(|(path, error)| {
-        // Half a crate helps nobody. What cannot be removed is in the message.
+        // A partial crate is useless. A failure to remove it is in the message.
         let left = match fs::remove_dir_all(directory) {
             Ok(()) => String::new(),
             Err(_) => format!("; {shown} is incomplete, remove it"),
@@ -167,7 +170,7 @@ fn checkout(path: Option<&Path>) -> Result<Option<PathBuf>, String> {
             )
         });
     }
-    // A registry unpacks this package alone; in a checkout it lies two directories below the root.
+    // A registry unpacks only this package; in a checkout it is two directories below the root.
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     match own.ancestors().nth(2).filter(|_| own.ends_with("crates/punctual-cli")) {
         None => Ok(None),
@@ -181,7 +184,8 @@ fn checkout(path: Option<&Path>) -> Result<Option<PathBuf>, String> {
     }
 }
 
-/// The lines of the manifest for Punctual's own crates: by directory in a checkout, or by version.
+/// Returns the lines of the manifest for Punctual's own crates: by directory in a checkout, or by
+/// version.
 fn dependencies(arguments: &New, checkout: Option<&Path>) -> Result<String, String> {
     let line = |(place, name, more): (&str, &str, String)| {
         let at = match checkout {
@@ -198,7 +202,7 @@ fn dependencies(arguments: &New, checkout: Option<&Path>) -> Result<String, Stri
     Ok(lines.collect::<Result<Vec<_>, String>>()?.join("\n"))
 }
 
-/// The directory of a crate of the checkout, as a manifest names it.
+/// Returns the directory of a crate of the checkout, in the notation of a manifest.
 fn directory_in(checkout: &Path, place: &str) -> Result<String, String> {
     let path = checkout.join(place);
     let found = fs::canonicalize(&path)
@@ -208,7 +212,7 @@ fn directory_in(checkout: &Path, place: &str) -> Result<String, String> {
         .ok_or_else(|| format!("a manifest cannot name {}; move the checkout", found.display()))
 }
 
-/// Whether cargo takes it for the name of a package, and systemd for that of a unit.
+/// Checks that cargo accepts it as the name of a package, and systemd as that of a unit.
 fn check_name(name: &str) -> Result<(), String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let begins = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic());
@@ -217,7 +221,7 @@ fn check_name(name: &str) -> Result<(), String> {
             "{name:?} cannot be the name of a crate; begin with a letter, and go on with letters, digits, `-` and `_`"
         ));
     }
-    // Its own library, and what it depends on.
+    // The standard library, and the template's dependencies.
     if [
         "punctual",
         "punctual-bridge",

@@ -6,7 +6,7 @@ use clap::Args;
 
 /// Show the parameters of a running app: values, units, ranges
 ///
-/// Without an app, shows which of this user's have parameters.
+/// Without an app, lists this user's apps that have parameters.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -15,14 +15,14 @@ Examples:
   punctual get my-app pid.kp                the value of one parameter
   punctual get my-app --toml > gains.toml   for the start of the app, or for `punctual set --file`")]
 pub(crate) struct Get {
-    /// The name of the app, that of its program, or its process
+    /// Name of the app or of its program, or its process ID
     pub(crate) app: Option<String>,
 
-    /// Only the values of these parameters, a line for each
+    /// Only the values of these parameters, one per line
     #[arg(value_name = "NAME", conflicts_with_all = ["toml", "json"])]
     pub(crate) names: Vec<String>,
 
-    /// Print a file of the present values
+    /// Print the current values as a file in TOML
     #[arg(long, requires = "app", conflicts_with = "json")]
     pub(crate) toml: bool,
 
@@ -33,8 +33,9 @@ pub(crate) struct Get {
 
 /// Set parameters of a running app: all that are given, or none
 ///
-/// The app compares each value with its range before any of them applies. What is out of range, no number or unknown is refused, with
-/// the reason. Only the user of the app can set them.
+/// The app compares each value with its range before any of them applies. Values that are out of
+/// range or not numbers, and unknown names, are rejected with the reason. Only the user of the app
+/// can set them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -42,19 +43,19 @@ Examples:
   punctual set my-app pid.kp=1.2 pid.ki=0.05        two values that take effect together
   punctual set my-app --file gains.toml             what a file says")]
 pub(crate) struct Set {
-    /// The name of the app, that of its program, or its process
+    /// Name of the app or of its program, or its process ID
     #[arg(required_unless_present = "list")]
     pub(crate) app: Option<String>,
 
-    /// What to set
+    /// Parameters to set
     #[arg(value_name = "NAME=VALUE", value_parser = assignment, allow_hyphen_values = false)]
     pub(crate) assignments: Vec<(String, String)>,
 
-    /// Set what a file in TOML says, too
+    /// Also set the parameters in a file in TOML
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) file: Option<PathBuf>,
 
-    /// Show the parameters instead, as `punctual get` does
+    /// Show the parameters instead, like `punctual get`
     #[arg(long, conflicts_with_all = ["assignments", "file"])]
     pub(crate) list: bool,
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use self::args::{Get, Set};
 use crate::output::{print, say};
 
-/// There is no such app or parameter, or what is given is refused.
+/// There is no such app or parameter, or the input is rejected.
 const BAD_INPUT: u8 = 2;
 
 pub(crate) fn get(arguments: &Get) -> ExitCode {
@@ -39,7 +39,7 @@ fn end(ended: Result<(), String>) -> ExitCode {
 fn show(arguments: &Get) -> Result<(), String> {
     let remotes = Remotes::running().map_err(said)?;
     let Some(app) = &arguments.app else {
-        // With none, it says so.
+        // Without any, it prints a notice.
         if remotes.found.is_empty() {
             return remotes.named("").map(drop).map_err(said);
         }

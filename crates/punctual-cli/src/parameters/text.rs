@@ -7,12 +7,12 @@ use punctual_report::escape::Printable;
 use punctual_report::table::{Cell, Column, Table};
 use serde_json::Value;
 
-/// What an app says, without what a terminal would obey.
+/// Returns text from an app without terminal control characters.
 fn plain(text: &str) -> String {
     Printable(text).to_string()
 }
 
-/// The apps that there are.
+/// Lists the apps.
 pub(super) fn apps(remotes: &[Remote]) -> String {
     let mut table = Table::new([Column::left("app"), Column::right("process")]);
     for remote in remotes {
@@ -21,7 +21,7 @@ pub(super) fn apps(remotes: &[Remote]) -> String {
     table.to_string()
 }
 
-/// Everything that is known of each parameter.
+/// Formats all properties of each parameter.
 pub(super) fn table(parameters: &[Parameter]) -> String {
     let heads = ["value", "default", "min", "max"].map(Column::right);
     let mut columns = vec![Column::left("parameter")];
@@ -37,7 +37,7 @@ pub(super) fn table(parameters: &[Parameter]) -> String {
     table.to_string()
 }
 
-/// The values of some parameters, a line for each.
+/// Formats the values of some parameters, one per line.
 pub(super) fn values(parameters: &[Parameter], names: &[String]) -> Result<String, String> {
     let mut text = String::new();
     for name in names {
@@ -50,7 +50,7 @@ pub(super) fn values(parameters: &[Parameter], names: &[String]) -> Result<Strin
     Ok(text)
 }
 
-/// A file of the present values.
+/// Formats a file with the current values.
 pub(super) fn toml(remote: &Remote, parameters: &[Parameter]) -> String {
     let mut text = format!("# {remote}\n");
     for Parameter { name, unit, range, value, .. } in parameters {
@@ -64,7 +64,7 @@ pub(super) fn toml(remote: &Remote, parameters: &[Parameter]) -> String {
     text
 }
 
-/// What has changed.
+/// Describes the changes.
 pub(super) fn changes(changes: &[Change]) -> String {
     if changes.is_empty() {
         return "nothing changed: the values were so already\n".into();
@@ -75,7 +75,7 @@ pub(super) fn changes(changes: &[Change]) -> String {
     changes.iter().map(line).collect()
 }
 
-/// A value as JSON has it: a number or a `bool`.
+/// Returns a value in JSON: a number or a `bool`.
 pub(super) fn number(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }

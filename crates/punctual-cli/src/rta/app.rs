@@ -1,4 +1,4 @@
-//! Runs an app twice: to have its declared model, and to measure it.
+//! Runs an app twice: to get its declared model, and to measure it.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,17 +10,17 @@ use std::time::Duration;
 use punctual_files::Directory;
 use punctual_process::child::BoundedChild;
 
-/// The app writes what it declares into this file, and ends.
+/// Environment variable: the app writes its model into this file, and ends.
 pub(crate) const MODEL: &str = "PUNCTUAL_MODEL";
-/// The app writes what it has measured into this file when it ends.
+/// Environment variable: the app writes its measurements into this file when it ends.
 pub(crate) const PROFILE: &str = "PUNCTUAL_PROFILE";
 
-/// How long an app may take to write its model, or to end when it has been asked to.
+/// Time for an app to write its model, or to end after a request.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// How often to look whether it has ended.
+/// Interval at which the end of the app is checked.
 pub(crate) const GLANCE: Duration = Duration::from_millis(20);
 
-/// The files that the app has written, in a directory that goes with this.
+/// Files written by the app, in a directory that is removed on drop.
 pub(crate) struct Files {
     directory: Option<Directory>,
     pub(crate) model: PathBuf,
@@ -33,7 +33,7 @@ impl Drop for Files {
     }
 }
 
-/// Runs the command, which must not be empty, for that long.
+/// Runs the command, which must not be empty, for `length`.
 pub(super) fn run(command: &[OsString], length: Duration) -> Result<Files, String> {
     let files =
         files().map_err(|error| format!("cannot create a directory for what the app writes: {error}"))?;
@@ -49,7 +49,7 @@ pub(super) fn run(command: &[OsString], length: Duration) -> Result<Files, Strin
     Ok(files)
 }
 
-/// Has the app write what it declares.
+/// Makes the app write its model.
 pub(crate) fn declare(command: &[OsString], files: &Files) -> Result<(), String> {
     let status = once(command, MODEL, &files.model, PATIENCE)?;
     if !files.model.exists() {
@@ -62,15 +62,15 @@ pub(crate) fn declare(command: &[OsString], files: &Files) -> Result<(), String>
     Ok(())
 }
 
-/// A directory that nobody else can have prepared.
+/// Creates a directory that no other user can have prepared.
 pub(crate) fn files() -> io::Result<Files> {
     let directory = Directory::temporary("punctual-rta-")?;
     let (model, profile) = (directory.path().join("model.json"), directory.path().join("profile.json"));
     Ok(Files { directory: Some(directory), model, profile })
 }
 
-/// Runs the app until it ends, but asks it to after `length`. None if it does not even then. Its output goes to standard error, so
-/// that standard output has the result only.
+/// Runs the app until it ends, and asks it to end after `length`. Returns `None` if it does not end
+/// even then. Its output goes to standard error, so that standard output contains only the result.
 fn once(
     command: &[OsString],
     key: &str,
@@ -90,7 +90,7 @@ fn once(
     end(&mut child).map_err(failed)
 }
 
-/// Ends the app by SIGTERM, and by SIGKILL if it does not end at that; returns `None` then.
+/// Ends the app by SIGTERM, and by SIGKILL if it does not end; returns `None` then.
 pub(crate) fn end(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     let status = child.terminate(PATIENCE)?;
     Ok(status.filter(|status| status.signal() != Some(libc::SIGKILL)))

@@ -12,10 +12,10 @@ use crate::trace::parse::Deadline;
 
 /// Bound the response time of every task, and show the margin to each deadline
 ///
-/// The task set is written by hand, in TOML or JSON, or comes from an app: its declared model and the profile of a run. From a
-/// recording alone, a model of every real-time thread is inferred. docs/book/src/reference/taskset.md
-/// explains all three. Exits with 0 if every
-/// deadline is met, 1 if not, 2 if the input is invalid or a task has no bound.
+/// The task set is written by hand, in TOML or JSON, or comes from an app: its declared model and
+/// the profile of a run. From a recording alone, a model of every real-time thread is inferred.
+/// docs/book/src/reference/taskset.md explains all three. Exits with 0 if every deadline is met, 1
+/// if not, 2 if the input is invalid or a task has no bound.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -37,15 +37,17 @@ pub(crate) struct Rta {
     #[arg(long, value_name = "FILE", requires = "profile", conflicts_with = "command")]
     pub(super) model: Option<PathBuf>,
 
-    /// Profile written by an app with PUNCTUAL_PROFILE=FILE, at its end; with a task set, says which of its values were exceeded
+    /// Profile written by an app with PUNCTUAL_PROFILE=FILE, at its end; with a task set, lists the
+    /// values that were exceeded
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub(super) profile: Option<PathBuf>,
 
-    /// Recording made by `punctual trace record`; with --model and --profile, adds what else ran on the CPUs
+    /// Recording made by `punctual trace record`; with --model and --profile, adds the other
+    /// activity on the CPUs
     #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["file", "command", "assign"])]
     pub(super) trace: Option<PathBuf>,
 
-    /// What a job of a recorded thread is
+    /// Definition of a job of a recorded thread
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Jobs::Auto, requires = "trace")]
     pub(super) jobs: Jobs,
 
@@ -53,7 +55,8 @@ pub(crate) struct Rta {
     #[arg(long = "deadline", value_name = "NAME=US", requires = "trace")]
     pub(super) deadlines: Vec<Deadline>,
 
-    /// Use as C the time that a job exceeds with this probability, such as 1e-9, by a distribution fitted to the recording
+    /// Use as C the time that a job exceeds with this probability, such as 1e-9, by a distribution
+    /// fitted to the recording
     #[arg(long, value_name = "P", value_parser = probability, requires = "trace", conflicts_with = "model")]
     pub(super) pwcet: Option<f64>,
 
@@ -98,10 +101,11 @@ pub(crate) struct Rta {
     pub(super) command: Vec<OsString>,
 }
 
-/// What a job of a recorded thread is.
+/// Definition of a job of a recorded thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Jobs {
-    /// `timers` if the thread has a periodic timer and its other sleeps are not periodic, else `sleeps`
+    /// `timers` if the thread has a periodic timer and its other sleeps are not periodic, else
+    /// `sleeps`
     Auto,
     /// From one sleep to the next
     Sleeps,

@@ -1,4 +1,4 @@
-//! `punctual rta`: reads a task set, analyses it, and says what was found.
+//! `punctual rta`: reads a task set, analyzes it, and prints the result.
 
 pub(crate) mod app;
 pub(crate) mod args;
@@ -33,14 +33,14 @@ pub(crate) fn run(arguments: &Rta) -> ExitCode {
     }
 }
 
-/// What is analysed, and where its tasks are described.
+/// The system to analyze, and the source of its tasks.
 struct Input {
     system: System,
-    /// The file and line of a task.
+    /// File and line of a task.
     place: Box<dyn Fn(usize) -> String>,
 }
 
-/// Returns the exit code, or what is wrong with the input.
+/// Returns the exit code, or an error in the input.
 fn rta(arguments: &Rta) -> Result<u8, String> {
     if let Some(path) = &arguments.html {
         punctual_files::check(path).map_err(|error| format!("--html {}: {error}", path.display()))?;
@@ -105,7 +105,7 @@ fn input(arguments: &Rta) -> Result<Input, String> {
     Ok(Input { system, place: Box::new(place) })
 }
 
-/// What a run exceeded of a task set.
+/// Compares a run with a task set.
 fn compare(system: &mut System, profile: &Path) -> Result<measured::Comparison, String> {
     let text = load(profile)?;
     let source = measured::Source { file: &profile.display().to_string(), text: &text };
@@ -117,7 +117,7 @@ fn load(path: &Path) -> Result<String, String> {
         .map_err(|error| format!("{}: {error}; give a text file that can be read", path.display()))
 }
 
-/// What an app declares, with what a run has measured.
+/// Returns the declarations of an app, with the measurements of a run.
 fn measured(model: &Path, profile: &Path, cpus: Option<u64>, without: &[String]) -> Result<Input, String> {
     let (declared, measured) = (load(model)?, load(profile)?);
     let (model, profile) = (model.display().to_string(), profile.display().to_string());
@@ -127,7 +127,7 @@ fn measured(model: &Path, profile: &Path, cpus: Option<u64>, without: &[String])
     Ok(Input { system, place: Box::new(move |_| model.clone()) })
 }
 
-/// The exit code, and on standard error what it is due to.
+/// Returns the exit code, and prints its reason to standard error.
 fn verdict(
     arguments: &Rta,
     system: &System,
@@ -148,7 +148,7 @@ fn verdict(
             NoBound::NoArrivals => {
                 "give it `min_interval` (and `burst`), or profile a run in which it is released"
             }
-            // Another task is at fault, or no analysis is known.
+            // Another task causes it, or no analysis is known.
             _ => "",
         };
         is_bad |=

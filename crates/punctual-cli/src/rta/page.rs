@@ -1,4 +1,5 @@
-//! The result as a page: bounds against deadlines, margins, and the busy window of each task at its worst.
+//! The result as a page: bounds against deadlines, margins, and the busy window of each task at its
+//! worst.
 
 use std::fmt::Write as _;
 
@@ -32,12 +33,12 @@ svg .job { fill: var(--text); opacity: 0.75; }
 
 /// Height of a row of a drawing.
 const ROW: f64 = 24.0;
-/// Where bars begin, right of the names.
+/// Left end of the bars, right of the names.
 const LEFT: f64 = 150.0;
-/// More parts than these are not drawn: nobody could tell them apart.
+/// Maximum number of parts that are drawn: more would be indistinguishable.
 const MAX_PARTS: usize = 4_000;
 
-/// The whole page.
+/// Returns the whole page.
 pub(super) fn page(system: &System, analysis: &Analysis, margins: &Margins) -> String {
     let name = if system.name.is_empty() { "task set" } else { &system.name };
     let title = format!("Response times of {name}");
@@ -93,7 +94,7 @@ fn figures(system: &System, analysis: &Analysis, margins: &Margins) -> Vec<Figur
     ]
 }
 
-/// Bound, deadline and the longest that was seen, as shares of the deadline.
+/// Draws bound, deadline and the longest observed response, as fractions of the deadline.
 fn bars(system: &System, analysis: &Analysis) -> String {
     let with_deadline: Vec<(usize, u64)> =
         (0..system.tasks.len()).filter_map(|at| Some((at, system.tasks[at].deadline?))).collect();
@@ -126,7 +127,8 @@ fn bars(system: &System, analysis: &Analysis) -> String {
     format!("<figure>{drawing}{legend}</figure>")
 }
 
-/// Who runs when, from the start of the worst busy window to the end of the job that the bound is of.
+/// Draws the schedule, from the start of the worst busy window to the end of the job that
+/// determines the bound.
 fn window(system: &System, at: usize, bound: &Bound) -> String {
     let Some(parts) = schedule::worst_window(system, at, bound, MAX_PARTS) else {
         return note("The busy window is too long to draw, or its order is not known.");
@@ -138,7 +140,8 @@ fn window(system: &System, at: usize, bound: &Bound) -> String {
             rows.push(name);
         }
     }
-    // The longest job that was seen, beside the one that the bound is of: from the nominal release of that one on.
+    // The longest observed job, next to the one that determines the bound: aligned with its nominal
+    // release.
     let nominal = bound.released as f64 - bound.jitter as f64;
     let seen = system.tasks[at].observed.response.map(|seen| (nominal, nominal + seen as f64));
     if seen.is_some() {

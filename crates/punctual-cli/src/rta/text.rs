@@ -1,4 +1,4 @@
-//! The result as text: a table of bounds with their terms, the verdict, and why.
+//! The result as text: a table of bounds with their terms, the verdict, and the reasons.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use punctual_report::text::wrapped;
 
 use crate::trace::text::{fitted, width};
 
-/// Everything that is printed; `contradictions` are what speaks against the bounds.
+/// Formats all output; `contradictions` are observations that violate the bounds.
 pub(super) fn report(
     system: &System,
     analysis: &Analysis,
@@ -38,7 +38,7 @@ pub(super) fn report(
     out + &reservations(system, contradictions)
 }
 
-/// Why these tasks have their bounds, a paragraph for each.
+/// Explains the bounds of these tasks, one paragraph each.
 pub(super) fn explanations(system: &System, analysis: &Analysis, tasks: Vec<usize>) -> String {
     let mut out = String::new();
     for at in tasks {
@@ -50,7 +50,7 @@ pub(super) fn explanations(system: &System, analysis: &Analysis, tasks: Vec<usiz
     out
 }
 
-/// What speaks against the bounds, and what they assume.
+/// Lists contradictions of the bounds, and their assumptions.
 pub(super) fn reservations(system: &System, contradictions: Vec<String>) -> String {
     let mut out = String::new();
     for sentence in contradictions {
@@ -65,7 +65,7 @@ pub(super) fn reservations(system: &System, contradictions: Vec<String>) -> Stri
     out
 }
 
-/// What the columns of the bounds are.
+/// Describes the columns of the bounds.
 pub(super) fn legend(system: &System) -> String {
     let ratio = match system.of_profiled_run() {
         Some(_) => {
@@ -80,12 +80,12 @@ pub(super) const LEGEND: &str = "Times in µs. R = J + B + C + I + SS − A: J l
                       spinning and waiting, I interference, SS scheduling overhead, A from the start of the busy window \
                       to the release, if the worst job is not the first in it. ≤ sufficient, = exact.";
 
-/// A row per task, highest level first.
+/// Returns a table with a row per task, highest level first.
 pub(super) fn bounds(system: &System, analysis: &Analysis) -> Table {
     bounds_of(system, analysis, system.tasks.len())
 }
 
-/// The same of the first `count` tasks only.
+/// Returns the same for the first `count` tasks only.
 pub(super) fn bounds_of(system: &System, analysis: &Analysis, count: usize) -> Table {
     let mut columns = vec![
         Column::left("task"),
@@ -101,7 +101,8 @@ pub(super) fn bounds_of(system: &System, analysis: &Analysis, count: usize) -> T
         columns.push(Column::micros("−A"));
     }
     columns.extend([Column::left("").opens(), Column::micros("bound")]);
-    // A profiled run is compared with its own bounds, since what profiling takes is no part of the app.
+    // A profiled run is compared with separate bounds, because the overhead of profiling is not
+    // part of the app.
     let is_profiled = system.of_profiled_run().is_some();
     if is_profiled {
         columns.push(Column::micros("prof."));
@@ -146,13 +147,13 @@ fn by_level(system: &System) -> Vec<usize> {
     order
 }
 
-/// The bound by what was seen.
+/// Returns the ratio of the bound to the observed maximum.
 fn ratio(task: &Task, bound: Option<u64>) -> Option<Cell> {
     let ratio = bound? as f64 / task.observed.response.filter(|&seen| seen > 0)? as f64;
     Some(Cell::new(format_significant(ratio)).class(if ratio < 1.0 { "fault" } else { "" }))
 }
 
-/// What the bound leaves of the deadline.
+/// Returns the margin between the bound and the deadline.
 fn left(task: &Task, bound: &Bound) -> Option<Cell> {
     let deadline = task.deadline?;
     let share = (deadline as f64 - bound.response as f64) / (deadline as f64).max(1.0);
@@ -179,7 +180,7 @@ fn terms(bound: &Bound, has_released: bool) -> Vec<Cell> {
     cells
 }
 
-/// How far each value may change alone.
+/// Returns the range in which each value may change alone.
 pub(super) fn limits(system: &System, margins: &Margins) -> Table {
     let mut table = Table::new([
         Column::left("alone"),
@@ -199,7 +200,7 @@ pub(super) fn limits(system: &System, margins: &Margins) -> Table {
     for at in by_level(system) {
         let (task, margins) = (&system.tasks[at], &margins.tasks[at]);
         let locked = task.sections.iter().zip(&margins.holds).filter(|(section, _)| section.times > 0);
-        // A line for each, since names are long.
+        // A line for each, because names are long.
         let mut holds = locked.map(|(section, limit)| {
             Cell::new(format!("{} {}", system.resources[section.resource].name, format_part(limit.until)))
         });
@@ -224,7 +225,7 @@ pub(super) fn limits(system: &System, margins: &Margins) -> Table {
     table
 }
 
-/// One line for the whole system.
+/// Returns one line for the whole system.
 pub(super) fn verdict(system: &System, analysis: &Analysis, all: AllExecutions) -> String {
     let name = |at: usize| format!("`{}`", system.tasks[at].name);
     let first =
@@ -254,7 +255,7 @@ pub(super) fn verdict(system: &System, analysis: &Analysis, all: AllExecutions) 
     format!("not schedulable: {} miss{s}; {shrink}", missing.join(", "))
 }
 
-/// The longest reaction of each chain.
+/// Returns the longest reaction of each chain.
 pub(super) fn chains(system: &System, analysis: &Analysis) -> Table {
     let mut table = Table::new([
         Column::left("chain"),
@@ -277,7 +278,7 @@ pub(super) fn chains(system: &System, analysis: &Analysis) -> Table {
     table
 }
 
-/// What was seen that the model excludes: it lacks something.
+/// Returns observations that the model excludes, so that it must be incomplete.
 pub(super) fn contradictions(system: &System, analysis: &Analysis) -> Vec<String> {
     let seen = system.tasks.iter().zip(of_run(system, analysis)).filter_map(|(task, bound)| {
         let (seen, bound) = (task.observed.response?, bound?);
@@ -293,7 +294,7 @@ pub(super) fn contradictions(system: &System, analysis: &Analysis) -> Vec<String
     seen.collect()
 }
 
-/// What to change in the source.
+/// Describes the changes to make in the source.
 pub(super) fn assignment(system: &System, found: &Assignment) -> String {
     let mut table =
         Table::new([Column::left("task"), Column::right("level now"), Column::right("level found")]);

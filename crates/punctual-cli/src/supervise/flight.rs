@@ -1,7 +1,9 @@
-//! A flight recorder beside a supervised app. The kernel keeps the newest events of its tracer in memory, where nothing of it is
-//! written or read; when something has happened, what is there is written to a file.
+//! A flight recorder for a supervised app. The kernel keeps the newest events of its tracer in
+//! memory, where they are neither written nor read; after an incident, the contents are written to
+//! a file.
 //!
-//! An ordinary thread starts and ends recordings: each takes a while, in which the supervisor has to look at the app.
+//! An ordinary thread starts and ends recordings: each takes a while, in which the supervisor has
+//! to watch the app.
 
 use std::fs;
 use std::io;
@@ -17,11 +19,11 @@ use punctual_trace::write::dat;
 
 use crate::output::say;
 
-/// How long is recorded after what happened: what the app does about it is of interest, too.
+/// Time recorded after an incident, to include the app's reaction.
 const AFTERWARDS: Duration = Duration::from_millis(100);
-/// The start of an app waits for so long at most until it is recorded.
+/// Maximum time that the start of an app waits for the recording.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The most files that are written. Each has the buffers of all CPUs, 8 MiB each.
+/// Maximum number of files. Each contains the buffers of all CPUs, 8 MiB each.
 const MAX_FILES: u32 = 8;
 
 /// The recorder. Ends when dropped.
@@ -33,15 +35,15 @@ pub(super) struct Flight {
 
 #[derive(Debug)]
 enum Ask {
-    /// Record, and answer when that is so, or cannot be.
+    /// Record, and reply when recording has started, or has failed.
     Begin(Sender<()>),
-    /// Write what there is to this file.
+    /// Write the current contents to this file.
     Keep(PathBuf),
 }
 
 impl Flight {
-    /// Starts the thread, which records nothing yet. Files are prepared in `directory`. The recorder leaves alone all CPUs but
-    /// `housekeeping`, if there are any.
+    /// Starts the thread, which records nothing yet. Files are prepared in `directory`. The
+    /// recorder runs only on the CPUs `housekeeping`, if there are any.
     pub(super) fn new(directory: &Path, housekeeping: Vec<u32>) -> io::Result<Self> {
         let place = directory.join(format!("punctual-supervise-{}.trace", std::process::id()));
         let config = Config { newest: true, housekeeping, ..Config::default() };
@@ -52,24 +54,24 @@ impl Flight {
         Ok(Self { asks: Some(asks), thread: Some(thread) })
     }
 
-    /// Sees to it that what an app does that is started now is recorded, as soon as can be.
+    /// Ensures that an app started after this is recorded, as soon as possible.
     pub(super) fn begin(&self) {
         let (answer, answered) = mpsc::channel();
         self.ask(Ask::Begin(answer));
-        // Of a recorder that is busy with what happened before, the app need not wait for the end.
+        // The app need not wait for a recorder that is busy with an earlier incident.
         if answered.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
             say!("supervise: the app starts before its trace does: the recorder is busy");
         }
     }
 
-    /// Has what was recorded written beside a stack that is in `snapshot`.
+    /// Writes the recording next to the stack in `snapshot`.
     pub(super) fn keep(&self, snapshot: &Path) {
         self.ask(Ask::Keep(snapshot.with_extension("dat")));
     }
 
     fn ask(&self, ask: Ask) {
         if let Some(asks) = &self.asks {
-            // Without its thread, which has said why, there is no trace.
+            // Without its thread, which has reported the reason, there is no trace.
             let _ = asks.send(ask);
         }
     }
@@ -84,7 +86,7 @@ impl Drop for Flight {
     }
 }
 
-/// What the thread has.
+/// State of the thread.
 struct Recorder {
     config: Config,
     /// The capture directory.
@@ -105,7 +107,8 @@ impl Recorder {
                 Ask::Keep(file) => {
                     std::thread::sleep(AFTERWARDS);
                     self.keep(&file);
-                    // The app may go on. If it does not, nobody asks any more, or for the next one.
+                    // The app may continue. If it does not, there is no further request, or one for
+                    // the next start.
                     if !matches!(asked.try_recv(), Err(TryRecvError::Disconnected)) {
                         self.begin();
                     }
@@ -114,7 +117,7 @@ impl Recorder {
         }
     }
 
-    /// Records, unless it does or there is enough.
+    /// Starts recording, unless it is running or there are enough files.
     fn begin(&mut self) {
         if self.recording.is_some() || self.written == MAX_FILES {
             return;
@@ -147,7 +150,7 @@ impl Recorder {
         self.clear();
     }
 
-    /// Returns how many events were lost.
+    /// Returns the number of lost events.
     fn write(&self, recording: Recording, file: &Path) -> Result<u64, String> {
         let summary = recording.stop().map_err(|error| error.to_string())?;
         if fs::symlink_metadata(file).is_ok() {
@@ -157,7 +160,7 @@ impl Recorder {
         Ok(summary.losses.iter().map(|cpu| cpu.lost).sum())
     }
 
-    /// Removes its directory, if that is left.
+    /// Removes its directory, if it still exists.
     fn clear(&self) {
         let _ = Directory::open(&self.place).and_then(Directory::remove);
     }

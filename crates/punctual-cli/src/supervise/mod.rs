@@ -26,10 +26,11 @@ const BAD_INPUT: u8 = 2;
 
 /// Run an app and watch it from another process and another CPU, at a higher priority
 ///
-/// A job that uses more CPU time than the `budget` of its task is caught, also in an endless loop at real-time priority: its stack is
-/// written to a file, and the app goes on, is asked to stop, or is killed, as the task's `on_budget` says. A job that is displaced by
-/// other threads, or waits, for longer than that is reported. A crash is reported with its stack, too. Exits as the app does at its
-/// last end (128 + n for a signal), with 2 if it cannot be started.
+/// A job that uses more CPU time than the `budget` of its task is caught, also in an endless loop
+/// at real-time priority: its stack is written to a file, and the app continues, is asked to stop,
+/// or is killed, as the task's `on_budget` specifies. A job that is displaced by other threads, or
+/// waits, for longer than that is reported. A crash is reported with its stack, too. Exits as the
+/// app does at its last end (128 + n for a signal), with 2 if it cannot be started.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -42,7 +43,7 @@ pub(crate) struct Supervise {
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Never)]
     restart: When,
 
-    /// How many times in a row to start it again
+    /// Number of restarts in a row
     #[arg(long, value_name = "N", default_value_t = 5)]
     attempts: u32,
 
@@ -54,16 +55,16 @@ pub(crate) struct Supervise {
     #[arg(long, value_name = "S", default_value = "8", value_parser = seconds)]
     grace: Duration,
 
-    /// Seconds until an app that somebody has stopped is killed
+    /// Seconds until an app that was stopped by a signal is killed
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
     stopped: Duration,
 
-    /// Where to write the stacks of jobs
+    /// Directory for the stacks of jobs
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     snapshots: PathBuf,
 
-    /// Keep the newest events of the kernel's tracer, and write them beside each stack; costs some 100 ns to 2 µs per switch
-    /// and job, and needs root
+    /// Keep the newest events of the kernel's tracer, and write them next to each stack; costs some
+    /// 100 ns to 2 µs per switch and job, and needs root
     #[arg(long)]
     trace: bool,
 
@@ -71,7 +72,7 @@ pub(crate) struct Supervise {
     #[arg(long, value_name = "N", default_value_t = 98, value_parser = clap::value_parser!(u8).range(1..=99))]
     priority: u8,
 
-    /// CPUs to take for the app, as `punctual isolate run` does
+    /// CPUs to take for the app, like `punctual isolate run`
     #[arg(long, value_name = "LIST", value_parser = Cpus::checked)]
     cpus: Option<Cpus>,
 
@@ -79,7 +80,7 @@ pub(crate) struct Supervise {
     #[arg(long, requires = "cpus")]
     park: bool,
 
-    /// App of Punctual
+    /// Punctual app
     #[arg(last = true, required = true, value_name = "APP")]
     command: Vec<OsString>,
 }
@@ -90,7 +91,7 @@ enum When {
     Never,
     /// If it has failed
     OnFailure,
-    /// However it has ended
+    /// After any end
     Always,
 }
 
@@ -153,12 +154,12 @@ fn supervise(arguments: &Supervise) -> Result<u8, String> {
     Ok(code.max(given_back?))
 }
 
-/// Notes the signals that end this program: the app is asked to stop then.
+/// Records the signals that end this program: the app is then asked to stop.
 fn catch_signals() -> std::io::Result<Arc<AtomicI32>> {
     let come = Arc::new(AtomicI32::new(0));
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         let come = Arc::clone(&come);
-        // SAFETY: the handler stores to an atomic, which a handler may do.
+        // SAFETY: the handler stores to an atomic, which is async-signal-safe.
         unsafe { signal_hook::low_level::register(signal, move || come.store(signal, Ordering::Relaxed)) }?;
     }
     Ok(come)

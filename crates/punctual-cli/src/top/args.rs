@@ -9,9 +9,10 @@ use crate::parse::seconds;
 
 /// Watch running apps: jobs, jitter, response and execution times, misses
 ///
-/// Shows the apps of this user on a terminal, where `?` lists the keys, and as lines of text otherwise. Apps show their figures
-/// unless they say `Config::metrics(false)` or PUNCTUAL_METRICS=0, or run in virtual time; watching costs them nothing. An
-/// app with capabilities shows them to root and to those who have as many.
+/// Shows the apps of this user on a terminal, where `?` lists the keys, and as lines of text
+/// otherwise. Apps export their figures unless `Config::metrics(false)` or PUNCTUAL_METRICS=0 is
+/// set, or they run in virtual time; watching costs them nothing. An app with capabilities exports
+/// them to root and to users who have as many.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -21,18 +22,18 @@ Examples:
   punctual top --json | jq .tasks    an object a second
   punctual top --prometheus          for a scraper, at http://127.0.0.1:9753/metrics")]
 pub(crate) struct Top {
-    /// The name of the app, that of its program, or its process [default: the first]
+    /// Name of the app or of its program, or its process ID [default: the first]
     pub(crate) app: Option<String>,
 
-    /// Seconds between two looks
+    /// Seconds between two updates
     #[arg(long, value_name = "S", default_value = "1", value_parser = interval)]
     pub(crate) every: Duration,
 
-    /// End after so many looks
+    /// End after this many updates
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
 
-    /// Print each look as a line of JSON
+    /// Print each update as a line of JSON
     #[arg(long, conflicts_with = "prometheus")]
     pub(crate) json: bool,
 
@@ -56,7 +57,7 @@ pub(crate) struct Top {
     pub(crate) filter: String,
 }
 
-/// The order of tasks. Whatever is not a name, largest first.
+/// The order of tasks. Values other than names are sorted largest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Order {
     Level,
@@ -69,7 +70,7 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// The one after this, in the order of the columns.
+    /// Returns the next one, in the order of the columns.
     pub(crate) fn next(self) -> Self {
         let all = Self::value_variants();
         let at = all.iter().position(|order| *order == self).unwrap_or(0);
@@ -77,7 +78,7 @@ impl Order {
     }
 }
 
-/// Parses the time between two looks.
+/// Parses the time between two updates.
 fn interval(text: &str) -> Result<Duration, String> {
     match seconds(text)? {
         interval if interval < Duration::from_millis(50) => Err("give at least 0.05 seconds".into()),

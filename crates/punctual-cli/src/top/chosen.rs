@@ -1,4 +1,4 @@
-//! The app that is watched: found, opened, and found again if it is started anew.
+//! The watched app: found, opened, and found again after a restart.
 
 use super::figures::Since;
 use super::find::{Apps, Found, Relation};
@@ -7,7 +7,7 @@ use super::memory::{Look, Memory, Unreadable};
 /// The app that is watched, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen {
-    /// By what it was asked for: its name, its program's, or its process.
+    /// The user's selection: the name of the app or of its program, or its process ID.
     wanted: Option<String>,
     /// The name and the user of the app that was watched last.
     before: Option<(String, u32)>,
@@ -20,7 +20,7 @@ impl Chosen {
         Self { wanted, ..Self::default() }
     }
 
-    /// What is known of the app, while there is one.
+    /// Returns the memory of the app, while there is one.
     pub(crate) fn memory(&self) -> Option<&Memory> {
         self.memory.as_ref()
     }
@@ -33,10 +33,10 @@ impl Chosen {
         &mut self.since
     }
 
-    /// Looks at the app, or at one that has taken its place.
+    /// Reads the app's figures, or those of an app that has replaced it.
     ///
     /// # Errors
-    /// Why there is nothing to be seen, for people.
+    /// Returns the reason why there are no figures, for people.
     pub(crate) fn look(&mut self) -> Result<Look, String> {
         let Some(memory) = &mut self.memory else {
             self.open()?;
@@ -46,7 +46,7 @@ impl Chosen {
             Err(why) => {
                 let Found { app, process, .. } = memory.found().clone();
                 self.leave();
-                // It may have been started again.
+                // It may have been restarted.
                 match self.open() {
                     Ok(()) => self.look_at_open(),
                     Err(_) => Err(format!("{app} (process {process}): {why}")),
@@ -56,7 +56,7 @@ impl Chosen {
         }
     }
 
-    /// Looks at what was just opened.
+    /// Reads the figures of the app that was just opened.
     fn look_at_open(&mut self) -> Result<Look, String> {
         let memory = self.memory.as_mut().ok_or("no app is running")?;
         let look = memory.look().map_err(|why| why.to_string());
@@ -66,7 +66,7 @@ impl Chosen {
         look
     }
 
-    /// Goes to the next app, by process; says why that is not possible.
+    /// Switches to the next app, by process ID; returns the reason if it cannot.
     pub(crate) fn next(&mut self) -> Result<(), String> {
         let apps = Apps::running();
         let now = self.memory.as_ref().map(|memory| memory.found().id);
@@ -123,7 +123,7 @@ fn told(found: &Found, why: &Unreadable) -> String {
     format!("{} (process {}): {why}", found.app, found.process)
 }
 
-/// Refuses to choose between other users that run an app of this name.
+/// Fails if several other users run an app with this name.
 fn unambiguous(name: &str, apps: &[&Found]) -> Result<(), String> {
     let is_other = apps.iter().all(|found| found.relation() == Relation::Other);
     if !is_other || apps.iter().all(|found| found.user == apps[0].user) {
@@ -134,7 +134,7 @@ fn unambiguous(name: &str, apps: &[&Found]) -> Result<(), String> {
     Err(format!("several users run an app called {name}; give one of the processes {each}"))
 }
 
-/// Why there is no app.
+/// Returns the reason why there is no app.
 fn none(apps: &Apps, wanted: Option<&str>) -> String {
     let mut text = match wanted {
         Some(wanted) => format!("no running app, program or process is called {wanted}"),

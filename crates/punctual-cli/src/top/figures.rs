@@ -1,4 +1,4 @@
-//! What is shown of a task: rates, and figures since the start or the last reset.
+//! Displayed figures of a task: rates, and figures since the start or the last reset.
 
 use std::cmp::Reverse;
 
@@ -15,12 +15,12 @@ pub(crate) struct Stat {
     pub(crate) p50: u64,
     pub(crate) p999: u64,
     pub(crate) mean: f64,
-    /// The upper end of each bucket that is not empty, and its count.
+    /// The upper end of each non-empty bucket, and its count.
     pub(crate) buckets: Vec<(u64, u64)>,
 }
 
 impl Stat {
-    /// What came after `before`.
+    /// Returns the difference since `before`.
     fn new(now: &Quantity, before: Option<&Quantity>) -> Self {
         let earlier = |bucket: usize| before.map_or(0, |before| before.counts[bucket]);
         let counts = now.counts.iter().enumerate();
@@ -29,7 +29,7 @@ impl Stat {
             .filter(|&(_, count)| count > 0)
             .map(|(bucket, count)| (bucket_end(bucket).min(now.max), count.into()))
             .collect();
-        // Exactly, if the largest of all came after it; else the end of its bucket.
+        // Exact, if the overall maximum occurred after it; otherwise the end of its bucket.
         let max = match before {
             Some(before) if before.max >= now.max => buckets.last().map_or(0, |&(end, _)| end),
             _ => now.max,
@@ -42,7 +42,7 @@ impl Stat {
     }
 }
 
-/// What is shown of a task.
+/// Displayed figures of a task.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -50,9 +50,9 @@ pub(crate) struct Row {
     pub(crate) level: u64,
     pub(crate) period: Option<u64>,
     pub(crate) deadline: Option<u64>,
-    /// Whether its jobs are measured; else only what is no figure of jobs is known.
+    /// True if its jobs are measured; otherwise only figures not derived from jobs are known.
     pub(crate) measured: bool,
-    /// Jobs a second; `None` at the first look.
+    /// Jobs per second; `None` at the first update.
     pub(crate) rate: Option<f64>,
     pub(crate) jobs: u64,
     pub(crate) misses: u64,
@@ -67,12 +67,12 @@ pub(crate) struct Row {
     pub(crate) execution: Stat,
 }
 
-/// With what a look is compared.
+/// References for comparison.
 #[derive(Debug, Default)]
 pub(crate) struct Since {
-    /// The look before, for rates.
+    /// The previous update, for rates.
     previous: Option<Look>,
-    /// The look from which on figures count, if not from the start.
+    /// The update from which on figures count, if not from the start.
     reset: Option<Look>,
 }
 
@@ -82,18 +82,18 @@ impl Since {
         self.reset = Some(look.clone());
     }
 
-    /// Whether figures count from a reset on.
+    /// Returns whether figures count from a reset.
     pub(crate) fn is_reset(&self) -> bool {
         self.reset.is_some()
     }
 
-    /// `look` has been shown.
+    /// Records that `look` has been shown.
     pub(crate) fn next(&mut self, look: Look) {
         self.previous = Some(look);
     }
 }
 
-/// What is shown of every task, in the order of the memory.
+/// Returns the figures of every task, in the order of the memory.
 pub(crate) fn rows(about: &About, look: &Look, since: &Since) -> Vec<Row> {
     let seconds = since.previous.as_ref().map(|previous| look.at.duration_since(previous.at).as_secs_f64());
     let of =
@@ -129,7 +129,7 @@ pub(crate) fn rows(about: &About, look: &Look, since: &Since) -> Vec<Row> {
     tasks.map(row).collect()
 }
 
-/// The rows whose names contain `filter`, in this order; those that are equal, by level and name.
+/// Returns the rows whose names contain `filter`, in this order; equal ones by level and name.
 pub(crate) fn arranged(mut rows: Vec<Row>, order: Order, filter: &str) -> Vec<Row> {
     rows.retain(|row| row.name.contains(filter));
     rows.sort_by(|a, b| (Reverse(a.level), &a.name).cmp(&(Reverse(b.level), &b.name)));
@@ -187,7 +187,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A look at tasks whose jobs had these response times.
+    /// Returns figures of tasks whose jobs had these response times.
     pub(crate) fn look(at: Instant, responses: &[&[u64]]) -> Look {
         let figures = |responses: &&[u64]| Figures {
             jobs: responses.len() as u64,
@@ -215,7 +215,7 @@ pub(crate) mod tests {
         since.next(first);
         let second = look(start + Duration::from_millis(500), &[&[10; 25]]);
         assert_eq!(rows(&about, &second, &since)[0].rate, Some(40.0));
-        // A count that went back is that of damaged memory.
+        // A decreasing count comes from damaged memory.
         since.next(second);
         assert_eq!(rows(&about, &look(start + Duration::from_secs(1), &[&[]]), &since)[0].rate, Some(0.0));
     }

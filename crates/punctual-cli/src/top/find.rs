@@ -1,8 +1,9 @@
-//! Finding running apps: by the anonymous files that they hold open.
+//! Finds running apps, by the anonymous files that they hold open.
 //!
-//! Any user can have a descriptor whose link reads like that of an app. A descriptor is therefore opened by `O_PATH` first, which
-//! neither waits nor has an effect, and examined; only an anonymous file is opened for reading. Its owner, which the kernel sets,
-//! is the user who made the figures.
+//! Any user can have a descriptor whose link looks like that of an app. A descriptor is therefore
+//! first opened with `O_PATH`, which neither waits nor has an effect, and examined; only an
+//! anonymous file is opened for reading. Its owner, which the kernel sets, is the user who created
+//! the figures.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,40 +19,40 @@ use rustix::fs::{FileType, FsWord, Mode, OFlags, Stat, fstat, fstatfs};
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
 const HUGETLBFS_MAGIC: FsWord = 0x9584_58f6;
 
-/// An app that shows its figures.
+/// An app that exports its figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) process: u32,
     /// The name of its module.
     pub(crate) app: String,
-    /// The user who made the figures.
+    /// The user who created the figures.
     pub(crate) user: u32,
     /// The file, as a link of its process.
     pub(crate) path: PathBuf,
-    /// What tells the file from all others.
+    /// Unique identity of the file.
     pub(crate) id: (u64, u64),
 }
 
-/// The relation of the caller to the user of an app, the closest first.
+/// Relation of the caller to the user of an app, the closest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Relation {
-    /// The caller's own.
+    /// The caller.
     Own,
-    /// The user's who became root by `sudo`.
+    /// The user who became root by `sudo`.
     Sudo,
     Other,
 }
 
-/// What there is.
+/// Running apps.
 #[derive(Debug, Default)]
 pub(crate) struct Apps {
     pub(crate) found: Vec<Found>,
-    /// Processes of this user that may not be looked into.
+    /// Number of processes of this user that may not be examined.
     pub(crate) closed: usize,
 }
 
 impl Apps {
-    /// Looks at every process of the machine, by its `/proc`.
+    /// Examines every process of the machine, by `/proc`.
     pub(crate) fn running() -> Self {
         let mut apps = Self::default();
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -74,21 +75,22 @@ impl Apps {
                 self.closed += usize::from(owner == Some(rustix::process::getuid().as_raw()));
                 return;
             }
-            // It has ended meanwhile.
+            // It has ended in the meantime.
             Err(_) => return,
         };
         for path in files.flatten().map(|entry| entry.path()) {
             let Some(app) = app_of(&path) else { continue };
             let Ok((_, stat)) = anonymous(&path) else { continue };
             let id = id(&stat);
-            // The child of a fork has it, too, until it becomes another program.
+            // The child of a fork has it, too, until it executes another program.
             if self.found.iter().all(|found| found.id != id) {
                 self.found.push(Found { process, app, user: stat.st_uid, path, id });
             }
         }
     }
 
-    /// Those whom `wanted` means: an app's name, a program's or a process. The caller's own come first.
+    /// Returns those that `wanted` selects: by the name of an app or a program, or by process ID.
+    /// The caller's own come first.
     pub(crate) fn named(&self, wanted: &str) -> Vec<&Found> {
         self.found.iter().filter(|found| found.is(wanted)).collect()
     }
@@ -99,14 +101,14 @@ impl Found {
         self.app == wanted || self.process.to_string() == wanted || self.program().as_deref() == Some(wanted)
     }
 
-    /// The name of the program, if it can be read.
+    /// Returns the name of the program, if it can be read.
     fn program(&self) -> Option<String> {
         let program = fs::read_link(format!("/proc/{}/exe", self.process)).ok()?;
         let name = program.file_name()?.to_string_lossy().into_owned();
         Some(name.strip_suffix(" (deleted)").map_or(name.clone(), str::to_owned))
     }
 
-    /// The relation of the caller to its user.
+    /// Returns the relation of the caller to its user.
     pub(crate) fn relation(&self) -> Relation {
         let caller = rustix::process::geteuid();
         let by_sudo = || std::env::var("SUDO_UID").ok()?.parse::<u32>().ok();
@@ -117,7 +119,7 @@ impl Found {
         }
     }
 
-    /// The name of its user, or the number of one without a name.
+    /// Returns the name of its user, or the number of one without a name.
     pub(crate) fn user_name(&self) -> String {
         let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
         let name = users.lines().find_map(|line| {
@@ -128,18 +130,18 @@ impl Found {
         name.unwrap_or_else(|| self.user.to_string())
     }
 
-    /// Whether the app still shows this file.
+    /// Returns whether the app still exports this file.
     pub(crate) fn is_there(&self) -> bool {
         anonymous(&self.path).is_ok_and(|(_, stat)| id(&stat) == self.id)
     }
 
-    /// Opens the file for reading, if the app still shows it.
+    /// Opens the file for reading, if the app still exports it.
     pub(crate) fn open(&self) -> io::Result<File> {
         let (file, stat) = anonymous(&self.path)?;
         if id(&stat) != self.id {
             return Err(io::ErrorKind::NotFound.into());
         }
-        // By the descriptor that was examined: the process may have exchanged its own.
+        // By the examined descriptor: the process may have replaced its own.
         let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         Ok(rustix::fs::open(descriptor, flags, Mode::empty())?.into())
@@ -150,7 +152,8 @@ fn id(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
 }
 
-/// Opens a descriptor of another process without reading or waiting, if it is an anonymous file or a file in memory.
+/// Opens a descriptor of another process without reading or waiting, if it is an anonymous file or
+/// a file in memory.
 fn anonymous(link: &Path) -> io::Result<(OwnedFd, Stat)> {
     let file = rustix::fs::open(link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let stat = fstat(&file)?;
@@ -162,7 +165,7 @@ fn anonymous(link: &Path) -> io::Result<(OwnedFd, Stat)> {
     }
 }
 
-/// The name of the app whose memory this link leads to, if it does.
+/// Returns the name of the app whose memory this link refers to, if any.
 fn app_of(link: &Path) -> Option<String> {
     let target = fs::read_link(link).ok()?;
     let name = target.to_str()?.strip_prefix("/memfd:")?.strip_prefix(NAME)?;

@@ -34,9 +34,9 @@ use crate::output::say;
 /// Path of the page.
 pub(super) const PATH: &str = "/metrics";
 
-/// Most connections that are open at a time.
+/// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 64;
-/// Longest request without its body.
+/// Maximum length of a request without its body.
 const MAX_HEADER_BYTES: usize = 8192;
 /// Pause after the kernel has refused a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -44,9 +44,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Limits of the time that a client may take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
-    /// Longest time from the start of a connection to the end of its request without the body.
+    /// Maximum time from the start of a connection to the end of its request without the body.
     header: Duration,
-    /// Longest time from the start to the end of a connection.
+    /// Maximum time from the start to the end of a connection.
     connection: Duration,
 }
 
@@ -59,7 +59,7 @@ impl Default for Timeouts {
 /// Serves `page`, a text in the exposition format of Prometheus, at [`PATH`].
 ///
 /// # Errors
-/// If the thread cannot wait for connections.
+/// Returns an error if the thread cannot wait for connections.
 pub(super) fn serve(
     listener: TcpListener,
     timeouts: Timeouts,

@@ -1,11 +1,11 @@
-//! A look as a line of JSON, with times in ns.
+//! An update as a line of JSON, with times in ns.
 
 use serde_json::{Value, json};
 
 use super::figures::{Row, Stat};
 use super::memory::{Look, Memory, Traffic};
 
-/// The line.
+/// Returns the line.
 pub(crate) fn line(memory: &Memory, look: &Look, rows: &[Row]) -> String {
     let about = &memory.about;
     let partitions = about.partitions.iter().map(|p| json!({ "name": p.name, "cpu": p.cpu }));
@@ -31,7 +31,7 @@ pub(crate) fn line(memory: &Memory, look: &Look, rows: &[Row]) -> String {
 }
 
 fn task(row: &Row) -> Value {
-    // What is not measured is unknown, not zero.
+    // A quantity that is not measured is unknown, not zero.
     let known = |value: Value| if row.measured { value } else { Value::Null };
     json!({
         "name": row.name,

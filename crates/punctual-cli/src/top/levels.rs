@@ -1,4 +1,4 @@
-//! How much of a CPU each level has had, look by look.
+//! CPU utilization of each level, by update.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
@@ -11,25 +11,25 @@ use ratatui::widgets::{Block, Borders, Sparkline};
 
 use super::memory::{About, Look};
 
-/// As many looks as the widest terminal shows.
+/// Number of stored updates, as many as the widest terminal shows.
 const KEPT: usize = 512;
 
 /// A level of a partition; the highest level comes first.
 type Key = (usize, std::cmp::Reverse<u64>);
 
-/// What each level has had.
+/// CPU time of each level.
 #[derive(Debug, Default)]
 pub(super) struct Levels {
-    /// Whose they are.
+    /// Their process.
     process: Option<u32>,
-    /// The last look, and what each level had had by then.
+    /// The last update, and the CPU time of each level by then.
     last: Option<(Instant, BTreeMap<Key, u64>)>,
-    /// The name of each level, and its parts of a thousand of the time between two looks, the newest last.
+    /// The name of each level, and its utilization between two updates in thousandths, newest last.
     levels: BTreeMap<Key, (String, VecDeque<u64>)>,
 }
 
 impl Levels {
-    /// Adds what was between this look and the one before.
+    /// Adds the utilization between this update and the previous one.
     pub(super) fn add(&mut self, process: u32, about: &About, look: &Look) {
         if self.process != Some(process) {
             *self = Self { process: Some(process), ..Self::default() };
@@ -43,7 +43,7 @@ impl Levels {
             let partition = about.partitions.iter().position(|partition| partition.name == task.partition);
             let key = (partition.unwrap_or(usize::MAX), std::cmp::Reverse(task.level));
             let sum = now.entry(key).or_default();
-            // C is without the jobs that preempted, so no time counts for two levels.
+            // C excludes preempting jobs, so no time counts for two levels.
             *sum = sum.saturating_add(figures.execution.sum);
             self.levels.entry(key).or_insert_with(|| {
                 let name = format!("level {}", task.level);
@@ -64,17 +64,18 @@ impl Levels {
         self.last = Some((look.at, now));
     }
 
-    /// The levels of all partitions, the highest of the first partition first: name, and parts of a thousand, the newest last.
+    /// Returns the levels of all partitions, the highest of the first partition first: name, and
+    /// utilization in thousandths, newest last.
     fn each(&self) -> impl Iterator<Item = (&str, &VecDeque<u64>)> {
         self.levels.values().map(|(name, parts)| (name.as_str(), parts))
     }
 }
 
-/// The width of the newest part.
+/// Width of the newest value.
 const PART_WIDTH: u16 = 9;
 
-/// A line or more for each level, the newest look at the right. Bars are to the scale of the largest, so that levels can be
-/// compared; levels for which there is no line are not shown.
+/// Draws one or more lines for each level, the newest update at the right. Bars have a common
+/// scale, so that levels can be compared; levels without room for a line are not shown.
 pub(super) fn draw(levels: &Levels, frame: &mut Frame<'_>, area: Rect) {
     let most = levels.each().flat_map(|(_, parts)| parts.iter().copied()).max().unwrap_or(0).max(1);
     let title = format!(
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(parts(&levels), expected(&[], &[]), "since when is not known");
         let later = start + Duration::from_secs(1);
         levels.add(411, &about, &look(later, &[&[100_000_000, 250_000_000], &[5_000_000]]));
-        // A job of two seconds ends within one: it had the whole CPU, and more is not to be had.
+        // A job of two seconds ends within one: it counts as the whole CPU, and not more.
         levels.add(411, &about, &look(later + Duration::from_secs(1), &[&[u64::MAX], &[5_000_000]]));
         assert_eq!(parts(&levels), expected(&[5, 0], &[250, 1_000]));
         levels.add(412, &about, &look(later, &[&[], &[]]));

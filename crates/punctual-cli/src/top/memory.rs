@@ -1,7 +1,7 @@
-//! Reading the memory in which an app shows its figures.
+//! Reads the memory in which an app exports its figures.
 //!
-//! It is copied rather than mapped, so it may change or shrink meanwhile. Nothing in it is believed: it may be that of another
-//! version, or of a program that is none of ours.
+//! It is copied rather than mapped, so it may change or shrink at any time. Its contents are not
+//! trusted: they may be of another version, or of a foreign program.
 
 use std::fmt;
 use std::fs::File;
@@ -26,7 +26,7 @@ const MAX_TASKS: usize = 4096;
 const MAX_TEXT: usize = 4 << 20;
 const MAX_STRIDE: usize = 1 << 20;
 
-/// Why an app cannot be shown.
+/// Reason why an app cannot be shown.
 #[derive(Debug)]
 pub(crate) enum Unreadable {
     /// It has ended.
@@ -35,7 +35,7 @@ pub(crate) enum Unreadable {
     NotYet,
     System(io::Error),
     Version(u32),
-    /// What is wrong with the memory.
+    /// An error in the memory.
     Invalid(String),
 }
 
@@ -63,7 +63,7 @@ impl From<io::Error> for Unreadable {
     }
 }
 
-/// What does not change while the app runs.
+/// Data that does not change while the app runs.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct About {
     pub(crate) app: String,
@@ -74,7 +74,7 @@ pub(crate) struct About {
     pub(crate) kernel: String,
     pub(crate) memory: String,
     pub(crate) threads: Vec<Thread>,
-    /// Missing settings, each with the fix.
+    /// Missing settings, each with the remedy.
     pub(crate) missing: Vec<String>,
     pub(crate) notes: Vec<String>,
 }
@@ -122,7 +122,7 @@ impl About {
         Ok(about)
     }
 
-    /// Everything that is shown as it is.
+    /// Returns all texts that are shown verbatim.
     fn texts(&mut self) -> impl Iterator<Item = &mut String> {
         let Self { app, program, punctual, partitions, tasks, kernel, memory, threads, missing, notes } =
             self;
@@ -134,11 +134,11 @@ impl About {
     }
 }
 
-/// The figures of an app at one moment.
+/// The figures of an app at one time.
 #[derive(Debug, Clone)]
 pub(crate) struct Look {
     pub(crate) at: Instant,
-    /// When the app started and when it was last seen by its supervisor, in ns of `CLOCK_MONOTONIC`.
+    /// Start of the app and last update by its supervisor, in ns of `CLOCK_MONOTONIC`.
     pub(crate) started: u64,
     pub(crate) updated: u64,
     /// The time since then, in ns.
@@ -150,7 +150,8 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// Returns true if the app has not updated its figures for two periods: it is stopped, or its ordinary threads do not run.
+    /// Returns true if the app has not updated its figures for two periods: it is stopped, or its
+    /// ordinary threads do not run.
     pub(crate) fn is_stale(&self) -> bool {
         self.age > 2 * UPDATE_PERIOD
     }
@@ -205,15 +206,16 @@ pub(crate) struct Memory {
     stride: usize,
     traffic_at: u64,
     pub(crate) about: About,
-    /// The bytes of all tasks.
+    /// The memory of all tasks.
     bytes: Vec<u8>,
 }
 
 impl Memory {
-    /// Opens that of an app.
+    /// Opens the memory of an app.
     pub(crate) fn open(found: &Found) -> Result<Self, Unreadable> {
         let file = found.open()?;
-        // Every app seals its memory. What can shrink, or is no anonymous file, was made by another program.
+        // Every app seals its memory. A file that can shrink, or that is not anonymous, was created
+        // by another program.
         let size = SealFlags::SHRINK | SealFlags::GROW;
         if !rustix::fs::fcntl_get_seals(&file).is_ok_and(|seals| seals.contains(size)) {
             return Err(Unreadable::Invalid("its size is not sealed".to_owned()));
@@ -234,7 +236,7 @@ impl Memory {
             0 => return Err(Unreadable::NotYet),
             _ => return invalid("it does not begin with the mark of one"),
         }
-        // The version comes first: it says what the rest means.
+        // The version comes first, because it determines the meaning of the rest.
         let version = half(&head, offset_of!(Header, version));
         if version != VERSION {
             return Err(Unreadable::Version(version));
@@ -267,12 +269,12 @@ impl Memory {
         Ok(Self { found, file, tasks_at, stride, traffic_at, about, bytes })
     }
 
-    /// Whose memory it is.
+    /// Returns the app of the memory.
     pub(crate) fn found(&self) -> &Found {
         &self.found
     }
 
-    /// Looks at all figures.
+    /// Reads all figures.
     pub(crate) fn look(&mut self) -> Result<Look, Unreadable> {
         if !self.found.is_there() {
             return Err(Unreadable::Gone);
@@ -308,7 +310,7 @@ fn read(file: &File, bytes: &mut [u8], at: u64) -> Result<(), Unreadable> {
     })
 }
 
-/// The figures in the bytes of a task.
+/// Parses the figures of a task.
 fn figures(bytes: &[u8]) -> Figures {
     let occasional = |at: usize| word(bytes, offset_of!(TaskFigures, occasional) + at);
     let quantity = |at: usize, histogram: usize| Quantity {
@@ -342,12 +344,12 @@ fn of_traffic(bytes: &[u8]) -> Traffic {
     }
 }
 
-/// The word of 8 bytes at `at`.
+/// Returns the 8-byte word at `at`.
 fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("it has 8 bytes"))
 }
 
-/// The word of 4 bytes at `at`.
+/// Returns the 4-byte word at `at`.
 fn half(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("it has 4 bytes"))
 }

@@ -1,4 +1,4 @@
-//! Tests of reading the memory of apps, also of such that is damaged.
+//! Tests of reading the memory of apps, including damaged memory.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ const TEXT: &str = r#"{"app": "app", "program": null, "punctual": "0.1.0", "part
     "tasks": [{"name": "a\u001b[2J", "partition": "p", "level": 2, "period": 1000, "deadline": null, "measured": 1}],
     "kernel": "", "memory": "", "threads": [], "missing": [], "notes": []}"#;
 
-/// A region with one task, whose words of 8 bytes count up from 1000, and two kinds of traffic.
+/// A region with one task, whose 8-byte words count up from 1000, and two kinds of traffic.
 fn region() -> Vec<u8> {
     let mut bytes = vec![0; size_of::<Header>()];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -142,7 +142,7 @@ fn a_file_that_shrinks_is_an_error() {
     assert!(error.contains("has become shorter"), "{error}");
 }
 
-/// Whatever single byte is wrong, everything that is derived from it can be made: nothing panics or takes long.
+/// For any corrupted byte, all derived output can be produced: nothing panics or takes long.
 #[test]
 fn any_flipped_byte_is_refused_or_shown() {
     use crate::top::figures::{Since, rows};

@@ -24,7 +24,7 @@ use self::chosen::Chosen;
 use self::figures::{arranged, rows};
 use crate::output::{is_over, print, say};
 
-/// There is nothing to watch, or it cannot be shown.
+/// There is no app to watch, or it cannot be shown.
 const BAD_INPUT: u8 = 2;
 
 pub(crate) fn run(arguments: &Top) -> ExitCode {
@@ -42,10 +42,10 @@ pub(crate) fn run(arguments: &Top) -> ExitCode {
     }
 }
 
-/// Prints tables or lines of JSON, until nobody reads them any more.
+/// Prints tables or lines of JSON, until there is no reader any more.
 fn lines(arguments: &Top) -> Result<(), String> {
     let mut chosen = Chosen::new(arguments.app.clone());
-    // There has to be an app at the beginning; later it may be gone for a while.
+    // There has to be an app at the start; later it may be absent for a while.
     let mut look = Some(chosen.look()?);
     let mut next = Instant::now();
     let mut said = String::new();
@@ -63,12 +63,12 @@ fn lines(arguments: &Top) -> Result<(), String> {
         if is_over() || arguments.count.is_some_and(|count| number >= count) {
             break;
         }
-        // A grid, so that the lines of a slow reader do not add up to a delay.
+        // A grid, so that the lines of a slow reader do not accumulate a delay.
         next = (next + arguments.every).max(Instant::now());
         std::thread::sleep(next.saturating_duration_since(Instant::now()));
         match chosen.look() {
             Ok(now) => look = Some(now),
-            // Said once, however long it lasts.
+            // Printed once, regardless of its duration.
             Err(why) if why != said => {
                 say!("{why}");
                 said = why;

@@ -1,8 +1,8 @@
-//! Recording the next miss: `punctual trace record --newest` of the app in a process of its own, which is told to end soon after a
-//! job has missed its deadline.
+//! Recording the next deadline miss: `punctual trace record --newest` of the app in a separate
+//! process, which is asked to end soon after a job has missed its deadline.
 //!
-//! The kernel keeps the newest events meanwhile, so it costs no disk to wait for days, and nothing is written while the app
-//! is on time.
+//! The kernel keeps the newest events until then, so waiting for days uses no disk space, and
+//! nothing is written while the app is on time.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -16,21 +16,21 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::find::Found;
 use super::memory::Look;
 
-/// How long is recorded after the miss has been seen: what comes after tells of who was late because of it.
+/// Time recorded after the miss was detected: later events show jobs delayed by it.
 const AFTERWARDS: Duration = Duration::from_millis(200);
 
-/// How long the recorder may take to write a miss while the view goes on.
+/// Time for the recorder to write a miss while the view continues.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long the recorder may take to write its file after SIGINT, and to end after SIGTERM.
+/// Time for the recorder to write its file after SIGINT, and to end after SIGTERM.
 const END_GRACE: Duration = Duration::from_secs(10);
 
-/// What has become of it.
+/// Result of the recording.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The miss is in this file.
     Recorded(PathBuf),
-    /// Why there is none.
+    /// The reason why there is none.
     Failed(String),
 }
 
@@ -40,19 +40,19 @@ pub(super) struct NextMiss {
     child: Child,
     file: PathBuf,
     process: u32,
-    /// The misses and overruns that had been before.
+    /// Earlier misses and overruns.
     before: u64,
-    /// When the recording is told to end.
+    /// Time at which the recording is asked to end.
     until: Option<Instant>,
-    /// When it was told.
+    /// Time at which it was asked.
     told: Option<Instant>,
 }
 
 impl NextMiss {
-    /// Begins to record `app`, of which `look` is the last look.
+    /// Begins to record `app`, whose last update is `look`.
     ///
     /// # Errors
-    /// If the recorder cannot be started.
+    /// Returns an error if the recorder cannot be started.
     pub(super) fn start(app: &Found, look: &Look) -> io::Result<Self> {
         let file = free_name(Path::new(""), &app.app);
         let mut command = Command::new(std::env::current_exe()?);
@@ -63,9 +63,9 @@ impl NextMiss {
 
     fn run(mut command: Command, file: PathBuf, process: u32, look: &Look) -> io::Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        // It ends at SIGINT, which a parent of this process may ignore.
+        // It ends on SIGINT, which a parent of this process may ignore.
         command.default_signals();
-        // The signals of the terminal are for the view, which passes on what is meant for the recording.
+        // The signals of the terminal are for the view, which forwards those for the recording.
         command.process_group(0);
         let parent = rustix::process::getpid();
         let with_parent = move || {
@@ -74,13 +74,15 @@ impl NextMiss {
             let is_there = rustix::process::getppid() == Some(parent);
             if is_there { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
         };
-        // SAFETY: between fork and exec it makes system calls only, allocates nothing and takes no lock.
+        // SAFETY: between fork and exec it makes only system calls, allocates nothing and takes no
+        // lock.
         unsafe { command.pre_exec(with_parent) };
         let child = command.spawn()?;
         Ok(Self { child, file, process, before: misses(look), until: None, told: None })
     }
 
-    /// Takes note of a look at `process`; of another one, the app has ended and so has the wait.
+    /// Processes an update of `process`; if it is another one, the app has ended and so has the
+    /// wait.
     pub(super) fn seen(&mut self, process: u32, look: &Look) {
         let has_missed = process == self.process && misses(look) > self.before;
         if self.until.is_none() && (has_missed || process != self.process) {
@@ -88,17 +90,17 @@ impl NextMiss {
         }
     }
 
-    /// The file, for people.
+    /// Returns the file, for people.
     pub(super) fn file(&self) -> &Path {
         &self.file
     }
 
-    /// Whether a miss has been seen, which is being written.
+    /// Returns whether a miss has been detected, which is being written.
     pub(super) fn has_miss(&self) -> bool {
         self.until.is_some()
     }
 
-    /// Goes on; what has become of it once it has ended.
+    /// Advances the recording; returns the result once it has ended.
     pub(super) fn step(&mut self) -> Option<Outcome> {
         match self.told {
             None if self.until.is_some_and(|until| Instant::now() >= until) => self.tell(),
@@ -126,11 +128,11 @@ impl NextMiss {
 
     fn tell(&mut self) {
         self.told = Some(Instant::now());
-        // It is no stranger: the child has not been waited for.
+        // The ID is still valid: the child has not been waited for.
         let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
     }
 
-    /// A recording without a miss is of no use.
+    /// A recording without a miss is useless.
     fn end_now(&mut self) {
         let (has_miss, is_over) = (self.has_miss(), !matches!(self.child.try_wait(), Ok(None)));
         if !is_over {
@@ -144,7 +146,7 @@ impl NextMiss {
     fn outcome(&mut self, status: ExitStatus) -> Outcome {
         let mut said = String::new();
         if let Some(mut errors) = self.child.stderr.take() {
-            // What it says is a few lines; it has ended.
+            // Its output is a few lines; it has ended.
             let _ = errors.read_to_string(&mut said);
         }
         match status.success() && self.has_miss() {
@@ -164,12 +166,12 @@ impl Drop for NextMiss {
     }
 }
 
-/// All that came too late so far.
+/// Returns the number of all misses and overruns so far.
 fn misses(look: &Look) -> u64 {
     look.tasks.iter().fold(0, |sum: u64, task| sum.saturating_add(task.misses).saturating_add(task.overruns))
 }
 
-/// A file that does not exist, nor the directory of its pages.
+/// Returns the name of a file that does not exist, nor does the directory of its pages.
 fn free_name(directory: &Path, app: &str) -> PathBuf {
     let app: String = app.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
     let name = |number: u32| match number {
@@ -213,7 +215,7 @@ mod tests {
         }
     }
 
-    /// Ends when it is told to.
+    /// Ends on request.
     const RECORDER: &str = "trap 'exit 0' INT; while :; do sleep 0.01; done";
 
     #[test]

@@ -13,14 +13,14 @@ use super::http;
 use super::memory::{About, Figures, Look, Memory, Quantity, Task, Traffic};
 use crate::output::say;
 
-/// Shortest time between two looks at the apps: requests in between get the same page, so their
+/// Minimum time between two updates of the apps: requests in between get the same page, so their
 /// number does not matter.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Serves until the process ends.
 ///
 /// # Errors
-/// If the address cannot be listened at.
+/// Returns an error if the address cannot be used.
 pub(crate) fn serve(address: SocketAddr, wanted: Option<&str>) -> Result<(), String> {
     let listener = TcpListener::bind(address).map_err(|error| {
         format!("--prometheus: {address}: {error}; give another port, as in --prometheus=127.0.0.1:9754")

@@ -10,7 +10,7 @@ use super::levels::Levels;
 use super::memory::Look;
 use super::next_miss::{NextMiss, Outcome};
 
-/// Which quantity the histogram shows.
+/// Quantity shown by the histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shown {
     Response,
@@ -28,13 +28,13 @@ impl Shown {
     }
 }
 
-/// What is below the table.
+/// Contents below the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Panel {
     Histogram,
-    /// What each level has had of its CPU, look by look.
+    /// CPU utilization of each level, by update.
     Levels,
-    /// What is carried in and out.
+    /// Incoming and outgoing messages.
     Traffic,
     Settings,
     Help,
@@ -45,24 +45,24 @@ pub(super) enum Panel {
 pub(super) struct Screen {
     pub(super) chosen: Chosen,
     pub(super) look: Option<Look>,
-    /// All tasks, as of the last look.
+    /// All tasks, as of the last update.
     all: Vec<Row>,
-    /// Why there is nothing new to be seen.
+    /// Reason why there are no new figures.
     pub(super) message: Option<String>,
     pub(super) levels: Levels,
-    /// What a key has led to, until the next one.
+    /// Result of a key, until the next one.
     pub(super) notice: Option<String>,
     /// A recording that waits for a miss.
     pub(super) next_miss: Option<NextMiss>,
     pub(super) order: Order,
     pub(super) filter: String,
-    /// Whether keys are letters of the filter.
+    /// True if keys are letters of the filter.
     pub(super) is_typing: bool,
     pub(super) shown: Shown,
     pub(super) panel: Panel,
-    /// The name and partition of the chosen task.
+    /// The name and partition of the selected task.
     picked: Option<(String, String)>,
-    /// How many lines of the panel are above it.
+    /// Number of lines of the panel above the visible part.
     pub(super) scroll: u16,
     pub(super) is_over: bool,
 }
@@ -88,7 +88,7 @@ impl Screen {
         }
     }
 
-    /// Looks at the app. What was seen last stays if there is nothing to be seen.
+    /// Reads the app's figures. The last ones stay if there are no new ones.
     pub(super) fn take_look(&mut self) {
         match self.chosen.look() {
             Ok(look) => self.seen(look),
@@ -108,7 +108,7 @@ impl Screen {
         self.look = Some(look);
     }
 
-    /// What is shown, in order, and the index of the chosen task.
+    /// Returns the displayed rows, in order, and the index of the selected task.
     pub(super) fn rows(&self) -> (Vec<Row>, usize) {
         let rows = arranged(self.all.clone(), self.order, &self.filter);
         let is_picked = |row: &Row| {
@@ -120,7 +120,7 @@ impl Screen {
         (rows, picked)
     }
 
-    /// Goes `by` rows down, or scrolls the panel if it is a text.
+    /// Moves `by` rows down, or scrolls the panel if it is a text.
     fn go(&mut self, by: i32) {
         if !matches!(self.panel, Panel::Histogram | Panel::Levels) {
             self.scroll = self.scroll.saturating_add_signed(by.clamp(-10, 10) as i16);
@@ -136,7 +136,7 @@ impl Screen {
         self.scroll = 0;
     }
 
-    /// Begins to record until the next miss, or gives that up.
+    /// Begins to record until the next miss, or cancels it.
     fn toggle_recording(&mut self) {
         if let Some(recording) = self.next_miss.take() {
             recording.cancel();
@@ -150,7 +150,7 @@ impl Screen {
         }
     }
 
-    /// What goes on between two looks.
+    /// Performs the work between two updates.
     pub(super) fn step(&mut self) {
         let Some(outcome) = self.next_miss.as_mut().and_then(NextMiss::step) else { return };
         self.next_miss = None;
@@ -211,7 +211,7 @@ impl Screen {
         }
     }
 
-    /// Forgets what was before the last look.
+    /// Discards the figures before the last update.
     fn reset(&mut self) {
         if let (Some(look), Some(memory)) = (&self.look, self.chosen.memory()) {
             let (look, about) = (look.clone(), memory.about.clone());

@@ -87,7 +87,7 @@ fn keys_choose_a_task_and_its_quantity() {
     assert!(panel(&screen).contains("control: release jitter J"));
     press(&mut screen, "↓↓↓↓");
     assert!(panel(&screen).contains("log:"), "the last one");
-    // The choice stays with the task, whatever the order.
+    // The selection stays with the task, in any order.
     press(&mut screen, "s");
     assert!(drawn(&screen, 80, 24)[1].starts_with("TASK by task"));
     assert!(panel(&screen).contains("log:"));

@@ -17,16 +17,16 @@ use super::view;
 /// Keys and signals are answered within this time.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Shows the view until the user has had enough.
+/// Shows the view until the user quits.
 ///
 /// # Errors
-/// If the terminal cannot be used.
+/// Returns an error if the terminal cannot be used.
 pub(crate) fn run(arguments: &Top) -> Result<(), String> {
     let unusable = |error: io::Error| format!("the terminal: {error}; print tables with --plain");
     let ends = Arc::new(AtomicBool::new(false));
     // Not SIGHUP: without a terminal there is nothing to restore.
     for signal in [SIGINT, SIGTERM] {
-        // The second one ends the process, whatever it does.
+        // The second one ends the process in any state.
         let by_now = signal_hook::flag::register_conditional_default(signal, Arc::clone(&ends));
         by_now.and_then(|_| signal_hook::flag::register(signal, Arc::clone(&ends))).map_err(unusable)?;
     }
@@ -74,7 +74,8 @@ fn show(
     Ok(())
 }
 
-/// Waits for input for at most `pause`; returns whether the terminal is still there. Of one that is not, crossterm reads for ever.
+/// Waits for input for at most `pause`; returns whether the terminal still exists. Without it,
+/// crossterm would read forever.
 fn is_there(pause: Duration) -> io::Result<bool> {
     let pause = Timespec { tv_sec: pause.as_secs() as i64, tv_nsec: i64::from(pause.subsec_nanos()) as _ };
     let stdin = io::stdin();

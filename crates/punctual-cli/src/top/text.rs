@@ -1,4 +1,4 @@
-//! A look as a table for people.
+//! An update as a table for people.
 
 use punctual_report::format::{format_count, format_counted, format_nanos};
 use punctual_report::table::{Cell, Column, Table};
@@ -6,7 +6,7 @@ use punctual_report::table::{Cell, Column, Table};
 use super::figures::{Row, Stat};
 use super::memory::{Look, Memory, Traffic};
 
-/// The head line: whose figures these are.
+/// Returns the head line, which identifies the app.
 pub(crate) fn head(memory: &Memory, look: &Look) -> String {
     let about = &memory.about;
     let program = about.program.as_deref().filter(|program| *program != about.app);
@@ -27,13 +27,13 @@ pub(crate) fn head(memory: &Memory, look: &Look) -> String {
     format!("{}{program}, user {user}, process {process}, {state}{stale}", about.app)
 }
 
-/// What is wrong with the settings, in few words; `None` if nothing is.
+/// Summarizes missing settings; `None` if there are none.
 pub(crate) fn wrong(memory: &Memory) -> Option<String> {
     let missing = memory.about.missing.len() as u64;
     (missing > 0).then(|| format!("{} missing", format_counted(missing, "real-time setting")))
 }
 
-/// How many messages did not arrive; `None` if all did.
+/// Summarizes lost messages; `None` if there are none.
 pub(crate) fn losses(look: &Look) -> Option<String> {
     let sum = |of: fn(&Traffic) -> u64| look.traffic.iter().map(of).fold(0, u64::saturating_add);
     let (lost, refused) = (sum(|traffic| traffic.lost), sum(|traffic| traffic.refused));
@@ -43,7 +43,7 @@ pub(crate) fn losses(look: &Look) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// What has become of messages.
+/// Describes the messages of a topic.
 pub(crate) fn in_words(traffic: &Traffic) -> String {
     let Traffic { carried, lost, refused, .. } = traffic;
     let mut text = format_counted(*carried, "message");
@@ -53,7 +53,7 @@ pub(crate) fn in_words(traffic: &Traffic) -> String {
     text
 }
 
-/// The table of a look, with the lines around it.
+/// Returns the table of an update, with the lines around it.
 pub(crate) fn table(memory: &Memory, look: &Look, rows: &[Row]) -> String {
     let several = memory.about.partitions.len() > 1;
     let mut columns =

@@ -1,4 +1,4 @@
-//! How the live view looks.
+//! Layout of the live view.
 
 use punctual_report::format::{format_count, format_nanos};
 use ratatui::Frame;
@@ -28,18 +28,18 @@ that ended after its deadline, an overrun a release that found the previous job
 unfinished. Levels have had what their jobs took that ended since the look
 before.";
 
-/// A width from which on there is room for more columns.
+/// Width from which on there is room for more columns.
 const WIDE: u16 = 120;
 
 pub(super) fn draw(screen: &Screen, frame: &mut Frame<'_>) {
     let (rows, picked) = screen.rows();
     let footing = footing(screen);
-    // Why there is nothing to be seen may be a long sentence; of keys the last ones may be missing.
+    // The reason for missing figures may be a long sentence; of keys the last ones may be missing.
     let is_sentence = !screen.is_typing && (screen.message.is_some() || screen.notice.is_some());
     let lines = if is_sentence { footing.width() as u16 / frame.area().width.max(1) + 1 } else { 1 };
     let [head, table, panel, foot] = Layout::vertical([
         Constraint::Length(1),
-        // At least the header and three tasks; the histogram needs six lines to be one.
+        // At least the header and three tasks; the histogram needs six lines.
         Constraint::Length((rows.len() as u16).saturating_add(1).clamp(4, (frame.area().height / 2).max(4))),
         Constraint::Fill(1),
         Constraint::Length(lines.min(4)),
@@ -98,7 +98,7 @@ fn footing(screen: &Screen) -> Line<'static> {
     line
 }
 
-/// The columns: head, width, and what is in them.
+/// A column: head, width, and contents.
 type Column = (&'static str, u16, fn(&Row) -> String);
 
 const NARROW: [Column; 9] = [
@@ -122,7 +122,7 @@ const MORE: [Column; 6] = [
     ("PARTITION", 10, |row| row.partition.clone()),
 ];
 
-/// Which of the columns are of jobs, and unknown if they are not measured: all but these.
+/// Columns not derived from jobs, which are known even if jobs are not measured.
 const ALWAYS_KNOWN: [&str; 3] = ["LVL", "OVERR", "PARTITION"];
 
 fn tasks(screen: &Screen, rows: &[Row], picked: usize, frame: &mut Frame<'_>, area: Rect) {
@@ -183,7 +183,7 @@ fn histogram(screen: &Screen, row: Option<&Row>, frame: &mut Frame<'_>, area: Re
     let Some((counts, from, to)) = bars_of(&stat.buckets, usize::from(bars.width)) else {
         return frame.render_widget(Line::raw("no job has ended").dim(), bars);
     };
-    // Logarithmic: one late job among millions is what matters, and has a bar of its own.
+    // Logarithmic: a single late job among millions matters, and gets a visible bar.
     let heights =
         counts.iter().map(|&count| if count == 0 { 0 } else { 4 + (count as f64).log2() as u64 * 4 });
     frame.render_widget(Sparkline::default().data(heights.collect::<Vec<_>>()), bars);
@@ -192,7 +192,8 @@ fn histogram(screen: &Screen, row: Option<&Row>, frame: &mut Frame<'_>, area: Re
     frame.render_widget(Line::raw(time(to)).dim().alignment(Alignment::Right), right);
 }
 
-/// The counts of `width` bars of equal relative width, and the times at both ends; `None` if there is nothing to be drawn.
+/// Returns the counts of `width` bars of equal relative width, and the times at both ends; `None`
+/// if there is nothing to draw.
 fn bars_of(buckets: &[(u64, u64)], width: usize) -> Option<(Vec<u64>, u64, u64)> {
     let (from, to) = (buckets.first()?.0.max(1), buckets.last()?.0.max(1));
     if width == 0 {
@@ -202,7 +203,7 @@ fn bars_of(buckets: &[(u64, u64)], width: usize) -> Option<(Vec<u64>, u64, u64)>
     let range = (to as f64 / from as f64).ln();
     for &(end, count) in buckets {
         let place = (end.max(1) as f64 / from as f64).ln() / range;
-        // Not a number if all are in one bucket.
+        // NaN if all are in one bucket.
         let bar = if place.is_finite() { (place * (width - 1) as f64).round() as usize } else { 0 };
         let bar = &mut counts[bar.min(width - 1)];
         *bar = bar.saturating_add(count);
@@ -242,7 +243,7 @@ fn traffic(screen: &Screen) -> Text<'static> {
 }
 
 fn words(text: Text<'static>, title: &'static str, screen: &Screen, frame: &mut Frame<'_>, area: Rect) {
-    // The last line stays to be seen.
+    // The last line stays visible.
     let last = (text.lines.len() as u16).saturating_sub(1);
     let paragraph = Paragraph::new(text).wrap(Wrap { trim: false }).scroll((screen.scroll.min(last), 0));
     frame.render_widget(paragraph.block(Block::new().borders(Borders::TOP).title(title)), area);

@@ -21,13 +21,14 @@ use super::lines::Lines;
 use super::signals::{Notice, Signals};
 use crate::output::say;
 
-/// How many alarms are explained at a time; the rest are only counted, because events keep coming meanwhile.
+/// Maximum number of alarms explained at a time; the rest are only counted, because events keep
+/// arriving.
 const MAX_EXPLAINED: u64 = 10;
-/// How many commands run at once, and how many alarms wait for one of them to end.
+/// Maximum number of concurrent commands, and of alarms that wait for one of them to end.
 const MAX_RUNNING: usize = 4;
 const MAX_QUEUED: usize = 16;
 
-/// How long a command may take while others wait for it.
+/// Time limit of a command while others wait for it.
 const EXEC_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Raises alarms.

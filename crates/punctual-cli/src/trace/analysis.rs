@@ -1,4 +1,5 @@
-//! Turns events into statistics, for `report` and `watch` alike: which jobs, under which names, with which deadlines.
+//! Turns events into statistics, for `report` and `watch` alike: selection, names and deadlines of
+//! jobs.
 
 use punctual_report::escape::Printable;
 use punctual_report::format::format_counted;
@@ -26,8 +27,8 @@ pub(crate) struct Analyzer {
 }
 
 impl Analyzer {
-    /// Selects jobs by the command line, or else by `otherwise`, whose `tids` and `among` apply in either case. Keeps at least `keep` of
-    /// the longest jobs.
+    /// Selects jobs by the command line, or else by `otherwise`, whose `tids` and `among` apply in
+    /// both cases. Captures at least `keep` of the longest jobs.
     pub(crate) fn new(
         arguments: &Analysis,
         otherwise: Select,
@@ -62,7 +63,7 @@ impl Analyzer {
             segments: segments || !chains.is_empty(),
             ..jobs::Config::default()
         };
-        // At least one job of each task is kept, because it has the task's priority.
+        // At least one job of each task is captured, because it contains the task's priority.
         let watch = Watch::new(config, usize::from(arguments.worst).max(keep).max(1));
         let deadline = |known: &Deadline| Deadline { task: printable(&known.task), ns: known.ns };
         let (deadlines, names) = (arguments.deadlines.iter().map(deadline).collect(), Names::new());
@@ -75,12 +76,12 @@ impl Analyzer {
         self.watch.max_response(ns);
     }
 
-    /// Keeps so many ordinary jobs of each task whole.
+    /// Captures up to `count` ordinary jobs of each task.
     pub(crate) fn sample(&mut self, count: usize) {
         self.watch.sample(count);
     }
 
-    /// Learns what a trace says about names before its first event.
+    /// Reads the names that a trace contains before its first event.
     pub(crate) fn learn_from(&mut self, trace: &Trace) {
         for format in trace.formats() {
             self.names.event(format.id, &format!("{}:{}", format.system, format.name));
@@ -89,17 +90,17 @@ impl Analyzer {
         trace.reservations().for_each(|(thread, reservation)| self.reserve(thread, reservation));
     }
 
-    /// Learns what a thread has reserved under SCHED_DEADLINE.
+    /// Sets the SCHED_DEADLINE reservation of a thread.
     pub(crate) fn reserve(&mut self, thread: Tid, reservation: Reservation) {
         self.watch.reserve(thread, reservation);
     }
 
-    /// Leaves out jobs that end before this time.
+    /// Excludes jobs that end before this time.
     pub(crate) fn only_since(&mut self, time: u64) {
         self.watch.only_since(time);
     }
 
-    /// Learns names. They must come before the events of those they name.
+    /// Adds names. Call it before the events of the named threads.
     pub(crate) fn learn(&mut self, news: &NewNames) {
         for (thread, name) in &news.threads {
             self.names.thread(*thread, name);
@@ -124,7 +125,8 @@ impl Analyzer {
         }
     }
 
-    /// Analyses the next event. Calls `each` with every selected job that ends, and `alarm` with those that took too long.
+    /// Analyses the next event. Calls `each` with every selected job that ends, and `alarm` with
+    /// those that took too long.
     #[inline]
     pub(crate) fn feed(
         &mut self,
@@ -169,7 +171,8 @@ impl Analyzer {
         });
     }
 
-    /// The tasks to show: first those that apps name, then threads, then handlers; the highest priority first.
+    /// Returns the tasks to show: first those that apps name, then threads, then handlers; the
+    /// highest priority first.
     pub(crate) fn tasks(&self) -> Vec<&TaskStats> {
         let mut tasks: Vec<_> =
             self.watch.tasks().iter().filter(|task| self.filter.includes(task, &self.names)).collect();
@@ -181,7 +184,7 @@ impl Analyzer {
         tasks
     }
 
-    /// The names on the command line that match no task or thread with a job.
+    /// Returns the names on the command line that match no task or thread with a job.
     pub(crate) fn unknown(&self) -> Vec<&str> {
         let has_jobs = |name: &&str| {
             self.watch.tasks().iter().any(|task| {
@@ -206,7 +209,7 @@ impl Analyzer {
         }
     }
 
-    /// How long a job may take, in ns, if there is a limit.
+    /// Returns the limit of a job's response time, in ns, if there is one.
     pub(crate) fn limit(&self, job: &Job) -> Option<u64> {
         let actor = Key::of(job).actor;
         let deadline = self.deadlines.iter().find(|deadline| called(actor, &deadline.task, &self.names));
@@ -217,12 +220,12 @@ impl Analyzer {
         &self.names
     }
 
-    /// The chains that the command line asks for.
+    /// Returns the chains requested on the command line.
     pub(crate) fn chains(&self) -> &Chains {
         &self.chains
     }
 
-    /// The crossings of chains that have become whole, as JSON.
+    /// Returns the completed crossings of chains, as JSON.
     pub(crate) fn take_crossings(&mut self) -> Vec<String> {
         self.chains.take_lines()
     }
@@ -232,7 +235,7 @@ impl Analyzer {
     }
 }
 
-/// What a recording can tell with what the command line says of futexes.
+/// Returns the limits of a recording, with the futex option of the command line.
 pub(crate) fn told(arguments: &Analysis, recorded: &Recorded) -> Recorded {
     match arguments.futex {
         Futex::Suspend => recorded.clone().without_futex_locks(),
@@ -246,8 +249,8 @@ struct TaskFilter {
 }
 
 impl TaskFilter {
-    /// The threads that may run the jobs, beside those of `known` numbers. Only marks show which thread runs a task of a Punctual
-    /// app.
+    /// Returns the threads that may run the jobs, in addition to those with `known` IDs. Only marks
+    /// show which thread runs a task of a Punctual app.
     fn select(&self, known: Select) -> Select {
         Select {
             tids: self.tasks.iter().filter_map(|name| number(name)).chain(known.tids).collect(),
@@ -273,7 +276,8 @@ impl TaskFilter {
     }
 }
 
-/// Whether `text` names the actor: by name, by number, as in tables, or by a prefix and `*`.
+/// Returns whether `text` names the actor: by name, by number, as in tables, or by a prefix and
+/// `*`.
 pub(crate) fn called(actor: Actor, text: &str, names: &Names) -> bool {
     let full = names.of(actor);
     let fits = |name: &str, text: &str| match text.strip_suffix('*') {
@@ -288,12 +292,12 @@ pub(crate) fn called(actor: Actor, text: &str, names: &Names) -> bool {
     name.is_some_and(|name| fits(name, kernel_name(text)) || fits(name, text)) || text.parse() == Ok(thread)
 }
 
-/// The TID, alone or after the name as in tables.
+/// Returns the TID, alone or after the name as in tables.
 pub(crate) fn number(text: &str) -> Option<Tid> {
     text.rsplit('/').next()?.parse().ok()
 }
 
-/// A thread's name as the kernel truncates it.
+/// Returns a thread's name as the kernel truncates it.
 pub(crate) fn kernel_name(name: &str) -> &str {
     let mut end = name.len().min(15);
     while !name.is_char_boundary(end) {

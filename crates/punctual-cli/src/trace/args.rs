@@ -12,10 +12,11 @@ use crate::parse::seconds;
 
 /// Show where every microsecond of every job went
 ///
-/// Records what the kernel does with threads and splits every job into the terms of response-time analysis: R (response
-/// time) = J (release jitter) + W (busy window), and W = B (blocking) + I (interference) + SS (scheduling overhead) + C
-/// (execution time). Works for any real-time thread, not only those of Punctual apps. docs/book/src/internals/tracing.md explains where each
-/// term comes from and how exact it is.
+/// Records what the kernel does with threads and splits every job into the terms of response-time
+/// analysis: R (response time) = J (release jitter) + W (busy window), and W = B (blocking) + I
+/// (interference) + SS (scheduling overhead) + C (execution time). Works for any real-time thread,
+/// not only those of Punctual apps. docs/book/src/internals/tracing.md explains where each term
+/// comes from and how exact it is.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -53,13 +54,15 @@ pub(crate) struct Source {
     #[arg(long = "prio", value_name = "LOW..HIGH")]
     pub(crate) priorities: Option<Priorities>,
 
-    /// Stop after this many seconds, ending the command [default: when the command ends, otherwise on Ctrl-C]
+    /// Stop after this many seconds, ending the command [default: when the command ends, otherwise
+    /// on Ctrl-C]
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) duration: Option<Duration>,
 
-    /// Event groups to record: sched, irq, irq_vectors, softirq, timer, lock, futex, sleep, preemptirq, function_graph, schedule,
-    /// osnoise; `usual` stands for the first eight, and schedule where this is built with BPF programs, `all` for every group.
-    /// Other kernel events, `syscalls` or GROUP:EVENT such as net:*, appear on timelines and in exports
+    /// Event groups to record: sched, irq, irq_vectors, softirq, timer, lock, futex, sleep,
+    /// preemptirq, function_graph, schedule, osnoise; `usual` stands for the first eight, and
+    /// schedule where this is built with BPF programs, `all` for every group. Other kernel events,
+    /// `syscalls` or GROUP:EVENT such as net:*, appear on timelines and in exports
     #[arg(long, value_name = "GROUP,…", default_value = "usual")]
     pub(crate) events: Events,
 
@@ -75,8 +78,8 @@ pub(crate) struct Source {
     #[arg(long, value_name = "LIST")]
     pub(crate) housekeeping: Option<Cpus>,
 
-    /// Skip scheduler events of threads that are not traced: smaller recordings, but preempting threads and lock holders may
-    /// stay unnamed
+    /// Skip scheduler events of threads that are not traced: smaller recordings, but preempting
+    /// threads and lock holders may stay unnamed
     #[arg(long)]
     pub(crate) narrow: bool,
 
@@ -88,8 +91,8 @@ pub(crate) struct Source {
 /// Which jobs to show, and how to interpret waits.
 #[derive(Debug, Args)]
 pub(crate) struct Analysis {
-    /// Show this task of a Punctual app, or this thread, by name or TID; `name*` matches a prefix; may be repeated [default:
-    /// real-time threads and tasks of Punctual apps]
+    /// Show this task of a Punctual app, or this thread, by name or TID; `name*` matches a prefix;
+    /// may be repeated [default: real-time threads and tasks of Punctual apps]
     #[arg(long = "task", value_name = "NAME|TID")]
     pub(crate) tasks: Vec<String>,
 
@@ -105,7 +108,8 @@ pub(crate) struct Analysis {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub(crate) worst: u16,
 
-    /// Whether a sleep other than a wait for a lock ends the job, or is part of it and counts as execution
+    /// Whether a sleep other than a wait for a lock ends the job, or is part of it and counts as
+    /// execution
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Suspension::Ends)]
     pub(crate) suspension: Suspension,
 
@@ -113,7 +117,8 @@ pub(crate) struct Analysis {
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Futex::Auto)]
     pub(crate) futex: Futex,
 
-    /// Assume that no entry or exit of the scheduler takes longer than this; narrows the bounds of C and SS
+    /// Assume that no entry or exit of the scheduler takes longer than this; narrows the bounds of
+    /// C and SS
     #[arg(long, value_name = "NS")]
     pub(crate) longest_schedule: Option<u64>,
 
@@ -134,7 +139,7 @@ pub(crate) enum Suspension {
 /// Which futex waits count as blocking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Futex {
-    /// Waits on what looks like a lock; the report lists what was assumed
+    /// Waits on apparent locks; the report lists the assumptions
     Auto,
     /// All waits
     Block,
@@ -146,8 +151,8 @@ pub(crate) enum Futex {
 
 /// Record a trace.dat, which KernelShark and `trace-cmd report` also read
 ///
-/// With a command, recording ends when the command does, with the command's exit status. Ctrl-C stops recording and saves
-/// the file. Needs root.
+/// With a command, recording ends when the command does, with the command's exit status. Ctrl-C
+/// stops recording and saves the file. Needs root.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -162,21 +167,21 @@ pub(crate) struct Record {
     #[command(flatten)]
     pub(crate) source: Source,
 
-    /// Keep only the newest events, as many as fit into the buffers, and write them at the end: a flight recorder, which may run
-    /// for days
+    /// Keep only the newest events, as many as fit into the buffers, and write them at the end: a
+    /// flight recorder, which may run for days
     #[arg(long)]
     pub(crate) newest: bool,
 
-    /// Trace clock that counts ns, such as `boot`; with any but `mono`, timers and marks give release times only within
-    /// bounds
+    /// Trace clock that counts ns, such as `boot`; with any but `mono`, timers and marks give
+    /// release times only within bounds
     #[arg(long, value_name = "NAME", default_value = "mono")]
     pub(crate) clock: String,
 }
 
 /// Explain where the time of every job in a recording went
 ///
-/// Prints the maximum, the 99.9th and 50th percentile and the mean in µs and the number of jobs, for every task and term,
-/// then explains the longest job of each task, one sentence per term.
+/// Prints the maximum, the 99.9th and 50th percentile and the mean in µs and the number of jobs,
+/// for every task and term, then explains the longest job of each task, one sentence per term.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -187,11 +192,13 @@ Examples:
   punctual trace report trace.dat --from +2.5 --to +3
   punctual trace report trace.dat --csv jobs.csv --perfetto jobs.pftrace")]
 pub(crate) struct Report {
-    /// A trace.dat, a perf.data with tracepoints, the directory of a kernel trace of LTTng or of an unfinished recording
+    /// A trace.dat, a perf.data with tracepoints, the directory of a kernel trace of LTTng or of an
+    /// unfinished recording
     #[arg(value_name = "FILE|DIR")]
     pub(crate) trace: PathBuf,
 
-    /// Report only jobs that end at this time or later, in seconds by the trace's clock, or +S after the first event
+    /// Report only jobs that end at this time or later, in seconds by the trace's clock, or +S
+    /// after the first event
     #[arg(long, value_name = "S|+S")]
     pub(crate) from: Option<Moment>,
 
@@ -206,8 +213,8 @@ pub(crate) struct Report {
     #[command(flatten)]
     pub(crate) analysis: Analysis,
 
-    /// Report the end-to-end latency of a chain of tasks or threads, each of which wakes the next; `auto` finds chains, which
-    /// takes a second pass over the trace; may be repeated
+    /// Report the end-to-end latency of a chain of tasks or threads, each of which wakes the next;
+    /// `auto` finds chains, which takes a second pass over the trace; may be repeated
     #[arg(long = "chain", value_name = "A,B,…")]
     pub(crate) chains: Vec<ChainOf>,
 
@@ -215,7 +222,8 @@ pub(crate) struct Report {
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 
-    /// Write one JSON object per job, one per line; `-` writes to standard output instead of the tables
+    /// Write one JSON object per job, one per line; `-` writes to standard output instead of the
+    /// tables
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
@@ -223,15 +231,16 @@ pub(crate) struct Report {
     #[arg(long, value_name = "FILE")]
     pub(crate) perfetto: Option<PathBuf>,
 
-    /// Write an HTML page: tables, timelines of the longest jobs, histograms, and every job over time
+    /// Write an HTML page: tables, timelines of the longest jobs, histograms, and every job over
+    /// time
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }
 
 /// Print live statistics and raise alarms, in constant memory
 ///
-/// Prints a line per task at intervals, and the output of `report` at the end. With --max-response or --deadline, each job
-/// that takes longer is explained at once, and the exit status is 1.
+/// Prints a line per task at intervals, and the output of `report` at the end. With --max-response
+/// or --deadline, each job that takes longer is explained at once, and the exit status is 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -266,15 +275,16 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub(crate) every: Duration,
 
-    /// Print JSON objects, one per line, instead of text; what the command prints goes to standard error
+    /// Print JSON objects, one per line, instead of text; what the command prints goes to standard
+    /// error
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 /// Finish a recording that was interrupted, or repair a trace.dat
 ///
-/// Writes a complete trace.dat from the directory that an interrupted recording left, or from a trace.dat, of any version, that
-/// is cut off or lacks its index.
+/// Writes a complete trace.dat from the directory that an interrupted recording left, or from a
+/// trace.dat, of any version, that is cut off or lacks its index.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -296,9 +306,10 @@ pub(crate) struct Convert {
 
 /// Make one recording of those of several machines, or of a guest and its host
 ///
-/// All times become those of the first. How the clocks are related follows from messages that each machine exchanged with the
-/// first while both recorded, or is known, because PTP keeps them alike. Either way it is said how far times may be off. The CPUs of
-/// the second machine follow those of the first; its threads have numbers 10000000 higher.
+/// All times become those of the first. The relation of the clocks follows from messages that each
+/// machine exchanged with the first while both recorded, or is known, because PTP synchronizes
+/// them. In both cases the uncertainty of times is printed. The CPUs of the second machine follow
+/// those of the first; its threads have numbers 10000000 higher.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -315,15 +326,16 @@ pub(crate) struct Merge {
     #[arg(short, long, value_name = "FILE", default_value = "merged.dat")]
     pub(crate) output: PathBuf,
 
-    /// Take the clocks for one, to within so many µs
+    /// Treat the clocks as one, to within this many µs
     #[arg(long, value_name = "US", value_parser = microseconds)]
     pub(crate) shared_clock: Option<u64>,
 }
 
 /// Exchange messages with another machine while both record, so that their recordings can be merged
 ///
-/// Each message is marked in the recordings of both. Start the one that listens first. Marks go to the recording whose command this
-/// is, or to all recordings of this machine on kernels that copy marks.
+/// Each message is marked in the recordings of both. Start the one that listens first. Marks go to
+/// the recording whose command this is, or to all recordings of this machine on kernels that copy
+/// marks.
 #[derive(Debug, Args)]
 pub(crate) struct Exchange {
     /// The machine that listens
@@ -349,8 +361,9 @@ pub(crate) struct Exchange {
 
 /// Bound the scheduling latency of each CPU, and compare with the longest that was observed
 ///
-/// Needs a recording of the event group preemptirq, from a kernel that provides it: punctual trace record --events
-/// usual,preemptirq. Exits with 1 if a thread waited longer than its bound, or if no CPU has a bound.
+/// Needs a recording of the event group preemptirq, from a kernel that provides it: punctual trace
+/// record --events usual,preemptirq. Exits with 1 if a thread waited longer than its bound, or if
+/// no CPU has a bound.
 #[derive(Debug, Args)]
 pub(crate) struct LatencyArgs {
     /// A trace.dat, or the directory of an unfinished recording

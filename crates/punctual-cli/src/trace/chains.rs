@@ -18,16 +18,16 @@ use super::parse::ChainOf;
 use super::reading::{Batch, Reading};
 use super::text::width;
 
-/// The chains that are asked for.
+/// The requested chains.
 #[derive(Debug, Default)]
 pub(crate) struct Chains {
     chains: Vec<(Vec<String>, Chain)>,
-    /// Crossings as JSON, if they are wanted.
+    /// Crossings as JSON, if requested.
     lines: Option<Vec<String>>,
 }
 
 impl Chains {
-    /// Of these tasks; with a line of JSON for each crossing if that is wanted.
+    /// Creates chains of these tasks; with `lines`, each crossing is stored as a line of JSON.
     pub(crate) fn new(tasks: Vec<Vec<String>>, lines: bool) -> Self {
         let chains = tasks.into_iter().map(|tasks| {
             let chain = Chain::new(tasks.len());
@@ -40,7 +40,7 @@ impl Chains {
         self.chains.is_empty()
     }
 
-    /// The same choice of threads with those of the chains.
+    /// Returns the selection extended by the threads of the chains.
     pub(crate) fn select(&self, mut select: Select) -> Select {
         for task in self.tasks() {
             select.tids.extend(number(task));
@@ -49,17 +49,17 @@ impl Chains {
         select
     }
 
-    /// The tasks of all chains.
+    /// Returns the tasks of all chains.
     pub(crate) fn tasks(&self) -> impl Iterator<Item = &str> {
         self.chains.iter().flat_map(|(tasks, _)| tasks.iter().map(String::as_str))
     }
 
-    /// Each chain and its tasks.
+    /// Returns each chain and its tasks.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[String], &Chain)> {
         self.chains.iter().map(|(tasks, chain)| (tasks.as_slice(), chain))
     }
 
-    /// Takes the next job.
+    /// Processes the next job.
     pub(crate) fn job(&mut self, job: &Job, names: &Names) {
         let Self { chains, lines } = self;
         for (tasks, chain) in chains {
@@ -79,7 +79,7 @@ impl Chains {
     }
 }
 
-/// The tasks of each chain that the command line asks for. If it is to find them, that reads the trace.
+/// Returns the tasks of each chain requested on the command line. For `auto`, this reads the trace.
 pub(crate) fn wanted(
     arguments: &Report,
     trace: &Trace,
@@ -95,7 +95,8 @@ pub(crate) fn wanted(
     Ok(chains)
 }
 
-/// The chains of the threads that are reported, as their numbers. What cannot be read is told when they are analysed.
+/// Finds the chains of the reported threads, as their IDs. Read errors are reported when the trace
+/// is analyzed.
 fn find(trace: &Trace, mut analyzer: Analyzer) -> Result<Vec<Vec<String>>, Failure> {
     let mut finder = Finder::default();
     let events = trace.events()?;
@@ -121,7 +122,7 @@ fn find(trace: &Trace, mut analyzer: Analyzer) -> Result<Vec<Vec<String>>, Failu
     Ok(chains.into_iter().map(|chain| chain.iter().map(u32::to_string).collect()).collect())
 }
 
-/// What the stages of a chain are called: as in its longest crossing, or as on the command line.
+/// Returns the names of a chain's stages: as in its longest crossing, or as on the command line.
 pub(crate) fn stage_names(tasks: &[String], chain: &Chain, names: &Names) -> Vec<String> {
     match chain.longest().first() {
         Some(crossing) => {
@@ -132,7 +133,7 @@ pub(crate) fn stage_names(tasks: &[String], chain: &Chain, names: &Names) -> Vec
     }
 }
 
-/// Each chain with its table and its longest crossing.
+/// Returns each chain with its table and its longest crossing.
 pub(crate) fn text(chains: &Chains, names: &Names) -> String {
     let (mut out, width) = (String::new(), width());
     for (tasks, chain) in chains.iter() {

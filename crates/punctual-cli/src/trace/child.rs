@@ -9,21 +9,21 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 
-/// Tells the runtime of a Punctual app to mark its jobs in the trace.
+/// Environment variable: makes the runtime of a Punctual app mark its jobs in the trace.
 pub(crate) const MARKS: &str = "PUNCTUAL_TRACE";
 
-/// A child that waits.
+/// A waiting child.
 pub(crate) struct HeldChild {
     name: OsString,
     pid: u32,
     go: PipeWriter,
-    /// `Command::spawn` returns only when the command runs, or cannot.
+    /// `Command::spawn` returns only when the command runs, or fails.
     spawning: JoinHandle<io::Result<Child>>,
 }
 
 impl HeldChild {
-    /// Creates a child that waits until it may become this command, which must not be empty. What that prints goes to
-    /// `output`; what it is to know of where to mark its jobs is `marks`.
+    /// Creates a child that waits before it executes this command, which must not be empty. Its
+    /// output goes to `output`; `marks` is the destination of its marks.
     pub(crate) fn new(command: &[OsString], output: Stdio, marks: &str) -> Result<Self, String> {
         let failed = |error: io::Error| format!("cannot create a process for the command: {error}");
         let (name, arguments) = command.split_first().ok_or("there is no command")?;
@@ -33,14 +33,15 @@ impl HeldChild {
         process.args(arguments).env(MARKS, marks).stdout(output);
         let parents_end = go.as_raw_fd();
         let prepare = move || {
-            // SAFETY: this is the child, in which nobody else uses its copy of the parent's descriptor, and which
-            // leaves by exec or exit without dropping the owner. Were it left open, the child would not see the
-            // parent die.
+            // SAFETY: this is the child, in which no other code uses its copy of the parent's
+            // descriptor, and which leaves by exec or exit without dropping the owner. If it stayed
+            // open, the child would not see the parent die.
             unsafe { libc::close(parents_end) };
             hold(&tell, &wait)
         };
-        // SAFETY: between fork and exec the closure makes system calls only: close, getpid, write, read,
-        // sched_setscheduler. It allocates nothing, takes no lock, and an error made of a number needs no memory.
+        // SAFETY: between fork and exec the closure makes system calls only: close, getpid, write,
+        // read, sched_setscheduler. It allocates nothing, takes no lock, and an error made of a
+        // number needs no memory.
         unsafe { process.pre_exec(prepare) };
         let spawning = std::thread::Builder::new()
             .name("punctual-spawn".into())
@@ -55,14 +56,14 @@ impl HeldChild {
         Ok(Self { name: name.clone(), pid: u32::from_ne_bytes(pid), go, spawning })
     }
 
-    /// Its PID, which stays the same when it becomes the command.
+    /// Returns its PID, which does not change when it executes the command.
     pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Lets it become the command.
+    /// Lets it execute the command.
     pub(crate) fn go(mut self) -> Result<Running, String> {
-        // If the child is gone, `spawn` knows why.
+        // If the child has ended, `spawn` returns the reason.
         let _ = self.go.write_all(&[1]);
         match self.spawning.join() {
             Ok(Ok(child)) => Ok(Running { child, status: None, signalled: Vec::new() }),
@@ -74,9 +75,10 @@ impl HeldChild {
     }
 }
 
-/// What the child does before it becomes the command. An error ends it.
+/// Runs in the child before it executes the command. An error ends it.
 fn hold(mut tell: &PipeWriter, mut wait: &PipeReader) -> io::Result<()> {
-    // A real-time policy is the recorder's affair. If the kernel refuses the change, the child keeps the policy.
+    // A real-time policy is for the recorder. If the kernel refuses the change, the child keeps the
+    // policy.
     let _ = punctual_process::scheduling::set_policy(libc::SCHED_OTHER, 0);
     // SAFETY: getpid has no preconditions.
     let pid = unsafe { libc::getpid() };
@@ -84,7 +86,7 @@ fn hold(mut tell: &PipeWriter, mut wait: &PipeReader) -> io::Result<()> {
     let mut go = [0];
     loop {
         return match wait.read(&mut go) {
-            // The recorder does not record, or is gone.
+            // The recorder does not record, or has ended.
             Ok(0) => Err(io::Error::from_raw_os_error(libc::ECANCELED)),
             Ok(_) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -97,12 +99,12 @@ fn hold(mut tell: &PipeWriter, mut wait: &PipeReader) -> io::Result<()> {
 pub(crate) struct Running {
     child: Child,
     status: Option<ExitStatus>,
-    /// What has been sent to it.
+    /// Signals sent to it.
     signalled: Vec<i32>,
 }
 
 impl Running {
-    /// Its status, if it has ended.
+    /// Returns its status, if it has ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -121,14 +123,15 @@ impl Running {
         }
     }
 
-    /// Whether it died of a signal that [`Running::signal`] sent.
+    /// Returns whether it died of a signal that [`Running::signal`] sent.
     pub(crate) fn was_ended(&mut self) -> bool {
         let signal = self.ended().and_then(|status| status.signal());
         signal.is_some_and(|signal| self.signalled.contains(&signal))
     }
 }
 
-/// The exit status as shells report it: 128 plus the signal number for a command killed by a signal.
+/// Returns the exit status as shells report it: 128 plus the signal number for a command killed by
+/// a signal.
 pub(crate) fn code(status: ExitStatus) -> u8 {
     let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     u8::try_from(code).unwrap_or(1)

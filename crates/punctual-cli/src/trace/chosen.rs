@@ -1,5 +1,6 @@
-//! Which threads a command line means, found out before they are analysed: a thread has to be followed from its first event on,
-//! whatever it is called by then, or its jobs would depend on how it was chosen.
+//! Threads selected by a command line, determined before the analysis: a thread has to be followed
+//! from its first event on, under any name, because otherwise its jobs would depend on how it was
+//! selected.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +16,9 @@ use super::names::NewNames;
 use super::parse::ChainOf;
 use super::reading::{Batch, Reading};
 
-/// The threads that are called as the command line says at some time, and those that run its tasks of Punctual apps. Reads the trace
-/// if names have to be looked up; what cannot be read is told when it is analysed.
+/// Returns the threads that at some time have a name on the command line, and those that run its
+/// tasks of Punctual apps. Reads the trace if names have to be looked up; read errors are reported
+/// when it is analyzed.
 pub(crate) fn threads(arguments: &Report, trace: &Trace) -> Result<Vec<Tid>, Failure> {
     let of_chains = arguments.chains.iter().filter_map(|chain| match chain {
         ChainOf::Tasks(tasks) => Some(tasks),
@@ -44,11 +46,11 @@ pub(crate) fn threads(arguments: &Report, trace: &Trace) -> Result<Vec<Tid>, Fai
 
 #[derive(Default)]
 struct Search {
-    /// What threads or tasks are called.
+    /// Names of threads or tasks.
     tasks: Vec<String>,
     names: Names,
     threads: BTreeSet<Tid>,
-    /// Which thread has marked jobs of which task. The names of tasks may come later.
+    /// Threads that have marked jobs of a task. The names of tasks may come later.
     marks: BTreeSet<(u16, Tid)>,
 }
 

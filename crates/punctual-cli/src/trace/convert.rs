@@ -1,4 +1,5 @@
-//! `punctual trace convert`: makes a trace.dat of what an interrupted recording left, or of a damaged file.
+//! `punctual trace convert`: makes a trace.dat of what an interrupted recording left, or of a
+//! damaged file.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! `punctual trace latency`: bounds the scheduling latency of each CPU, beside the longest that was seen.
+//! `punctual trace latency`: bounds the scheduling latency of each CPU, and compares it with the
+//! longest observed one.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,8 @@ use super::{FAILED, Failure, text};
 use crate::output::{print, say};
 use crate::rta::trace::observe::Observer;
 
-/// From wake-up to switch, of a thread that nothing but interrupts and threads below it kept from running.
+/// The time from wake-up to switch of a thread that only interrupts and lower threads kept from
+/// running.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     ns: u64,
@@ -30,11 +32,11 @@ struct Seen {
     at: u64,
 }
 
-/// What was found on a CPU.
+/// Results for a CPU.
 struct Found {
     cpu: u16,
     terms: Terms,
-    /// With interrupts; none if it is not known, or there is none.
+    /// With interrupts; `None` if it is unknown, or there is none.
     bound: Option<u64>,
     seen: Option<Seen>,
 }
@@ -119,12 +121,12 @@ pub(crate) fn run(arguments: &LatencyArgs) -> Result<u8, Failure> {
     Ok(if is_whole { 0 } else { FAILED })
 }
 
-/// How long a job waited for its CPU, if that is a scheduling latency.
+/// Returns the time that a job waited for its CPU, if that is a scheduling latency.
 fn waited(job: &Job, observer: &Observer, latency: &Latency) -> Option<(u16, Seen)> {
     let Actor::Thread(thread) = job.actor else { return None };
     let is_thread = matches!(job.kind, JobKind::Thread | JobKind::IrqThread);
     let (woken, waker) = (job.woken?, job.waker?);
-    // Another CPU has to be told first, which takes the time of an interrupt between CPUs.
+    // Another CPU has to be notified first, which takes the time of an interprocessor interrupt.
     if !is_thread || !job.complete() || waker.cpu != job.first_cpu || job.jitter.hi().is_none() {
         return None;
     }
@@ -143,14 +145,15 @@ fn waited(job: &Job, observer: &Observer, latency: &Latency) -> Option<(u16, See
         .then(|| (job.first_cpu, Seen { ns: job.start.saturating_sub(woken), thread, at: job.start }))
 }
 
-/// With interrupts: the response of a task that executes for as long as the bound without them.
+/// With interrupts: the response time of a task that executes for as long as the bound without
+/// them.
 fn bound(cpu: u16, terms: &Terms, handlers: &[Handler], length: u64) -> Option<u64> {
     let mut system = System { partitions: vec![Partition::default()], ..System::default() };
     for handler in handlers.iter().filter(|handler| handler.cpu == u32::from(cpu)) {
         if handler.is_unknown {
             return None;
         }
-        // Softirqs run with preemption off, and so are in the sections.
+        // Softirqs run with preemption disabled, and so are in the sections.
         if !handler.name.starts_with("softirq ") {
             interrupts(&mut system, 0, handler.name.clone(), handler, length);
         }
@@ -230,7 +233,7 @@ fn explained(cpu: u16, terms: &Terms, bound: Option<u64>) -> String {
     format!("CPU {cpu}: {}, by the trace's clock.", of.join(", "))
 }
 
-/// A thread waited for longer than the bound.
+/// Reports a thread that waited for longer than the bound.
 fn defect(found: &Found, names: &Names) -> Option<String> {
     let (bound, seen) = (found.bound?, found.seen?);
     (seen.ns > bound).then(|| {

@@ -1,9 +1,10 @@
-//! What `watch` prints, as text or as JSON lines.
+//! Output of `watch`, as text or as JSON lines.
 //!
-//! Objects have `type`, `version`, and `elapsed_ns` since the start. `summary`: `task`, `jobs`, `flawed`, `misses`, and for
-//! each of `R`, `J`, `SS`, `W`, `B`, `I`, `C` an object with `max_ns`, `p999_ns`, `p50_ns`, `mean_ns`, `count`, `bounded`,
-//! `at_least`, `unknown`, all since the start. `alarm` and, at the end, `worst` have a `job`, which is as `report --json` writes it,
-//! with `events`; `alarm` has `limit_ns` too. `more_alarms` has a `count`.
+//! Objects have `type`, `version`, and `elapsed_ns` since the start. `summary`: `task`, `jobs`,
+//! `flawed`, `misses`, and for each of `R`, `J`, `SS`, `W`, `B`, `I`, `C` an object with `max_ns`,
+//! `p999_ns`, `p50_ns`, `mean_ns`, `count`, `bounded`, `at_least`, `unknown`, all since the start.
+//! `alarm` and, at the end, `worst` have a `job` in the format of `report --json`, with `events`;
+//! `alarm` has `limit_ns` too. `more_alarms` has a `count`.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -20,10 +21,10 @@ use super::args::Watch;
 use super::{Failure, alarm, text};
 use crate::output::try_print;
 
-/// After this many lines the column heads are repeated.
+/// Number of lines after which the column heads are repeated.
 const LINES_PER_HEAD: usize = 40;
 
-/// Prints as the command line has it.
+/// Prints in the format of the command line.
 pub(crate) struct Lines {
     json: bool,
     worst: usize,
@@ -39,7 +40,7 @@ impl Lines {
         Self { json: arguments.json, worst, start: Instant::now(), since_head: LINES_PER_HEAD, closed: false }
     }
 
-    /// Whether nobody reads any more.
+    /// Returns whether there is no reader any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
     }
@@ -55,7 +56,7 @@ impl Lines {
         Ok(())
     }
 
-    /// What is not in what is watched, before anything else.
+    /// Prints the gaps of the watched events, before anything else.
     pub(crate) fn missing(&mut self, recorded: &Recorded) -> Result<(), Failure> {
         let out = if self.json {
             let missing = recorded.missing();
@@ -70,7 +71,7 @@ impl Lines {
         self.print(&out)
     }
 
-    /// A line for each task.
+    /// Prints a line for each task.
     pub(crate) fn summary(&mut self, analyzer: &Analyzer, elapsed: Duration) -> Result<(), Failure> {
         let tasks = analyzer.tasks();
         let mut out = String::new();
@@ -90,7 +91,7 @@ impl Lines {
         self.print(&out)
     }
 
-    /// A job that took too long.
+    /// Prints a job that took too long.
     pub(crate) fn alarm(&mut self, captured: &CapturedJob, limit: u64, names: &Names) -> Result<(), Failure> {
         let elapsed = self.start.elapsed();
         let out = if self.json {
@@ -111,7 +112,7 @@ impl Lines {
         self.print(&out)
     }
 
-    /// Alarms that are not explained.
+    /// Prints the number of alarms without an explanation.
     pub(crate) fn more_alarms(&mut self, count: u64) -> Result<(), Failure> {
         let elapsed = self.start.elapsed();
         let out = if self.json {
@@ -122,7 +123,7 @@ impl Lines {
         self.print(&out)
     }
 
-    /// The tables, and the worst jobs.
+    /// Prints the tables, and the worst jobs.
     pub(crate) fn end(&mut self, analyzer: &Analyzer, elapsed: Duration) -> Result<(), Failure> {
         if !self.json {
             return self.print(&text::tasks(analyzer, self.worst));
@@ -139,7 +140,7 @@ impl Lines {
     }
 }
 
-/// Hours, minutes and seconds.
+/// Formats hours, minutes and seconds.
 fn time(elapsed: Duration) -> String {
     let seconds = elapsed.as_secs();
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
@@ -156,7 +157,7 @@ struct Worst<T> {
     job: T,
 }
 
-/// A line: the members that every object has, and its own.
+/// Returns a line: the members that every object has, and its own.
 fn object(kind: &'static str, elapsed: Duration, members: impl Serialize) -> String {
     #[derive(Serialize)]
     struct Line<T> {

@@ -81,7 +81,7 @@ pub(crate) fn exchange(arguments: &Exchange) -> Result<u8, Failure> {
     Ok(if count > 0 { 0 } else { FAILED })
 }
 
-/// The file that the recorder names for its command, or that of every system.
+/// Returns the file that the recorder names for its command, or that of every system.
 fn marker() -> PathBuf {
     let named = std::env::var_os("PUNCTUAL_TRACE").map(PathBuf::from).filter(|path| path.is_absolute());
     named.unwrap_or_else(|| {

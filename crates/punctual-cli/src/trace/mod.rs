@@ -26,12 +26,12 @@ use std::process::ExitCode;
 use self::args::{Command, Trace};
 use crate::output::say;
 
-/// Something went wrong while it ran.
+/// A failure during the run.
 const FAILED: u8 = 1;
 /// The command line is invalid.
 const BAD_INPUT: u8 = 2;
 
-/// Why a command fails: the message and the exit status.
+/// Failure of a command: the message and the exit status.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
@@ -39,7 +39,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The command line is invalid.
+    /// Creates a failure for an invalid command line.
     fn usage(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: BAD_INPUT }
     }

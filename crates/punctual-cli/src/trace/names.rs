@@ -40,12 +40,12 @@ impl<'a> From<&'a Live> for NameTables<'a> {
     }
 }
 
-/// How many changes of names had been seen when they were last read.
+/// Number of changes of names at the last update.
 #[derive(Debug, Default)]
 pub(crate) struct NameWatch([u64; 4]);
 
 impl NameWatch {
-    /// What is new since the last time.
+    /// Returns the changes since the last call.
     #[inline]
     pub(crate) fn news<'a>(&mut self, told: impl Into<NameTables<'a>>) -> Option<NewNames> {
         let told = told.into();

@@ -1,4 +1,5 @@
-//! The files that `report` writes: per-job formats while the trace is read, and the page at its end.
+//! The files that `report` writes: per-job formats while the trace is read, and the page at its
+//! end.
 //!
 //! An output whose reader has gone away, as under `| head`, is dropped; the others continue.
 
@@ -29,18 +30,18 @@ pub(crate) struct Outputs {
     perfetto: Option<(PathBuf, Perfetto<Out>)>,
     html: Option<(PathBuf, (Out, Collector))>,
     failed: Failed,
-    /// Something goes to standard output.
+    /// An output goes to standard output.
     is_printed: bool,
     /// The reader of one of them has gone away.
     unread: bool,
 }
 
-/// The first error, and of which output it is.
+/// The first error, with its output.
 type Failed = Option<(PathBuf, io::Error)>;
 
 impl Outputs {
-    /// Opens the files named on the command line, but never one that is in use. They appear when they are complete: after an
-    /// error, all stay as they were.
+    /// Opens the files named on the command line, but never one that is in use. They appear when
+    /// they are complete: after an error, all remain unchanged.
     pub(crate) fn open(arguments: &Report) -> Result<Self, Failure> {
         let mut opening = Opening { taken: vec![place(&arguments.trace)], is_printed: false };
         let [csv, json, perfetto, html] = opening.all(arguments)?;
@@ -51,7 +52,7 @@ impl Outputs {
         Ok(Self { csv, json, perfetto, html, failed: None, is_printed, unread: false })
     }
 
-    /// Whether an output needs the segments of jobs.
+    /// Returns whether an output needs the segments of jobs.
     pub(crate) fn want_segments(&self) -> bool {
         self.json.is_some() || self.perfetto.is_some() || self.html.is_some()
     }
@@ -60,28 +61,28 @@ impl Outputs {
         self.perfetto.is_some() || self.html.is_some()
     }
 
-    /// How many of the longest jobs of each task an output needs.
+    /// Returns how many of the longest jobs of each task an output needs.
     pub(crate) fn want_worst(&self) -> usize {
         if self.html.is_some() { html::KEEP } else { 0 }
     }
 
-    /// How many ordinary jobs of each task an output needs.
+    /// Returns how many ordinary jobs of each task an output needs.
     pub(crate) fn want_sample(&self) -> usize {
         if self.html.is_some() { html::SAMPLE } else { 0 }
     }
 
-    /// Whether an output goes to standard output.
+    /// Returns whether an output goes to standard output.
     pub(crate) fn is_printed(&self) -> bool {
         self.is_printed
     }
 
-    /// Whether the readers of all outputs have gone away.
+    /// Returns whether the readers of all outputs have gone away.
     pub(crate) fn is_unread(&self) -> bool {
         let Self { csv, json, perfetto, html, unread, .. } = self;
         *unread && csv.is_none() && json.is_none() && perfetto.is_none() && html.is_none()
     }
 
-    /// Whether to stop reading the trace.
+    /// Returns whether to stop reading the trace.
     pub(crate) fn has_ended(&self) -> bool {
         self.failed.is_some() || self.is_unread()
     }
@@ -105,7 +106,7 @@ impl Outputs {
         }
     }
 
-    /// Whether crossings of chains are wanted.
+    /// Returns whether crossings of chains are requested.
     pub(crate) fn want_crossings(&self) -> bool {
         self.json.is_some()
     }
@@ -233,7 +234,7 @@ impl Write for Target {
     }
 }
 
-/// Writes to an output, if there is one. Drops it if its reader has gone away, and returns whether that is so.
+/// Writes to an output, if there is one. Drops it and returns `true` if its reader has gone away.
 fn write<T>(
     output: &mut Option<(PathBuf, T)>,
     failed: &mut Failed,
@@ -247,7 +248,7 @@ fn write<T>(
     unread
 }
 
-/// Keeps the first error. A reader that has gone away is none; returns whether that is so.
+/// Stores the first error. Returns `true` for a reader that has gone away, which is not an error.
 fn note(failed: &mut Failed, path: &Path, result: io::Result<()>) -> bool {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return true,
@@ -259,7 +260,7 @@ fn note(failed: &mut Failed, path: &Path, result: io::Result<()>) -> bool {
     false
 }
 
-/// Identifies a regular file under any name, whether or not it exists.
+/// Identity of a regular file under any name, whether or not it exists.
 #[derive(Debug, PartialEq, Eq)]
 enum Place {
     Existing((u64, u64)),
@@ -267,7 +268,7 @@ enum Place {
     Absent((u64, u64), OsString),
 }
 
-/// Returns the place of a regular file. A device such as /dev/null may take several outputs.
+/// Returns the identity of a regular file. A device such as /dev/null may take several outputs.
 fn place(path: &Path) -> Option<Place> {
     if let Some(file) = identity(path) {
         return Some(Place::Existing(file));
@@ -280,7 +281,7 @@ fn place(path: &Path) -> Option<Place> {
     Some(Place::Absent((directory.dev(), directory.ino()), path.file_name()?.to_owned()))
 }
 
-/// Identifies a regular file under any name.
+/// Returns the identity of an existing regular file under any name.
 pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
     let metadata = fs::metadata(path).ok().filter(|metadata| metadata.is_file())?;
     Some((metadata.dev(), metadata.ino()))

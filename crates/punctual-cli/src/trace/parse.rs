@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use punctual_trace::record::Group;
 
-/// Linux knows no more CPUs.
+/// Maximum number of CPUs supported by Linux.
 const MAX_CPUS: u32 = 8192;
 
 /// A list of CPUs as the kernel writes it: `1,3-5`.
@@ -64,7 +64,7 @@ impl FromStr for Events {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // Without the scheduler's events there are no jobs.
+        // Without scheduler events there are no jobs.
         let mut groups = vec![Group::Sched];
         let mut tracepoints = Vec::new();
         for name in text.split(',') {
@@ -90,7 +90,7 @@ impl FromStr for Events {
     }
 }
 
-/// Whether this is `group:event` of the kernel, with `*` for any characters.
+/// Returns whether this is `group:event` of the kernel, with `*` for any characters.
 fn is_tracepoint(text: &str) -> bool {
     let is_name = |part: &str| {
         !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*'))
@@ -101,7 +101,7 @@ fn is_tracepoint(text: &str) -> bool {
 /// The tasks of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ChainOf {
-    /// Whichever there are.
+    /// All that are found.
     Auto,
     /// These, in the order in which they wake each other.
     Tasks(Vec<String>),
@@ -144,11 +144,11 @@ impl FromStr for Deadline {
     }
 }
 
-/// A length of time in µs, as ns.
+/// Parses a duration in µs, as ns.
 pub(crate) fn microseconds(text: &str) -> Result<u64, String> {
     let time: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of µs"))?;
     let ns = time * 1e3;
-    // A century of ns, so that nothing added to it overflows.
+    // A century in ns, so that sums do not overflow.
     if ns.is_finite() && (1.0..3e18).contains(&ns) {
         Ok(ns.round() as u64)
     } else {

@@ -1,4 +1,4 @@
-//! Reads a trace on its own thread while the caller analyses it: both take about as long.
+//! Reads a trace on a separate thread while the caller analyzes it: both take about as long.
 
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::{Scope, ScopedJoinHandle};
@@ -9,15 +9,15 @@ use punctual_trace::read::{Events, ReadError};
 
 use super::names::{NameWatch, NewNames};
 
-/// How many events are passed at a time. All batches together fit into the cache.
+/// Number of events in a batch. All batches together fit into the cache.
 const BATCH: usize = 2048;
-/// How many batches may wait.
+/// Maximum number of waiting batches.
 const MAX_QUEUED: usize = 4;
 
-/// What has been read.
+/// A part of the trace.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    /// Names to learn before the events.
+    /// Names to add before the events.
     pub(crate) news: Option<NewNames>,
     pub(crate) events: Vec<Event>,
     /// The error that follows them.
@@ -41,7 +41,7 @@ impl<'scope> Reading<'scope> {
         Ok(Self { batches, used, thread })
     }
 
-    /// The next batch; none at the end.
+    /// Returns the next batch, or `None` at the end.
     pub(crate) fn next(&self) -> Option<Batch> {
         self.batches.recv().ok()
     }
@@ -136,7 +136,7 @@ mod tests {
             }
         });
         assert!(times.iter().copied().eq(0..EVENTS));
-        // The list of names, which is there before the first event, has the last one.
+        // The list of names, which exists before the first event, contains the last one.
         let changes: Vec<_> =
             names.iter().map(|(at, thread, name)| (*thread, name.as_str(), *at < EVENTS / 2)).collect();
         assert_eq!(changes.first(), Some(&(7, "first", true)), "{names:?}");

@@ -18,11 +18,11 @@ use super::signals::{Notice, Signals};
 use super::{FAILED, Failure};
 use crate::output::say;
 
-/// How often the recording is checked for failure.
+/// Interval at which the recording is checked for failure.
 const TICK: Duration = Duration::from_millis(200);
 
 impl Source {
-    /// The configuration of the recorder, including the child if there is one.
+    /// Returns the configuration of the recorder, including the child if there is one.
     pub(crate) fn config(&self, clock: &str, child: Option<u32>) -> Config {
         let list =
             |cpus: &Option<super::parse::Cpus>| cpus.as_ref().map_or(Vec::new(), |cpus| cpus.0.clone());
@@ -43,8 +43,8 @@ impl Source {
         }
     }
 
-    /// Creates the child that waits to become the command, if there is one, and the buffers for its marks: it has to know where
-    /// they are. What the command prints goes to `output`.
+    /// Creates the child that waits to execute the command, if there is one, and the buffers for
+    /// its marks, whose location it has to know. Its output goes to `output`.
     pub(crate) fn hold(&self, output: Stdio) -> Result<Option<(HeldChild, Buffers)>, Failure> {
         if self.command.is_empty() {
             return Ok(None);
@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
     let recording = match started {
         Ok(recording) => recording,
         Err(error) => {
-            // It holds event formats at most.
+            // It contains event formats at most.
             remove(&directory);
             return Err(refused(&error));
         }
@@ -107,7 +107,8 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
     Ok(if saved.is_err() { FAILED } else { status.unwrap_or(0) })
 }
 
-/// A PID, CPU or clock that does not exist is a usage error; anything else is the system's.
+/// Converts an error: a PID, CPU or clock that does not exist is a usage error; anything else is a
+/// system error.
 pub(crate) fn refused(error: &RecordError) -> Failure {
     match error {
         RecordError::Clock { .. }
@@ -119,7 +120,7 @@ pub(crate) fn refused(error: &RecordError) -> Failure {
     }
 }
 
-/// The directory for pages until the file is complete.
+/// Returns the directory for pages until the file is complete.
 fn beside(output: &Path) -> PathBuf {
     let mut name = OsString::from(output);
     name.push(".raw");
@@ -128,26 +129,27 @@ fn beside(output: &Path) -> PathBuf {
 
 /// Removes a recording without events.
 fn remove(directory: &Path) {
-    // Another user may have put another directory in its place, which is not this command's to remove.
+    // Another user may have replaced it by another directory, which this command must not remove.
     let _ = Directory::open(directory).and_then(Directory::remove);
 }
 
-/// Why a recording stops.
+/// Reason why a recording stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StopReason {
-    /// A signal asked for it.
+    /// A signal requested it.
     Asked,
-    /// Its time is up, or what it waited for has happened.
+    /// Its time is over, or the awaited event has occurred.
     Over,
     /// The command has ended.
     Ended,
-    /// It cannot go on.
+    /// It cannot continue.
     Failed,
-    /// Nobody reads what is printed any more.
+    /// The output has no reader any more.
     Unread,
 }
 
-/// Waits for a reason to stop. A first signal goes to the command, if there is one; a second one stops the recording.
+/// Waits for a reason to stop. A first signal goes to the command, if there is one; a second one
+/// stops the recording.
 fn wait(
     signals: &Signals,
     mut child: Option<&mut Running>,
@@ -180,11 +182,11 @@ fn wait(
     }
 }
 
-/// How long the command may take to end at SIGTERM, and then at SIGKILL.
+/// Time for the command to end after SIGTERM, and then after SIGKILL.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Ends the command after the recording; returns its status. That it was ended because there is nothing more to record, or
-/// nobody who reads, is no failure of the command.
+/// Ends the command after the recording; returns its status. Ending it because nothing more is
+/// recorded, or because there is no reader, is not a failure of the command.
 pub(crate) fn finish(signals: &Signals, child: &mut Running, why: StopReason) -> u8 {
     if matches!(why, StopReason::Over | StopReason::Asked | StopReason::Unread) {
         child.signal(SIGTERM);
@@ -234,7 +236,7 @@ fn report(summary: &Summary, output: &Path, newest: bool, took: Duration) {
     say!(
         "{}: {}{} of {} in {}, {:.1} MB",
         output.display(),
-        // Some of the oldest are left out, so that all CPUs begin together.
+        // Some of the oldest are dropped, so that all CPUs begin at the same time.
         if newest { "the newest of " } else { "" },
         format_counted(events, "event"),
         format_counted(summary.losses.len() as u64, "CPU"),

@@ -107,8 +107,8 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
 /// The times of the first and the last event of a trace.
 type Span = Option<(u64, u64)>;
 
-/// Analyses a trace to its end, that of the window, or for as long as outputs can be written. Also returns what could not be
-/// read.
+/// Analyzes a trace to its end, that of the window, or as long as outputs can be written. Also
+/// returns read errors.
 fn analyse(
     reading: &Reading<'_>,
     window: Option<Window>,
@@ -147,8 +147,8 @@ fn analyse(
     (span, problems)
 }
 
-/// Prints what the command line asks for and the trace lacks; returns whether anything is missing. What is missing may be in
-/// events that are not `readable`.
+/// Prints items that the command line names and the trace lacks; returns whether any is missing.
+/// They may be in events that are not `readable`.
 fn warn_of_missing(analyzer: &Analyzer, recorded: &Recorded, arguments: &Report, readable: bool) -> bool {
     let trace = arguments.trace.display();
     let unknown = analyzer.unknown();
@@ -175,7 +175,7 @@ fn warn_of_missing(analyzer: &Analyzer, recorded: &Recorded, arguments: &Report,
     nothing || !unknown.is_empty()
 }
 
-/// Says which part of a trace is reported.
+/// Describes the reported part of a trace.
 fn part(window: Window) -> String {
     let mut out = "jobs that end".to_owned();
     if window.from > 0 {
@@ -213,7 +213,7 @@ fn head(path: &Path, trace: &Trace, counters: &Counters, span: Span) -> String {
     out
 }
 
-/// Prints what was lost.
+/// Prints the losses.
 fn losses(trace: &Trace, counters: &Counters) {
     if let Some(warning) = text::left_out(counters) {
         say!("{warning}");

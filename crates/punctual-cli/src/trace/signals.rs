@@ -9,14 +9,14 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
 
-/// What a signal says.
+/// Meaning of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// To end.
+    /// Request to end.
     End {
-        /// By which signal.
+        /// The signal.
         signal: i32,
-        /// Whether the terminal sent it, which sends it to children as well.
+        /// True if the terminal sent it, which also sends it to children.
         from_terminal: bool,
     },
     /// A child has ended.
@@ -27,7 +27,7 @@ pub(crate) enum Notice {
 pub(crate) struct Signals(Receiver<Notice>);
 
 impl Signals {
-    /// From now on, signals become messages instead of ending the process.
+    /// Turns signals into messages from now on, instead of ending the process.
     pub(crate) fn listen() -> io::Result<Self> {
         let mut signals = SignalsInfo::<WithOrigin>::new([SIGINT, SIGTERM, SIGHUP, SIGCHLD])?;
         let (send, receive) = mpsc::channel();
@@ -45,13 +45,13 @@ impl Signals {
         Ok(Self(receive))
     }
 
-    /// The next one, if one comes in time.
+    /// Returns the next one, if one arrives in time.
     pub(crate) fn wait(&self, time: Duration) -> Option<Notice> {
         match self.0.recv_timeout(time) {
             Ok(notice) => Some(notice),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
-                // The thread is gone, which does not happen; without it time still passes.
+                // The thread has ended, which does not happen; without it time still passes.
                 std::thread::sleep(time);
                 None
             }

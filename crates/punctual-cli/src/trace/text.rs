@@ -17,15 +17,15 @@ use punctual_trace::stats::{CapturedJob, TaskId, TaskStats, Term};
 
 use super::analysis::Analyzer;
 
-/// Where there is no terminal.
+/// Width without a terminal.
 const WIDTH: usize = 100;
 
-/// The width of the output.
+/// Returns the width of the output.
 pub(crate) fn width() -> usize {
     of_terminal().unwrap_or(WIDTH)
 }
 
-/// A table as wide as it is, unless that is more than the terminal.
+/// Formats a table in its natural width, limited to that of the terminal.
 pub(crate) fn fitted(table: &Table) -> String {
     table.within(of_terminal().unwrap_or(usize::MAX))
 }
@@ -35,7 +35,7 @@ fn of_terminal() -> Option<usize> {
     (size.ws_col > 0).then(|| usize::from(size.ws_col).clamp(60, 120))
 }
 
-/// All tasks: a line for each, then each with its table and its `worst` jobs.
+/// Formats all tasks: a line for each, then each with its table and its `worst` jobs.
 pub(crate) fn tasks(analyzer: &Analyzer, worst: usize) -> String {
     let width = width();
     let (tasks, names) = (analyzer.tasks(), analyzer.names());
@@ -50,7 +50,7 @@ pub(crate) fn tasks(analyzer: &Analyzer, worst: usize) -> String {
             out += &explained(job, &stats.names(names), width);
         }
     }
-    // Of those without a job that counts there is no more to say.
+    // There is nothing more on tasks without a job that counts.
     for stats in tasks.into_iter().filter(|stats| stats.jobs() > 0) {
         out.push('\n');
         out += &task(stats, analyzer.names(), worst, width);
@@ -58,7 +58,7 @@ pub(crate) fn tasks(analyzer: &Analyzer, worst: usize) -> String {
     out
 }
 
-/// Why nothing can be bounded by a recording that has not the switches of all threads, and what to do.
+/// Explains why a recording without the switches of all threads gives no bounds, with the remedy.
 pub(crate) fn needs_all_switches(path: &Path, recorded: &Recorded) -> String {
     let has = match recorded.has(Source::Switches) {
         true => "has the switches of traced threads only, as --narrow records them",
@@ -70,7 +70,7 @@ pub(crate) fn needs_all_switches(path: &Path, recorded: &Recorded) -> String {
     )
 }
 
-/// What is not in a recording, and how much of what is was understood.
+/// Describes the gaps of a recording, and the fraction of its events that was understood.
 pub(crate) fn missing(recorded: &Recorded, events: u64, skipped: &[(String, u64)]) -> String {
     let mut out = absent(recorded);
     if !skipped.is_empty() {
@@ -79,7 +79,7 @@ pub(crate) fn missing(recorded: &Recorded, events: u64, skipped: &[(String, u64)
     out
 }
 
-/// What is not in a recording, and what that means for the terms.
+/// Describes the gaps of a recording, and the consequences for the terms.
 pub(crate) fn absent(recorded: &Recorded) -> String {
     let missing = recorded.missing();
     let mut out = String::new();
@@ -92,7 +92,8 @@ pub(crate) fn absent(recorded: &Recorded) -> String {
     out
 }
 
-/// A warning about what was not recorded and not counted as lost by the kernel, if any.
+/// Returns a warning about events that were neither recorded nor counted as lost by the kernel, if
+/// any.
 pub(crate) fn left_out(counters: &Counters) -> Option<String> {
     let offline = (counters.offline_lost > 0).then(|| {
         format!(
@@ -112,7 +113,7 @@ pub(crate) fn left_out(counters: &Counters) -> Option<String> {
     (!all.is_empty()).then(|| all.join("\n"))
 }
 
-/// Explains the letters and words of the tables that follow.
+/// Explains the letters and terms of the tables that follow.
 fn legend(tasks: &[&TaskStats]) -> String {
     if tasks.is_empty() {
         return String::new();
@@ -135,7 +136,7 @@ fn legend(tasks: &[&TaskStats]) -> String {
     out
 }
 
-/// A line for each task. Column widths are fixed, so that lines printed later align.
+/// Returns a line for each task. Column widths are fixed, so that lines printed later align.
 pub(crate) fn overview(tasks: &[&TaskStats], names: &Names) -> Table {
     let columns = ["jobs", "R max", "p99.9", "p50", "missed"].map(|head| Column::right(head).at_least(9));
     let name = Column::left("task, times in µs").at_least(18).at_most(18);
@@ -178,13 +179,13 @@ fn task(stats: &TaskStats, names: &Names, worst: usize, width: usize) -> String 
     out
 }
 
-/// What system calls a job made, if they were recorded.
+/// Describes the system calls of a job, if they were recorded.
 pub(crate) fn system_calls(captured: &CapturedJob, names: &Names, width: usize) -> String {
     let calls = explain::system_calls(captured, names);
     calls.map_or(String::new(), |calls| wrapped("        ", &calls, 8, width))
 }
 
-/// Priority and counts of a task.
+/// Returns the priority and the counts of a task.
 fn counts(stats: &TaskStats) -> String {
     let mut out = String::new();
     let offline = stats.key().kind == JobKind::Offline;
@@ -221,7 +222,7 @@ fn counts(stats: &TaskStats) -> String {
     out
 }
 
-/// A job's sentences.
+/// Returns a job's sentences.
 pub(crate) fn explained(job: &Job, names: &Names, width: usize) -> String {
     let mut out = String::new();
     for sentence in explain::job(job, names) {

@@ -21,12 +21,12 @@ use super::signals::{Notice, Signals};
 use super::{FAILED, Failure, text};
 use crate::output::say;
 
-/// How often events are taken. The kernel's buffers hold many times what comes meanwhile.
+/// Interval at which events are read. The kernel's buffers hold many times the events of this time.
 const TICK: Duration = Duration::from_millis(50);
 
 impl Source {
-    /// Whose jobs are shown if nothing else is said: of the threads that are traced, the real-time ones and those of
-    /// Punctual apps, or else those that are chosen by name or priority.
+    /// Returns the default selection of jobs: of the traced threads, the real-time ones and those
+    /// of Punctual apps, or else those that are selected by name or priority.
     fn select(&self, child: Option<u32>) -> Select {
         let processes: Vec<_> = self.pids.iter().copied().chain(child).collect();
         let threads = |process: &u32| {
@@ -40,7 +40,7 @@ impl Source {
         Select {
             tids: threads,
             names: self.comms.clone(),
-            // The kernel counts the other way round.
+            // The kernel counts in the opposite direction.
             priorities: self
                 .priorities
                 .as_ref()
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
     if arguments.every.is_zero() {
         return Err(Failure::usage("--every: give a time above 0 s"));
     }
-    // A line of ours is an object, and nothing else may come in between.
+    // Each line of our output is an object, and no other output may be in between.
     let output = if arguments.json { io::stderr().into() } else { Stdio::inherit() };
     let (held, buffers) = source.hold(output)?.unzip();
     let pid = held.as_ref().map(HeldChild::pid);
@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
     session.run(live, &signals, arguments)
 }
 
-/// Why the analysis ends, or what went wrong.
+/// The reason why the analysis ends, or an error.
 type Outcome = Result<StopReason, Failure>;
 
 /// The state of a watch.
@@ -117,7 +117,7 @@ struct Session {
 }
 
 impl Session {
-    /// Watches, then ends the command and those started by alarms, whatever happened.
+    /// Watches, then ends the command and those started by alarms, also after an error.
     fn run(mut self, live: Live, signals: &Signals, arguments: &Watch) -> Result<u8, Failure> {
         let outcome = self.watch(live, signals, arguments);
         if let Err(error) = &outcome {
@@ -147,7 +147,7 @@ impl Session {
                 }
                 asked = true;
             }
-            // Before the events are taken, so that all that the command did is among them.
+            // Before the events are read, so that all those of the command are included.
             if self.child.as_mut().is_some_and(|child| child.ended().is_some()) {
                 why = Some(StopReason::Ended);
             }
@@ -163,7 +163,8 @@ impl Session {
             let now = Instant::now();
             if next.is_some_and(|next| now >= next) {
                 self.lines.summary(&self.analyzer, self.start.elapsed())?;
-                // A grid, so that a late line delays none; what cannot be kept up with is left out.
+                // A grid, so that a late line delays no other; lines that would be late are
+                // skipped.
                 while next.is_some_and(|next| next <= now) {
                     next = next.and_then(|next| next.checked_add(arguments.every));
                 }
@@ -187,7 +188,7 @@ impl Session {
         Ok(why)
     }
 
-    /// Takes the events that are there; up to the first alarm, if that is to be the end.
+    /// Processes the available events; up to the first alarm, if `stop`.
     fn feed(&mut self, stop: bool) -> Result<(), Failure> {
         let mut late = Vec::new();
         for event in self.events.drain(..) {
@@ -202,7 +203,7 @@ impl Session {
         self.alarms.pause(&mut self.lines)
     }
 
-    /// Raises alarms for jobs that have not ended; for the first alone, if that is to be the end.
+    /// Raises alarms for jobs that have not ended; only for the first, if `stop`.
     fn overdue(&mut self, now: u64, stop: bool) -> Result<(), Failure> {
         let mut late = Vec::new();
         self.analyzer.overdue(now, &mut |captured, _| late.push(captured.clone()));

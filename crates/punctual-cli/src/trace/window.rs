@@ -1,4 +1,4 @@
-//! Which part of a recording is reported: `--from`, `--to`, `--last`.
+//! The reported part of a recording: `--from`, `--to`, `--last`.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::parse::seconds;
 /// A moment of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// By the trace's clock.
+    /// On the trace's clock.
     At(Duration),
     /// After the first event.
     After(Duration),
@@ -37,7 +37,7 @@ impl Moment {
     }
 }
 
-/// The part that is reported, by the trace's clock. Jobs that end in it count.
+/// The reported part, on the trace's clock. Jobs that end in it count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) from: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The part that the command line asks for, if it asks for one.
+    /// Returns the part selected on the command line, if any.
     pub(crate) fn of(
         from: Option<Moment>,
         to: Option<Moment>,
@@ -55,7 +55,7 @@ impl Window {
         if from.is_none() && to.is_none() && last.is_none() {
             return Ok(None);
         }
-        // Nothing but the end of the data says when they end.
+        // Only the end of the data determines the end of the recording.
         let (first, end) = span(trace, last.is_some())?;
         let to = to.map_or(u64::MAX, |to| to.ns(first));
         let from = match last {
@@ -66,7 +66,8 @@ impl Window {
     }
 }
 
-/// The time of the first event, and of the last if that is wanted. What cannot be read is told when it is analysed.
+/// Returns the time of the first event, and of the last if requested. Read errors are reported when
+/// the trace is analyzed.
 fn span(trace: &Trace, whole: bool) -> Result<(u64, u64), ReadError> {
     let mut events = trace.events()?;
     let mut span = None;

@@ -3,13 +3,13 @@
 /// The time between two jobs of the controller, in seconds.
 pub const PERIOD: f32 = 0.001;
 
-/// The most that the motor can do, in N m.
+/// Maximum torque of the motor, in N m.
 const MAX_TORQUE: f32 = 0.5;
 /// Moment of inertia in kg m².
 const INERTIA: f32 = 0.01;
 /// Friction in N m s.
 const FRICTION: f32 = 0.02;
-/// Steps of the encoder in a turn.
+/// Encoder steps per revolution.
 const STEPS: f32 = 8192.0;
 
 /// A motor with an encoder, simulated.
@@ -20,13 +20,13 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// What the encoder shows, in radians.
+    /// Returns the encoder's reading, in radians.
     pub fn angle(&self) -> f32 {
         let step = std::f32::consts::TAU / STEPS;
         (self.angle / step).round() * step
     }
 
-    /// Turns under this torque, in N m, for `seconds`.
+    /// Applies this torque, in N m, for `seconds`.
     pub fn turn(&mut self, torque: f32, seconds: f32) {
         self.speed += (torque - FRICTION * self.speed) / INERTIA * seconds;
         self.angle += self.speed * seconds;
@@ -46,7 +46,7 @@ impl Controller {
     const STIFFNESS: f32 = 4.0;
     const DAMPING: f32 = 0.4;
 
-    /// The torque that brings `angle` to `setpoint`, within what the motor can do.
+    /// Returns the torque that moves `angle` to `setpoint`, limited to the motor's maximum.
     pub fn torque(&mut self, setpoint: f32, angle: f32) -> f32 {
         let speed = (angle - self.before.replace(angle).unwrap_or(angle)) / PERIOD;
         self.speed += 0.2 * (speed - self.speed);

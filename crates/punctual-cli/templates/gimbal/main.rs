@@ -5,7 +5,8 @@
 //! | `position` | 2 | every millisecond | reads both angles, computes and applies both torques |
 //! | `steer` | 1 | by a line on the standard input | sets the setpoints |
 //!
-//! `cargo test` runs it in virtual time; `cargo run` on threads of the kernel, until Ctrl-C: write `0.5 -0.2` to turn.
+//! `cargo test` runs it in virtual time; `cargo run` on threads of the kernel, until Ctrl-C: write
+//! `0.5 -0.2` to turn.
 
 mod axis;
 
@@ -18,7 +19,8 @@ fn main() -> ExitCode {
     let reader = punctual::background::spawn("setpoints", || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             match setpoints(&line) {
-                // One that waits already is not waited for: the hand is faster than the gimbal.
+                // It does not wait for one that is already queued: the hand is faster than the
+                // gimbal.
                 Some(wanted) => drop(gimbal::steer::spawn(wanted)),
                 None => eprintln!("{line:?} is no setpoint: give two angles in radians, from -1.5 to 1.5, as in 0.5 -0.2"),
             }
@@ -39,7 +41,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The angles in a line, if there are two that the gimbal can reach.
+/// Returns the angles in a line, if there are two that the gimbal can reach.
 fn setpoints(line: &str) -> Option<[f32; 2]> {
     let mut angles = line.split_whitespace().map(|word| word.parse().ok());
     let both = [angles.next()??, angles.next()??];

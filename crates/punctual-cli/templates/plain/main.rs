@@ -28,7 +28,7 @@ fn main() -> ExitCode {
 mod controller {
     use punctual::prelude::*;
 
-    /// The sensor is trusted up to this.
+    /// Maximum plausible reading of the sensor.
     const LIMIT: f32 = 10.0;
 
     #[shared]
@@ -42,8 +42,8 @@ mod controller {
         at_end: fn(f32),
     }
 
-    /// Before the first job: open devices here, allocate, and start threads by `punctual::background`. The
-    /// arguments come from the caller of `run`: `main` or a test.
+    /// Before the first job: open devices here, allocate, and start threads by
+    /// `punctual::background`. The arguments come from the caller of `run`: `main` or a test.
     #[init]
     fn init(_: init::Context, setpoint: f32, at_end: fn(f32)) -> (Shared, Local) {
         (Shared { setpoint }, Local { value: 0.0, at_end })
@@ -52,11 +52,11 @@ mod controller {
     #[task(priority = 2, period = 1.millis(), deadline = 500.micros(), shared = [setpoint], local = [value])]
     fn control(mut cx: control::Context) {
         let setpoint = cx.shared.setpoint.lock(|setpoint| *setpoint);
-        // In place of your sensor and actuator: a value that follows the setpoint.
+        // Replace this by your sensor and actuator: a value that follows the setpoint.
         let value = cx.local.value;
         *value += (setpoint - *value) / 100.0;
         if value.abs() > LIMIT {
-            // An alarm that still waits is enough.
+            // One waiting alarm is enough.
             let _ = alarm::spawn(*value);
         }
     }
@@ -73,8 +73,8 @@ mod controller {
     }
 }
 
-/// In virtual time a minute takes a moment, and every run is the same. Tests run at the same time, and each run of
-/// the app waits for its turn.
+/// In virtual time a minute takes a moment, and every run is the same. Tests run in parallel, and
+/// the runs of the app are serialized.
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;

@@ -4,7 +4,8 @@
 //! |---|---|---|---|
 //! | `control` | 1 | every millisecond | reads the sensor and the newest setpoint, computes the output; publishes every tenth value |
 //!
-//! `cargo test` runs it in virtual time and without a node; `cargo run` on threads of the kernel, until Ctrl-C.
+//! `cargo test` runs it in virtual time and without a node; `cargo run` on threads of the kernel,
+//! until Ctrl-C.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ use punctual_bridge::messages::Vector3;
 use punctual_bridge::{Bridge, Incoming, Running, Topic};
 use punctual_ros2::Ros2;
 
-/// Setpoints are taken up to this.
+/// Maximum accepted setpoint.
 const LIMIT: f64 = 10.0;
 
 /// The state of the controller: x is the value, y the setpoint.
@@ -35,10 +36,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// What becomes of the topics.
+/// Connects the topics.
 type Connect = fn() -> Result<Option<Running>, Box<dyn Error>>;
 
-/// A node with both topics. Its threads are ordinary ones; the tasks wait for none of them.
+/// Creates a node with both topics. Its threads are ordinary ones; the tasks wait for none of them.
 fn connect() -> Result<Option<Running>, Box<dyn Error>> {
     let node = Ros2::connect("@NODE@")?.subscribe(SETPOINT.subscribe()?.check(within))?;
     Ok(Some(Bridge::new().topic(&STATE).sink(node).start()?))
@@ -70,11 +71,12 @@ mod controller {
         bridge: Option<Running>,
     }
 
-    /// Before the first job: open devices here, allocate, and start threads by `punctual::background`.
+    /// Before the first job: open devices here, allocate, and start threads by
+    /// `punctual::background`.
     #[init]
     fn init(_: init::Context, connect: Connect) -> (Shared, Local) {
         let bridge = connect().unwrap_or_else(|error| {
-            // Nothing has moved yet, and a controller that nobody can steer is not wanted.
+            // Nothing has moved yet, and a controller without a node could not be steered.
             eprintln!("{error}");
             std::process::exit(1)
         });
@@ -91,7 +93,7 @@ mod controller {
     )]
     fn control(cx: control::Context) {
         let setpoint = cx.local.setpoint.read().message.x;
-        // In place of your sensor and actuator: a value that follows the setpoint.
+        // Replace this by your sensor and actuator: a value that follows the setpoint.
         let value = cx.local.value;
         *value += (setpoint - *value) / 100.0;
         if cx.local.turn.is_multiple_of(10) {
@@ -115,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// A message as ROS 2 has it.
+    /// Returns a message in the encoding of ROS 2.
     fn bytes(x: f64) -> Vec<u8> {
         [&[0, 1, 0, 0], [x, 0.0, 0.0].map(f64::to_le_bytes).as_flattened()].concat()
     }

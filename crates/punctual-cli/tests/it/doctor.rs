@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Scratch, contents, program, punctual, text, write_tree};
 
-/// A recorded machine of the library's tests.
+/// Returns a recorded machine of the library's tests.
 fn machine(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../punctual-isolate/tests/machines")
@@ -21,7 +21,7 @@ fn run(arguments: &[&str]) -> Output {
     punctual(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
-/// A directory with files of a machine that has little.
+/// Returns a directory with files of a minimal machine.
 fn tree(scratch: &Scratch) -> PathBuf {
     let root = scratch.file("root");
     let files = [

@@ -1,4 +1,4 @@
-//! `punctual isolate` on a tree of files: nothing of this machine is changed. The lab takes real CPUs.
+//! `punctual isolate` on a tree of files: this machine is not changed. The lab takes real CPUs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 
 use crate::support::{Scratch, contents, punctual, text, write_tree};
 
-/// Files of a machine with four CPUs, of which a boot parameter isolates the last.
+/// Files of a machine with four CPUs, the last of which is isolated by a boot parameter.
 fn tree(scratch: &Scratch) -> PathBuf {
     let root = scratch.file("root");
     let files = [
@@ -59,7 +59,7 @@ fn leaves_nothing_half_done_when_the_kernel_refuses() {
     let scratch = Scratch::new("isolate-refused");
     let root = tree(&scratch);
     let before = contents(&root);
-    // A directory is made, but no kernel puts files into it.
+    // A directory is created, but no kernel puts files into it.
     let refused = isolate(&root, &["start", "--cpus", "2"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("cpuset.cpus cannot be set to `2`"), "{}", text(&refused.stderr));
@@ -99,8 +99,8 @@ fn refuses_bad_requests_with_what_to_do() {
 fn gives_everything_back_after_being_killed_at_any_moment() {
     let scratch = Scratch::new("isolate-killed");
     let root = tree(&scratch);
-    // Its values have several lengths. A file of the kernel's changes from one value to another in one step; a file of this tree
-    // only if they are of one length.
+    // Its values have different lengths. A kernel file changes from one value to another in one
+    // step; a file of this tree only if they have the same length.
     fs::remove_file(root.join("proc/sys/vm/stat_interval")).unwrap();
     let before = contents(&root);
     // xorshift64

@@ -1,4 +1,4 @@
-//! `punctual new`: what it makes, and that it works.
+//! `punctual new`: the created files, and that they work.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn new(arguments: &[&str], directory: &Path) -> Command {
     command
 }
 
-/// The root of this working copy.
+/// Returns the root of this working copy.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("it has a workspace").to_owned()
 }
@@ -104,14 +104,14 @@ fn depends_on_the_checkout_it_was_built_from() {
     assert!(manifest.contains(&format!("punctual = {{ path = \"{}\" }}", library.display())), "{manifest}");
 }
 
-/// ROS 2 is much to build: `cargo xtask transports` does.
+/// ROS 2 takes long to build: `cargo xtask transports` does it.
 #[test]
 #[ignore = "takes many minutes: `cargo xtask transports` runs it"]
 fn the_node_of_ros_2_builds_without_a_warning_and_passes_its_tests() {
     builds("ros2");
 }
 
-/// Uses this checkout's libraries and a lock file of it, so that nothing is fetched.
+/// Uses this checkout's libraries and a lock file of it, so that nothing is downloaded.
 #[test]
 #[ignore = "takes half a minute of a CPU: `cargo test -p punctual-cli --test it -- --ignored what_it_makes`"]
 fn what_it_makes_builds_without_a_warning_and_passes_its_tests() {
@@ -119,7 +119,7 @@ fn what_it_makes_builds_without_a_warning_and_passes_its_tests() {
     builds("gimbal");
 }
 
-/// Makes a crate, and runs its tests, with warnings as errors.
+/// Creates a crate, and runs its tests, with warnings as errors.
 fn builds(template: &str) {
     let scratch = Scratch::new(&format!("new-build-{template}"));
     let name = format!("my-{template}");

@@ -1,4 +1,4 @@
-//! `punctual trace report --html` as a user calls it, on a capture of events that never happened.
+//! `punctual trace report --html` as a user calls it, on a capture of synthetic events.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::write::synthetic::Synthetic;
 
-/// A directory that goes with the test.
+/// A directory that is removed with the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -60,14 +60,14 @@ fn writes_page_with_jobs_of_the_trace() {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{err}");
     assert!(out.contains(&format!("written: {}", page.display())), "{out}");
-    // Of the tables there is one longest job all the same.
+    // The tables contain one longest job nevertheless.
     assert_eq!(out.matches("longest job").count(), 1, "{out}");
 
     let page = fs::read_to_string(page).unwrap();
     assert!(page.contains("<title>capture</title>") && page.ends_with("</html>\n"));
     assert!(page.contains("<h2>&lt;control&gt;/701</h2>") && !page.contains("<control>"));
     assert!(page.contains("<td class=\"key\" title=\"119000 ns\">119"));
-    // The twelve longest are drawn, and every fourth of the others at most.
+    // The twelve longest are drawn, and at most every fourth of the others.
     let drawn = |from: &u64| page.contains(&format!("data-ns=\"{}\"", from * 1_000 - 4_000));
     assert!((108..120).all(|from| drawn(&from)));
     assert!((100..108).filter(drawn).count() <= 2);

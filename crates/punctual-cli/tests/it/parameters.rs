@@ -1,4 +1,4 @@
-//! `punctual get` and `punctual set`: an app that is tuned, and everything that is refused.
+//! `punctual get` and `punctual set`: an app that is tuned, and all rejected inputs.
 
 #[path = "../support/tuned.rs"]
 mod tuned;
@@ -17,19 +17,19 @@ fn tuned_program() {
     tuned::run();
 }
 
-/// An app that no other run of these tests has.
+/// Starts an app with a name that is unique among runs of these tests.
 fn app(name: &str) -> App {
     App::start("parameters::tuned_program", &format!("{name}.{}", std::process::id()))
 }
 
-/// What comes of a command that succeeds.
+/// Returns the output of a successful command.
 fn output(arguments: &[&str]) -> String {
     let output = punctual(arguments).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
     text(&output.stdout)
 }
 
-/// What a command says that is refused.
+/// Returns the error output of a rejected command.
 fn refused(output: &Output) -> String {
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(2), ""));
     text(&output.stderr)

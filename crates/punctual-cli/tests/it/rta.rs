@@ -1,4 +1,4 @@
-//! `punctual rta`: what it prints, and how it exits.
+//! `punctual rta`: its output and its exit codes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ deadline = "4ms"
 sections = [{ resource = "state", hold = "40us" }]
 "#;
 
-/// The file in a directory of its own.
+/// The file in a separate directory.
 struct File {
     _scratch: Scratch,
     path: PathBuf,
@@ -60,7 +60,7 @@ fn prints_bounds_and_verdict() {
     }
 }
 
-/// As the README shows it.
+/// As shown in the README.
 #[test]
 fn explains_the_documented_task_set() {
     let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
@@ -201,7 +201,7 @@ fn bounds_app_by_model_and_profile() {
     // The ceiling of `state` is that of its highest user, which does not lock it: B = 40 µs.
     assert_eq!(report["tasks"][0]["bound"]["response_ns"], 240_000);
     assert_eq!(report["tasks"][0]["observed_response_ns"], 210_000);
-    // From its spawn on, one job of `sample` is in the way.
+    // From its spawn on, one job of `sample` precedes it.
     assert_eq!(report["tasks"][1]["bound"]["response_ns"], 500_000);
     assert_eq!(report["assumptions"].as_array().unwrap().len(), 0);
 }
@@ -237,7 +237,7 @@ fn says_what_a_profile_lacks() {
     );
 }
 
-/// What the README shows of the gimbal: its model, and the profile of a run in counted time.
+/// The README's example of the gimbal: its model, and the profile of a run in counted time.
 #[test]
 fn closes_the_documented_loop_of_the_gimbal() {
     let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
@@ -248,7 +248,7 @@ fn closes_the_documented_loop_of_the_gimbal() {
     assert_eq!(text(&output.stdout), fs::read_to_string(docs.join("gimbal.txt")).unwrap());
     assert_eq!(output.status.code(), Some(0));
     let page = fs::read_to_string(scratch.file("page.html")).unwrap();
-    // Every window is drawn, beside the longest job.
+    // Every window is drawn, next to the longest job.
     assert_eq!(page.matches("longest seen: ").count(), 4);
     assert!(!page.contains("too long to draw"));
 }
@@ -267,8 +267,9 @@ fn a_response_beyond_its_bound_is_a_defect_of_the_model() {
     assert!(out.contains("a job of `sample` took 298 µs, 58 µs more than its bound"), "{out}");
 }
 
-/// Three tasks of 1, 2 and 5 ms with a shared resource, by hand: 230, 568 and 1400 µs. In counted time they took 217.8, 557.7 and
-/// 1458 µs, which the set does not have a term for: it knows nothing of lateness and overheads.
+/// Three tasks of 1, 2 and 5 ms with a shared resource, by hand: 230, 568 and 1400 µs. In counted
+/// time they took 217.8, 557.7 and 1458 µs, for which the set has no term: it does not include
+/// lateness and overheads.
 const BY_HAND: &str = r#"
 schema = "punctual-taskset/1"
 [[resource]]
@@ -292,7 +293,8 @@ execution = "802us"
 sections = [{ resource = "data", hold = "100us" }]
 "#;
 
-/// What a run of it has measured: R, C and lateness of each task, the hold of `low`, and what a release costs, in ns.
+/// Measurements of a run of it: R, C and lateness of each task, the hold of `low`, and the cost of
+/// a release, in ns.
 fn run_of_it(
     responses: [u32; 3],
     executions: [u32; 3],
@@ -327,7 +329,7 @@ fn names_the_term_that_a_set_by_hand_lacks() {
     let compared = |measured: String| {
         fs::write(&profile, measured).unwrap();
         let output = rta(&file, &["--profile", profile.to_str().unwrap()]);
-        // Lines are broken wherever they end.
+        // Line breaks are arbitrary.
         (output.status.code(), text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" "))
     };
     let (seen, known, none) = ([217_800, 557_700, 1_458_000], [130_000, 338_000, 802_000], [0; 3]);
@@ -340,12 +342,13 @@ fn names_the_term_that_a_set_by_hand_lacks() {
     assert!(out.contains(lateness), "{out}");
     assert!(!out.contains("a job of `high`") && !out.contains("a job of `middle`"), "{out}");
 
-    // What delays the lowest most comes first, and what does not reach it is none of its terms.
+    // The largest delay of the lowest comes first, and causes that do not affect it are not among
+    // its terms.
     let (_, out) = compared(run_of_it(seen, [130_000, 338_000, 812_000], none, 100_000, 15_000));
     let at = |part: &str| out.find(part).unwrap_or_else(|| panic!("{part}\n{out}"));
     assert!(at("SS: a release costs 15 µs") < at("C: a job of `low` executed for 812 µs"), "{out}");
 
-    // What remains is said to remain.
+    // The unexplained remainder is reported.
     let (code, out) = compared(run_of_it(seen, known, none, 100_000, 0));
     assert!(code == Some(1) && out.contains("58 µs remain that are none of the terms"), "{out}");
 
@@ -391,7 +394,7 @@ fn runs_app_to_measure_it() {
         if is_bounded { Ok(()) } else { Err(text(&output.stderr)) }
     };
     assert_eq!(bounds(&["--", app, "ends"]), Ok(()));
-    // On a busy machine the app may be asked to end before it listens.
+    // On a busy machine the app may be asked to end before it handles signals.
     let tries = ["0.2", "2", "20"].map(|seconds| ["--seconds", seconds, "--", app]);
     assert!(tries.iter().any(|run| bounds(run).is_ok()), "{:?}", bounds(&tries[2]));
     let output = punctual(&["rta", "--", app, "ends", "silently"]).output().unwrap();

@@ -1,4 +1,4 @@
-//! `punctual rta --trace` as a user calls it, on recordings whose truth is known.
+//! `punctual rta --trace` as a user calls it, on recordings with a known result.
 
 #[path = "../rta_trace/machine.rs"]
 mod machine;
@@ -14,7 +14,7 @@ use punctual_trace::event::{Event, Kind, Section, SwitchOut};
 use punctual_trace::write::{dat, synthetic::Synthetic};
 use serde_json::Value;
 
-/// Writes a trace.dat with the events of these kinds, or of all.
+/// Writes a trace.dat with the events of these kinds, or all.
 fn write(scratch: &Scratch, to: &Path, events: &[Event], names: &[(u32, &str)], recorded: Option<&[&str]>) {
     let directory = scratch.file("recording.raw");
     let mut synthetic = Synthetic::create(&directory).unwrap();
@@ -35,7 +35,7 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// What it prints, and what it complains of, with status.
+/// Returns its output and its error output, with the status.
 fn rta(trace: &Path, options: &[&str]) -> (String, String, i32) {
     let mut command = punctual(&["rta", "--trace"]);
     command.current_dir(trace.parent().unwrap()).arg(trace.file_name().unwrap());
@@ -43,14 +43,14 @@ fn rta(trace: &Path, options: &[&str]) -> (String, String, i32) {
     (text(&output.stdout), text(&output.stderr), output.status.code().unwrap())
 }
 
-/// The machine as the guide has it: 100 ms of a CPU with three threads.
+/// The machine of the guide: 100 ms of a CPU with three threads.
 fn documented() -> Vec<Event> {
     let mut machine = Machine::new();
     machine.run(100_000_000);
     machine.events()
 }
 
-/// As the guide shows it. `BLESS=1` writes recording and result anew.
+/// As shown in the guide. `BLESS=1` regenerates recording and result.
 #[test]
 fn explains_the_documented_recording() {
     let scratch = Scratch::new("rta-documented");
@@ -66,7 +66,7 @@ fn explains_the_documented_recording() {
     assert_eq!(out, fs::read_to_string(&expected).unwrap(), "docs/threads.txt; BLESS=1 writes it anew");
 }
 
-/// What the machine does is known: every figure that is inferred of it is what the machine was told.
+/// The machine's behavior is known: every inferred figure equals its parameter.
 #[test]
 fn infers_what_the_machine_does() {
     let scratch = Scratch::new("rta-truth");
@@ -84,7 +84,7 @@ fn infers_what_the_machine_does() {
     assert_eq!((&control["periodic"]["jitter_ns"], &control["priority"]), (&0.into(), &"50".into()));
     assert_eq!(vision["periodic"]["period_ns"], 5_000_000);
     assert_eq!(control["execution_ns"]["longest"][0], 200_000 + machine::SWITCH);
-    // The switches back from what displaces it are in its C, too.
+    // The switches back from displacing threads are in its C, too.
     let two = vision["execution_ns"]["longest"][1].as_u64().unwrap();
     assert!((2 * 1_500_000..=2 * (1_500_000 + 3 * machine::SWITCH)).contains(&two), "{two}");
     assert_eq!(
@@ -99,7 +99,7 @@ fn infers_what_the_machine_does() {
         let (seen, bound) =
             (of(name)["observed_response_ns"].as_u64(), of(name)["bound"]["response_ns"].as_u64());
         assert!(seen.unwrap() <= bound.unwrap(), "{name}: {seen:?} {bound:?}");
-        // The log never competes with who wakes it, which no recording says.
+        // The log never competes with its waker, which no recording shows.
         let is_tight = bound.unwrap() * 2 <= seen.unwrap() * 3;
         assert!(is_tight || name == "log/103", "{name}: {seen:?} {bound:?}");
     }
@@ -108,7 +108,7 @@ fn infers_what_the_machine_does() {
     assert_eq!((&interrupt["times"], &interrupt["execution_ns"]["longest"][0]), (&125.into(), &3_000.into()));
 }
 
-/// Nothing that is missing is taken for nothing.
+/// Missing events are not treated as absent activity.
 #[test]
 fn gives_no_bound_without_interrupts_in_recording() {
     let scratch = Scratch::new("rta-unknown");
@@ -125,11 +125,11 @@ fn gives_no_bound_without_interrupts_in_recording() {
     );
     let row = out.lines().find(|line| line.starts_with("control/101")).unwrap();
     let cells: Vec<&str> = row.split_whitespace().collect();
-    // Nor do wake-ups say how much earlier a timer was to expire.
+    // Wake-ups do not show how much earlier a timer was due either.
     assert!(cells.ends_with(&["–"; 9]), "{row}");
 }
 
-/// A thread that runs through the recording has no C, and nobody below it a bound.
+/// A thread that runs through the recording has no C, and lower threads have no bound.
 #[test]
 fn gives_no_bound_below_a_hog() {
     let scratch = Scratch::new("rta-hog");
@@ -191,7 +191,7 @@ fn refuses_what_is_no_recording() {
     assert!(code == 2 && err.contains("no job of a real-time thread"), "{err}");
 }
 
-/// The page in docs describes what is written, field by field.
+/// The page in docs describes the output, field by field.
 #[test]
 fn json_is_as_documented() {
     let schema = fs::read_to_string(docs().join("inferred-schema.json")).unwrap();
@@ -216,7 +216,8 @@ fn json_is_as_documented() {
     assert!(!schema.is_valid(&not));
 }
 
-/// What an app of two of the machine's threads declares and measures. It knows nothing of the third, nor of interrupts.
+/// Declarations and measurements of an app of two of the machine's threads. They do not include the
+/// third, nor interrupts.
 const MODEL: &str = r#"{ "schema": "punctual-model/1", "app": "machine",
   "partitions": [{ "name": "main", "executor": "preemptive", "cpu": 0 }],
   "tasks": [
@@ -243,8 +244,8 @@ fn profile(longest: u64) -> String {
     )
 }
 
-/// The recording adds what the app cannot know, and with it no job is above its bound. With a C that is too small one is, and
-/// the output says which term of which job.
+/// The recording adds facts unknown to the app, and with it no job exceeds its bound. With a C that
+/// is too small one does, and the output names the term and the job.
 #[test]
 fn adds_what_recording_shows_to_model_and_profile() {
     let scratch = Scratch::new("rta-added");
@@ -271,7 +272,7 @@ fn adds_what_recording_shows_to_model_and_profile() {
     assert!(code == 2 && err.contains("has no job of this app"), "{err}");
 }
 
-/// The machine's jobs are all alike: there is nothing to fit, and the output says so.
+/// The machine's jobs are identical: there is nothing to fit, and the output reports it.
 #[test]
 fn refuses_a_fit_of_what_does_not_vary() {
     let scratch = Scratch::new("rta-pwcet");
@@ -288,7 +289,8 @@ fn refuses_a_fit_of_what_does_not_vary() {
     assert_eq!(code, 2);
 }
 
-/// A thread has preemption off from 100 to 400 µs and a timer within wakes a more urgent one, twice. All terms are known.
+/// A thread disables preemption from 100 to 400 µs and a timer within wakes a more urgent one,
+/// twice. All terms are known.
 fn sections(switched: u64) -> Vec<Event> {
     let (low, high) = (traces::task(7, 120), traces::task(8, 20));
     let off = |section| Kind::Disable { section, caller: 0 };
@@ -322,7 +324,7 @@ fn bounds_scheduling_latency() {
     let output = punctual(&["trace", "latency"]).arg(&trace).output().unwrap();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert_eq!((err.as_str(), output.status.code()), ("", Some(0)), "{out}");
-    // 250 + 30 + 50 without the handler, and its 50; seen are 310.
+    // 250 + 30 + 50 without the handler, and its 50; observed are 310.
     let row =
         out.lines().find(|line| line.trim_start().starts_with("0  ")).unwrap_or_else(|| panic!("{out}"));
     let cells: Vec<&str> = row.split_whitespace().collect();
@@ -333,7 +335,7 @@ fn bounds_scheduling_latency() {
     assert!(text(&output.stderr).contains("--events usual,preemptirq"));
 }
 
-/// A bound by what a narrow recording has would lack what the other threads do.
+/// A bound from a narrow recording would lack the activity of the other threads.
 #[test]
 fn bounds_nothing_by_a_narrow_recording() {
     let scratch = Scratch::new("narrow");
@@ -350,7 +352,7 @@ fn bounds_nothing_by_a_narrow_recording() {
         assert!(err.contains("narrow.dat has the switches of traced threads only"), "{err}");
         assert!(err.contains("record without --narrow"), "{err}");
     }
-    // Its jobs are reported all the same.
+    // Its jobs are reported nevertheless.
     let report = punctual(&["trace", "report"]).arg(&trace).output().unwrap();
     assert_eq!(report.status.code(), Some(0), "{}", text(&report.stderr));
 }

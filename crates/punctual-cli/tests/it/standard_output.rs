@@ -1,4 +1,5 @@
-//! A standard output that takes nothing, or that nobody reads: an error where something is lost, and never a panic.
+//! Standard output that is unwritable or has no reader: an error if output is lost, and never a
+//! panic.
 
 #[path = "../../../punctual/tests/support/tracefs.rs"]
 mod tracefs;
@@ -12,10 +13,10 @@ use crate::traces::{IDLE, Script, task};
 use punctual_trace::event::SwitchOut;
 use punctual_trace::write::{dat, synthetic::Synthetic};
 
-/// A machine on which nothing is found.
+/// A machine without findings.
 const FIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../punctual-isolate/tests/machines/prepared.txt");
 
-/// Commands that print and are done soon. `trace report` reads `t.dat`.
+/// Commands that print and end soon. `trace report` reads `t.dat`.
 const PRINTING: [&[&str]; 12] = [
     &["--help"],
     &["--version"],
@@ -31,19 +32,19 @@ const PRINTING: [&[&str]; 12] = [
     &["help", "rta"],
 ];
 
-/// Those that need the kernel's tracing.
+/// Commands that need the kernel's tracing.
 const WATCHING: [&[&str]; 3] = [
     &["trace", "watch", "--all", "--every", "0.01", "--duration", "0.2"],
     &["trace", "watch", "--all", "--every", "0.01", "--json", "--", "sleep", "0.2"],
     &["trace", "record", "-o", "recorded.dat", "--duration", "0.05"],
 ];
 
-/// A place with `t.dat`, more of it than fits into a pipe when it is printed job by job.
+/// Creates a directory with `t.dat`, whose output job by job exceeds a pipe's capacity.
 fn place(name: &str) -> Scratch {
     place_with(name, 2_000)
 }
 
-/// A place with `t.dat`, of so many jobs.
+/// Creates a directory with `t.dat` of `jobs` jobs.
 fn place_with(name: &str, jobs: u64) -> Scratch {
     let scratch = Scratch::new(name);
     let mut script = Script::new();
@@ -64,7 +65,7 @@ fn full() -> Stdio {
     OpenOptions::new().write(true).open("/dev/full").expect("Linux has it").into()
 }
 
-/// A pipe that nobody reads.
+/// Returns a pipe without a reader.
 fn unread() -> Stdio {
     std::io::pipe().expect("pipes can be made").1.into()
 }
@@ -75,7 +76,7 @@ fn start(scratch: &Scratch, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs it to its end, which is not a panic.
+/// Runs it to its end, which must not be a panic.
 #[track_caller]
 fn end(mut command: Command) -> (String, Option<i32>) {
     let Output { stderr, status, .. } = command.output().expect("the program can be started");
@@ -114,7 +115,7 @@ fn ends_quietly_when_reader_goes_away() {
     }
 }
 
-/// As `| head -1` does.
+/// Like `| head -1`.
 #[test]
 fn ends_quietly_when_reader_takes_one_line() {
     let scratch = place("output-head");
@@ -136,7 +137,7 @@ fn ends_quietly_when_reader_takes_one_line() {
     }
 }
 
-/// `>&-` and `2>&-`: what is then opened first would be standard output.
+/// `>&-` and `2>&-`: the first file opened after that would become standard output.
 #[test]
 fn never_panics_with_closed_streams() {
     let scratch = place("output-closed");
@@ -153,7 +154,7 @@ fn never_panics_with_closed_streams() {
 #[test]
 fn never_panics_without_standard_streams() {
     let scratch = place("output-mute");
-    // What goes to standard error decides nothing.
+    // Standard error does not affect the result.
     for arguments in PRINTING {
         let mut command = start(&scratch, arguments);
         command.stdout(Stdio::null()).stderr(full());
@@ -188,10 +189,10 @@ fn stops_measuring_when_nobody_reads() {
         command.stdout(stdout);
         let (said, found) = end(command);
         assert_eq!(found, Some(code), "{said}");
-        // Of more than twenty.
+        // Out of more than twenty.
         assert!(said.lines().filter(|line| line.starts_with("rtos ")).count() <= 1, "{said}");
     }
-    // Unless there is another place for the results.
+    // Unless the results also go elsewhere.
     let mut command =
         start(&scratch, &[&arguments[..], &["--only", "thread switch", "--json", "b.json"]].concat());
     command.stdout(unread());
@@ -203,7 +204,7 @@ fn stops_measuring_when_nobody_reads() {
 
 #[test]
 fn reports_unwritable_file() {
-    // So few jobs that what there is of them is written when the file ends.
+    // So few jobs that their output is only written when the file ends.
     let scratch = place_with("output-files", 3);
     let bench = ["bench", "rtos", "--only", "thread switch", "--samples", "1"];
     let files = ["--json", "--html"].map(|flag| [&bench[..], &[flag, "/dev/full"]].concat());
@@ -252,7 +253,7 @@ fn ends_watch_and_record_without_panic() {
         command.stdout(Stdio::null()).stderr(full());
         assert_eq!(end(command).1, Some(0), "{arguments:?}");
     }
-    // The command is ended when nobody reads what is said of it, which would be SIGTERM's 143.
+    // The command is ended when its output has no reader, without SIGTERM's status 143.
     let mut command = start(&scratch, &["trace", "watch", "--all", "--every", "0.01", "--", "sleep", "1000"]);
     command.stdout(unread());
     let (said, code) = end(command);

@@ -9,7 +9,7 @@ use punctual_trace::event::{Event, Kind};
 use punctual_trace::read::Trace;
 use punctual_trace::write::synthetic::Synthetic;
 
-/// A directory as an interrupted recording leaves it.
+/// Creates a directory as left by an interrupted recording.
 fn unfinished(scratch: &Scratch, name: &str, events: u64) {
     let mut synthetic = Synthetic::create(&scratch.file(name)).unwrap();
     for n in 0..events {
@@ -63,7 +63,7 @@ fn names_fix_for_bad_input() {
     }
 }
 
-/// On a disk that has room for the recording and a little more.
+/// On a disk with room for the recording and a little more.
 #[test]
 fn needs_no_room_for_a_second_copy() {
     let scratch = Scratch::new("small-disk");

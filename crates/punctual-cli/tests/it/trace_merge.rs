@@ -4,7 +4,7 @@ use crate::support::{Scratch, punctual, text};
 use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::write::synthetic::Synthetic;
 
-/// A directory of a recording with a real-time thread that has a name.
+/// Creates a directory of a recording with a named real-time thread.
 fn recording(scratch: &Scratch, name: &str, thread: &str) {
     let mut synthetic = Synthetic::create(&scratch.file(name)).unwrap();
     synthetic.name(411, thread);

@@ -1,4 +1,4 @@
-//! `punctual trace report` as a user calls it, on traces whose truth is known and on what is no trace.
+//! `punctual trace report` as a user calls it, on traces with a known result and on other files.
 
 /// Traces written by hand.
 use std::fs;
@@ -10,7 +10,7 @@ use crate::traces::{IDLE, Script, task, worked};
 use punctual_trace::event::{Kind, SwitchOut};
 use punctual_trace::write::{dat, synthetic::Synthetic};
 
-/// The trace.dat of a script.
+/// Writes the trace.dat of a script.
 fn file(scratch: &Scratch, name: &str, script: &Script) -> PathBuf {
     let (directory, file) = (scratch.file(&format!("{name}.raw")), scratch.file(name));
     let mut synthetic = Synthetic::create(&directory).unwrap();
@@ -23,7 +23,7 @@ fn file(scratch: &Scratch, name: &str, script: &Script) -> PathBuf {
     file
 }
 
-/// What it prints, and what it complains of, with status.
+/// Returns its output and its error output, with the status.
 fn report(directory: &Path, arguments: &[&str]) -> (String, String, i32) {
     let output =
         punctual(&[&["trace", "report"], arguments].concat()).current_dir(directory).output().unwrap();
@@ -65,7 +65,7 @@ fn decomposes_the_worked_jobs_of_the_paper() {
     assert!(fs::metadata(scratch.file("jobs.perfetto")).unwrap().len() > 500);
 }
 
-/// Wake-ups and switches alone: whatever else happened, the recording does not say.
+/// Wake-ups and switches alone: the recording does not show other events.
 #[test]
 fn says_what_is_not_in_recording_before_first_table() {
     let scratch = Scratch::new("missing");
@@ -83,7 +83,7 @@ fn says_what_is_not_in_recording_before_first_table() {
     let (missing, table) = (out.find("futex calls: a wait"), out.find("response time"));
     assert!(missing.is_some() && missing < table, "{out}");
     let line = |letter: &str| out.lines().find(|line| line.starts_with(&format!("  {letter} "))).unwrap();
-    // What looks like a release may have been the end of a wait.
+    // The apparent release may have been the end of a wait.
     assert!(line("R ").contains('–') && line("R ").ends_with("unknown"), "{out}");
     assert!(line("W ").contains('≥') && line("W ").ends_with("at least"), "{out}");
     assert!(line("B ").contains('–') && line("B ").ends_with("unknown"), "{out}");
@@ -105,7 +105,8 @@ fn says_what_is_not_in_recording_before_first_table() {
     assert!(!out.contains("futex calls: a wait"), "{out}");
 }
 
-/// A thread that is called otherwise at first, and a recording that loses events: its numbers are the same however it is chosen.
+/// A thread with a different name at first, and a recording with lost events: its figures do not
+/// depend on how it is selected.
 #[test]
 fn says_the_same_of_a_task_however_it_is_chosen() {
     let scratch = Scratch::new("chosen");
@@ -123,7 +124,7 @@ fn says_the_same_of_a_task_however_it_is_chosen() {
         }
         script.switch(t + 20_000 + job as u64, 0, SwitchOut::Sleeping, IDLE);
         if job == 1 {
-            // More than is read at once: names are known from where their events are read on.
+            // More than one batch: names are known from the batch with their events on.
             for n in 0..3_000 {
                 let at = t + 22_000 + 8 * n;
                 script.at(at, 0, Kind::IrqEntry { irq: 1 }).at(at + 4, 0, Kind::IrqExit { irq: 1 });
@@ -140,7 +141,8 @@ fn says_the_same_of_a_task_however_it_is_chosen() {
         synthetic.push(event).unwrap();
     }
     synthetic.finish().unwrap();
-    // The kernel's list of names has room for few threads; what it says would be known before the first event.
+    // The kernel's list of names has room for few threads; its names would be known before the
+    // first event.
     fs::write(directory.join("saved_cmdlines"), "").unwrap();
     dat::write(&directory, &scratch.file("lossy.dat")).unwrap();
     let table = |choice: &[&str]| {
@@ -218,14 +220,14 @@ fn counts_misses_and_selects_tasks() {
     assert!(out.contains("pi/839, priority 49, 1 job, 1 deadline missed\n"), "{out}");
     assert!(out.contains("pi/838, priority 39, 1 job\n"), "{out}");
     assert!(!out.contains("longest job"), "{out}");
-    // As the tables have it, by name, by its beginning.
+    // As in the tables, by name, by prefix.
     for (name, tasks) in [("pi/838", 1), ("838", 1), ("pi", 2), ("p*", 2)] {
         let (out, err, code) = report(&scratch.0, &["t.dat", "--task", name, "--csv", "-"]);
         assert_eq!((err.as_str(), code, out.lines().count()), ("", 0, 1 + tasks), "{name}: {out}");
     }
 }
 
-/// Jobs that an app marks go by the names of their tasks, whatever thread runs them.
+/// Jobs marked by an app have the names of their tasks, on any thread.
 #[test]
 fn names_tasks_of_an_app() {
     let scratch = Scratch::new("marks");
@@ -259,7 +261,7 @@ fn names_fix_for_bad_input() {
     let good = file(&scratch, "good.dat", &worked::concurrent_activation());
     let bytes = fs::read(&good).unwrap();
     fs::write(scratch.file("short.dat"), &bytes[..bytes.len() / 3]).unwrap();
-    // A length in a section of the file that nothing can have.
+    // An impossible length in a section of the file.
     let mut damaged = bytes.clone();
     damaged[40..60].fill(0xff);
     fs::write(scratch.file("damaged.dat"), damaged).unwrap();
@@ -315,7 +317,7 @@ fn names_fix_for_bad_input() {
     }
 }
 
-/// As `| head` does.
+/// Like `| head`.
 #[test]
 fn ends_quietly_when_reader_stops() {
     let scratch = Scratch::new("pipe");
@@ -336,14 +338,14 @@ fn ends_quietly_when_reader_stops() {
         assert_eq!((text(&output.stderr).as_str(), text(&output.stdout).trim()), ("", "1"), "{format}");
         assert!(output.status.success(), "{format}: {:?}", output.status);
     }
-    // Nor is that nobody reads what it complains of.
+    // Neither is a missing reader of its errors.
     let mut nobody = punctual(&["trace", "report", "missing.dat"]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     assert_eq!(nobody.stderr(writer).output().unwrap().status.code(), Some(1));
 }
 
-/// To record for longer would not help.
+/// A longer recording would not help.
 #[test]
 fn says_which_format_cannot_be_read() {
     let scratch = Scratch::new("formats");
@@ -365,7 +367,7 @@ fn says_which_format_cannot_be_read() {
     }
 }
 
-/// However long it were, too: of switches that cannot be read nobody knows whose they are.
+/// For any length: without readable switches, their threads are unknown.
 #[test]
 fn asks_for_no_longer_recording_of_events_that_cannot_be_read() {
     let scratch = Scratch::new("unreadable");
@@ -379,7 +381,7 @@ fn asks_for_no_longer_recording_of_events_that_cannot_be_read() {
     assert!(err.contains("some of its events cannot be read") && !err.contains("for longer"), "{err}");
 }
 
-/// However long it were: without switches nobody has jobs.
+/// For any length: without switches there are no jobs.
 #[test]
 fn says_that_there_are_no_switches() {
     let scratch = Scratch::new("no-switches");
@@ -400,7 +402,7 @@ fn says_that_there_are_no_switches() {
     }
 }
 
-/// Anybody may call a thread anything.
+/// Any user can choose the name of a thread.
 #[test]
 fn prints_no_terminal_escapes_and_no_line_breaks_of_names() {
     let scratch = Scratch::new("escapes");
@@ -457,7 +459,7 @@ fn reports_part_of_recording() {
     }
 }
 
-/// A reader that wakes the worker, again and again.
+/// A reader that wakes the worker repeatedly.
 fn chained() -> Script {
     let (reader, worker) = (task(838, 40), task(7, 30));
     let mut script = Script::new();

@@ -1,28 +1,29 @@
-//! A CPU with threads of fixed priorities, a timer interrupt for each release, and a tick: what happens on it is known, and it is
-//! traced as a kernel would.
+//! A simulated CPU with threads of fixed priorities, a timer interrupt for each release, and a
+//! tick: its behavior is known, and it is traced as by a kernel.
 #![allow(unreachable_pub)]
 
 use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 
 use crate::traces::{IDLE, Script, task};
 
-/// From the interrupt that releases a job to the switch, and from the end of its work to the switch, in ns.
+/// From the interrupt that releases a job to the switch, and from the end of its work to the
+/// switch, in ns.
 pub const SWITCH: u64 = 2_000;
-/// How long the timer interrupt takes.
+/// Duration of the timer interrupt.
 const INTERRUPT: u64 = 3_000;
-/// From the instant at which a timer is due to its interrupt.
+/// From the due time of a timer to its interrupt.
 const LATE: u64 = 1_000;
 const VECTOR: u16 = 236;
 
 struct Thread {
     task: Task,
-    /// None is woken by the thread before it.
+    /// `None` if it is woken by the thread before it.
     period: Option<u64>,
     next: u64,
     work: u64,
-    /// Left of the current job, if there is one.
+    /// Remaining work of the current job, if there is one.
     left: Option<u64>,
-    /// When the current job was released, until it runs.
+    /// Release of the current job, until it runs.
     released: u64,
 }
 
@@ -31,7 +32,7 @@ pub struct Machine {
     script: Script,
     threads: Vec<Thread>,
     tick: u64,
-    /// Whether the threads mark their jobs, as those of Punctual apps do.
+    /// True if the threads mark their jobs, as those of Punctual apps do.
     pub marks: bool,
 }
 
@@ -71,7 +72,7 @@ impl Machine {
         self.script.events
     }
 
-    /// Runs it for so many ns.
+    /// Runs it for `length` ns.
     pub fn run(&mut self, length: u64) {
         let mut now = 0;
         for thread in &self.threads {
@@ -109,7 +110,7 @@ impl Machine {
         }
     }
 
-    /// The thread that runs now says that its job begins, if it does.
+    /// The running thread marks the start of its job, if it marks jobs.
     fn mark(&mut self, time: u64) {
         let running = self.script.on(0).id;
         if let Some(thread) = self.threads.iter_mut().find(|thread| self.marks && thread.task.id == running)
@@ -172,7 +173,7 @@ impl Machine {
     }
 }
 
-/// Whether it is an event of the scheduler.
+/// Returns whether it is an event of the scheduler.
 pub fn is_sched(event: &Event) -> bool {
     matches!(event.kind, Kind::Waking { .. } | Kind::Wakeup { .. } | Kind::Switch { .. })
 }

@@ -1,4 +1,4 @@
-//! What the tests of the command share.
+//! Helpers shared by the tests of the command.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
 use std::fs;
@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A directory that anybody may write to, and that goes with the test.
+/// A directory that any user may write to, and that is removed with the test.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
@@ -29,7 +29,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Where the command is. What runs these tests elsewhere than where they were built says so as cargo does.
+/// Returns the path of the command. A runner on another machine sets it as cargo does.
 pub fn program() -> PathBuf {
     let built = || env!("CARGO_BIN_EXE_punctual").into();
     std::env::var_os("CARGO_BIN_EXE_punctual").map_or_else(built, PathBuf::from)
@@ -54,7 +54,7 @@ pub fn write_tree(root: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// Every file of a tree but the journals'.
+/// Returns every file of a tree except the journals.
 pub fn contents(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = Vec::new();
     let mut open = vec![root.to_owned()];

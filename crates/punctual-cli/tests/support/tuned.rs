@@ -1,4 +1,4 @@
-//! An app with parameters, in a process of its own.
+//! An app with parameters, in a separate process.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -26,7 +26,7 @@ struct Gains {
 
 static GAINS: Tunable<Gains> = Tunable::new();
 
-/// The variable that says the name of the app.
+/// The variable with the name of the app.
 const NAME: &str = "TUNED_NAME";
 
 #[punctual::app(main = false)]
@@ -48,7 +48,7 @@ mod tuned {
         (Shared {}, Local { gains, _server: start() })
     }
 
-    /// Says what it reads, whenever that is new.
+    /// Prints its parameters, whenever they change.
     #[task(priority = 2, period = 2.millis(), local = [gains, _server])]
     fn control(cx: control::Context) {
         let reading = cx.local.gains.read();
@@ -70,12 +70,12 @@ fn start() -> Result<TuningServer<Gains>, StartError> {
     Tuning::new(&GAINS).start(&std::env::var(NAME).expect("the test says it"))
 }
 
-/// Runs the app; ends by itself, should it not be killed.
+/// Runs the app; ends by itself, in case it is not killed.
 pub(crate) fn run() {
     tuned::run(punctual::Config::new().until(punctual::Duration::from_secs(900))).expect("it can be started");
 }
 
-/// The app in progress; killed when dropped.
+/// The app in progress; killed on drop.
 pub(crate) struct App {
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -100,7 +100,7 @@ impl App {
         app
     }
 
-    /// What the next job with new values reads.
+    /// Returns the values that the next job with new values reads.
     pub(crate) fn reads(&mut self) -> String {
         let mut line = String::new();
         while self.lines.read_line(&mut line).expect("it is text") > 0 {

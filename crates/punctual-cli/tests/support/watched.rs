@@ -1,4 +1,4 @@
-//! An app to be watched, in a process of its own.
+//! An app to be watched, in a separate process.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -32,7 +32,7 @@ mod watched {
         }
     }
 
-    /// Cannot make its deadline.
+    /// Cannot meet its deadline.
     #[task(priority = 2, period = 20.millis(), deadline = 1.micros())]
     fn late(_: late::Context) {
         punctual::spend(2.micros());
@@ -42,20 +42,20 @@ mod watched {
     fn never(_: never::Context) {}
 }
 
-/// Runs the app; ends by itself, should it not be killed.
+/// Runs the app; ends by itself, in case it is not killed.
 pub(crate) fn run() {
     watched::run(Config::new().until(Duration::from_secs(900))).expect("it can be started");
 }
 
-/// One test at a time has apps: several together would take the CPU from each other.
+/// One test at a time has apps: several together would compete for the CPU.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// The right to have apps.
+/// Returns the right to have apps.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The app in progress; killed when dropped.
+/// The app in progress; killed on drop.
 pub(crate) struct App(Child);
 
 impl App {

@@ -1,47 +1,47 @@
-//! Who is above whom: the priorities that threads have of their own, as far as a recording has shown them.
+//! Order of threads: their own priorities, as far as a recording has shown them.
 
 use std::collections::HashMap;
 
 use punctual_trace::event::{Event, Kind, Task, Tid};
 use punctual_trace::jobs::{Actor, Cause};
 
-/// More threads than these are forgotten all at once.
+/// Maximum number of stored threads; when it is exceeded, all are dropped.
 const MAX_THREADS: usize = 65_536;
 
-/// A priority as the kernel counts: the lower, the more urgent.
+/// A priority as the kernel counts: lower is more urgent.
 #[derive(Debug, Clone, Copy)]
 struct Priority {
     own: i32,
     inherited: Option<i32>,
 }
 
-/// Of how many real-time priorities of a thread it is known when it ran with them last.
+/// Number of a thread's real-time priorities for which the last run is stored.
 const RAN: usize = 8;
 
 /// Priorities of threads.
 #[derive(Debug, Default)]
 pub(crate) struct Priorities {
     threads: HashMap<Tid, Priority>,
-    /// Until when a thread last ran with a priority of its own, if that is real time.
+    /// Time until which a thread last ran with each of its own priorities, if real-time.
     ran: HashMap<Tid, Vec<(i32, u64)>>,
 }
 
-/// What a stretch in which a job did not run counts as.
+/// Classification of the time in which a job did not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Displacement {
-    /// By interrupts and by threads that are not below.
+    /// By interrupts and by threads that are not of lower priority.
     pub(crate) above: u64,
     /// Of these, by threads of the same priority.
     pub(crate) equal: u64,
 }
 
 impl Priorities {
-    /// Learns from an event.
+    /// Updates the priorities from an event.
     pub(crate) fn see(&mut self, event: &Event) {
         match event.kind {
             Kind::Waking { task, .. } | Kind::Wakeup { task, .. } => self.shows(task),
             Kind::Switch { from, to, .. } => {
-                // It may have changed its priority since it was switched to.
+                // It may have changed its priority since it was switched in.
                 self.has_run(from.id, event.time);
                 self.shows(from);
                 self.has_run(from.id, event.time);
@@ -67,7 +67,7 @@ impl Priorities {
         }
     }
 
-    /// The thread's own priority, without what it has inherited.
+    /// Returns the thread's own priority, without inheritance.
     pub(crate) fn own(&self, thread: Tid) -> Option<i32> {
         self.threads.get(&thread).map(|known| known.own)
     }
@@ -87,13 +87,14 @@ impl Priorities {
         }
     }
 
-    /// Whether a thread has run with a priority of its own that is not below this one, and not only before `since`.
+    /// Returns whether a thread has run with an own priority that is not below this one, since
+    /// `since`.
     pub(crate) fn was_not_below(&self, thread: Tid, priority: i32, since: u64) -> bool {
         let mut ran = self.ran.get(&thread).into_iter().flatten();
         ran.any(|&(own, until)| own <= priority && until >= since)
     }
 
-    /// Sorts those who kept a thread of this priority from running.
+    /// Classifies the actors that kept a thread of this priority from running.
     pub(crate) fn sort(&self, priority: i32, causes: &[Cause]) -> Displacement {
         let mut sum = Displacement::default();
         for cause in causes {
@@ -134,7 +135,7 @@ mod tests {
             priorities.see(&Event { time, ..event(kind) });
         };
         switch(100, thread(0, 120), thread(7, 59));
-        // It has given its priority back in the meantime.
+        // It has returned its inherited priority in the meantime.
         switch(200, thread(7, 120), thread(8, 98));
         assert_eq!(priorities.own(7), Some(120));
         assert!(priorities.was_not_below(7, 98, 200) && priorities.was_not_below(7, 59, 150));

@@ -1,4 +1,5 @@
-//! `punctual rta --trace --model --profile`: what the recording adds to what an app declares and has measured.
+//! `punctual rta --trace --model --profile`: adds a recording to the declarations and measurements
+//! of an app.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -24,7 +25,7 @@ pub(in super::super) struct Recorded {
     slowest: Vec<Option<Observation>>,
 }
 
-/// Adds what displaced the app's jobs, and how late the kernel let them start.
+/// Adds displacements of the app's jobs, and the lateness of their starts.
 pub(in super::super) fn add(system: &mut System, path: &Path) -> Result<Recorded, String> {
     let Recording { observer, names, length, head, .. } = read(path, true)?;
     say!("{}", head.trim_end());
@@ -34,7 +35,7 @@ pub(in super::super) fn add(system: &mut System, path: &Path) -> Result<Recorded
     for (partition, cpus) in system.partitions.iter().zip(&mut cpus) {
         cpus.extend(partition.cpu);
     }
-    // The least urgent thread of each partition that ran a job of it.
+    // The least urgent thread of each partition that ran one of its jobs.
     let mut lowest: Vec<Option<i64>> = vec![None; system.partitions.len()];
     let mut workers: HashSet<Tid> = HashSet::new();
     let mut missing = Vec::new();
@@ -77,7 +78,7 @@ pub(in super::super) fn add(system: &mut System, path: &Path) -> Result<Recorded
     for partition in 0..system.partitions.len() {
         tell_long_jobs(system, partition, &jobs, length);
     }
-    // What workers do between jobs is overhead, which the profile has.
+    // Activity of workers between jobs is overhead, which the profile includes.
     let apps: HashSet<Tid> = workers.iter().filter_map(|&worker| names.process_of(worker)).collect();
     let is_app = |tid: Tid| {
         workers.contains(&tid) || names.process_of(tid).is_some_and(|process| apps.contains(&process))
@@ -94,7 +95,7 @@ pub(in super::super) fn add(system: &mut System, path: &Path) -> Result<Recorded
         for (whose, thread) in &found {
             let is_other = matches!(*whose, Whose::Thread(tid, _) if !is_app(tid));
             let is_here = thread.cpus.iter().any(|cpu| cpus.contains(cpu));
-            // Below all workers it displaces nobody.
+            // A thread below all workers displaces none of them.
             if is_other && is_here && lowest[partition].is_none_or(|lowest| thread.urgency >= lowest) {
                 displace(system, partition, thread, length).map_err(|why| {
                     format!("{}: `{}` displaces the app, and {why}", path.display(), thread.name)
@@ -113,10 +114,11 @@ pub(in super::super) fn add(system: &mut System, path: &Path) -> Result<Recorded
     Ok(Recorded { slowest })
 }
 
-/// All jobs of a task, and how many are left out of the recording's figures; `None` if there are too many.
+/// All jobs of a task, and the number excluded from the recording's figures; `None` if there are
+/// too many.
 type Jobs<'a> = Option<(&'a [Run], u64)>;
 
-/// Takes what a few jobs take more than the others, of any task of a partition, for a source of its own.
+/// Models the excess time of a few jobs, of any task of a partition, as a separate source.
 fn tell_long_jobs(system: &mut System, partition: usize, jobs: &[Jobs<'_>], length: Nanos) {
     let of_task = |at: usize| (system.tasks[at].partition == partition).then_some((at, jobs[at]?));
     let known: Vec<(usize, (&[Run], u64))> = (0..system.tasks.len()).filter_map(of_task).collect();
@@ -131,7 +133,7 @@ fn tell_long_jobs(system: &mut System, partition: usize, jobs: &[Jobs<'_>], leng
         told.push(format!("{} (`{}`)", format_part(usual), task.name));
         let recorded = runs.iter().filter_map(|run| run.execution).max();
         if flawed > 0 && recorded.is_some_and(|recorded| recorded < measured) {
-            // It may have been the time of one that is not whole in the recording.
+            // It may have been the time of a job that is incomplete in the recording.
             system.interrupts.push(Interrupt {
                 name: format!("the longest job of {}", task.name),
                 partition,
@@ -170,7 +172,7 @@ fn tell_long_jobs(system: &mut System, partition: usize, jobs: &[Jobs<'_>], leng
 }
 
 impl Recorded {
-    /// The jobs that took longer than their bound, and the terms that they exceed.
+    /// Lists the jobs that took longer than their bound, and the terms that they exceed.
     pub(in super::super) fn contradictions(&self, system: &System, analysis: &Analysis) -> Vec<String> {
         let tasks = system.tasks.iter().zip(&analysis.tasks).zip(&self.slowest);
         let found = tasks.filter_map(|((task, outcome), slowest)| {
@@ -205,9 +207,9 @@ mod tests {
         let mut system = two();
         let (a, b) = (runs(&[(100, 3_000_000), (900, 520_000)]), runs(&[]));
         tell_long_jobs(&mut system, 0, &[Some((&a, 0)), Some((&b, 0))], 1_500_000_000);
-        // What was measured of `b` is less than what was recorded.
+        // The measurement of `b` is less than the recorded value.
         assert_eq!(system.tasks.iter().map(|task| task.execution).collect::<Vec<_>>(), [20_000, 15_000]);
-        // Each takes 500 µs more at most, and one of two as much again as the longest.
+        // Each takes at most 500 µs more, and one in two as much again as the longest.
         let [longest, long] = &system.interrupts[..] else { panic!("{:?}", system.interrupts.len()) };
         assert_eq!((longest.name.as_str(), long.name.as_str()), ("long jobs, long", "long jobs"));
         assert_eq!(longest.execution + long.execution, 2_980_000);

@@ -18,24 +18,24 @@ use super::{json, text};
 use crate::output::{print, say};
 use crate::trace::parse::Deadline;
 
-/// What was inferred of a recording, and what follows.
+/// The inferred model of a recording, and its analysis.
 pub(super) struct Result {
     pub(super) head: String,
     pub(super) length: u64,
     pub(super) threads: Vec<InferredThread>,
     pub(super) handlers: Vec<Handler>,
     pub(super) waits: Vec<Wait>,
-    /// Fits of extreme values, by thread, if they were asked for.
+    /// Fits of extreme values, by thread, if requested.
     pub(super) fits: Vec<Fit>,
     pub(super) inferred: Inferred,
     pub(super) analysis: Analysis,
     pub(super) margins: Margins,
 }
 
-/// What was asked for of a thread, and what came out.
+/// A fit of a thread, or the reason why there is none.
 pub(super) type Fit = std::result::Result<Pwcet, String>;
 
-/// What a thread waited for.
+/// A wait of a thread.
 pub(super) struct Wait {
     pub(super) thread: String,
     pub(super) on: String,
@@ -45,7 +45,7 @@ pub(super) struct Wait {
     pub(super) total: u64,
 }
 
-/// Returns the exit code, or what is wrong with the input.
+/// Returns the exit code, or an error in the input.
 pub(in super::super) fn run(arguments: &Rta, path: &std::path::Path) -> std::result::Result<u8, String> {
     let recording = read(path, arguments.pwcet.is_some())?;
     let result = infer(arguments, recording, &path.display().to_string())?;
@@ -115,7 +115,7 @@ fn infer(arguments: &Rta, recording: Recording, name: &str) -> std::result::Resu
     let mut fits = Vec::new();
     for (whose, thread) in &mut found {
         let Some(probability) = arguments.pwcet else { break };
-        // Only jobs between sleeps are kept one by one.
+        // Only jobs between sleeps are stored individually.
         let found = match thread.reading {
             Reading::Sleeps => {
                 let jobs = observer.threads[whose].jobs.iter();
@@ -142,7 +142,7 @@ fn infer(arguments: &Rta, recording: Recording, name: &str) -> std::result::Resu
     Ok(Result { head, length, threads, handlers, waits, fits, inferred, analysis, margins })
 }
 
-/// Whether `text` names the thread: by name, by number, or by both as in tables.
+/// Returns whether `text` names the thread: by name, by number, or by both as in tables.
 fn is_called(whose: Whose, thread: &InferredThread, text: &str, names: &Names) -> bool {
     let by_part = match whose {
         Whose::Thread(tid, _) => names.of_thread(tid) == Some(text) || text.parse() == Ok(tid),
@@ -151,7 +151,7 @@ fn is_called(whose: Whose, thread: &InferredThread, text: &str, names: &Names) -
     by_part || thread.name == text
 }
 
-/// The exit code: bad input if nothing has a bound.
+/// Returns the exit code: bad input if nothing has a bound.
 fn verdict(arguments: &Rta, result: &Result) -> u8 {
     let Result { inferred, analysis, threads, .. } = result;
     if analysis.tasks.iter().all(std::result::Result::is_err) {
@@ -173,7 +173,7 @@ fn verdict(arguments: &Rta, result: &Result) -> u8 {
     }
 }
 
-/// The jobs that took longer than their bound, and the terms that they exceed.
+/// Lists the jobs that took longer than their bound, and the terms that they exceed.
 pub(super) fn contradictions(result: &Result) -> Vec<String> {
     let tasks = result.inferred.threads.iter().zip(&result.analysis.tasks);
     let found = tasks.filter_map(|(&at, outcome)| {
@@ -185,7 +185,8 @@ pub(super) fn contradictions(result: &Result) -> Vec<String> {
     found.collect()
 }
 
-/// What of a job is more than its bound says, if it took longer. `is_own` says which peers are parts of its own jobs.
+/// Returns the terms of a job that exceed its bound, if it took longer. `is_own` returns whether a
+/// peer is part of its own jobs.
 pub(super) fn contradiction(
     name: &str,
     job: &Observation,

@@ -1,4 +1,5 @@
-//! What was inferred of a recording, as JSON: schema `punctual-inferred/1`, described in `docs/inferred-schema.json`.
+//! The inferred model of a recording, as JSON: schema `punctual-inferred/1`, described in
+//! `docs/inferred-schema.json`.
 
 use punctual_analysis::infer::curves::Curves;
 use punctual_analysis::infer::executions::Executions;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use super::infer::{Result, contradictions};
 use super::text::{priority, refusal};
 
-/// The whole result.
+/// Returns the whole result.
 pub(super) fn json(result: &Result) -> String {
     let Result { inferred, analysis, margins, .. } = result;
     let rta: Value =
@@ -92,7 +93,7 @@ fn periodic(model: Option<Periodic>) -> Value {
     })
 }
 
-/// From two releases on.
+/// Starting with two releases.
 fn distances(curves: &Curves) -> Vec<Value> {
     let spans = curves.spans().iter().zip(2_u64..);
     let line = spans.map(|(span, releases)| {

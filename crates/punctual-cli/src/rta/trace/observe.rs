@@ -1,4 +1,4 @@
-//! From the jobs of a recording to what the inference is told of each thread and interrupt.
+//! Converts the jobs of a recording to the input of the inference for each thread and interrupt.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,36 +13,37 @@ use punctual_trace::names::Names;
 
 use super::actors::Priorities;
 
-/// More kinds of waits than these are not told apart.
+/// Maximum number of distinct kinds of waits.
 const MAX_WAITS: usize = 10_000;
 
-/// So many jobs of a thread are kept.
+/// Maximum number of stored jobs of a thread.
 const MAX_JOBS: usize = 1 << 20;
 
-/// Whose jobs belong together: a thread's, in one of the lives of its number, or those of a task that a Punctual app marks.
+/// Owner of a group of jobs: a thread, in one of the uses of its ID, or a task marked by a Punctual
+/// app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Whose {
     Thread(Tid, u32),
     Task(u16),
 }
 
-/// What was seen of one of them.
+/// Observations of one of them.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) thread: Thread,
-    /// As the kernel counts, the least urgent and the most.
+    /// As the kernel counts, the least and the most urgent.
     priorities: Option<(i32, i32)>,
     cpus: Vec<u32>,
     is_unordered: bool,
-    /// How many jobs were left out, since events around them are missing.
+    /// Number of jobs excluded because events around them are missing.
     pub(crate) flawed: u64,
-    /// What of its terms is not known.
+    /// Reason why a term is unknown.
     unknown: Option<&'static str>,
-    /// C of the job that was open at the end, so far.
+    /// C so far of the job that was open at the end.
     unended: Option<u64>,
     /// The threads that ran it, if it is a task.
     pub(crate) workers: HashSet<Tid>,
-    /// Its jobs in their order, if they are wanted.
+    /// Its jobs in order, if requested.
     pub(crate) jobs: Vec<Run>,
     /// The tasks that displace it on the same thread.
     above: HashSet<u16>,
@@ -55,13 +56,13 @@ impl Seen {
         }
     }
 
-    /// All its jobs, if all were kept.
+    /// Returns all its jobs, if all were stored.
     pub(crate) fn all_jobs(&self) -> Option<&[Run]> {
         (self.jobs.len() < MAX_JOBS).then_some(&self.jobs)
     }
 }
 
-/// Waits of a thread for one thing held by one thread.
+/// Waits of a thread for one object held by one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Waits {
     pub(crate) times: u64,
@@ -69,7 +70,7 @@ pub(crate) struct Waits {
     pub(crate) total: u64,
 }
 
-/// What was waited for, and who held it.
+/// The object waited for, and its holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct WaitKey {
     pub(crate) whose: Whose,
@@ -77,7 +78,7 @@ pub(crate) struct WaitKey {
     pub(crate) holder: Option<Tid>,
 }
 
-/// What a thread waited for.
+/// Object that a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum On {
     Futex(u64),
@@ -85,17 +86,18 @@ pub(crate) enum On {
     Kernel,
 }
 
-/// Takes in jobs and events.
+/// Processes jobs and events.
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
     pub(crate) priorities: Priorities,
     pub(crate) threads: BTreeMap<Whose, Seen>,
     handlers: HashMap<(Actor, u16), HandlerSeen>,
     pub(crate) waits: HashMap<WaitKey, Waits>,
-    /// CPUs on which a thread of ordinary priority is running softirqs, which displace nobody that matters.
+    /// CPUs on which a thread of ordinary priority is running softirqs, which displace no relevant
+    /// thread.
     in_thread: HashSet<u16>,
     softirq_threads: HashSet<Tid>,
-    /// Whether to keep every job.
+    /// If true, stores every job.
     pub(crate) keeps_jobs: bool,
 }
 
@@ -107,7 +109,7 @@ struct HandlerSeen {
 }
 
 impl Observer {
-    /// Learns what a thread is called.
+    /// Sets the name of a thread.
     pub(crate) fn name(&mut self, thread: Tid, name: &str) {
         if name.starts_with("ksoftirqd/") {
             self.softirq_threads.insert(thread);
@@ -116,7 +118,7 @@ impl Observer {
         }
     }
 
-    /// Takes in an event, before the jobs that end by it.
+    /// Processes an event, before the jobs that end by it.
     pub(crate) fn event(&mut self, event: &Event) {
         self.priorities.see(event);
         match event.kind {
@@ -138,11 +140,11 @@ impl Observer {
         }
     }
 
-    /// Takes in a job.
+    /// Processes a job.
     pub(crate) fn job(&mut self, job: &Job) {
         match job.kind {
             JobKind::Thread | JobKind::IrqThread => self.of_thread(job),
-            // It is in nobody's way here.
+            // It displaces nothing here.
             JobKind::Offline => {}
             JobKind::Irq | JobKind::Vector | JobKind::Softirq => self.of_handler(job),
         }
@@ -196,7 +198,8 @@ impl Observer {
         }
         for cause in &job.interference_causes {
             if let (Some(_), Actor::Task(other)) = (job.task, cause.actor) {
-                // Who calls another's job is below it, although both have the priority of the thread.
+                // The caller of another task's job is below it, although both have the priority of
+                // the thread.
                 seen.above.insert(other);
             }
         }
@@ -251,12 +254,12 @@ impl Observer {
         }
     }
 
-    /// No more jobs follow.
+    /// Ends the input.
     pub(crate) fn finish(&mut self) {
         self.threads.values_mut().for_each(|seen| seen.thread.finish());
     }
 
-    /// The interrupts, by their names.
+    /// Returns the interrupts, by their names.
     pub(crate) fn handlers(&self, names: &Names) -> Vec<Handler> {
         let mut handlers: Vec<Handler> = self
             .handlers
@@ -274,7 +277,8 @@ impl Observer {
         handlers
     }
 
-    /// The threads whose own priority is a real-time one, and the tasks that apps mark; the most urgent first.
+    /// Returns the threads whose own priority is real-time, and the tasks that apps mark; the most
+    /// urgent first.
     pub(crate) fn threads(&self, names: &Names) -> Vec<(Whose, InferredThread)> {
         let mut threads: Vec<(Whose, InferredThread)> =
             self.threads.iter().map(|(&whose, seen)| (whose, self.thread(whose, seen, names))).collect();
@@ -304,7 +308,7 @@ impl Observer {
         let depth = if let Whose::Task(task) = whose { self.depth(task, 0) } else { 0 };
         InferredThread {
             name,
-            // A task that is called displaces its caller on the same thread.
+            // A called task displaces its caller on the same thread.
             urgency: -i64::from(most) * MAX_CALLS - depth,
             cpus: seen.cpus.clone(),
             thread: seen.thread.clone(),
@@ -316,7 +320,7 @@ impl Observer {
         }
     }
 
-    /// How many tasks there may be above this one on its thread, each called by the one before.
+    /// Returns the number of tasks above this one on its thread, each called by the one before.
     fn depth(&self, task: u16, so_far: i64) -> i64 {
         if so_far >= MAX_CALLS - 1 {
             return 0;
@@ -326,10 +330,11 @@ impl Observer {
     }
 }
 
-/// Calls of jobs on one thread are no deeper than an app has levels.
+/// Calls of jobs on one thread are no deeper than the number of an app's levels.
 pub(crate) const MAX_CALLS: i64 = 32;
 
-/// C of a job with its switches, as the most it can be: its window without what others took. None if that is not known.
+/// Returns the maximum possible C of a job with its switches: its window without the time of
+/// others. `None` if unknown.
 fn own_time(job: &Job) -> Option<u64> {
     let is_known = job.blocking.hi().is_some() && job.interference.hi().is_some();
     let Bounds::Exact(window) = job.window else { return None };
@@ -337,7 +342,7 @@ fn own_time(job: &Job) -> Option<u64> {
     if is_known { window.checked_sub(others) } else { None }
 }
 
-/// Why C is not known.
+/// Returns the reason why C is unknown.
 fn why_unknown(job: &Job) -> &'static str {
     if job.interference.hi().is_none() {
         "how long interrupts displaced it is not in the recording, and so its C is not known"

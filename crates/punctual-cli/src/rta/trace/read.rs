@@ -18,11 +18,11 @@ pub(super) struct Recording {
     pub(super) names: Names,
     /// From the first event to the last, in ns.
     pub(super) length: u64,
-    /// What is said of it before the first table.
+    /// Description before the first table.
     pub(super) head: String,
 }
 
-/// Reads all of it, and keeps every job if wanted.
+/// Reads all of it, and stores every job if requested.
 pub(super) fn read(path: &Path, keeps_jobs: bool) -> Result<Recording, String> {
     let trace = Trace::open(path).map_err(|error| error.to_string())?;
     for what in trace.damage() {
@@ -47,7 +47,8 @@ pub(super) fn read(path: &Path, keeps_jobs: bool) -> Result<Recording, String> {
     while let Some(run) = events.next_run() {
         match run {
             Ok(run) => {
-                // The names of a run are known when it has been read, and its jobs are told of by their numbers.
+                // The names in a batch are known after it has been read, and its jobs are
+                // identified by numbers.
                 for event in run {
                     span = Some((span.map_or(event.time, |(first, _)| first), event.time));
                     observer.event(event);

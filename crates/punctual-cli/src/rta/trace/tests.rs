@@ -1,4 +1,5 @@
-//! Random schedules of a model of the kernel: no job takes longer than the bound that is inferred from the recording it is in.
+//! Random schedules of a model of the kernel: no job takes longer than the bound inferred from its
+//! recording.
 
 use punctual_analysis::analyse;
 use punctual_analysis::infer::system::{Inferred, system};
@@ -9,7 +10,7 @@ use punctual_trace::names::Names;
 
 use super::observe::Observer;
 
-/// Of the tests of the decomposition, which it is the truth of.
+/// From the tests of the decomposition, where it is the ground truth.
 #[path = "../../../../punctual-trace/tests/it/model/mod.rs"]
 mod model;
 #[path = "../../../../punctual-trace/tests/it/random/mod.rs"]
@@ -17,7 +18,7 @@ mod random;
 
 use model::{Machine, Random, Style};
 
-/// How many schedules are tried. `SEEDS=100000` for a long search.
+/// Number of schedules. `SEEDS=100000` for a long search.
 fn seeds() -> u64 {
     std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(40)
 }
@@ -82,7 +83,7 @@ fn no_job_takes_longer_than_its_inferred_bound() {
             }
         }
     }
-    // Otherwise nothing was tried.
+    // Otherwise nothing was tested.
     assert!(
         bounds > seeds() / 2 && shared > 0,
         "{bounds} bounds, {shared} of jobs that were displaced and waited"

@@ -1,4 +1,4 @@
-//! What was inferred of a recording, as text.
+//! The inferred model of a recording, as text.
 
 use std::fmt::Write as _;
 
@@ -17,12 +17,12 @@ use super::infer::{Fit, Result, Wait, contradictions};
 use super::observe::MAX_CALLS;
 use crate::trace::text::{fitted, width};
 
-/// The number of releases and jobs that the tables show beside two of them and one.
+/// The larger number of releases and jobs in the tables, next to two releases and one job.
 const MANY: usize = 8;
-/// So many waits of each thread are listed.
+/// Maximum number of listed waits of each thread.
 const MAX_WAITS: usize = 3;
 
-/// Everything that is printed.
+/// Formats all output.
 pub(super) fn report(result: &Result, all: bool) -> String {
     let Result { inferred, analysis, margins, .. } = result;
     let system = &inferred.system;
@@ -79,7 +79,8 @@ pub(super) fn report(result: &Result, all: bool) -> String {
             width(),
         )
     };
-    // Without deadlines none is the tightest: the one that is displaced most tells most.
+    // Without deadlines none is the tightest: the one that is displaced most is the most
+    // informative.
     let explained: Vec<usize> = if all {
         (0..count).collect()
     } else {
@@ -100,7 +101,7 @@ const FITS: &str = "C in µs that a job exceeds with the given probability, by a
                     the tests, each with the most that it may be: |Z| of runs, distance of the halves, Z of a heavier tail, A² of the \
                     fit. It holds for runs like this one: a path that no job took is in no distribution.";
 
-/// Why a fit is not used.
+/// Returns the reason why a fit is not used.
 pub(super) fn refusal(fit: &Fit) -> Option<&str> {
     match fit {
         Ok(fit) => fit.refusal(),
@@ -155,12 +156,12 @@ fn micros(ns: Option<u64>) -> Cell {
     ns.map_or_else(Cell::none, Cell::micros)
 }
 
-/// The least distance of so many releases, as far as it is known.
+/// Returns the minimum distance of this many releases, as far as it is known.
 fn least(curves: &Curves, releases: usize) -> Option<u64> {
     curves.least().get(releases - 2).copied()
 }
 
-/// Which of a table's figures is not known is a dash.
+/// An unknown figure of the table is a dash.
 fn threads(result: &Result) -> Table {
     let mut table = Table::new([
         Column::left("thread"),
@@ -238,7 +239,7 @@ fn handlers(result: &Result) -> Table {
     table
 }
 
-/// What was taken for a job where that is a choice.
+/// Describes the definition of jobs if it was a choice.
 fn readings(threads: &[InferredThread]) -> impl Iterator<Item = String> {
     let timers = threads.iter().filter(|thread| thread.reading == Reading::Timers);
     timers.map(|thread| {
@@ -250,7 +251,7 @@ fn readings(threads: &[InferredThread]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Who waited for what, the longest waits of each.
+/// Lists the waits, the longest of each thread first.
 fn waits(waits: &[Wait]) -> impl Iterator<Item = String> {
     let mut of_same = 0;
     let mut last = "";

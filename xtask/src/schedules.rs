@@ -26,7 +26,17 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result {
     process::succeed(
         cargo::command()
-            .args(["test", "--release", "-p", "punctual-kernel", "--test", "schedules", "--", "--nocapture"])
+            .args([
+                "test",
+                "--release",
+                "-p",
+                "punctual-kernel",
+                "--test",
+                "it",
+                "--",
+                "--nocapture",
+                "schedules::",
+            ])
             .env("PUNCTUAL_KERNEL_SCHEDULES", options.count.to_string())
             .env("PUNCTUAL_KERNEL_SEED", options.seed.to_string()),
     )?;

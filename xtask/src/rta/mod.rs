@@ -33,7 +33,7 @@ pub(crate) fn run(options: &Options) -> Result {
     match &options.check {
         Check::Sets { sets } => process::succeed(
             cargo::command()
-                .args(["test", "--release", "-p", PACKAGE, "--test", "executor", "--", "--nocapture"])
+                .args(["test", "--release", "-p", PACKAGE, "--test", "it", "--", "--nocapture", "executor::"])
                 .env(SETS_VARIABLE, sets.to_string()),
         ),
         Check::Pycpa(options) => pycpa::run(options),

@@ -29,7 +29,7 @@ pub(super) fn run(options: &Options) -> Result {
     let sets = scratch.path().join("sets.json");
     process::succeed(
         cargo::command()
-            .args(["test", "--quiet", "-p", super::PACKAGE, "--test", "oracle", "--", "--ignored"])
+            .args(["test", "--quiet", "-p", super::PACKAGE, "--test", "it", "--", "--ignored", "oracle::"])
             .env(FILE_VARIABLE, &sets),
     )?;
     let script = cargo::root().join("xtask/src/rta/compare.py");

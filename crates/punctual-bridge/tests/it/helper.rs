@@ -1,19 +1,16 @@
 //! The helper, and the thread that takes datagrams, are ordinary threads off the CPUs of the app, as the kernel says.
 
-#[path = "support/threads.rs"]
-mod threads;
-
 use std::collections::BTreeSet;
 use std::io;
 use std::net::UdpSocket;
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
 
+use crate::threads::Thread;
 use punctual::{Config, Duration};
 use punctual_bridge::messages::Vector3;
 use punctual_bridge::{Channel, Clock, Datagrams, Incoming, Message, Sample, Sink, Topic};
 use punctual_core::cpus;
-use threads::Thread;
 
 #[derive(Clone, Copy, Message)]
 struct Number {
@@ -29,7 +26,7 @@ static HELPER: Mutex<Option<Thread>> = Mutex::new(None);
 /// Listens, and has one message come, of which `tell` gets the settings of the thread that takes it.
 fn listen(tell: Sender<Thread>) -> Datagrams {
     let subscription = WANTED.subscribe().expect("nobody else takes it");
-    let subscription = subscription.release(move |_| tell.send(threads::this()).is_ok());
+    let subscription = subscription.release(move |_| tell.send(crate::threads::this()).is_ok());
     let datagrams = Datagrams::listen("127.0.0.1:0", subscription).expect("there are free ports");
     let bytes = [&[0, 1, 0, 0], [0.5_f64; 3].map(f64::to_le_bytes).as_flattened()].concat();
     let socket = UdpSocket::bind("127.0.0.1:0").expect("there are free ports");
@@ -50,7 +47,7 @@ impl Sink for Looking {
     }
 
     fn write(&mut self, _: &Channel, _: &Sample<'_>) -> io::Result<()> {
-        *HELPER.lock().unwrap() = Some(threads::this());
+        *HELPER.lock().unwrap() = Some(crate::threads::this());
         Ok(())
     }
 
@@ -113,7 +110,7 @@ fn are_ordinary_threads_off_the_cpus_of_the_app() {
     let report = app::run(Config::new().until(Duration::from_secs(60)), tell).expect("nothing is required");
     let datagrams = waits.join().expect("a datagram comes");
     let helper = HELPER.lock().unwrap().clone().expect("one message came");
-    let all = cpus::list(&threads::this().cpus).count();
+    let all = cpus::list(&crate::threads::this().cpus).count();
     let real_time = report.settings.threads.iter().filter(|thread| thread.policy == "SCHED_FIFO");
     let taken: BTreeSet<usize> = real_time.flat_map(|thread| cpus::list(&thread.cpus)).collect();
     for (name, Thread { policy, cpus, .. }) in [("the helper", helper), ("what takes datagrams", datagrams)] {

@@ -13,7 +13,7 @@ use mcap::{MessageStream, Summary};
 use punctual::Instant;
 use punctual_bridge::{Bridge, Message, Recording, Topic};
 
-#[path = "../examples/recording.rs"]
+#[path = "../../examples/recording.rs"]
 mod recording;
 
 #[derive(Clone, Copy, Message)]
@@ -84,7 +84,7 @@ fn records_what_the_example_publishes() {
     assert!(report.is_complete(), "{report}");
     assert_eq!(report.sinks.iter().map(|sink| sink.written).collect::<Vec<_>>(), [40, 20]);
     let table = String::from_utf8(table.0.lock().unwrap().clone()).unwrap();
-    assert_eq!(table, include_str!("../examples/expected/recording.csv"));
+    assert_eq!(table, include_str!("../../examples/expected/recording.csv"));
 
     let bytes = fs::read(&path).unwrap();
     let summary = Summary::read(&bytes).expect("it is whole").expect("it has a summary");
@@ -171,7 +171,7 @@ fn is_readable_up_to_its_last_chunk_after_a_kill() {
     let place = Place::new("killed");
     let path = place.file("killed.mcap");
     let mut child = Command::new("/proc/self/exe");
-    child.args(["--exact", "is_readable_up_to_its_last_chunk_after_a_kill"]).env(CHILD, &path);
+    child.args(["--exact", "recordings::is_readable_up_to_its_last_chunk_after_a_kill"]).env(CHILD, &path);
     let mut child = Killed(child.stdout(Stdio::null()).spawn().expect("this program can be started again"));
     // Until something has been passed on twice, in a chunk each.
     let (mut first, mut last) = (0, 0);

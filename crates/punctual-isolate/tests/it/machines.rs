@@ -1,7 +1,7 @@
 //! What is found on the machines of `tests/machines`: the text has to be the expected one to the byte, the JSON has to follow
 //! its schema, and neither does anything to a terminal.
 //!
-//! `BLESS=1 cargo test -p punctual-isolate --test machines` writes what is found as what is expected.
+//! `BLESS=1 cargo test -p punctual-isolate --test it machines` writes what is found as what is expected.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ fn finds_nothing_on_a_prepared_machine() {
 
 #[test]
 fn json_follows_its_schema() {
-    let schema = serde_json::from_str(include_str!("../../../docs/doctor-schema.json")).unwrap();
+    let schema = serde_json::from_str(include_str!("../../../../docs/doctor-schema.json")).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     for name in names() {
         examined(&load(&name), |scene, report| {

@@ -1,7 +1,7 @@
 //! Whatever files say, they are read without a panic and without end, and nothing of them does anything to a terminal: the
 //! machines of `tests/machines`, changed at random with a fixed seed.
 
-#[path = "../fuzz/entry.rs"]
+#[path = "../../fuzz/entry.rs"]
 mod entry;
 
 use std::fs;

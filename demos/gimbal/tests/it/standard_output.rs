@@ -1,12 +1,10 @@
 //! A standard output that takes nothing, or that nobody reads: an error where something is lost, and never a panic.
 
-mod place;
-
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use place::Place;
+use crate::place::Place;
 
 /// Commands that print, and the status that each has if it can.
 const COMMANDS: [(&[&str], i32); 3] =

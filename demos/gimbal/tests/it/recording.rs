@@ -1,15 +1,12 @@
 //! What `--mcap` records: every current, and the angles at 100 Hz.
 
-mod live;
-mod place;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use live::Live;
+use crate::live::Live;
+use crate::place::Place;
 use mcap::MessageStream;
-use place::Place;
 
 fn gimbal(directory: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
@@ -101,7 +98,7 @@ fn read_by_others(directory: &Path) {
     let mut reader = Command::new("python3");
     let shown = reader.args([example, "run.mcap"]).current_dir(directory).output().unwrap();
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-    let readme = include_str!("../../../README.md");
+    let readme = include_str!("../../../../README.md");
     assert!(
         shown.ends_with(")\n") && readme.contains(&format!("read_mcap.py run.mcap\n{shown}```\n")),
         "{shown}"

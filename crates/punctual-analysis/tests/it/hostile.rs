@@ -1,13 +1,11 @@
 //! Hostile input: seeded mutations of real files, through the fuzz entry points.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
-use support::random::Random;
+use crate::support::random::Random;
 
-#[path = "../fuzz/entry.rs"]
+#[path = "../../fuzz/entry.rs"]
 mod entry;
 
 /// How many mutations of each input are tried.

@@ -3,8 +3,8 @@
 //! It computes in discrete time and leaves out the task's own jitter, so a blocking of B there is one of B − 1 begun before, and J
 //! is added to what it finds.
 
-mod support;
-
+use crate::support::random::Random;
+use crate::support::{resource, section, system, task};
 use punctual_analysis::system::{Executor, System};
 use response_time_analysis::arrival::Sporadic;
 use response_time_analysis::demand::RBF;
@@ -12,8 +12,6 @@ use response_time_analysis::fixed_priority::{floating_nonpreemptive, fully_nonpr
 use response_time_analysis::time::{Duration, Service};
 use response_time_analysis::wcet::Scalar;
 use serde_json::json;
-use support::random::Random;
-use support::{resource, section, system, task};
 
 const LIMIT: u64 = 1 << 40;
 

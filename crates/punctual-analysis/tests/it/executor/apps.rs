@@ -111,7 +111,7 @@ macro_rules! app {
                 use punctual::prelude::*;
                 use punctual::Instant;
 
-                use crate::apps::{Plan, Seen, Work, no_lock, no_spawn, perform, unknown};
+                use crate::executor::apps::{Plan, Seen, Work, no_lock, no_spawn, perform, unknown};
 
                 #[shared]
                 struct Shared {

@@ -1,14 +1,11 @@
 //! Gains that are changed: from a file at the start, and by others while it runs.
 
-mod live;
-mod place;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use live::{Live, messages};
-use place::Place;
+use crate::live::{Live, messages};
+use crate::place::Place;
 use punctual_bridge::parameters::{AskError, Remotes};
 
 fn gimbal(directory: &Path, arguments: &[&str]) -> Command {

@@ -1,12 +1,8 @@
 //! What is known of spawned tasks beyond who spawns them: what a job spawns instead of something else, whether it holds something then, and
 //! which releases by the clock cannot come in between.
-#![allow(missing_docs)]
 
-#[allow(unused)]
-mod support;
-
+use crate::support::{overheads, resource, responses, section, system, task};
 use punctual_analysis::system::{Spawn, Suspension, System, Task};
-use support::{overheads, resource, responses, section, system, task};
 
 const CALLED: usize = 0;
 const CALLER: usize = 1;

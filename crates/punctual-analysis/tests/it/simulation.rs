@@ -1,12 +1,10 @@
 //! The bounds against a simulation: never below it, and equal to it where they claim to be exact.
 
-mod support;
-
+use crate::support::random::Random;
+use crate::support::simulator::{Job, Rules, longest_responses};
+use crate::support::{resource, section, system, task};
 use punctual_analysis::bound::{Bound, Exactness};
 use punctual_analysis::system::{Executor, System};
-use support::random::Random;
-use support::simulator::{Job, Rules, longest_responses};
-use support::{resource, section, system, task};
 
 /// What random sets have.
 #[derive(Clone, Copy)]

@@ -3,14 +3,12 @@
 //!
 //! `PUNCTUAL_KERNEL_SCHEDULES` says how many, `PUNCTUAL_KERNEL_SEED` which is the first.
 
-mod support;
-
 use std::env;
 use std::panic;
 
-use support::Random;
-use support::program::Program;
-use support::schedule::{Interrupts, KINDS, run};
+use crate::support::Random;
+use crate::support::program::Program;
+use crate::support::schedule::{Interrupts, KINDS, run};
 
 fn number(variable: &str, default: u64) -> u64 {
     env::var(variable).map_or(default, |text| text.parse().expect("a number"))

@@ -1,16 +1,13 @@
 //! The gimbal as a process of its own, behind a socket that stands for an SPI device: the controller brings it to its setpoint, and says what is
 //! wrong where there is none.
 
-mod live;
-mod place;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use live::{Live, messages};
-use place::Place;
+use crate::live::{Live, messages};
+use crate::place::Place;
 
 fn gimbal(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));

@@ -1,13 +1,10 @@
 //! Bounds of the global executor: at least the responses in a simulation of several CPUs, and at
 //! most the bounds of 2007.
-#![allow(missing_docs)]
 
-mod support;
-
+use crate::support::random::Random;
+use crate::support::{system, task};
 use punctual_analysis::analyse;
 use punctual_analysis::system::{Executor, Partition, System};
-use support::random::Random;
-use support::{system, task};
 
 const CPUS: usize = 2;
 
@@ -136,7 +133,7 @@ fn bounds_hold_and_are_no_longer_than_those_of_2007() {
 #[test]
 fn on_one_cpu_no_job_is_carried_in() {
     // On one CPU there is no carry-in: the bound of Joseph & Pandya.
-    let mut system = support::periodic(&[(7, 3), (20, 5)]);
+    let mut system = crate::support::periodic(&[(7, 3), (20, 5)]);
     system.partitions[0].executor = Executor::Global { cpus: 1 };
-    assert_eq!(support::responses(&system), [3, 11]);
+    assert_eq!(crate::support::responses(&system), [3, 11]);
 }

@@ -4,16 +4,14 @@
 //! taken on trust. Those of independent periodic tasks are also what comes out when the set is run tick by tick from the critical
 //! instant (`played`); all others were worked out by hand from the equations of the source.
 
-mod support;
-
+use crate::support::simulator::{Job, Rules, longest_responses};
+use crate::support::{overheads, periodic, resource, responses, section, system, task};
 use punctual_analysis::arrival::Stream;
 use punctual_analysis::bound::{Exactness, NoBound};
 use punctual_analysis::chain::reaction;
 use punctual_analysis::system::{
     Chain, Executor, Link, Partition, Protocol, Resource, Spawn, Suspension, System, Task,
 };
-use support::simulator::{Job, Rules, longest_responses};
-use support::{overheads, periodic, resource, responses, section, system, task};
 
 /// The bounds of `(period, execution)`, highest level first, which are also the longest responses in a run in which all are
 /// released at once and then at every period.

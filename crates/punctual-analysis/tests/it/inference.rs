@@ -2,7 +2,6 @@
 //!
 //! Its results are in `inference.json`, which `xtask/src/rta/inference.py` writes. Distances are equal. Periodic models are chosen by
 //! heuristics, here and there: ours is to be no worse by more than the factor within which a rounder period is preferred.
-#![allow(missing_docs)]
 
 use punctual_analysis::infer::Window;
 use punctual_analysis::infer::curves::{Curves, Span};

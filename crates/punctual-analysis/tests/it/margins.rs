@@ -1,14 +1,12 @@
 //! Margins are where the verdict changes, and levels are found whenever there are some.
 
-mod support;
-
+use crate::support::random::Random;
+use crate::support::{overheads, periodic, resource, section, system, task};
 use punctual_analysis::assign::assign;
 use punctual_analysis::margin::{all_executions, margins};
 use punctual_analysis::system::{Executor, Spawn, System};
 use punctual_analysis::time::Ratio;
 use punctual_analysis::{analyse, first_miss};
-use support::random::Random;
-use support::{overheads, periodic, resource, section, system, task};
 
 fn random_system(random: &mut Random, count: usize, total: f64) -> System {
     let shares = random.utilisations(count, total);

@@ -1,16 +1,13 @@
 //! Setpoints that come as datagrams: the gimbal follows them, and what is hostile changes nothing.
 
-mod live;
-mod place;
-
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use live::{Live, messages};
-use place::Place;
+use crate::live::{Live, messages};
+use crate::place::Place;
 
 fn gimbal(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));

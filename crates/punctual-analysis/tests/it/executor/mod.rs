@@ -4,13 +4,10 @@
 //! longest response equals the bound.
 //!
 //! `PUNCTUAL_TEST_SETS` sets the number of task sets.
-#![allow(missing_docs)]
 
 mod apps;
-#[path = "../support/mod.rs"]
-#[allow(unused)]
-mod support;
 
+use crate::support::random::Random;
 use apps::{Kind, Plan, Planned, Seen, TASKS, Work};
 use punctual_analysis::analyse;
 use punctual_analysis::bound::{Bound, Exactness};
@@ -18,7 +15,6 @@ use punctual_analysis::chain::reaction;
 use punctual_analysis::system::{
     Chain, Executor, Link, Partition, Protocol, Resource, Section, Spawn, System, Task,
 };
-use support::random::Random;
 
 /// All times are multiples of this, so that a blocking section can start slightly earlier.
 const UNIT: u64 = 1_000;
@@ -64,7 +60,7 @@ fn random_system(random: &mut Random, kind: Kind) -> System {
         let execution = ((period as f64 * shares[at]) as u64).max(1) * UNIT;
         let mut task = Task {
             partition: partition_of(kind, at),
-            ..support::task(name, level, period * UNIT, execution)
+            ..crate::support::task(name, level, period * UNIT, execution)
         };
         if has_offsets {
             task.offset = Some(random.within(0, period - 1) * UNIT);

@@ -1,0 +1,14 @@
+//! Topics, recordings, and helper processes.
+//!
+//! Tests with a global allocator are separate binaries.
+
+#[path = "../support/threads.rs"]
+mod threads;
+
+mod bridge;
+mod helper;
+mod incoming;
+#[cfg(feature = "mcap")]
+mod recordings;
+#[cfg(feature = "mcap")]
+mod standard_messages;

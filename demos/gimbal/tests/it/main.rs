@@ -1,0 +1,10 @@
+//! The gimbal as a program: set points, parameters, recordings, output.
+
+mod live;
+mod place;
+
+mod recording;
+mod setpoints;
+mod spi;
+mod standard_output;
+mod tuning;

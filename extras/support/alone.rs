@@ -2,6 +2,8 @@
 
 use std::process::{Command, Stdio};
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
 /// Runs the ignored `test` of this program where the commands `up` have made a network; `None` if that, or what the command `wanted` looks
 /// for, cannot be had.
 pub(crate) fn run(test: &str, up: &str, wanted: &str) -> Option<bool> {
@@ -9,7 +11,7 @@ pub(crate) fn run(test: &str, up: &str, wanted: &str) -> Option<bool> {
         let mut command = Command::new("unshare");
         command.args(["-n", "sh", "-c", script, "sh"]).args(arguments).stdin(Stdio::null());
         command.env_remove("ROS_DOMAIN_ID").env_remove("RMW_IMPLEMENTATION");
-        command.status().is_ok_and(|status| status.success())
+        command.status_within(TEST_LIMIT).is_ok_and(|status| status.success())
     };
     if !unshare(&format!("{up} 2>/dev/null && {wanted} 2>/dev/null"), &[]) {
         return None;

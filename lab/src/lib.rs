@@ -28,6 +28,9 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 
+use punctual_process::child::BoundedCommand;
+use xtask_support::process::TOOL_LIMIT;
+
 use clap::Parser;
 use xtask_support::{Result, counted};
 
@@ -132,7 +135,7 @@ fn boot(options: &Boot, machine: Machine, mode: Mode, command: Vec<String>) -> R
     let ended = guest.run(&job, &mut pass_on, &bring_back);
     if mode == Mode::Shell && ended.is_err() {
         // QEMU takes the terminal as it needs it, and was ended before it could give it back.
-        let _ = process::Command::new("stty").arg("sane").status();
+        let _ = process::Command::new("stty").arg("sane").status_within(TOOL_LIMIT);
     }
     let ended = ended?;
     conclude(&ended, &kernel, &machine);

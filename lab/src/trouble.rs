@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use punctual_process::child::BoundedChild;
 use rustix::process::{Pid, Signal, kill_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use xtask_support::Result;
@@ -17,8 +18,11 @@ use xtask_support::Result;
 /// How often a program is asked whether it has ended, and the machine what it has printed.
 pub(crate) const POLL: Duration = Duration::from_millis(10);
 
-/// How long a program that was asked to end may take to clear up.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a program that was asked to end may take to clean up.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Limit for a program: the longest, the build of a kernel on a slow machine, takes less.
+const RUN_LIMIT: Duration = Duration::from_secs(6 * 3600);
 
 /// A trouble with an exit status of its own, so that scripts can tell it from the status of the command.
 #[derive(Debug)]
@@ -97,16 +101,19 @@ impl Interrupt {
         command.stdin(Stdio::null());
         let cannot = |error| format!("cannot run {}: {error}", command.get_program().display());
         let mut child = spawned.map_err(cannot)?;
+        let begun = Instant::now();
         loop {
             if let Some(status) = child.try_wait()? {
                 self.check()?;
                 return Ok(status);
             }
             if let Err(interrupted) = self.check() {
-                // It fails only if the program has ended by itself.
-                let _ = child.kill();
-                child.wait()?;
+                child.end_at_once()?;
                 return Err(interrupted);
+            }
+            if begun.elapsed() > RUN_LIMIT {
+                child.end_at_once()?;
+                return Err(late(command));
             }
             thread::sleep(POLL);
         }
@@ -119,6 +126,7 @@ impl Interrupt {
         let mut child =
             spawned.map_err(|error| format!("cannot run {}: {error}", command.get_program().display()))?;
         let group = Pid::from_child(&child);
+        let begun = Instant::now();
         loop {
             let ended = child.try_wait()?;
             tick();
@@ -126,20 +134,26 @@ impl Interrupt {
                 self.check()?;
                 return Ok(status);
             }
-            if let Err(interrupted) = self.check() {
+            let stopped = match self.check() {
+                Ok(()) if begun.elapsed() > RUN_LIMIT => Err(late(command)),
+                checked => checked,
+            };
+            if let Err(why) = stopped {
                 // Each fails only if all have ended.
                 let _ = kill_process_group(group, Signal::TERM);
-                let asked = Instant::now();
-                while child.try_wait()?.is_none() && asked.elapsed() < PATIENCE {
-                    thread::sleep(POLL);
-                }
+                child.wait_within(END_TIMEOUT)?;
                 let _ = kill_process_group(group, Signal::KILL);
-                child.wait()?;
-                return Err(interrupted);
+                child.end_at_once()?;
+                return Err(why);
             }
             thread::sleep(POLL);
         }
     }
+}
+
+fn late(command: &Command) -> Box<dyn Error> {
+    let text = format!("{} did not end within {} s", command.get_program().display(), RUN_LIMIT.as_secs());
+    Trouble::Timeout(text).into()
 }
 
 #[cfg(test)]
@@ -188,7 +202,7 @@ mod tests {
         let runs = || std::fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|words| !words.is_empty());
         // It is killed, and a busy system may take its time to end it.
         let asked = Instant::now();
-        while runs() && asked.elapsed() < PATIENCE {
+        while runs() && asked.elapsed() < END_TIMEOUT {
             thread::sleep(POLL);
         }
         assert!(!runs(), "{process} still runs");

@@ -13,6 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
+
 /// An sshd that takes one key, until it is dropped.
 struct Server {
     sshd: Child,
@@ -30,7 +32,7 @@ impl Server {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let sshd = ["/usr/sbin/sshd", "/sbin/sshd"].map(PathBuf::from).into_iter().find(|path| path.exists());
-        let ssh = Command::new("ssh").arg("-V").stderr(Stdio::null()).status().is_ok();
+        let ssh = Command::new("ssh").arg("-V").stderr(Stdio::null()).status_within(TEST_LIMIT).is_ok();
         let (Some(sshd), true) = (sshd, ssh) else {
             // Past the test runner, which shows nothing of a test that succeeds.
             let line = format!(
@@ -46,7 +48,7 @@ impl Server {
             let made = Command::new("ssh-keygen")
                 .args(["-q", "-t", "ed25519", "-N", "", "-f"])
                 .arg(directory.join(key))
-                .status();
+                .status_within(TEST_LIMIT);
             assert!(made.expect("it comes with ssh").success());
         }
         // Where sshd locks itself in as root.
@@ -95,14 +97,13 @@ impl Server {
     }
 
     fn ran(&self, words: &[&str]) -> Ran {
-        Ran::new(self.lab("user", words).output().expect("the binary was built"))
+        Ran::new(self.lab("user", words).output_within(TEST_LIMIT).expect("the binary was built"))
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.sshd.kill();
-        let _ = self.sshd.wait();
+        let _ = self.sshd.end_at_once();
         let _ = fs::remove_dir_all(&self.directory);
         if let Some(made) = &self.made {
             let _ = fs::remove_dir(made);
@@ -143,7 +144,9 @@ fn runs_on_a_board() {
 
     let script = "echo out; echo err >&2; mkdir d; echo $PUNCTUAL_TEST_WORD >d/f; exit 3";
     let words = ["run", "--host", "127.0.0.1", "--results", &results, "--", "sh", "-c", script];
-    let ran = Ran::new(server.lab("user", &words).env("PUNCTUAL_TEST_WORD", "it's so").output().unwrap());
+    let ran = Ran::new(
+        server.lab("user", &words).env("PUNCTUAL_TEST_WORD", "it's so").output_within(TEST_LIMIT).unwrap(),
+    );
     ran.ends_with(3);
     assert_eq!(ran.stdout, "out\n");
     assert!(ran.stderr.contains("err\n") && ran.stderr.contains("1 file in"), "{}", ran.stderr);
@@ -166,7 +169,9 @@ fn runs_on_a_board() {
 fn says_why_it_cannot_reach_a_board() {
     let Some(server) = Server::start("says_why_it_cannot_reach_a_board") else { return };
     // A key that the server does not know.
-    let ran = Ran::new(server.lab("host", &["run", "--host", "127.0.0.1", "--", "true"]).output().unwrap());
+    let ran = Ran::new(
+        server.lab("host", &["run", "--host", "127.0.0.1", "--", "true"]).output_within(TEST_LIMIT).unwrap(),
+    );
     ran.ends_with(125);
     assert!(ran.stderr.contains("has to work without a password"), "{}", ran.stderr);
     server.ran(&["run", "--host", "-v", "--", "true"]).ends_with(125);

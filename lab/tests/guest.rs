@@ -11,6 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
+
 /// The lab's directory.
 fn cache() -> PathBuf {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the lab lies in the workspace");
@@ -21,7 +23,8 @@ fn cache() -> PathBuf {
 /// The turn of one test, as emulated machines slow each other down; `None` if there can be none.
 fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
     static TURN: Mutex<()> = Mutex::new(());
-    let ends_well = |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
+    let ends_well =
+        |command: &mut Command| command.output_within(TEST_LIMIT).is_ok_and(|output| output.status.success());
     let qemu = ends_well(Command::new("qemu-system-x86_64").arg("--version"));
     let lab = env!("CARGO_BIN_EXE_lab");
     if qemu && ends_well(Command::new(lab).args(["kernel", "--cached", "rt"])) {
@@ -53,10 +56,13 @@ fn lab(words: &[&str], interrupt: Option<Duration>) -> Ran {
     if let Some(after) = interrupt {
         thread::spawn(move || {
             thread::sleep(after);
-            Command::new("kill").args(["-INT", &id.to_string()]).status().expect("there is a kill");
+            Command::new("kill")
+                .args(["-INT", &id.to_string()])
+                .status_within(TEST_LIMIT)
+                .expect("there is a kill");
         });
     }
-    let output = child.wait_with_output().expect("it was started");
+    let output = child.output_within(TEST_LIMIT).expect("it was started");
 
     let ours = format!("/work-{id}-");
     for entry in fs::read_dir(cache()).expect("there is a cache") {
@@ -134,7 +140,7 @@ fn ends_when_nobody_reads() {
     io::BufRead::read_line(&mut stdout, &mut line).unwrap();
     assert_eq!(line, "line\n");
     drop(stdout);
-    let output = child.wait_with_output().unwrap();
+    let output = child.output_within(TEST_LIMIT).unwrap();
     assert_eq!(output.status.code(), Some(141), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
@@ -154,7 +160,12 @@ fn refuses_results_that_cannot_be_brought_back() {
 
 /// What `lab run` says that does not get as far as a guest.
 fn refused(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lab")).arg("run").args(words).stdin(Stdio::null()).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_lab"))
+        .arg("run")
+        .args(words)
+        .stdin(Stdio::null())
+        .output_within(TEST_LIMIT)
+        .unwrap()
 }
 
 #[test]
@@ -179,7 +190,7 @@ fn streams_output_while_the_command_runs() {
     let first = Instant::now();
     assert_eq!(lines.next().unwrap().unwrap(), "second");
     assert!(first.elapsed() > Duration::from_millis(500), "both lines came at once");
-    assert!(child.wait().unwrap().success());
+    assert!(child.status_within(TEST_LIMIT).unwrap().success());
 }
 
 #[test]

@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
 /// A target directory with nothing in it, removed when dropped.
 struct Empty(PathBuf);
 
@@ -39,7 +41,12 @@ fn skip(test: &str, why: &str) {
 }
 
 fn is_installed(program: &str) -> bool {
-    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+    Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status_within(TEST_LIMIT)
+        .is_ok()
 }
 
 fn said(output: &Output) -> String {
@@ -68,7 +75,7 @@ fn says_what_it_needs_a_network_for() {
         .env("CARGO_TARGET_DIR", &empty.0)
         .env("APT_CONFIG", empty.0.join("apt.conf"))
         .stdin(Stdio::null())
-        .output()
+        .output_within(TEST_LIMIT)
         .unwrap();
     assert_eq!(output.status.code(), Some(125), "{}", said(&output));
     assert!(said(&output).contains("needs a network"), "{}", said(&output));
@@ -99,7 +106,7 @@ fn says_that_the_disk_is_full() {
     let output = Command::new("unshare")
         .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
         .stdin(Stdio::null())
-        .output();
+        .output_within(TEST_LIMIT);
     let Ok(output) = output else { return skip(test, "no unshare") };
     match output.status.code() {
         Some(77 | 1) => skip(test, "no name space with a disk of its own"),

@@ -7,11 +7,12 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use clap::Args;
+use punctual_process::child::BoundedCommand;
 
-use crate::process::succeed;
+use crate::process::{TOOL_LIMIT, succeed};
 use crate::scratch::Scratch;
 use crate::{Result, cargo};
 
@@ -61,7 +62,7 @@ pub(crate) fn run(&Options { check }: &Options) -> Result {
 
 /// The version of clang, if there is one.
 fn clang_version() -> Result<Option<String>> {
-    let output = Command::new("clang").arg("-dumpversion").stdin(Stdio::null()).output();
+    let output = Command::new("clang").arg("-dumpversion").output_within(TOOL_LIMIT);
     match output {
         Ok(output) => Ok(Some(String::from_utf8(output.stdout)?.trim().to_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

@@ -17,10 +17,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use clap::Args;
+use punctual_process::child::BoundedCommand;
 
+use crate::process::{INSTALL_LIMIT, TOOL_LIMIT};
 use crate::{Result, cargo, process};
 
 const PACKAGE: &str = "punctual-instructions";
@@ -85,7 +87,7 @@ fn count(program: &Path, row: usize, times: u64, rseq: &str) -> Result<u64> {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
     command.args([row.to_string(), times.to_string()]).env("PUNCTUAL_RSEQ", rseq);
-    let output = command.stdin(Stdio::null()).output();
+    let output = command.output_within(INSTALL_LIMIT);
     let output =
         output.map_err(|error| format!("valgrind, which .ci/packages.sh --valgrind installs: {error}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -101,7 +103,7 @@ fn per_operation(few: u64, many: u64) -> u64 {
 
 fn text(mut command: impl std::borrow::BorrowMut<Command>) -> Result<String> {
     let command = command.borrow_mut();
-    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+    let output = command.stdout_within(TOOL_LIMIT)?;
     if !output.status.success() {
         return Err(format!("{} from {command:?}", output.status).into());
     }

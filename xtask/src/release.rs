@@ -5,11 +5,13 @@
 //! compiler builds all of it. What cannot be checked on this machine is said loudly.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use clap::Args;
+use punctual_process::child::BoundedCommand;
 use serde_json::Value;
 
+use crate::process::TOOL_LIMIT;
 use crate::{Result, cargo, process, transports};
 
 /// Files that every package contains, beside its manifest.
@@ -124,7 +126,7 @@ fn document(package: &Value) -> Result {
 /// Builds everything that is published with the oldest supported compiler, in a target directory of its own.
 fn minimum<'a>(version: &str, packages: impl Iterator<Item = &'a str>) -> Result {
     let toolchain = format!("+{version}");
-    let probe = Command::new("cargo").args([&toolchain, "--version"]).stdin(Stdio::null()).output();
+    let probe = Command::new("cargo").args([&toolchain, "--version"]).output_within(TOOL_LIMIT);
     if !probe.is_ok_and(|output| output.status.success()) {
         println!(
             "\n*** SKIPPED: NOTHING WAS BUILT WITH RUST {version}. `rustup toolchain install {version} --profile minimal` ***\n"
@@ -148,7 +150,7 @@ fn minimum<'a>(version: &str, packages: impl Iterator<Item = &'a str>) -> Result
 fn compatibility<'a>(packages: impl Iterator<Item = &'a str>) -> Result {
     let mut git = Command::new("git");
     git.args(["describe", "--tags", "--abbrev=0", "--match", "v[0-9]*"]).current_dir(cargo::root());
-    let output = git.stdin(Stdio::null()).output()?;
+    let output = git.output_within(TOOL_LIMIT)?;
     if !output.status.success() {
         println!(
             "\n*** SKIPPED: NO INTERFACE WAS COMPARED, since there is no tag of a release (v0.1.0) yet ***\n"
@@ -157,7 +159,7 @@ fn compatibility<'a>(packages: impl Iterator<Item = &'a str>) -> Result {
     }
     let tag = String::from_utf8(output.stdout)?.trim().to_owned();
     let mut command = cargo::command();
-    let probe = command.args(["semver-checks", "--version"]).stdin(Stdio::null()).output()?;
+    let probe = command.args(["semver-checks", "--version"]).output_within(TOOL_LIMIT)?;
     if !probe.status.success() {
         println!(
             "\n*** SKIPPED: NO INTERFACE WAS COMPARED WITH {tag}. `cargo install cargo-semver-checks --locked` ***\n"

@@ -5,7 +5,10 @@ use std::process::Command;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use punctual_process::child::BoundedCommand;
+
 use crate::cargo;
+use crate::process::TOOL_LIMIT;
 
 /// Which of how many parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +35,8 @@ impl FromStr for Sample {
         let part = match part {
             "commit" => {
                 let mut git = Command::new("git");
-                let head = git.args(["rev-parse", "HEAD"]).current_dir(cargo::root()).output();
+                let head =
+                    git.args(["rev-parse", "HEAD"]).current_dir(cargo::root()).output_within(TOOL_LIMIT);
                 hash(&head.map(|output| output.stdout).unwrap_or_default()) % parts
             }
             "day" => {

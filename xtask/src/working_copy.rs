@@ -7,9 +7,10 @@ use std::env;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
+use punctual_process::child::BoundedCommand;
 use rustix::fs::FlockOperation;
 use serde_json::Value;
 use toml::Table;
@@ -184,7 +185,7 @@ impl WorkingCopy {
 
 /// What a cargo command has built.
 fn built(mut command: Command) -> Result<Build> {
-    let output = command.stdin(Stdio::null()).output()?;
+    let output = command.output_within(cargo::BUILD_LIMIT)?;
     let stdout = String::from_utf8(output.stdout)?;
     if output.status.success() {
         return Ok(Build::Done(cargo::artifacts(&stdout)?));

@@ -12,6 +12,7 @@ use punctual_bridge::message::Layout;
 use punctual_bridge::{
     Incoming, IncomingReader, Message, Parameters, Publisher, Topic, Tunable, TunableReader,
 };
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 /// 64 bytes.
 #[derive(Clone, Copy, Message)]
@@ -113,7 +114,7 @@ fn instructions(row: usize, times: u64) -> u64 {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
     command.arg(env::current_exe().expect("a program knows where it is"));
-    let output = command.args([row.to_string(), times.to_string()]).output();
+    let output = command.args([row.to_string(), times.to_string()]).output_within(TEST_LIMIT);
     let output = output.unwrap_or_else(|error| panic!("valgrind is not installed: {error}"));
     let said = String::from_utf8_lossy(&output.stderr);
     let collected = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());

@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use punctual_bench::compare::load;
 use punctual_bench::model::{Run, Verdict};
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use support::{Scratch, punctual, text};
 
 /// Held by tests that measure: each needs the CPU exclusively.
@@ -95,7 +96,7 @@ fn runs_all_suites_with_and_without_privileges() {
     let _turn = turn();
     let scratch = Scratch::new("all");
     let (json, html) = (scratch.file("run.json"), scratch.file("run.html"));
-    let output = punctual(&all_suites(&json, &html)).output().unwrap();
+    let output = punctual(&all_suites(&json, &html)).output_within(TEST_LIMIT).unwrap();
     let run = assert_complete(&output, &json, &html);
     if run.machine.fifo_refused.is_some() {
         return assert_says_what_it_lacks(&run);
@@ -107,7 +108,7 @@ fn runs_all_suites_with_and_without_privileges() {
     let (json, html) = (scratch.file("nobody.json"), scratch.file("nobody.html"));
     let mut command = Command::new(&program);
     command.args(all_suites(&json, &html)).uid(65534).gid(65534).current_dir("/");
-    let output = match command.output() {
+    let output = match command.output_within(TEST_LIMIT) {
         Ok(output) => output,
         // A user who may use SCHED_FIFO but may not become another user.
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return,
@@ -144,7 +145,7 @@ fn keeps_measured_results_on_ctrl_c() {
     assert!(lines.any(|line| line.unwrap().starts_with("hourglass 1/")));
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(child.status_within(TEST_LIMIT).unwrap().code(), Some(130));
     let run = documented(&json);
     assert!(run.interrupted);
     let first = run.rows().next().expect("the first turn was cut short, not lost");
@@ -158,8 +159,10 @@ fn compares_with_earlier_run() {
     let old = scratch.file("old.json");
     let old = old.to_str().unwrap();
     let few = ["bench", "rtos", "--samples", "4"];
-    assert!(punctual(&[&few[..], &["--json", old]].concat()).output().unwrap().status.success());
-    let output = punctual(&[&few[..], &["--compare", old]].concat()).output().unwrap();
+    assert!(
+        punctual(&[&few[..], &["--json", old]].concat()).output_within(TEST_LIMIT).unwrap().status.success()
+    );
+    let output = punctual(&[&few[..], &["--compare", old]].concat()).output_within(TEST_LIMIT).unwrap();
     let out = text(&output.stdout);
     assert!(out.contains("compared with the run of 20") && out.contains("rtos/switch/posix"), "{out}");
     // A regression is reported, but is not a failure.
@@ -185,7 +188,7 @@ fn names_flag_of_bad_input_and_exits_with_2() {
         (vec!["--load", "heavy"], "--load"),
         (vec!["weather"], "weather"),
     ] {
-        let output = punctual(&[&["bench"], &arguments[..]].concat()).output().unwrap();
+        let output = punctual(&[&["bench"], &arguments[..]].concat()).output_within(TEST_LIMIT).unwrap();
         let err = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {err}");
         assert!(err.contains(message), "{arguments:?}: {err}");

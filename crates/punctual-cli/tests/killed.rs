@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use leftovers::{Before, Moments};
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use support::{Scratch, punctual, text};
 
 /// Commands, and the time in which each is killed.
@@ -52,7 +53,7 @@ fn leaves_nothing_behind_when_command_is_killed() {
         thread::sleep(after);
         // It may have ended already: then there is nothing left either.
         child.kill().expect("a child that has not been waited for can be killed");
-        child.wait().expect("a child can be waited for");
+        child.status_within(TEST_LIMIT).expect("a child can be waited for");
         // A command that it has traced ends by itself.
         let left = before.left_by(child.id());
         assert!(left.is_empty(), "round {round}: {arguments:?} was killed after {after:?}: {left:#?}");
@@ -63,7 +64,8 @@ fn leaves_nothing_behind_when_command_is_killed() {
     println!("left for the next start: {:?}", leftovers::instances(&killed));
     for arguments in NEXT.iter().filter(|arguments| is_traced || arguments[0] != "trace") {
         let mut command = start(&scratch, arguments);
-        let output = command.stderr(Stdio::piped()).output().expect("the program can be started");
+        let output =
+            command.stderr(Stdio::piped()).output_within(TEST_LIMIT).expect("the program can be started");
         assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
     }
     let left = leftovers::instances(&killed);

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use punctual_process::child::{BoundedChild, TEST_LIMIT};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -57,8 +58,7 @@ impl Attack {
 
 impl Drop for Attack {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.0.end_at_once();
     }
 }
 
@@ -69,13 +69,12 @@ fn ends(command: &mut Command) -> Output {
     let start = Instant::now();
     while child.try_wait().unwrap().is_none() {
         if start.elapsed() > COMMAND_TIMEOUT {
-            let _ = child.kill();
-            let _ = child.wait();
+            let _ = child.end_at_once();
             panic!("{command:?} does not end");
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    child.wait_with_output().unwrap()
+    child.output_within(TEST_LIMIT).unwrap()
 }
 
 /// `punctual trace record` in a mount namespace in which tracefs is mounted.
@@ -340,7 +339,7 @@ fn supervisor_in_another_pid_namespace_leaves_kept_state_alone() {
     let output = ends(&mut second);
     let is_there = directory.join("axis").exists();
     first.kill().unwrap();
-    first.wait().unwrap();
+    first.status_within(TEST_LIMIT).unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(is_there, "the state of a living supervisor is gone");
     // When killed, it has left the directory, which the next supervisor removes.

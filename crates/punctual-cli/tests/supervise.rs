@@ -10,6 +10,7 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use punctual::kept::Kept;
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use rustix::time::{ClockId, clock_gettime};
 
 use self::support::{Scratch, punctual, text};
@@ -217,7 +218,7 @@ fn supervised(scratch: &Scratch, options: &[&str], mistake: &str) -> Command {
 }
 
 fn output(scratch: &Scratch, options: &[&str], mistake: &str) -> Output {
-    supervised(scratch, options, mistake).output().unwrap()
+    supervised(scratch, options, mistake).output_within(TEST_LIMIT).unwrap()
 }
 
 /// Returns the recorded stacks, concatenated.
@@ -265,7 +266,7 @@ fn writes_what_the_kernel_recorded_beside_the_stack() {
     let [trace, stack] = &files[..] else { panic!("{files:?}\n{said}") };
     assert_eq!(trace, &stack.with_extension("dat"), "{said}");
     // It contains other activity until then, including the thread of the loop.
-    let shown = punctual(&["trace", "report", trace.to_str().unwrap()]).output().unwrap();
+    let shown = punctual(&["trace", "report", trace.to_str().unwrap()]).output_within(TEST_LIMIT).unwrap();
     let shown = text(&shown.stdout);
     assert!(shown.lines().any(|line| line.starts_with("level 2/")), "{said}\n{shown}");
 }
@@ -283,9 +284,9 @@ fn leaves_the_machine_usable_beside_an_endless_loop() {
         .find(|line| line.contains("a job of reported, level 2, has used "));
     assert!(said.is_some_and(|line| line.contains("its budget is 100 ms; its stack: ")));
     // The loop continues. Only a shell that gets a CPU ends it.
-    let shell = Command::new("sh").args(["-c", "echo > \"$0\""]).arg(&end).status().unwrap();
+    let shell = Command::new("sh").args(["-c", "echo > \"$0\""]).arg(&end).status_within(TEST_LIMIT).unwrap();
     let rest: Vec<_> = lines.map_while(Result::ok).collect();
-    assert!(shell.success() && child.wait().unwrap().success(), "{rest:#?}");
+    assert!(shell.success() && child.status_within(TEST_LIMIT).unwrap().success(), "{rest:#?}");
     assert_stack(&scratch, &["supervise::loops"]);
 }
 
@@ -369,7 +370,7 @@ fn says_that_memory_was_short() {
     };
     let scratch = Scratch::new("supervise-memory");
     let mut command = supervised(&scratch, &[], "use up memory");
-    let output = command.env(GROUP, &group.0).output().unwrap();
+    let output = command.env(GROUP, &group.0).output_within(TEST_LIMIT).unwrap();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(128 + 9), "{said}");
     assert!(said.contains("ended: the kernel killed it for want of memory"), "{said}");
@@ -441,7 +442,7 @@ fn does_not_count_called_jobs_to_the_budget_of_their_caller() {
 
 #[test]
 fn says_what_cannot_be_started() {
-    let output = punctual(&["supervise", "--", "/no/such/app"]).output().unwrap();
+    let output = punctual(&["supervise", "--", "/no/such/app"]).output_within(TEST_LIMIT).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("/no/such/app: "), "{}", text(&output.stderr));
 }

@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use serde_json::Value;
 use support::{program, punctual, text};
@@ -34,7 +35,8 @@ fn top(arguments: &[&str]) -> Command {
 
 /// Returns an update of this app.
 fn look(app: &App, more: &[&str]) -> Value {
-    let output = top(&[&app.process(), "--json", "--count", "1"]).args(more).output().unwrap();
+    let output =
+        top(&[&app.process(), "--json", "--count", "1"]).args(more).output_within(TEST_LIMIT).unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -78,8 +80,9 @@ fn shows_every_task_of_a_running_app() {
 fn prints_a_table_where_there_is_no_terminal() {
     let _alone = watched::alone();
     let app = App::start("watched_program");
-    let output =
-        top(&[&app.process(), "--count", "2", "--every", "0.05", "--sort", "task"]).output().unwrap();
+    let output = top(&[&app.process(), "--count", "2", "--every", "0.05", "--sort", "task"])
+        .output_within(TEST_LIMIT)
+        .unwrap();
     let out = text(&output.stdout);
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
     assert_eq!(out.matches(&format!("process {}", app.process())).count(), 2, "{out}");
@@ -100,11 +103,11 @@ fn follows_an_app_that_is_killed_and_started_again() {
     let found = lines.by_ref().map(process).find(|process| *process == second.process());
     assert!(found.is_some(), "the new one is not found");
     watch.kill().unwrap();
-    watch.wait().unwrap();
+    watch.status_within(TEST_LIMIT).unwrap();
 
     let gone = second.process();
     drop(second);
-    let output = top(&[&gone, "--count", "1"]).output().unwrap();
+    let output = top(&[&gone, "--count", "1"]).output_within(TEST_LIMIT).unwrap();
     assert_eq!(output.status.code(), Some(2));
     let error = text(&output.stderr);
     assert!(
@@ -117,7 +120,7 @@ fn follows_an_app_that_is_killed_and_started_again() {
 fn an_app_that_shows_nothing_is_not_found() {
     let _alone = watched::alone();
     let app = App::start_with("watched_program", &[("PUNCTUAL_METRICS", "0")]);
-    let output = top(&[&app.process(), "--count", "1"]).output().unwrap();
+    let output = top(&[&app.process(), "--count", "1"]).output_within(TEST_LIMIT).unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
 }
 
@@ -136,7 +139,7 @@ fn refuses_memory_that_is_no_apps_and_says_so() {
         if name != "open" {
             fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW).unwrap();
         }
-        let output = top(&[name, "--count", "1"]).output().unwrap();
+        let output = top(&[name, "--count", "1"]).output_within(TEST_LIMIT).unwrap();
         assert_eq!(output.status.code(), Some(2));
         let error = text(&output.stderr);
         assert!(error.contains(why) && error.contains(name), "{error}");
@@ -162,7 +165,7 @@ fn serves_prometheus() {
     client.read_to_string(&mut answer).unwrap();
     drop(silent);
     server.kill().unwrap();
-    server.wait().unwrap();
+    server.status_within(TEST_LIMIT).unwrap();
     let program = std::env::current_exe().unwrap();
     let program = program.file_name().unwrap().to_str().unwrap();
     let user = look(&app, &[])["user"].as_str().unwrap().to_owned();
@@ -178,7 +181,7 @@ fn serves_prometheus() {
 fn says_that_a_port_is_taken() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let output = top(&[&format!("--prometheus={address}")]).output().unwrap();
+    let output = top(&[&format!("--prometheus={address}")]).output_within(TEST_LIMIT).unwrap();
     assert_eq!(output.status.code(), Some(2));
     let error = text(&output.stderr);
     assert!(error.contains(&address.to_string()) && error.contains("give another port"), "{error}");
@@ -191,7 +194,7 @@ impl Tmux {
     fn command(&self, arguments: &[&str]) -> String {
         let mut command = Command::new("tmux");
         command.arg("-S").arg(self.0.file("socket")).args(["-f", "/dev/null"]).args(arguments);
-        text(&command.output().unwrap().stdout)
+        text(&command.output_within(TEST_LIMIT).unwrap().stdout)
     }
 
     /// Waits until the screen fulfils `is_so`.
@@ -215,7 +218,7 @@ impl Drop for Tmux {
 
 #[test]
 fn is_a_live_view_on_a_terminal() {
-    if Command::new("tmux").arg("-V").output().is_err() {
+    if Command::new("tmux").arg("-V").output_within(TEST_LIMIT).is_err() {
         eprintln!("SKIPPED: the live view on a terminal; install tmux");
         return;
     }
@@ -251,7 +254,7 @@ fn is_a_live_view_on_a_terminal() {
 
 #[test]
 fn records_the_next_miss_by_one_key() {
-    if Command::new("tmux").arg("-V").output().is_err() {
+    if Command::new("tmux").arg("-V").output_within(TEST_LIMIT).is_err() {
         eprintln!("SKIPPED: the live view on a terminal; install tmux");
         return;
     }
@@ -273,7 +276,10 @@ fn records_the_next_miss_by_one_key() {
         return;
     }
     let file = tmux.0.file("watched-miss.dat");
-    let report = support::punctual(&["trace", "report", "--all", "--last", "1"]).arg(&file).output().unwrap();
+    let report = support::punctual(&["trace", "report", "--all", "--last", "1"])
+        .arg(&file)
+        .output_within(TEST_LIMIT)
+        .unwrap();
     assert!(report.status.success(), "{}", text(&report.stderr));
     assert!(text(&report.stdout).contains("R response time"), "{}", text(&report.stdout));
     assert!(!tmux.0.file("watched-miss.dat.raw").exists());
@@ -292,7 +298,7 @@ fn records_the_next_miss_by_one_key() {
 
 #[test]
 fn ends_with_its_terminal() {
-    if Command::new("tmux").arg("-V").output().is_err() {
+    if Command::new("tmux").arg("-V").output_within(TEST_LIMIT).is_err() {
         eprintln!("SKIPPED: the live view on a terminal; install tmux");
         return;
     }

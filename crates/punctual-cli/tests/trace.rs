@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use punctual_trace::event::Kind;
 use punctual_trace::jobs::{Config, Counters, Decomposer};
 use punctual_trace::read::Trace;
@@ -30,8 +31,10 @@ const WATCHED: &str = "watched one";
 
 /// Returns whether this machine permits tracing; if not, prints a notice.
 fn can_trace(scratch: &Scratch) -> bool {
-    let probe =
-        punctual(&["trace", "record", "--duration", "0", "-o"]).arg(scratch.file("probe")).output().unwrap();
+    let probe = punctual(&["trace", "record", "--duration", "0", "-o"])
+        .arg(scratch.file("probe"))
+        .output_within(TEST_LIMIT)
+        .unwrap();
     if !probe.status.success() {
         eprintln!("SKIPPED: nothing is traced in this test: {}", text(&probe.stderr));
     }
@@ -76,7 +79,7 @@ fn selects_jobs_to_be_traced() {
 }
 
 fn run(mut command: Command) -> (String, String, Option<i32>) {
-    let Output { stdout, stderr, status } = command.output().unwrap();
+    let Output { stdout, stderr, status } = command.output_within(TEST_LIMIT).unwrap();
     (text(&stdout), text(&stderr), status.code())
 }
 
@@ -226,7 +229,7 @@ fn saves_recording_on_ctrl_c() {
     lines.read_line(&mut line).unwrap();
     assert_eq!(line, "recording, until Ctrl-C\n");
     signal(&recorder, Signal::INT);
-    assert_eq!(recorder.wait().unwrap().code(), Some(0));
+    assert_eq!(recorder.status_within(TEST_LIMIT).unwrap().code(), Some(0));
     assert_clean(&scratch, recorder.id());
     assert_eq!(Trace::open(&file).unwrap().clock(), "mono");
 }
@@ -248,7 +251,7 @@ fn forwards_signals_to_command() {
         assert!(is_ready, "{how}");
         signal(&recorder, Signal::TERM);
         let rest = out.lines().map(Result::unwrap).collect::<Vec<_>>();
-        assert_eq!(recorder.wait().unwrap().code(), Some(128 + 15), "{how}: {rest:?}");
+        assert_eq!(recorder.status_within(TEST_LIMIT).unwrap().code(), Some(128 + 15), "{how}: {rest:?}");
         assert_clean(&scratch, recorder.id());
         if how == "record" {
             assert!(Trace::open(&file).is_ok());
@@ -358,7 +361,7 @@ fn keeps_recording_readable_when_disk_is_full() {
          {program} trace record -o t.dat -- sh -c 'for i in $(seq 3000); do (:); done'; echo recorded $?
          {program} trace report t.dat.raw --all --worst 0 2>&1; echo reported $?"
     );
-    let output = match Command::new("unshare").args(["-m", "sh", "-c", &script]).output() {
+    let output = match Command::new("unshare").args(["-m", "sh", "-c", &script]).output_within(TEST_LIMIT) {
         Ok(output) if output.status.code() != Some(99) => output,
         other => return eprintln!("SKIPPED: no disk can be made full here: {other:?}"),
     };
@@ -418,7 +421,7 @@ fn tells_unprivileged_user_what_to_do() {
     let copy = scratch.file("punctual");
     // By another process: a child started by another test at that time would hold the file open for
     // writing, and it could not be executed.
-    let copied = Command::new("cp").arg(program()).arg(&copy).status();
+    let copied = Command::new("cp").arg(program()).arg(&copy).status_within(TEST_LIMIT);
     assert!(copied.unwrap().success());
     for arguments in [&["record"][..], &["watch"], &["record", "--", "true"]] {
         let mut command = Command::new(&copy);
@@ -489,7 +492,7 @@ fn removes_what_killed_recorder_left_even_if_run_fails() {
         BufReader::new(killed.stderr.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "recording, until Ctrl-C\n");
         killed.kill().unwrap();
-        killed.wait().unwrap();
+        killed.status_within(TEST_LIMIT).unwrap();
         fs::remove_dir_all(scratch.file("t.dat.raw")).unwrap();
         let mut next = punctual(arguments);
         let (_, err, code) = run({

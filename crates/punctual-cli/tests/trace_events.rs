@@ -6,6 +6,7 @@ mod tracefs;
 
 use std::fs;
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use punctual_trace::event::Kind;
 use punctual_trace::read::Trace;
 use support::{Scratch, punctual, text};
@@ -17,7 +18,10 @@ fn records_and_shows_any_tracepoint() {
         eprintln!("tracefs cannot be mounted here: {why}");
     }
     let run = |arguments: &[&str]| {
-        let output = punctual(&[&["trace"], arguments].concat()).current_dir(&scratch.0).output().unwrap();
+        let output = punctual(&[&["trace"], arguments].concat())
+            .current_dir(&scratch.0)
+            .output_within(TEST_LIMIT)
+            .unwrap();
         (text(&output.stdout), text(&output.stderr), output.status.code())
     };
     let (_, err, code) = run(&["record", "-o", "probe.dat", "--duration", "0"]);

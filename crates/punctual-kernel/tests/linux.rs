@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::thread;
 
 use punctual_kernel::linux::{Linux, Preemption, Raiser, preemption, start};
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 type Kernel = punctual_kernel::Kernel<Linux>;
 type Thread = punctual_kernel::Thread<Linux>;
@@ -324,7 +325,7 @@ fn in_own_process(what: &str) -> (Output, String) {
     let output = Command::new(env::current_exe().unwrap())
         .args([test, "--exact", "--nocapture"])
         .env(OWN_PROCESS, what)
-        .output()
+        .output_within(TEST_LIMIT)
         .unwrap();
     let said = [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat();
     (output, said)

@@ -23,6 +23,9 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a child that has exceeded its limit may take to end at SIGINT, and then at SIGTERM.
 const END_GRACE: Duration = Duration::from_secs(2);
 
+/// Limit for a child that a test starts: none takes longer than some seconds, except on a very busy machine.
+pub const TEST_LIMIT: Duration = Duration::from_secs(300);
+
 /// Commands whose children end within a limit.
 pub trait BoundedCommand {
     /// Has the child start with the default action of every signal and with an empty signal mask.
@@ -67,11 +70,7 @@ impl BoundedCommand for Command {
     }
 
     fn status_within(&mut self, limit: Duration) -> io::Result<ExitStatus> {
-        let mut child = self.spawn()?;
-        match child.wait_within(limit)? {
-            Some(status) => Ok(status),
-            None => Err(end_late(&mut child, limit)),
-        }
+        self.spawn()?.status_within(limit)
     }
 }
 
@@ -82,6 +81,12 @@ pub trait BoundedChild: Sized {
     /// # Errors
     /// As [`Child::try_wait`].
     fn wait_within(&mut self, limit: Duration) -> io::Result<Option<ExitStatus>>;
+
+    /// Waits until the child has ended.
+    ///
+    /// # Errors
+    /// `TimedOut` if the child has not ended within `limit`; it is ended first.
+    fn status_within(&mut self, limit: Duration) -> io::Result<ExitStatus>;
 
     /// Reads the child's output and waits for its end, as [`Child::wait_with_output`].
     ///
@@ -126,11 +131,18 @@ impl BoundedChild for Child {
         }
     }
 
+    fn status_within(&mut self, limit: Duration) -> io::Result<ExitStatus> {
+        match self.wait_within(limit)? {
+            Some(status) => Ok(status),
+            None => Err(end_late(self, limit)),
+        }
+    }
+
     fn output_within(mut self, limit: Duration) -> io::Result<Output> {
         drop(self.stdin.take());
         let begun = Instant::now();
         let (stdout, stderr) = (self.stdout.take().map(read), self.stderr.take().map(read));
-        let Some(status) = self.wait_within(limit)? else { return Err(end_late(&mut self, limit)) };
+        let status = self.status_within(limit)?;
         let collect = |pipe: Option<Receiver<Vec<u8>>>| {
             let Some(pipe) = pipe else { return Ok(Vec::new()) };
             // A descendant may hold the pipe open. What the child itself has written is read at once.
@@ -235,6 +247,9 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert!(error.to_string().contains("SIGINT"), "{error}");
         assert_eq!(shell("exec sleep 60").status_within(SHORT).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        let mut child = shell("exec sleep 60").spawn().unwrap();
+        assert_eq!(child.status_within(SHORT).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(child.try_wait().unwrap().unwrap().signal(), Some(2));
     }
 
     #[test]

@@ -22,6 +22,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use punctual_trace::read::format::PageLayout;
 use punctual_trace::read::page::{Page, PageError};
 use punctual_trace::read::translate::Translator;
@@ -123,8 +124,11 @@ fn in_memory(place: &Path, count: u64, cpus: u16) -> Outcome<()> {
 }
 
 fn compare(file: &Path, count: u64) -> Outcome<()> {
-    let installed =
-        Command::new("trace-cmd").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let installed = Command::new("trace-cmd")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status_within(TEST_LIMIT);
     if installed.is_err() {
         println!("trace-cmd is not installed, so there is nothing to compare with");
         return Ok(());
@@ -134,7 +138,7 @@ fn compare(file: &Path, count: u64) -> Outcome<()> {
         ours.push(read(file)?);
         let mut report = Command::new("trace-cmd");
         report.arg("report").arg(file).stdout(Stdio::null()).stderr(Stdio::null());
-        let (count, time, _) = timed(|| match report.status()?.success() {
+        let (count, time, _) = timed(|| match report.status_within(TEST_LIMIT)?.success() {
             true => Ok(count),
             false => Outcome::Err("trace-cmd report failed".into()),
         })?;
@@ -155,8 +159,8 @@ fn perf(place: &Path) -> Outcome<()> {
     // Two processes that wake each other, so that there are events to record.
     load.args(["-c", "timeout 2 yes | timeout 2 cat > /dev/null"]);
     let load = load.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let recorded = record.args(["--", "sleep", "2"]).output();
-    load?.wait()?;
+    let recorded = record.args(["--", "sleep", "2"]).output_within(TEST_LIMIT);
+    load?.status_within(TEST_LIMIT)?;
     let text =
         recorded.map(|output| String::from_utf8_lossy(&output.stderr).into_owned()).unwrap_or_default();
     // `[ perf record: Captured and wrote 1.718 MB perf.data (14380 samples) ]`
@@ -170,7 +174,7 @@ fn perf(place: &Path) -> Outcome<()> {
     for _ in 0..3 {
         let mut timehist = Command::new("perf");
         timehist.args(["sched", "timehist", "-i"]).arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
-        runs.push(timed(|| match timehist.status()?.success() {
+        runs.push(timed(|| match timehist.status_within(TEST_LIMIT)?.success() {
             true => Ok(samples),
             false => Outcome::Err("perf sched timehist failed".into()),
         })?);

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use place::Place;
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 
 /// Longer than any machine takes.
 const PATIENCE: Duration = Duration::from_secs(1200);
@@ -20,8 +21,7 @@ struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.0.end_at_once();
     }
 }
 
@@ -41,7 +41,9 @@ fn node(program: &str, arguments: &[&str], directory: &Path, port: u16) -> Comma
 #[test]
 fn does_not_start_without_a_master() {
     let place = Place::new("ros1-alone");
-    let output = node(env!("CARGO_BIN_EXE_gimbal-ros"), &["--ros1"], &place.0, free_port()).output().unwrap();
+    let output = node(env!("CARGO_BIN_EXE_gimbal-ros"), &["--ros1"], &place.0, free_port())
+        .output_within(TEST_LIMIT)
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("gimbal: ROS 1: the node gimbal: ") && said.contains("is a master at"), "{said}");
@@ -56,7 +58,7 @@ fn is_steered_and_recorded_by_rostopic() {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    let (Ok(master), Ok(_)) = (master.map(Process), rostopic(&["-h"]).output()) else {
+    let (Ok(master), Ok(_)) = (master.map(Process), rostopic(&["-h"]).output_within(TEST_LIMIT)) else {
         return eprintln!("*** SKIPPED: NO rosmaster OR rostopic, SO THE GIMBAL IS NOT STEERED BY ROS 1 ***");
     };
     let begun = Instant::now();
@@ -71,17 +73,18 @@ fn is_steered_and_recorded_by_rostopic() {
 
     // As the thesis has it. Each waits for the gimbal to publish, and takes as many lines as say where it goes.
     let publish = ["pub", "-1", "/setpoint", "geometry_msgs/Vector3", "--", "0.5", "-0.25", "0"];
-    let output = rostopic(&publish).output().expect("it is there");
+    let output = rostopic(&publish).output_within(TEST_LIMIT).expect("it is there");
     assert!(output.status.success(), "{output:?}");
     let echo = |topic: &str| {
-        let output = rostopic(&["echo", "-p", "-n", "5", topic]).output().expect("it is there");
+        let output =
+            rostopic(&["echo", "-p", "-n", "5", topic]).output_within(TEST_LIMIT).expect("it is there");
         String::from_utf8(output.stdout).expect("it is text")
     };
     // The gimbal may be started only after the publication has ended.
     let mut target = echo("/target");
     while !target.trim_end().ends_with(",0.5,-0.25,0.0") {
         assert!(begun.elapsed() < PATIENCE, "the gimbal does not follow: {target}");
-        assert!(rostopic(&publish).output().expect("it is there").status.success());
+        assert!(rostopic(&publish).output_within(TEST_LIMIT).expect("it is there").status.success());
         target = echo("/target");
     }
     let angles = echo("/angles");

@@ -7,6 +7,7 @@ mod place;
 use std::process::{Command, Stdio};
 
 use place::Place;
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 /// Publishes a setpoint when the gimbal has been found, and waits until the gimbal says that it goes there; then for its angles and its currents; and sets a parameter.
 const PEER: &str = r#"
@@ -117,7 +118,7 @@ fn is_steered_watched_and_tuned_through_ros_2() {
     let mut command = Command::new("unshare");
     command.args(["-n", "sh", "-c", SCRIPT, "sh", env!("CARGO_BIN_EXE_gimbal-ros"), PEER]);
     command.current_dir(&place.0).env("CYCLONEDDS_URI", xml).env_remove("ROS_DOMAIN_ID").stdin(Stdio::null());
-    let output = command.output();
+    let output = command.output_within(TEST_LIMIT);
     let Some(output) = output
         .ok()
         .filter(|output| !matches!(output.status.code(), Some(1 | 3)) || !output.stdout.is_empty())

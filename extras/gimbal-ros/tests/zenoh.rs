@@ -7,6 +7,7 @@ mod place;
 use std::process::{Command, Stdio};
 
 use place::Place;
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 /// Publishes a setpoint, and waits until the gimbal says that it goes there; then for its angles and its currents.
 const PEER: &str = r#"
@@ -67,7 +68,7 @@ fn is_steered_and_watched_by_zenoh() {
     let mut command = Command::new("unshare");
     command.args(["-n", "sh", "-c", SCRIPT, "sh", env!("CARGO_BIN_EXE_gimbal-ros"), PEER]);
     command.current_dir(&place.0).stdin(Stdio::null());
-    let output = command.output();
+    let output = command.output_within(TEST_LIMIT);
     let Some(output) = output
         .ok()
         .filter(|output| !matches!(output.status.code(), Some(1 | 3)) || !output.stdout.is_empty())
@@ -94,7 +95,7 @@ fn does_not_start_where_somebody_listens_already() {
         .args([&format!("--zenoh={endpoint}"), "--seconds", "3600"])
         .current_dir(&place.0)
         .stdin(Stdio::null())
-        .output()
+        .output_within(TEST_LIMIT)
         .expect("it is there");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use node::{SETPOINT, of_real_time};
 use punctual_bridge::messages::Vector3;
 use punctual_bridge::{Bridge, Running, Topic};
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use punctual_ros1::{Ros1, Ros1Error};
 
 /// Longer than any machine takes.
@@ -26,8 +27,7 @@ struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.0.end_at_once();
     }
 }
 
@@ -50,7 +50,7 @@ fn free_port() -> u16 {
 
 /// A master, if there are the tools for it.
 fn master(port: u16) -> Option<Process> {
-    let has_rostopic = Command::new("rostopic").arg("-h").output().is_ok();
+    let has_rostopic = Command::new("rostopic").arg("-h").output_within(TEST_LIMIT).is_ok();
     let master = Command::new("rosmaster")
         .args(["--core", "-p", &port.to_string()])
         .envs(variables(port))
@@ -72,7 +72,7 @@ fn master(port: u16) -> Option<Process> {
 fn rostopic(port: u16, arguments: &[&str]) -> String {
     let mut command = Command::new("rostopic");
     command.args(arguments).envs(variables(port)).env("ROS_LOG_DIR", std::env::temp_dir());
-    let output = command.stdin(Stdio::null()).output().expect("it is there");
+    let output = command.stdin(Stdio::null()).output_within(TEST_LIMIT).expect("it is there");
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     String::from_utf8(output.stdout).expect("it is text")
 }

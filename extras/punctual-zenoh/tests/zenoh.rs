@@ -15,6 +15,7 @@ use std::time::Duration;
 use node::{SETPOINT, of_real_time};
 use punctual_bridge::messages::Vector3;
 use punctual_bridge::{Bridge, Message, Running, Topic};
+use punctual_process::child::BoundedChild;
 use punctual_zenoh::Zenoh;
 use zenoh::{Config, Wait};
 
@@ -157,8 +158,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.child.end_at_once();
     }
 }
 

@@ -7,6 +7,8 @@ use std::process::{Child, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use punctual_process::child::BoundedChild;
+
 /// A process that takes longer hangs: jobs take milliseconds, and the app's own patience is 5 s.
 pub(super) const LIMIT: Duration = Duration::from_secs(20);
 const TICK: Duration = Duration::from_micros(500);
@@ -43,8 +45,7 @@ pub(super) fn wait(child: &mut Child) -> std::io::Result<End> {
         }
         if now >= begun + LIMIT {
             let threads = threads(Path::new(&directory));
-            child.kill()?;
-            child.wait()?;
+            child.end_at_once()?;
             break Err(threads);
         }
         thread::sleep(TICK);

@@ -10,6 +10,8 @@ use std::io::{self, Seek, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use punctual_process::child::BoundedCommand;
+use xtask_support::process::TOOL_LIMIT;
 use xtask_support::{Result, cargo};
 
 use super::stage::{self, Job, PROGRAMS, check_machine};
@@ -162,7 +164,7 @@ impl<'a> Board<'a> {
     /// The output of a shell command there.
     fn ask(&self, command: &str) -> Result<String> {
         let mut ssh = self.ssh(command)?;
-        let output = ssh.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+        let output = ssh.stdout_within(TOOL_LIMIT)?;
         self.interrupt.check()?;
         if !output.status.success() {
             return Err(self.cannot("be reached", output.status).into());
@@ -201,8 +203,9 @@ impl Drop for Board<'_> {
         if self.directory.is_empty() {
             return;
         }
-        let removed =
-            self.ssh(&format!("rm -rf {}", self.directory)).map(|mut ssh| ssh.stdin(Stdio::null()).status());
+        let removed = self
+            .ssh(&format!("rm -rf {}", self.directory))
+            .map(|mut ssh| ssh.stdin(Stdio::null()).status_within(TOOL_LIMIT));
         if !matches!(removed, Ok(Ok(status)) if status.success()) {
             let _ = writeln!(io::stderr(), "lab: {} stays behind on {}", self.directory, self.host);
         }

@@ -7,6 +7,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use punctual_process::child::BoundedChild;
 use xtask_support::Result;
 
 use super::console::Console;
@@ -152,9 +153,8 @@ struct Qemu(Child);
 
 impl Drop for Qemu {
     fn drop(&mut self) {
-        // Both fail only for a process that has ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        // It fails only for a process that has ended.
+        let _ = self.0.end_at_once();
     }
 }
 

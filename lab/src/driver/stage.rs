@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use punctual_process::child::BoundedCommand;
 use xtask_support::Result;
+use xtask_support::process::TOOL_LIMIT;
 
 use super::cpio::Archive;
 use crate::kernels::Kernel;
@@ -168,8 +170,7 @@ fn shared_libraries(program: &Path) -> Result<BTreeMap<String, PathBuf>> {
         command.env("LD_LIBRARY_PATH", std::env::join_paths(own)?);
     }
     // `ldd` takes a name without a slash for a file here, but warns of it.
-    let output =
-        command.arg(std::path::absolute(program)?).env("LC_ALL", "C").stdin(Stdio::null()).output()?;
+    let output = command.arg(std::path::absolute(program)?).env("LC_ALL", "C").output_within(TOOL_LIMIT)?;
     // It fails for what is static or no program at all; neither needs anything.
     libraries(&String::from_utf8_lossy(&output.stdout))
         .map_err(|error| format!("{}: {error}", program.display()).into())

@@ -3,9 +3,11 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use punctual_process::child::BoundedCommand;
 use xtask_support::Result;
+use xtask_support::process::TOOL_LIMIT;
 
 use super::package::Flavour;
 use crate::arch::Arch;
@@ -193,7 +195,7 @@ fn get(
 
 /// What `command` prints.
 fn ask(command: &mut Command) -> Result<String> {
-    let output = command.stdin(Stdio::null()).output()?;
+    let output = command.output_within(TOOL_LIMIT)?;
     if !output.status.success() {
         return Err(format!("{} from {command:?}\n{}", output.status, output.stderr.escape_ascii()).into());
     }

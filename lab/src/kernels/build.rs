@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use xtask_support::Result;
 
 use super::modules::BUILD_TREE;
-use super::pipe;
+use super::{pipe, unpack_package};
 use crate::tools;
 use crate::trouble::Interrupt;
 use crate::workdir::at;
@@ -76,16 +76,7 @@ pub(super) fn build(wanted: &str, deb: &Path, work: &Path, ready: &Path, interru
 
 /// Unpacks the source and returns its directory.
 fn unpack(deb: &Path, work: &Path, interrupt: &Interrupt) -> Result<PathBuf> {
-    let mut dpkg = Command::new("dpkg-deb").arg("--fsys-tarfile").arg(deb).stdout(Stdio::piped()).spawn()?;
-    let package = dpkg.stdout.take().ok_or("dpkg-deb has no output")?;
-    let mut tar = Command::new("tar");
-    tar.args(["x", "--wildcards", "-C"]).arg(work).arg("./usr/src/linux-source-*.tar.xz");
-    let unpacked = pipe(&mut tar, package, interrupt);
-    let status = dpkg.wait()?;
-    unpacked?;
-    if !status.success() {
-        return Err(format!("{status} from dpkg-deb").into());
-    }
+    unpack_package(deb, work, &["./usr/src/linux-source-*.tar.xz"], interrupt)?;
     let archive = only(&work.join("usr/src"))?;
     let tree = work.join("source");
     fs::create_dir_all(&tree).map_err(at(&tree))?;

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use xtask_support::Result;
 
-use super::apt;
+use super::{apt, unpack_package};
 use crate::arch::Arch;
-use crate::tools;
 use crate::trouble::Interrupt;
 use crate::workdir::{self, Workdir, at};
 
@@ -88,7 +86,7 @@ impl Debs {
         let ready = work.path().join("ready");
         fs::create_dir_all(&ready).map_err(at(&ready))?;
         for deb in apt::fetch(self.packages, self.arch, work.path(), interrupt)? {
-            unpack(&deb, &ready, interrupt)?;
+            unpack_package(&deb, &ready, &[], interrupt)?;
         }
         // Complete under its name, or not at all.
         let parent = tree.parent().unwrap_or(Path::new("/"));
@@ -111,20 +109,4 @@ pub(crate) fn libraries(program: &Path) -> Vec<PathBuf> {
     let system = packages.join(name).join("usr/lib");
     let triplets = fs::read_dir(system).into_iter().flatten().flatten().map(|entry| entry.path());
     triplets.filter(|path| path.is_dir()).collect()
-}
-
-/// Unpacks the files of a package below `tree`.
-pub(super) fn unpack(deb: &Path, tree: &Path, interrupt: &Interrupt) -> Result {
-    let [dpkg, tar] = tools::require(["dpkg-deb", "tar"])?;
-    let mut dpkg = Command::new(dpkg).arg("--fsys-tarfile").arg(deb).stdout(Stdio::piped()).spawn()?;
-    let archive = dpkg.stdout.take().ok_or("dpkg-deb has no output")?;
-    let mut unpack = Command::new(tar);
-    unpack.args(["-x", "--no-same-owner", "-C"]).arg(tree);
-    let unpacked = interrupt.run_with(&mut unpack, archive.into());
-    // Ended early, the other end of the pipe is gone and dpkg-deb ends as well.
-    let status = dpkg.wait()?;
-    if unpacked?.success() && status.success() {
-        return Ok(());
-    }
-    Err(format!("cannot unpack {}", deb.display()).into())
 }

@@ -19,7 +19,9 @@ use std::thread;
 use std::time::Instant;
 
 use fnv::FnvHasher;
+use punctual_process::child::BoundedChild;
 use xtask_support::Result;
+use xtask_support::process::TOOL_LIMIT;
 
 use crate::arch::Arch;
 use crate::tools;
@@ -244,17 +246,7 @@ fn prepare(deb: &Path, work: &Path, ready: &Path, interrupt: &Interrupt) -> Resu
     fs::create_dir_all(&tree).map_err(at(&tree))?;
     fs::create_dir_all(ready).map_err(at(ready))?;
 
-    let mut dpkg = Command::new("dpkg-deb").arg("--fsys-tarfile").arg(deb).stdout(Stdio::piped()).spawn()?;
-    let archive = dpkg.stdout.take().ok_or("dpkg-deb has no output")?;
-    let mut tar = Command::new("tar");
-    tar.args(["x", "--wildcards", "-C"]).arg(&tree).args(PARTS);
-    let unpacked = pipe(&mut tar, archive, interrupt);
-    // Ended early, the other end of the pipe is gone and dpkg-deb ends as well.
-    let status = dpkg.wait()?;
-    unpacked?;
-    if !status.success() {
-        return Err(format!("{status} from dpkg-deb").into());
-    }
+    unpack_package(deb, &tree, &PARTS, interrupt)?;
 
     let files = files(&tree)?;
     let image =
@@ -344,6 +336,23 @@ fn unpack(tool: &str, packed: &[u8], to: &Path, interrupt: &Interrupt) -> Result
 pub(super) fn pipe(command: &mut Command, input: impl Into<Stdio>, interrupt: &Interrupt) -> Result {
     let status = interrupt.run_with(command, input.into())?;
     if status.success() { Ok(()) } else { Err(format!("{status} from {command:?}").into()) }
+}
+
+/// Unpacks the files of a package that match one of the patterns `parts`, or all if there are none, below `tree`.
+pub(super) fn unpack_package(deb: &Path, tree: &Path, parts: &[&str], interrupt: &Interrupt) -> Result {
+    let [dpkg, tar] = tools::require(["dpkg-deb", "tar"])?;
+    let mut dpkg = Command::new(dpkg).arg("--fsys-tarfile").arg(deb).stdout(Stdio::piped()).spawn()?;
+    let archive = dpkg.stdout.take().ok_or("dpkg-deb has no output")?;
+    let mut tar = Command::new(tar);
+    tar.args(["-x", "--no-same-owner", "--wildcards", "-C"]).arg(tree).args(parts);
+    let unpacked = pipe(&mut tar, archive, interrupt);
+    // If tar has ended early, the other end of the pipe is closed and dpkg-deb ends as well.
+    let status = dpkg.status_within(TOOL_LIMIT)?;
+    unpacked.map_err(|error| about(&format!("cannot unpack {}", deb.display()), error))?;
+    if !status.success() {
+        return Err(format!("{status} from dpkg-deb").into());
+    }
+    Ok(())
 }
 
 /// All files below `directory`.

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use xtask_support::{Result, cargo};
 
-use super::{Kernel, apt, build, debs, key};
+use super::{Kernel, apt, build, key, unpack_package};
 use crate::arch::Arch;
 use crate::tools;
 use crate::trouble::{Interrupt, about};
@@ -175,7 +175,7 @@ pub(super) fn fetch_headers(
         let place = work.join("headers").join(arch.debian());
         fs::create_dir_all(&place).map_err(at(&place))?;
         for deb in apt::fetch(&names, arch, &place, interrupt)? {
-            debs::unpack(&deb, &tree, interrupt)?;
+            unpack_package(&deb, &tree, &[], interrupt)?;
         }
     }
     Ok(())

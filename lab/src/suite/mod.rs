@@ -372,6 +372,8 @@ fn script_name(number: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
     use super::*;
     use crate::trouble::Trouble;
     use xtask_support::scratch::Scratch;
@@ -428,7 +430,7 @@ mod tests {
         let case = Case::new("the kernel's `x` $y", &[], "exit".to_owned(), None, Box::new(|_| Ok(())));
         let (_, suite) = job(&[&case]).scripts.pop().unwrap();
         let echo = suite.lines().find(|line| line.starts_with("echo")).unwrap().replace("/dev/console", "&1");
-        let said = std::process::Command::new("sh").args(["-c", &echo]).output().unwrap();
+        let said = std::process::Command::new("sh").args(["-c", &echo]).output_within(TEST_LIMIT).unwrap();
         assert_eq!(String::from_utf8_lossy(&said.stdout), format!("{}{}\n", console::CASE, case.name));
     }
 }

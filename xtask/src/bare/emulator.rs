@@ -1,20 +1,25 @@
 //! A program on a board that QEMU emulates.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use punctual_process::child::{BoundedChild, BoundedCommand};
 
 use super::board::Board;
 use super::elf::Elf;
 use super::remote::Remote;
-use crate::process::{self, Outcome};
+use crate::process::{self, Outcome, RUN_LIMIT, TOOL_LIMIT};
 use crate::{Result, cargo};
 
 /// Each instruction takes a nanosecond, and sleep none of the host's time.
 const COUNTED: [&str; 2] = ["-icount", "shift=0,sleep=off"];
+
+/// How long QEMU may take to open its terminal or its socket.
+const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// A board with a program on it.
 pub(super) struct Machine {
@@ -39,7 +44,7 @@ impl Machine {
     /// Whether the installed QEMU has the board; an error if there is no QEMU.
     pub(super) fn exists(board: Board) -> Result<bool> {
         let emulator = board.emulator();
-        let output = Command::new(emulator).args(["-machine", "help"]).output();
+        let output = Command::new(emulator).args(["-machine", "help"]).output_within(TOOL_LIMIT);
         let output = output.map_err(|error| cannot_run(emulator, &error))?;
         let listed = String::from_utf8_lossy(&output.stdout);
         Ok(listed.lines().any(|line| line.split_whitespace().next() == Some(board.machine())))
@@ -75,7 +80,7 @@ impl Machine {
                 }
             }
         }
-        let code = child.wait()?.code().and_then(|code| u8::try_from(code).ok());
+        let code = child.status_within(TOOL_LIMIT)?.code().and_then(|code| u8::try_from(code).ok());
         Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
     }
 
@@ -102,14 +107,15 @@ impl Machine {
         for command in commands {
             gdb.args(["-ex", command]);
         }
+        // Without commands, a person debugs.
+        let limit = if commands.is_empty() { RUN_LIMIT } else { TOOL_LIMIT };
         println!("UART: {}", output.display());
         let ended = wait_for(&socket).and_then(|()| {
-            gdb.status().map_err(|error| {
+            gdb.status_within(limit).map_err(|error| {
                 format!("cannot run gdb-multiarch: {error}; install the package of that name").into()
             })
         });
-        let _ = board.kill();
-        board.wait()?;
+        board.end_at_once()?;
         Ok(if ended?.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
@@ -188,27 +194,26 @@ pub(super) fn debugged(
 fn on_terminal(mut command: Command, user: impl FnOnce(&Path) -> Result) -> Result {
     let mut child = start(command.args(["-serial", "pty"]).stdin(Stdio::null()).stdout(Stdio::piped()))?;
     let stdout = child.stdout.take().expect("it is piped");
-    let mut stdout = BufReader::new(stdout);
-    // QEMU says "char device redirected to /dev/pts/1 (label serial0)".
-    let mut said = String::new();
-    let used = stdout.read_line(&mut said).map_err(Into::into).and_then(|_| {
-        let line = said.split_whitespace().find(|word| word.starts_with("/dev/"));
-        user(Path::new(line.ok_or_else(|| format!("QEMU names no terminal: {said:?}"))?))
+    let stdout = process::lines(stdout);
+    // QEMU prints "char device redirected to /dev/pts/1 (label serial0)".
+    let used = stdout.recv_timeout(START_LIMIT).map_err(Into::into).and_then(|text| {
+        let line = text.split_whitespace().find(|word| word.starts_with("/dev/"));
+        user(Path::new(line.ok_or_else(|| format!("QEMU names no terminal: {text:?}"))?))
     });
-    let _ = child.kill();
-    child.wait()?;
+    child.end_at_once()?;
     used
 }
 
 /// Waits until QEMU listens.
 fn wait_for(socket: &Path) -> Result {
-    for _ in 0..1000 {
+    let deadline = Instant::now() + START_LIMIT;
+    while Instant::now() < deadline {
         if socket.exists() {
             return Ok(());
         }
         thread::sleep(Duration::from_millis(10));
     }
-    Err("QEMU does not start within 10 s".into())
+    Err(format!("QEMU does not start within {} s", START_LIMIT.as_secs()).into())
 }
 
 /// Adds the names of functions to the return addresses that a program prints, each on a line of its own.

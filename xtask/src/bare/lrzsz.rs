@@ -5,12 +5,15 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use punctual_process::child::{BoundedChild, BoundedCommand};
+
 use super::board::Board;
 use super::emulator::Machine;
 use super::load::{self, Serial};
 use super::test::{LOAD_LIMIT, greeting, hello};
 use super::toolchain;
 use crate::Result;
+use crate::process::TOOL_LIMIT;
 use crate::scratch::Scratch;
 
 /// Among the names of programs.
@@ -21,7 +24,7 @@ const FILLER: u8 = 0x1A;
 
 /// Has `sx` send `hello` to the boot loader over QEMU's serial line, in blocks of both sizes, and `rx` receive it from our sender.
 pub(super) fn check(board: Board) -> Result {
-    if let Err(error) = Command::new("sx").arg("--version").output()
+    if let Err(error) = Command::new("sx").arg("--version").output_within(TOOL_LIMIT)
         && error.kind() == io::ErrorKind::NotFound
     {
         println!(
@@ -44,10 +47,10 @@ pub(super) fn check(board: Board) -> Result {
 fn send(line: &Path, blocks: &[&str], file: &Path, greeting: &str) -> Result {
     // Kept open, for QEMU drops what is said to nobody.
     let terminal = load::open(line)?;
-    let mut sx = Command::new("timeout");
-    sx.arg(LOAD_LIMIT.as_secs().to_string()).args(["sx", "--quiet"]).args(blocks).arg(file);
+    let mut sx = Command::new("sx");
+    sx.arg("--quiet").args(blocks).arg(file);
     sx.stdin(terminal.try_clone()?).stdout(terminal.try_clone()?).stderr(Stdio::piped());
-    let ended = sx.spawn()?.wait_with_output()?;
+    let ended = sx.spawn()?.output_within(LOAD_LIMIT)?;
     if !ended.status.success() {
         let said = String::from_utf8_lossy(&ended.stderr);
         return Err(format!("sx {blocks:?}: {}\n{said}", ended.status).into());
@@ -62,7 +65,8 @@ fn receive(image: &[u8], file: &Path) -> Result {
     let mut rx = rx.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (stdin, stdout) = (rx.stdin.take().expect("it is piped"), rx.stdout.take().expect("it is piped"));
     let sent = load::send(&mut Serial::of(stdout, stdin), image, |_| ());
-    let ended = rx.wait_with_output()?;
+    // `timeout` ends it before.
+    let ended = rx.output_within(LOAD_LIMIT * 2)?;
     sent?;
     if !ended.status.success() {
         return Err(format!("rx: {}\n{}", ended.status, String::from_utf8_lossy(&ended.stderr)).into());

@@ -7,7 +7,10 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use punctual_process::child::BoundedCommand;
+
 use super::board::Board;
+use crate::process::TOOL_LIMIT;
 use crate::{Result, cargo, process};
 
 /// Where Debian's packages `rustc-web`, `cargo-web` and `rust-web-src` put what is needed.
@@ -153,8 +156,10 @@ fn debian(target: &str) -> Result<Command> {
 /// What rustc prints.
 fn rustc(arguments: &[&str]) -> Result<String> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output =
-        Command::new(rustc).args(arguments).output().map_err(|error| format!("cannot run rustc: {error}"))?;
+    let output = Command::new(rustc)
+        .args(arguments)
+        .output_within(TOOL_LIMIT)
+        .map_err(|error| format!("cannot run rustc: {error}"))?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
     }

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Args;
+use punctual_process::child::BoundedCommand;
 
+use crate::process::{INSTALL_LIMIT, TOOL_LIMIT};
 use crate::{Result, cargo};
 
 /// The address of the public repository, once there is one: the book then links to it.
@@ -62,7 +64,7 @@ fn mdbook() -> Result<PathBuf> {
     install.arg("--root").arg(&tools).arg("--target-dir").arg(tools.join("build"));
     // Half of the time of this build.
     install.env("CARGO_PROFILE_DEV_DEBUG", "0").env_remove("CARGO_TARGET_DIR").env_remove("RUSTFLAGS");
-    match install.stdin(Stdio::null()).status()? {
+    match install.stdin(Stdio::null()).status_within(INSTALL_LIMIT)? {
         status if status.success() => Ok(own),
         status => Err(format!("mdBook could not be installed: {status} from {install:?}").into()),
     }
@@ -70,7 +72,7 @@ fn mdbook() -> Result<PathBuf> {
 
 fn serves(program: &Path) -> bool {
     let minor = VERSION.rsplit_once('.').map_or(VERSION, |(minor, _)| minor);
-    let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+    let output = Command::new(program).arg("--version").output_within(TOOL_LIMIT);
     output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(&format!("v{minor}.")))
 }
 
@@ -86,7 +88,8 @@ fn build(mdbook: &Path) -> Result {
     }
     // Says nothing but warnings and errors.
     command.env("MDBOOK_LOG", "warn").stdin(Stdio::null());
-    let output = command.output().map_err(|error| format!("{}: {error}", mdbook.display()))?;
+    let output =
+        command.output_within(TOOL_LIMIT).map_err(|error| format!("{}: {error}", mdbook.display()))?;
     let said =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
     if !output.status.success() || !said.trim().is_empty() {

@@ -6,14 +6,16 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
+use punctual_process::child::BoundedCommand;
 
 use crate::Result;
 use crate::cargo::{self, Artifact};
+use crate::process::TOOL_LIMIT;
 use crate::process::{self, End};
 
 /// The packages of the targets, which are no members of the workspace: nothing else needs libFuzzer.
@@ -96,7 +98,7 @@ fn build(package: &str) -> Result<Vec<Artifact>> {
 /// The triple of this machine.
 fn host() -> Result<String> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc).arg("-vV").stderr(Stdio::inherit()).output()?;
+    let output = Command::new(rustc).arg("-vV").stdout_within(TOOL_LIMIT)?;
     let said = String::from_utf8(output.stdout)?;
     let host = said.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.ok_or("`rustc -vV` does not say for which machine it compiles")?.to_owned())

@@ -7,11 +7,13 @@ mod parts;
 mod report;
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
+use punctual_process::child::BoundedCommand;
 use xtask_support::counted;
 
 use crate::{Result, cargo};
@@ -23,6 +25,9 @@ const SHOWN_LINES: usize = 40;
 
 /// Time that a part has between the signal to end and the one that kills it.
 const KILL_AFTER: &str = "--kill-after=30";
+
+/// Time that `timeout` has to end a part that exceeds its limit.
+const END_LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -93,6 +98,7 @@ pub(crate) fn run(options: &Options) -> Result {
 /// Runs the commands of a part until one fails.
 fn run_part(part: &Part, log: &Path) -> Result<Outcome> {
     let file = File::create(log)?;
+    let limit = Duration::from_secs(60) * part.limit_min;
     for words in part.commands {
         // A command must not outlive this run, nor may the processes that it starts.
         let mut command = Command::new("setpriv");
@@ -107,7 +113,11 @@ fn run_part(part: &Part, log: &Path) -> Result<Outcome> {
         for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
             command.env_remove(variable);
         }
-        let status = command.status().map_err(|error| format!("cannot run {words}: {error}"))?;
+        let status = match command.status_within(limit + END_LIMIT) {
+            Ok(status) => status,
+            Err(error) if error.kind() == ErrorKind::TimedOut => return Ok(Outcome::TimedOut),
+            Err(error) => return Err(format!("cannot run {words}: {error}").into()),
+        };
         match status.code() {
             Some(0) => {}
             Some(124 | 137) => return Ok(Outcome::TimedOut),

@@ -9,9 +9,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use punctual_process::child::BoundedCommand;
 use serde::{Deserialize, Serialize};
 
 use super::parts::Part;
+use crate::process::TOOL_LIMIT;
 use crate::{Result, cargo};
 
 const PAGE_INTRODUCTION: &str = "\
@@ -147,7 +149,7 @@ impl Report {
 }
 
 fn git(arguments: &[&str]) -> Result<Vec<u8>> {
-    let output = Command::new("git").args(arguments).current_dir(cargo::root()).output()?;
+    let output = Command::new("git").args(arguments).current_dir(cargo::root()).output_within(TOOL_LIMIT)?;
     if output.status.success() { Ok(output.stdout) } else { Err(format!("git {arguments:?} failed").into()) }
 }
 

@@ -5,15 +5,15 @@
 
 mod tally;
 
-use std::io::{self, BufRead, BufReader, PipeReader, Write};
+use std::io::{self, Write};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+use punctual_process::child::BoundedChild;
 use xtask_support::counted;
 
-use crate::process::End;
+use crate::process::{self, End};
 use crate::{Result, cargo};
 use tally::Tally;
 
@@ -78,7 +78,7 @@ fn observe(command: &mut Command, tally: &mut Tally) -> Result<End> {
     // The command's ends of the pipe would keep it open.
     command.stdout(Stdio::null()).stderr(Stdio::null());
 
-    let lines = read_lines(output);
+    let lines = process::lines(output);
     let started = Instant::now();
     let mut ended = None;
     loop {
@@ -97,29 +97,17 @@ fn observe(command: &mut Command, tally: &mut Tally) -> Result<End> {
             Some(_) => {}
             None if child.try_wait()?.is_some() => ended = Some(Instant::now()),
             None if started.elapsed() > TIME_LIMIT => {
-                child.kill()?;
-                child.wait()?;
+                child.end_at_once()?;
                 return Ok(End::TimedOut(TIME_LIMIT));
             }
             None => {}
         }
     }
-    Ok(child.wait()?.into())
-}
-
-/// The lines of `output`, read by a thread that ends with it.
-fn read_lines(output: PipeReader) -> Receiver<String> {
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
-        let mut output = BufReader::new(output);
-        let mut line = Vec::new();
-        while output.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
-            let text = String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned();
-            if sender.send(text).is_err() {
-                break;
-            }
-            line.clear();
+    match child.wait_within(TIME_LIMIT.saturating_sub(started.elapsed()))? {
+        Some(status) => Ok(status.into()),
+        None => {
+            child.end_at_once()?;
+            Ok(End::TimedOut(TIME_LIMIT))
         }
-    });
-    receiver
+    }
 }

@@ -5,14 +5,14 @@
 
 use std::env;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use punctual_process::child::BoundedChild;
 
-use crate::process::succeed;
+use crate::process::{lines, succeed};
 use crate::{Result, cargo};
 
 /// What the guest calls this machine.
@@ -29,6 +29,12 @@ const MESSAGES: &str = "1000";
 
 /// Seconds that boot, recording and exchange may take on a busy machine.
 const TIMEOUT: &str = "300";
+
+/// Limit for the lab, which ends the guest after [`TIMEOUT`] and then copies its files.
+const LAB_LIMIT: Duration = Duration::from_secs(600);
+
+/// How long a program may take to end once there is nothing left for it to do.
+const END_LIMIT: Duration = Duration::from_secs(60);
 
 pub(super) fn run(punctual: &Path) -> Result {
     let scratch = cargo::target_dir().join("traces/guest");
@@ -53,24 +59,23 @@ pub(super) fn run(punctual: &Path) -> Result {
     lab.args(["--", "sh", "-c"]).arg(format!(
         "echo {READY}; exec punctual trace record -o guest.dat -- punctual trace exchange {HOST}:{port} --count {MESSAGES}"
     ));
-    let mut lab = lab.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let mut lab = Program(lab.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?);
+    let output = lines(lab.0.stdout.take().ok_or("the lab has no output")?);
+    let deadline = Instant::now() + LAB_LIMIT;
     // Not before the guest, for without messages the clocks drift apart.
-    let said = lab.stdout.take().map(BufReader::new).into_iter().flat_map(BufRead::lines);
     let mut recorder = None;
-    for line in said.map_while(Result::ok) {
+    while let Ok(line) = output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
         if line == READY {
             let mut record = Command::new(punctual);
             record.args(["trace", "record"]).args(HOST_EVENTS).arg("-o").arg(&host).arg("--").arg(punctual);
             record.args(["trace", "exchange", "--listen", &format!("127.0.0.1:{port}")]);
-            recorder = Some(Recorder(record.stdin(Stdio::null()).spawn()?));
+            recorder = Some(Program(record.stdin(Stdio::null()).spawn()?));
         } else {
             println!("{line}");
         }
     }
-    if !lab.wait()?.success() {
-        return Err("the guest could not be recorded: see above for the reason".into());
-    }
-    recorder.ok_or("the guest did not say that it is ready")?.done()?;
+    lab.succeed("the guest")?;
+    recorder.ok_or("the guest did not report that it was ready")?.succeed("this machine")?;
 
     let mut merge = Command::new(punctual);
     succeed(merge.args(["trace", "merge"]).args([&guest, &host]).arg("-o").arg(&both))?;
@@ -84,23 +89,20 @@ pub(super) fn run(punctual: &Path) -> Result {
     succeed(Command::new("python3").arg(script).args([&text, &report]))
 }
 
-/// The recorder of this machine, which ends with the exchange, or with us: killed, it would leave the kernel recording.
-struct Recorder(Child);
+/// A program that ends with us: a recorder that is killed leaves the kernel recording.
+struct Program(Child);
 
-impl Recorder {
-    fn done(mut self) -> Result {
-        match self.0.wait()?.success() {
+impl Program {
+    fn succeed(mut self, recorded: &str) -> Result {
+        match self.0.status_within(END_LIMIT)?.success() {
             true => Ok(()),
-            false => Err("this machine could not be recorded: see above for the reason".into()),
+            false => Err(format!("{recorded} could not be recorded: see above for the reason").into()),
         }
     }
 }
 
-impl Drop for Recorder {
+impl Drop for Program {
     fn drop(&mut self) {
-        if let Ok(None) = self.0.try_wait() {
-            let _ = kill_process(Pid::from_child(&self.0), Signal::INT);
-            let _ = self.0.wait();
-        }
+        let _ = self.0.end(END_LIMIT);
     }
 }

@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
+use punctual_process::child::BoundedCommand;
 
+use crate::process::TOOL_LIMIT;
 use crate::process::succeed;
 use crate::{Result, cargo};
 
@@ -46,7 +48,7 @@ pub(crate) struct Options {
 
 pub(crate) fn run(Options { directory, guest }: &Options) -> Result {
     for program in ["trace-cmd", "babeltrace2", "python3"] {
-        if Command::new(program).arg("--version").output().is_err() {
+        if Command::new(program).arg("--version").output_within(TOOL_LIMIT).is_err() {
             return Err(format!("{program} is not installed; on Debian, `apt-get install {program}`").into());
         }
     }
@@ -188,7 +190,7 @@ fn fetch(url: &str, hash: &str, file: &Path) -> Result {
     let part = file.with_extension("part");
     let mut curl = Command::new("curl");
     curl.args(["--silent", "--show-error", "--fail", "--location", "--max-time", "120", "--output"]);
-    let output = curl.arg(&part).arg(url).output()?;
+    let output = curl.arg(&part).arg(url).output_within(TOOL_LIMIT)?;
     if !output.status.success() {
         return Err(format!("{url}: {}", String::from_utf8_lossy(&output.stderr).trim()).into());
     }
@@ -200,7 +202,7 @@ fn fetch(url: &str, hash: &str, file: &Path) -> Result {
 }
 
 fn sha256(file: &Path) -> Result<String> {
-    let output = Command::new("sha256sum").arg(file).output()?;
+    let output = Command::new("sha256sum").arg(file).output_within(TOOL_LIMIT)?;
     let found = String::from_utf8_lossy(&output.stdout);
     // With a backslash before it if the name of the file has one.
     Ok(found.trim_start_matches('\\').split(' ').next().unwrap_or_default().to_owned())

@@ -5,8 +5,11 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use crate::process::succeed;
+use punctual_process::child::{BoundedChild, BoundedCommand};
+
+use crate::process::{INSTALL_LIMIT, RUN_LIMIT, TOOL_LIMIT, succeed};
 use crate::{Result, cargo};
 
 /// How our command says that a recording has no jobs, which is no failure here.
@@ -20,6 +23,9 @@ const LOAD: [&str; 3] = ["bench", "--quick", "behaviour"];
 /// scheduler's turns, and loses most of them.
 const OWN: [(&str, [&str; 2]); 2] =
     [("own", ["--events", "sched,irq,irq_vectors,softirq,timer,lock,futex"]), ("losses", ["--buffer", "64"])];
+
+/// Limit for a recording of this load, which takes seconds.
+const RECORD_LIMIT: Duration = Duration::from_secs(600);
 
 /// So many jobs of each task are explained in sentences.
 const WORST: [&str; 2] = ["--worst", "2"];
@@ -50,7 +56,7 @@ impl Own {
             let mut record = Command::new(&punctual);
             record.args(["trace", "record"]).args(options).arg("-o").arg(&own);
             record.arg("--").arg(&punctual).args(LOAD);
-            match record.stdin(Stdio::null()).stdout(Stdio::null()).status()?.success() {
+            match record.stdin(Stdio::null()).stdout(Stdio::null()).status_within(RECORD_LIMIT)?.success() {
                 true => recordings.push(own),
                 false => missing.push(name),
             }
@@ -103,14 +109,16 @@ pub(super) fn run(place: &Path, own: &Own) -> Result {
 fn python() -> Option<PathBuf> {
     let own = cargo::target_dir().join("traces/python/bin/python3");
     let works = |python: &Path| {
-        let import = Command::new(python).args(["-c", SCHEMA]).stderr(Stdio::null()).status();
+        let import =
+            Command::new(python).args(["-c", SCHEMA]).stderr(Stdio::null()).status_within(TOOL_LIMIT);
         import.is_ok_and(|status| status.success())
     };
     if let Some(python) = [PathBuf::from("python3"), own.clone()].into_iter().find(|python| works(python)) {
         return Some(python);
     }
     let place = own.parent().and_then(Path::parent)?;
-    let run = |command: &mut Command| command.status().is_ok_and(|status| status.success());
+    let run =
+        |command: &mut Command| command.status_within(INSTALL_LIMIT).is_ok_and(|status| status.success());
     let made = run(Command::new("python3").args(["-m", "venv"]).arg(place))
         && run(Command::new(&own).args(["-m", "pip", "install", "--quiet", "perfetto"]));
     if made && works(&own) {
@@ -141,7 +149,8 @@ fn agrees(punctual: &Path, recording: &Path, scratch: &Path, python: Option<&Pat
     let mut command = Command::new(punctual);
     command.args(["trace", "report", "--all", "--handlers"]).args(WORST).arg("--csv").arg(&jobs);
     command.arg("--json").arg(&json).arg("--perfetto").arg(&perfetto).arg("--html").arg(&page).arg(recording);
-    let output = command.stdin(Stdio::null()).stdout(File::create(&tables)?).output()?;
+    command.stdin(Stdio::null()).stdout(File::create(&tables)?).stderr(Stdio::piped());
+    let output = command.spawn()?.output_within(RUN_LIMIT)?;
     let said = String::from_utf8_lossy(&output.stderr);
     if NO_JOBS.iter().any(|none| said.contains(none)) {
         println!("no jobs");
@@ -161,10 +170,14 @@ fn agrees(punctual: &Path, recording: &Path, scratch: &Path, python: Option<&Pat
     script.arg(scripts.join("recompute")).args([&jobs, &json, &tables, &page, &text, &options]);
     // What prints the tables of tasks that have no room in the first report.
     script.arg(punctual).args(["trace", "report"]).args(WORST).arg(recording);
-    let mut agrees = script.status()?.success();
+    let mut agrees = script.status_within(RUN_LIMIT)?.success();
     if let Some(python) = python {
         let mut script = Command::new(python);
-        agrees &= script.arg(scripts.join("schema.py")).args([&perfetto, &text]).status()?.success();
+        agrees &= script
+            .arg(scripts.join("schema.py"))
+            .args([&perfetto, &text])
+            .status_within(RUN_LIMIT)?
+            .success();
     }
     Ok(agrees)
 }

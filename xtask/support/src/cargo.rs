@@ -14,7 +14,7 @@ use crate::Result;
 const METADATA_LIMIT: Duration = Duration::from_secs(1800);
 
 /// A build of the whole workspace from scratch on a slow machine takes less.
-const BUILD_LIMIT: Duration = Duration::from_secs(4 * 3600);
+pub const BUILD_LIMIT: Duration = Duration::from_secs(4 * 3600);
 
 /// The root of the workspace.
 pub fn root() -> &'static Path {

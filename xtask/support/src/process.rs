@@ -1,14 +1,14 @@
 //! Running a program: with its output passed on, or captured and bounded in time.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use punctual_process::child::BoundedCommand;
+use punctual_process::child::{BoundedChild, BoundedCommand};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use crate::Result;
@@ -19,8 +19,14 @@ const POLL: Duration = Duration::from_millis(5);
 /// How long after its end a program's output may stay open before a process it left behind is to blame.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The longest check, a nightly run of all mutations, takes less.
-const RUN_LIMIT: Duration = Duration::from_secs(24 * 3600);
+/// Limit for a check or a session: the longest check, a nightly run of all mutations, takes less.
+pub const RUN_LIMIT: Duration = Duration::from_secs(24 * 3600);
+
+/// Limit for a tool that answers a question, which takes seconds unless the machine is very busy.
+pub const TOOL_LIMIT: Duration = Duration::from_secs(300);
+
+/// Limit for a tool that downloads and builds another one.
+pub const INSTALL_LIMIT: Duration = Duration::from_secs(3600);
 
 /// More output than this is a runaway program; it is cut off by closing the pipe.
 const OUTPUT_LIMIT: u64 = 4 << 20;
@@ -111,7 +117,7 @@ fn observe(
         thread::sleep(POLL);
     };
     clean_up(&mut child, in_time)?;
-    let status = child.wait()?;
+    let status = child.end_at_once()?.ok_or_else(|| format!("{command:?} does not end at SIGKILL"))?;
     let end = if in_time { status.into() } else { End::TimedOut(limit) };
 
     let collect = |pipe: Option<Receiver<Vec<u8>>>| -> Result<String> {
@@ -132,6 +138,23 @@ fn drain(pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
         let _ = pipe.take(OUTPUT_LIMIT).read_to_end(&mut bytes);
         // The receiver is gone only if the caller has given up on this program.
         let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+/// Passes on the lines of `pipe` by a thread that ends with it, so that a reader can bound its wait.
+pub fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut pipe = BufReader::new(pipe);
+        let mut line = Vec::new();
+        while pipe.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            let text = String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned();
+            if sender.send(text).is_err() {
+                break;
+            }
+            line.clear();
+        }
     });
     receiver
 }
@@ -191,6 +214,12 @@ mod tests {
         let outcome = capture_all(&mut shell("sleep 60 & sleep 60"), limit).unwrap();
         assert_eq!(outcome.end, End::TimedOut(limit));
         assert!(began.elapsed() < GRACE * 30, "the output is closed, so nobody sleeps any more");
+    }
+
+    #[test]
+    fn passes_on_lines_up_to_the_last_one_without_a_line_break() {
+        let lines = lines(&b"one\n\xff two\nthree"[..]);
+        assert_eq!(lines.iter().collect::<Vec<_>>(), ["one", "\u{fffd} two", "three"]);
     }
 
     #[test]

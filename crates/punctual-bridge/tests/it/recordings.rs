@@ -12,6 +12,7 @@ use mcap::read::Options;
 use mcap::{MessageStream, Summary};
 use punctual::Instant;
 use punctual_bridge::{Bridge, Message, Recording, Topic};
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 
 #[path = "../../examples/recording.rs"]
 mod recording;
@@ -61,8 +62,7 @@ struct Killed(Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.0.end_at_once();
     }
 }
 
@@ -233,7 +233,7 @@ with open(path, 'rb') as file:
             print('ends with', type(error).__name__, file=sys.stderr)
 print(count)
 ";
-    let run = Command::new("python3").args(["-c", PROGRAM]).arg(path).arg(state).output();
+    let run = Command::new("python3").args(["-c", PROGRAM]).arg(path).arg(state).output_within(TEST_LIMIT);
     match run {
         Ok(output) if output.status.success() => {
             assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expected.to_string());

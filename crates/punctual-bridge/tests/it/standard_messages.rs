@@ -7,6 +7,7 @@ use punctual_bridge::messages::{
     DiagnosticArray, DiagnosticStatus, Float64MultiArray, JointState, KeyValue, MultiArrayDimension,
 };
 use punctual_bridge::{Bridge, Recording, Topic};
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 static JOINTS: Topic<JointState<4>, 4> = Topic::new("/joint_states");
 static NUMBERS: Topic<Float64MultiArray<8>, 4> = Topic::new("/numbers");
@@ -62,9 +63,10 @@ fn are_read_by_others() {
     let report = bridge.finish();
     assert_eq!((report.is_complete(), report.sinks[0].written), (true, 3), "{report}");
 
-    let has_reader = Command::new("python3").args(["-c", "import mcap_ros2.reader"]).output();
+    let has_reader =
+        Command::new("python3").args(["-c", "import mcap_ros2.reader"]).output_within(TEST_LIMIT);
     let is_read = has_reader.is_ok_and(|output| output.status.success());
-    let output = Command::new("python3").args(["-c", READER]).arg(&path).output();
+    let output = Command::new("python3").args(["-c", READER]).arg(&path).output_within(TEST_LIMIT);
     std::fs::remove_file(&path).expect("it was written");
     if !is_read {
         let advice = "`pip install mcap-ros2-support` for python3";

@@ -139,6 +139,8 @@ pub(crate) fn code(status: ExitStatus) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use punctual_process::child::{BoundedChild, TEST_LIMIT};
+
     use super::*;
 
     fn command(line: &str) -> Vec<OsString> {
@@ -152,7 +154,7 @@ mod tests {
         let exe = std::fs::read_link(format!("/proc/{}/exe", held.pid())).unwrap();
         assert_eq!(exe, std::env::current_exe().unwrap(), "it is still a copy of this process");
         let mut running = held.go().unwrap();
-        assert_eq!(code(running.child.wait().unwrap()), 128 + 15);
+        assert_eq!(code(running.child.status_within(TEST_LIMIT).unwrap()), 128 + 15);
     }
 
     #[test]

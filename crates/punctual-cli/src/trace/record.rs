@@ -188,10 +188,15 @@ const END_TIMEOUT: Duration = Duration::from_secs(20);
 /// Ends the command after the recording; returns its status. Ending it because nothing more is
 /// recorded, or because there is no reader, is not a failure of the command.
 pub(crate) fn finish(signals: &Signals, child: &mut Running, why: StopReason) -> u8 {
-    if matches!(why, StopReason::Over | StopReason::Asked | StopReason::Unread) {
-        child.signal(SIGTERM);
+    let mut asked = None;
+    match why {
+        StopReason::Over | StopReason::Asked | StopReason::Unread => {
+            child.signal(SIGTERM);
+            asked = Some(Instant::now());
+        }
+        StopReason::Failed => say!("warning: the command goes on without being recorded; Ctrl-C ends it"),
+        StopReason::Ended => {}
     }
-    let asked = Instant::now();
     loop {
         if let Some(status) = child.ended() {
             return match why {
@@ -201,12 +206,14 @@ pub(crate) fn finish(signals: &Signals, child: &mut Running, why: StopReason) ->
             };
         }
         let is_interrupted = matches!(signals.wait(TICK), Some(Notice::End { .. }));
-        // If recording has failed, the command was not asked to end.
-        let is_late = !matches!(why, StopReason::Failed) && asked.elapsed() > END_TIMEOUT;
-        if is_interrupted || is_late {
+        if is_interrupted {
+            asked.get_or_insert_with(Instant::now);
+        }
+        let waited = asked.map_or(Duration::ZERO, |asked: Instant| asked.elapsed());
+        if is_interrupted || waited > END_TIMEOUT {
             child.signal(SIGKILL);
         }
-        if is_late && asked.elapsed() > 2 * END_TIMEOUT {
+        if waited > 2 * END_TIMEOUT {
             say!("warning: the command does not end at SIGKILL; it is left behind");
             return 1;
         }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use serde_json::Value;
 
 use crate::support::{Scratch, contents, program, punctual, text, write_tree};
@@ -18,7 +19,7 @@ fn machine(name: &str) -> PathBuf {
 }
 
 fn run(arguments: &[&str]) -> Output {
-    punctual(arguments).stdin(Stdio::null()).output().unwrap()
+    punctual(arguments).stdin(Stdio::null()).output_within(TEST_LIMIT).unwrap()
 }
 
 /// Returns a directory with files of a minimal machine.
@@ -116,7 +117,7 @@ fn changes_only_what_somebody_agrees_to() {
         command.args(["doctor", "--fix", "--root"]).arg(&root).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
-        child.wait_with_output().unwrap()
+        child.output_within(TEST_LIMIT).unwrap()
     };
     assert!(text(&answer("").stdout).contains("nothing was changed"));
     assert_eq!(contents(&root), before);

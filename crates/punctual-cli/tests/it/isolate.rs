@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
+
 use crate::support::{Scratch, contents, punctual, text, write_tree};
 
 /// Files of a machine with four CPUs, the last of which is isolated by a boot parameter.
@@ -28,7 +30,7 @@ fn tree(scratch: &Scratch) -> PathBuf {
 fn isolate(root: &Path, words: &[&str]) -> Output {
     let mut arguments = vec!["isolate", "--root", root.to_str().unwrap()];
     arguments.extend(words);
-    punctual(&arguments).stdin(Stdio::null()).output().unwrap()
+    punctual(&arguments).stdin(Stdio::null()).output_within(TEST_LIMIT).unwrap()
 }
 
 #[test]
@@ -117,7 +119,7 @@ fn gives_everything_back_after_being_killed_at_any_moment() {
             std::thread::sleep(std::time::Duration::from_micros(random % 12_000));
             // It may have ended already.
             child.kill().unwrap();
-            child.wait().unwrap();
+            child.status_within(TEST_LIMIT).unwrap();
         }
         let stopped = isolate(&root, &["stop"]);
         assert_eq!(stopped.status.code(), Some(0), "round {round}: {}", text(&stopped.stderr));

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
 use crate::support::{Scratch, contents, punctual, text};
 
 fn new(arguments: &[&str], directory: &Path) -> Command {
@@ -22,7 +24,7 @@ fn makes_a_crate_of_each_template() {
     let scratch = Scratch::new("new");
     for template in ["plain", "gimbal", "ros2", "bare"] {
         let name = format!("my-{template}");
-        let output = new(&[&name, "--template", template], &scratch.0).output().unwrap();
+        let output = new(&[&name, "--template", template], &scratch.0).output_within(TEST_LIMIT).unwrap();
         assert!(output.status.success(), "{}", text(&output.stderr));
         assert!(text(&output.stdout).contains(&format!("cd {name} && cargo ")));
         let directory = scratch.file(&name);
@@ -57,7 +59,7 @@ fn touches_nothing_that_is_there() {
         (&["ours", "--board", "raspi3b"], "add --template bare"),
         (&["ours", "--template", "none"], "possible values: plain, gimbal, ros2, bare"),
     ] {
-        let output = new(arguments, &scratch.0).output().unwrap();
+        let output = new(arguments, &scratch.0).output_within(TEST_LIMIT).unwrap();
         let error = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(error.starts_with("error: ") && error.contains(why), "{arguments:?}: {error}");
@@ -77,7 +79,9 @@ fn selects_target_and_features_of_each_board() {
         ("virt-a72", "aarch64-unknown-none"),
     ] {
         let name = format!("my-{board}");
-        let status = new(&[&name, "--template", "bare", "--board", board], &scratch.0).status().unwrap();
+        let status = new(&[&name, "--template", "bare", "--board", board], &scratch.0)
+            .status_within(TEST_LIMIT)
+            .unwrap();
         assert!(status.success());
         let file = |path: &str| fs::read_to_string(scratch.file(&name).join(path)).unwrap();
         let manifest = file("Cargo.toml");
@@ -92,7 +96,7 @@ fn selects_target_and_features_of_each_board() {
 #[test]
 fn depends_on_the_checkout_it_was_built_from() {
     let scratch = Scratch::new("new-checkout");
-    let output = new(&["mine"], &scratch.0).output().unwrap();
+    let output = new(&["mine"], &scratch.0).output_within(TEST_LIMIT).unwrap();
     let checkout = root();
     assert!(
         text(&output.stdout).contains(&format!("depends on the checkout {}\n", checkout.display())),
@@ -125,7 +129,7 @@ fn builds(template: &str) {
     let name = format!("my-{template}");
     let from = root();
     let arguments = [&name, "--template", template];
-    assert!(new(&arguments, &scratch.0).status().unwrap().success());
+    assert!(new(&arguments, &scratch.0).status_within(TEST_LIMIT).unwrap().success());
     let directory = scratch.file(&name);
     let lock = if template == "ros2" { "extras/Cargo.lock" } else { "Cargo.lock" };
     fs::copy(from.join(lock), directory.join("Cargo.lock")).unwrap();
@@ -133,7 +137,7 @@ fn builds(template: &str) {
     cargo.args(["test", "--offline", "--quiet"]).current_dir(&directory);
     cargo.env("CARGO_TARGET_DIR", from.join("target/templates")).env("RUSTFLAGS", "-D warnings");
     cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "0");
-    let output = cargo.output().unwrap();
+    let output = cargo.output_within(TEST_LIMIT).unwrap();
     let (out, error) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{template}: {out}{error}");
     assert!(out.contains("test result: ok."), "{out}");

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::write::synthetic::Synthetic;
 
@@ -48,7 +49,7 @@ fn capture(directory: &Path) {
 
 fn report(arguments: &[&Path]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
-    command.args(["trace", "report"]).args(arguments).output().unwrap()
+    command.args(["trace", "report"]).args(arguments).output_within(TEST_LIMIT).unwrap()
 }
 
 #[test]

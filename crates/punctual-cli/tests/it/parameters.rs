@@ -7,6 +7,8 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
 use crate::support::{Scratch, program, punctual, text};
 use serde_json::Value;
 use tuned::App;
@@ -24,7 +26,7 @@ fn app(name: &str) -> App {
 
 /// Returns the output of a successful command.
 fn output(arguments: &[&str]) -> String {
-    let output = punctual(arguments).output().unwrap();
+    let output = punctual(arguments).output_within(TEST_LIMIT).unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
     text(&output.stdout)
 }
@@ -36,7 +38,7 @@ fn refused(output: &Output) -> String {
 }
 
 fn refusal(arguments: &[&str]) -> String {
-    refused(&punctual(arguments).output().unwrap())
+    refused(&punctual(arguments).output_within(TEST_LIMIT).unwrap())
 }
 
 const LISTED: &str = "\
@@ -148,7 +150,7 @@ fn another_user_may_not() {
     fs::copy(program(), &copy).unwrap();
     let as_nobody = |arguments: &[&str]| {
         let mut command = Command::new(&copy);
-        command.args(arguments).uid(65534).gid(65534).current_dir("/").output()
+        command.args(arguments).uid(65534).gid(65534).current_dir("/").output_within(TEST_LIMIT)
     };
     let Ok(tried) = as_nobody(&["set", &app.name, "window=9"]) else {
         eprintln!("SKIPPED: another user's command; give the user 65534 access to {}", copy.display());

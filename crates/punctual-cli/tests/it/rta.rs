@@ -4,6 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Output;
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
 use crate::support::{Scratch, punctual, text};
 
 const SET: &str = r#"
@@ -41,7 +43,7 @@ impl File {
 }
 
 fn rta(file: &File, options: &[&str]) -> Output {
-    punctual(&["rta"]).arg(&file.path).args(options).output().unwrap()
+    punctual(&["rta"]).arg(&file.path).args(options).output_within(TEST_LIMIT).unwrap()
 }
 
 #[test]
@@ -64,7 +66,7 @@ fn prints_bounds_and_verdict() {
 #[test]
 fn explains_the_documented_task_set() {
     let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let output = punctual(&["rta", "tasks.toml"]).current_dir(&docs).output().unwrap();
+    let output = punctual(&["rta", "tasks.toml"]).current_dir(&docs).output_within(TEST_LIMIT).unwrap();
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
     let expected = fs::read_to_string(docs.join("tasks.txt")).unwrap();
     assert_eq!(text(&output.stdout), expected, "docs/tasks.txt and README.md show something else");
@@ -97,7 +99,7 @@ fn names_file_line_and_fix_of_bad_input() {
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(2), ""));
     let errors = text(&output.stderr);
     assert!(errors.contains("bad.toml:14: 5 has no unit") && errors.contains("fix: "), "{errors}");
-    let missing = punctual(&["rta", "/no/such/file"]).output().unwrap();
+    let missing = punctual(&["rta", "/no/such/file"]).output_within(TEST_LIMIT).unwrap();
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).contains("/no/such/file: "));
 }
@@ -190,7 +192,12 @@ fn combined(name: &str, model: &str, profile: &str) -> Output {
     fs::write(scratch.file("m.json"), model).unwrap();
     fs::write(scratch.file("p.json"), profile).unwrap();
     let mut command = punctual(&["rta", "--json", "--model"]);
-    command.arg(scratch.file("m.json")).arg("--profile").arg(scratch.file("p.json")).output().unwrap()
+    command
+        .arg(scratch.file("m.json"))
+        .arg("--profile")
+        .arg(scratch.file("p.json"))
+        .output_within(TEST_LIMIT)
+        .unwrap()
 }
 
 #[test]
@@ -244,7 +251,7 @@ fn closes_the_documented_loop_of_the_gimbal() {
     let scratch = Scratch::new("rta-gimbal");
     let mut command = punctual(&["rta", "--without", "steer", "--model"]);
     command.arg(docs.join("gimbal-model.json")).arg("--profile").arg(docs.join("gimbal-profile.json"));
-    let output = command.arg("--html").arg(scratch.file("page.html")).output().unwrap();
+    let output = command.arg("--html").arg(scratch.file("page.html")).output_within(TEST_LIMIT).unwrap();
     assert_eq!(text(&output.stdout), fs::read_to_string(docs.join("gimbal.txt")).unwrap());
     assert_eq!(output.status.code(), Some(0));
     let page = fs::read_to_string(scratch.file("page.html")).unwrap();
@@ -260,8 +267,12 @@ fn a_response_beyond_its_bound_is_a_defect_of_the_model() {
     fs::write(scratch.file("m.json"), MODEL).unwrap();
     fs::write(scratch.file("p.json"), profile).unwrap();
     let mut command = punctual(&["rta", "--model"]);
-    let output =
-        command.arg(scratch.file("m.json")).arg("--profile").arg(scratch.file("p.json")).output().unwrap();
+    let output = command
+        .arg(scratch.file("m.json"))
+        .arg("--profile")
+        .arg(scratch.file("p.json"))
+        .output_within(TEST_LIMIT)
+        .unwrap();
     let out = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1));
     assert!(out.contains("a job of `sample` took 298 µs, 58 µs more than its bound"), "{out}");
@@ -363,7 +374,7 @@ fn names_the_term_that_a_set_by_hand_lacks() {
 
     let (code, _) = compared(run_of_it(seen, known, none, 0, 0).replace("\"high\"", "\"hi\""));
     assert_eq!(code, Some(2));
-    let output = punctual(&["rta", "--profile", "p.json"]).output().unwrap();
+    let output = punctual(&["rta", "--profile", "p.json"]).output_within(TEST_LIMIT).unwrap();
     assert!(text(&output.stderr).contains("--profile goes with --model"), "{}", text(&output.stderr));
 }
 
@@ -388,7 +399,7 @@ fn runs_app_to_measure_it() {
     fs::set_permissions(&app, fs::Permissions::from_mode(0o755)).unwrap();
     let app = app.to_str().unwrap();
     let bounds = |run: &[&str]| {
-        let output = punctual(&["rta", "--json"]).args(run).output().unwrap();
+        let output = punctual(&["rta", "--json"]).args(run).output_within(TEST_LIMIT).unwrap();
         let report: Option<serde_json::Value> = serde_json::from_slice(&output.stdout).ok();
         let is_bounded = output.status.success() && report.is_some_and(|report| report["app"] == "arm");
         if is_bounded { Ok(()) } else { Err(text(&output.stderr)) }
@@ -397,13 +408,13 @@ fn runs_app_to_measure_it() {
     // On a busy machine the app may be asked to end before it handles signals.
     let tries = ["0.2", "2", "20"].map(|seconds| ["--seconds", seconds, "--", app]);
     assert!(tries.iter().any(|run| bounds(run).is_ok()), "{:?}", bounds(&tries[2]));
-    let output = punctual(&["rta", "--", app, "ends", "silently"]).output().unwrap();
+    let output = punctual(&["rta", "--", app, "ends", "silently"]).output_within(TEST_LIMIT).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(
         text(&output.stderr).contains("has written no profile (exit status: 3)"),
         "{}",
         text(&output.stderr)
     );
-    let output = punctual(&["rta", "--", "true"]).output().unwrap();
+    let output = punctual(&["rta", "--", "true"]).output_within(TEST_LIMIT).unwrap();
     assert!(text(&output.stderr).contains("true has written no model (exit status: 0)"));
 }

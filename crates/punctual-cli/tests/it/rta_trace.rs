@@ -8,6 +8,8 @@ use crate::traces;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
 use crate::support::{Scratch, punctual, text};
 use machine::Machine;
 use punctual_trace::event::{Event, Kind, Section, SwitchOut};
@@ -39,7 +41,7 @@ fn docs() -> PathBuf {
 fn rta(trace: &Path, options: &[&str]) -> (String, String, i32) {
     let mut command = punctual(&["rta", "--trace"]);
     command.current_dir(trace.parent().unwrap()).arg(trace.file_name().unwrap());
-    let output = command.args(options).output().unwrap();
+    let output = command.args(options).output_within(TEST_LIMIT).unwrap();
     (text(&output.stdout), text(&output.stderr), output.status.code().unwrap())
 }
 
@@ -179,7 +181,7 @@ fn refuses_what_is_no_recording() {
     let file = scratch.file("trace.dat");
     fs::write(&file, "no trace").unwrap();
     for trace in [file.as_path(), Path::new("/no/such/file")] {
-        let output = punctual(&["rta", "--trace"]).arg(trace).output().unwrap();
+        let output = punctual(&["rta", "--trace"]).arg(trace).output_within(TEST_LIMIT).unwrap();
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(2), ""));
         assert!(text(&output.stderr).starts_with("error: "));
     }
@@ -321,7 +323,7 @@ fn bounds_scheduling_latency() {
     let scratch = Scratch::new("latency");
     let (trace, without) = (scratch.file("trace.dat"), scratch.file("without.dat"));
     write(&scratch, &trace, &sections(480_000), &[(7, "low\u{1b}"), (8, "high")], None);
-    let output = punctual(&["trace", "latency"]).arg(&trace).output().unwrap();
+    let output = punctual(&["trace", "latency"]).arg(&trace).output_within(TEST_LIMIT).unwrap();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert_eq!((err.as_str(), output.status.code()), ("", Some(0)), "{out}");
     // 250 + 30 + 50 without the handler, and its 50; observed are 310.
@@ -330,7 +332,7 @@ fn bounds_scheduling_latency() {
     let cells: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(cells, ["0", "250", "20.0", "30.0", "50.0", "50.0", "380", "310"], "{out}");
     write(&scratch, &without, &documented(), &NAMES, None);
-    let output = punctual(&["trace", "latency"]).arg(&without).output().unwrap();
+    let output = punctual(&["trace", "latency"]).arg(&without).output_within(TEST_LIMIT).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("--events usual,preemptirq"));
 }
@@ -342,7 +344,7 @@ fn bounds_nothing_by_a_narrow_recording() {
     let trace = scratch.file("narrow.dat");
     let recorded = ["sched:sched_switch", "sched:sched_waking", "switches of 7 8", "switches followed"];
     write(&scratch, &trace, &sections(480_000), &[(7, "low"), (8, "high")], Some(&recorded));
-    let latency = punctual(&["trace", "latency"]).arg(&trace).output().unwrap();
+    let latency = punctual(&["trace", "latency"]).arg(&trace).output_within(TEST_LIMIT).unwrap();
     let outputs = [(text(&latency.stderr), latency.status.code().unwrap()), {
         let (_, err, status) = rta(&trace, &[]);
         (err, status)
@@ -353,6 +355,6 @@ fn bounds_nothing_by_a_narrow_recording() {
         assert!(err.contains("record without --narrow"), "{err}");
     }
     // Its jobs are reported nevertheless.
-    let report = punctual(&["trace", "report"]).arg(&trace).output().unwrap();
+    let report = punctual(&["trace", "report"]).arg(&trace).output_within(TEST_LIMIT).unwrap();
     assert_eq!(report.status.code(), Some(0), "{}", text(&report.stderr));
 }

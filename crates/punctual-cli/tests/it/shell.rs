@@ -2,11 +2,13 @@
 
 use std::process::{Command, Stdio};
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
 use crate::support::{Scratch, punctual, text};
 
 #[test]
 fn bash_completes_commands_and_their_options() {
-    let output = punctual(&["completions", "bash"]).output().unwrap();
+    let output = punctual(&["completions", "bash"]).output_within(TEST_LIMIT).unwrap();
     assert!(output.status.success());
     let scratch = Scratch::new("completions");
     let script = scratch.file("script");
@@ -16,7 +18,8 @@ fn bash_completes_commands_and_their_options() {
             "source {}; COMP_WORDS=({words}); COMP_CWORD={at}; _punctual punctual \"${{COMP_WORDS[{at}]}}\" ''; echo \"${{COMPREPLY[*]}}\"",
             script.display()
         );
-        let bash = Command::new("bash").args(["--norc", "-c", &line]).stdin(Stdio::null()).output();
+        let bash =
+            Command::new("bash").args(["--norc", "-c", &line]).stdin(Stdio::null()).output_within(TEST_LIMIT);
         bash.map(|output| text(&output.stdout))
     };
     let Ok(commands) = complete("punctual t", 1) else {
@@ -31,14 +34,14 @@ fn bash_completes_commands_and_their_options() {
 #[test]
 fn every_command_has_a_manual_page() {
     let scratch = Scratch::new("man");
-    let made = punctual(&["man", scratch.0.to_str().unwrap()]).status().unwrap();
+    let made = punctual(&["man", scratch.0.to_str().unwrap()]).status_within(TEST_LIMIT).unwrap();
     assert!(made.success());
     for page in ["punctual.1", "punctual-top.1", "punctual-trace-record.1", "punctual-new.1"] {
         let content =
             std::fs::read_to_string(scratch.file(page)).unwrap_or_else(|error| panic!("{page}: {error}"));
         assert!(content.contains(".SH SYNOPSIS"), "{page}: {content}");
     }
-    let output = punctual(&["man", "/no/such/directory"]).output().unwrap();
+    let output = punctual(&["man", "/no/such/directory"]).output_within(TEST_LIMIT).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("/no/such/directory"));
 }

@@ -8,6 +8,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
+use punctual_process::child::{BoundedChild, TEST_LIMIT};
+
 use crate::support::{Scratch, program, punctual, text};
 use crate::traces::{IDLE, Script, task};
 use punctual_trace::event::SwitchOut;
@@ -72,14 +74,15 @@ fn unread() -> Stdio {
 
 fn start(scratch: &Scratch, arguments: &[&str]) -> Command {
     let mut command = punctual(arguments);
-    command.current_dir(&scratch.0).stdin(Stdio::null());
+    command.current_dir(&scratch.0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
 /// Runs it to its end, which must not be a panic.
 #[track_caller]
 fn end(mut command: Command) -> (String, Option<i32>) {
-    let Output { stderr, status, .. } = command.output().expect("the program can be started");
+    let child = command.spawn().expect("the program can be started");
+    let Output { stderr, status, .. } = child.output_within(TEST_LIMIT).expect("it ends");
     let said = text(&stderr);
     assert!(!said.contains("panicked") && !matches!(status.code(), Some(101) | None), "{command:?}: {said}");
     (said, status.code())
@@ -130,7 +133,7 @@ fn ends_quietly_when_reader_takes_one_line() {
         // It is closed after the first line.
         BufReader::with_capacity(1, out).read_until(b'\n', &mut line).expect("a pipe can be read");
         assert!(!line.is_empty(), "{arguments:?}");
-        let output = child.wait_with_output().expect("a child can be waited for");
+        let output = child.output_within(TEST_LIMIT).expect("it ends");
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {said}");
         assert!(!said.contains("panicked") && !said.contains("error"), "{arguments:?}: {said}");

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
 use crate::support::{Scratch, program, punctual, text};
 use punctual_trace::event::{Event, Kind};
 use punctual_trace::read::Trace;
@@ -20,8 +22,10 @@ fn unfinished(scratch: &Scratch, name: &str, events: u64) {
 }
 
 fn run(scratch: &Scratch, arguments: &[&str]) -> (String, Option<i32>) {
-    let output =
-        punctual(&[&["trace", "convert"], arguments].concat()).current_dir(&scratch.0).output().unwrap();
+    let output = punctual(&[&["trace", "convert"], arguments].concat())
+        .current_dir(&scratch.0)
+        .output_within(TEST_LIMIT)
+        .unwrap();
     (text(&output.stderr), output.status.code())
 }
 
@@ -80,7 +84,7 @@ fn needs_no_room_for_a_second_copy() {
         (size >> 10) + (9 << 10),
         program.display()
     );
-    let output = match Command::new("unshare").args(["-m", "sh", "-c", &script]).output() {
+    let output = match Command::new("unshare").args(["-m", "sh", "-c", &script]).output_within(TEST_LIMIT) {
         Ok(output) if output.stdout == b"ready\n" => output,
         other => return eprintln!("SKIPPED: no small disk can be made here: {other:?}"),
     };

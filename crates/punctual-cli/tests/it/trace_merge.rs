@@ -1,6 +1,7 @@
 //! `punctual trace merge` as a user calls it.
 
 use crate::support::{Scratch, punctual, text};
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::write::synthetic::Synthetic;
 
@@ -23,7 +24,10 @@ fn recording(scratch: &Scratch, name: &str, thread: &str) {
 }
 
 fn run(scratch: &Scratch, arguments: &[&str]) -> (String, String, Option<i32>) {
-    let output = punctual(&[&["trace"], arguments].concat()).current_dir(&scratch.0).output().unwrap();
+    let output = punctual(&[&["trace"], arguments].concat())
+        .current_dir(&scratch.0)
+        .output_within(TEST_LIMIT)
+        .unwrap();
     (text(&output.stdout), text(&output.stderr), output.status.code())
 }
 

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
 use crate::support::{Scratch, punctual, text};
 use crate::traces::{IDLE, Script, task, worked};
 use punctual_trace::event::{Kind, SwitchOut};
@@ -25,8 +27,10 @@ fn file(scratch: &Scratch, name: &str, script: &Script) -> PathBuf {
 
 /// Returns its output and its error output, with the status.
 fn report(directory: &Path, arguments: &[&str]) -> (String, String, i32) {
-    let output =
-        punctual(&[&["trace", "report"], arguments].concat()).current_dir(directory).output().unwrap();
+    let output = punctual(&[&["trace", "report"], arguments].concat())
+        .current_dir(directory)
+        .output_within(TEST_LIMIT)
+        .unwrap();
     (text(&output.stdout), text(&output.stderr), output.status.code().unwrap())
 }
 
@@ -334,7 +338,11 @@ fn ends_quietly_when_reader_stops() {
             "{program} trace report {} {format} - | head -n 1 | wc -l; exit ${{PIPESTATUS[0]}}",
             file.display()
         );
-        let output = Command::new("bash").args(["-c", &script]).stdin(Stdio::null()).output().unwrap();
+        let output = Command::new("bash")
+            .args(["-c", &script])
+            .stdin(Stdio::null())
+            .output_within(TEST_LIMIT)
+            .unwrap();
         assert_eq!((text(&output.stderr).as_str(), text(&output.stdout).trim()), ("", "1"), "{format}");
         assert!(output.status.success(), "{format}: {:?}", output.status);
     }
@@ -342,7 +350,7 @@ fn ends_quietly_when_reader_stops() {
     let mut nobody = punctual(&["trace", "report", "missing.dat"]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    assert_eq!(nobody.stderr(writer).output().unwrap().status.code(), Some(1));
+    assert_eq!(nobody.stderr(writer).status_within(TEST_LIMIT).unwrap().code(), Some(1));
 }
 
 /// A longer recording would not help.

@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use punctual_bridge::parameters::StartError;
 use punctual_bridge::{Parameters, Tunable, TunableReader, Tuning, TuningServer};
+use punctual_process::child::BoundedChild;
 
 #[derive(Debug, Clone, Copy, Parameters)]
 struct Pid {
@@ -119,7 +120,6 @@ impl App {
 
 impl Drop for App {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.child.end_at_once();
     }
 }

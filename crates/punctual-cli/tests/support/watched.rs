@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use punctual::{Config, Duration};
+use punctual_process::child::BoundedChild;
 
 #[punctual::app(main = false)]
 mod watched {
@@ -87,7 +88,6 @@ impl App {
 
 impl Drop for App {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.0.end_at_once();
     }
 }

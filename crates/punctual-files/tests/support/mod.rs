@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{fs, io};
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
 /// The user `nobody`.
 pub(crate) const ATTACKER: u32 = 65534;
 
@@ -49,7 +51,7 @@ impl Drop for Scratch {
 pub(crate) fn attack(directory: &Path, script: &str) {
     let mut shell = Command::new("sh");
     shell.args(["-ec", script]).current_dir(directory).uid(ATTACKER).gid(ATTACKER).stdin(Stdio::null());
-    assert!(shell.status().unwrap().success(), "{script}");
+    assert!(shell.status_within(TEST_LIMIT).unwrap().success(), "{script}");
 }
 
 /// The permissions of a file.

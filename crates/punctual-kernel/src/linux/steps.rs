@@ -10,6 +10,7 @@ use std::{env, vec};
 
 use super::signal::{self, SIGNAL};
 use super::{IS_PENDING, Linux, Preemption, Raiser, start};
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 type Kernel = crate::Kernel<Linux>;
 type Thread = crate::Thread<Linux>;
@@ -233,7 +234,8 @@ fn goes_on_wherever_a_signal_comes() {
     let name = concat!(module_path!(), "::goes_on_wherever_a_signal_comes");
     let (_, name) = name.split_once("::").unwrap();
     let test = env::current_exe().unwrap();
-    let output = Command::new(test).args([name, "--exact"]).env(OWN_PROCESS, "1").output().unwrap();
+    let output =
+        Command::new(test).args([name, "--exact"]).env(OWN_PROCESS, "1").output_within(TEST_LIMIT).unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("1 passed"), "{}\n{said}", output.status);
 }

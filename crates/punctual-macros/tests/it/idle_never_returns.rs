@@ -26,8 +26,13 @@ fn program() {
 
 #[test]
 fn runs() {
+    use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
     let mut program = std::process::Command::new(std::env::current_exe().unwrap());
-    let output = program.args(["--ignored", "--exact", "idle_never_returns::program"]).output().unwrap();
+    let output = program
+        .args(["--ignored", "--exact", "idle_never_returns::program"])
+        .output_within(TEST_LIMIT)
+        .unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(
         !String::from_utf8_lossy(&output.stdout).contains("test result"),

@@ -128,6 +128,8 @@ mod tests {
         use std::io::{BufRead, BufReader};
         use std::process::{Command, Stdio};
 
+        use punctual_process::child::BoundedChild;
+
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--ignored", "--exact", "--nocapture", "stack::tests::program", "--test-threads", "1"])
             .stdout(Stdio::piped())
@@ -143,8 +145,7 @@ mod tests {
             sender.send(seen).unwrap();
         }
         drop(sender);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        child.end_at_once().unwrap();
         assert!(ready);
         let all: Vec<_> = receiver.into_iter().collect();
         if all.iter().all(Result::is_err) {

@@ -5,6 +5,7 @@ use std::process::{Child, Command};
 use std::ptr;
 
 use crate::support::{looks, until};
+use punctual_process::child::{BoundedChild, TEST_LIMIT};
 use punctual_sync::shared::{
     Barrier, Flag, Latest, LayoutError, LayoutField, Ring, Semaphore, Shareable, TakeOverError, TicketLock,
     attach_at, init_at, region_align, region_size,
@@ -88,7 +89,7 @@ fn two_processes() {
     (0..ROUNDS).for_each(|_| semaphore.acquire_until(1, soon()).expect("the other process signals"));
     barrier.wait_until(soon()).expect("the other process arrives");
     assert_eq!(*until("the lock", || sum.lock_while(looks(1_000)).ok()), 2 * ROUNDS);
-    assert!(child.wait().unwrap().success());
+    assert!(child.status_within(TEST_LIMIT).unwrap().success());
     assert!(there.consumer().is_ok(), "the child gave its end back");
 }
 

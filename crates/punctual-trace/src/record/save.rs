@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use punctual_files::Directory;
+use punctual_process::kernel::Kernel;
 use punctual_report::escape::Printable;
 
 use super::addresses;
@@ -66,9 +67,8 @@ impl Saver<'_> {
     /// Returns whether the kernel shows addresses to the caller. It shows them as 0 otherwise, and then none is written.
     pub(super) fn rest(&self, clock: &str, functions: bool) -> Result<bool, RecordError> {
         self.write("trace_clock", clock.as_bytes())?;
-        let system = rustix::system::uname();
-        let parts = [system.sysname(), system.nodename(), system.release(), system.machine()];
-        self.write("uname", parts.map(|part| part.to_string_lossy()).join(" ").as_bytes())?;
+        let Kernel { system, node, release, machine, .. } = Kernel::running();
+        self.write("uname", [system, node, release, machine].join(" ").as_bytes())?;
         let Ok(symbols) = fs::read("/proc/kallsyms") else { return Ok(false) };
         let needed = |line: &&[u8]| {
             let mut words = line.split(u8::is_ascii_whitespace);

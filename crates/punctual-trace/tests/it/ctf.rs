@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::machines::{Relation, merge};
 use punctual_trace::read::{Bytes, ReadError, Trace};
@@ -115,7 +116,8 @@ type Seen = (u64, u16, Option<[i64; 4]>);
 /// Returns each event that babeltrace2 prints, and whether it reached the end.
 fn printed(directory: &Path) -> Option<(Vec<Seen>, bool)> {
     let mut command = Command::new("babeltrace2");
-    let output = command.args(["--clock-cycles", "--no-delta"]).arg(directory).output().ok()?;
+    let output =
+        command.args(["--clock-cycles", "--no-delta"]).arg(directory).output_within(TEST_LIMIT).ok()?;
     let event = |line: &str| {
         let field = |name: &str| {
             let value = line.split(&format!(" {name} = ")).nth(1)?;

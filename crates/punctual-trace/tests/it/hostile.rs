@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::read::{ReadError, Trace};
 use punctual_trace::write::{dat, synthetic::Synthetic};
@@ -329,6 +330,6 @@ fn writes_corpus() {
             .arg("-o")
             .arg(root.join("dat").join(name))
             .args(arguments);
-        assert!(convert.output().unwrap().status.success(), "{name}");
+        assert!(convert.output_within(TEST_LIMIT).unwrap().status.success(), "{name}");
     }
 }

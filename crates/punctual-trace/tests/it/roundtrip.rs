@@ -4,6 +4,8 @@
 use std::fs;
 use std::process::Command;
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
 use crate::recording::Place;
 use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::read::{ReadError, Trace};
@@ -224,7 +226,7 @@ fn keeps_raw_recording_when_disk_is_full() {
         .arg("mount -t tmpfs -o size=16k none \"$PUNCTUAL_TEST_FULL_DISK\"/disk || exit 77; exec \"$@\"")
         .arg("sh");
     shell.arg(std::env::current_exe().unwrap()).args(["--exact", "roundtrip::on_a_full_disk", "--ignored"]);
-    let output = shell.output().unwrap();
+    let output = shell.output_within(TEST_LIMIT).unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
     match output.status.code() {
         Some(0) => assert!(printed.contains("1 passed"), "{printed}"),
@@ -249,7 +251,7 @@ fn on_a_full_disk() {
 
 #[test]
 fn agrees_with_trace_cmd() {
-    if Command::new("trace-cmd").arg("--version").output().is_err() {
+    if Command::new("trace-cmd").arg("--version").output_within(TEST_LIMIT).is_err() {
         eprintln!("SKIPPED: trace-cmd is not installed, so its view of our files is not compared");
         return;
     }
@@ -259,7 +261,7 @@ fn agrees_with_trace_cmd() {
     write(&place.join("raw"), &events);
     dat::write(&place.join("raw"), &file).unwrap();
     let report = |file: &std::path::Path| {
-        let output = Command::new("trace-cmd").arg("report").arg(file).output().unwrap();
+        let output = Command::new("trace-cmd").arg("report").arg(file).output_within(TEST_LIMIT).unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         text.lines().filter(|line| line.contains(": ")).count()
     };
@@ -272,7 +274,7 @@ fn agrees_with_trace_cmd() {
         let other = place.join(name);
         let mut convert = Command::new("trace-cmd");
         convert.arg("convert").arg("-i").arg(&file).arg("-o").arg(&other).args(arguments);
-        if convert.output().unwrap().status.success() && other.exists() {
+        if convert.output_within(TEST_LIMIT).unwrap().status.success() && other.exists() {
             assert_eq!(read(&other), events, "{name}");
         } else {
             eprintln!("SKIPPED: this trace-cmd cannot make {name}");

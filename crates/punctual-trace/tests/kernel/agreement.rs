@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
+
 use crate::recording::Place;
 use crate::trace_cmd::printed;
 use punctual_trace::event::{Kind, Tid};
@@ -24,7 +26,7 @@ const PERIOD: Duration = Duration::from_millis(3);
 const APART: u64 = 10_000;
 
 fn has_perf() -> bool {
-    let there = Command::new("perf").arg("--version").output().is_ok();
+    let there = Command::new("perf").arg("--version").output_within(TEST_LIMIT).is_ok();
     if !there {
         eprintln!("SKIPPED: perf is not installed, so nothing is compared with it");
     }
@@ -79,22 +81,25 @@ impl Perf {
 
     fn stop(mut self) {
         kill_process(Pid::from_child(&self.0), Signal::INT).unwrap();
-        self.0.wait().unwrap();
+        self.0.status_within(TEST_LIMIT).unwrap();
     }
 }
 
 impl Drop for Perf {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.0.end_at_once();
     }
 }
 
 /// Returns for each run of the thread: its end, and the preceding wait for the CPU, in ns.
 fn timehist(file: &Path, thread: Tid) -> Vec<(u64, u64)> {
     let mut perf = Command::new("perf");
-    let output =
-        perf.args(["sched", "timehist", "-i"]).arg(file).args(["-t", &thread.to_string()]).output().unwrap();
+    let output = perf
+        .args(["sched", "timehist", "-i"])
+        .arg(file)
+        .args(["-t", &thread.to_string()])
+        .output_within(TEST_LIMIT)
+        .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let ns = |text: &str| {
         let (whole, part) = text.split_once('.')?;

@@ -9,6 +9,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use punctual_process::child::{BoundedChild, TEST_LIMIT};
+
 use crate::recording::{Place, instances_of, play, whole};
 use punctual_trace::event::Kind;
 use punctual_trace::jobs::{self, Actor, Decomposer, Job, Select};
@@ -119,7 +121,7 @@ fn reads_and_removes_leftovers_of_killed_recorder() {
         std::thread::sleep(Duration::from_millis(10));
     }
     victim.kill().unwrap();
-    victim.wait().unwrap();
+    victim.status_within(TEST_LIMIT).unwrap();
     assert!(bytes() > 100_000, "the victim recorded {} bytes", bytes());
     assert_eq!(instances_of(victim.id()).len(), 1);
 

@@ -8,6 +8,8 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
+
 use crate::recording::schedule::{config, start_with_programs};
 use crate::recording::{Place, play, start};
 use punctual_trace::record::{Config, Group, Recording};
@@ -65,7 +67,7 @@ fn leaves_nothing_in_the_kernel() {
         std::thread::sleep(Duration::from_millis(10));
     }
     victim.kill().unwrap();
-    victim.wait().unwrap();
+    victim.status_within(TEST_LIMIT).unwrap();
     let _ = fs::remove_dir_all(Place::path("schedule-gone", victim.id()));
     assert_eq!(programs.len(), 4);
     assert!(gone(&programs), "{programs:?}");
@@ -97,7 +99,7 @@ fn without_the_privilege_the_fix_is_named() {
     let mut without = Command::new("setpriv");
     without.args(["--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]);
     without.arg(child.get_program()).args(child.get_args()).env(PART, "denied");
-    match without.output() {
+    match without.output_within(TEST_LIMIT) {
         Err(error) => eprintln!("SKIPPED: setpriv cannot be run: {error}"),
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
     }

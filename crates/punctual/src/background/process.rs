@@ -6,8 +6,9 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::{Child, Command, ExitStatus};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use punctual_process::child::BoundedChild;
 use punctual_sync::Full;
 use punctual_sync::shared::{Plain, Ring, RingConsumer, RingProducer, attach_at, init_at, region_size};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
@@ -139,18 +140,12 @@ impl<T: Plain, const N: usize> Drop for HelperProcess<T, N> {
     fn drop(&mut self) {
         // The helper detects that the end is free.
         drop(self.requests.take());
-        let begun = Instant::now();
-        while let Ok(None) = self.child.try_wait() {
-            if begun.elapsed() > GRACE {
-                let (process, seconds) = (self.child.id(), GRACE.as_secs());
-                notice::warn(format_args!(
-                    "the helper process {process} is killed: it had {seconds} s for what waited"
-                ));
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                return;
-            }
-            std::thread::sleep(PAUSE);
+        if let Ok(None) = self.child.wait_within(GRACE) {
+            let (process, seconds) = (self.child.id(), GRACE.as_secs());
+            notice::warn(format_args!(
+                "the helper process {process} is killed: it had {seconds} s for what waited"
+            ));
+            let _ = self.child.end_at_once();
         }
     }
 }

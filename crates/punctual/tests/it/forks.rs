@@ -2,8 +2,15 @@
 //!
 //! Every app runs as a separate program.
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
 use crate::process::Ended;
 use crate::{privileges, process};
+
+/// Starts another program and waits for its end.
+fn program_ends() -> std::process::ExitStatus {
+    std::process::Command::new("true").status_within(TEST_LIMIT).expect("`true` ends")
+}
 
 /// Location of the fork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +110,7 @@ macro_rules! app {
                 match cx.shared.place {
                     Place::Called => super::fork(),
                     Place::Foreign => super::foreign(|| end::spawn().is_err()),
-                    Place::Exec => println!("PROGRAM {}", std::process::Command::new("true").status().unwrap()),
+                    Place::Exec => println!("PROGRAM {}", super::program_ends()),
                     _ => {}
                 }
             }

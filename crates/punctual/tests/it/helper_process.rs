@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::process;
 use punctual::background::{HelperProcess, Requests};
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use punctual_process::scheduling::{Scheduling, set_policy};
 
 /// File in which the helper records its requests.
@@ -96,7 +97,7 @@ fn says_that_nobody_takes_requests_any_more() {
 #[test]
 fn takes_requests_only_from_an_app_that_means_the_same() {
     let refused = |mut command: Command| {
-        let output = command.stdout(Stdio::piped()).output().unwrap();
+        let output = command.stdout(Stdio::piped()).output_within(TEST_LIMIT).unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let record = Record::new("refused");

@@ -2,7 +2,7 @@
 //! `docs/book/src/reference/environment.md`.
 #![cfg(feature = "signals")]
 
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -38,7 +38,13 @@ mod app {
 
     #[task(priority = 2, period = 1.millis(), shared = [ticks])]
     fn tick(mut cx: tick::Context) {
-        cx.shared.ticks.lock(|ticks| *ticks += 1);
+        let jobs = cx.shared.ticks.lock(|ticks| {
+            *ticks += 1;
+            *ticks
+        });
+        if jobs == 1 {
+            print_state("worker");
+        }
     }
 
     #[task(priority = 1)]
@@ -115,17 +121,41 @@ fn program() {
     }
 }
 
-/// Returns the program, with `set` to prepare it between fork and exec by system calls alone.
-fn prepared(set: impl FnMut() -> io::Result<()> + Send + Sync + 'static) -> Command {
-    let mut command = process::program("inherited::program");
-    // SAFETY: the caller's closures make system calls, allocate nothing and take no lock.
-    unsafe { command.pre_exec(set) };
-    privileges::no_runaways(&mut command);
-    command
+/// The program, with the privileges of this process and without any. `set` prepares it between fork and exec, by
+/// system calls alone.
+fn prepared(set: impl FnMut() -> io::Result<()> + Clone + Send + Sync + 'static) -> [Command; 2] {
+    let mut commands = privileges::with_and_without(process::program("inherited::program"));
+    for command in &mut commands {
+        // SAFETY: the caller's closures make system calls, allocate nothing and take no lock.
+        unsafe { command.pre_exec(set.clone()) };
+    }
+    commands
+}
+
+/// The program with the privileges of this process, prepared in the same way; `None` without real-time priorities.
+fn real_time(set: impl FnMut() -> io::Result<()> + Clone + Send + Sync + 'static) -> Option<Command> {
+    if !privileges::real_time() {
+        // Not by `eprintln`, whose output the test harness shows only for failed tests.
+        let _ = writeln!(io::stderr(), "SKIPPED: needs real-time priorities");
+        return None;
+    }
+    let [command, _] = prepared(set);
+    Some(command)
 }
 
 fn end(command: Command) -> Ended {
     let ended = process::start(command).end();
+    assert_eq!(ended.code, 0, "{}", ended.output);
+    ended
+}
+
+/// Ends the program by signals.
+fn end_by(mut command: Command, signals: &[Signal]) -> Ended {
+    command.env("WAITS", "1");
+    let mut running = process::start(command);
+    running.wait_for("READY");
+    signals.iter().for_each(|&signal| running.signal(signal));
+    let ended = running.end();
     assert_eq!(ended.code, 0, "{}", ended.output);
     ended
 }
@@ -144,12 +174,8 @@ const ORDINARY_ROLES: [&str; 5] = ["init", "idle", "background", "thread", "shut
 
 #[test]
 fn gives_up_an_inherited_real_time_policy_for_the_run_and_reports_it() {
-    if !privileges::real_time() {
-        println!("NOT TESTED: no real-time priorities here");
-        return;
-    }
     for (policy, name) in [(libc::SCHED_FIFO, "SCHED_FIFO"), (libc::SCHED_RR, "SCHED_RR")] {
-        let mut command = prepared(move || scheduling::set_policy(policy, 80));
+        let Some(mut command) = real_time(move || scheduling::set_policy(policy, 80)) else { return };
         command.env("PUNCTUAL_STRICT", "1");
         let ended = end(command);
         for role in ORDINARY_ROLES {
@@ -169,11 +195,7 @@ fn gives_up_an_inherited_real_time_policy_for_the_run_and_reports_it() {
 
 #[test]
 fn strict_refuses_a_real_time_policy_that_a_sandbox_does_not_let_idle_leave() {
-    if !privileges::real_time() {
-        println!("NOT TESTED: no real-time priorities here");
-        return;
-    }
-    let mut command = prepared(|| scheduling::set_policy(libc::SCHED_FIFO, 80));
+    let Some(mut command) = real_time(|| scheduling::set_policy(libc::SCHED_FIFO, 80)) else { return };
     command.env("PUNCTUAL_STRICT", "1").env("REFUSES", "sched_setscheduler");
     let ended = end(command);
     let reason = "thread idle: idle keeps the inherited SCHED_FIFO priority 80, and displaces tasks";
@@ -184,14 +206,16 @@ fn strict_refuses_a_real_time_policy_that_a_sandbox_does_not_let_idle_leave() {
 #[test]
 fn respects_and_reports_nice() {
     // SAFETY: the call takes numbers; it concerns the only thread of the child.
-    let ended = end(prepared(|| match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 7) } {
+    let lower = || match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 7) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
-    }));
-    for role in ORDINARY_ROLES {
-        assert!(state(&ended, role).contains("nice 7,"), "{role}: {}", ended.output);
+    };
+    for ended in prepared(lower).map(end) {
+        for role in ORDINARY_ROLES {
+            assert!(state(&ended, role).contains("nice 7,"), "{role}: {}", ended.output);
+        }
+        assert!(ended.output.contains("note: the program was started with nice 7"), "{}", ended.output);
     }
-    assert!(ended.output.contains("note: the program was started with nice 7"), "{}", ended.output);
 }
 
 #[test]
@@ -202,25 +226,28 @@ fn respects_affinity() {
         .expect("there is a CPU");
     let mut only = CpuSet::new();
     only.set(last);
-    let ended = end(prepared(move || Ok(sched_setaffinity(None, &only)?)));
-    let row = ended.output.lines().find(|line| line.starts_with("level 2 ")).expect("the report lists it");
-    assert!(row.split_whitespace().any(|cell| cell == last.to_string()), "{row}");
+    for ended in prepared(move || Ok(sched_setaffinity(None, &only)?)).map(end) {
+        let row =
+            ended.output.lines().find(|line| line.starts_with("level 2 ")).expect("the report lists it");
+        assert!(row.split_whitespace().any(|cell| cell == last.to_string()), "{row}");
+    }
 }
 
 #[test]
 fn sets_timer_slack_to_the_default_and_restores_it() {
-    let ended = end(prepared(|| {
-        Ok(rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(700_000_000))?)
-    }));
-    for role in ORDINARY_ROLES {
-        assert!(state(&ended, role).contains("slack 50000,"), "{role}: {}", ended.output);
+    let [privileged, unprivileged] =
+        prepared(|| Ok(rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(700_000_000))?))
+            .map(end);
+    for ended in [&privileged, &unprivileged] {
+        for role in ORDINARY_ROLES {
+            assert!(state(ended, role).contains("slack 50000,"), "{role}: {}", ended.output);
+        }
+        for role in ["before", "after"] {
+            assert!(state(ended, role).contains("slack 700000000,"), "{role}: {}", ended.output);
+        }
     }
-    for role in ["before", "after"] {
-        assert!(state(&ended, role).contains("slack 700000000,"), "{role}: {}", ended.output);
-    }
-    if !privileges::real_time() {
-        assert!(state(&ended, "job").contains("slack 1,"), "{}", ended.output);
-    }
+    // The kernel has none for real-time threads.
+    assert!(state(&unprivileged, "worker").contains("slack 1,"), "{}", unprivileged.output);
 }
 
 #[test]
@@ -229,21 +256,17 @@ fn stops_at_sigterm_that_the_parent_blocked() {
         signals::block(&[libc::SIGTERM, libc::SIGUSR1, libc::SIGSEGV]);
         Ok(())
     };
-    let mut command = prepared(block);
-    command.env("WAITS", "1");
-    let mut running = process::start(command);
-    running.wait_for("READY");
-    running.signal(Signal::TERM);
-    let ended = running.end();
-    assert!(ended.output.contains("signal 15 after"), "{}", ended.output);
-    // Every thread accepts the signals of its own faults during the run. The mask of the caller is
-    // restored.
-    for role in ORDINARY_ROLES {
-        let kept = format!("blocked [{}, {}]", libc::SIGTERM, libc::SIGUSR1);
-        assert!(state(&ended, role).contains(&kept), "{role}: {}", ended.output);
+    for ended in prepared(block).map(|command| end_by(command, &[Signal::TERM])) {
+        assert!(ended.output.contains("signal 15 after"), "{}", ended.output);
+        // Every thread accepts the signals of its own faults during the run. The mask of the caller is
+        // restored.
+        for role in ORDINARY_ROLES {
+            let kept = format!("blocked [{}, {}]", libc::SIGTERM, libc::SIGUSR1);
+            assert!(state(&ended, role).contains(&kept), "{role}: {}", ended.output);
+        }
+        let all = format!("blocked [{}, {}, {}]", libc::SIGTERM, libc::SIGUSR1, libc::SIGSEGV);
+        assert!(state(&ended, "after").contains(&all), "{}", ended.output);
     }
-    let all = format!("blocked [{}, {}, {}]", libc::SIGTERM, libc::SIGUSR1, libc::SIGSEGV);
-    assert!(state(&ended, "after").contains(&all), "{}", ended.output);
 }
 
 #[test]
@@ -253,68 +276,63 @@ fn leaves_an_ignored_sigint_ignored_and_reports_it() {
         unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
         Ok(())
     };
-    let mut command = prepared(ignore);
-    command.env("WAITS", "1");
-    let mut running = process::start(command);
-    running.wait_for("READY");
-    running.signal(Signal::INT);
-    running.signal(Signal::TERM);
-    let ended = running.end();
-    assert_eq!(ended.code, 0, "{}", ended.output);
-    assert!(ended.output.contains("signal 15 after"), "{}", ended.output);
-    assert!(
-        ended.output.contains("note: ignored, as when the program was started: SIGINT"),
-        "{}",
-        ended.output
-    );
+    for ended in prepared(ignore).map(|command| end_by(command, &[Signal::INT, Signal::TERM])) {
+        for words in ["signal 15 after", "note: ignored, as when the program was started: SIGINT"] {
+            assert!(ended.output.contains(words), "no `{words}` in:\n{}", ended.output);
+        }
+    }
 }
 
 #[test]
 fn respects_and_reports_rttime_limit() {
-    let ended = end(prepared(|| Ok(())));
     let limit = format!("note: RLIMIT_RTTIME is {} µs", privileges::RUNAWAY.0);
-    assert!(ended.output.contains(&limit), "{}", ended.output);
+    for ended in prepared(|| Ok(())).map(end) {
+        assert!(ended.output.contains(&limit), "{}", ended.output);
+    }
 }
 
 #[test]
 fn runs_with_a_file_size_limit_of_zero_and_reports_it() {
-    let mut command = prepared(|| Ok(()));
-    privileges::limit(&mut command, privileges::Resource::Fsize, 0, 0);
     let profile = std::env::temp_dir().join(format!("punctual-inherited-{}", std::process::id()));
-    command.env("PUNCTUAL_PROFILE", &profile);
-    let ended = process::start(command).end();
-    let _ = std::fs::remove_file(&profile);
-    assert_eq!(ended.code, 0, "{}", ended.output);
-    for words in ["RLIMIT_FSIZE", "File too large"] {
-        assert!(ended.output.contains(words), "no `{words}` in:\n{}", ended.output);
+    for mut command in prepared(|| Ok(())) {
+        privileges::limit(&mut command, privileges::Resource::Fsize, 0, 0);
+        command.env("PUNCTUAL_PROFILE", &profile);
+        let ended = end(command);
+        let _ = std::fs::remove_file(&profile);
+        for words in ["RLIMIT_FSIZE", "File too large"] {
+            assert!(ended.output.contains(words), "no `{words}` in:\n{}", ended.output);
+        }
     }
 }
 
 #[test]
 fn leaves_umask_and_keep_caps_alone() {
-    let mut command = prepared(|| {
+    let commands = prepared(|| {
         // SAFETY: the call takes a number and cannot fail.
         unsafe { libc::umask(0o027) };
         Ok(())
     });
-    command.env("KEEP_CAPS", "1");
-    let ended = end(command);
-    for role in ["before", "init", "job", "idle", "background", "shutdown", "after"] {
-        assert!(state(&ended, role).contains("umask 0027, keep-caps 1"), "{role}: {}", ended.output);
+    for mut command in commands {
+        command.env("KEEP_CAPS", "1");
+        let ended = end(command);
+        for role in ["before", "init", "worker", "job", "idle", "background", "shutdown", "after"] {
+            assert!(state(&ended, role).contains("umask 0027, keep-caps 1"), "{role}: {}", ended.output);
+        }
     }
 }
 
 #[test]
 fn survives_a_refused_prlimit() {
-    let mut command = prepared(|| Ok(()));
-    command.env("REFUSES", "prlimit64");
-    let ended = end(command);
-    assert!(
-        ended.output.contains("memory: locked") || ended.output.contains("memory: not locked"),
-        "{}",
-        ended.output
-    );
-    assert!(!ended.output.contains("RLIMIT_RTTIME is"), "nothing is known of limits: {}", ended.output);
+    for mut command in prepared(|| Ok(())) {
+        command.env("REFUSES", "prlimit64");
+        let ended = end(command);
+        assert!(
+            ended.output.contains("memory: locked") || ended.output.contains("memory: not locked"),
+            "{}",
+            ended.output
+        );
+        assert!(!ended.output.contains("RLIMIT_RTTIME is"), "limits are unknown: {}", ended.output);
+    }
 }
 
 /// Makes the kernel refuse a system call to the calling thread and those that it starts.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::{leftovers, privileges, process, tracefs};
 use leftovers::{Before, Moments};
+use punctual_process::child::{BoundedChild, TEST_LIMIT};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Bound on idle states that no other test uses, in µs.
@@ -90,7 +91,7 @@ fn kill(mut command: Command, ready: bool, after: Duration) -> Vec<String> {
     assert!(!ready || lines.any(|line| line.contains("READY")), "it has ended without a job");
     thread::sleep(after);
     child.kill().expect("a child that has not been waited for can be killed");
-    let status = child.wait().expect("a child can be waited for");
+    let status = child.status_within(TEST_LIMIT).expect("a child can be waited for");
     assert_eq!(status.code(), None, "it ended by itself: {status:?}");
     let mut left = before.left_by(child.id());
     left.extend(leftovers::instances(&[child.id()]).iter().map(|path| format!("instance {path:?}")));
@@ -127,7 +128,7 @@ fn what_is_left_behind_is_found() {
     command.args(["-c", "sleep 60 & exec true"]).stdin(Stdio::null());
     let before = Before::new(&mut command);
     let mut shell = command.spawn().expect("there is a shell");
-    assert!(shell.wait().expect("a child can be waited for").success());
+    assert!(shell.status_within(TEST_LIMIT).expect("a child can be waited for").success());
     let file = Path::new("/dev/shm").join(format!("left-by-{}", shell.id()));
     File::create(&file).expect("shared memory can be had");
 

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use log::{LevelFilter, Log, Metadata, Record};
 use punctual::Config;
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 const CASE: &str = "PUNCTUAL_TEST_LOGGER";
 const MESSAGE: &str = "jobs are not marked in the trace";
@@ -86,7 +87,7 @@ fn run(case: &str) -> (String, String) {
         .args(["--exact", "logger::program", "--nocapture"])
         .env(CASE, case)
         .env("PUNCTUAL_TRACE", "/there/is/no/trace_marker_raw")
-        .output()
+        .output_within(TEST_LIMIT)
         .expect("this test can be started again");
     let [printed, said] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());

@@ -11,6 +11,7 @@ use std::process::Command;
 use crate::process::Ended;
 use crate::{privileges, process};
 use punctual::Config;
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 #[punctual::app(main = false)]
 mod app {
@@ -94,7 +95,7 @@ fn without_proc(process: Process) -> Option<Ended> {
     }
     let mut trial = Command::new("true");
     hide_proc(&mut trial, process);
-    if let Err(error) = trial.status() {
+    if let Err(error) = trial.status_within(TEST_LIMIT) {
         println!("NOT TESTED: no mount namespace here: {error}");
         return None;
     }

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use crate::process;
 use punctual::Config;
 use punctual::config::Reporting;
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 
 /// Start of every report.
 const HEAD: &str = "app: shut down after";
@@ -79,7 +80,7 @@ fn command(program: &str, report: Option<&str>) -> Command {
 
 /// Returns the program's output to a standard error that is a pipe.
 fn said_to_a_pipe(program: &str, report: Option<&str>) -> String {
-    let output = command(program, report).output().expect("the program can be started");
+    let output = command(program, report).output_within(TEST_LIMIT).expect("the program can be started");
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stderr).expect("it is a text")
 }
@@ -95,7 +96,7 @@ fn said_to_a_terminal(program: &str, report: Option<&str>) -> String {
     while let Ok(length @ 1..) = master.read(&mut bytes) {
         said.extend_from_slice(&bytes[..length]);
     }
-    assert!(child.wait().expect("it is our child").success());
+    assert!(child.status_within(TEST_LIMIT).expect("it is our child").success());
     String::from_utf8(said).expect("it is a text").replace("\r\n", "\n")
 }
 
@@ -158,7 +159,8 @@ fn names_the_file_that_it_writes() {
     fs::create_dir(&directory).expect("a directory can be made");
     let path = directory.join("report.txt");
     let mut command = command("program", Some("./report.txt"));
-    let output = command.current_dir(&directory).output().expect("the program can be started");
+    let output =
+        command.current_dir(&directory).output_within(TEST_LIMIT).expect("the program can be started");
     let path = path.canonicalize().expect("the report was written");
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
@@ -176,7 +178,8 @@ fn a_file_that_cannot_be_written_is_no_failure_of_the_app() {
 
 #[test]
 fn a_value_that_makes_no_sense_is_refused() {
-    let output = command("program", Some("report.txt")).output().expect("the program can be started");
+    let output =
+        command("program", Some("report.txt")).output_within(TEST_LIMIT).expect("the program can be started");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains("./report.txt"), "{said}");
 }

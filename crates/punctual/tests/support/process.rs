@@ -12,6 +12,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use punctual_process::child::{BoundedChild, TEST_LIMIT};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Returns the test `path` of this executable, to be run as a program.
@@ -109,7 +110,7 @@ impl Running {
     /// Waits for the end.
     pub(crate) fn end(mut self) -> Ended {
         while self.more() {}
-        let status = self.child.wait().expect("a child can be waited for");
+        let status = self.child.status_within(TEST_LIMIT).expect("a child can be waited for");
         let code = status.code().unwrap_or_else(|| -status.signal().unwrap_or_default());
         Ended { code, output: std::mem::take(&mut self.output) }
     }
@@ -130,10 +131,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // If it has ended there is nothing to kill, and waiting for it a second time returns at
-        // once.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // If it has ended, there is nothing to kill.
+        let _ = self.child.end_at_once();
     }
 }
 

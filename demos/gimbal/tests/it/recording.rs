@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 use crate::live::Live;
 use crate::place::Place;
 use mcap::MessageStream;
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 fn gimbal(directory: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
@@ -21,7 +22,7 @@ fn gimbal(directory: &Path) -> Output {
         "--mcap",
         "run.mcap",
     ]);
-    command.current_dir(directory).output().expect("it can be run")
+    command.current_dir(directory).output_within(TEST_LIMIT).expect("it can be run")
 }
 
 #[test]
@@ -78,13 +79,15 @@ print(angles.x, angles.y, angles.z)
 
 /// Compares what PyPI's readers find with what the gimbal says of its run.
 fn read_by_others(directory: &Path) {
-    let has_reader = Command::new("python3").args(["-c", "import mcap_ros2.reader"]).output();
+    let has_reader =
+        Command::new("python3").args(["-c", "import mcap_ros2.reader"]).output_within(TEST_LIMIT);
     if !has_reader.is_ok_and(|output| output.status.success()) {
         let advice = "`pip install mcap-ros2-support` for python3";
         return eprintln!("*** SKIPPED: THE RECORDING WAS NOT READ BY ITS SCHEMAS. {advice} ***");
     }
     let mut reader = Command::new("python3");
-    let output = reader.args(["-c", READER, "run.mcap"]).current_dir(directory).output().unwrap();
+    let output =
+        reader.args(["-c", READER, "run.mcap"]).current_dir(directory).output_within(TEST_LIMIT).unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     let lines: Vec<&str> = said.lines().collect();
     let summary = fs::read(directory.join("r.json")).expect("it was written");
@@ -96,7 +99,7 @@ fn read_by_others(directory: &Path) {
     // What the README shows of it.
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/read_mcap.py");
     let mut reader = Command::new("python3");
-    let shown = reader.args([example, "run.mcap"]).current_dir(directory).output().unwrap();
+    let shown = reader.args([example, "run.mcap"]).current_dir(directory).output_within(TEST_LIMIT).unwrap();
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     let readme = include_str!("../../../../README.md");
     assert!(
@@ -122,7 +125,7 @@ fn goes_on_when_the_disk_is_full() {
         command.current_dir(&place.0).stdin(Stdio::null());
         command
     };
-    if !unshare(&["true"]).status().is_ok_and(|status| status.success()) {
+    if !unshare(&["true"]).status_within(TEST_LIMIT).is_ok_and(|status| status.success()) {
         return eprintln!(
             "*** SKIPPED: NO DISK WAS FULL. It takes `unshare` and a namespace in which one may mount ***"
         );
@@ -164,7 +167,7 @@ fn says_where_nothing_can_be_recorded_before_anything_moves() {
     {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
         command.args(["--mcap", file]).current_dir(&place.0).stdin(Stdio::null());
-        let output = command.output().expect("it can be run");
+        let output = command.output_within(TEST_LIMIT).expect("it can be run");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code().is_some_and(|code| code != 0) && said.contains(why), "{file}: {said}");
         assert!(!place.0.join("gimbal-report.html").exists());

@@ -8,6 +8,7 @@ use std::thread;
 
 use crate::live::{Live, messages};
 use crate::place::Place;
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 fn gimbal(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
@@ -25,7 +26,7 @@ fn refuses_a_port_that_is_taken_before_anything_moves() {
     let place = Place::new("udp-taken");
     let taken = UdpSocket::bind("127.0.0.1:0").expect("there are free ports");
     let address = format!("--udp={}", taken.local_addr().unwrap());
-    let output = gimbal(&place.0, &[&address]).output().expect("it can be run");
+    let output = gimbal(&place.0, &[&address]).output_within(TEST_LIMIT).expect("it can be run");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("Address already in use") && said.contains("give another"), "{said}");

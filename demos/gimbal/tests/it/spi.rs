@@ -8,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::live::{Live, messages};
 use crate::place::Place;
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 fn gimbal(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
@@ -94,7 +95,7 @@ fn gives_up_when_the_plant_is_gone_and_finds_the_next_one() {
     let socket: PathBuf = place.0.join("spi");
     let first = plant(&socket);
     let mut second = Command::new(env!("CARGO_BIN_EXE_gimbal-plant"));
-    let output = second.arg(&socket).output().expect("it can be run");
+    let output = second.arg(&socket).output_within(TEST_LIMIT).expect("it can be run");
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("another gimbal-plant has it"), "{}", said(&output));
 
@@ -116,12 +117,14 @@ fn says_what_is_no_device_before_anything_moves() {
         ("/dev/spidev9.9", "`ls /dev/spidev*` shows those of this machine"),
         ("/dev/null", "/dev/null is no SPI device"),
     ] {
-        let output = gimbal(&place.0, &["--spi", device]).output().expect("it can be run");
+        let output = gimbal(&place.0, &["--spi", device]).output_within(TEST_LIMIT).expect("it can be run");
         assert_eq!(output.status.code(), Some(1), "{}", said(&output));
         assert!(said(&output).contains(why), "{device}: {}", said(&output));
         assert!(!place.0.join("r.html").exists());
     }
-    let output = gimbal(&place.0, &["--spi", "x", "--spi-mode", "4"]).output().expect("it can be run");
+    let output = gimbal(&place.0, &["--spi", "x", "--spi-mode", "4"])
+        .output_within(TEST_LIMIT)
+        .expect("it can be run");
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
 }
 

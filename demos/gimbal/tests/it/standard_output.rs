@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::place::Place;
+use punctual_process::child::{BoundedChild, TEST_LIMIT};
 
 /// Commands that print, and the status that each has if it can.
 const COMMANDS: [(&[&str], i32); 3] =
@@ -24,7 +25,8 @@ fn unread() -> Stdio {
 fn run(directory: &Path, arguments: &[&str], stdout: Stdio, stderr: Stdio) -> (String, Option<i32>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
     command.args(arguments).current_dir(directory).stdin(Stdio::null()).stdout(stdout).stderr(stderr);
-    let output = command.output().expect("the program can be started");
+    let child = command.spawn().expect("the program can be started");
+    let output = child.output_within(TEST_LIMIT).expect("it ends");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!said.contains("panicked"), "{arguments:?}: {said}");
     (said, output.status.code())

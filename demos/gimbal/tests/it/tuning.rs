@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use crate::live::{Live, messages};
 use crate::place::Place;
 use punctual_bridge::parameters::{AskError, Remotes};
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 fn gimbal(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
@@ -20,7 +21,7 @@ fn peak(place: &Place, name: &str, gains: &str) -> f64 {
     fs::write(place.0.join(&toml), gains).unwrap();
     let tune = format!("--tune={toml}");
     let arguments = ["--virtual", "--seconds", "10", "--mcap", &mcap, &tune];
-    let output = gimbal(&place.0, &arguments).output().expect("it can be run");
+    let output = gimbal(&place.0, &arguments).output_within(TEST_LIMIT).expect("it can be run");
     assert!(output.status.success(), "{output:?}");
     let angles = messages(&place.0.join(mcap), "/angles");
     // From 0.5 s to 1.5 s.
@@ -43,7 +44,7 @@ fn gains_of_a_file_change_the_step_response() {
 fn refuses_a_wrong_file_before_anything_moves() {
     let place = Place::new("untuned");
     fs::write(place.0.join("gains.toml"), "pan.proportional = 40\ntilt.speed = 1\n").unwrap();
-    let output = gimbal(&place.0, &["--tune=gains.toml"]).output().expect("it can be run");
+    let output = gimbal(&place.0, &["--tune=gains.toml"]).output_within(TEST_LIMIT).expect("it can be run");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("pan.proportional: 40 is out of range") && said.contains("tilt.speed"), "{said}");

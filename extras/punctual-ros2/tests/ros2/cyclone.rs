@@ -6,6 +6,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
+use punctual_process::child::BoundedChild;
+
 /// Longer than any machine takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -38,8 +40,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.child.end_at_once();
     }
 }
 

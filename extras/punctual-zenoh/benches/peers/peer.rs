@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use zenoh::{Config, Wait};
 
 use crate::TOPICS;
@@ -112,7 +113,7 @@ impl Peer {
 
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("it runs");
-        self.child.wait().expect("it has ended");
+        self.child.status_within(TEST_LIMIT).expect("it has ended");
     }
 
     /// Has it end, and says what it has seen.
@@ -127,7 +128,7 @@ impl Peer {
         };
         let topics = (0..TOPICS).map(|_| seen(self.line())).collect();
         let sent = numbers(self.line())[0];
-        self.child.wait().expect("it ends");
+        self.child.status_within(TEST_LIMIT).expect("it ends");
         Said { topics, sent }
     }
 }

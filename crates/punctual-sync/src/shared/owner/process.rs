@@ -209,6 +209,8 @@ mod tests {
 
     #[test]
     fn a_child_that_was_not_waited_for_is_dead() {
+        use punctual_process::child::BoundedChild;
+
         let mut child = std::process::Command::new("true").spawn().unwrap();
         // Its start time can be read while it is a zombie, and no longer once it is gone.
         let start = status_of(child.id()).unwrap().start;
@@ -217,7 +219,7 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(status_of(child.id()).is_some_and(|status| status.is_zombie));
-        child.wait().unwrap();
+        child.end_at_once().unwrap();
         assert!(has_died(owner));
     }
 }

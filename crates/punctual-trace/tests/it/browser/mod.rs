@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
 /// Names of the program in different distributions.
 const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
@@ -24,7 +26,8 @@ impl Browser {
     /// Returns `None` if there is none on this machine, and prints a notice.
     pub fn find(name: &str) -> Option<Self> {
         let answers = |program: &&str| {
-            let command = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+            let command =
+                Command::new(program).arg("--version").stdin(Stdio::null()).output_within(TEST_LIMIT);
             command.is_ok_and(|output| output.status.success())
         };
         let Some(program) = PROGRAMS.into_iter().find(answers) else {
@@ -48,8 +51,12 @@ impl Browser {
     pub fn open(&self, page: &str, fragment: &str) -> Opened {
         fs::write(self.file(), page).expect("there is room for the page");
         let address = format!("file://{}{fragment}", self.file().display());
-        let output =
-            self.command().arg("--dump-dom").arg(address).output().expect("it has just said its version");
+        let output = self
+            .command()
+            .arg("--dump-dom")
+            .arg(address)
+            .output_within(TEST_LIMIT)
+            .expect("it has just said its version");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{} failed: {said}", self.program);
         let console = said.lines().filter(|line| line.contains(":CONSOLE")).map(str::to_owned).collect();

@@ -5,6 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use punctual_process::child::{BoundedChild, TEST_LIMIT};
+
 /// Output of libtraceevent instead of the fields of a record whose format it does not understand.
 const UNREADABLE: &str = "[FAILED TO PARSE]";
 
@@ -25,7 +27,7 @@ pub(crate) fn printed(file: &Path) -> Option<BTreeMap<String, u64>> {
             *counts.entry(name.to_owned()).or_default() += 1;
         }
     }
-    let status = report.wait().unwrap();
+    let status = report.status_within(TEST_LIMIT).unwrap();
     assert!(status.success(), "{}: {status}", file.display());
     Some(counts)
 }

@@ -148,7 +148,7 @@ fn attributes_all_interrupt_time_in_the_trace() {
 }
 
 fn under_preempt_rt() -> bool {
-    rustix::system::uname().version().to_bytes().windows(10).any(|word| word == b"PREEMPT_RT")
+    punctual_process::kernel::Kernel::running().version.contains("PREEMPT_RT")
 }
 
 fn of(causes: &[punctual_trace::jobs::Cause], who: impl Fn(Actor) -> bool) -> (u64, u32) {

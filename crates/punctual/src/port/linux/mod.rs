@@ -43,6 +43,8 @@ pub(crate) mod word;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
 
+use punctual_process::kernel::Kernel;
+
 static BACKGROUND_CPUS: Mutex<Option<cpu::Allowed>> = Mutex::new(None);
 
 /// CPUs of background threads while an app runs; `None` does not restrict them.
@@ -57,20 +59,7 @@ pub(crate) fn set_background_cpus(cpus: Option<cpu::Allowed>) {
 
 /// Returns the kernel's release, and whether it is PREEMPT_RT.
 pub(crate) fn kernel() -> String {
-    let mut uname = std::mem::MaybeUninit::<libc::utsname>::zeroed();
-    // SAFETY: `uname` is valid for writes; all-zero, which a refused call leaves, is a valid value
-    // of empty strings.
-    let uname = unsafe {
-        libc::uname(uname.as_mut_ptr());
-        uname.assume_init()
-    };
-    let text = |field: &[libc::c_char]| {
-        // `c_char` is signed on x86-64 and unsigned on aarch64.
-        let bytes: Vec<u8> =
-            field.iter().flat_map(|byte| byte.to_ne_bytes()).take_while(|&byte| byte != 0).collect();
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
-    let (release, version) = (text(&uname.release), text(&uname.version));
+    let Kernel { release, version, .. } = Kernel::running();
     // Distributions' real-time kernels have the file; a plain mainline one only has the version
     // string.
     let real_time = std::fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1")

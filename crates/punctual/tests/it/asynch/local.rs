@@ -11,6 +11,7 @@ use std::thread::{self, ThreadId};
 
 use punctual::report::{Outcome, Report};
 use punctual::{Config, Duration, StartError};
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 use crate::asynch::virtual_time;
 use crate::asynch::wakes::Gate;
@@ -293,5 +294,5 @@ fn everything_stays_on_one_thread() {
 fn so_it_does_without_privileges() {
     let mut again = Command::new(std::env::current_exe().unwrap());
     again.args(["--exact", "asynch::local::everything_stays_on_one_thread"]);
-    assert!(unprivileged(&again).status().unwrap().success());
+    assert!(unprivileged(&again).status_within(TEST_LIMIT).unwrap().success());
 }

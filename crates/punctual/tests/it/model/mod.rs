@@ -11,6 +11,7 @@ use std::process::Command;
 
 use crate::process;
 use punctual::Config;
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 /// The model of the example `partitions`.
 const EXPECTED: &str = include_str!("partitions.json");
@@ -66,7 +67,7 @@ fn file(name: &str) -> PathBuf {
 #[test]
 fn writes_the_model_of_an_example() {
     let path = file("example");
-    let output = command("program", &path).output().expect("the program can be started");
+    let output = command("program", &path).output_within(TEST_LIMIT).expect("the program can be started");
     assert!(output.status.success(), "{output:?}");
     let written = fs::read_to_string(&path).expect("the model was written");
     fs::remove_file(&path).expect("it is ours");
@@ -78,7 +79,9 @@ fn writes_the_model_of_an_example() {
 #[test]
 fn ends_in_place_of_a_run_with_status_0() {
     let path = file("own-main");
-    let output = command("program_with_a_main_of_its_own", &path).output().expect("it can be started");
+    let output = command("program_with_a_main_of_its_own", &path)
+        .output_within(TEST_LIMIT)
+        .expect("it can be started");
     assert!(output.status.success(), "{output:?}");
     fs::remove_file(&path).expect("the model was written");
     let said = String::from_utf8_lossy(&output.stdout);
@@ -90,7 +93,8 @@ fn a_file_that_cannot_be_written_is_an_error_that_says_what_to_do() {
     for (path, advice) in [("/nowhere/model.json", "a file that can be written"), ("", "the path of a file")]
     {
         for program in ["program", "program_with_a_main_of_its_own"] {
-            let output = command(program, Path::new(path)).output().expect("it can be started");
+            let output =
+                command(program, Path::new(path)).output_within(TEST_LIMIT).expect("it can be started");
             let said = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(2), "{said}");
             assert!(said.contains("PUNCTUAL_MODEL") && said.contains(advice), "{said}");

@@ -3,6 +3,8 @@
 #[path = "../../../examples/response_bounds.rs"]
 mod response_bounds;
 
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
 use crate::process;
 use crate::profile::{File, assert_has};
 
@@ -17,7 +19,7 @@ fn response_times_are_within_the_bounds_and_that_of_the_critical_instant_is_its_
     let file = File::new("bounds");
     let mut command = process::program("profile::bounds::program");
     command.env("PUNCTUAL_PROFILE", file.path()).env("PUNCTUAL_PORT", "virtual");
-    let output = command.output().expect("the program can be started");
+    let output = command.output_within(TEST_LIMIT).expect("the program can be started");
     assert!(output.status.success(), "{output:?}");
     let response = |task: &str| -> u64 {
         let text = file.task(task);

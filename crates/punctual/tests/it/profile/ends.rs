@@ -1,6 +1,7 @@
 //! Runs that end early, and files that cannot be written.
 
 use punctual::Config;
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 use crate::process;
 use crate::profile::{File, assert_has};
@@ -102,7 +103,8 @@ fn program_that_does_not_end() {
 /// Returns the exit code of `program` with this file as its profile, and its output.
 fn ended(program: &str, path: &std::path::Path) -> (Option<i32>, String) {
     let mut command = process::program(&format!("profile::{program}"));
-    let output = command.env("PUNCTUAL_PROFILE", path).output().expect("the program can be started");
+    let output =
+        command.env("PUNCTUAL_PROFILE", path).output_within(TEST_LIMIT).expect("the program can be started");
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 

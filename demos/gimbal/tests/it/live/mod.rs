@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use mcap::MessageStream;
 use mcap::read::Options;
+use punctual_process::child::{BoundedChild, TEST_LIMIT};
 
 /// Longer than any machine takes.
 const PATIENCE: Duration = Duration::from_secs(1200);
@@ -51,15 +52,14 @@ impl Live {
         let child = self.0.take().expect("it is ended once");
         // SAFETY: sends a signal to a process that has not been waited for.
         assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) }, 0);
-        child.wait_with_output().expect("it ends")
+        child.output_within(TEST_LIMIT).expect("it ends")
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
         if let Some(child) = &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
+            let _ = child.end_at_once();
         }
     }
 }

@@ -1,8 +1,10 @@
-//! `cargo xtask bpf [--check]`: builds the BPF object that is committed beside its source, or checks that it is that one.
+//! `cargo xtask bpf [--check]`: builds the BPF object that is committed next to its source, or
+//! checks that the committed object matches the source.
 //!
-//! Whoever builds the workspace needs no compiler for BPF, so what one made of the source is in the repository. It is the
-//! same to the byte wherever the same version of clang makes it, which the check is for. Another version makes other bytes
-//! of the same program; then there is nothing to compare.
+//! Building the workspace must not require a compiler for BPF, so the repository contains the
+//! object. A given version of clang builds the same bytes on every machine, which `--check` relies
+//! on. Another version builds different bytes of the same program; in that case nothing is
+//! compared.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -19,7 +21,7 @@ use crate::{Result, cargo};
 const SOURCE: &str = "crates/punctual-trace/src/record/schedule/schedule.bpf.c";
 const OBJECT: &str = "crates/punctual-trace/src/record/schedule/schedule.bpf.o";
 
-/// Debian 12's, with which the object that is committed was built.
+/// The version in Debian 12, which built the committed object.
 const CLANG: &str = "14.0.6";
 
 #[derive(Args)]
@@ -60,7 +62,7 @@ pub(crate) fn run(&Options { check }: &Options) -> Result {
     Ok(())
 }
 
-/// The version of clang, if there is one.
+/// Returns the version of clang, if clang is installed.
 fn clang_version() -> Result<Option<String>> {
     let output = Command::new("clang").arg("-dumpversion").output_within(TOOL_LIMIT);
     match output {
@@ -74,11 +76,12 @@ fn build(object: &Path) -> Result {
     let source = cargo::root().join(SOURCE);
     let directory = source.parent().expect("the source is in a directory");
     let mut clang = Command::new("clang");
-    // Every kernel with the tracepoints has the instructions of version 3. No path of this machine goes into the object.
+    // Every kernel with the tracepoints supports the instructions of version 3. The object contains
+    // no paths of this machine.
     clang.args(["--target=bpfel", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror"]);
     clang.arg(format!("-ffile-prefix-map={}=.", directory.display()));
     clang.current_dir(directory).arg("-c").arg("schedule.bpf.c").arg("-o").arg(object);
     succeed(&mut clang)?;
-    // The BTF stays, what only debuggers read goes.
+    // Keeps the BTF; removes information that only debuggers read.
     succeed(Command::new("llvm-strip").arg("--strip-debug").arg(object))
 }

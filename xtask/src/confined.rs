@@ -1,4 +1,4 @@
-//! Running tests of code with a bug in it: whatever the bug does, the machine stays usable.
+//! Running tests of code that contains a bug, with limits that keep the machine usable.
 
 use std::fs;
 use std::path::Path;
@@ -8,25 +8,25 @@ use std::time::Duration;
 use crate::Result;
 use crate::process::{self, End, Outcome};
 
-/// The memory that a test may have, in bytes.
+/// The memory limit of a test, in bytes.
 const MEMORY: u64 = 4 << 30;
 
-/// The signal of a program that has used up its processor time, `SIGXCPU`.
+/// `SIGXCPU`, the signal of a program that has used up its processor time.
 const OUT_OF_TIME: i32 = 24;
 
-/// What a program may use.
+/// The limits of a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Of its threads together, which is what bounds a loop, however busy the machine is.
+    /// The processor time of all threads, which bounds a loop even on a busy machine.
     pub(crate) processor: Duration,
-    /// From its start to its end.
+    /// The time from start to end.
     pub(crate) wall: Duration,
     /// Sanitizers reserve more address space than there is memory.
     pub(crate) is_memory_bounded: bool,
 }
 
 impl Limits {
-    /// For what computes, as models do, and for what may also sleep.
+    /// Limits for a program that computes, such as a model, and for one that may also sleep.
     pub(crate) fn computing(processor: Duration) -> Self {
         Self { processor, wall: processor * 20, is_memory_bounded: true }
     }
@@ -36,11 +36,11 @@ impl Limits {
     }
 }
 
-/// Runs `executable` without the right to real-time priorities, within limits. It ends with the thread that started it,
-/// and whatever processes it leaves behind are killed.
+/// Runs `executable` without permission for real-time priorities, within limits. It ends with the
+/// thread that started it, and all processes it leaves behind are killed.
 pub(crate) fn run(executable: &Path, limits: Limits, prepare: impl FnOnce(&mut Command)) -> Result<Outcome> {
     let mut command = Command::new("prlimit");
-    // Only below the hard limit is there a signal of its own.
+    // A separate signal is sent only below the hard limit.
     let seconds = limits.processor.as_secs().max(1);
     command.args(["--rtprio=0", "--core=0", &format!("--cpu={seconds}:{}", seconds + 1)]);
     if limits.is_memory_bounded {

@@ -1,7 +1,9 @@
-//! `cargo xtask examples`: every example of the crate `punctual`, run and compared with its expected output.
+//! `cargo xtask examples`: runs every example of the crate `punctual` and compares its output with
+//! the expected output.
 //!
-//! The examples double as documentation, so what they print is part of it. Each runs on virtual time and on threads
-//! of the kernel, and has to print the same on both; and so do its variants on other executors, in any order.
+//! The examples also serve as documentation, which includes their output. Each runs in virtual time
+//! and on kernel threads and must print the same on both; so must its variants on other executors,
+//! in any order.
 
 use std::fs;
 use std::path::Path;
@@ -14,14 +16,14 @@ use crate::golden::{self, Golden, Order, PACKAGE, Port};
 use crate::variants::{self, Program};
 use crate::{Result, process};
 
-/// Which examples, and what to do with what they print.
+/// The selected examples, and the treatment of their output.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Make what the examples print the expected output, then check
+    /// Make the output of the examples the expected output, then check
     #[arg(long)]
     bless: bool,
 
-    /// Only on virtual time, where nothing depends on the load of the machine
+    /// Only in virtual time, where nothing depends on the load of the machine
     #[arg(long)]
     virtual_time: bool,
 
@@ -41,7 +43,7 @@ pub(crate) fn run(options: &Options) -> Result {
         examples.retain(|example| names.contains(&example.name));
     }
 
-    // All of them with the features of the workspace, so that nothing is built again after the tests.
+    // All examples with the features of the workspace, so that nothing is rebuilt after the tests.
     let build: &[&str] = match names.is_empty() {
         true => &["build", "--workspace", "--examples"],
         false => &["build", "--examples", "-p", PACKAGE],
@@ -55,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Result {
     check(&examples, &programs, &built, ports, &|executable| Command::new(executable))
 }
 
-/// Makes the output of each example on its first port the expected one.
+/// Makes the output of each example on its first port the expected output.
 fn bless(examples: &[Golden], built: &[Artifact]) -> Result {
     for example in examples {
         let command = Command::new(executable(example, built)?);
@@ -67,10 +69,11 @@ fn bless(examples: &[Golden], built: &[Artifact]) -> Result {
     Ok(())
 }
 
-/// Runs each example and each variant of it in `programs` on those of its ports that are in `ports`, by the command that `launch` makes, and
-/// compares the outputs.
+/// Runs each example and each of its variants in `programs` on those of its ports that are in
+/// `ports`, with the command that `launch` returns, and compares the outputs.
 ///
-/// All are run, also after a failure: the pattern of failures says more than the first.
+/// Runs all of them even after a failure: the pattern of failures is more informative than the
+/// first.
 pub(crate) fn check(
     examples: &[Golden],
     programs: &[Program],
@@ -128,8 +131,9 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// What comes of `attempt`; of a second one, loudly, if it fails on the kernel's clock: a machine that takes the CPU away for
-/// longer than an example allows makes it print something else.
+/// Returns the result of `attempt`. If it fails on the kernel's clock, prints the failure and
+/// returns the result of a second attempt: an example prints something else on a machine that takes
+/// the CPU away for longer than the example allows.
 fn in_its_time<T>(name: &str, port: Port, attempt: impl Fn() -> Result<T>) -> Result<T> {
     match attempt() {
         Err(error) if port == Port::Linux => {
@@ -140,7 +144,7 @@ fn in_its_time<T>(name: &str, port: Port, attempt: impl Fn() -> Result<T>) -> Re
     }
 }
 
-/// What has come out so far.
+/// The results so far.
 #[derive(Default)]
 struct Tally {
     failures: usize,
@@ -149,7 +153,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Prints how a run has gone, and counts it.
+    /// Prints the result of a run, and counts it.
     fn note(&mut self, example: &str, variant: &str, port: Port, checked: Result<&str>) {
         print!("{example:26} {variant:6} {port:7} ");
         match checked {
@@ -161,7 +165,7 @@ impl Tally {
         }
     }
 
-    /// Says what was not checked, and fails if anything has.
+    /// Reports the unchecked examples, and fails if any example failed.
     fn conclude(self) -> Result {
         if self.any_order {
             println!(

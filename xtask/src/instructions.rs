@@ -1,18 +1,20 @@
-//! `cargo xtask instructions`: counts what spawning and locking take in instructions, and compares with what is recorded.
+//! `cargo xtask instructions`: counts the instructions of spawning and locking, and compares the
+//! counts with the recorded ones.
 //!
-//! By valgrind's callgrind, which executes the program as it is and counts every instruction: two runs of a row, one with more
-//! operations than the other, differ by the operations' own code. That calls nothing outside of this workspace, so no
-//! function of the C library chosen by the features of a processor is in it, and it is the same on every machine and under
-//! any load: what remains of what the kernel and the start of the program do differently in two runs is far less than one
-//! instruction an operation.
+//! The counts come from valgrind's callgrind, which executes the program as it is and counts every
+//! instruction. Two runs of a row with different numbers of operations differ by the instructions
+//! of the operations. An operation calls no function outside of this workspace, so its count
+//! contains no function of the C library chosen by processor features, and it is the same on every
+//! machine and under any load. The remaining difference between two runs, from the kernel and the
+//! program's start, is far below one instruction per operation.
 //!
-//! Each row is counted twice. In the first count, locked instructions change the partition's word. In
-//! the second, *biased*, restartable sequences do, as on a machine that supports them
+//! Each row is counted twice. In the first count, locked instructions change the partition's word.
+//! In the second, *biased*, restartable sequences do, as on a machine that supports them
 //! (`Config::rseq`). Valgrind does not support them, so `--cfg=punctual_counted` compiles a thread
 //! record into the program that replaces the kernel's.
 //!
-//! It is exact, so the tolerance is 0; but only for the compiler that the file names. With another one nothing is compared, and a line
-//! says so.
+//! The counts are exact, so the tolerance is 0, but only for the compiler that the file names. With
+//! another compiler nothing is compared, and a line of output reports this.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,13 +30,13 @@ use crate::{Result, cargo, process};
 const PACKAGE: &str = "punctual-instructions";
 const FIGURES: &str = "xtask/instructions/figures.txt";
 
-/// The operations in the two runs of a row.
+/// The numbers of operations in the two runs of a row.
 const FEW: u64 = 1_000;
 const MANY: u64 = 51_000;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Write the file; the difference belongs into the commit
+    /// Write the file, and commit the difference
     #[arg(long)]
     bless: bool,
 }
@@ -71,7 +73,8 @@ pub(crate) fn run(options: &Options) -> Result {
     }
 }
 
-/// Builds the program. rustix calls the vDSO in a way that valgrind does not get on with, unless it is told to use the C library.
+/// Builds the program. By default rustix calls the vDSO in a way that valgrind does not support, so
+/// it is configured to use the C library.
 fn build() -> Result<PathBuf> {
     let directory = cargo::target_dir().join("instructions");
     let mut command = cargo::command();
@@ -82,7 +85,7 @@ fn build() -> Result<PathBuf> {
     Ok(directory.join("release").join(PACKAGE))
 }
 
-/// The instructions of a whole run, with the given `PUNCTUAL_RSEQ`.
+/// Returns the instructions of a whole run, with the given `PUNCTUAL_RSEQ`.
 fn count(program: &Path, row: usize, times: u64, rseq: &str) -> Result<u64> {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
@@ -95,7 +98,7 @@ fn count(program: &Path, row: usize, times: u64, rseq: &str) -> Result<u64> {
     collected.filter(|_| output.status.success()).ok_or_else(|| format!("{command:?} failed:\n{said}").into())
 }
 
-/// The instructions of one operation.
+/// Returns the instructions of one operation.
 fn per_operation(few: u64, many: u64) -> u64 {
     let operations = MANY - FEW;
     (many.saturating_sub(few) + operations / 2) / operations
@@ -110,13 +113,13 @@ fn text(mut command: impl std::borrow::BorrowMut<Command>) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// What [`compare`] found.
+/// The result of [`compare`].
 #[derive(Debug, PartialEq)]
 enum Compared {
     Same,
-    /// What is recorded is of another compiler.
+    /// The recorded counts are for another compiler.
     Other(String),
-    /// What has changed, in words.
+    /// Descriptions of the changes.
     Moved(Vec<String>),
 }
 

@@ -1,7 +1,8 @@
-//! `cargo xtask loom`: the models of the protocols, and the proof that they can fail.
+//! `cargo xtask loom`: runs the models of the protocols, and verifies that they can fail.
 //!
-//! First all models run, which have to pass. Then each seed (see [`crate::seeds`]) is switched on in a copy of its package,
-//! and its test has to fail with a message. Packages without models have seeds for ordinary tests.
+//! First, all models run and must pass. Then each seed (see [`crate::seeds`]) is enabled in a copy
+//! of its package, and its test must fail with a message. Packages without models have seeds for
+//! ordinary tests.
 
 use std::sync::Mutex;
 use std::thread;
@@ -17,7 +18,7 @@ use crate::working_copy::{self, Kind, WorkingCopy};
 
 pub(crate) const PACKAGES: [&str; 2] = ["punctual-core", "punctual-sync"];
 
-/// A model that has used more processor time than this has been made to run in circles.
+/// A model that has used more processor time than this loops because of the seed.
 const LIMIT: Duration = Duration::from_secs(300);
 
 #[derive(Args)]
@@ -26,21 +27,23 @@ pub(crate) struct Options {
     #[arg(long = "package", value_name = "NAME", value_parser = seeded)]
     packages: Vec<&'static str>,
 
-    /// Seed to catch, without running the models first; may be repeated [default: all, after the models]
+    /// Seed to catch, without running the models first; may be repeated [default: all, after the
+    /// models]
     #[arg(long = "seed", value_name = "NAME")]
     seeds: Vec<String>,
 
-    /// Catch only part N of M of the seeds; `commit/M` and `day/M` choose another part for each commit or day
+    /// Catch only part N of M of the seeds; `commit/M` and `day/M` choose another part for each
+    /// commit or day
     #[arg(long, value_name = "N/M")]
     sample: Option<Sample>,
 }
 
-/// The package of this name, if it has models.
+/// Returns the package of this name, if it has models.
 pub(crate) fn package(name: &str) -> Result<&'static str, String> {
     one_of(&PACKAGES, name)
 }
 
-/// The package of this name, if it has seeds.
+/// Returns the package of this name, if it has seeds.
 fn seeded(name: &str) -> Result<&'static str, String> {
     one_of(&seeds::PACKAGES, name)
 }
@@ -57,7 +60,7 @@ pub(crate) fn run(options: &Options) -> Result {
     for table in &mut tables {
         table.choose(&options.seeds, options.sample);
     }
-    // What one package misses does not hide what another does.
+    // A failure of one package must not hide that of another.
     let mut failed = Vec::new();
     for table in &tables {
         let copy = WorkingCopy::of(table.package)?;
@@ -69,7 +72,7 @@ pub(crate) fn run(options: &Options) -> Result {
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n").into()) }
 }
 
-/// Runs the models of a package, all of which have to pass.
+/// Runs the models of a package, all of which must pass.
 fn models(copy: &WorkingCopy, package: &str) -> Result {
     let began = Instant::now();
     let built = copy.build(Kind::Model, package, &[working_copy::MODELS])?.done()?;
@@ -96,12 +99,13 @@ fn models(copy: &WorkingCopy, package: &str) -> Result {
     Ok(())
 }
 
-/// As many things as can be done at the same time.
+/// Returns the number of CPUs available to this process.
 pub(crate) fn cpus() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Does `job` for each of `items`, on `threads` threads whose indices it is told; returns how often it gave `false`.
+/// Calls `job` for each of `items` on `threads` threads, passing the thread's index; returns how
+/// often it returned `false`.
 pub(crate) fn in_parallel<T: Sync>(
     items: &[T],
     threads: usize,
@@ -132,7 +136,7 @@ pub(crate) fn in_parallel<T: Sync>(
     }
 }
 
-/// The first line of the first panic's message.
+/// Returns the first line of the first panic's message.
 pub(crate) fn panic_message(stderr: &str) -> Option<&str> {
     let mut lines = stderr.lines();
     lines.find(|line| line.contains("panicked at"))?;

@@ -1,7 +1,8 @@
-//! The chores of the workspace: `cargo xtask help` lists them.
+//! The development commands of the workspace: `cargo xtask help` lists them.
 //!
-//! Each subcommand is a module with a `run` function. The other modules serve several of them: [`working_copy`] copies packages,
-//! [`confined`] runs tests of code with a bug in it, and [`variants`] makes more programs of the same examples.
+//! Each subcommand is a module with a `run` function. The other modules are shared:
+//! [`working_copy`] copies packages, [`confined`] runs tests of code that contains a bug, and
+//! [`variants`] derives further programs from the examples.
 
 mod bare;
 mod book;
@@ -36,7 +37,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use xtask_support::{Result, cargo, golden, process, scratch};
 
-/// The chores of the workspace.
+/// The development commands of the workspace.
 #[derive(Parser)]
 #[command(name = "xtask", bin_name = "cargo xtask", arg_required_else_help = true)]
 struct Arguments {
@@ -46,11 +47,13 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Run the examples on both ports and all executors, and compare their output with the expected files
+    /// Run the examples on both ports and all executors, and compare their output with the expected
+    /// files
     Examples(examples::Options),
     /// Model-check the protocols, and check that the models catch every seeded bug
     Loom(loom::Options),
-    /// Put small bugs into the protocols one by one, and list those that no model or test notices
+    /// Insert small bugs into the protocols one by one, and list those that no model or test
+    /// detects
     Mutants(mutants::Options),
     /// Run the runtime's tests under AddressSanitizer and ThreadSanitizer
     Sanitize(sanitize::Options),
@@ -58,9 +61,11 @@ enum Chore {
     Miri,
     /// Fuzz the readers of traces, then run random apps, for a minute each
     Fuzz(fuzz::Options),
-    /// Compare the response-time analysis with the executor and with another analysis, and seed mistakes in it
+    /// Compare the response-time analysis with the executor and with another analysis, and seed
+    /// bugs in it
     Rta(rta::Options),
-    /// With trace-cmd: fetch recordings of other people, and compare how many events are read of each
+    /// With trace-cmd: fetch recordings published by others, and compare the number of events read
+    /// from each
     Traces(traces::Options),
     /// Lint and test the crates of extras/: ROS 1, ROS 2 and Zenoh, with real peers
     Transports,
@@ -74,23 +79,27 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORDS")]
         words: Vec<OsString>,
     },
-    /// With valgrind: count what spawning and locking take in instructions, and compare with what is recorded
+    /// With valgrind: count the instructions of spawning and locking, and compare them with the
+    /// recorded counts
     Instructions(instructions::Options),
-    /// Put slow-downs into the runtime one by one, each of which the figures of the lab have to show
+    /// Insert slow-downs into the runtime one by one; the figures of the lab must show each of them
     Slowdowns(slowdowns::Options),
     /// Build and run programs without an operating system; in `bare/`, `cargo xtask` alone does
     Bare(bare::Options),
     /// As root: run tests and examples again as a user without privileges
     Unprivileged(unprivileged::Options),
-    /// Check that the tutorial and the README show what is tested, and build the book into target/book by mdBook
+    /// Check that the tutorial and the README show tested code, and build the book into target/book
+    /// with mdBook
     Book(book::Options),
-    /// With clang: build the BPF object of punctual-trace, or check that the committed one is what its source gives
+    /// With clang: build the BPF object of punctual-trace, or check that the committed object
+    /// matches its source
     Bpf(bpf::Options),
-    /// Check that every crate can be published: manifests, packages, documentation, oldest compiler, interface
+    /// Check that every crate can be published: manifests, packages, documentation, oldest
+    /// compiler, interface
     ReleaseCheck(release::Options),
-    /// Run `cargo test --workspace`, run failures once more, and count the results
+    /// Run `cargo test --workspace`, retry failures once, and count the results
     Test,
-    /// Run the checks that take longer than a merge can wait, part by part
+    /// Run the checks that take too long for a merge, part by part
     Nightly(nightly::Options),
 }
 
@@ -107,12 +116,12 @@ fn main() -> ExitCode {
         Chore::Transports => transports::run(),
         Chore::Stress(options) => stress::run(&options),
         Chore::Schedules(options) => schedules::run(&options),
-        // Its status may be that of the program it has run.
+        // The exit status may be that of the program it has run.
         Chore::Lab { words } => std::process::exit(lab::run(words)),
         Chore::Instructions(options) => instructions::run(&options),
         Chore::Slowdowns(options) => slowdowns::run(&options),
         Chore::Bare(options) => match bare::run(&options) {
-            // Its status may be that of the program it has run.
+            // The exit status may be that of the program it has run.
             Ok(code) => return code,
             Err(error) => Err(error),
         },
@@ -126,7 +135,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The status says it too, whether or not this can be read.
+            // The exit status reports the failure even if this message cannot be written.
             let _ = writeln!(std::io::stderr(), "xtask: {error}");
             ExitCode::FAILURE
         }
@@ -137,7 +146,7 @@ fn main() -> ExitCode {
 mod tests {
     use super::*;
 
-    /// Fails unless `cargo xtask` accepts these words.
+    /// Panics unless `cargo xtask` accepts these words.
     pub(crate) fn accepts(words: &[&str]) {
         let parsed = Arguments::try_parse_from(["xtask"].iter().chain(words));
         assert!(

@@ -1,13 +1,15 @@
-//! `cargo +nightly xtask miri`: unit tests under Miri, which interprets them and sees undefined behaviour and races that no run shows.
+//! `cargo +nightly xtask miri`: unit tests under Miri, an interpreter that detects undefined
+//! behavior and data races that no ordinary run shows.
 
 use crate::Result;
 use crate::cargo;
 use crate::process;
 
-/// What it can interpret. `punctual` needs more of Linux than Miri knows.
+/// The packages that it can interpret. `punctual` uses parts of Linux that Miri does not support.
 const PACKAGES: [&str; 2] = ["punctual-core", "punctual-sync"];
 
-/// What it cannot of these: start processes, read of others in `/proc`, and priority-inheritance futexes.
+/// Tests of these packages that it cannot interpret: they start processes, read other processes in
+/// `/proc`, or use priority-inheritance futexes.
 const LEFT_OUT: [&str; 4] = [
     "shared::owner::process::",
     "tests::panics_if_it_cannot_",
@@ -15,7 +17,8 @@ const LEFT_OUT: [&str; 4] = [
     "group::tests::waits_once_for_a_holder_and_no_longer_if_refused",
 ];
 
-/// Tests leak what they need for ever. The address of a time-out goes through an integer in rustix, which is no concern of theirs.
+/// Tests leak memory deliberately. In rustix, the address of a timeout goes through an integer,
+/// which is not a defect of these packages.
 const FLAGS: &str = "-Zmiri-ignore-leaks -Zmiri-permissive-provenance";
 
 pub(crate) fn run() -> Result {

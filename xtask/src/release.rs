@@ -1,8 +1,9 @@
-//! `cargo xtask release-check`: whether every crate can be published, as it is.
+//! `cargo xtask release-check`: checks that every crate can be published as it is.
 //!
-//! The manifests say what a registry and its readers need, the packages contain what a build takes, the documentation builds
-//! as docs.rs builds it, the public interface keeps to semantic versioning since the last tag, and the oldest supported
-//! compiler builds all of it. What cannot be checked on this machine is said loudly.
+//! The manifests contain the entries that a registry and its users need, the packages contain all
+//! files of a build, the documentation builds as on docs.rs, the public interface follows semantic
+//! versioning since the last tag, and the oldest supported compiler builds all of it. A warning
+//! names each check that cannot run on this machine.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,12 +15,12 @@ use serde_json::Value;
 use crate::process::TOOL_LIMIT;
 use crate::{Result, cargo, process, transports};
 
-/// Files that every package contains, beside its manifest.
+/// Files that every package contains, in addition to its manifest.
 const FILES: [&str; 3] = ["README.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Only what takes seconds: the manifests, and that packages can be made
+    /// Only checks that take seconds: the manifests, and that packages can be made
     #[arg(long)]
     quick: bool,
 }
@@ -29,7 +30,7 @@ pub(crate) fn run(options: &Options) -> Result {
     let packages: Vec<&Value> = metadata["packages"].as_array().into_iter().flatten().collect();
     let (published, kept): (Vec<&Value>, Vec<&Value>) =
         packages.iter().partition(|package| is_published(package));
-    // They are packaged after those that they depend on, which a registry has only then.
+    // They are packaged after their dependencies, because a registry has those only then.
     let extras = cargo::metadata_of(&mut transports::in_extras())?;
     let extras = extras["packages"].as_array().into_iter().flatten().filter(|package| is_published(package));
     let all = published.iter().copied().chain(extras);
@@ -43,7 +44,7 @@ pub(crate) fn run(options: &Options) -> Result {
 
     let all = names.iter().flat_map(|name| ["-p", name]);
     let mut package = cargo::command();
-    // A release is made from a commit; a check has to work before it.
+    // A release is made from a commit; the check must also run before the commit.
     package.args(["package", "--locked", "--allow-dirty", "--quiet"]).args(all.clone());
     if options.quick {
         package.arg("--no-verify");
@@ -62,11 +63,12 @@ pub(crate) fn run(options: &Options) -> Result {
 }
 
 fn is_published(package: &Value) -> bool {
-    // `publish = false` is an empty list of registries, no word about it is null.
+    // `publish = false` is an empty list of registries; without the key it is null.
     package["publish"].as_array().is_none_or(|registries| !registries.is_empty())
 }
 
-/// What is wrong with the manifest of a package that is published; `kept` are the packages that are not.
+/// Returns the defects of the manifest of a published package; `kept` are the packages that are not
+/// published.
 fn faults(package: &Value, kept: &[&Value]) -> Vec<String> {
     let name = package["name"].as_str().unwrap_or_default();
     let mut faults = Vec::new();
@@ -76,7 +78,7 @@ fn faults(package: &Value, kept: &[&Value]) -> Vec<String> {
         }
     }
     for key in ["keywords", "categories"] {
-        // A registry takes no more than five.
+        // A registry accepts at most five.
         if !(1..=5).contains(&package[key].as_array().map_or(0, Vec::len)) {
             faults.push(format!("{name}: `{key}` needs one to five entries"));
         }
@@ -92,7 +94,7 @@ fn faults(package: &Value, kept: &[&Value]) -> Vec<String> {
             faults.push(format!("{name}: no {file}"));
         }
     }
-    // Those for tests and benchmarks are left out of a package, unless they have a version.
+    // Dependencies for tests and benchmarks are omitted from a package unless they have a version.
     let dependencies = package["dependencies"].as_array().into_iter().flatten();
     for dependency in dependencies.filter(|it| it["path"].is_string() && it["kind"] != "dev") {
         let on = dependency["name"].as_str().unwrap_or_default();
@@ -123,7 +125,8 @@ fn document(package: &Value) -> Result {
     process::succeed(command.env("RUSTDOCFLAGS", "--cfg docsrs -D warnings"))
 }
 
-/// Builds everything that is published with the oldest supported compiler, in a target directory of its own.
+/// Builds everything that is published with the oldest supported compiler, in a separate target
+/// directory.
 fn minimum<'a>(version: &str, packages: impl Iterator<Item = &'a str>) -> Result {
     let toolchain = format!("+{version}");
     let probe = Command::new("cargo").args([&toolchain, "--version"]).output_within(TOOL_LIMIT);
@@ -133,11 +136,11 @@ fn minimum<'a>(version: &str, packages: impl Iterator<Item = &'a str>) -> Result
         );
         return Ok(());
     }
-    // By its name and not as the cargo that started us, which is of one toolchain.
+    // By name, because the cargo that started this program belongs to one toolchain.
     let mut command = Command::new("cargo");
     command.args([&toolchain, "check", "--locked", "--quiet", "--all-features"]).args(packages);
     command.current_dir(cargo::root()).env("CARGO_TARGET_DIR", cargo::target_dir().join("minimum"));
-    // Set by the toolchain that started us.
+    // Set by the toolchain that started this program.
     for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
         command.env_remove(variable);
     }

@@ -1,4 +1,4 @@
-//! `--sample N/M`: one part of many, so that a check that takes long is spread over commits or days.
+//! `--sample N/M`: one of many parts, so that a long check is spread over commits or days.
 
 use std::hash::Hasher;
 use std::process::Command;
@@ -10,7 +10,7 @@ use punctual_process::child::BoundedCommand;
 use crate::cargo;
 use crate::process::TOOL_LIMIT;
 
-/// Which of how many parts.
+/// The part, and the number of parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sample {
     part: u64,
@@ -18,13 +18,13 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Whether the item with this key is in the part. Every key is in exactly one.
+    /// Returns whether the item with this key is in the part. Every key is in exactly one.
     pub(crate) fn takes(self, key: &str) -> bool {
         hash(key.as_bytes()) % self.parts == self.part
     }
 }
 
-/// From `N/M`, or `commit/M` or `day/M`, which is another part with every commit or day.
+/// From `N/M`, `commit/M` or `day/M`. The last two give another part with every commit or day.
 impl FromStr for Sample {
     type Err = String;
 
@@ -52,7 +52,7 @@ impl FromStr for Sample {
     }
 }
 
-/// The same in every build, unlike that of the standard library.
+/// Returns the same value in every build, unlike the hash of the standard library.
 fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = fnv::FnvHasher::default();
     hasher.write(bytes);

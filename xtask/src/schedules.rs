@@ -1,5 +1,6 @@
-//! `cargo xtask schedules`: random programs on the simulated kernel, compared with the model, more than a test run affords; and
-//! threads inside a process, preempted by signals for longer, also on an emulated aarch64.
+//! `cargo xtask schedules`: random programs on the simulated kernel, compared with the model, for
+//! longer than a test run; and threads inside a process, preempted by signals for longer, also on
+//! an emulated aarch64.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,15 +11,16 @@ use crate::{Result, cargo, process};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// How many programs, each with a schedule of interrupts
+    /// Number of programs, each with a schedule of interrupts
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     count: u64,
 
-    /// The number of the first
+    /// Number of the first program
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Then preempt threads inside a process by so many signals, which come at 20 kHz: 1200000 take a minute or more
+    /// Afterwards, preempt threads inside a process by this many signals, at 20 kHz: 1200000 take a
+    /// minute or more
     #[arg(long, value_name = "N", default_value_t = 1_200_000)]
     signals: u32,
 }
@@ -49,7 +51,7 @@ pub(crate) fn run(options: &Options) -> Result {
                 .args(["--target", "aarch64-unknown-linux-gnu"])
                 .env(variable("LINKER"), LINKER)
                 .env(variable("RUNNER"), format!("{EMULATOR} -L /usr/aarch64-linux-gnu"))
-                // The others start processes of their own, which this machine may not know how to run.
+                // The other tests start processes, which this machine may be unable to run.
                 .args(["--", "--exact", "keeps_order_registers_and_wakes_under_signals"]),
         );
     }
@@ -60,11 +62,11 @@ pub(crate) fn run(options: &Options) -> Result {
     Ok(())
 }
 
-/// Where Debian's packages put what builds and runs programs for the other processor.
+/// Path of Debian's linker for the other processor.
 const LINKER: &str = "/usr/bin/aarch64-linux-gnu-gcc";
 const EMULATOR: &str = "/usr/bin/qemu-aarch64-static";
 
-/// The tests of threads inside a process, with so many signals.
+/// Returns the command for the tests of threads inside a process, with this many signals.
 fn signals(count: u32) -> Command {
     let mut command = cargo::command();
     command

@@ -1,7 +1,8 @@
-//! `cargo xtask slowdowns`: the proof that the gate of `cargo xtask lab figures` can fail.
+//! `cargo xtask slowdowns`: verifies that the check of `cargo xtask lab figures` can fail.
 //!
-//! A gate that lets a longer path pass is no gate. So each slow-down of the table `lab/tests/slowdowns.toml` (of the form of
-//! [`crate::seeds`]) is put into a copy of the packages, and the row that is named with it has to be out of its bounds.
+//! The check is useless if it passes a longer path. So each slow-down of the table
+//! `lab/tests/slowdowns.toml` (in the format of [`crate::seeds`]) is put into a copy of the
+//! packages, and the row named with it must be out of its bounds.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -15,7 +16,7 @@ use crate::{Result, cargo};
 /// The packages that the table slows down.
 const PACKAGES: [&str; 2] = ["punctual", "punctual-sync"];
 
-/// What a table calls the gate.
+/// The name of the check in a table.
 const GATE: &str = "figures";
 
 #[derive(Args)]
@@ -67,7 +68,7 @@ pub(crate) fn run(options: &Options) -> Result {
     Err(format!("slow-downs not caught: {}", missed.join(", ")).into())
 }
 
-/// The slow-downs, each of which can be planted.
+/// Returns the slow-downs, each of which can be planted.
 fn table() -> Result<Seeds> {
     let table = Seeds::in_table(".", &PACKAGES, &cargo::root().join("lab/tests/slowdowns.toml"))?;
     match table.seeds.iter().find(|seed| seed.test().0 != GATE) {

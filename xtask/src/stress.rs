@@ -1,14 +1,16 @@
-//! `cargo xtask stress`: the executor on real threads, longer and faster than an ordinary test run affords.
+//! `cargo xtask stress`: the executor on real threads, longer and faster than an ordinary test run
+//! allows.
 //!
-//! The test is an ordinary one (`crates/punctual/tests/stress`); this runs it in a release build, where the
-//! windows between two instructions are as narrow as they get, every kind of executor for as long as asked. Before, for as long,
-//! a partition's word alone, changed by threads that are moved and interrupted all the time.
+//! The test is an ordinary one (`crates/punctual/tests/stress`); this command runs it in a release
+//! build, which has the shortest windows between two instructions, for the given time with every
+//! kind of executor. Before that, for the same time, it tests a partition's word alone, changed by
+//! threads that are migrated and interrupted all the time.
 
 use clap::Args;
 
 use crate::{Result, cargo, process};
 
-/// How long the stress test is told to run each kind of executor, in seconds.
+/// The time for which the stress test runs each kind of executor, in seconds.
 const DURATION_VARIABLE: &str = "PUNCTUAL_STRESS_SECONDS";
 
 #[derive(Args)]

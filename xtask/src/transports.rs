@@ -1,4 +1,4 @@
-//! `cargo xtask transports`: the crates of `extras/`, which need many others, tested with real
+//! `cargo xtask transports`: tests the crates of `extras/`, which have many dependencies, with real
 //! peers.
 
 use std::process::Command;
@@ -18,14 +18,13 @@ pub(crate) fn run() -> Result {
         process::succeed(in_extras().arg("clippy").args(both).args(lints))?;
         process::succeed(in_extras().arg("test").args(both).args(["--", "--nocapture"]))?;
     }
-    // A crate of the template takes its dependencies from those that have been fetched for the
-    // others.
+    // A crate of the template takes its dependencies from those already downloaded for the others.
     let template = ["-p", "punctual-cli", "--test", "it", "--", "--ignored", "the_node_of_ros_2"];
     process::succeed(cargo::command().args(["test", "--locked"]).args(template))
 }
 
-/// A cargo command in the workspace `extras/`, whose build products are below those of the main
-/// workspace.
+/// Returns a cargo command in the workspace `extras/`, whose build products are below those of the
+/// main workspace.
 pub(crate) fn in_extras() -> Command {
     let mut command = cargo::command();
     command.current_dir(cargo::root().join("extras"));

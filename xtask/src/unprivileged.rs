@@ -1,8 +1,9 @@
-//! `cargo xtask unprivileged`: what root has tested, tested again as a user who may do nothing special.
+//! `cargo xtask unprivileged`: repeats root's tests as a user without privileges.
 //!
-//! Without the privilege for real-time scheduling an app has to run and say what it lacks. Root never sees that, so
-//! as root this runs the tests and the examples once more as `nobody`, from copies: the workspace may lie where
-//! only root can look.
+//! Without the privilege for real-time scheduling, an app must run and report the missing
+//! privilege. Tests as root do not cover this, so as root this command runs the tests and the
+//! examples once more as `nobody`, from copies: the workspace may be in a directory that only root
+//! can read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,15 +16,15 @@ use crate::process::{self, End};
 use crate::scratch::Scratch;
 use crate::{Result, examples, golden, variants};
 
-/// What `cargo xtask unprivileged` takes.
+/// The options of `cargo xtask unprivileged`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Run once more what fails, and pass if it passes then; up to three test executables
+    /// Run failures once more, and pass if they pass then; up to three test executables
     #[arg(long)]
     retry: bool,
 }
 
-/// With `--retry`: if more test executables fail, chance is not to blame.
+/// With `--retry`: more failed test executables than this are not accidental.
 const RETRIED: usize = 3;
 
 /// The packages whose tests depend on privileges.
@@ -35,8 +36,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(300);
 /// The user and the group `nobody`.
 const NOBODY: u32 = 65534;
 
-/// Takes every privilege away and runs what follows: no real-time priority by resource limit, the user and group
-/// `nobody`, no capabilities.
+/// Drops every privilege and runs the command that follows: no real-time priority by resource
+/// limit, the user and group `nobody`, no capabilities.
 const DROP_PRIVILEGES: [&str; 9] = [
     "prlimit",
     "--rtprio=0",
@@ -55,8 +56,8 @@ pub(crate) fn run(options: &Options) -> Result {
         return Ok(());
     }
 
-    // The whole workspace, because a selection of packages could unify features differently and build everything
-    // again instead of finding it built.
+    // The whole workspace, because a selection of packages could unify features differently and
+    // rebuild everything.
     let mut built = cargo::build(cargo::command().args(["test", "--workspace", "--no-run"]))?;
     let examples = golden::examples()?;
     let programs = variants::of(&examples)?;
@@ -111,7 +112,7 @@ fn passes(test: &Artifact, launch: &dyn Fn(&Path) -> Command) -> Result<bool> {
     Ok(passed)
 }
 
-/// A directory for temporary files: the one of root may be closed to others.
+/// Returns a directory for temporary files: that of root may be inaccessible to others.
 fn own_directory(scratch: &Scratch) -> Result<PathBuf> {
     let path = scratch.path().join("tmp");
     fs::create_dir(&path)?;
@@ -119,7 +120,7 @@ fn own_directory(scratch: &Scratch) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Copies what is to be run into `scratch`.
+/// Copies the executables to run into `scratch`.
 fn stage(built: Vec<Artifact>, scratch: &Scratch) -> Result<Vec<Artifact>> {
     let mut staged = Vec::new();
     for artifact in built {
@@ -136,7 +137,8 @@ fn stage(built: Vec<Artifact>, scratch: &Scratch) -> Result<Vec<Artifact>> {
     Ok(staged)
 }
 
-/// Whether the process with this `/proc/<pid>/status` runs as root (its effective user, the second of four).
+/// Returns whether the process with this `/proc/<pid>/status` runs as root (its effective user, the
+/// second of four).
 pub(crate) fn is_root(status: &str) -> bool {
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     users.and_then(|users| users.split_whitespace().nth(1)) == Some("0")

@@ -1,6 +1,7 @@
-//! Copies of packages in the target directory, to be changed and built: bugs never touch the user's sources.
+//! Copies of packages in the target directory, to be changed and built: seeded bugs never touch the
+//! user's sources.
 //!
-//! Each copy is a workspace with a target directory of its own, so several copies build at the same time.
+//! Each copy is a workspace with a separate target directory, so several copies build concurrently.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -20,24 +21,24 @@ use crate::cargo::{self, Artifact};
 use crate::confined::{self, Limits};
 use crate::process::{self, Outcome};
 
-/// Preemptions per execution that are explored by default; most concurrency bugs need no more than two.
+/// Preemptions per execution that are explored by default; most concurrency bugs need at most two.
 const PREEMPTIONS: &str = "3";
 pub(crate) const PREEMPTIONS_VARIABLE: &str = "LOOM_MAX_PREEMPTIONS";
 
 /// Test target of a package's models.
 pub(crate) const MODELS: &str = "loom";
 
-/// How a target is built.
+/// The build of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// With `--cfg loom`, which replaces the atomics of every crate.
     Model,
-    /// As users have it.
+    /// Without special flags, as users build it.
     Test,
 }
 
 impl Kind {
-    /// What a test may use.
+    /// Returns the limits of a test.
     pub(crate) fn limits(self, processor: Duration) -> Limits {
         match self {
             Self::Model => Limits::computing(processor),
@@ -45,13 +46,13 @@ impl Kind {
         }
     }
 
-    /// Of the test target of this name.
+    /// Returns the kind of the test target of this name.
     pub(crate) fn of(target: &str) -> Self {
         if target == MODELS { Self::Model } else { Self::Test }
     }
 }
 
-/// What the compiler had to say against a build.
+/// A compiler error.
 #[derive(Debug, Clone)]
 pub(crate) struct Complaint {
     pub(crate) text: String,
@@ -66,7 +67,7 @@ pub(crate) enum Build {
 }
 
 impl Build {
-    /// The executables; a failure is an error.
+    /// Returns the executables; turns a failed build into an error.
     pub(crate) fn done(self) -> Result<Vec<Artifact>> {
         match self {
             Self::Done(built) => Ok(built),
@@ -81,12 +82,12 @@ impl Build {
 /// A copy of some packages and of those that they need.
 pub(crate) struct WorkingCopy {
     root: PathBuf,
-    /// Keeps a second run out of this directory.
+    /// Prevents a second run from using this directory.
     _lock: File,
 }
 
 impl WorkingCopy {
-    /// Brings `target/working-copies/<name>` to the state of the user's tree.
+    /// Updates `target/working-copies/<name>` to the state of the user's tree.
     pub(crate) fn new(name: &str, packages: &[&str]) -> Result<Self> {
         let root = cargo::target_dir().join("working-copies").join(name);
         fs::create_dir_all(&root)?;
@@ -106,11 +107,11 @@ impl WorkingCopy {
             workspace.insert("members".to_owned(), toml::Value::Array(members));
         }
         put(&copy.root.join("Cargo.toml"), toml::to_string(&manifest)?.as_bytes())?;
-        // Not written again and again, since cargo takes out what these packages do not need.
+        // Written only once, because cargo removes the entries that these packages do not need.
         if !copy.root.join("Cargo.lock").exists() {
             fs::copy(cargo::root().join("Cargo.lock"), copy.root.join("Cargo.lock"))?;
         }
-        // Tests hold what is written to the schemas there.
+        // Tests validate the output against the schemas there.
         mirror(&cargo::root().join("docs"), &copy.root.join("docs"))?;
         for member in &members {
             let (from, to) = (directory(&metadata, member)?, copy.package(member));
@@ -121,18 +122,18 @@ impl WorkingCopy {
         Ok(copy)
     }
 
-    /// The copy of a package with seeds.
+    /// Returns the copy of a package with seeds.
     pub(crate) fn of(package: &str) -> Result<Self> {
         Self::new(package, &[package])
     }
 
-    /// Takes over what `other` has built, unless there is something already.
+    /// Copies the build results of `other`, unless this copy already has some.
     pub(crate) fn take_builds(&self, other: &Self) -> Result {
         let (from, to) = (other.root.join("target"), self.root.join("target"));
         if to.exists() {
             return Ok(());
         }
-        // Only `cp` keeps the times, by which cargo tells what is up to date.
+        // Only `cp` preserves the modification times by which cargo decides what is up to date.
         process::succeed(Command::new("cp").arg("-a").arg(from).arg(to))
     }
 
@@ -140,12 +141,12 @@ impl WorkingCopy {
         self.root.join("crates").join(name)
     }
 
-    /// Replaces a file of a package, unless it has these contents already.
+    /// Replaces a file of a package, unless it already has this content.
     pub(crate) fn write(&self, package: &str, file: &str, text: &str) -> Result {
         put(&self.package(package).join(file), text.as_bytes())
     }
 
-    /// Builds test targets of a package. `lib` are the unit tests.
+    /// Builds test targets of a package. `lib` is the target of the unit tests.
     pub(crate) fn build(&self, kind: Kind, package: &str, targets: &[&str]) -> Result<Build> {
         let mut command = cargo::command();
         let user = env::var("RUSTFLAGS").unwrap_or_default();
@@ -156,7 +157,7 @@ impl WorkingCopy {
             .env("RUSTFLAGS", format!("{user} --cap-lints allow {model}").trim())
             .env("CARGO_TARGET_DIR", self.root.join("target").join(kind.directory()))
             .env("CARGO_INCREMENTAL", "1")
-            // What the switches of mutations cost a process that is stepped through by instructions.
+            // Reduces the cost of the mutation switches in a process that is single-stepped.
             .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
         if kind == Kind::Model {
             command.args(["--profile", "models"]);
@@ -170,7 +171,7 @@ impl WorkingCopy {
         built(command)
     }
 
-    /// Builds the programs of a package for release, as users have them.
+    /// Builds the programs of a package in release mode, as users do.
     pub(crate) fn build_program(&self, package: &str) -> Result<Build> {
         let mut command = cargo::command();
         let user = env::var("RUSTFLAGS").unwrap_or_default();
@@ -183,7 +184,7 @@ impl WorkingCopy {
     }
 }
 
-/// What a cargo command has built.
+/// Returns the build result of a cargo command.
 fn built(mut command: Command) -> Result<Build> {
     let output = command.output_within(cargo::BUILD_LIMIT)?;
     let stdout = String::from_utf8(output.stdout)?;
@@ -207,12 +208,13 @@ impl Kind {
     }
 }
 
-/// The name by which a table of tests calls the target of `artifact`.
+/// Returns the name of the target of `artifact` in a table of tests.
 pub(crate) fn target_name(artifact: &Artifact) -> &str {
     if artifact.target == artifact.package.replace('-', "_") { "lib" } else { &artifact.target }
 }
 
-/// The integration tests that cargo finds in a package: files, and directories with a `main.rs`.
+/// Returns the integration tests that cargo finds in a package: files, and directories with a
+/// `main.rs`.
 pub(crate) fn test_targets(package: &str) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(cargo::root().join("crates").join(package).join("tests"))? {
@@ -224,7 +226,7 @@ pub(crate) fn test_targets(package: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The tests in an executable.
+/// Returns the tests in an executable.
 pub(crate) fn test_names(path: &Path) -> Result<Vec<String>> {
     let limits = Limits::sleeping(Duration::from_secs(60));
     let listed = confined::run(path, limits, |command| {
@@ -233,8 +235,9 @@ pub(crate) fn test_names(path: &Path) -> Result<Vec<String>> {
     Ok(listed.stdout.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
 
-/// Runs one test on its own in a process, without real-time priorities. Two models in one process would hinder each
-/// other, since loom maps and unmaps a stack for each thread of each execution.
+/// Runs one test in a separate process, without real-time priorities. Two models in one process
+/// would slow each other down, because loom maps and unmaps a stack for each thread of each
+/// execution.
 pub(crate) fn run_test(
     path: &Path,
     test: &str,
@@ -248,7 +251,7 @@ pub(crate) fn run_test(
     })
 }
 
-/// Where a package is.
+/// Returns the directory of a package.
 fn directory(metadata: &Value, name: &str) -> Result<PathBuf> {
     let package =
         metadata["packages"].as_array().into_iter().flatten().find(|package| package["name"] == name);
@@ -257,7 +260,7 @@ fn directory(metadata: &Value, name: &str) -> Result<PathBuf> {
     Ok(directory.to_owned())
 }
 
-/// The packages and, through their paths, those that they need.
+/// Returns the packages and, transitively, their path dependencies.
 fn with_dependencies(metadata: &Value, packages: &[&str]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut open: Vec<String> = packages.iter().map(|&name| name.to_owned()).collect();
@@ -274,7 +277,8 @@ fn with_dependencies(metadata: &Value, packages: &[&str]) -> BTreeSet<String> {
     found
 }
 
-/// The manifest of a package without its benchmarks and what only they need, which takes longest to build.
+/// Returns the manifest of a package without its benchmarks and the dependencies only they need,
+/// which take the longest to build.
 fn slim(package: &Path) -> Result<String> {
     let mut manifest: Table = fs::read_to_string(package.join("Cargo.toml"))?.parse()?;
     manifest.remove("bench");
@@ -302,8 +306,8 @@ fn read_all(directory: &Path, text: &mut String) -> Result {
     Ok(())
 }
 
-/// Makes `to` a copy of `from`, but for manifest, benchmarks and build results; leaves alone what is equal already,
-/// so that cargo does not build it again.
+/// Makes `to` a copy of `from`, except for manifest, benchmarks and build results; does not touch
+/// files that are already equal, so that cargo does not rebuild.
 fn mirror(from: &Path, to: &Path) -> Result {
     fs::create_dir_all(to)?;
     let mut kept = BTreeSet::from(["Cargo.toml".into()]);
@@ -343,7 +347,7 @@ fn put(path: &Path, contents: &[u8]) -> Result {
     Ok(fs::write(path, contents)?)
 }
 
-/// The error that a line of cargo's JSON messages tells, if it tells one.
+/// Returns the error in a line of cargo's JSON messages, if there is one.
 fn complaint(line: &str) -> Option<Complaint> {
     let message: Value = serde_json::from_str(line).ok()?;
     let message = &message["message"];

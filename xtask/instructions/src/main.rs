@@ -1,7 +1,8 @@
-//! Operations of which `cargo xtask instructions` counts the instructions: does one of them so many times.
+//! Operations whose instructions `cargo xtask instructions` counts: runs one of them a given number
+//! of times.
 //!
-//! The apps are those of the bench `executor`, in virtual time. Without arguments it prints the names of the rows; a row and a
-//! number run that row.
+//! The apps are those of the benchmark `executor`, in virtual time. Without arguments the program
+//! prints the names of the rows; with a row and a number it runs that row.
 
 use std::env;
 use std::process::ExitCode;
@@ -16,7 +17,7 @@ use punctual::Config;
 app!(plain, false, false, false);
 app!(monitored, true, false, false);
 app!(profile, false, false, true);
-// A hundred tasks, with those that every app has.
+// A hundred tasks in addition to those of every app.
 #[rustfmt::skip]
 app!(
     many, false, false, false,

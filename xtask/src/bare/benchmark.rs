@@ -1,4 +1,5 @@
-//! `cargo xtask bare bench`: the benchmark of `punctual-kernel` in QEMU, in the format of `punctual bench`.
+//! `cargo xtask bare bench`: the benchmark of `punctual-kernel` in QEMU, in the format of `punctual
+//! bench`.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +14,7 @@ use crate::process::End;
 /// The program in programs/src/bin.
 const PROGRAM: &str = "kernel_bench";
 
-/// Runs it on counted time and writes what it has printed.
+/// Runs the benchmark on counted time and writes its output.
 pub(super) fn run(board: Board, output: &Path) -> Result {
     let (program, machine) = super::prepare(board, PROGRAM)?;
     let outcome = machine.run_counted(&program.emulator, None, TIME_LIMIT)?;
@@ -27,7 +28,8 @@ pub(super) fn run(board: Board, output: &Path) -> Result {
     Ok(())
 }
 
-/// Demands that every row has as many samples as were asked for, or says why it has none, and that every rule is kept.
+/// Requires every row to have the requested number of samples or a reason for having none, and
+/// every rule to hold.
 pub(super) fn check(printed: &str) -> Result {
     let run: Value = serde_json::from_str(printed).map_err(|error| format!("no JSON: {error}\n{printed}"))?;
     let (mut rows, mut checks) = (0, 0);

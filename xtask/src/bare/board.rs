@@ -4,7 +4,7 @@ use std::fmt;
 
 use clap::ValueEnum;
 
-/// A board. Its name is also that of a feature of `punctual-bare`.
+/// A board. Its name is also the name of a feature of `punctual-bare`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Board {
     /// Raspberry Pi 2B: BCM2836, Cortex-A7
@@ -29,7 +29,7 @@ pub(super) enum Architecture {
 }
 
 impl Board {
-    /// The name on the command line and of the feature.
+    /// Returns the name on the command line and of the feature.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Raspi2b => "raspi2b",
@@ -40,7 +40,7 @@ impl Board {
         }
     }
 
-    /// `punctual_bare::board::NAME`.
+    /// Returns `punctual_bare::board::NAME`.
     pub(super) fn full_name(self) -> &'static str {
         match self {
             Self::Raspi2b => "Raspberry Pi 2B",
@@ -58,7 +58,7 @@ impl Board {
         }
     }
 
-    /// The target of the compiler.
+    /// Returns the compiler's target.
     pub(super) fn target(self) -> &'static str {
         match self.architecture() {
             Architecture::Armv7 => "armv7a-none-eabihf",
@@ -66,7 +66,7 @@ impl Board {
         }
     }
 
-    /// The emulator.
+    /// Returns the emulator.
     pub(super) fn emulator(self) -> &'static str {
         match self.architecture() {
             Architecture::Armv7 => "qemu-system-arm",
@@ -74,7 +74,7 @@ impl Board {
         }
     }
 
-    /// The emulator's machine.
+    /// Returns the emulator's machine.
     pub(super) fn machine(self) -> &'static str {
         match self {
             Self::Raspi2b => "raspi2b",
@@ -84,7 +84,7 @@ impl Board {
         }
     }
 
-    /// The emulator's CPU, where the machine does not determine it.
+    /// Returns the emulator's CPU if the machine does not determine it.
     pub(super) fn cpu(self) -> Option<&'static str> {
         match self {
             Self::VirtA7 => Some("cortex-a7"),
@@ -93,14 +93,16 @@ impl Board {
         }
     }
 
-    /// Whether the boot loader is tested there: once for each instruction set.
+    /// Returns whether the boot loader is tested on the board: once for each instruction set.
     pub(super) fn loads(self) -> bool {
         matches!(self, Self::VirtA7 | Self::VirtA72)
     }
 
-    /// Whether QEMU loads and enters a raw image as the firmware does: where it is linked, on core 0, at EL2.
+    /// Returns whether QEMU loads and enters a raw image as the firmware does: at its link address,
+    /// on core 0, at EL2.
     ///
-    /// To the Raspberry Pi 2 it gives another address than the firmware, and for its own boards there is no firmware.
+    /// For the Raspberry Pi 2, QEMU's load address differs from the firmware's; QEMU's own boards
+    /// have no firmware.
     pub(super) fn boots_image(self) -> bool {
         matches!(self, Self::Raspi3b | Self::Raspi4b)
     }

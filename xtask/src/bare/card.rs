@@ -1,4 +1,5 @@
-//! A card with `hello`, as the firmware of a Raspberry Pi finds it: what is on it, where it is loaded and entered, and that it runs.
+//! An SD card with `hello`, as the firmware of a Raspberry Pi reads it: checks its files, the
+//! addresses of loading and entry, and that the program runs.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +11,13 @@ use super::{emulator, image};
 use crate::Result;
 use crate::scratch::Scratch;
 
-/// Among the names of programs.
+/// The name of this check in the list of programs.
 pub(super) const NAME: &str = "card";
 
-/// The largest that the image of `hello` may be, in bytes.
+/// The maximum size of the image of `hello`, in bytes.
 const LIMIT: usize = 16 << 10;
 
-/// Writes the files, and has QEMU do what the firmware does with them.
+/// Writes the files, and lets QEMU process them as the firmware does.
 pub(super) fn check(board: Board) -> Result {
     let card = Scratch::new("bare-card")?;
     let (_, executable, _) = image::make(board, "hello", card.path())?;
@@ -30,7 +31,7 @@ pub(super) fn check(board: Board) -> Result {
         return Err(format!("the image of hello has {} bytes, more than {LIMIT}", image.len()).into());
     }
 
-    // QEMU's own reading of the executable.
+    // QEMU itself interprets the executable.
     let load = ["-kernel".to_owned(), executable.display().to_string()];
     emulator::debugged(board, &load, |_, remote| {
         compare(&remote.memory(address, image.len())?, &image, "where QEMU loads the executable")
@@ -47,7 +48,7 @@ pub(super) fn check(board: Board) -> Result {
     })
 }
 
-/// How QEMU is told to load and enter a kernel as the firmware does.
+/// Returns the QEMU options that load and enter a kernel as the firmware does.
 fn firmware(board: Board, kernel: &Path, address: u64) -> Vec<String> {
     let kernel = kernel.display();
     let options = match board.boots_image() {
@@ -59,13 +60,13 @@ fn firmware(board: Board, kernel: &Path, address: u64) -> Vec<String> {
     options.into()
 }
 
-/// The value of a setting in `config.txt`.
+/// Returns the value of a setting in `config.txt`.
 fn setting<'a>(config: &'a str, name: &str) -> Result<&'a str> {
     let value = config.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
     Ok(value.ok_or_else(|| format!("config.txt does not say {name}"))?)
 }
 
-/// Demands that memory is what is on the card.
+/// Requires memory to equal the image on the card.
 fn compare(memory: &[u8], image: &[u8], when: &str) -> Result {
     match memory.iter().zip(image).position(|(one, other)| one != other) {
         None if memory.len() == image.len() => Ok(()),

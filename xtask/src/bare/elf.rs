@@ -1,4 +1,4 @@
-//! What is in an executable: the bytes that are loaded, and the names of its functions.
+//! The content of an executable: the bytes that are loaded, and the names of its functions.
 
 use std::fs;
 use std::path::Path;
@@ -9,20 +9,22 @@ use crate::Result;
 
 /// An executable.
 pub(super) struct Elf {
-    /// Where it is loaded and entered.
+    /// The address of loading and entry.
     pub(super) origin: u64,
-    /// What is loaded there.
+    /// The bytes loaded at that address.
     pub(super) image: Vec<u8>,
-    /// The bytes from there to the end of what it uses, with stacks and zeroed statics.
+    /// The bytes from that address to the end of all memory the program uses, including stacks and
+    /// zeroed statics.
     pub(super) memory: u64,
-    /// How many of those are stacks.
+    /// The bytes of the stacks among these.
     pub(super) stacks: u64,
     /// Functions by address, with their sizes.
     pub(super) functions: Vec<(u64, u64, String)>,
 }
 
 impl Elf {
-    /// Reads an executable. It has to begin with its entry point, since an image does not tell it.
+    /// Reads an executable. It must begin with its entry point, because an image does not record
+    /// the entry point.
     pub(super) fn read(path: &Path) -> Result<Self> {
         let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let file = object::File::parse(&*bytes)?;
@@ -47,21 +49,22 @@ impl Elf {
             .filter(|(_, size, _)| *size > 0)
             .collect();
         functions.sort();
-        // The names of the linker's script of punctual-bare.
+        // The symbols of the linker script of punctual-bare.
         let symbol = |name| file.symbol_by_name(name).map(|symbol| symbol.address());
         let stacks = symbol("__stacks_end").zip(symbol("__stacks_start")).map(|(end, start)| end - start);
         let stacks = stacks.ok_or_else(|| format!("{} does not say where its stacks are", path.display()))?;
         Ok(Self { origin, image, memory: end - origin, stacks, functions })
     }
 
-    /// What it takes, in words.
+    /// Returns a text with the sizes.
     pub(super) fn sizes(&self) -> String {
         let kib = |bytes: u64| bytes.div_ceil(1024);
         let (memory, stacks) = (kib(self.memory), kib(self.stacks));
         format!("image of {} bytes, RAM of {memory} KiB, {stacks} KiB of it stacks", self.image.len())
     }
 
-    /// The function that the instruction before an address belongs to, which for a return address is the call.
+    /// Returns the function of the instruction before an address. For a return address, this
+    /// instruction is the call.
     pub(super) fn function_before(&self, address: u64) -> Option<&str> {
         let address = address.checked_sub(1)?;
         let next = self.functions.partition_point(|(start, ..)| *start <= address);
@@ -70,7 +73,7 @@ impl Elf {
     }
 }
 
-/// The bytes from the lowest address to the highest, and the former.
+/// Returns the lowest address and the bytes from the lowest address to the highest.
 fn flatten(mut loaded: Vec<(u64, &[u8])>) -> Result<(u64, Vec<u8>)> {
     loaded.sort_by_key(|(address, _)| *address);
     let origin = loaded.first().ok_or("there is nothing in it to load")?.0;
@@ -86,7 +89,8 @@ fn flatten(mut loaded: Vec<(u64, &[u8])>) -> Result<(u64, Vec<u8>)> {
     Ok((origin, image))
 }
 
-/// The path of a function, of a name in either of Rust's manglings; any other as it is.
+/// Returns the path of a function from a name in either of Rust's manglings; returns any other name
+/// unchanged.
 fn demangle(name: &str) -> String {
     format!("{:#}", rustc_demangle::demangle(name))
 }

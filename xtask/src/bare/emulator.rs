@@ -15,16 +15,16 @@ use super::remote::Remote;
 use crate::process::{self, Outcome, RUN_LIMIT, TOOL_LIMIT};
 use crate::{Result, cargo};
 
-/// Each instruction takes a nanosecond, and sleep none of the host's time.
+/// Each instruction takes a nanosecond, and sleeping takes no host time.
 const COUNTED: [&str; 2] = ["-icount", "shift=0,sleep=off"];
 
-/// How long QEMU may take to open its terminal or its socket.
+/// The time QEMU may take to open its terminal or its socket.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// A board with a program on it.
 pub(super) struct Machine {
     board: Board,
-    /// What QEMU is told to start.
+    /// The file that QEMU starts.
     kernel: PathBuf,
     elf_path: PathBuf,
     elf: Elf,
@@ -41,7 +41,10 @@ impl Machine {
         Ok(Self { board, kernel, elf_path: path.to_owned(), elf })
     }
 
-    /// Whether the installed QEMU has the board; an error if there is no QEMU.
+    /// Returns whether the installed QEMU has the board.
+    ///
+    /// # Errors
+    /// Returns an error if QEMU is not installed.
     pub(super) fn exists(board: Board) -> Result<bool> {
         let emulator = board.emulator();
         let output = Command::new(emulator).args(["-machine", "help"]).output_within(TOOL_LIMIT);
@@ -60,7 +63,8 @@ impl Machine {
         command
     }
 
-    /// Runs the program on the clock of the host, or on counted time, with our standard input and output.
+    /// Runs the program on the host's clock or on counted time, with the standard input and output
+    /// of this process.
     pub(super) fn interact(&self, options: &[String], counted: bool) -> Result<ExitCode> {
         let mut command = self.command(options);
         if counted {
@@ -84,13 +88,14 @@ impl Machine {
         Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
     }
 
-    /// Runs the program on the clock of the host while `user` uses its UART, a pseudo terminal.
+    /// Runs the program on the host's clock while `user` uses its UART, a pseudo terminal.
     pub(super) fn with_line(&self, user: impl FnOnce(&Path) -> Result) -> Result {
         on_terminal(self.command(&[]), user)
     }
 
-    /// Runs the program halted at its first instruction, with gdb attached, which is given `commands` and then ended, if there
-    /// are any. The board's UART goes to a file beside the program.
+    /// Runs the program halted at its first instruction, with gdb attached. If there are
+    /// `commands`, gdb executes them and then ends. The output of the board's UART goes to a file
+    /// next to the program.
     pub(super) fn debug(&self, options: &[String], commands: &[String]) -> Result<ExitCode> {
         let directory = crate::scratch::Scratch::new("bare-debug")?;
         let socket = directory.path().join("gdb");
@@ -119,8 +124,8 @@ impl Machine {
         Ok(if ended?.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    /// Runs the program on counted time: each instruction takes a nanosecond, and sleep none of the host's. So every run
-    /// is the same. The program is sent `input`, as fast as it takes it.
+    /// Runs the program on counted time: each instruction takes a nanosecond, and sleeping takes no
+    /// host time, so every run is the same. The program receives `input` as fast as it reads it.
     pub(super) fn run_counted(
         &self,
         options: &[String],
@@ -156,7 +161,7 @@ fn start(command: &mut Command) -> Result<Child> {
     Ok(child.map_err(|error| cannot_run(&command.get_program().to_string_lossy(), &error))?)
 }
 
-/// The board, on which nothing has been loaded.
+/// Returns the command for a board on which nothing is loaded.
 fn board_alone(board: Board) -> Command {
     let mut command = Command::new(board.emulator());
     command.args(["-machine", board.machine()]);
@@ -167,14 +172,14 @@ fn board_alone(board: Board) -> Command {
     command
 }
 
-/// Has the board wait at its first instruction for a debugger at `socket`.
+/// Makes the board wait at its first instruction for a debugger at `socket`.
 fn halted<'a>(command: &'a mut Command, socket: &Path) -> &'a mut Command {
     command.args(["-S", "-chardev", &format!("socket,id=gdb,path={},server=on,wait=off", socket.display())]);
     command.args(["-gdb", "chardev:gdb"])
 }
 
-/// Starts a board with what `load` says, waiting at its first instruction, on the clock of the host, while `user` uses its UART
-/// and its debugger.
+/// Starts a board with the options `load`, waiting at its first instruction, on the host's clock,
+/// while `user` uses its UART and its debugger.
 pub(super) fn debugged(
     board: Board,
     load: &[String],
@@ -216,10 +221,10 @@ fn wait_for(socket: &Path) -> Result {
     Err(format!("QEMU does not start within {} s", START_LIMIT.as_secs()).into())
 }
 
-/// Adds the names of functions to the return addresses that a program prints, each on a line of its own.
+/// Adds function names to the return addresses that a program prints, each on a separate line.
 struct Annotator<'a> {
     elf: &'a Elf,
-    /// What has come of the current line.
+    /// The part of the current line received so far.
     line: Vec<u8>,
 }
 
@@ -244,7 +249,7 @@ impl<'a> Annotator<'a> {
         annotated
     }
 
-    /// The function that the line is about, if it is a return address.
+    /// Returns the function that the line refers to, if the line is a return address.
     fn function(&self) -> Option<&'a str> {
         let digits = std::str::from_utf8(&self.line).ok()?.strip_prefix("    0x")?;
         self.elf.function_before(u64::from_str_radix(digits, 16).ok()?)

@@ -1,4 +1,5 @@
-//! `cargo xtask bare image`: what a Raspberry Pi's firmware boots, as files for an SD card.
+//! `cargo xtask bare image`: the files on an SD card from which the firmware of a Raspberry Pi
+//! boots.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,20 +10,20 @@ use super::programs::{Place, Program};
 use super::toolchain;
 use crate::Result;
 
-/// Where the firmware looks, and what has to be in its `config.txt`.
+/// The files that the firmware reads, and the required content of its `config.txt`.
 pub(super) struct Firmware {
     /// The name of the kernel.
     kernel: &'static str,
-    /// Where it is loaded and entered.
+    /// The address of loading and entry.
     address: u64,
     settings: &'static str,
 }
 
-/// The firmware of a board; `None` for those that exist in QEMU only.
+/// Returns the firmware of a board; `None` for boards that exist only in QEMU.
 fn firmware(board: Board) -> Option<Firmware> {
     let (kernel, address, settings) = match board {
         Board::Raspi2b => ("kernel7.img", 0x8000, ""),
-        // The PL011 is connected to Bluetooth otherwise.
+        // Otherwise the PL011 is connected to Bluetooth.
         Board::Raspi3b => ("kernel8.img", 0x8_0000, "arm_64bit=1\ndtoverlay=disable-bt\n"),
         Board::Raspi4b => ("kernel8.img", 0x8_0000, "arm_64bit=1\ndtoverlay=disable-bt\nenable_gic=1\n"),
         Board::VirtA7 | Board::VirtA72 => return None,
@@ -30,12 +31,13 @@ fn firmware(board: Board) -> Option<Firmware> {
     Some(Firmware { kernel, address, settings })
 }
 
-/// Whether a board boots from a card.
+/// Returns whether a board boots from a card.
 pub(super) fn exists(board: Board) -> bool {
     firmware(board).is_some()
 }
 
-/// Builds a program without semihosting, which only a debugger has, and writes the files to `directory`.
+/// Builds a program without semihosting, which requires a debugger, and writes the files to
+/// `directory`.
 pub(super) fn write(board: Board, program: &str, directory: Option<&Path>) -> Result {
     let default = || toolchain::workspace().join("target/sd").join(board.to_string()).join(program);
     let directory = directory.map_or_else(default, PathBuf::from);
@@ -54,7 +56,7 @@ pub(super) fn write(board: Board, program: &str, directory: Option<&Path>) -> Re
     Ok(())
 }
 
-/// Writes the files; returns also the executable of which they are made.
+/// Writes the files; also returns the executable from which they are made.
 pub(super) fn make(board: Board, program: &str, directory: &Path) -> Result<(Firmware, PathBuf, Elf)> {
     let Some(firmware) = firmware(board) else {
         return Err(format!("{board} exists in QEMU only, and boots from no card").into());
@@ -74,7 +76,7 @@ pub(super) fn make(board: Board, program: &str, directory: &Path) -> Result<(Fir
 }
 
 impl Firmware {
-    /// Whether the image is made for where the firmware puts it.
+    /// Requires the image to be linked at the firmware's load address.
     fn check(&self, elf: &Elf) -> Result {
         if elf.origin == self.address {
             return Ok(());

@@ -1,4 +1,4 @@
-//! `cargo xtask bare load`: the sending side of XMODEM-1K, over a serial line.
+//! `cargo xtask bare load`: the sender of XMODEM-1K over a serial line.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -20,50 +20,52 @@ const NAK: u8 = 0x15;
 const CAN: u8 = 0x18;
 const WITH_CRC: u8 = b'C';
 
-/// The data of a block.
+/// The data bytes of a block.
 const BLOCK: usize = 1024;
-/// How long the receiver may take to ask for the first block.
+/// The time within which the receiver must request the first block.
 const ASK: Duration = Duration::from_secs(60);
-/// How long it may take until it says which board it is on.
+/// The time within which the receiver must report its board.
 const GREETING: Duration = Duration::from_secs(120);
-/// How long it may take for an answer.
+/// The time within which an answer must arrive.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How often a block is sent again.
+/// The number of attempts to send a block.
 const ATTEMPTS: usize = 10;
 
 /// A serial line.
 pub(super) trait Line {
-    /// The next byte, if one comes in time.
+    /// Returns the next byte if one arrives in time.
     fn receive(&mut self, limit: Duration) -> Result<Option<u8>>;
 
     fn send(&mut self, bytes: &[u8]) -> Result;
 }
 
-/// A serial line of this machine, or what stands for one, read by a thread so that waiting can end.
+/// A serial line of this machine, or a substitute for one. A thread reads it, so that waiting can
+/// end.
 pub(super) struct Serial<W = File> {
     writer: W,
     bytes: Receiver<u8>,
 }
 
 impl Serial {
-    /// Opens it at 115200 baud.
+    /// Opens the serial line at 115200 baud.
     ///
     /// # Errors
-    /// If it is not there, or is none; with its name.
+    /// Returns an error with the path if the file does not exist or is not a serial line.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let said = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         let file = open(path).map_err(|error| said(&error))?;
         Ok(Self::of(file.try_clone().map_err(|error| said(&error))?, file))
     }
 
-    /// The board that the boot loader at the other end says it is on, which it does whenever nobody has sent for a while.
+    /// Returns the board that the boot loader at the other end reports. It reports its board
+    /// whenever it has received nothing for some time.
     pub(super) fn board(&mut self) -> Result<Board> {
         eprintln!("waiting until the boot loader says which board it is on");
         named(self)
     }
 }
 
-/// The board that a boot loader names.
+/// Returns the board that a boot loader reports.
 fn named(line: &mut impl Line) -> Result<Board> {
     let (begin, mut said) = (Instant::now(), String::new());
     loop {
@@ -74,7 +76,7 @@ fn named(line: &mut impl Line) -> Result<Board> {
         };
         said.push(char::from(byte));
         let boards = Board::value_variants().iter();
-        // Up to the colon, so that no name is taken for a longer one.
+        // Up to the colon, to tell the name from a longer one.
         if let Some(board) =
             boards.copied().find(|board| said.ends_with(&format!("punctual-boot on {}:", board.full_name())))
         {
@@ -92,7 +94,7 @@ pub(super) fn open(path: &Path) -> Result<File> {
 }
 
 impl<W: Write> Serial<W> {
-    /// A line in two directions.
+    /// Creates a bidirectional line.
     pub(super) fn of(mut reader: impl Read + Send + 'static, writer: W) -> Self {
         let (sender, bytes) = mpsc::channel();
         thread::spawn(move || {
@@ -131,10 +133,10 @@ pub(super) fn load(line: &mut Serial, image: &[u8]) -> Result {
     sent
 }
 
-/// Sends an image to who asks for one.
+/// Sends an image to a receiver that requests one.
 pub(super) fn send(line: &mut impl Line, image: &[u8], progress: impl Fn(usize)) -> Result {
     let begin = Instant::now();
-    // What else the board says before is not for us.
+    // Earlier output of the board is irrelevant.
     while line.receive(ASK.saturating_sub(begin.elapsed()))?.ok_or("no boot loader asks for an image")?
         != WITH_CRC
     {}
@@ -151,7 +153,7 @@ pub(super) fn send(line: &mut impl Line, image: &[u8], progress: impl Fn(usize))
     deliver(line, &[EOT])
 }
 
-/// Sends until it is acknowledged.
+/// Sends until the receiver acknowledges.
 fn deliver(line: &mut impl Line, bytes: &[u8]) -> Result {
     for _ in 0..ATTEMPTS {
         line.send(bytes)?;
@@ -162,7 +164,7 @@ fn deliver(line: &mut impl Line, bytes: &[u8]) -> Result {
                     return Err("the board cancelled the transfer".into());
                 }
                 Some(NAK) | None => break,
-                // It had asked once more before it saw the first block.
+                // The receiver repeated its request before it received the first block.
                 Some(_) => {}
             }
         }
@@ -170,7 +172,7 @@ fn deliver(line: &mut impl Line, bytes: &[u8]) -> Result {
     Err(format!("no answer to a block after {ATTEMPTS} attempts").into())
 }
 
-/// CRC-16/XMODEM, a byte further.
+/// Updates a CRC-16/XMODEM by one byte.
 fn crc16(crc: u16, byte: u8) -> u16 {
     (0..8).fold(
         crc ^ u16::from(byte) << 8,
@@ -179,7 +181,7 @@ fn crc16(crc: u16, byte: u8) -> u16 {
 }
 
 impl Serial {
-    /// Shows what comes, until the line is gone.
+    /// Prints the received output until the line closes.
     pub(super) fn show(self) -> Result {
         let mut out = io::stdout().lock();
         for byte in self.bytes {
@@ -189,7 +191,7 @@ impl Serial {
         Ok(())
     }
 
-    /// Waits until something is said.
+    /// Waits for a given text.
     pub(super) fn wait_for(mut self, expected: &str, limit: Duration) -> Result {
         let begin = Instant::now();
         let mut said = String::new();

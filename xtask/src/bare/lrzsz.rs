@@ -1,4 +1,4 @@
-//! The boot loader and its sender against those of others: `sx` and `rx` of lrzsz.
+//! The boot loader and its sender, tested against `sx` and `rx` of lrzsz.
 
 use std::fs;
 use std::io;
@@ -16,13 +16,14 @@ use crate::Result;
 use crate::process::TOOL_LIMIT;
 use crate::scratch::Scratch;
 
-/// Among the names of programs.
+/// The name of this check in the list of programs.
 pub(super) const NAME: &str = "lrzsz";
 
-/// What fills the last block.
+/// The padding of the last block.
 const FILLER: u8 = 0x1A;
 
-/// Has `sx` send `hello` to the boot loader over QEMU's serial line, in blocks of both sizes, and `rx` receive it from our sender.
+/// Lets `sx` send `hello` to the boot loader over QEMU's serial line, in blocks of both sizes, and
+/// `rx` receive it from the sender of this project.
 pub(super) fn check(board: Board) -> Result {
     if let Err(error) = Command::new("sx").arg("--version").output_within(TOOL_LIMIT)
         && error.kind() == io::ErrorKind::NotFound
@@ -43,9 +44,9 @@ pub(super) fn check(board: Board) -> Result {
     receive(&image, &received)
 }
 
-/// `sx` sends to the loader at the other end of `line`, which enters what it has received.
+/// Lets `sx` send to the loader at the other end of `line`; the loader enters the received image.
 fn send(line: &Path, blocks: &[&str], file: &Path, greeting: &str) -> Result {
-    // Kept open, for QEMU drops what is said to nobody.
+    // Kept open because QEMU drops output that no process reads.
     let terminal = load::open(line)?;
     let mut sx = Command::new("sx");
     sx.arg("--quiet").args(blocks).arg(file);
@@ -58,7 +59,7 @@ fn send(line: &Path, blocks: &[&str], file: &Path, greeting: &str) -> Result {
     Serial::of(terminal.try_clone()?, terminal).wait_for(greeting, LOAD_LIMIT)
 }
 
-/// `rx` receives what our sender sends.
+/// Lets `rx` receive from the sender of this project.
 fn receive(image: &[u8], file: &Path) -> Result {
     let mut rx = Command::new("timeout");
     rx.arg(LOAD_LIMIT.as_secs().to_string()).args(["rx", "--quiet", "--with-crc"]).arg(file);

@@ -1,4 +1,5 @@
-//! `cargo xtask bare`, or `cargo xtask` in `bare/`: programs without an operating system, on boards that QEMU emulates.
+//! `cargo xtask bare`, or `cargo xtask` in `bare/`: programs without an operating system, on boards
+//! that QEMU emulates.
 
 mod benchmark;
 mod board;
@@ -24,7 +25,7 @@ use board::Board;
 use emulator::Machine;
 use programs::{Place, Program};
 
-/// What to do.
+/// The chosen command.
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(subcommand)]
@@ -37,13 +38,15 @@ enum Chore {
     Run {
         #[arg(long)]
         board: Board,
-        /// On counted time instead of the host's: each instruction takes a nanosecond, and every run is the same
+        /// On counted time instead of the host's: each instruction takes a nanosecond, and every
+        /// run is the same
         #[arg(long)]
         counted: bool,
         /// Its name in programs/src/bin
         program: String,
     },
-    /// Run a program in QEMU, halted at its first instruction, with gdb attached and its symbols read
+    /// Run a program in QEMU, halted at its first instruction, with gdb attached and its symbols
+    /// loaded
     Debug {
         #[arg(long)]
         board: Board,
@@ -53,40 +56,43 @@ enum Chore {
         #[arg(long = "command", value_name = "COMMAND")]
         commands: Vec<String>,
     },
-    /// Write the files with which an SD card boots a program
+    /// Write the files from which an SD card boots a program
     Image {
         #[arg(long)]
         board: Board,
         /// Its name in programs/src/bin
         program: String,
-        /// Where to [default: bare/target/sd/BOARD/PROGRAM]
+        /// Output directory [default: bare/target/sd/BOARD/PROGRAM]
         #[arg(long)]
         output: Option<PathBuf>,
     },
-    /// Send a program to the boot loader of a board, and then show what it prints
+    /// Send a program to the boot loader of a board, and then show its output
     ///
-    /// As a runner of cargo's it sends what cargo has built: CARGO_TARGET_AARCH64_UNKNOWN_NONE_RUNNER="cargo xtask load --serial /dev/ttyUSB0"
+    /// As a runner of cargo it sends the executable that cargo has built:
+    /// CARGO_TARGET_AARCH64_UNKNOWN_NONE_RUNNER="cargo xtask load --serial /dev/ttyUSB0"
     Load {
-        /// [default: the one that the boot loader says it is on]
+        /// [default: the one that the boot loader reports]
         #[arg(long)]
         board: Option<Board>,
-        /// The serial line, as /dev/ttyUSB0
+        /// The serial line, for example /dev/ttyUSB0
         #[arg(long)]
         serial: PathBuf,
         /// Its name in programs/src/bin, or the path of an executable, with a `/` in it
         program: String,
     },
-    /// Build the programs for a CPU beside Linux, and of apps in two halves the one there, which `cargo xtask lab test --kernel rt-arm64` runs
+    /// Build the programs for a CPU beside Linux, and of apps in two halves the one there, which
+    /// `cargo xtask lab test --kernel rt-arm64` runs
     Amp,
-    /// Run the benchmark of the kernel in QEMU, and write what `punctual bench --json` would
+    /// Run the benchmark of the kernel in QEMU, and write its result in the format of `punctual
+    /// bench --json`
     Bench {
         #[arg(long)]
         board: Board,
-        /// Where to
+        /// Output file
         #[arg(long)]
         json: PathBuf,
     },
-    /// Run programs in QEMU and compare their output with the expected one
+    /// Run programs in QEMU and compare their output with the expected output
     Test(test::Options),
 }
 
@@ -125,7 +131,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     }
 }
 
-/// A program for QEMU.
+/// Prepares a program for QEMU.
 fn prepare(board: Board, name: &str) -> Result<(Program, Machine)> {
     let program = Program::named(name)?;
     let elf = toolchain::build(board, &program.features(Place::Emulator), &program.name)?;

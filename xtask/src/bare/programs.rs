@@ -1,4 +1,4 @@
-//! The programs for boards, and what each is expected to print.
+//! The programs for boards, and the expected output of each.
 
 use std::fs;
 
@@ -9,12 +9,12 @@ use super::toolchain::workspace;
 use crate::golden::Header;
 use crate::{Result, cargo};
 
-/// Where a program runs.
+/// The environment of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In QEMU, which is told when it ends.
+    /// QEMU, which the program notifies of its end.
     Emulator,
-    /// On a board, where nobody is.
+    /// A board without a debugger.
     Board,
 }
 
@@ -23,9 +23,9 @@ pub(super) struct Program {
     pub(super) name: String,
     pub(super) exit: i32,
     expected: String,
-    /// Whether it prints a run of the benchmark instead of what is expected.
+    /// Whether it prints a run of the benchmark instead of the expected output.
     pub(super) is_benchmark: bool,
-    /// What it is sent.
+    /// Its input.
     pub(super) input: Option<String>,
     /// Further options for QEMU.
     pub(super) emulator: Vec<String>,
@@ -37,12 +37,12 @@ pub(super) struct Program {
     virtual_time: bool,
     /// The boards it does not run on.
     not_on: Vec<Board>,
-    /// The boards it runs on only where time does not matter.
+    /// The boards it runs on only if the time of the check does not matter.
     thorough: Vec<Board>,
 }
 
 impl Program {
-    /// All of them, by name.
+    /// Returns all programs, by name.
     pub(super) fn all() -> Result<Vec<Self>> {
         let package = workspace().join("programs");
         let mut programs = Vec::new();
@@ -84,15 +84,16 @@ impl Program {
         Ok(programs)
     }
 
-    /// The one of this name.
+    /// Returns the program of this name.
     pub(super) fn named(name: &str) -> Result<Self> {
         let found = Self::all()?.into_iter().find(|program| program.name == name);
         found.ok_or_else(|| format!("no program is named `{name}`").into())
     }
 
-    /// The features of `programs` that it is built with, besides that of the board.
+    /// Returns the features of `programs` with which it is built, in addition to that of the board.
     pub(super) fn features(&self, place: Place) -> String {
-        // Both, though a program may want one: what is built with other features is built anew.
+        // Both, even for a program that needs only one: a different set of features requires
+        // another build.
         let more = self.allocates || self.virtual_time;
         let features = [
             ("semihosting", place == Place::Emulator),
@@ -109,9 +110,9 @@ impl Program {
         !self.not_on.contains(&board) && (thorough || !self.thorough.contains(&board))
     }
 
-    /// What is printed on a board, as [`comparable`] has it.
+    /// Returns the expected output on a board, in the form of [`comparable`].
     ///
-    /// A line that begins with the name of a board and a colon is printed on that board only.
+    /// A line that begins with the name of a board and a colon is printed only on that board.
     pub(super) fn expected(&self, board: Board) -> String {
         let mut expected = String::new();
         for line in self.expected.lines() {
@@ -130,23 +131,23 @@ impl Program {
     }
 }
 
-/// The lines `//! <key>: <text>` of the leading comment.
+/// Returns the lines `//! <key>: <text>` of the leading comment.
 fn lines<'a>(source: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     let comment = source.lines().map_while(|line| line.strip_prefix("//!"));
     comment.filter_map(move |line| line.trim().strip_prefix(key)?.strip_prefix(':'))
 }
 
-/// The names that `//! <key>: <name>, <name>` gives.
+/// Returns the names in `//! <key>: <name>, <name>`.
 fn names<'a>(source: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     lines(source, key).flat_map(|names| names.split(',')).map(str::trim)
 }
 
-/// The boards of these names.
+/// Returns the boards of these names.
 fn boards<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<Board>> {
     names.map(|name| Ok(Board::from_str(name, false)?)).collect()
 }
 
-/// The boards that `//! not-on: <board>, <board>: <reason>` names.
+/// Returns the boards in `//! not-on: <board>, <board>: <reason>`.
 fn not_on(source: &str) -> Result<Vec<Board>> {
     let mut not_on = Vec::new();
     for line in lines(source, "not-on") {
@@ -159,8 +160,9 @@ fn not_on(source: &str) -> Result<Vec<Board>> {
     Ok(not_on)
 }
 
-/// What a program has printed, without what differs between boards and compilers: addresses, registers, how often a function
-/// calls itself, return addresses in functions that the expected output does not name, and times in the table of a report.
+/// Returns the output of a program without the parts that differ between boards and compilers:
+/// addresses, registers, the number of recursive calls, return addresses in functions that the
+/// expected output does not name, and times in the table of a report.
 pub(super) fn comparable(printed: &str, expected: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     let (mut in_registers, mut in_table) = (false, false);
@@ -182,7 +184,8 @@ pub(super) fn comparable(printed: &str, expected: &str) -> String {
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
-/// The expected output with the numbers that were printed where it says `{at most N}` and they are.
+/// Returns the expected output with each `{at most N}` replaced by the printed number if that is at
+/// most N.
 pub(super) fn with_measured(expected: &str, printed: &str) -> String {
     let mut printed = printed.lines();
     let line = |line: &str| {
@@ -199,7 +202,7 @@ fn fill_in(expected: &str, printed: &str) -> Option<String> {
     within.then(|| format!("{before}{number}{after}"))
 }
 
-/// The row of a table with `…` for every time, and without its alignment.
+/// Returns the row of a table with `…` for every time, and without its alignment.
 fn without_times(line: &str) -> String {
     let mut cells: Vec<&str> = Vec::new();
     for word in line.split_whitespace() {
@@ -213,7 +216,7 @@ fn without_times(line: &str) -> String {
     cells.join(" ")
 }
 
-/// The line with `0x…` for every hexadecimal number. Of one that has that already, the same.
+/// Returns the line with `0x…` for every hexadecimal number. The function is idempotent.
 fn without_addresses(line: &str) -> String {
     let mut pieces = line.split("0x");
     let mut text = pieces.next().unwrap_or_default().to_owned();
@@ -231,7 +234,8 @@ mod tests {
 
     use super::*;
 
-    /// Each example runs on boards, or `docs/book/src/guides/boards.md` says why it does not.
+    /// Each example runs on boards, or `docs/book/src/guides/boards.md` gives a reason for not
+    /// running it.
     #[test]
     fn no_example_is_left_out_without_a_reason() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

@@ -1,4 +1,5 @@
-//! The debugger's end of GDB's remote protocol, as far as QEMU is asked: memory, the program counter, and running to an address.
+//! The debugger's side of GDB's remote protocol, as far as it is used with QEMU: memory, the
+//! program counter, and running to an address.
 //!
 //! *Debugging with GDB*, appendix E.
 
@@ -10,10 +11,10 @@ use std::time::Duration;
 use super::board::Architecture;
 use crate::Result;
 
-/// How long an answer may take.
+/// The time limit for an answer.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// Bytes asked for at once.
+/// Bytes per request.
 const CHUNK: usize = 1024;
 
 /// A halted machine.
@@ -31,7 +32,7 @@ impl Remote {
 }
 
 impl<S: Read + Write> Remote<S> {
-    /// What is in memory.
+    /// Returns the content of memory.
     pub(super) fn memory(&mut self, address: u64, size: usize) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(size);
         while bytes.len() < size {
@@ -45,7 +46,8 @@ impl<S: Read + Write> Remote<S> {
         Ok(bytes)
     }
 
-    /// Lets the machine run until a core is about to execute the instruction at `address`; returns where it has stopped.
+    /// Runs the machine until a core is about to execute the instruction at `address`; returns the
+    /// address at which it has stopped.
     pub(super) fn run_to(&mut self, address: u64) -> Result<u64> {
         self.succeed(&format!("Z1,{address:x},4"))?;
         let stop = self.ask("c")?;
@@ -61,7 +63,7 @@ impl<S: Read + Write> Remote<S> {
         Ok(counter.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
     }
 
-    /// Lets the machine run for good.
+    /// Resumes the machine without a breakpoint.
     pub(super) fn go_on(&mut self) -> Result {
         self.succeed("D")
     }
@@ -87,7 +89,7 @@ impl<S: Read + Write> Remote<S> {
     fn ask(&mut self, command: &str) -> Result<String> {
         write!(self.stream, "${command}#{:02x}", sum(command.as_bytes()))?;
         self.stream.flush()?;
-        // The acknowledgement, and whatever else there may be.
+        // The acknowledgment, and any other bytes before the answer.
         while self.byte()? != b'$' {}
         let mut answer = Vec::new();
         loop {
@@ -121,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers, whatever it is asked.
+    /// Sends its answers regardless of the requests.
     struct Script {
         answers: io::Cursor<Vec<u8>>,
         asked: Vec<u8>,

@@ -1,4 +1,5 @@
-//! The program that `punctual new --template bare` writes, built with this checkout's crates and run in QEMU.
+//! The program that `punctual new --template bare` writes, built with this checkout's crates and
+//! run in QEMU.
 
 use std::fs;
 use std::path::PathBuf;
@@ -30,7 +31,7 @@ pub(super) fn check(board: Board) -> Result {
 
 /// Runs `punctual new`; returns the directory of the package.
 fn create(board: Board) -> Result<PathBuf> {
-    // Outside `bare`, whose cargo configuration would apply to it too.
+    // Outside of `bare`, because its cargo configuration would also apply to the package.
     let package = cargo::target_dir().join("bare-template").join(board.name()).join(PACKAGE);
     if package.exists() {
         fs::remove_dir_all(&package)?;
@@ -40,7 +41,7 @@ fn create(board: Board) -> Result<PathBuf> {
     new.args(["run", "--quiet", "--package", "punctual-cli", "--", "new", "--template", "bare"]);
     new.args(["--board", board.name(), "--path"]).arg(cargo::root()).arg(&package);
     process::succeed(&mut new)?;
-    // The versions that this checkout uses, which have been fetched.
+    // The versions that this checkout uses, which have already been downloaded.
     fs::copy(toolchain::workspace().join("Cargo.lock"), package.join("Cargo.lock"))?;
     Ok(package)
 }

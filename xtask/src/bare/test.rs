@@ -1,4 +1,4 @@
-//! `cargo xtask bare test`: the programs in QEMU, on counted time, with their output compared.
+//! `cargo xtask bare test`: runs the programs in QEMU, on counted time, and compares their output.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,16 +14,17 @@ use crate::Result;
 use crate::golden::diff;
 use crate::process::End;
 
-/// A run that takes longer hangs. Each takes a few seconds at most, on a machine that has nothing else to do.
+/// A run that takes longer hangs. Each takes a few seconds at most on an idle machine.
 pub(super) const TIME_LIMIT: Duration = Duration::from_secs(240);
 
-/// As [`TIME_LIMIT`], for the benchmark, which takes as many instructions as all programs together.
+/// As [`TIME_LIMIT`], for the benchmark, which executes as many instructions as all programs
+/// together.
 const BENCHMARK_LIMIT: Duration = Duration::from_secs(1200);
 
-/// What is tried besides the programs, by names among theirs.
+/// A check that is not a program; its name is chosen like a program's.
 struct Other {
     name: &'static str,
-    /// Whether it is tried on a board, or on that only where time does not matter.
+    /// Returns whether the check runs on a board, given whether the run is thorough.
     runs_on: fn(Board, bool) -> bool,
     check: fn(Board) -> Result,
 }
@@ -40,10 +41,10 @@ const OTHERS: [Other; 4] = [
     Other { name: card::NAME, runs_on: |board, _| image::exists(board), check: card::check },
 ];
 
-/// A program that has been loaded and says nothing for so long does not run.
+/// A loaded program that prints nothing for this long does not run.
 pub(super) const LOAD_LIMIT: Duration = Duration::from_secs(60);
 
-/// Which programs on which boards.
+/// The selected programs and boards.
 #[derive(Args)]
 pub(super) struct Options {
     /// Only on this board [default: on all]
@@ -119,7 +120,7 @@ pub(super) fn run(options: &Options) -> Result {
     Ok(())
 }
 
-/// Builds programs, those together that have the same features.
+/// Builds programs; programs with the same features are built together.
 fn build<'a>(board: Board, programs: &[&'a Program]) -> Result<Vec<(&'a Program, PathBuf)>> {
     let mut built = Vec::new();
     for same in
@@ -132,7 +133,7 @@ fn build<'a>(board: Board, programs: &[&'a Program]) -> Result<Vec<(&'a Program,
     Ok(built)
 }
 
-/// Sends `hello` to the boot loader, and waits for what it says.
+/// Sends `hello` to the boot loader, and waits for its greeting.
 fn load_and_run(board: Board) -> Result {
     let image = hello(board)?;
     let loader = Machine::new(board, &toolchain::build_loader(board)?)?;
@@ -143,14 +144,14 @@ fn load_and_run(board: Board) -> Result {
     })
 }
 
-/// The image of `hello` for a board.
+/// Returns the image of `hello` for a board.
 pub(super) fn hello(board: Board) -> Result<Vec<u8>> {
     let hello = Program::named("hello")?;
     let hello = toolchain::build(board, &hello.features(Place::Board), &hello.name)?;
     Ok(Elf::read(&hello)?.image)
 }
 
-/// What that says.
+/// Returns the greeting of that program.
 pub(super) fn greeting(board: Board) -> String {
     format!("Hello from {}", board.full_name())
 }

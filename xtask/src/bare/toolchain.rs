@@ -1,7 +1,7 @@
-//! Building for a board, by whichever toolchain can.
+//! Builds for a board, with any toolchain that can.
 //!
-//! With rustup the target has to be added to the stable toolchain. Debian's own compiler has no such targets, but brings
-//! the sources of the standard library, so that `core` can be built for them.
+//! With rustup, the target must be added to the stable toolchain. Debian's own compiler has no such
+//! targets but includes the sources of the standard library, so `core` can be built for them.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -13,19 +13,19 @@ use super::board::Board;
 use crate::process::TOOL_LIMIT;
 use crate::{Result, cargo, process};
 
-/// Where Debian's packages `rustc-web`, `cargo-web` and `rust-web-src` put what is needed.
+/// Path of the cargo in Debian's packages `rustc-web`, `cargo-web` and `rust-web-src`.
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_SOURCES: &str = "/usr/lib/rustlib/src/rust/library/alloc";
 
-/// The directory of the workspace of what runs on boards.
+/// Returns the directory of the workspace for boards.
 pub(super) fn workspace() -> PathBuf {
     cargo::root().join("bare")
 }
 
 /// Builds a program for a board; returns the executable.
 ///
-/// `features` are those of `programs` besides that of the board.
+/// `features` are features of `programs` in addition to that of the board.
 pub(super) fn build(board: Board, features: &str, program: &str) -> Result<PathBuf> {
     let mut built = build_all(board, features, &[program])?;
     built.pop().ok_or_else(|| format!("cargo built no program {program}").into())
@@ -67,10 +67,11 @@ pub(super) fn build_loader(board: Board) -> Result<PathBuf> {
     Ok(artifact.ok_or("cargo built no punctual-boot")?.path.clone())
 }
 
-/// Builds a package outside of the workspace for a board, whose program has its name; returns the executable.
+/// Builds a package outside of the workspace for a board; its program has the package's name.
+/// Returns the executable.
 pub(super) fn build_package(board: Board, directory: &Path, name: &str) -> Result<PathBuf> {
     let mut command = command(board)?;
-    // Its lock file is that of the workspace, in which the package itself is not.
+    // It uses the workspace's lock file, which does not contain the package itself.
     command.current_dir(directory).args(["build", "--offline", "--release", "--features", "semihosting"]);
     let artifacts = cargo::build(&mut command)?;
     let artifact = artifacts.iter().find(|artifact| artifact.target == name);
@@ -79,7 +80,7 @@ pub(super) fn build_package(board: Board, directory: &Path, name: &str) -> Resul
 
 /// Builds the programs for a CPU beside Linux, which the lab runs; QEMU alone cannot.
 pub(super) fn build_beside_linux() -> Result {
-    // The target is the same, and its flags are those of their own directory.
+    // The target is the same, but the flags come from the configuration in their directory.
     let mut command = command(Board::VirtA72)?;
     command.current_dir(workspace().join("amp-programs")).env("CARGO_TARGET_DIR", target_dir().join("amp"));
     command.args(["build", "--locked", "--release", "--target", Board::VirtA72.target()]);
@@ -87,7 +88,8 @@ pub(super) fn build_beside_linux() -> Result {
     Ok(())
 }
 
-/// Runs the unit tests of what also compiles for this machine: registers and their drivers, for each kind of chip.
+/// Runs the unit tests of the code that also compiles for this machine: registers and their
+/// drivers, for each kind of chip.
 pub(super) fn test_drivers() -> Result {
     for chip in ["bcm2836", "bcm2711"] {
         let mut command = cargo::command();
@@ -100,7 +102,8 @@ pub(super) fn test_drivers() -> Result {
     Ok(())
 }
 
-/// Features and flags are those of boards, so the workspace of the host has to build elsewhere.
+/// Features and flags are those of boards, so the workspace must be built for the host in a
+/// different directory.
 fn target_dir() -> PathBuf {
     match env::var_os("CARGO_TARGET_DIR") {
         Some(_) => cargo::target_dir().join("bare"),
@@ -108,7 +111,7 @@ fn target_dir() -> PathBuf {
     }
 }
 
-/// A cargo command that can build for the board.
+/// Returns a cargo command that can build for the board.
 fn command(board: Board) -> Result<Command> {
     let target = board.target();
     let mut command = if has_target(target)? {
@@ -125,20 +128,21 @@ fn command(board: Board) -> Result<Command> {
     Ok(command)
 }
 
-/// Whether the compiler that built us has the standard library of the target.
+/// Returns whether the compiler that built this program has the standard library of the target.
 fn has_target(target: &str) -> Result<bool> {
     let library = rustc(&["--print", "target-libdir", "--target", target])?;
     Ok(Path::new(&library).exists())
 }
 
-/// Debian's cargo. It comes without a linker that knows the targets, which rustup's compiler does have.
+/// Returns a command for Debian's cargo. It has no linker for the targets; rustup's compiler has
+/// one.
 fn debian(target: &str) -> Result<Command> {
     let sysroot = PathBuf::from(rustc(&["--print", "sysroot"])?);
     let host = rustc(&["--print", "host-tuple"])?;
     let linker = sysroot.join("lib/rustlib").join(host).join("bin/rust-lld");
     let variable = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
     let mut command = Command::new(DEBIAN_CARGO);
-    // What rustup and the cargo above us have set is about another compiler.
+    // The variables of rustup and of the enclosing cargo refer to another compiler.
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy();
         if name.starts_with("RUSTUP_") || name.starts_with("CARGO_PKG_") || name == "LD_LIBRARY_PATH" {
@@ -153,7 +157,7 @@ fn debian(target: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// What rustc prints.
+/// Returns the output of rustc.
 fn rustc(arguments: &[&str]) -> Result<String> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc)

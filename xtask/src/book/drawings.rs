@@ -9,7 +9,7 @@ use crate::Result;
 
 const PAGE: &str = "ARCHITECTURE.md";
 
-/// Returns every difference between the drawings and the tree at `root`, a line each.
+/// Returns every difference between the drawings and the tree at `root`, one per line.
 pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
     let text = fs::read_to_string(root.join(PAGE))?;
     let mut problems = Vec::new();
@@ -29,8 +29,8 @@ pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
 
 type Edges = BTreeSet<(String, String)>;
 
-/// The dependencies that a drawing shows. A line without an arrow continues the one before it; a crate without
-/// dependencies is an edge to the empty name.
+/// Returns the dependencies that a drawing shows. A line without an arrow continues the previous
+/// line; a crate without dependencies is an edge to the empty name.
 fn edges(drawing: &str) -> Edges {
     let mut edges = Edges::new();
     let mut from = String::new();
@@ -53,7 +53,8 @@ fn full_name(name: &str) -> String {
     if name == "gimbal" || name.starts_with("punctual") { name.into() } else { format!("punctual-{name}") }
 }
 
-/// The dependencies among the packages in `crates/` and the gimbal, optional ones included.
+/// Returns the dependencies among the packages in `crates/` and the gimbal, including optional
+/// ones.
 fn manifests(root: &Path) -> Result<Edges> {
     let mut directories = vec![root.join("demos/gimbal")];
     for entry in fs::read_dir(root.join("crates"))? {
@@ -85,14 +86,15 @@ fn compare_crates(drawn: &Edges, actual: &Edges, problems: &mut Vec<String>) {
         .extend(drawn.difference(actual).map(|edge| format!("{PAGE}: no manifest has {}", describe(edge))));
 }
 
-/// Checks each line that ends with a source file: the file must define the function that the line names.
+/// Checks each line that ends with a source file: the file must define the function that the line
+/// names.
 fn check_path(root: &Path, drawing: &str, problems: &mut Vec<String>) {
     for line in drawing.lines() {
         let mut words = line.split_whitespace().rev();
         let Some(file) = words.next().filter(|word| word.ends_with(".rs")) else { continue };
         let item = words.next().unwrap_or_default();
         let function = item.rsplit("::").next().unwrap_or_default();
-        // A module in one file may continue in a directory of its name.
+        // A module in one file may continue in a directory of the same name.
         let directory = root.join(file.trim_end_matches(".rs"));
         let mut sources = vec![root.join(file)];
         sources.extend(fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()));

@@ -1,6 +1,7 @@
-//! `cargo xtask book`: checks that the book and the README show what is tested, and builds the book by mdBook.
+//! `cargo xtask book`: checks that the book and the README show tested code, and builds the book
+//! with mdBook.
 //!
-//! mdBook itself goes on where an included file, an anchor or a link is missing, so [`pages`] looks for those first.
+//! mdBook itself ignores a missing included file, anchor or link, so [`pages`] checks these first.
 
 mod drawings;
 mod pages;
@@ -15,10 +16,10 @@ use punctual_process::child::BoundedCommand;
 use crate::process::{INSTALL_LIMIT, TOOL_LIMIT};
 use crate::{Result, cargo};
 
-/// The address of the public repository, once there is one: the book then links to it.
+/// The address of the public repository, once it exists: the book then links to it.
 const REPOSITORY: Option<&str> = None;
 
-/// The mdBook that builds the book where none is installed.
+/// The version of mdBook to install if none is installed.
 const VERSION: &str = "0.5.4";
 
 #[derive(Args)]
@@ -50,7 +51,8 @@ fn check() -> Result {
     }
 }
 
-/// An mdBook of the same minor version: an installed one, or else one that is built into the target directory.
+/// Returns an mdBook of the same minor version: an installed one, or else one built into the target
+/// directory.
 fn mdbook() -> Result<PathBuf> {
     let tools = cargo::target_dir().join("tools");
     let own = tools.join("bin/mdbook");
@@ -62,7 +64,7 @@ fn mdbook() -> Result<PathBuf> {
     install.args(["install", "mdbook", "--locked", "--quiet", "--version", VERSION]);
     install.args(["--no-default-features", "--features", "search", "--profile", "dev"]);
     install.arg("--root").arg(&tools).arg("--target-dir").arg(tools.join("build"));
-    // Half of the time of this build.
+    // Saves half of the build time.
     install.env("CARGO_PROFILE_DEV_DEBUG", "0").env_remove("CARGO_TARGET_DIR").env_remove("RUSTFLAGS");
     match install.stdin(Stdio::null()).status_within(INSTALL_LIMIT)? {
         status if status.success() => Ok(own),
@@ -76,7 +78,7 @@ fn serves(program: &Path) -> bool {
     output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(&format!("v{minor}.")))
 }
 
-/// Builds the book; what mdBook only warns of is an error, too.
+/// Builds the book; treats the warnings of mdBook as errors.
 fn build(mdbook: &Path) -> Result {
     let target = cargo::target_dir().join("book");
     let mut command = Command::new(mdbook);
@@ -86,7 +88,7 @@ fn build(mdbook: &Path) -> Result {
         command.env("MDBOOK_OUTPUT__HTML__GIT_REPOSITORY_URL", repository);
         command.env("MDBOOK_OUTPUT__HTML__EDIT_URL_TEMPLATE", edit);
     }
-    // Says nothing but warnings and errors.
+    // Prints only warnings and errors.
     command.env("MDBOOK_LOG", "warn").stdin(Stdio::null());
     let output =
         command.output_within(TOOL_LIMIT).map_err(|error| format!("{}: {error}", mdbook.display()))?;

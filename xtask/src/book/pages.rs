@@ -1,4 +1,4 @@
-//! What the pages of the book and the README refer to: included files, listings, links.
+//! The references in the pages of the book and the README: included files, listings, links.
 
 use std::collections::HashSet;
 use std::fs;
@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use crate::Result;
 
-/// Directories of the programs that listings are taken from.
+/// Directories of the programs from which listings are taken.
 const PROGRAMS: [&str; 3] = ["/examples/", "bare/programs/src/bin/", "bare/amp-programs/src/bin/"];
 
-/// Pages whose Rust is compiled and run as doctests of a crate.
+/// Pages whose Rust code is compiled and run as doctests of a crate.
 const DOCTESTS: [&str; 1] = ["guides/kernel.md"];
 
-/// The columns of a line of the README, which people read as it is.
+/// The maximum line width of the README, which is also read as plain text.
 const COLUMNS: usize = 100;
 
-/// Everything that is wrong with the pages in the tree at `root`, a line each.
+/// Returns every problem of the pages in the tree at `root`, one per line.
 pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
     let book = root.join("docs/book/src");
     let mut problems = Vec::new();
@@ -66,7 +66,7 @@ fn markdown_files(directory: &Path, found: &mut Vec<PathBuf>) -> Result {
     Ok(())
 }
 
-/// The `rust-version` of a manifest.
+/// Returns the `rust-version` of a manifest.
 fn oldest_rust(manifest: &str) -> Result<String> {
     let manifest: toml::Table = manifest.parse()?;
     let version = manifest["workspace"]["package"]["rust-version"].as_str();
@@ -94,8 +94,9 @@ impl<'a> Page<'a> {
         self.path.parent().unwrap_or(self.root)
     }
 
-    /// Listings of the book are included, whole or by an anchor. Rust comes from a program that is built and
-    /// run, or from a page that is itself a doctest.
+    /// Checks the listings of the book, which must be included as a whole or by an anchor. Rust
+    /// code must come from a program that is built and run, or from a page that is itself a
+    /// doctest.
     fn check_includes(&self, problems: &mut Vec<String>) {
         for include in between(&self.text, "{{#include ", "}}") {
             if let Err(problem) = excerpt(&self.directory().join(path_of(include)), anchor_of(include)) {
@@ -114,7 +115,8 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Listings of the README, which can include nothing, are equal to what the comment before them names.
+    /// Checks that each listing of the README, which cannot include files, equals the excerpt that
+    /// the comment before it names.
     fn check_listings(&self, problems: &mut Vec<String>) {
         for listing in between(&self.text, "<!-- listing: ", "\n```\n") {
             let (source, listing) = listing.split_once(" -->\n```").unwrap_or((listing, ""));
@@ -127,8 +129,8 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Checks links to files and to headings of Markdown. A page of the book links only to other pages: the
-    /// rendered book contains nothing else of this repository.
+    /// Checks links to files and to Markdown headings. A page of the book may link only to other
+    /// pages: the rendered book contains no other part of this repository.
     fn check_links(&self, problems: &mut Vec<String>) -> Result {
         let book = self.root.join("docs/book/src");
         for link in links(&self.text) {
@@ -156,7 +158,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// What stands between each `open` and the `close` that follows.
+/// Returns the text between each `open` and the next `close`.
 pub(super) fn between<'a>(text: &'a str, open: &'a str, close: &'a str) -> impl Iterator<Item = &'a str> {
     text.split(open).skip(1).filter_map(move |rest| rest.split_once(close)).map(|(inner, _)| inner)
 }
@@ -165,7 +167,7 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
     between(text, "](", ")")
 }
 
-/// The headings of a page, as links to them are spelled.
+/// Returns the headings of a page in the form that links use.
 fn headings(page: &str) -> impl Iterator<Item = String> {
     let spelled = |line: &str| -> String {
         let kept = line.trim_start_matches('#').trim().chars();
@@ -183,7 +185,8 @@ fn anchor_of(reference: &str) -> Option<&str> {
     reference.split_once(':').map(|(_, anchor)| anchor)
 }
 
-/// The text of a file, or the part of it that an anchor marks, without the lines that mark parts, as mdBook takes it.
+/// Returns the text of a file, or the part that an anchor marks, without the marker lines, as
+/// mdBook includes it.
 fn excerpt(file: &Path, anchor: Option<&str>) -> Result<String> {
     let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let marks = |line: &str, mark: &str| {
@@ -217,7 +220,7 @@ mod tests {
         assert_eq!(problems(cargo::root()).expect("the pages can be read"), [""; 0]);
     }
 
-    /// What the checks of a page with this text say, in the place of the book's first chapter.
+    /// Returns the problems of a page with this text, used as the book's first chapter.
     fn said(text: &str) -> Vec<String> {
         let path = cargo::root().join("docs/book/src/tutorial/1-spawn.md");
         let page = Page { root: cargo::root(), path, text: text.to_owned() };

@@ -1,4 +1,4 @@
-//! Compares the environment variables that sources name with those that the book lists.
+//! Compares the environment variables in the sources with those that the book lists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,16 +6,16 @@ use std::path::Path;
 
 use crate::Result;
 
-/// Where sources are.
+/// Directories of sources.
 const SOURCES: [&str; 6] = ["bare", "crates", "demos", "fuzz", "lab", "xtask"];
 
-/// Tests and chores pass these to programs of their own.
+/// Prefixes of variables that tests and xtask commands pass to programs they start.
 const INTERNAL: [&str; 2] = ["PUNCTUAL_TEST_", "PUNCTUAL_MUTANT"];
 
 /// The page of the book that lists every variable.
 const PAGE: &str = "docs/book/src/reference/environment.md";
 
-/// Lists the variables that only the page or only sources name, one problem per line.
+/// Lists the variables that occur only on the page or only in the sources, one problem per line.
 pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
     let mut used = BTreeSet::new();
     for directory in SOURCES {
@@ -40,7 +40,7 @@ fn collect(directory: &Path, found: &mut BTreeSet<String>) -> Result {
     Ok(())
 }
 
-/// The names of variables that stand alone between two `quote`s.
+/// Returns the names of variables that are the only text between two `quote`s.
 fn quoted(text: &str, quote: char) -> impl Iterator<Item = String> {
     let is_name = |part: &&str| {
         part.strip_prefix("PUNCTUAL_").is_some_and(|rest| {

@@ -1,4 +1,5 @@
-//! `cargo xtask fuzz`: what nobody would think of, given to the readers of traces, machines and task sets, and done by whole apps.
+//! `cargo xtask fuzz`: random inputs to the readers of traces, machines and task sets, and random
+//! apps.
 
 mod apps;
 mod readers;
@@ -15,7 +16,7 @@ pub(crate) struct Options {
 
 #[derive(Subcommand)]
 enum Target {
-    /// Run apps that are made up at random
+    /// Run randomly generated apps
     Apps(apps::Options),
     /// Fuzz the readers of /proc and /sys
     Machines(readers::Options),
@@ -25,7 +26,7 @@ enum Target {
     Traces(readers::Options),
 }
 
-/// One of the targets as it is without options.
+/// Parses one of the targets without options.
 #[derive(Parser)]
 struct Defaults<T: Args> {
     #[command(flatten)]

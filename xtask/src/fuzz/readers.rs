@@ -1,7 +1,8 @@
-//! `cargo xtask fuzz traces`, `machines` and `models`: the readers of what strangers wrote, fed by libFuzzer, on the stable compiler.
+//! `cargo xtask fuzz traces`, `machines` and `models`: the readers of untrusted files, fuzzed by
+//! libFuzzer with the stable compiler.
 //!
-//! What cargo-fuzz adds on a nightly compiler is AddressSanitizer; the readers are safe Rust and get on without. The
-//! instrumentation itself is LLVM's, and the flags for it are stable.
+//! On a nightly compiler, cargo-fuzz would add AddressSanitizer; the readers are safe Rust and do
+//! not need it. The instrumentation itself is LLVM's, and its flags are stable.
 
 use std::env;
 use std::fs;
@@ -18,12 +19,13 @@ use crate::cargo::{self, Artifact};
 use crate::process::TOOL_LIMIT;
 use crate::process::{self, End};
 
-/// The packages of the targets, which are no members of the workspace: nothing else needs libFuzzer.
+/// The packages of the targets. They are not members of the workspace: nothing else needs
+/// libFuzzer.
 pub(super) const TRACES: &str = "crates/punctual-trace/fuzz";
 pub(super) const MACHINES: &str = "crates/punctual-isolate/fuzz";
 pub(super) const MODELS: &str = "crates/punctual-analysis/fuzz";
 
-/// Coverage of edges and comparisons, as libFuzzer wants it, and every check that the compiler can put in.
+/// Coverage of edges and comparisons for libFuzzer, and every check that the compiler can insert.
 const FLAGS: [&str; 10] = [
     "--cfg=fuzzing",
     "-Cpasses=sancov-module",
@@ -37,14 +39,14 @@ const FLAGS: [&str; 10] = [
     "-Coverflow-checks",
 ];
 
-/// No input may take more memory than this, nor more time.
+/// The memory limit for each input.
 const MEMORY_MIB: u32 = 512;
 const SECONDS_PER_INPUT: u32 = 10;
 
-/// How long after its time a fuzzer may still tidy up.
+/// The time that a fuzzer may take to end after its time limit.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// How many lines of a failed fuzzer's output are shown.
+/// The number of lines of a failed fuzzer's output that are printed.
 const SHOWN: usize = 40;
 
 #[derive(Args, Clone)]
@@ -81,21 +83,21 @@ pub(super) fn run(package: &str, options: &Options) -> Result {
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n").into()) }
 }
 
-/// Builds the targets in a directory of their own, for the instrumentation is in every crate.
+/// Builds the targets in a separate directory, because every crate is instrumented.
 fn build(package: &str) -> Result<Vec<Artifact>> {
     let flags = env::var("RUSTFLAGS").unwrap_or_default();
     let mut command = cargo::command();
     command
         .args(["build", "--release", "--bins", "--manifest-path"])
         .arg(cargo::root().join(package).join("Cargo.toml"))
-        // Named, so that what runs during the build is not instrumented.
+        // An explicit target, so that build scripts and macros are not instrumented.
         .args(["--target", &host()?])
         .env("RUSTFLAGS", format!("{flags} {}", FLAGS.join(" ")).trim_start())
         .env("CARGO_TARGET_DIR", cargo::target_dir().join("fuzz"));
     cargo::build(&mut command)
 }
 
-/// The triple of this machine.
+/// Returns the target triple of this machine.
 fn host() -> Result<String> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc).arg("-vV").stdout_within(TOOL_LIMIT)?;
@@ -104,7 +106,8 @@ fn host() -> Result<String> {
     Ok(host.ok_or("`rustc -vV` does not say for which machine it compiles")?.to_owned())
 }
 
-/// Fuzzes one target. What it finds interesting is kept for the next time; what fails lies beside it.
+/// Fuzzes one target. Its corpus is kept for the next run; failing inputs are stored next to the
+/// corpus.
 fn target(package: &str, artifact: &Artifact, seconds: u32) -> Result {
     let name = &artifact.target;
     let kept = cargo::target_dir().join("fuzz/found").join(name);
@@ -130,7 +133,7 @@ fn target(package: &str, artifact: &Artifact, seconds: u32) -> Result {
     Ok(())
 }
 
-/// The inputs that the repository has for a target.
+/// Returns the directory of the committed inputs of a target.
 fn corpus(package: &str, target: &str) -> PathBuf {
     cargo::root().join(Path::new(package)).join("corpus").join(target)
 }

@@ -1,4 +1,4 @@
-//! Mutations that change nothing a test could see, each with the argument why.
+//! Mutations that change nothing a test could observe, each with an argument.
 
 use std::fs;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl Equivalent {
     }
 }
 
-/// The entries of the package in this directory, whose mutations are `all`.
+/// Returns the entries of the package in this directory, whose mutations are `all`.
 pub(super) fn of(package: &Path, all: &[&Mutation]) -> Result<Vec<Equivalent>> {
     let path = package.join("tests/equivalent.toml");
     if !path.exists() {

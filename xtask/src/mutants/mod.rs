@@ -1,9 +1,11 @@
-//! `cargo xtask mutants`: small mechanical bugs in every protocol file, each of which a test has to notice.
+//! `cargo xtask mutants`: small mechanical bugs in every protocol file, each of which a test must
+//! detect.
 //!
-//! Orderings are weakened one step, comparisons shifted, constants that bound or count made one more or less, wakes,
-//! fences and stores dropped, conditions negated, `max` and `min` dropped, `&&` and `||` exchanged, early returns dropped.
-//! The models and tests that come by a mutation are run, the fastest first, until one fails. What survives is listed.
-//! `tests/equivalent.toml` of a package names the mutations that change nothing, with the reason.
+//! Orderings are weakened by one step, comparisons shifted, constants in bounds or counts changed
+//! by one, wakes, fences and stores dropped, conditions negated, `max` and `min` dropped, `&&` and
+//! `||` exchanged, early returns dropped. The models and tests that reach a mutation run, the
+//! fastest first, until one fails. Mutations that survive are listed. `tests/equivalent.toml` of a
+//! package names the mutations that change nothing, with the reason.
 
 mod equivalent;
 mod find;
@@ -30,7 +32,7 @@ pub(crate) use sources::{Source, of as sources};
 pub(crate) use switch::{CHOSEN, Switched, module};
 use trials::{Trials, Verdict};
 
-/// How many mutations are tried until it is said how far it has come.
+/// The number of mutations between two progress messages.
 const PROGRESS: usize = 50;
 
 pub(crate) fn run(options: &Options) -> Result {
@@ -74,7 +76,8 @@ pub(crate) fn run(options: &Options) -> Result {
 
     let chosen = report.tried() + work.iter().map(|(.., open)| open.len()).sum::<usize>();
     let report = Mutex::new(report);
-    // Of the time to try mutations in, each package can use its share and what the ones before have left.
+    // Of the time budget, each package can use its share and the unused time of the previous
+    // packages.
     let mut spent = Duration::ZERO;
     let share = |at: usize| options.budget.map(|budget| budget.mul_f64((at + 1) as f64 / work.len() as f64));
     for (at, (package, sources, digest, equivalents, open)) in work.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! One small change to a source that a test should notice.
+//! One small change to a source that a test should detect.
 
 use std::ops::Range;
 
-/// Where a mutation stands, which decides how it can be switched on and off.
+/// The syntactic position of a mutation, which decides how it can be switched on and off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Expression,
@@ -18,26 +18,26 @@ pub(crate) struct Mutation {
     /// The function with its type, as in `Word::level`.
     pub(crate) function: String,
     pub(crate) line: usize,
-    /// The bytes that are replaced.
+    /// The replaced bytes.
     pub(crate) range: Range<usize>,
     pub(crate) replacement: String,
     pub(crate) form: Form,
     /// Whether the compiler may evaluate it, so that it cannot be switched at run time.
     pub(crate) constant: bool,
-    /// The lines around it, trimmed and on one line, as they are and with the mutation.
+    /// The surrounding lines, trimmed and joined, without and with the mutation.
     pub(crate) original: String,
     pub(crate) mutated: String,
-    /// Tells it from others that read the same in the same function, in their order.
+    /// Distinguishes mutations of the same text in the same function, in their order.
     pub(crate) ordinal: usize,
 }
 
 impl Mutation {
-    /// The source with the mutation in it.
+    /// Returns the source with the mutation applied.
     pub(crate) fn apply(&self, text: &str) -> String {
         [&text[..self.range.start], self.replacement.as_str(), &text[self.range.end..]].concat()
     }
 
-    /// Names the mutation as long as the lines around it stay.
+    /// Returns a name of the mutation that is stable while the lines around it do not change.
     pub(crate) fn key(&self) -> String {
         let Self { package, file, function, original, mutated, ordinal, .. } = self;
         format!("{package}/{file} {function}: `{original}` -> `{mutated}` #{ordinal}")
@@ -48,7 +48,8 @@ impl Mutation {
     }
 }
 
-/// The lines that `range` touches, with `replacement` in its place if there is one, and single spaces.
+/// Returns the lines that `range` touches, with `replacement` in its place if there is one, and
+/// with single spaces.
 pub(crate) fn lines(text: &str, range: &Range<usize>, replacement: Option<&str>) -> String {
     let start = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
     let end = text[range.end..].find('\n').map_or(text.len(), |at| range.end + at);

@@ -1,4 +1,4 @@
-//! What `cargo xtask mutants` is asked for.
+//! The options of `cargo xtask mutants`.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) struct Options {
     #[arg(long = "file", value_name = "SRC")]
     files: Vec<String>,
 
-    /// Only part N of M; `commit/M` and `day/M` take another part with every commit or day
+    /// Only part N of M; `commit/M` and `day/M` choose another part for each commit or day
     #[arg(long, value_name = "N/M")]
     pub(super) sample: Option<Sample>,
 
@@ -30,7 +30,7 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(super) list: bool,
 
-    /// Only mutations that survived when they were tried last
+    /// Only mutations that survived the last time they were tried
     #[arg(long)]
     pub(super) survivors: bool,
 
@@ -44,7 +44,7 @@ impl Options {
         if self.packages.is_empty() { &loom::PACKAGES } else { &self.packages }
     }
 
-    /// Whether a mutation is asked for.
+    /// Returns whether a mutation is selected.
     pub(super) fn choose(&self, mutation: &Mutation) -> bool {
         let file = self.files.is_empty()
             || self.files.iter().any(|file| {
@@ -54,7 +54,7 @@ impl Options {
         file && self.sample.is_none_or(|sample| sample.takes(&mutation.key()))
     }
 
-    /// Refuses files that have no mutations: they are mistyped.
+    /// Rejects files that have no mutations: their names are mistyped.
     pub(super) fn check_files(&self, all: &[Mutation]) -> Result {
         for file in &self.files {
             let only = Self { files: vec![file.clone()], ..Self::default() };

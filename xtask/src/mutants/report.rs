@@ -1,4 +1,4 @@
-//! What is told in the end.
+//! The final report.
 
 use std::time::Duration;
 
@@ -6,9 +6,10 @@ use super::mutation::Mutation;
 use super::results::{Outcome, Record};
 use crate::Result;
 
-/// Of the mutations that are not argued equivalent, so many percent have to be caught.
+/// The percentage of the mutations not argued equivalent that must be caught.
 const REQUIRED: usize = 95;
-/// So many may survive in a small sample: which of a package's few survivors it draws is chance.
+/// The number of survivors accepted in a small sample: the draw decides which of a package's few
+/// survivors it contains.
 const BY_CHANCE: usize = 1;
 
 #[derive(Default)]
@@ -17,7 +18,7 @@ pub(super) struct Report {
     timed_out: Vec<String>,
     survivors: Vec<String>,
     argued: usize,
-    /// Argued equivalent, and caught all the same: the argument is wrong.
+    /// Argued equivalent, but caught: the argument is wrong.
     refuted: Vec<String>,
     not_built: Vec<String>,
     pub(super) not_tried: usize,
@@ -41,13 +42,14 @@ impl Report {
         }
     }
 
-    /// How many mutations have been tried, now or earlier.
+    /// Returns how many mutations have been tried, in this run or earlier.
     pub(super) fn tried(&self) -> usize {
         let lists = [&self.timed_out, &self.survivors, &self.refuted, &self.not_built];
         self.caught + self.argued + lists.into_iter().map(Vec::len).sum::<usize>()
     }
 
-    /// Says it all. Fails if too few mutations are caught; one survivor is too few to tell of a sample.
+    /// Prints the report. Fails if too few mutations are caught; in a sample, one survivor is not
+    /// significant.
     pub(super) fn conclude(mut self, is_sample: bool, took: Duration) -> Result {
         let Self { caught, timed_out, survivors, argued, refuted, not_built, not_tried } = &mut self;
         let lists = [

@@ -1,4 +1,4 @@
-//! What became of each mutation, kept so that an interrupted run goes on where it was.
+//! The result of each mutation, stored so that an interrupted run resumes.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Result, cargo};
 
-/// What became of a mutation.
+/// The result of a mutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Outcome {
     Caught,
-    /// A test that hung.
+    /// A test hung.
     TimedOut,
     Survived,
-    /// The compiler refuses it.
+    /// The compiler rejects it.
     NotBuilt,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Record {
     /// Of the package's sources and tests.
     pub(super) digest: u64,
     pub(super) outcome: Outcome,
-    /// The test that failed, if one did, and what it said.
+    /// The test that failed, if one did, and its message.
     pub(super) by: String,
     pub(super) said: String,
     pub(super) seconds: f32,
@@ -42,7 +42,7 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Opens the file in the target directory. A line that was not written to its end is left out.
+    /// Opens the file in the target directory. Ignores an incomplete line.
     pub(super) fn open() -> Result<Self> {
         let directory = cargo::target_dir().join("mutants");
         fs::create_dir_all(&directory)?;
@@ -57,7 +57,7 @@ impl Results {
         Ok(Self { file: Mutex::new(file), earlier })
     }
 
-    /// What became of a mutation when it was tried last.
+    /// Returns the last result of a mutation.
     pub(super) fn earlier(&self, key: &str) -> Option<&Record> {
         self.earlier.get(key)
     }
@@ -68,7 +68,7 @@ impl Results {
     }
 }
 
-/// Tells whether anything in the sources or tests of a package has changed.
+/// Returns a digest that changes with the sources or tests of a package.
 pub(super) fn digest(package: &Path) -> Result<u64> {
     let mut hasher = fnv::FnvHasher::default();
     for directory in ["src", "tests"] {

@@ -18,7 +18,7 @@ pub(crate) struct Source {
     pub(crate) text: String,
 }
 
-/// The files of the package in this directory, without modules that are for tests or models.
+/// Returns the files of the package in this directory, without modules for tests or models.
 pub(crate) fn of(package: &Path) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     let roots = ["src/lib.rs", "src/main.rs"].map(Path::new);
@@ -44,7 +44,7 @@ fn read(package: &Path, file: &Path, modules: &Path, sources: &mut Vec<Source>) 
             let by_attribute = module.attrs.iter().find_map(named).map(|name| file.with_file_name(name));
             let usual = || if package.join(&beside).exists() { beside } else { inside.join("mod.rs") };
             let file = by_attribute.unwrap_or_else(usual);
-            // A file that is only there for other platforms may be named by `#[cfg_attr]`.
+            // A file that exists only for other platforms may be named by `#[cfg_attr]`.
             if package.join(&file).exists() {
                 read(package, &file, &inside, sources)?;
             }
@@ -53,7 +53,7 @@ fn read(package: &Path, file: &Path, modules: &Path, sources: &mut Vec<Source>) 
     Ok(())
 }
 
-/// What `#[path]` says.
+/// Returns the value of `#[path]`.
 fn named(attribute: &Attribute) -> Option<String> {
     let value = attribute.meta.require_name_value().ok().filter(|meta| meta.path.is_ident("path"))?;
     match &value.value {
@@ -62,7 +62,7 @@ fn named(attribute: &Attribute) -> Option<String> {
     }
 }
 
-/// All mutations of a package.
+/// Returns all mutations of a package.
 pub(crate) fn mutations(package: &'static str, sources: &[Source]) -> Result<Vec<Mutation>> {
     let mut all = Vec::new();
     for Source { file, text, .. } in sources {

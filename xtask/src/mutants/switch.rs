@@ -1,27 +1,28 @@
 //! Many mutations in one build, one of which an environment variable switches on.
 //!
-//! Building takes longer than most tests, so `a < b` becomes `(if is(17) { a <= b } else { a < b })`. The same switch tells
-//! which tests come by which mutation: the others need not be run.
+//! Building takes longer than most tests, so `a < b` becomes
+//! `(if is(17) { a <= b } else { a < b })`. The same switch records which tests reach which
+//! mutation: the other tests need not run.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::mutation::{Form, Mutation};
 
-/// Chooses a mutation by its number.
+/// Selects a mutation by its number.
 pub(crate) const CHOSEN: &str = "PUNCTUAL_MUTANT";
-/// Names a file in which the byte of every mutation that a test comes by is set.
+/// Names a file in which a test sets one byte for every mutation that it reaches.
 pub(super) const REACHED: &str = "PUNCTUAL_MUTANTS_REACHED";
 
-/// A source with its mutations in it.
+/// A source that contains its mutations.
 pub(crate) struct Switched {
     pub(crate) text: String,
-    /// Where each mutation begins and ends in the text, with its number.
+    /// The range of each mutation in the text, with its number.
     places: Vec<(Range<usize>, usize)>,
 }
 
 impl Switched {
-    /// Puts mutations of `source` in, which have to be sorted as they are found.
+    /// Inserts mutations into `source`. They must be sorted in the order in which they are found.
     pub(crate) fn new(source: &str, mutations: &[(usize, &Mutation)]) -> Self {
         let mut switched = Self { text: String::new(), places: Vec::new() };
         switched.put(source, 0..source.len(), mutations);
@@ -51,7 +52,8 @@ impl Switched {
         self.text.push_str(&source[at..range.end]);
     }
 
-    /// The mutations that are to blame if the compiler refuses a place: the innermost one around it, or those within.
+    /// Returns the mutations that can cause a compiler error at a place: the innermost one around
+    /// it, or those within.
     pub(crate) fn to_blame(&self, place: &Range<usize>) -> Vec<usize> {
         let contains = |a: &Range<usize>, b: &Range<usize>| a.start <= b.start && b.end <= a.end;
         let around = self.places.iter().filter(|(range, _)| contains(range, place));
@@ -67,7 +69,7 @@ impl Switched {
 
 const MODULE: &str = "punctual_mutants";
 
-/// The module that the switches ask, to be put behind a crate's other modules.
+/// Returns the module that the switches call, to be appended after a crate's other modules.
 pub(crate) fn module(count: usize) -> String {
     format!(
         r#"

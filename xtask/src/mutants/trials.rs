@@ -1,4 +1,4 @@
-//! Building mutations, and running the tests that concern them.
+//! Building mutations, and running the tests that reach them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -17,22 +17,25 @@ use crate::process::End;
 use crate::working_copy::{self, Build, Kind, PREEMPTIONS_VARIABLE, WorkingCopy};
 use crate::{Result, cargo};
 
-/// The preemptions that models explore: first few, which is fast and finds most, then more, unless few are asked for.
+/// The preemption bounds that models explore: first a small one, which is fast and finds most bugs,
+/// then a larger one, unless a small bound was requested.
 fn stages() -> Vec<String> {
     let (few, asked) = ("1".to_owned(), env::var(PREEMPTIONS_VARIABLE).unwrap_or_else(|_| "2".to_owned()));
     if asked == few { vec![few] } else { vec![few, asked] }
 }
 
-/// A test gets so much processor time, or so many times what it takes without a mutation.
+/// The minimum processor-time limit of a test; a slower test gets a multiple of its time without a
+/// mutation.
 const LIMIT: Duration = Duration::from_secs(10);
 const TIMES: u32 = 5;
-/// A model with more preemptions gets so much.
+/// The limit of a model with a larger preemption bound.
 const DEEP_LIMIT: Duration = Duration::from_secs(60);
 
-/// An operation with an ordering that it cannot have: no mutation, although the compiler lets it pass.
+/// Start of the panic message for an ordering that the operation does not allow: not a valid
+/// mutation, although the compiler accepts it.
 const IMPOSSIBLE: &str = "there is no such thing as";
 
-/// What the tests said to a mutation.
+/// The result of the tests for a mutation.
 pub(super) struct Verdict {
     pub(super) outcome: Outcome,
     pub(super) by: String,
@@ -53,9 +56,9 @@ struct Test {
     target: String,
     name: String,
     path: PathBuf,
-    /// How long it takes without a mutation.
+    /// Its duration without a mutation.
     took: Duration,
-    /// The mutations, or in a build of a single one the files, that it comes by.
+    /// The mutations that it reaches or, in a build of a single mutation, the files.
     reaches: BTreeSet<usize>,
 }
 
@@ -64,11 +67,11 @@ pub(super) struct Trials<'a> {
     package: &'static str,
     sources: &'a [Source],
     mutations: &'a [(usize, Mutation)],
-    /// By how long they take.
+    /// By duration.
     tests: Vec<Test>,
     /// The mutations that are not in the build.
     pub(super) separate: BTreeSet<usize>,
-    /// Models that do not end in time even without a mutation.
+    /// Models that exceed the time limit even without a mutation.
     endless: Mutex<BTreeMap<String, bool>>,
 }
 
@@ -106,7 +109,7 @@ impl<'a> Trials<'a> {
         Ok(trials)
     }
 
-    /// Builds models and tests; takes out what the compiler refuses until it refuses nothing.
+    /// Builds models and tests; removes mutations that the compiler rejects until it rejects none.
     fn build_switched(&mut self, copy: &WorkingCopy) -> Result<Vec<(Kind, cargo::Artifact)>> {
         loop {
             let mut switched = BTreeMap::new();
@@ -153,7 +156,7 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// The targets that there are, of each kind.
+    /// Returns the existing targets of each kind.
     fn targets(&self) -> Result<[(Kind, Vec<String>); 2]> {
         let mut names = working_copy::test_targets(self.package)?;
         names.push("lib".to_owned());
@@ -162,7 +165,8 @@ impl<'a> Trials<'a> {
         Ok([(Kind::Model, models), (Kind::Test, tests)])
     }
 
-    /// Runs every test without a mutation: it has to pass, and tells how long it takes and what it comes by.
+    /// Runs every test without a mutation: it must pass; records its duration and the mutations it
+    /// reaches.
     fn run_unchanged(&mut self, built: Vec<(Kind, cargo::Artifact)>) -> Result {
         let mut names = Vec::new();
         for (kind, artifact) in &built {
@@ -205,7 +209,8 @@ impl<'a> Trials<'a> {
         if concerned.is_empty() && !thoroughly {
             return Ok(Verdict::new(Outcome::Survived, "", "no test comes by"));
         }
-        // More preemptions are for models, and lead them to places nearby that they do not come by with few.
+        // Larger preemption bounds apply to models, which may then reach mutations nearby that they
+        // do not reach with a small bound.
         let neighbours = self.neighbours(number);
         let near = |test: &&Test| test.kind == Kind::Model && !test.reaches.is_disjoint(&neighbours);
         let deep = || self.tests.iter().filter(near).collect::<Vec<_>>();
@@ -232,15 +237,15 @@ impl<'a> Trials<'a> {
     }
 
     fn build_and_run(&self, copy: &WorkingCopy, mutation: &Mutation, thoroughly: bool) -> Result<Verdict> {
-        // A model that comes by a neighbour in the file may come by this one. So may any test, of which some come by nothing
-        // else, as those of what a constructor refuses.
+        // A model that reaches a neighbor in the file may reach this mutation. So may any test;
+        // some tests reach nothing else, such as those of errors that a constructor returns.
         let neighbours = self.of_file(&mutation.file);
         let near = |test: &&Test| test.kind == Kind::Test || !test.reaches.is_disjoint(&neighbours);
         let mut concerned: Vec<_> = self.tests.iter().filter(near).collect();
         if !concerned.iter().any(|test| test.kind == Kind::Model) {
             concerned = self.tests.iter().collect();
         }
-        // Targets by how long their tests take, the unit tests first.
+        // Targets by the duration of their tests, the unit tests first.
         let mut targets: BTreeMap<&str, Duration> = BTreeMap::new();
         for test in &concerned {
             *targets.entry(&test.target).or_default() += test.took;
@@ -279,7 +284,7 @@ impl<'a> Trials<'a> {
         Ok(Verdict::new(Outcome::Survived, "", &format!("{} tests run", concerned.len())))
     }
 
-    /// The mutations in the file of this one.
+    /// Returns the mutations in the file of this one.
     fn neighbours(&self, number: usize) -> BTreeSet<usize> {
         let mutation = self.mutations.iter().find(|(other, _)| *other == number);
         mutation.map(|(_, mutation)| self.of_file(&mutation.file)).unwrap_or_default()
@@ -290,7 +295,7 @@ impl<'a> Trials<'a> {
         here.map(|(number, _)| *number).collect()
     }
 
-    /// What one test says, if it says anything against the mutation.
+    /// Returns the verdict of one test, if it detects the mutation.
     fn run(
         &self,
         test: &Test,
@@ -306,7 +311,8 @@ impl<'a> Trials<'a> {
         let ended = working_copy::run_test(path, &test.name, test.kind.limits(limit), &variables)?;
         Ok(match ended.end {
             End::Exited(0) => None,
-            // A model that never ends as fast says nothing.
+            // For a model that also exceeds the limit without the mutation, a timeout proves
+            // nothing.
             End::TimedOut(_) if stage > 0 && self.is_endless(test, preemptions, &by)? => None,
             End::TimedOut(_) => Some(Verdict::new(Outcome::TimedOut, &by, &ended.end.to_string())),
             end => {
@@ -318,7 +324,7 @@ impl<'a> Trials<'a> {
         })
     }
 
-    /// Whether a model takes half of its time or more without a mutation.
+    /// Returns whether a model takes at least half of the limit without a mutation.
     fn is_endless(&self, test: &Test, preemptions: &str, by: &str) -> Result<bool> {
         if let Some(known) = self.endless.lock().expect("nothing panics with the map").get(by) {
             return Ok(*known);
@@ -332,7 +338,7 @@ impl<'a> Trials<'a> {
     }
 }
 
-/// Takes the mutations out of the sources in a copy again.
+/// Restores the sources in a copy.
 pub(super) fn restore(copy: &WorkingCopy, package: &str, sources: &[Source]) -> Result {
     sources.iter().try_for_each(|Source { file, text, .. }| copy.write(package, file, text))
 }

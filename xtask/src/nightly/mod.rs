@@ -1,7 +1,8 @@
-//! `cargo xtask nightly`: the checks that take longer than a merge can wait.
+//! `cargo xtask nightly`: the checks that take too long for a merge.
 //!
-//! Each part of the table in [`parts`] is a list of commands. Its output goes to a log in `target/nightly`. An interrupted run
-//! resumes: parts that have passed on the same sources do not run again. The final table shows the result of every part.
+//! Each part of the table in [`parts`] is a list of commands. Its output goes to a log in
+//! `target/nightly`. An interrupted run resumes: parts that have passed on the same sources do not
+//! run again. The final table shows the result of every part.
 
 mod parts;
 mod report;
@@ -20,10 +21,10 @@ use crate::{Result, cargo};
 use parts::{PARTS, Part};
 use report::{Outcome, Record, Report};
 
-/// The end of a failed part's log that is shown.
+/// The number of lines printed from the end of a failed part's log.
 const SHOWN_LINES: usize = 40;
 
-/// Time that a part has between the signal to end and the one that kills it.
+/// The time between the signal that requests a part to end and the signal that kills it.
 const KILL_AFTER: &str = "--kill-after=30";
 
 /// Time that `timeout` has to end a part that exceeds its limit.
@@ -39,7 +40,7 @@ pub(crate) struct Options {
     #[arg(long)]
     list: bool,
 
-    /// Run also the parts that have passed on the same sources
+    /// Also run the parts that have passed on the same sources
     #[arg(long)]
     afresh: bool,
 

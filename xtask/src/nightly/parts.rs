@@ -5,16 +5,16 @@
 pub(crate) struct Part {
     pub(crate) name: &'static str,
     pub(crate) purpose: &'static str,
-    /// A command that takes longer is ended, in minutes.
+    /// The time limit of each command, in minutes.
     pub(crate) limit_min: u32,
     /// Words separated by spaces, run in the root of the workspace.
     pub(crate) commands: &'static [&'static str],
 }
 
-/// A check that lacks a tool fails instead of passing without a result.
+/// A check fails if a tool is missing, instead of passing without a result.
 pub(super) const ENVIRONMENT: [(&str, &str); 2] = [("PUNCTUAL_LAB", "required"), ("CARGO_NET_RETRY", "10")];
 
-/// Cheap parts first, so that a defect shows early.
+/// Fast parts come first, so that a defect shows early.
 pub(super) const PARTS: &[Part] = &[
     Part {
         name: "release",

@@ -1,4 +1,4 @@
-//! Results of the parts, kept between runs.
+//! Results of the parts, stored between runs.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -73,7 +73,8 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Reads the results of earlier runs. An incomplete line, from a run that was killed, is left out.
+    /// Reads the results of earlier runs. Ignores an incomplete line, which a killed run leaves
+    /// behind.
     pub(super) fn open(directory: &Path) -> Result<Self> {
         let path = directory.join("results.jsonl");
         let text = fs::read_to_string(&path).unwrap_or_default();
@@ -91,7 +92,7 @@ impl Report {
         Ok(Self { file, records, commit, sources: hasher.finish() })
     }
 
-    /// Returns true if the part has passed on the current sources.
+    /// Returns whether the part has passed on the current sources.
     pub(super) fn has_passed(&self, part: &str) -> bool {
         self.current(part).is_some_and(|record| record.outcome == Outcome::Passed)
     }
@@ -110,13 +111,13 @@ impl Report {
         Ok(())
     }
 
-    /// The number of parts whose latest run on the current sources has not passed.
+    /// Returns the number of parts whose latest run on the current sources has not passed.
     pub(super) fn failures(&self, parts: &[Part]) -> usize {
         let current = parts.iter().filter_map(|part| self.current(part.name));
         current.filter(|record| record.outcome != Outcome::Passed).count()
     }
 
-    /// The page of the book with the results of all parts.
+    /// Returns the page of the book with the results of all parts.
     pub(super) fn page(&self, parts: &[Part]) -> Result<String> {
         let missing: Vec<&str> =
             parts.iter().map(|part| part.name).filter(|name| self.current(name).is_none()).collect();
@@ -128,7 +129,7 @@ impl Report {
         Ok(format!("{PAGE_INTRODUCTION}{}", self.table(parts)))
     }
 
-    /// All parts in Markdown, with the latest result of each.
+    /// Returns all parts in Markdown, with the latest result of each.
     pub(super) fn table(&self, parts: &[Part]) -> String {
         let mut table =
             String::from("| part | checks | result | time | date | commit |\n|---|---|---|--:|---|---|\n");
@@ -153,7 +154,8 @@ fn git(arguments: &[&str]) -> Result<Vec<u8>> {
     if output.status.success() { Ok(output.stdout) } else { Err(format!("git {arguments:?} failed").into()) }
 }
 
-/// The civil date of a day since 1970-01-01, by the algorithm `civil_from_days` of Howard Hinnant.
+/// Returns the civil date of a day since 1970-01-01, by Howard Hinnant's algorithm
+/// `civil_from_days`.
 fn date(day: u64) -> String {
     let day = day + 719_468;
     let (era, of_era) = (day / 146_097, day % 146_097);

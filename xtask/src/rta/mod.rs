@@ -1,4 +1,5 @@
-//! `cargo xtask rta`: the response-time analysis against what does not share its code, longer than a test has time for.
+//! `cargo xtask rta`: compares the response-time analysis with independent implementations, for
+//! longer than a test run.
 
 mod pycpa;
 
@@ -8,7 +9,7 @@ use crate::{Result, cargo, process};
 
 const PACKAGE: &str = "punctual-analysis";
 
-/// How many sets of each kind the test of the executor is told to try.
+/// The number of sets of each kind that the test of the executor tries.
 const SETS_VARIABLE: &str = "PUNCTUAL_TEST_SETS";
 
 #[derive(Args)]
@@ -19,13 +20,15 @@ pub(crate) struct Options {
 
 #[derive(Subcommand)]
 enum Check {
-    /// Run random task sets in virtual time on the executor, and compare every response with its bound
+    /// Run random task sets in virtual time on the executor, and compare every response time with
+    /// its bound
     Sets {
         /// Sets for each of the kinds: preemptive, polling, two partitions
         #[arg(long, value_name = "N", default_value_t = 4_000)]
         sets: u32,
     },
-    /// Compare bounds of random sets with those of pyCPA (Python 3, and git unless --path says where it is)
+    /// Compare bounds of random sets with those of pyCPA (requires Python 3, and git unless --path
+    /// is given)
     Pycpa(pycpa::Options),
 }
 

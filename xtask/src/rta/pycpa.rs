@@ -1,6 +1,8 @@
-//! `cargo xtask rta pycpa`: pyCPA, a compositional performance analysis in Python by IDA, TU Braunschweig, as an oracle.
+//! `cargo xtask rta pycpa`: pyCPA, a compositional performance analysis in Python by IDA, TU
+//! Braunschweig, as an oracle.
 //!
-//! A test of the analysis writes random sets with its bounds into a file; a script gives the sets to pyCPA and compares.
+//! A test of the analysis writes random sets with its bounds into a file; a script passes the sets
+//! to pyCPA and compares.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -36,7 +38,7 @@ pub(super) fn run(options: &Options) -> Result {
     process::succeed(Command::new("python3").arg(script).arg(&sets).env("PYTHONPATH", checkout))
 }
 
-/// A checkout in the target directory, made unless it is there.
+/// Returns a checkout in the target directory; creates it if it does not exist.
 fn fetched() -> Result<PathBuf> {
     let path = cargo::target_dir().join("pycpa");
     if !path.join("pycpa").is_dir() {

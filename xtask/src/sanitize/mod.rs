@@ -1,8 +1,9 @@
 //! `cargo +nightly xtask sanitize`: the runtime's tests under AddressSanitizer and ThreadSanitizer.
 //!
-//! The standard library is built with the sanitizer, too: otherwise ThreadSanitizer sees neither its locks nor its
-//! channels and takes what they order for races. That needs a nightly toolchain with its sources. What is reported
-//! although it is right stands, each with its reason, in `leak.supp` beside this file; of ThreadSanitizer's reports there are none.
+//! The standard library is also built with the sanitizer: otherwise ThreadSanitizer does not
+//! observe its locks and channels and reports races between accesses that they order. This requires
+//! a nightly toolchain with its sources. `leak.supp` in this directory lists the false reports of
+//! leaks, each with its reason; ThreadSanitizer reports nothing.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -18,30 +19,31 @@ use crate::{Result, working_copy};
 
 const PACKAGES: [&str; 3] = ["punctual-core", "punctual-sync", "punctual"];
 
-/// Executable that is left out: it steps through another process, which executes ten times as many instructions with a
-/// sanitizer, and which is killed before the sanitizer reports anything.
+/// Excluded executable: it single-steps another process, which executes ten times as many
+/// instructions with a sanitizer, and which is killed before the sanitizer reports anything.
 const LEFT_OUT: &str = "shared_killed";
 
-/// Integration tests that are left out, by a part of their path.
+/// Excluded integration tests, by a part of their path.
 const SKIPPED: [(&[Sanitizer], &str); 7] = [
-    // Locking memory does nothing in programs with a sanitizer.
+    // Locking memory has no effect in programs with a sanitizer.
     (BOTH, "no_proc::"),
     (BOTH, "settings::"),
     // Sanitizers handle the signals of a fault themselves, and need more stack.
     (BOTH, "stacks::an_overflow_names_task_level_and_thread"),
     (BOTH, "stacks::what_is_no_overflow_is_left_to_the_handler_before"),
     (&[Sanitizer::Thread], "stacks::by_default_every_level_fits_on_the_lowest"),
-    // ThreadSanitizer ends a child of a fork that starts threads.
+    // ThreadSanitizer ends a forked child that starts threads.
     (&[Sanitizer::Thread], "forks::runs_in_the_child_what_does_not_run_in_the_parent"),
-    // ThreadSanitizer makes system calls where the program makes none.
+    // ThreadSanitizer makes system calls at points at which the program makes none.
     (&[Sanitizer::Thread], "polling::no_system_calls::it_makes_none"),
 ];
 const BOTH: &[Sanitizer] = &[Sanitizer::Address, Sanitizer::Thread];
 
-/// A test executable that takes longer hangs: with a sanitizer it takes ten times as long as without.
+/// A test executable that takes longer hangs: with a sanitizer it takes ten times as long as
+/// without.
 const LIMIT: Duration = Duration::from_secs(900);
 
-/// With what a sanitizer ends a program that it has reported something about.
+/// The exit code of a program about which a sanitizer has reported something.
 const REPORTED: &str = "66";
 
 #[derive(Args)]
@@ -62,7 +64,7 @@ enum Sanitizer {
 }
 
 impl Sanitizer {
-    /// As the compiler calls it.
+    /// Returns the name that the compiler uses.
     fn name(self) -> &'static str {
         match self {
             Self::Address => "address",
@@ -70,12 +72,13 @@ impl Sanitizer {
         }
     }
 
-    /// What its runtime reads from the environment.
+    /// Returns the environment variables that configure its runtime.
     fn options(self) -> Vec<(&'static str, String)> {
         match self {
             Self::Address => vec![
-                // The runtime fills the stacks of its threads, and has to find them: locals stay there. By frame pointers
-                // alone, which the standard library lacks, callers are left out, and suppressions do not find them.
+                // The runtime fills the stacks of its threads and must locate them, so locals must
+                // be on the real stack. Unwinding by frame pointers alone, which the standard
+                // library lacks, would omit callers, and suppressions would not match them.
                 (
                     "ASAN_OPTIONS",
                     format!("detect_stack_use_after_return=0:fast_unwind_on_malloc=0:exitcode={REPORTED}"),
@@ -89,7 +92,7 @@ impl Sanitizer {
                 ),
             ],
             Self::Thread => {
-                // The process ends with threads that nobody has joined if `idle` or a job does not return.
+                // The process ends with unjoined threads if `idle` or a job does not return.
                 vec![("TSAN_OPTIONS", format!("report_thread_leaks=0:exitcode={REPORTED}"))]
             }
         }
@@ -119,7 +122,7 @@ pub(crate) fn run(options: &Options) -> Result {
     Ok(())
 }
 
-/// Where the toolchain lies.
+/// Returns the directory of the toolchain.
 fn sysroot() -> Result<PathBuf> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(rustc);
@@ -140,7 +143,7 @@ fn check_sources(sysroot: &Path) -> Result {
     .into())
 }
 
-/// Builds all tests of the packages with a sanitizer in them, in a target directory of its own.
+/// Builds all tests of the packages with a sanitizer, in a separate target directory.
 fn build(sanitizer: Sanitizer) -> Result<Vec<Artifact>> {
     let name = sanitizer.name();
     let mut command = cargo::command();
@@ -156,7 +159,7 @@ fn build(sanitizer: Sanitizer) -> Result<Vec<Artifact>> {
     Ok(built.into_iter().filter(|artifact| artifact.purpose == Purpose::Test).collect())
 }
 
-/// Runs the tests of one executable, without real-time priorities: it is too slow for these.
+/// Runs the tests of one executable without real-time priorities, for which it is too slow.
 fn passes(sanitizer: Sanitizer, test: &Artifact) -> Result<bool> {
     let began = Instant::now();
     let limits = Limits { processor: LIMIT, wall: LIMIT * 2, is_memory_bounded: false };
@@ -181,7 +184,7 @@ fn passes(sanitizer: Sanitizer, test: &Artifact) -> Result<bool> {
     Ok(passed)
 }
 
-/// The last lines of the sanitizer's reports, each once.
+/// Returns the last lines of the sanitizer's reports, each once.
 fn reports(outcome: &Outcome) -> Vec<&str> {
     let mut found: Vec<_> = outcome.stderr.lines().filter(|line| line.starts_with("SUMMARY: ")).collect();
     found.sort_unstable();

@@ -1,7 +1,7 @@
-//! Planting seeds, and running the tests that have to find them.
+//! Planting seeds, and running the tests that must detect them.
 //!
-//! All seeds of a package are in one build, in which an environment variable switches one of them on. A seed in what the
-//! compiler evaluates is built alone.
+//! All seeds of a package are in one build, in which an environment variable switches one of them
+//! on. A seed in code that the compiler evaluates is built alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -15,17 +15,18 @@ use crate::mutants::{CHOSEN, Switched, module};
 use crate::process::{End, Outcome};
 use crate::working_copy::{self, Build, Kind, WorkingCopy};
 
-/// The processor time that a test may use: more means that the seed made it run in circles.
+/// The processor-time limit of a test: exceeding it means that the seed causes an endless loop.
 const TEST_LIMIT: Duration = Duration::from_secs(300);
 
-/// The variable that says for how many seconds a test waits for what a seed prevents. Without the seed it happens within
-/// milliseconds, but on a busy machine a test waits for a minute.
+/// The variable for the number of seconds that a test waits for an event that a seed prevents.
+/// Without the seed the event occurs within milliseconds; by default a test waits for a minute
+/// because of busy machines.
 const PATIENCE: (&str, &str) = ("PUNCTUAL_TEST_PATIENCE", "15");
 
 /// The switch, if a seed is switched on.
 type Switch = Option<String>;
 
-/// Requires that each seed is found by its test, and that the test passes without the seed.
+/// Requires each seed to be detected by its test, and the test to pass without the seed.
 pub(crate) fn catch(copy: &WorkingCopy, table: &Seeds) -> Result {
     let Seeds { package, sources, seeds } = table;
     if seeds.is_empty() {
@@ -101,7 +102,8 @@ pub(crate) fn catch(copy: &WorkingCopy, table: &Seeds) -> Result {
     Ok(())
 }
 
-/// Builds test targets; returns their executables. `blame` names the seeds at a place that the compiler rejects.
+/// Builds test targets; returns their executables. `blame` names the seeds at a place that the
+/// compiler rejects.
 fn build<'a>(
     copy: &WorkingCopy,
     package: &str,
@@ -159,7 +161,7 @@ fn verdict(outcome: &Outcome) -> Verdict {
         return Err(outcome.end.to_string());
     }
     match panic_message(&outcome.stderr) {
-        // A model that only hangs does not tell whether the seed or the model is to blame.
+        // A deadlock alone does not show whether the seed or the model causes it.
         Some(message) if message.starts_with("deadlock") => Err(message.to_owned()),
         Some(message) => Ok(message.to_owned()),
         None => Err(format!("{} without a panic", outcome.end)),

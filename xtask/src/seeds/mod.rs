@@ -1,8 +1,9 @@
-//! Seeded bugs: each changes a piece of a package's source, and names the test that has to find it.
+//! Seeded bugs: each changes a piece of a package's source, and names the test that must detect it.
 //!
-//! A model that passes may simply not look. So each package has a table `tests/seeds.toml` of the bugs that its code is in
-//! danger of, and `cargo xtask loom` shows that the tests find them. A bug is keyed by the path of its item and by tokens:
-//! moving the item, or changing what is around it, leaves the bug alone.
+//! A model may pass because it checks nothing. So each package has a table `tests/seeds.toml` of
+//! bugs that are likely in its code, and `cargo xtask loom` shows that the tests detect them. A bug
+//! is keyed by the path of its item and by tokens: moving the item or changing the code around it
+//! does not affect the bug.
 //!
 //! ```toml
 //! ["loom::lock::two_threads_exclude_each_other"]
@@ -38,7 +39,7 @@ pub(crate) const PACKAGES: [&str; 6] = [
     "punctual-analysis",
 ];
 
-/// A bug, and the test that has to find it.
+/// A bug, and the test that must detect it.
 #[derive(Debug)]
 pub(crate) struct Seed {
     pub(crate) name: String,
@@ -47,7 +48,7 @@ pub(crate) struct Seed {
 }
 
 impl Seed {
-    /// The target and, within it, the test.
+    /// Returns the target and, within it, the test.
     pub(crate) fn test(&self) -> (&str, &str) {
         self.test.split_once("::").expect("was checked when the table was read")
     }
@@ -62,9 +63,9 @@ pub(crate) struct Seeds {
 }
 
 impl Seeds {
-    /// Those of a package.
+    /// Returns the seeds of a package.
     pub(crate) fn of(package: &'static str) -> Result<Self> {
-        // Its tests also run what it has of the other.
+        // Its tests also exercise parts of the other package.
         let others: &[&str] = if package == "punctual-cli" { &["../punctual-trace"] } else { &[] };
         let parts: Vec<_> = iter::once("").chain(others.iter().copied()).collect();
         let table = Self::in_table(package, &parts, &crates().join(package).join("tests/seeds.toml"))?;
@@ -78,7 +79,8 @@ impl Seeds {
         Ok(table)
     }
 
-    /// Those of a table of bugs in a package, or in other packages by their paths from there.
+    /// Returns the seeds in a table of a package, or of other packages given by paths relative to
+    /// it.
     pub(crate) fn in_table(package: &'static str, parts: &[&str], path: &Path) -> Result<Self> {
         let mut all = Vec::new();
         for part in parts {
@@ -92,13 +94,14 @@ impl Seeds {
         Ok(Self { package, sources: all, seeds })
     }
 
-    /// Leaves those of these names, or all if there are none, and of them those in the sample.
+    /// Keeps the seeds of these names, or all if there are no names, and of them those in the
+    /// sample.
     pub(crate) fn choose(&mut self, names: &[String], sample: Option<Sample>) {
         self.seeds.retain(|seed| names.is_empty() || names.contains(&seed.name));
         self.seeds.retain(|seed| sample.is_none_or(|sample| sample.takes(&seed.name)));
     }
 
-    /// Plants one seed alone for as long as `build` takes.
+    /// Plants one seed alone during `build`.
     pub(crate) fn alone<T>(
         &self,
         seed: &Seed,
@@ -118,7 +121,7 @@ fn crates() -> PathBuf {
     cargo::root().join("crates")
 }
 
-/// Requires that each of these names is one of a seed.
+/// Requires each of these names to be that of a seed.
 pub(crate) fn check_names<'a>(names: &[String], tables: impl IntoIterator<Item = &'a Seeds>) -> Result {
     let known: BTreeSet<_> =
         tables.into_iter().flat_map(|table| &table.seeds).map(|seed| &seed.name).collect();
@@ -128,7 +131,7 @@ pub(crate) fn check_names<'a>(names: &[String], tables: impl IntoIterator<Item =
     }
 }
 
-/// A source and what a seed may refer to in it.
+/// A source, and the elements that a seed may refer to.
 struct Text<'a> {
     source: &'a Source,
     tokens: Vec<Token>,
@@ -143,7 +146,7 @@ struct Place<'a> {
     tokens: &'a [Token],
 }
 
-/// The bytes that are replaced, and by what.
+/// The bytes to replace, and their replacement.
 type Change = (Range<usize>, String);
 
 /// By the test, then by the name of the seed; the keys of the seed.
@@ -172,7 +175,7 @@ fn parse(package: &'static str, sources: &[Source], table: &str) -> Result<Vec<S
     if errors.is_empty() { Ok(seeds) } else { Err(errors.join("\n").into()) }
 }
 
-/// The change that a seed makes.
+/// Returns the change that a seed makes.
 fn plant(package: &'static str, texts: &[Text], mut keys: BTreeMap<String, String>) -> Result<Mutation> {
     let at = keys.remove("at").ok_or("it has no `at`, the path of an item")?;
     let is_at = |item: &&Item| {
@@ -204,7 +207,7 @@ impl<'a> Place<'a> {
         Self { text, item, tokens: &text.tokens[first..end] }
     }
 
-    /// What a seed with these keys may change here.
+    /// Returns the changes at this place that match the keys of a seed.
     fn changes(&self, keys: &BTreeMap<String, String>) -> Result<Vec<Change>> {
         let keys: Vec<(&str, &str)> =
             keys.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
@@ -243,12 +246,12 @@ impl<'a> Place<'a> {
         Ok(changes)
     }
 
-    /// Where these tokens are.
+    /// Returns the positions of these tokens.
     fn find(&self, what: &str) -> Result<impl Iterator<Item = Range<usize>>> {
         Ok(Pattern::new(what)?.find(self.tokens).into_iter().map(|at| at.tokens))
     }
 
-    /// The first ordering in each of these calls, relaxed.
+    /// Relaxes the first ordering in each of these calls.
     fn weakened(&self, call: &str) -> Result<Vec<Change>> {
         let ordering = Pattern::new("Ordering::")?;
         let relaxed = |at: Range<usize>| {
@@ -265,7 +268,8 @@ impl<'a> Place<'a> {
         self.tokens[tokens.start].range.start..self.tokens[tokens.end - 1].range.end
     }
 
-    /// The change, made to the smallest block around it, so that both can be in one build.
+    /// Returns the change, applied to the smallest enclosing block, so that both versions can be in
+    /// one build.
     fn mutation(&self, package: &'static str, (range, replacement): &Change) -> Result<Mutation> {
         let text = &self.text.source.text;
         if text[range.clone()].split_whitespace().eq(replacement.split_whitespace()) {
@@ -319,7 +323,7 @@ mod tests {
         fn count() { count(); count(); }
     ";
 
-    /// The source with a seed of these keys in it, on one line.
+    /// Returns the source with a seed of these keys, on one line.
     fn planted(keys: &str) -> Result<String> {
         let module = vec!["lock".to_owned()];
         let source = Source { file: "src/lock.rs".to_owned(), module, text: SOURCE.to_owned() };

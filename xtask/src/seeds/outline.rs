@@ -1,4 +1,5 @@
-//! The places of a source that seeds refer to: items by their paths, blocks, statements and conditions.
+//! The elements of a source that seeds refer to: items by their paths, blocks, statements and
+//! conditions.
 
 use std::ops::Range;
 
@@ -11,7 +12,7 @@ use crate::mutants::{Source, is_for_tests, range};
 /// A function, constant or module.
 #[derive(Debug)]
 pub(super) struct Item {
-    /// With the modules around it, as in `partition::work::Partition::armed`.
+    /// With the enclosing modules, as in `partition::work::Partition::armed`.
     pub(super) path: String,
     pub(super) range: Range<usize>,
     /// Whether it cannot depend on a switch: the compiler may evaluate it, or it is assembly.
@@ -21,7 +22,7 @@ pub(super) struct Item {
 #[derive(Debug, Default)]
 pub(super) struct Outline {
     pub(super) items: Vec<Item>,
-    /// What is between the braces of each block.
+    /// The content between the braces of each block.
     blocks: Vec<Range<usize>>,
     /// Each statement, and whether it is the value of its block.
     statements: Vec<(Range<usize>, bool)>,
@@ -39,18 +40,18 @@ impl Outline {
         Ok(outline)
     }
 
-    /// The smallest block around `place`, without its braces.
+    /// Returns the smallest block around `place`, without its braces.
     pub(super) fn block(&self, place: &Range<usize>) -> Option<Range<usize>> {
         smallest(self.blocks.iter(), place).cloned()
     }
 
-    /// The smallest statement around `place`, and whether it is the value of its block.
+    /// Returns the smallest statement around `place`, and whether it is the value of its block.
     pub(super) fn statement(&self, place: &Range<usize>) -> Option<(Range<usize>, bool)> {
         let around = self.statements.iter().filter(|(range, _)| contains(range, place));
         around.min_by_key(|(range, _)| range.len()).cloned()
     }
 
-    /// The smallest condition around `place`.
+    /// Returns the smallest condition around `place`.
     pub(super) fn condition(&self, place: &Range<usize>) -> Option<Range<usize>> {
         smallest(self.conditions.iter(), place).cloned()
     }
@@ -76,7 +77,7 @@ impl Outline {
     }
 }
 
-/// Whether a function is all assembly: `#[unsafe(naked)]`.
+/// Returns whether a function is all assembly: `#[unsafe(naked)]`.
 fn is_naked(attributes: &[Attribute]) -> bool {
     let mut lists = attributes.iter().filter_map(|attribute| attribute.meta.require_list().ok());
     lists.any(|list| list.path.is_ident("unsafe") && list.tokens.to_string() == "naked")
@@ -169,7 +170,7 @@ impl<'ast> Visit<'ast> for Outline {
 
     fn visit_arm(&mut self, arm: &'ast syn::Arm) {
         self.conditions.extend(arm.guard.as_ref().map(|(_, guard)| range(guard)));
-        // A value without braces is a block to a switch.
+        // A switch treats a value without braces as a block.
         if !matches!(&*arm.body, Expr::Block(_)) {
             self.statements.push((range(&arm.body), true));
         }

@@ -14,7 +14,7 @@ pub(super) struct Token {
     pub(super) range: Range<usize>,
 }
 
-/// The tokens of a source, or of a piece of one in which delimiters are balanced.
+/// Returns the tokens of a source, or of a part in which delimiters are balanced.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>> {
     let stream: TokenStream = text.parse().map_err(|error| format!("`{text}`: {error}"))?;
     let mut tokens = Vec::new();
@@ -40,7 +40,8 @@ fn flatten(stream: TokenStream, tokens: &mut Vec<Token>) {
     }
 }
 
-/// The end of the group whose delimiter opens at `at`, past its closing delimiter; none if no group opens there.
+/// Returns the end of the group whose delimiter opens at `at`, past its closing delimiter; `None`
+/// if no group opens there.
 pub(super) fn end_of_group(tokens: &[Token], at: usize) -> Option<usize> {
     let mut depth = 0;
     for (place, token) in tokens.iter().enumerate().skip(at) {
@@ -57,7 +58,8 @@ pub(super) fn end_of_group(tokens: &[Token], at: usize) -> Option<usize> {
     None
 }
 
-/// A sequence of tokens in which `$name` stands for any balanced sequence, and for the same one wherever it occurs.
+/// A sequence of tokens in which `$name` matches any balanced sequence, the same one wherever it
+/// occurs.
 #[derive(Debug)]
 pub(super) struct Pattern(Vec<Piece>);
 
@@ -67,7 +69,8 @@ enum Piece {
     Any(String),
 }
 
-/// Where a pattern matches: the tokens, and what its placeholders stand for, as tokens.
+/// A match of a pattern: the range of tokens, and the ranges that its placeholders match, in
+/// tokens.
 #[derive(Debug)]
 pub(super) struct Match {
     pub(super) tokens: Range<usize>,
@@ -90,7 +93,7 @@ impl Pattern {
         Ok(Self(pieces))
     }
 
-    /// Every place at which it matches, with as few tokens as possible.
+    /// Returns every match, each with as few tokens as possible.
     pub(super) fn find(&self, tokens: &[Token]) -> Vec<Match> {
         let at = |start| {
             let mut bound = BTreeMap::new();
@@ -101,7 +104,7 @@ impl Pattern {
     }
 }
 
-/// The end of the match of `pieces` that begins at `at`.
+/// Returns the end of the match of `pieces` that begins at `at`.
 fn extend(
     pieces: &[Piece],
     tokens: &[Token],
@@ -135,7 +138,7 @@ fn extend(
 }
 
 impl Match {
-    /// The replacement, with the source text of what its placeholders stand for.
+    /// Returns the replacement, with the source text that its placeholders match.
     pub(super) fn fill(&self, replacement: &str, source: &str, tokens: &[Token]) -> String {
         let mut text = replacement.to_owned();
         for (name, range) in &self.bound {
@@ -154,7 +157,7 @@ impl Match {
 mod tests {
     use super::*;
 
-    /// What becomes of the only match in `source`, or the number of matches.
+    /// Returns the result of replacing the only match in `source`, or the number of matches.
     fn replaced(source: &str, find: &str, replacement: &str) -> Result<String, usize> {
         let tokens = tokens(source).unwrap();
         let found = Pattern::new(find).unwrap().find(&tokens);

@@ -1,7 +1,8 @@
 //! `cargo xtask test`: `cargo test --workspace`, with failures retried and results counted.
 //!
-//! A few failed tests run once more, one at a time, because a shared machine can stand still for longer than a test in real time
-//! allows. Tests that pass then are reported as unstable. The last line is `N passed, N failed`.
+//! A small number of failed tests run once more, one at a time, because a shared machine can stall
+//! for longer than a test in real time allows. Tests that then pass are reported as unstable. The
+//! last line is `N passed, N failed`.
 
 mod tally;
 
@@ -17,13 +18,14 @@ use crate::process::{self, End};
 use crate::{Result, cargo};
 use tally::Tally;
 
-/// More failures than this are not chance, and none of them runs again.
+/// More failures than this are not accidental; none of them runs again.
 const MAX_RETRIES: usize = 5;
 
-/// A run that takes longer hangs. The output ends with the test that does.
+/// A run that takes longer hangs. The output ends with the test that hangs.
 const TIME_LIMIT: Duration = Duration::from_secs(1500);
 
-/// Bounds the wait for output after the end of a run: a process that a killed test left behind may hold the pipe open.
+/// Bounds the wait for output after the end of a run: a process that a killed test left behind may
+/// hold the pipe open.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Interval at which a silent run is checked for its end.
@@ -44,7 +46,7 @@ pub(crate) fn run() -> Result {
     if failed > 0 { Err(counted(failed, "failed test").into()) } else { Ok(()) }
 }
 
-/// Runs the failed tests once more, unless they are many or the build has failed.
+/// Runs the failed tests once more, unless there are too many or the build has failed.
 fn retry(tally: &mut Tally) -> Result<End> {
     let failures = tally.failures();
     let count: usize = failures.iter().map(|failure| failure.tests.len().max(1)).sum();
@@ -55,7 +57,8 @@ fn retry(tally: &mut Tally) -> Result<End> {
     for failure in failures {
         println!("*** once more: {failure}");
         let mut command = cargo::command();
-        // Of the whole workspace: a single package unifies features differently, which would build everything again.
+        // For the whole workspace: a single package unifies features differently, which would
+        // rebuild everything.
         let target = failure.target.split_whitespace().skip_while(|word| *word == "-p").skip(1);
         command.args(["test", "--workspace"]).args(target).args(["--", "--test-threads=1"]);
         // Without names the executable has crashed, and all of its tests run.
@@ -85,7 +88,7 @@ fn observe(command: &mut Command, tally: &mut Tally) -> Result<End> {
         match lines.recv_timeout(POLL) {
             Ok(line) => {
                 tally.read(&line);
-                // Tests count, whether or not anybody reads of them.
+                // Counting must not depend on whether the output can be written.
                 let _ = writeln!(io::stdout(), "{line}");
                 continue;
             }

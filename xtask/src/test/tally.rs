@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::mem;
 
-/// Prefix of the reason of a test that needs a tool or a privilege. Other ignored tests are programs that tests start.
+/// Prefix of the reason of a test that needs a tool or a privilege. Other ignored tests are
+/// programs that tests start.
 const NEEDS: &str = "needs ";
 
 /// Counts, and the tests that failed.
@@ -26,7 +27,7 @@ pub(super) struct Tally {
 /// Position in the output.
 #[derive(Default)]
 struct State {
-    /// An executable has started and reported no result yet.
+    /// An executable has started and has not reported a result yet.
     is_running: bool,
     /// In a list of failed tests.
     in_failures: bool,
@@ -50,7 +51,7 @@ impl fmt::Display for Failure {
 }
 
 impl Tally {
-    /// Takes in one line of the output.
+    /// Processes one line of the output.
     pub(super) fn read(&mut self, line: &str) {
         if line.starts_with("     Running ") || line.starts_with("   Doc-tests ") {
             self.end_executable();
@@ -101,7 +102,7 @@ impl Tally {
         }
     }
 
-    /// The failed tests by target; nothing if cargo has not listed the targets.
+    /// Returns the failed tests by target; nothing if cargo has not listed the targets.
     pub(super) fn failures(&self) -> Vec<Failure> {
         if self.failed_targets.len() != self.failed_tests.len() {
             return Vec::new();
@@ -118,7 +119,7 @@ impl Tally {
         self.unstable.push(failure.to_string());
     }
 
-    /// Lines about skipped and unstable tests.
+    /// Returns lines about skipped and unstable tests.
     pub(super) fn remarks(&self) -> Vec<String> {
         let mut lines: Vec<String> = self
             .unstable

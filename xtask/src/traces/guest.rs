@@ -1,7 +1,8 @@
-//! A guest beside its host: both record, exchange messages meanwhile, and become one recording; what happens in the guest then has to
-//! happen while the thread of this machine that is its CPU runs, as a script finds that shares no code with the project.
+//! A guest and its host: both record while they exchange messages, and the two recordings are
+//! merged. An independent script then checks that the guest's events occur while the host thread of
+//! its CPU runs.
 //!
-//! The guest is the lab's, with PREEMPT_RT and one CPU, in the host's time.
+//! The guest is that of the lab, with PREEMPT_RT and one CPU, on the host's time.
 
 use std::env;
 use std::fs::{self, File};
@@ -15,25 +16,27 @@ use punctual_process::child::BoundedChild;
 use crate::process::{lines, succeed};
 use crate::{Result, cargo};
 
-/// What the guest calls this machine.
+/// The guest's name for this machine.
 const HOST: &str = "10.0.2.2";
 
-/// Of this machine only who runs when, which is what the script looks at; of the guest the usual. A busy host loses none of so many.
+/// On this machine, only scheduling events, which the script evaluates; in the guest, the default.
+/// The buffer is large enough for a busy host.
 const HOST_EVENTS: [&str; 4] = ["--events", "sched", "--buffer", "32768"];
 
-/// What the guest prints before it records.
+/// The guest prints this before it records.
 const READY: &str = "ready";
 
-/// So many, for nobody answers before this machine records too.
+/// The messages that the guest sends; many, because they are answered only once this machine also
+/// records.
 const MESSAGES: &str = "1000";
 
-/// Seconds that boot, recording and exchange may take on a busy machine.
+/// The limit for boot, recording and exchange on a busy machine, in seconds.
 const TIMEOUT: &str = "300";
 
 /// Limit for the lab, which ends the guest after [`TIMEOUT`] and then copies its files.
 const LAB_LIMIT: Duration = Duration::from_secs(600);
 
-/// How long a program may take to end once there is nothing left for it to do.
+/// The time a program may take to end once it has nothing left to do.
 const END_LIMIT: Duration = Duration::from_secs(60);
 
 pub(super) fn run(punctual: &Path) -> Result {
@@ -47,9 +50,9 @@ pub(super) fn run(punctual: &Path) -> Result {
     let (report, text) = (file("report.txt"), file("both.txt"));
 
     let xtask = env::current_exe()?;
-    // First, or the time that it takes to fetch a kernel would be recorded.
+    // First, because otherwise the time to fetch a kernel would be recorded.
     succeed(Command::new(&xtask).args(["lab", "kernel", "rt"]))?;
-    // Free a moment ago; what takes it meanwhile makes the recorder say so.
+    // The port was free a moment ago; if another process takes it, the recorder reports this.
     let port = UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port();
     let mut lab = Command::new(&xtask);
     lab.args(["lab", "run", "--network", "--timeout", TIMEOUT, "--results"])
@@ -62,7 +65,7 @@ pub(super) fn run(punctual: &Path) -> Result {
     let mut lab = Program(lab.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?);
     let output = lines(lab.0.stdout.take().ok_or("the lab has no output")?);
     let deadline = Instant::now() + LAB_LIMIT;
-    // Not before the guest, for without messages the clocks drift apart.
+    // Only after the guest has started, because without messages the clocks drift apart.
     let mut recorder = None;
     while let Ok(line) = output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
         if line == READY {
@@ -89,7 +92,7 @@ pub(super) fn run(punctual: &Path) -> Result {
     succeed(Command::new("python3").arg(script).args([&text, &report]))
 }
 
-/// A program that ends with us: a recorder that is killed leaves the kernel recording.
+/// A program that ends with this process: killing a recorder would leave the kernel recording.
 struct Program(Child);
 
 impl Program {

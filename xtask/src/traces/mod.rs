@@ -1,10 +1,13 @@
-//! `cargo xtask traces`: reads recordings that other people made, and compares how many events there are of each kind with what
-//! `trace-cmd report` prints, each event of traces of LTTng with what `babeltrace2` prints, files of perf with what is known to be in
-//! them, and each job, table and figure with what a script makes of the text of `trace-cmd`. A guest of the lab is recorded beside
-//! this machine, and the merged recording checked against who ran when.
+//! `cargo xtask traces`: reads recordings published by others and compares the results with those
+//! of other tools: the number of events of each kind with the output of `trace-cmd report`, each
+//! event of LTTng traces with the output of `babeltrace2`, perf files with their known content, and
+//! each job, table and figure with the results of a script that processes the text of `trace-cmd`.
+//! A guest of the lab is recorded together with this machine, and the merged recording is checked
+//! against the scheduling events.
 //!
-//! The recordings stay where they were published; each is fetched once, or is in a directory that the user names, and is what its
-//! hash says. If one cannot be had, the others are read all the same, and the chore fails in the end and names it.
+//! The recordings stay where they were published; each is fetched once, or is read from a directory
+//! that the user names, and is checked against its hash. If one is unavailable, the others are
+//! still read, and the command fails at the end and names it.
 
 mod guest;
 mod recompute;
@@ -20,28 +23,30 @@ use crate::process::TOOL_LIMIT;
 use crate::process::succeed;
 use crate::{Result, cargo};
 
-/// A line for each: hash, repository, commit, path.
+/// One line for each: hash, repository, commit, path.
 const RECORDINGS: &str = include_str!("recordings.txt");
 
-/// The same for the files of traces of LTTng, each of which is a directory.
+/// The same for the files of LTTng traces, each of which is a directory.
 const LTTNG: &str = include_str!("lttng.txt");
 
-/// The same for files of perf.
+/// The same for perf files.
 const PERF: &str = include_str!("perf.txt");
 
-/// Has a directory for each trace of LTTng.
+/// Has a directory for each LTTng trace.
 const CTF: &str = "ctf";
 
-/// Tells the test where the recordings are.
+/// Passes the directory of the recordings to the test.
 const PLACE: &str = "PUNCTUAL_TRACES";
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Read the recordings in this directory instead of fetching any; docs/book/src/internals/tracing.md says what each is to be called
+    /// Read the recordings in this directory instead of fetching any;
+    /// docs/book/src/internals/tracing.md lists the file names
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
 
-    /// Only record a guest of the lab beside this machine, as root, and check the merged recording
+    /// Only record a guest of the lab together with this machine, as root, and check the merged
+    /// recording
     #[arg(long, conflicts_with = "directory")]
     guest: bool,
 }
@@ -73,7 +78,7 @@ pub(crate) fn run(Options { directory, guest }: &Options) -> Result {
         "--",
         "--include-ignored",
         "--nocapture",
-        // Others change files of the repository.
+        // Other tests change files of the repository.
         "corpus::",
         "ctf::",
         "perf::",
@@ -83,12 +88,13 @@ pub(crate) fn run(Options { directory, guest }: &Options) -> Result {
     guest::run(own.punctual())?;
     match missing.len() {
         0 => Ok(()),
-        // What was checked is right, but it is not what was asked for.
+        // The completed checks passed, but they are not all that was requested.
         count => Err(format!("{count} files could not be had:\n{}", missing.join("\n")).into()),
     }
 }
 
-/// Fetches what is not there yet, and returns where all are, and what could not be had.
+/// Fetches the missing files; returns the directory of all files, and the ones that are
+/// unavailable.
 fn fetch_all(place: &Path) -> Result<(PathBuf, Vec<String>)> {
     let (mut missing, mut incomplete) = (Vec::new(), Vec::new());
     for (recording, name) in listed()? {
@@ -97,7 +103,7 @@ fn fetch_all(place: &Path) -> Result<(PathBuf, Vec<String>)> {
         fs::create_dir_all(directory)?;
         if let Err(error) = recording.fetch(&file) {
             missing.push(error.to_string());
-            // A trace of LTTng without one of its files is none.
+            // An LTTng trace is incomplete without any one of its files.
             incomplete.extend(name.starts_with(CTF).then(|| directory.to_owned()));
         }
     }
@@ -107,7 +113,8 @@ fn fetch_all(place: &Path) -> Result<(PathBuf, Vec<String>)> {
     Ok((place.to_owned(), missing))
 }
 
-/// Looks in a directory of the user's, where nothing is changed, and returns where that is, and what is not in it.
+/// Checks a directory of the user without changing it; returns the directory, and the missing
+/// files.
 fn look_up_all(place: &Path) -> Result<(PathBuf, Vec<String>)> {
     let place = place.canonicalize().map_err(|error| format!("{}: {error}", place.display()))?;
     let mut missing = Vec::new();
@@ -126,7 +133,7 @@ fn look_up_all(place: &Path) -> Result<(PathBuf, Vec<String>)> {
     Ok((place, missing))
 }
 
-/// All files, and where in the directory each is to be.
+/// Returns all files, and the path of each in the directory.
 fn listed() -> Result<Vec<(Recording<'static>, PathBuf)>> {
     let mut all = Vec::new();
     for line in lines(RECORDINGS) {
@@ -150,7 +157,7 @@ fn lines(list: &str) -> impl Iterator<Item = &str> {
     list.lines().filter(|line| !line.starts_with('#'))
 }
 
-/// A file that somebody has published.
+/// A published file.
 #[derive(Clone, Copy)]
 struct Recording<'a> {
     hash: &'a str,
@@ -170,12 +177,12 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// The first digits of its hash.
+    /// Returns the first digits of its hash.
     fn short(&self) -> &'a str {
         &self.hash[..12.min(self.hash.len())]
     }
 
-    /// Fetches it, unless it is there.
+    /// Fetches the file unless it exists.
     fn fetch(&self, file: &Path) -> Result {
         let Self { hash, repository, commit, path } = self;
         if file.exists() && sha256(file)? == *hash {
@@ -204,6 +211,6 @@ fn fetch(url: &str, hash: &str, file: &Path) -> Result {
 fn sha256(file: &Path) -> Result<String> {
     let output = Command::new("sha256sum").arg(file).output_within(TOOL_LIMIT)?;
     let found = String::from_utf8_lossy(&output.stdout);
-    // With a backslash before it if the name of the file has one.
+    // Preceded by a backslash if the file name contains one.
     Ok(found.trim_start_matches('\\').split(' ').next().unwrap_or_default().to_owned())
 }

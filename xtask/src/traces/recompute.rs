@@ -1,5 +1,5 @@
-//! Computes every job, table and sentence of a recording once more from the text of `trace-cmd report -t`, by a script that shares no
-//! code with the project, and decodes what is written for Perfetto by Perfetto's own schema.
+//! Recomputes every job, table and sentence of a recording from the text of `trace-cmd report -t`
+//! with an independent script, and decodes the Perfetto export with Perfetto's own schema.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -12,44 +12,44 @@ use punctual_process::child::{BoundedChild, BoundedCommand};
 use crate::process::{INSTALL_LIMIT, RUN_LIMIT, TOOL_LIMIT, succeed};
 use crate::{Result, cargo};
 
-/// How our command says that a recording has no jobs, which is no failure here.
+/// Messages of `punctual` for a recording without jobs, which is not a failure here.
 const NO_JOBS: [&str; 2] = ["has no job", "there are no scheduler events"];
 
-/// What is recorded here: threads with priorities that lock, preempt and wake each other.
+/// The recorded load: threads with priorities that lock, preempt and wake each other.
 const LOAD: [&str; 3] = ["bench", "--quick", "behaviour"];
 
-/// The recordings that are made here. The first is without the calls of `sched_yield`, of which threads of the load make millions
-/// if they wait for a CPU that is busy. The other has all events of which the usual buffers tell, with exact ends of the
-/// scheduler's turns, and loses most of them.
+/// The recordings made here. The first omits calls of `sched_yield`; threads of the load make
+/// millions of these if they wait for a CPU that is busy. The second contains all events, with
+/// exact ends of the scheduler's turns, and loses most of them.
 const OWN: [(&str, [&str; 2]); 2] =
     [("own", ["--events", "sched,irq,irq_vectors,softirq,timer,lock,futex"]), ("losses", ["--buffer", "64"])];
 
 /// Limit for a recording of this load, which takes seconds.
 const RECORD_LIMIT: Duration = Duration::from_secs(600);
 
-/// So many jobs of each task are explained in sentences.
+/// The number of jobs of each task that are explained in sentences.
 const WORST: [&str; 2] = ["--worst", "2"];
 
-/// What Perfetto's schema is in, and what reads it.
+/// Imports Perfetto's schema and the library that reads it.
 const SCHEMA: &str = "from perfetto.protos.perfetto.trace import perfetto_trace_pb2";
 
-/// Our command, and what it has recorded here, if that can be done.
+/// The `punctual` executable, and the recordings made here, if that is possible.
 pub(super) struct Own {
     punctual: PathBuf,
     recordings: Vec<PathBuf>,
-    /// Those that could not be made.
+    /// The recordings that could not be made.
     missing: Vec<&'static str>,
 }
 
 impl Own {
-    /// Records. The tests take the first recording from this place, too.
+    /// Records. The tests also read the first recording from this directory.
     pub(super) fn record() -> Result<Self> {
         let punctual = build()?;
         let scratch = scratch()?;
         let (mut recordings, mut missing) = (Vec::new(), Vec::new());
         for (name, options) in OWN {
             let own = scratch.join(name).with_extension("dat");
-            // One of another time would be taken for that of this run.
+            // An older recording would be mistaken for that of this run.
             if own.exists() {
                 fs::remove_file(&own)?;
             }
@@ -75,7 +75,7 @@ fn scratch() -> Result<PathBuf> {
     Ok(scratch)
 }
 
-/// Computes the jobs of all recordings in the directory once more, and those of our own.
+/// Recomputes the jobs of all recordings in the directory, and those of the recordings made here.
 pub(super) fn run(place: &Path, own: &Own) -> Result {
     let scratch = scratch()?;
     let mut recordings: Vec<PathBuf> =
@@ -93,7 +93,7 @@ pub(super) fn run(place: &Path, own: &Own) -> Result {
     if !wrong.is_empty() {
         return Err(format!("jobs of {} are computed otherwise", wrong.join(", ")).into());
     }
-    // What was checked is right, but it is not what was asked for.
+    // The completed checks passed, but they are not all that was requested.
     if !own.missing.is_empty() {
         return Err(format!(
             "the recordings of others are right, but {} could not be recorded here: see above for the reason; \
@@ -105,7 +105,7 @@ pub(super) fn run(place: &Path, own: &Own) -> Result {
     Ok(())
 }
 
-/// A Python with Perfetto's schema. None if there is none, which is said loudly.
+/// Returns a Python with Perfetto's schema. Prints a warning and returns `None` if there is none.
 fn python() -> Option<PathBuf> {
     let own = cargo::target_dir().join("traces/python/bin/python3");
     let works = |python: &Path| {
@@ -139,7 +139,8 @@ pub(super) fn build() -> Result<PathBuf> {
     Ok(punctual.ok_or("cargo has built no `punctual`")?.path)
 }
 
-/// Whether our figures are those of the script, and Perfetto's schema fits; true as well if there are no jobs.
+/// Returns whether the figures of `punctual` equal those of the script and Perfetto's schema
+/// matches; also true if there are no jobs.
 fn agrees(punctual: &Path, recording: &Path, scratch: &Path, python: Option<&Path>) -> Result<bool> {
     println!("{}", recording.display());
     let file = |name: &str| scratch.join(name);
@@ -168,7 +169,7 @@ fn agrees(punctual: &Path, recording: &Path, scratch: &Path, python: Option<&Pat
     let scripts = cargo::root().join("xtask/src/traces");
     let mut script = Command::new("python3");
     script.arg(scripts.join("recompute")).args([&jobs, &json, &tables, &page, &text, &options]);
-    // What prints the tables of tasks that have no room in the first report.
+    // Prints the tables of tasks that do not fit into the first report.
     script.arg(punctual).args(["trace", "report"]).args(WORST).arg(recording);
     let mut agrees = script.status_within(RUN_LIMIT)?.success();
     if let Some(python) = python {

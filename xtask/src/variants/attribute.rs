@@ -1,10 +1,10 @@
-//! Attributes in a source, with their arguments, and where they stand.
+//! Attributes in a source, with their arguments and positions.
 
 use proc_macro2::{Delimiter, Group, TokenTree};
 
 /// An attribute that takes arguments.
 pub(super) struct Attribute {
-    /// Where its name ends.
+    /// The end of its name.
     end: usize,
     arguments: Option<Group>,
 }
@@ -27,7 +27,8 @@ impl Attribute {
         Some(Self { end: last.span().byte_range().end, arguments })
     }
 
-    /// Where another argument can be put in front of the others, and the text to put there.
+    /// Returns the position at which another argument can be inserted before the others, and the
+    /// text to insert.
     pub(super) fn with(&self, argument: &str) -> (usize, String) {
         match &self.arguments {
             None => (self.end, format!("({argument})")),
@@ -38,28 +39,28 @@ impl Attribute {
         }
     }
 
-    /// The tokens of the argument named `key`, with the comma behind it.
+    /// Returns the tokens of the argument named `key`, with the comma after it.
     pub(super) fn entry(&self, key: &str) -> Option<Vec<TokenTree>> {
         let arguments: Vec<TokenTree> = self.arguments.as_ref()?.stream().into_iter().collect();
         let mut entries = arguments.split_inclusive(|tree| is_punct(tree, ','));
         entries.find(|entry| is_ident(&entry[0], key)).map(<[TokenTree]>::to_vec)
     }
 
-    /// The level of a task.
+    /// Returns the level of a task.
     pub(super) fn level(&self) -> String {
         // The key, the equals sign, the value.
         let entry = self.entry("priority").unwrap_or_default();
         entry.get(2).map_or("1".to_owned(), ToString::to_string)
     }
 
-    /// The shared resources that it lists.
+    /// Returns the shared resources that it lists.
     pub(super) fn shared(&self) -> Vec<String> {
         let Some(entry) = self.entry("shared") else { return Vec::new() };
         let lists = entry.into_iter().filter_map(|tree| match tree {
             TokenTree::Group(list) => Some(list.stream()),
             _ => None,
         });
-        // An attribute is a group, so what is left are the names.
+        // An attribute is a group, so only the names are left.
         let name = |tree| match tree {
             TokenTree::Ident(name) => Some(name.to_string()),
             _ => None,

@@ -1,8 +1,8 @@
-//! The same examples on other executors: on the global one, and with their tasks in two partitions.
+//! The examples on other executors: on the global one, and with their tasks in two partitions.
 //!
-//! What an example prints is the same there, only the order of the lines is not: jobs on different CPUs do not wait for
-//! each other. On virtual time the order is still the same in every run. Examples that show how jobs share one CPU say
-//! so; of their variants it is only asked that they end.
+//! An example prints the same lines on them, but in a different order: jobs on different CPUs do
+//! not wait for each other. In virtual time the order is still the same in every run. Examples that
+//! show how jobs share one CPU declare this; their variants only need to end.
 
 mod attribute;
 mod package;
@@ -16,12 +16,12 @@ use crate::Result;
 use crate::cargo::{self, Artifact};
 use crate::golden::Golden;
 
-/// How a variant of an example differs from it.
+/// The difference between an example and its variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Variant {
     /// `executor = "global"`.
     Global,
-    /// Two partitions, with the tasks in the one and the other by turns.
+    /// Two partitions, to which the tasks are assigned alternately.
     Split,
 }
 
@@ -35,7 +35,7 @@ impl Variant {
         }
     }
 
-    /// How many CPUs it takes on threads of the kernel.
+    /// Returns the number of CPUs it needs on kernel threads.
     pub(crate) fn cpus(self) -> usize {
         match self {
             Self::Global => 1,
@@ -50,7 +50,7 @@ impl fmt::Display for Variant {
     }
 }
 
-/// The examples that there are of one variant, in one executable, which is told by its argument which to run.
+/// All examples of one variant, in one executable; its argument selects the example.
 pub(crate) struct Program {
     pub(crate) variant: Variant,
     /// Names and sources.
@@ -58,12 +58,12 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Whether `example` is among its examples.
+    /// Returns whether `example` is among its examples.
     pub(crate) fn has(&self, example: &Golden) -> bool {
         self.examples.iter().any(|(name, _)| *name == example.name)
     }
 
-    /// Its executable among those that cargo has built.
+    /// Returns its executable among those that cargo has built.
     pub(crate) fn executable<'a>(&self, built: &'a [Artifact]) -> Result<&'a PathBuf> {
         let name = package::program(self.variant);
         let found =
@@ -72,12 +72,12 @@ impl Program {
     }
 }
 
-/// Whether `executable` is that of a [`Program`].
+/// Returns whether `executable` is that of a [`Program`].
 pub(crate) fn are_in(executable: &Artifact) -> bool {
     executable.package == package::NAME
 }
 
-/// The variants of all `examples`.
+/// Returns the variants of all `examples`.
 pub(crate) fn of(examples: &[Golden]) -> Result<Vec<Program>> {
     let program = |variant| -> Result<Program> {
         let mut sources = Vec::new();

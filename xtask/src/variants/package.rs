@@ -1,7 +1,9 @@
-//! The package that the variants are built in: one program for each variant, with an example in each of its modules.
+//! The package in which the variants are built: one program for each variant, with one module for
+//! each example.
 //!
-//! A program for each example would take several times as long to link. The package has what the examples have to
-//! build with, and the same target directory, so nothing from a registry is built for it again.
+//! Linking one program for each example would take several times as long. The package has the build
+//! dependencies of the examples and the same target directory, so no package from a registry is
+//! rebuilt for it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -19,11 +21,11 @@ use crate::golden::PACKAGE;
 /// The name of the package, and of its directory in the target directory.
 pub(super) const NAME: &str = "variants";
 
-/// What makes the `main` of an example one that can be called from the root of the program.
+/// Code that makes the `main` of an example callable from the root of the program.
 const ENTRY: &str =
     "pub(crate) fn enter() -> ::std::process::ExitCode { ::std::process::Termination::report(main()) }\n";
 
-/// The name of the program with the examples of `variant`.
+/// Returns the name of the program with the examples of `variant`.
 pub(super) fn program(variant: Variant) -> String {
     format!("{NAME}-{variant}")
 }
@@ -53,14 +55,16 @@ pub(super) fn write(directory: &Path, programs: &[Program]) -> Result {
         remove_others(&sources, &examples.iter().map(|(name, _)| name.as_str()).chain(["main"]).collect())?;
     }
     write_if_changed(&directory.join("Cargo.toml"), &manifest)?;
-    // Cargo adds this package and drops what it does not need.
+    // Cargo adds this package and removes unneeded entries.
     fs::copy(cargo::root().join("Cargo.lock"), directory.join("Cargo.lock"))?;
     Ok(())
 }
 
-/// The head of the manifest, with the dependencies of [`PACKAGE`] and itself, from what cargo says of the workspace.
+/// Returns the head of the manifest, with the dependencies of [`PACKAGE`] and the package itself,
+/// from cargo's metadata of the workspace.
 ///
-/// Only this package is built without debug information; everything else keeps the profile that it was built with.
+/// Only this package is built without debug information; everything else keeps the profile that it
+/// was built with.
 fn manifest(metadata: &Value) -> Result<String> {
     let packages = metadata["packages"].as_array().ok_or("cargo names no packages")?;
     let package = packages
@@ -75,7 +79,7 @@ fn manifest(metadata: &Value) -> Result<String> {
         json!(home),
     );
     let mut dependencies: Vec<&Value> = package["dependencies"].as_array().into_iter().flatten().collect();
-    // A package may be named once for every target, and once more for some.
+    // A package may be listed once for all targets, and once more for some.
     dependencies.sort_by_key(|dependency| dependency["target"].as_str());
     let mut target = None;
     for dependency in dependencies {
@@ -100,12 +104,12 @@ fn manifest(metadata: &Value) -> Result<String> {
     Ok(text)
 }
 
-/// Writes a file, unless it has that content: cargo builds again what is newer than what was built.
+/// Writes a file, unless it has that content: cargo rebuilds after a file's modification.
 fn write_if_changed(path: &Path, content: &str) -> io::Result<()> {
     if fs::read(path).is_ok_and(|old| old == content.as_bytes()) { Ok(()) } else { fs::write(path, content) }
 }
 
-/// Removes the sources of examples that are gone.
+/// Removes the sources of examples that no longer exist.
 fn remove_others(directory: &Path, names: &BTreeSet<&str>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();

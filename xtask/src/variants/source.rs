@@ -1,7 +1,8 @@
 //! Rewriting the source of an example into a variant of it.
 //!
-//! The source is read as tokens, which tells attributes from comments, strings and the insides of functions, and text is
-//! put in or taken out where they stand. Everything else stays as it was written, line for line.
+//! The source is read as tokens, which distinguishes attributes from comments, strings and function
+//! bodies; edits insert or remove text at their positions. All other text stays unchanged, line for
+//! line.
 
 use std::ops::Range;
 
@@ -10,14 +11,14 @@ use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use super::Variant;
 use super::attribute::{Attribute, is_ident, is_punct};
 
-/// The task that keeps the first partition from being empty where all others have to be in the second.
+/// A task that prevents an empty first partition if all others must be in the second.
 const RESTING: &str = r#" #[task(core = left)] fn rests_on_the_left(_: rests_on_the_left::Context) {} "#;
 
-/// The source of `variant`, or none if there is no such variant of the app.
+/// Returns the source of `variant`, or `None` if the app has no such variant.
 pub(super) fn rewrite(source: &str, variant: Variant) -> Result<Option<String>, String> {
     let tokens: TokenStream = source.parse().map_err(|error| format!("it is not Rust: {error}"))?;
     let app = App::find(tokens)?;
-    // An app that says itself where it runs has no variants.
+    // An app that specifies its own executor or partitions has no variants.
     if app.attribute.entry("partitions").is_some() || app.attribute.entry("executor").is_some() {
         return Ok(None);
     }
@@ -66,7 +67,7 @@ impl Edit {
 }
 
 fn apply(source: &str, mut edits: Vec<Edit>) -> String {
-    // Of an insertion and a removal at one place, the insertion comes first.
+    // Of an insertion and a removal at one position, the insertion comes first.
     edits.sort_by_key(|edit| (edit.at.start, edit.at.end));
     let mut text = String::with_capacity(source.len() + 1024);
     let mut done = 0;
@@ -79,17 +80,17 @@ fn apply(source: &str, mut edits: Vec<Edit>) -> String {
     text
 }
 
-/// What has to be known of an app.
+/// The relevant parts of an app.
 struct App {
     attribute: Attribute,
     tasks: Vec<Attribute>,
     lock_free: Vec<String>,
-    /// Where its module's last brace is.
+    /// The position of its module's last brace.
     end: usize,
 }
 
 impl App {
-    /// The one module in the file with the attribute `#[punctual::app]`.
+    /// Returns the only module in the file with the attribute `#[punctual::app]`.
     fn find(tokens: TokenStream) -> Result<Self, String> {
         let mut found = None;
         let mut trees = tokens.into_iter();
@@ -113,7 +114,8 @@ impl App {
         Ok(app)
     }
 
-    /// Collects the tasks and the `#[lock_free]` resources in the app's module or in an `extern` block of it.
+    /// Collects the tasks and the `#[lock_free]` resources in the app's module or in an `extern`
+    /// block of it.
     fn read(&mut self, items: TokenStream) {
         let mut resources = false;
         let mut foreign = false;
@@ -134,10 +136,11 @@ impl App {
         }
     }
 
-    /// For each task whether it is in the second partition, and whether all are.
+    /// Returns whether each task is in the second partition, and whether all are.
     ///
-    /// Tasks are put into the partitions by turns, but those that share a `#[lock_free]` resource into one, and so those of a
-    /// level with local tasks. Where that leaves them all in one, it is the second: `init` and `idle` are in the first.
+    /// Tasks are assigned to the partitions alternately, but tasks that share a `#[lock_free]`
+    /// resource go to the same partition, as do those of a level with local tasks. If all tasks end
+    /// up in one partition, it is the second: `init` and `idle` are in the first.
     fn cores(&self) -> (Vec<bool>, bool) {
         let mut party: Vec<usize> = (0..self.tasks.len()).collect();
         let mut join = |belongs: &dyn Fn(&Attribute) -> bool| {
@@ -162,14 +165,15 @@ impl App {
     }
 }
 
-/// The fields marked `#[lock_free]` in the body of a struct.
+/// Returns the fields marked `#[lock_free]` in the body of a struct.
 fn lock_free(fields: TokenStream) -> Vec<String> {
     let mut names = Vec::new();
     let mut marked = false;
     let mut last: Option<Ident> = None;
     for tree in fields {
         marked |= Attribute::read(&tree, "lock_free").is_some();
-        // Of a field the first colon follows the name; what its type has of them comes after the mark is used up.
+        // The first colon of a field follows its name; the mark is cleared before the colons of its
+        // type.
         if marked && is_punct(&tree, ':') {
             names.extend(last.take().map(|name| name.to_string()));
             marked = false;

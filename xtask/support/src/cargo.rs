@@ -1,4 +1,4 @@
-//! Building with cargo, and learning from it which executables came out.
+//! Building with cargo, and determining the built executables from its output.
 
 use std::env;
 use std::path::{self, Path, PathBuf};
@@ -16,22 +16,23 @@ const METADATA_LIMIT: Duration = Duration::from_secs(1800);
 /// A build of the whole workspace from scratch on a slow machine takes less.
 pub const BUILD_LIMIT: Duration = Duration::from_secs(4 * 3600);
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the package lies in the workspace")
 }
 
-/// The directory that cargo builds in.
+/// Returns the directory that cargo builds in.
 pub fn target_dir() -> PathBuf {
     chosen_target_dir().unwrap_or_else(|| root().join("target"))
 }
 
-/// The target directory that the environment names, as seen from where the user typed the command.
+/// Returns the target directory that the environment names, relative to the directory in which the
+/// user typed the command.
 fn chosen_target_dir() -> Option<PathBuf> {
     path::absolute(env::var_os("CARGO_TARGET_DIR")?).ok()
 }
 
-/// A cargo command in the root of the workspace, by the same cargo that started us.
+/// Returns a cargo command in the root of the workspace, with the cargo that started this program.
 pub fn command() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
@@ -41,12 +42,12 @@ pub fn command() -> Command {
     command
 }
 
-/// What cargo says of the packages in the workspace.
+/// Returns cargo's metadata of the workspace.
 pub fn metadata() -> Result<Value> {
     metadata_of(&mut command())
 }
 
-/// What cargo says of the packages in the workspace where `command` runs.
+/// Returns cargo's metadata of the workspace in which `command` runs.
 pub fn metadata_of(command: &mut Command) -> Result<Value> {
     command.args(["metadata", "--no-deps", "--offline", "--format-version=1"]);
     let output = command.stderr(Stdio::inherit()).stdout_within(METADATA_LIMIT)?;
@@ -56,10 +57,10 @@ pub fn metadata_of(command: &mut Command) -> Result<Value> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// What an executable was built for.
+/// The purpose of an executable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// It runs tests, of a library, a binary or a file in `tests/`.
+    /// It runs the tests of a library, a binary or a file in `tests/`.
     Test,
     /// It is an example, to be run as it is.
     Example,
@@ -74,9 +75,9 @@ pub struct Artifact {
     pub package: String,
     /// The name of the target.
     pub target: String,
-    /// What it was built for.
+    /// The purpose for which it was built.
     pub purpose: Purpose,
-    /// Where it is.
+    /// The path of the executable.
     pub path: PathBuf,
 }
 
@@ -90,12 +91,12 @@ pub fn build(command: &mut Command) -> Result<Vec<Artifact>> {
     artifacts(&String::from_utf8(output.stdout)?)
 }
 
-/// The executables that cargo's JSON messages announce.
+/// Returns the executables in cargo's JSON messages.
 pub fn artifacts(messages: &str) -> Result<Vec<Artifact>> {
     messages.lines().filter_map(|line| artifact(line).transpose()).collect()
 }
 
-/// The executable that a line of cargo's JSON messages announces, if it announces one.
+/// Returns the executable in a line of cargo's JSON messages, if there is one.
 fn artifact(line: &str) -> Result<Option<Artifact>> {
     let message: Value = serde_json::from_str(line)?;
     let Some(path) = message["executable"].as_str() else {

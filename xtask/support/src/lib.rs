@@ -1,7 +1,7 @@
-//! What the chores and the lab share.
+//! Code shared by the xtask commands and the lab.
 //!
-//! [`cargo`] builds, [`process`] runs what was built, [`golden`] compares what an example does with its expected output,
-//! and [`scratch`] holds temporary files.
+//! [`cargo`] builds, [`process`] runs the built programs, [`golden`] compares the behavior of an
+//! example with its expected output, and [`scratch`] manages temporary files.
 
 pub mod cargo;
 pub mod golden;
@@ -10,7 +10,7 @@ pub mod scratch;
 
 use std::error::Error;
 
-/// What a chore returns; the error is a message for the person who typed the command.
+/// The result of a command; the error is a message for the user of the command.
 pub type Result<T = (), E = Box<dyn Error>> = std::result::Result<T, E>;
 
 /// "1 CPU", "2 CPUs".

@@ -13,10 +13,11 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use crate::Result;
 
-/// How often a running program is asked whether it has ended.
+/// The interval at which a running program is polled for its end.
 const POLL: Duration = Duration::from_millis(5);
 
-/// How long after its end a program's output may stay open before a process it left behind is to blame.
+/// The time for which a program's output may stay open after its end; after that, a process it left
+/// behind holds it open.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Limit for a check or a session: the longest check, a nightly run of all mutations, takes less.
@@ -28,10 +29,10 @@ pub const TOOL_LIMIT: Duration = Duration::from_secs(300);
 /// Limit for a tool that downloads and builds another one.
 pub const INSTALL_LIMIT: Duration = Duration::from_secs(3600);
 
-/// More output than this is a runaway program; it is cut off by closing the pipe.
+/// Larger output indicates a runaway program; it is truncated by closing the pipe.
 const OUTPUT_LIMIT: u64 = 4 << 20;
 
-/// What a program did.
+/// The outcome of a program.
 pub struct Outcome {
     /// Its standard output.
     pub stdout: String,
@@ -71,7 +72,8 @@ impl fmt::Display for End {
     }
 }
 
-/// Runs `command` with our own output and no input, for at most a day, and requires that it succeeds.
+/// Runs `command` with this process's output and no input, for at most a day, and requires that it
+/// succeeds.
 pub fn succeed(command: &mut Command) -> Result {
     let status =
         command.stdin(Stdio::null()).status_within(RUN_LIMIT).map_err(|error| cannot_run(command, &error))?;
@@ -86,15 +88,15 @@ pub fn capture(command: &mut Command, limit: Duration) -> Result<Outcome> {
     observe(command, limit, |child, in_time| if in_time { Ok(()) } else { child.kill() })
 }
 
-/// Like [`capture`], but in the end all processes are killed that the program has started.
+/// Like [`capture`], but also kills all processes that the program has started.
 pub fn capture_all(command: &mut Command, limit: Duration) -> Result<Outcome> {
     observe(command.process_group(0), limit, |child, _| {
         Ok(rustix::process::kill_process_group(Pid::from_child(child), Signal::KILL)?)
     })
 }
 
-/// Waits for the end of `command`, or until `limit` is over, and then has `clean_up` see to what is left, which is told
-/// whether the program has ended. Its process is still there at that time, if only as a zombie.
+/// Waits for the end of `command`, or until `limit` has passed, and then calls `clean_up` with
+/// whether the program has ended. Its process still exists at that time, if only as a zombie.
 fn observe(
     command: &mut Command,
     limit: Duration,
@@ -129,14 +131,15 @@ fn observe(
     Ok(Outcome { stdout: collect(stdout)?, stderr: collect(stderr)?, end })
 }
 
-/// Reads `pipe` to its end on a thread of its own, so that a full pipe never stops the program.
+/// Reads `pipe` to its end on a separate thread, so that a full pipe never blocks the program.
 fn drain(pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // An error ends the output like an end of file; what was read so far still tells the most.
+        // An error ends the output like an end of file; the output read so far is the most useful
+        // information.
         let _ = pipe.take(OUTPUT_LIMIT).read_to_end(&mut bytes);
-        // The receiver is gone only if the caller has given up on this program.
+        // The receiver is gone only if the caller has stopped waiting for this program.
         let _ = sender.send(bytes);
     });
     receiver
@@ -159,7 +162,8 @@ pub fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
     receiver
 }
 
-/// How many CPUs the process with this `/proc/<pid>/status` may use, whatever share of their time.
+/// Returns how many CPUs the process with this `/proc/<pid>/status` may use, regardless of its
+/// share of their time.
 pub fn allowed_cpus(status: &str) -> usize {
     let mask = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed:")).unwrap_or_default();
     mask.chars().filter_map(|digit| digit.to_digit(16)).map(|digit| digit.count_ones() as usize).sum()

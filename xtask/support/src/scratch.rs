@@ -1,4 +1,4 @@
-//! A directory outside the workspace that every user can read and that is gone afterwards.
+//! A directory outside the workspace that every user can read and that is removed afterwards.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Creates the directory; fails if the name is taken, so nobody can have prepared it.
+    /// Creates the directory; fails if the name is taken, so that no other user can have prepared
+    /// it.
     pub fn new(purpose: &str) -> io::Result<Self> {
         let path = std::env::temp_dir().join(format!("punctual-{purpose}-{}", std::process::id()));
         fs::create_dir(&path)?;
@@ -18,14 +19,14 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Where the directory is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Puts an executable here, for everyone to run, and returns its path here.
+    /// Puts an executable into the directory, runnable by every user, and returns its new path.
     ///
-    /// A second name for the same file where that is possible: the tests of a workspace take gigabytes.
+    /// Creates a hard link if possible: the tests of a workspace take gigabytes.
     pub fn stage(&self, executable: &Path) -> io::Result<PathBuf> {
         let name = executable.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let staged = self.0.join(name);
@@ -42,7 +43,8 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.0) {
-            // Not `eprintln!`, which panics where it cannot print: in a drop that may be the end without further clean-up.
+            // Not `eprintln!`, which panics if it cannot print: in a drop this could end the
+            // process without further cleanup.
             let _ = writeln!(io::stderr(), "xtask: {} stays behind: {error}", self.0.display());
         }
     }

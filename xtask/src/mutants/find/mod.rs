@@ -1,6 +1,7 @@
-//! What can be mutated in a source.
+//! The mutations of a source.
 //!
-//! Tests, `Debug` and `Display`, and what exists under loom only are left out: they are not the protocol.
+//! Tests, `Debug`, `Display` and code that exists only under loom are excluded: they are not part
+//! of the protocol.
 
 mod rules;
 mod syntax;
@@ -16,7 +17,7 @@ use super::mutation::{Form, Mutation, lines};
 use crate::Result;
 pub(crate) use syntax::{is_for_tests, range};
 
-/// The mutations of one file, in the order of the source.
+/// Returns the mutations of one file, in source order.
 pub(crate) fn mutations(package: &'static str, file: &str, text: &str) -> Result<Vec<Mutation>> {
     let syntax = syn::parse_file(text).map_err(|error| format!("{package}/{file}: {error}"))?;
     let mut finder = Finder {
@@ -45,10 +46,10 @@ struct Finder<'a> {
     package: &'static str,
     file: &'a str,
     text: &'a str,
-    /// The modules, types and functions around.
+    /// The enclosing modules, types and functions.
     scope: Vec<String>,
     constant: bool,
-    /// Where orderings begin that have been seen as arguments of their operation.
+    /// The start offsets of orderings already visited as arguments of their operation.
     seen: BTreeSet<usize>,
     found: Vec<Mutation>,
 }
@@ -83,7 +84,7 @@ impl Finder<'_> {
         &self.text[range(node)]
     }
 
-    /// Visits what is evaluated at compile time.
+    /// Visits code that is evaluated at compile time.
     fn in_constant(&mut self, constant: bool, visit: impl FnOnce(&mut Self)) {
         let before = self.constant;
         self.constant |= constant;
@@ -102,7 +103,7 @@ impl Finder<'_> {
 mod tests {
     use super::*;
 
-    /// What the body of a function can become, each with the lines that changed.
+    /// Returns the mutations of the body of a function, each with the changed lines.
     fn of(body: &str) -> Vec<String> {
         let text = format!("impl Lock {{\nfn f(&self) -> bool {{\n{body}\n}}\n}}\n");
         let found = mutations("punctual-core", "src/x.rs", &text).unwrap();

@@ -1,4 +1,4 @@
-//! What each kind of expression and statement can become.
+//! The replacements for each kind of expression and statement.
 
 use syn::{BinOp, Expr, Lit, Stmt, UnOp};
 
@@ -22,7 +22,8 @@ impl Finder<'_> {
         }
     }
 
-    /// A constant that something is compared with, counted with or found by, one more and one less.
+    /// Replaces a constant in a comparison, an arithmetic operation or a lookup by one more and one
+    /// less.
     pub(super) fn constant(&mut self, expr: &Expr, more: bool, less: bool) {
         let at = range(expr);
         match expr {
@@ -53,7 +54,7 @@ impl Finder<'_> {
 
     pub(super) fn negate(&mut self, condition: &Expr) {
         match condition {
-            // The comparison itself becomes its opposite.
+            // The comparison operator itself is mutated instead.
             Expr::Binary(binary) if matches!(binary.op, BinOp::Eq(_) | BinOp::Ne(_)) => {}
             Expr::Binary(binary) if has_let(condition) => {
                 self.negate(&binary.left);
@@ -72,7 +73,7 @@ impl Finder<'_> {
         }
     }
 
-    /// What a block does for its effect.
+    /// Mutates a statement that has an effect.
     pub(super) fn statement(&mut self, statement: &Stmt, is_last: bool) {
         let dropped = match statement {
             Stmt::Expr(Expr::MethodCall(_) | Expr::Call(_) | Expr::Assign(_), Some(_)) => true,
@@ -95,7 +96,7 @@ impl Finder<'_> {
     }
 }
 
-/// What an ordering is said for, which decides what is allowed.
+/// The operation of an ordering, which decides which orderings are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Load,
@@ -107,14 +108,15 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// Of the argument at this position of `count`, by the name of what is called.
+    /// Returns the operation for the argument at this position of `count`, by the name of the
+    /// called function.
     pub(super) fn of(name: &str, at: usize, count: usize) -> Self {
         match name {
             "load" => Self::Load,
             "store" => Self::Store,
             "fence" => Self::Fence,
             "fetch_update" if at == 1 => Self::Load,
-            // With the order of a failure behind that of the success.
+            // The ordering of the failure follows that of the success.
             "compare_exchange" | "compare_exchange_weak" if at + 1 == count => Self::Load,
             "swap" | "compare_exchange" | "compare_exchange_weak" => Self::ReadModifyWrite,
             name if name.starts_with("fetch_") => Self::ReadModifyWrite,
@@ -123,7 +125,8 @@ impl Operation {
     }
 }
 
-/// The orderings one step below `order`. A fence that orders nothing is no fence: that one is dropped as a statement.
+/// Returns the orderings one step below `order`. A fence that orders nothing is not a fence: it is
+/// dropped as a statement instead.
 pub(super) fn weaker(order: &str, operation: Operation) -> &'static [&'static str] {
     use Operation::{Fence, Load, ReadModifyWrite, Store, Unknown};
     match (order, operation) {

@@ -1,4 +1,4 @@
-//! Questions about a piece of syntax.
+//! Queries on a piece of syntax.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ pub(crate) fn range(node: &impl Spanned) -> Range<usize> {
     node.span().byte_range()
 }
 
-/// Whether something is there for tests or models only.
+/// Returns whether an item exists only for tests or models.
 pub(crate) fn is_for_tests(attributes: &[Attribute]) -> bool {
     let mut conditions = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
     conditions.any(|attribute| attribute.parse_args().is_ok_and(|condition| implies_tests(&condition)))
@@ -49,7 +49,7 @@ pub(super) fn is_assignment(op: &BinOp) -> bool {
     )
 }
 
-/// The name of the function that is called.
+/// Returns the name of the called function.
 pub(super) fn called(function: &Expr) -> Option<String> {
     match function {
         Expr::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
@@ -57,7 +57,7 @@ pub(super) fn called(function: &Expr) -> Option<String> {
     }
 }
 
-/// Whether an expression that gives a block's value is there for what it does.
+/// Returns whether an expression that yields a block's value is there for its effect.
 pub(super) fn is_effect(expr: &Expr) -> bool {
     let name = match expr {
         Expr::MethodCall(call) => Some(call.method.to_string()),

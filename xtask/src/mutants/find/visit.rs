@@ -1,4 +1,4 @@
-//! The way through a source: where the rules apply, and what is left out.
+//! The traversal of a source: where the rules apply, and which parts are skipped.
 
 use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
@@ -21,7 +21,7 @@ impl Finder<'_> {
         }
     }
 
-    /// What is written in a macro, where it is the protocol's.
+    /// Visits the content of a macro if it belongs to the protocol.
     fn in_macro(&mut self, of: &syn::Macro) {
         let Some(name) = of.path.segments.last().map(|segment| segment.ident.to_string()) else { return };
         match name.as_str() {
@@ -104,7 +104,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         self.within(item.ident.to_string(), |me| me.in_constant(true, |me| me.visit_expr(&item.expr)));
     }
 
-    // Types hold constants, but none of the protocol.
+    // Constants in types are not part of the protocol.
     fn visit_type(&mut self, _: &'ast syn::Type) {}
     fn visit_pat(&mut self, _: &'ast syn::Pat) {}
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
@@ -135,7 +135,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         let Some(init) = &local.init else { return };
         self.visit_expr(&init.expr);
         match init.diverge.as_ref().map(|(_, otherwise)| &**otherwise) {
-            // What it ends with cannot be dropped.
+            // Its last statement cannot be dropped.
             Some(Expr::Block(block)) => {
                 for statement in block.block.stmts.iter().rev().skip(1) {
                     self.statement(statement, false);
@@ -267,10 +267,11 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         {
             let at = range(&expr.op).start;
             let (left, right) = (&self.text[whole.start..at], &self.text[at + from.len()..whole.end]);
-            // The other operator may bind less tightly than what stands around.
+            // The other operator may have a lower precedence than the surrounding expression.
             self.replace(whole, format!("({left}{to}{right})"));
         }
-        // Where the comparison that is shifted says the same as the constant that is, there is only the former.
+        // If shifting the comparison is equivalent to changing the constant, only the comparison is
+        // shifted.
         let (more, less) = match expr.op {
             BinOp::Lt(_) | BinOp::Ge(_) => (false, true),
             BinOp::Le(_) | BinOp::Gt(_) => (true, false),

@@ -1,4 +1,4 @@
-//! The difference of two outputs, for people.
+//! A readable diff of two outputs.
 
 use std::fmt::Write as _;
 
@@ -7,13 +7,13 @@ use similar::{ChangeTag, TextDiff};
 /// Unchanged lines shown around a change.
 const CONTEXT: usize = 2;
 
-/// A diff longer than this is cut: its first lines say why.
+/// A longer diff is truncated: its first lines show the cause.
 const MAX_SHOWN: usize = 100;
 
-/// Compares two texts line by line; `None` if they are equal to the byte.
+/// Compares two texts line by line; returns `None` if they are equal to the byte.
 ///
-/// Lines of `expected` that are missing begin with `-`, unexpected lines of `actual` with `+`. A missing newline at
-/// the end shows as a missing empty line.
+/// Missing lines of `expected` begin with `-`, unexpected lines of `actual` with `+`. A missing
+/// newline at the end shows as a missing empty line.
 pub fn diff(expected: &str, actual: &str) -> Option<String> {
     if expected == actual {
         return None;
@@ -38,7 +38,8 @@ pub fn diff(expected: &str, actual: &str) -> Option<String> {
                 ChangeTag::Delete => '-',
                 ChangeTag::Insert => '+',
             };
-            // Writing to a String cannot fail. Control characters are escaped: a stray carriage return must be seen.
+            // Writing to a String cannot fail. Control characters are escaped: a stray carriage
+            // return must be visible.
             let _ = writeln!(text, "{sign}{}", change.value().escape_debug());
         }
         end = group.last().map_or(end, |op| op.old_range().end);

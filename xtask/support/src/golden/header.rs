@@ -1,4 +1,4 @@
-//! What an example says about itself to the checker, in the doc comment at the top of its source.
+//! Directives of an example for the checker, in the doc comment at the top of its source.
 //!
 //! ```text
 //! //! virtual-only: <reason>      not run on the Linux port
@@ -10,12 +10,12 @@
 
 use std::fmt;
 
-/// The port that an app runs on, chosen by the environment variable `PUNCTUAL_PORT`.
+/// The port that an app runs on, selected by the environment variable `PUNCTUAL_PORT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Port {
     /// Virtual time: one thread, deterministic.
     Virtual,
-    /// Threads of the kernel.
+    /// Kernel threads.
     Linux,
 }
 
@@ -23,7 +23,7 @@ impl Port {
     /// The environment variable that selects the port of an app.
     pub const VARIABLE: &str = "PUNCTUAL_PORT";
 
-    /// The value of [`Self::VARIABLE`] that selects this port.
+    /// Returns the value of [`Self::VARIABLE`] that selects this port.
     pub fn name(self) -> &'static str {
         match self {
             Self::Virtual => "virtual",
@@ -42,11 +42,11 @@ impl fmt::Display for Port {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     only: Option<Port>,
-    /// The exit code that the example has to end with.
+    /// The exit code with which the example must end.
     pub exit: i32,
-    /// What it prints is so on one CPU only.
+    /// Its output is correct on one CPU only.
     pub one_cpu: bool,
-    /// How many CPUs it needs on the Linux port.
+    /// The number of CPUs it needs on the Linux port.
     pub cpus: usize,
 }
 
@@ -84,7 +84,7 @@ impl Header {
         }
     }
 
-    /// The ports to run the example on; the first is the one whose output is blessed.
+    /// Returns the ports to run the example on; the output of the first is blessed.
     pub fn ports(&self) -> &'static [Port] {
         match self.only {
             None => &[Port::Virtual, Port::Linux],

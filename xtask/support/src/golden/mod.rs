@@ -1,4 +1,4 @@
-//! One example and the output it is held to.
+//! One example and its expected output.
 
 mod diff;
 mod header;
@@ -21,10 +21,10 @@ pub const PACKAGE: &str = "punctual";
 /// An example that takes longer hangs.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
-/// How a program exits that has panicked.
+/// The exit code of a program that has panicked.
 const PANICKED: i32 = 101;
 
-/// How a line on stderr begins with which the runtime says that it has no real-time privileges.
+/// The beginning of the line on stderr with which the runtime reports missing real-time privileges.
 const NO_REAL_TIME: &str = "punctual: without real-time";
 
 /// An example, as found in the source tree.
@@ -32,32 +32,33 @@ const NO_REAL_TIME: &str = "punctual: without real-time";
 pub struct Golden {
     /// Its name, which is that of its source without the extension.
     pub name: String,
-    /// What it says about itself to the checker.
+    /// Its directives for the checker.
     pub header: Header,
-    /// Where its source is.
+    /// The path of its source.
     pub source: PathBuf,
     expected: PathBuf,
 }
 
-/// What the output of a run is compared by.
+/// How the output of a run is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Every byte.
     Exact,
-    /// The lines, in any order: without real-time priorities, levels do not preempt each other, and nor do levels on
-    /// different CPUs.
+    /// The lines, in any order: without real-time priorities, levels do not preempt each other;
+    /// neither do levels on different CPUs.
     Any,
 }
 
-/// The examples of [`PACKAGE`], by name.
+/// Returns the examples of [`PACKAGE`], by name.
 pub fn examples() -> Result<Vec<Golden>> {
     Golden::discover(&cargo::root().join("crates").join(PACKAGE).join("examples"))
 }
 
 impl Golden {
-    /// All examples in `directory`, by name; their expected outputs lie in its subdirectory `expected`.
+    /// Returns all examples in `directory`, by name; their expected outputs are in its subdirectory
+    /// `expected`.
     ///
-    /// An expected output without an example is an error: somebody forgot it when renaming.
+    /// An expected output without an example is an error: its example has been renamed or removed.
     pub fn discover(directory: &Path) -> Result<Vec<Self>> {
         let mut examples = Vec::new();
         for name in stems(directory, "rs")? {
@@ -75,29 +76,32 @@ impl Golden {
         Ok(examples)
     }
 
-    /// Runs the example on `port` and holds it to its expected output; `Err` says what is wrong.
+    /// Runs the example on `port` and compares its output with the expected output; the error
+    /// describes the difference.
     pub fn check(&self, command: Command, port: Port) -> Result<Order> {
-        // Before the run: without an expected output there is no need for one.
+        // Before the run: without an expected output the run is unnecessary.
         self.expected()?;
         self.judge(&run(command, port)?, port)
     }
 
-    /// Holds what a run on `port` did to the expected output.
+    /// Compares the outcome of a run on `port` with the expected output.
     pub fn judge(&self, outcome: &Outcome, port: Port) -> Result<Order> {
         let order = order(outcome, port);
         judge(&self.expected()?, outcome, self.header.exit, order)?;
         Ok(order)
     }
 
-    /// Holds the lines of what a run did to the expected ones, in any order.
+    /// Compares the lines of a run's output with the expected ones, in any order.
     pub fn judge_lines(&self, outcome: &Outcome) -> Result {
         Ok(judge(&self.expected()?, outcome, self.header.exit, Order::Any)?)
     }
 
-    /// Runs a variant of the example on `port`, and holds the lines of its output to the expected ones, in any order.
+    /// Runs a variant of the example on `port`, and compares the lines of its output with the
+    /// expected ones, in any order.
     ///
-    /// Of an example for one CPU it only matters that it ends by itself: what it expects may fail elsewhere. On virtual
-    /// time the order is chosen by nothing but the program, so a second run has to be the same.
+    /// An example for one CPU only needs to end by itself: its expectations may fail on other
+    /// executors. In virtual time only the program determines the order, so a second run must be
+    /// the same.
     pub fn check_variant(&self, launch: &dyn Fn() -> Command, port: Port) -> Result {
         let outcome = run(launch(), port)?;
         let exit = match outcome.end {
@@ -126,7 +130,8 @@ impl Golden {
         }
     }
 
-    /// Runs the example on `port` and makes its output the expected one; returns whether that changed anything.
+    /// Runs the example on `port` and makes its output the expected one; returns whether that
+    /// changed anything.
     pub fn bless(&self, command: Command, port: Port) -> Result<bool> {
         let outcome = run(command, port)?;
         judge_end(&outcome, self.header.exit)?;
@@ -142,7 +147,8 @@ impl Golden {
     }
 }
 
-/// The names, sorted and without extension, of the files in `directory` that have `extension`.
+/// Returns the names, sorted and without extension, of the files in `directory` that have
+/// `extension`.
 fn stems(directory: &Path, extension: &str) -> Result<Vec<String>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -170,7 +176,7 @@ fn order(outcome: &Outcome, port: Port) -> Order {
     if port == Port::Linux && without { Order::Any } else { Order::Exact }
 }
 
-/// Compares a run with what is expected of it.
+/// Compares a run with its expected result.
 fn judge(expected: &str, outcome: &Outcome, exit: i32, order: Order) -> Result<(), String> {
     judge_end(outcome, exit)?;
     let differences = match order {

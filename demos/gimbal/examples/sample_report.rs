@@ -1,11 +1,11 @@
-//! Writes a report of an invented run, to see what reports look like without running anything in real time.
+//! Writes a report of a made-up run, to show the report's layout without a run in real time.
 //!
 //! ```text
 //! cargo run -p gimbal --example sample_report -- sample.html [sample.json]
 //! ```
 //!
-//! The motion is real: the gimbal is simulated twice, once in ideal time and once with loads a little
-//! heavier, which gives the two something to differ in. The timing of the tasks is made up.
+//! The motion is real: the gimbal is simulated twice, once in ideal time and once with slightly
+//! heavier loads, so that the two differ. The timing of the tasks is made up.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -97,11 +97,11 @@ fn tasks() -> Vec<TaskRow> {
     ]
 }
 
-/// Durations about `typical_ns` with a tail to the right.
+/// Returns durations around `typical_ns` with a tail to the right.
 fn durations(jobs: u64, typical_ns: u64, seed: u64) -> Vec<u64> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut uniform = || {
-        // xorshift64: all it takes to look like measurements.
+        // xorshift64 is sufficient for values that resemble measurements.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -114,7 +114,7 @@ fn durations(jobs: u64, typical_ns: u64, seed: u64) -> Vec<u64> {
     (0..jobs).map(duration).collect()
 }
 
-/// The distribution of `durations_ns`, in buckets an eighth of an octave wide.
+/// Returns the distribution of `durations_ns`, in buckets an eighth of an octave wide.
 fn distribution(mut durations_ns: Vec<u64>) -> Distribution {
     durations_ns.sort_unstable();
     let mut buckets: Vec<(u64, u64)> = Vec::new();

@@ -1,13 +1,14 @@
-//! Draws the step response that was recorded through the topics `/target` and `/angles`, beside the reference in ideal time, and the counts of
-//! the encoder once it has settled.
+//! Draws the step response that was recorded through the topics `/target` and `/angles`, together
+//! with the reference in ideal time, and the counts of the encoder after settling.
 //!
 //! ```text
 //! cargo run --release -p gimbal -- --mcap run.mcap
 //! cargo run --release -p gimbal --example topic_step -- run.mcap step.html
 //! ```
 //!
-//! A topic has an angle every 10 ms. When a step was commanded is known from `/target`, as late as that by up to 10 ms; the reference gets each step in the
-//! middle of that time.
+//! A topic has an angle every 10 ms. The time at which a step was commanded is known from
+//! `/target`, with a delay of up to 10 ms; the reference receives each step in the middle of that
+//! interval.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -30,11 +31,11 @@ use punctual_report::page::{Figure, Frame, Page, legend};
 type Points = Vec<(u64, f64)>;
 
 const AXES: [(&str, usize); 2] = [("pan", 0), ("tilt", 1)];
-/// What is shown enlarged: so long before a step, or the end.
+/// The enlarged interval: this long before a step or the end.
 const SETTLED_NS: u64 = 400_000_000;
 /// The period of the topics.
 const PERIOD_NS: u64 = 10_000_000;
-/// The reference is computed for as long as the recording takes.
+/// The limit of the recording's length, because the reference is computed for the same time.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 fn main() -> ExitCode {
@@ -53,7 +54,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The angles of both axes in the messages of a topic, by the time of their release.
+/// Returns the angles of both axes in the messages of a topic, by the time of their release.
 fn topic(recorded: &[u8], name: &str) -> Result<Vec<(u64, [f64; 2])>, String> {
     let messages = MessageStream::new_with_options(recorded, Options::IgnoreEndMagic.into());
     let messages = messages.map_err(|error| format!("not a recording: {error}"))?.map_while(Result::ok);
@@ -61,7 +62,7 @@ fn topic(recorded: &[u8], name: &str) -> Result<Vec<(u64, [f64; 2])>, String> {
         bytes.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(f64::from_le_bytes)
     };
     let angles = messages.filter(|message| message.channel.topic == name).map(|message| {
-        // Behind the header, x and y of a Vector3.
+        // After the header: x and y of a Vector3.
         Some((message.log_time, [number(&message.data, 4)?, number(&message.data, 12)?]))
     });
     let angles: Option<Vec<_>> = angles.collect();
@@ -108,7 +109,7 @@ fn draw(recorded: &[u8]) -> Result<String, String> {
     Ok(page.finish())
 }
 
-/// The whole of an axis, and where it has settled.
+/// Draws the whole motion of an axis, and an enlarged part in which it has settled.
 fn figures(out: &mut String, name: &str, points: [&Points; 3]) {
     let entries = [("setpoint", "/target"), ("run", "/angles"), ("reference", "reference (ideal time)")];
     let chart = |label: String, y_title, y_factor, span_ns: RangeInclusive<u64>, points: [&Points; 3]| {
@@ -120,7 +121,7 @@ fn figures(out: &mut String, name: &str, points: [&Points; 3]) {
     };
     let end_ns = points[2].last().map_or(0, |last| last.0);
     let whole = chart(format!("Angle of the {name} axis"), "angle in rad", 1.0, 0..=end_ns, points);
-    // Before the last change of the setpoint, where there is one behind which it has settled.
+    // Before the last change of the setpoint, if the axis has settled after one.
     let changes = points[1].windows(2).filter(|pair| pair[0].1.to_bits() != pair[1].1.to_bits());
     let settled_ns = changes.map(|pair| pair[0].0).rfind(|at| *at > 2 * SETTLED_NS);
     let until_ns = settled_ns.unwrap_or(end_ns);

@@ -1,4 +1,4 @@
-//! A value for each of the two axes, so that pan and tilt are never mixed up by position.
+//! A value for each of the two axes, so that pan and tilt are never confused by position.
 
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ impl<T> Axes<T> {
         Self { pan, tilt }
     }
 
-    /// The same value for both axes.
+    /// Creates the same value for both axes.
     pub fn both(value: T) -> Self
     where
         T: Clone,
@@ -40,7 +40,7 @@ impl<T> Axes<T> {
         Axes { pan: &self.pan, tilt: &self.tilt }
     }
 
-    /// Borrows the value of each axis for change.
+    /// Mutably borrows the value of each axis.
     pub const fn as_mut(&mut self) -> Axes<&mut T> {
         Axes { pan: &mut self.pan, tilt: &mut self.tilt }
     }

@@ -4,10 +4,11 @@ use clap::{ArgGroup, Parser};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// The longest run, in seconds: its records must fit in memory reserved beforehand.
+/// The longest run, in seconds: its records must fit into memory reserved beforehand.
 pub const MAX_SECONDS: f64 = 3600.0;
 
-/// Control a simulated two-axis camera gimbal in real time and report how well it follows its setpoints
+/// Control a simulated two-axis camera gimbal in real time and report how well it follows its
+/// setpoints
 #[derive(Debug, Clone, PartialEq, Parser)]
 #[command(version, group = ArgGroup::new("source").args(["setpoints", "stdin", "udp"]))]
 pub struct Args {
@@ -24,7 +25,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub json: Option<PathBuf>,
 
-    /// Record angles at 100 Hz and all currents to a new file, which viewers of MCAP open
+    /// Record angles at 100 Hz and all currents to a new file, which MCAP viewers can open
     #[arg(long, value_name = "FILE.mcap", value_parser = output_file)]
     pub mcap: Option<PathBuf>,
 
@@ -40,12 +41,14 @@ pub struct Args {
     #[arg(long)]
     pub stdin: bool,
 
-    /// Take setpoints as UDP datagrams, 127.0.0.1:9870 if no address is given: geometry_msgs/Vector3 in CDR, x pan, y tilt
+    /// Receive setpoints as UDP datagrams, at 127.0.0.1:9870 if no address is given:
+    /// geometry_msgs/Vector3 in CDR, x pan, y tilt
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "127.0.0.1:9870", conflicts_with = "virtual_time")]
     pub udp: Option<SocketAddr>,
 
-    /// Control the gimbal at an SPI device, /dev/spidevB.C, or at the socket of a gimbal-plant, instead of simulating one here
+    /// Control the gimbal at an SPI device, /dev/spidevB.C, or at the socket of a gimbal-plant,
+    /// instead of a simulated one in this process
     #[arg(long, value_name = "DEVICE", conflicts_with = "virtual_time")]
     pub spi: Option<PathBuf>,
 
@@ -59,7 +62,7 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u32).range(100_000..))]
     pub spi_hz: u32,
 
-    /// Let `punctual set gimbal` change the gains, beginning with those of a file in TOML if one is
+    /// Let `punctual set gimbal` change the gains, starting with those of a TOML file if one is
     /// given
     #[arg(long, value_name = "FILE.toml", num_args = 0..=1, require_equals = true)]
     pub tune: Option<Option<PathBuf>>,
@@ -74,7 +77,8 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Checks, without creating the file, that it can be written: a mistyped directory must not cost the results of a run.
+/// Checks, without creating the file, that it can be written: a mistyped directory must not waste a
+/// run.
 fn output_file(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if path.file_name().is_none() || path.is_dir() {

@@ -1,4 +1,4 @@
-//! The controller's end of the SPI bus: one exchange of voltages for measurements.
+//! The controller's side of the SPI bus: one exchange of voltages for measurements.
 
 use crate::axes::Axes;
 use crate::frame::{self, Command, FRAME_LEN, Feedback, FrameError, SequenceCheck, Status};
@@ -8,9 +8,9 @@ use serde::Serialize;
 /// The traffic on the bus, and its losses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LinkCounters {
-    /// Exchanges tried.
+    /// Attempted exchanges.
     pub exchanges: u64,
-    /// Feedback frames the gimbal sent that never arrived undamaged.
+    /// Feedback frames from the gimbal that never arrived undamaged.
     pub lost_feedback: u64,
     /// Commands the gimbal reported as damaged.
     pub lost_commands: u64,
@@ -18,13 +18,13 @@ pub struct LinkCounters {
     pub crc_errors: u64,
     /// Feedback frames that were wrong in another way.
     pub format_errors: u64,
-    /// Transfers the bus itself failed.
+    /// Transfers that the bus itself failed.
     pub bus_errors: u64,
-    /// Feedback frames in which the gimbal reported being behind the time.
+    /// Feedback frames in which the gimbal reported that its simulation lags behind.
     pub behind: u64,
 }
 
-/// Why an exchange gave no measurements.
+/// The reason why an exchange returned no measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ExchangeError<E> {
     /// The bus failed.
@@ -45,20 +45,21 @@ pub struct Gimbal<SPI> {
 }
 
 impl<SPI: SpiDevice> Gimbal<SPI> {
-    /// A gimbal on `spi`.
+    /// Creates a gimbal on `spi`.
     pub fn new(spi: SPI) -> Self {
         Self { spi, sequence: 0, check: SequenceCheck::default(), counters: LinkCounters::default() }
     }
 
     /// Sends motor voltages and receives the measurements of the same moment.
     ///
-    /// Feedback that arrives after a gap is still the newest there is: it is returned, and the gap counted.
-    /// The voltages are narrowed to `f32`, the gimbal holds them until it gets others.
+    /// Feedback that arrives after a gap is still the newest available: it is returned, and the gap
+    /// is counted. The voltages are narrowed to `f32`; the gimbal holds them until it receives new
+    /// ones.
     ///
     /// # Errors
     ///
-    /// An [`ExchangeError`] if there is no usable feedback. The gimbal may have got the voltages all the
-    /// same.
+    /// Returns an [`ExchangeError`] if there is no usable feedback. The gimbal may still have
+    /// received the voltages.
     pub fn exchange(&mut self, voltages_v: Axes<f64>) -> Result<Feedback, ExchangeError<SPI::Error>> {
         let command = Command { sequence: self.sequence, voltages_v: voltages_v.map(|v| v as f32) };
         self.sequence = self.sequence.wrapping_add(1);
@@ -76,7 +77,8 @@ impl<SPI: SpiDevice> Gimbal<SPI> {
 
         if let Err(FrameError::SequenceGap { expected, found }) = self.check.follow(feedback.sequence) {
             let ahead = found.wrapping_sub(expected);
-            // A number from the past is no gap but a gimbal that started again; one frame stands for that.
+            // A sequence number from the past is not a gap: the gimbal was restarted, which counts
+            // as one frame.
             self.counters.lost_feedback += if ahead < 1 << 15 { u64::from(ahead) } else { 1 };
         }
         self.counters.lost_commands += u64::from(feedback.status.contains(Status::COMMAND_REJECTED));
@@ -84,12 +86,12 @@ impl<SPI: SpiDevice> Gimbal<SPI> {
         Ok(feedback)
     }
 
-    /// What has gone over the bus so far.
+    /// Returns the traffic on the bus so far.
     pub const fn counters(&self) -> LinkCounters {
         self.counters
     }
 
-    /// The device the gimbal is connected to.
+    /// Returns the device to which the gimbal is connected.
     pub const fn device(&self) -> &SPI {
         &self.spi
     }
@@ -102,7 +104,7 @@ mod tests {
     use crate::plant::{GIMBAL, SUPPLY_V};
     use embedded_hal::spi::{ErrorType, Operation};
 
-    /// A bus that damages, drops or refuses the transfers of given numbers.
+    /// A bus that damages, drops or rejects the transfers with given numbers.
     struct BadBus<D> {
         device: D,
         transfers: u32,

@@ -16,32 +16,32 @@ pub(crate) use crate::topics::Links;
 use tasks::app;
 pub use tasks::{Record, Recording, Setpoints};
 
-/// Where the record of a run goes.
+/// The receiver of a run's record.
 pub(crate) struct Records(Sender<Record>);
 
 impl Records {
     pub(crate) fn hand_over(&self, record: Record) {
-        // Nobody listens any more only if the caller of `run` has panicked.
+        // The receiver is gone only if the caller of `run` has panicked.
         let _ = self.0.send(record);
     }
 }
 
-/// The most samples that are kept of a run.
+/// The maximum number of recorded samples of a run.
 const MAX_SAMPLES: u64 = 600_000;
 
-/// What an app run and the record of the gimbal's motion came to.
+/// The results of an app run and the record of the gimbal's motion.
 #[derive(Debug)]
 pub struct Outcome {
     /// The executor's report.
     pub report: Report,
-    /// The motion, if the app got as far as moving.
+    /// The motion, if the app started to move the gimbal.
     pub record: Option<Record>,
 }
 
-/// Runs the controller of `gimbal` for `seconds`. Its topics go by `links`, if there are any.
+/// Runs the controller of `gimbal` for `seconds`. `links` carry its topics, if there are any.
 ///
 /// # Errors
-/// If the app cannot start.
+/// Returns an error if the app cannot start.
 pub fn run(
     config: Config,
     gimbal: Gimbal<Bus>,
@@ -58,7 +58,8 @@ pub fn run(
     Ok(Outcome { report, record: records.try_recv().ok() })
 }
 
-/// Sets the setpoints by hand; at `time_s` of the run if given. Gives `false` if the app cannot take it.
+/// Sets the setpoints by hand, at `time_s` of the run if given. Returns `false` if the app cannot
+/// accept them.
 ///
 /// For ordinary threads: it waits until the gimbal has started to move.
 pub fn steer(time_s: Option<f64>, angles_rad: Axes<f64>) -> bool {
@@ -79,7 +80,7 @@ mod tests {
         let setpoints = Setpoints::Timeline(timeline.clone());
         let outcome = run(Config::new().virtual_time(), simulated(), 1.0, setpoints, None).unwrap();
         let record = outcome.record.unwrap();
-        // The last sample of the reference lies at the very end, when the app has stopped.
+        // The last sample of the reference is at the very end, after the app has stopped.
         let reference = reference::run(GIMBAL, |t_ns| timeline.at(t_ns), 999_900_000);
         assert_eq!(record.recorder.samples(), reference.samples());
         assert_eq!(outcome.report.task("sample").unwrap().jobs, 10_000);

@@ -1,22 +1,22 @@
 //! The simulated gimbal as a device on an SPI bus.
 //!
-//! It implements the `embedded-hal` trait that a real bus does, so the rest of the program cannot tell it
-//! from one, and putting a real gimbal in its place changes one line.
+//! It implements the same `embedded-hal` trait as a real bus, so the rest of the program does not
+//! distinguish the two, and replacing it by a real gimbal changes one line.
 
 use crate::axes::Axes;
 use crate::encoder;
-// On a bare board there is no `std` that has these functions: `bare/programs` brings them.
+// A bare board has no `std` with these functions: `bare/programs` provides them.
 #[cfg(target_os = "none")]
 use crate::float::Float as _;
 use crate::frame::{self, FRAME_LEN, Feedback, Frame, Status};
 use crate::plant::{AngleRange, AxisParameters, AxisState, Plant};
 use embedded_hal::spi::{self, ErrorKind, ErrorType, Operation, SpiDevice};
 
-/// A gimbal that exists only in the program, and lives in the time that `clock` gives.
+/// A gimbal that exists only in the program, in the time of `clock`.
 ///
-/// Each transfer simulates up to the clock's time with the voltages of the command before, answers with what
-/// the sensors show then, and only afterwards applies the command that came in. It neither allocates nor
-/// blocks.
+/// Each transfer simulates up to the clock's time with the voltages of the previous command,
+/// answers with the sensor values at that time, and only then applies the received command. It
+/// neither allocates nor blocks.
 #[derive(Debug)]
 pub struct SimulatedGimbal<C> {
     plant: Plant,
@@ -28,8 +28,8 @@ pub struct SimulatedGimbal<C> {
 }
 
 impl<C: FnMut() -> u64> SimulatedGimbal<C> {
-    /// A gimbal at rest; `clock` returns nanoseconds from any fixed origin. The first transfer switches it
-    /// on.
+    /// Creates a gimbal at rest; `clock` returns nanoseconds from any fixed origin. The first
+    /// transfer switches the gimbal on.
     pub fn new(parameters: Axes<AxisParameters>, supply_v: f64, clock: C) -> Self {
         Self {
             plant: Plant::new(parameters, supply_v),
@@ -41,14 +41,16 @@ impl<C: FnMut() -> u64> SimulatedGimbal<C> {
         }
     }
 
-    /// The state no sensor shows, as of the last transfer: for records and tests, not for control.
+    /// Returns the state that no sensor shows, as of the last transfer: for records and tests, not
+    /// for control.
     pub fn true_state(&self) -> Axes<AxisState> {
         self.plant.state()
     }
 
-    /// Simulates up to the clock's time, so that the next transfer after a pause takes no longer than others.
+    /// Simulates up to the clock's time, so that the next transfer after a pause takes no longer
+    /// than others.
     pub fn catch_up(&mut self) {
-        // What is missing after a second is made up for later.
+        // If more than a second is missing, later calls make up for the rest.
         let _ = self.plant.advance_to((self.clock)());
     }
 
@@ -77,14 +79,14 @@ impl<C: FnMut() -> u64> SimulatedGimbal<C> {
             sequence: self.sequence,
             accepted: self.accepted,
             counts: state.map(|s| encoder::count(s.angle_rad)),
-            // The conversion saturates, as the converter it stands for does.
+            // The conversion saturates like the converter that it models.
             currents_ma: state.map(|s| (s.current_a * 1e3).round() as i16),
             status: self.status,
         }
     }
 }
 
-/// Why the simulated device refused a transaction, which then had no effect at all.
+/// The reason why the simulated device rejected a transaction, which then had no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
     /// The transaction did not clock exactly one frame in each direction.

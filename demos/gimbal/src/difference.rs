@@ -1,9 +1,9 @@
-//! How far two recorded series are apart.
+//! The difference between two recorded series.
 //!
-//! The series need not be sampled at the same times. Each is taken as the straight lines between its points,
-//! and their difference is formed at every time at which either has a point, within the span that both cover.
-//! Between those times the difference is itself a straight line, so neither its largest value nor its mean
-//! square can hide between samples.
+//! The series need not be sampled at the same times. Each is interpolated linearly between its
+//! points, and the difference is formed at every time at which either has a point, within the span
+//! that both cover. Between those times the difference is linear, too, so the result contains its
+//! largest value and its mean square exactly.
 
 /// The difference of two series.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,10 +18,10 @@ pub struct Difference {
     pub max_at_ns: u64,
 }
 
-/// The difference `first − second` of two series of (time in nanoseconds, value).
+/// Returns the difference `first − second` of two series of (time in nanoseconds, value).
 ///
-/// Both must be in order of time. `None` if there is no time that both cover. Of several points at the same
-/// time the last counts at that time.
+/// Both must be in order of time. Returns `None` if there is no time that both cover. Of several
+/// points at the same time, the last one applies.
 pub fn difference(first: &[(u64, f64)], second: &[(u64, f64)]) -> Option<Difference> {
     let start_ns = first.first()?.0.max(second.first()?.0);
     let end_ns = first.last()?.0.min(second.last()?.0);
@@ -41,7 +41,7 @@ pub fn difference(first: &[(u64, f64)], second: &[(u64, f64)]) -> Option<Differe
     Some(Difference { rms: rms(&points), max: extreme.abs(), max_at_ns, points })
 }
 
-/// Root of the mean square over time of the straight lines between `points`.
+/// Returns the root mean square over time of the linear interpolation of `points`.
 fn rms(points: &[(u64, f64)]) -> f64 {
     let (mut integral, mut length_ns) = (0.0, 0.0);
     for pair in points.windows(2) {
@@ -56,7 +56,7 @@ fn rms(points: &[(u64, f64)]) -> f64 {
     }
 }
 
-/// Reads a series at rising times, each step from where the last one ended.
+/// Reads a series at rising times, continuing from the previous position.
 struct Follower<'a> {
     points: &'a [(u64, f64)],
 }
@@ -66,7 +66,8 @@ impl<'a> Follower<'a> {
         Self { points }
     }
 
-    /// The value at `t_ns`, which must not be before the first point nor before the time last asked for.
+    /// Returns the value at `t_ns`, which must not be before the first point or before the
+    /// previously requested time.
     fn value_at(&mut self, t_ns: u64) -> f64 {
         while let [_, next, ..] = self.points
             && next.0 <= t_ns

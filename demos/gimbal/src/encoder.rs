@@ -1,6 +1,6 @@
-//! The 13-bit absolute encoder on each axis: what an angle looks like after quantisation.
+//! The 13-bit absolute encoder on each axis: the quantization of angles.
 
-// On a bare board there is no `std` that has these functions: `bare/programs` brings them.
+// A bare board has no `std` with these functions: `bare/programs` provides them.
 #[cfg(target_os = "none")]
 use crate::float::Float as _;
 use std::f64::consts::TAU;
@@ -17,17 +17,18 @@ pub const MIN_COUNT: i16 = -(COUNTS_PER_TURN / 2) as i16;
 /// Largest count: one short of half a turn above zero.
 pub const MAX_COUNT: i16 = (COUNTS_PER_TURN / 2 - 1) as i16;
 
-/// The count nearest to `angle_rad`, from [`MIN_COUNT`] to [`MAX_COUNT`].
+/// Returns the count nearest to `angle_rad`, from [`MIN_COUNT`] to [`MAX_COUNT`].
 ///
-/// The encoder is absolute within one turn: an angle a full turn away has the same count.
+/// The encoder is absolute within one turn: an angle that differs by a full turn has the same
+/// count.
 pub fn count(angle_rad: f64) -> i16 {
     let half_turn = f64::from(COUNTS_PER_TURN / 2);
     let nearest = (angle_rad / RESOLUTION_RAD).round();
-    // Within one turn after the remainder, so the conversion is exact.
+    // The remainder is within one turn, so the conversion is exact.
     ((nearest + half_turn).rem_euclid(f64::from(COUNTS_PER_TURN)) - half_turn) as i16
 }
 
-/// The angle in the middle of `count`, in radians.
+/// Returns the angle in the middle of `count`, in radians.
 pub fn angle_rad(count: i16) -> f64 {
     f64::from(count) * RESOLUTION_RAD
 }

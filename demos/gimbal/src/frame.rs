@@ -1,7 +1,7 @@
-//! The 16-byte frames that cross the SPI bus, one each way at the same time.
+//! The 16-byte frames on the SPI bus, one in each direction at the same time.
 //!
-//! All numbers are little-endian. The last two bytes are the CRC-16/CCITT (polynomial 0x1021, start value
-//! 0xFFFF) of the fourteen before them.
+//! All numbers are little-endian. The last two bytes are the CRC-16/CCITT (polynomial 0x1021, start
+//! value 0xFFFF) of the preceding fourteen.
 //!
 //! | Bytes | Command (controller to gimbal)      | Feedback (gimbal to controller)            |
 //! |-------|-------------------------------------|--------------------------------------------|
@@ -15,8 +15,8 @@
 //! | 12–13 | 0                                   | tilt current in mA, `i16`                  |
 //! | 14–15 | CRC                                 | CRC                                        |
 //!
-//! On a full-duplex bus the answer leaves while the command is still arriving, so a feedback frame can say
-//! nothing about the command sent with it, only about the ones before.
+//! On a full-duplex bus the answer is sent while the command is still arriving, so a feedback frame
+//! cannot refer to the command sent with it, only to earlier ones.
 
 use crate::axes::Axes;
 use crate::encoder;
@@ -25,16 +25,16 @@ use crc::{CRC_16_IBM_3740, Crc};
 /// Length of a frame in bytes.
 pub const FRAME_LEN: usize = 16;
 
-/// A frame as it is on the bus.
+/// A frame in its form on the bus.
 pub type Frame = [u8; FRAME_LEN];
 
-/// What a command starts with.
+/// The first byte of a command.
 pub(crate) const COMMAND_MAGIC: u8 = 0xC5;
 const FEEDBACK_MAGIC: u8 = 0xFB;
 const CRC_AT: usize = FRAME_LEN - 2;
 static CRC: Crc<u16> = Crc::<u16>::new(&CRC_16_IBM_3740);
 
-/// What the controller tells the gimbal.
+/// A command from the controller to the gimbal.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Command {
     /// Counts the commands sent, wrapping around.
@@ -43,7 +43,7 @@ pub struct Command {
     pub voltages_v: Axes<f32>,
 }
 
-/// What the gimbal tells the controller, all of it sampled at the same instant.
+/// The feedback from the gimbal to the controller, all sampled at the same instant.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Feedback {
     /// Counts the feedback frames sent, wrapping around.
@@ -54,17 +54,17 @@ pub struct Feedback {
     pub counts: Axes<i16>,
     /// Motor currents in milliamperes.
     pub currents_ma: Axes<i16>,
-    /// What the gimbal has to report.
+    /// The status flags.
     pub status: Status,
 }
 
 impl Feedback {
-    /// The angles measured, in radians.
+    /// Returns the measured angles, in radians.
     pub fn angles_rad(&self) -> Axes<f64> {
         self.counts.map(encoder::angle_rad)
     }
 
-    /// The currents measured, in amperes.
+    /// Returns the measured currents, in amperes.
     pub fn currents_a(&self) -> Axes<f64> {
         self.currents_ma.map(|ma| f64::from(ma) * 1e-3)
     }
@@ -75,16 +75,16 @@ impl Feedback {
 pub struct Status(u8);
 
 impl Status {
-    /// The last command did not decode; the voltages before it still hold.
+    /// The last command did not decode; the previous voltages still apply.
     pub const COMMAND_REJECTED: Self = Self(1 << 0);
-    /// The last command asked for more than the supply can give.
+    /// The last command requested more than the supply can provide.
     pub const SUPPLY_LIMITED: Self = Self(1 << 1);
     /// An axis is at a hard stop.
     pub const AT_STOP: Self = Self(1 << 2);
     /// The simulation has not caught up with the time: the values are older than they should be.
     pub const BEHIND: Self = Self(1 << 3);
 
-    /// Whether every flag of `other` is set.
+    /// Returns whether every flag of `other` is set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -98,16 +98,16 @@ impl Status {
         }
     }
 
-    /// The flags as they are in a frame.
+    /// Returns the flags as they are in a frame.
     pub const fn bits(self) -> u8 {
         self.0
     }
 }
 
-/// Why sixteen bytes were not the frame they should have been.
+/// The reason why sixteen bytes are not the expected frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The first byte is not the one this kind of frame starts with.
+    /// The first byte is not that of this kind of frame.
     #[error("frame starts with {found:#04x} instead of {expected:#04x}")]
     BadMagic {
         /// The first byte of such a frame.
@@ -115,7 +115,7 @@ pub enum FrameError {
         /// The first byte received.
         found: u8,
     },
-    /// The checksum does not match: the frame was damaged on the way.
+    /// The checksum does not match: the frame was damaged in transit.
     #[error("frame has CRC {found:#06x} where its bytes give {computed:#06x}")]
     BadCrc {
         /// Checksum of the bytes received.
@@ -123,13 +123,13 @@ pub enum FrameError {
         /// Checksum in the frame.
         found: u16,
     },
-    /// The frame is undamaged, but holds what its sender can never mean.
+    /// The frame is undamaged, but contains a value that its sender never sends.
     #[error("frame has an impossible {field}")]
     BadValue {
         /// The field in question.
         field: &'static str,
     },
-    /// Frames are missing between the last one and this one, or this one has been seen before.
+    /// Frames are missing between the last one and this one, or this one is a duplicate.
     #[error("frame has sequence {found} where {expected} follows")]
     SequenceGap {
         /// The sequence that follows the last frame.
@@ -139,7 +139,7 @@ pub enum FrameError {
     },
 }
 
-/// Puts the command into the form it has on the bus.
+/// Encodes a command for the bus.
 pub fn encode_command(command: &Command) -> Frame {
     let mut frame = [0; FRAME_LEN];
     frame[0] = COMMAND_MAGIC;
@@ -149,11 +149,12 @@ pub fn encode_command(command: &Command) -> Frame {
     seal(frame)
 }
 
-/// Reads a command off the bus.
+/// Decodes a command from the bus.
 ///
 /// # Errors
 ///
-/// A [`FrameError`] if the bytes are not a command, are damaged, or hold a voltage that is not finite.
+/// Returns a [`FrameError`] if the bytes are not a command, are damaged, or contain a voltage that
+/// is not finite.
 pub fn decode_command(frame: &Frame) -> Result<Command, FrameError> {
     open(frame, COMMAND_MAGIC)?;
     let volts = |at: usize| f32::from_le_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);
@@ -167,7 +168,7 @@ pub fn decode_command(frame: &Frame) -> Result<Command, FrameError> {
     Ok(Command { sequence: word(frame, 2), voltages_v })
 }
 
-/// Puts the feedback into the form it has on the bus.
+/// Encodes feedback for the bus.
 pub fn encode_feedback(feedback: &Feedback) -> Frame {
     let mut frame = [0; FRAME_LEN];
     frame[0] = FEEDBACK_MAGIC;
@@ -181,11 +182,12 @@ pub fn encode_feedback(feedback: &Feedback) -> Frame {
     seal(frame)
 }
 
-/// Reads feedback off the bus.
+/// Decodes feedback from the bus.
 ///
 /// # Errors
 ///
-/// A [`FrameError`] if the bytes are not feedback, are damaged, or hold a count the encoder does not have.
+/// Returns a [`FrameError`] if the bytes are not feedback, are damaged, or contain a count outside
+/// of the encoder's range.
 pub fn decode_feedback(frame: &Frame) -> Result<Feedback, FrameError> {
     open(frame, FEEDBACK_MAGIC)?;
     let signed = |at: usize| word(frame, at).cast_signed();
@@ -206,18 +208,19 @@ pub fn decode_feedback(frame: &Frame) -> Result<Feedback, FrameError> {
     Ok(feedback)
 }
 
-/// Follows the sequence numbers of one direction.
+/// Tracks the sequence numbers of one direction.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SequenceCheck {
     next: Option<u16>,
 }
 
 impl SequenceCheck {
-    /// Takes note of the sequence of an undamaged frame; the first one is always right.
+    /// Processes the sequence number of an undamaged frame; the first one is always correct.
     ///
     /// # Errors
     ///
-    /// [`FrameError::SequenceGap`] if it is not the one after the last. The check goes on from `found`.
+    /// Returns [`FrameError::SequenceGap`] if it does not follow the last one. The check continues
+    /// from `found`.
     pub fn follow(&mut self, found: u16) -> Result<(), FrameError> {
         let expected = self.next.replace(found.wrapping_add(1)).unwrap_or(found);
         if found == expected { Ok(()) } else { Err(FrameError::SequenceGap { expected, found }) }

@@ -1,15 +1,16 @@
-//! The parts of the gimbal demo that know nothing of threads or clocks.
+//! The parts of the gimbal demo that use neither threads nor clocks.
 //!
-//! A camera gimbal with two axes, pan and tilt, is held at its setpoints by cascaded controllers: current at
-//! 10 kHz inside position at 1 kHz. The gimbal is simulated and sits behind an SPI bus. Wherever time matters
-//! it is passed in as nanoseconds, so that the same code runs in real time, in virtual time and in tests.
+//! A camera gimbal with two axes, pan and tilt, is held at its setpoints by cascaded controllers:
+//! current at 10 kHz inside position at 1 kHz. The gimbal is simulated and connected by an SPI bus.
+//! Functions that depend on time take it as an argument in nanoseconds, so that the same code runs
+//! in real time, in virtual time and in tests.
 //!
-//! * [`plant`], [`encoder`] and [`device`] are the gimbal, [`frame`] and [`client`] the way to it;
-//! * [`bus`] is between them, if they are not in one program;
-//! * [`control`] and [`setpoints`] decide what it does;
-//! * [`reference`](mod@reference) runs all of these in ideal time, to compare a real run with;
-//! * [`log`], [`difference`](mod@difference) and [`report`] keep, compare and show what it did;
-//! * [`topics`] tells others of it while it happens, and takes setpoints from them; [`tuning`] has its gains changed;
+//! * [`plant`], [`encoder`] and [`device`] are the gimbal, [`frame`] and [`client`] the protocol;
+//! * [`bus`] connects the two if they are in different programs;
+//! * [`control`] and [`setpoints`] determine its motion;
+//! * [`reference`](mod@reference) runs all of these in ideal time, for comparison with a real run;
+//! * [`log`], [`difference`](mod@difference) and [`report`] record, compare and show the motion;
+//! * [`topics`] publishes it during the run and receives setpoints; [`tuning`] changes the gains;
 //! * [`cli`] is the command line, [`program`] runs it, [`output`] prints.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]

@@ -1,27 +1,27 @@
-//! The record of a run, kept in memory that is there before the run starts.
+//! The record of a run, in memory allocated before the run starts.
 
 #[cfg(target_os = "none")]
 use alloc::{boxed::Box, vec};
 
 use crate::axes::Axes;
 
-/// One line of the record.
+/// One row of the record.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sample {
     /// Time of the sample since the start of the run, in nanoseconds.
     pub t_ns: u64,
-    /// Angles wanted, in radians.
+    /// Setpoint angles, in radians.
     pub setpoint_rad: Axes<f64>,
-    /// Angles the encoders showed, in radians.
+    /// Angles that the encoders showed, in radians.
     pub measured_rad: Axes<f64>,
-    /// Angles without quantisation, in radians; only a simulated gimbal can tell.
+    /// Angles without quantization, in radians; only a simulated gimbal provides them.
     pub true_rad: Option<Axes<f64>>,
 }
 
 /// A record of at most a fixed number of samples.
 ///
-/// Recording writes to memory that was allocated, and touched, when the recorder was made: it can neither
-/// allocate nor meet a page for the first time. What does not fit is counted.
+/// Recording writes to memory that was allocated and touched when the recorder was created: it
+/// neither allocates nor causes page faults. Samples that do not fit are counted.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     samples: Box<[Sample]>,
@@ -30,9 +30,9 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// An empty record with room for `capacity` samples.
+    /// Creates an empty record with room for `capacity` samples.
     pub fn with_capacity(capacity: usize) -> Self {
-        // A time that is not zero keeps the memory from being handed out as untouched zero pages.
+        // A nonzero time, because zero pages could be provided without being touched.
         let blank = Sample { t_ns: u64::MAX, ..Sample::default() };
         Self { samples: vec![blank; capacity].into_boxed_slice(), used: 0, dropped: 0 }
     }
@@ -48,12 +48,12 @@ impl Recorder {
         }
     }
 
-    /// The samples recorded, in the order of recording.
+    /// Returns the recorded samples, in the order of recording.
     pub fn samples(&self) -> &[Sample] {
         &self.samples[..self.used]
     }
 
-    /// Samples that did not fit.
+    /// Returns the number of samples that did not fit.
     pub const fn dropped(&self) -> u64 {
         self.dropped
     }

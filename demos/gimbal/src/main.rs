@@ -1,4 +1,5 @@
-//! Holds a simulated two-axis camera gimbal at its setpoints, in real time, and reports how well that went.
+//! Holds a simulated two-axis camera gimbal at its setpoints, in real time, and reports the quality
+//! of control.
 //!
 //! ```text
 //! cargo run --release -p gimbal

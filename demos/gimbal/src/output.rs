@@ -6,7 +6,8 @@ use std::io::{self, ErrorKind, Write};
 /// Prints to standard output.
 ///
 /// # Errors
-/// If it cannot be written to, as on a full disk. A reader that has gone away, as `| head` does, is no error.
+/// Returns an error if it cannot be written to, as on a full disk. A closed pipe, as by `| head`,
+/// is not an error.
 pub fn print(text: &str) -> io::Result<()> {
     finish(io::stdout().write_all(text.as_bytes()))
 }
@@ -14,7 +15,7 @@ pub fn print(text: &str) -> io::Result<()> {
 /// Handles the result of writing to standard output by other means.
 ///
 /// # Errors
-/// As for [`print()`].
+/// Returns the errors of [`print()`].
 pub fn finish(written: io::Result<()>) -> io::Result<()> {
     match written.and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -22,7 +23,7 @@ pub fn finish(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Prints a line to standard error, if somebody reads it.
+/// Prints a line to standard error and ignores errors.
 pub fn say(line: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }

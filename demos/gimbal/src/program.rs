@@ -20,7 +20,7 @@ use crate::tuning;
 use punctual::{Config, StartError};
 use punctual_bridge::Recording;
 
-/// Returns where the report goes by default: in a checkout among the build products, which git
+/// Returns the default path of the report: in a checkout among the build products, which git
 /// ignores.
 fn default_report() -> PathBuf {
     let directory = Path::new("target");
@@ -28,8 +28,8 @@ fn default_report() -> PathBuf {
     directory.join("gimbal-report.html")
 }
 
-/// Runs the gimbal as the command line asks, with a connection to `network` if there is one. Prints
-/// errors, and returns the exit code.
+/// Runs the gimbal according to the command line, with a connection to `network` if there is one.
+/// Prints errors, and returns the exit code.
 pub fn run(args: &Args, network: Option<Box<dyn Network>>) -> ExitCode {
     match try_run(args, network) {
         Ok(code) => code,
@@ -52,7 +52,7 @@ pub fn tell(message: &clap::Error) -> ExitCode {
     }
 }
 
-/// Why there is no result, and the exit code for it.
+/// The reason for a missing result, and its exit code.
 struct Failure {
     code: u8,
     message: String,
@@ -85,14 +85,14 @@ fn try_run(args: &Args, network: Option<Box<dyn Network>>) -> Result<ExitCode, F
             .map_err(Failure::other)?,
         None => bus::simulated(),
     };
-    // Before anything moves, as a run that cannot be recorded is not the one that was asked for.
+    // Before anything moves, because a run that cannot be recorded is not the requested one.
     let recording = args.mcap.as_ref().map(Recording::create).transpose().map_err(Failure::other)?;
     let datagrams = args.udp.map(bind).transpose()?;
     let (tune, virtual_time) = (args.tune.clone(), args.virtual_time);
     let links = Links { recording, datagrams, network, tune, virtual_time };
     let mut links = links.is_any().then_some(links);
-    // What the gimbal would do if every task ran exactly when it should; by hand, that is known
-    // only later.
+    // The motion of the gimbal if every task ran exactly on time; with setpoints by hand it is
+    // known only afterwards.
     let virtual_run = |seconds, timeline, links| {
         let (config, gimbal) = (Config::new().virtual_time(), bus::simulated());
         controller::run(config, gimbal, seconds, Setpoints::Timeline(timeline), links)
@@ -140,7 +140,7 @@ fn setpoints(args: &Args, network: Option<&dyn Network>) -> Result<(Timeline, St
     match (args.stdin, args.virtual_time) {
         (false, _) => Ok((Timeline::built_in(args.seconds), "built-in step sequence".into())),
         (true, false) => Ok((Timeline::new(), "standard input".into())),
-        // In virtual time there is no "now" for a line to come at: all of them are read first.
+        // In virtual time no line can arrive during the run: all of them are read first.
         (true, true) => {
             let mut parser = LineParser::new("standard input", ranges);
             let mut timeline = Timeline::new();
@@ -156,7 +156,7 @@ fn setpoints(args: &Args, network: Option<&dyn Network>) -> Result<(Timeline, St
     }
 }
 
-/// A port that somebody else has is found out before anything moves.
+/// Binds before anything moves, because the port may be in use.
 fn bind(address: SocketAddr) -> Result<UdpSocket, Failure> {
     let advice = "give another: --udp=ADDRESS:PORT";
     let socket = UdpSocket::bind(address)
@@ -166,7 +166,7 @@ fn bind(address: SocketAddr) -> Result<UdpSocket, Failure> {
     Ok(socket)
 }
 
-/// Passes lines on to the controller as they come, on an ordinary thread that ends with the
+/// Forwards lines to the controller as they arrive, on an ordinary thread that ends with the
 /// process.
 fn steer_from_stdin() {
     let mut parser = LineParser::new("standard input", GIMBAL.map(|axis| axis.range));
@@ -184,13 +184,13 @@ fn steer_from_stdin() {
                     ));
                 }
             }
-            // The gimbal stays where it is; the next line may be better.
+            // The gimbal keeps its position; the next line may be valid.
             Err(error) => say(format_args!("gimbal: {error}")),
         }
     }
 }
 
-/// The setpoints as they were followed, for a reference made afterwards.
+/// Returns the setpoints as they were followed, for a reference computed afterwards.
 fn as_recorded(recorder: &Recorder) -> Timeline {
     let mut timeline = Timeline::new();
     let mut last = None;

@@ -1,7 +1,7 @@
-//! The whole gimbal in ideal time: what a run would look like if every task started exactly when it should.
+//! The whole gimbal in ideal time: a run in which every task starts exactly on time.
 //!
-//! It is the reference a real run is compared with. The code is that of the real run, from the setpoint to
-//! the bytes on the bus; only the clock is replaced by a counter that advances by exactly one period.
+//! It is the reference for a real run. The code is that of the real run, from the setpoint to the
+//! bytes on the bus; only the clock is replaced by a counter that advances by exactly one period.
 
 use crate::axes::Axes;
 use crate::client::Gimbal;
@@ -11,11 +11,12 @@ use crate::log::{Recorder, Sample};
 use crate::plant::{AxisParameters, SUPPLY_V};
 use std::cell::Cell;
 
-/// Runs the gimbal for `duration_ns` from time zero and records every period of the position controller.
+/// Runs the gimbal for `duration_ns` from time zero and records every period of the position
+/// controller.
 ///
-/// `setpoints` is asked for the angles wanted at a time in nanoseconds. The order of things in a period is
-/// that of the application: exchange with the voltages computed one period ago, then the position controllers
-/// if it is their turn, then the current controllers.
+/// `setpoints` returns the setpoint angles at a time in nanoseconds. The order within a period is
+/// that of the application: exchange with the voltages computed one period ago, then the position
+/// controllers if it is their turn, then the current controllers.
 pub fn run(
     parameters: Axes<AxisParameters>,
     mut setpoints: impl FnMut(u64) -> Axes<f64>,
@@ -54,7 +55,8 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// True angles of the axis chosen by `axis` after a step at time zero, one every millisecond.
+    /// Returns the true angles of the axis chosen by `axis` after a step at time zero, one every
+    /// millisecond.
     fn angles(recorder: &Recorder, axis: fn(Axes<f64>) -> f64) -> Vec<f64> {
         recorder.samples().iter().filter_map(|sample| sample.true_rad.map(axis)).collect()
     }

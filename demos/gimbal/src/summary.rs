@@ -1,4 +1,4 @@
-//! Turns the records of a run into its report's summary.
+//! Converts the records of a run into the summary for its report.
 
 use std::time::SystemTime;
 
@@ -11,24 +11,24 @@ use crate::report::{
     TaskRow,
 };
 
-/// Everything the report of a run needs.
+/// All inputs of a run's report.
 #[derive(Debug)]
 pub struct Run<'a> {
     /// The executor's report.
     pub report: &'a Report,
     /// The motion.
     pub record: &'a Recorder,
-    /// What went over the bus.
+    /// The traffic on the bus.
     pub link: LinkCounters,
     /// The same run in virtual time.
     pub reference: Option<&'a Recorder>,
-    /// Where the setpoints came from.
+    /// The source of the setpoints.
     pub setpoints: &'a str,
-    /// When the run started.
+    /// The start time of the run.
     pub started: SystemTime,
 }
 
-/// The summary of a run.
+/// Returns the summary of a run.
 pub fn of(run: &Run<'_>) -> RunSummary {
     let report = run.report;
     let clock = if report.virtual_time { Clock::Virtual } else { Clock::Real };

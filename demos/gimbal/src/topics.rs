@@ -1,8 +1,9 @@
-//! What the controller tells the world while it runs, and is told by it.
+//! The topics that the controller publishes and receives while it runs.
 //!
-//! `/angles` and `/target` at 100 Hz and `/currents`, every one at 10 kHz, go out: the task that samples copies them into rings, and an ordinary
-//! thread takes them from there. `/setpoint` comes in, where somebody listens to it: an ordinary thread checks what comes, and `setpoint`
-//! reads the newest each millisecond, however many there are.
+//! `/angles` and `/target` at 100 Hz and `/currents`, every sample at 10 kHz, are published: the
+//! sampling task copies them into rings, from which an ordinary thread takes them. `/setpoint` is
+//! received if a link is configured: an ordinary thread checks the messages, and `setpoint` reads
+//! the newest one each millisecond, however many arrive.
 
 use std::error::Error;
 use std::fmt;
@@ -24,10 +25,10 @@ use crate::tuning::{self, Factors, TuneError};
 
 /// Samples in a message of currents, and between two messages of angles.
 pub const BATCH: usize = 100;
-/// How many messages may wait: 640 ms of them.
+/// The number of messages that may wait: 640 ms of them.
 const ROOM: usize = 64;
 
-/// Two angles, in the message that the tools of ROS know.
+/// Two angles, in a message type that ROS tools support.
 #[derive(Debug, Clone, Copy, PartialEq, Message)]
 #[message(name = "geometry_msgs/msg/Vector3")]
 pub struct Angles {
@@ -48,7 +49,7 @@ impl From<Axes<f64>> for Angles {
     }
 }
 
-/// The currents of the motors since the message before.
+/// The currents of the motors since the previous message.
 #[derive(Debug, Clone, Copy, PartialEq, Message)]
 #[message(name = "gimbal_msgs/msg/Currents")]
 pub struct Currents {
@@ -58,42 +59,42 @@ pub struct Currents {
     tilt: [f32; BATCH],
 }
 
-/// Where the gimbal points.
+/// The measured direction of the gimbal.
 static ANGLES: Topic<Angles, ROOM> = Topic::new("/angles").hz(100);
-/// Where it is to point.
+/// The setpoint of the gimbal.
 static TARGET: Topic<Angles, ROOM> = Topic::new("/target").hz(100);
 static CURRENTS: Topic<Currents, ROOM> = Topic::new("/currents").hz(100);
 
-/// Where others want the gimbal to point: `x` pan, `y` tilt, both in rad; `z` means nothing.
+/// Setpoints from others: `x` pan, `y` tilt, both in rad; `z` is ignored.
 static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
 
-/// Where the topics go, and where they come from.
+/// Destinations and sources of topics.
 #[derive(Debug, Default)]
 pub struct Links {
-    /// Where angles and currents are recorded.
+    /// The recording of angles and currents.
     pub recording: Option<Recording>,
-    /// Where setpoints come as datagrams.
+    /// The socket that receives setpoints as datagrams.
     pub datagrams: Option<UdpSocket>,
-    /// Network that carries topics in both directions.
+    /// The network that carries topics in both directions.
     pub network: Option<Box<dyn Network>>,
-    /// Whether the gains can be changed, and a file with those at the start.
+    /// Whether the gains can be changed, and a file with the initial ones.
     pub tune: Option<Option<PathBuf>>,
     /// Whether the app runs in virtual time.
     pub virtual_time: bool,
 }
 
 impl Links {
-    /// Whether there is any.
+    /// Returns whether there is any link.
     pub const fn is_any(&self) -> bool {
         self.has_sinks() || self.is_steered() || self.tune.is_some()
     }
 
-    /// Whether anything takes what goes out.
+    /// Returns whether any link receives published topics.
     const fn has_sinks(&self) -> bool {
         self.recording.is_some() || self.network.is_some()
     }
 
-    /// Whether setpoints come from somewhere.
+    /// Returns whether any link provides setpoints.
     const fn is_steered(&self) -> bool {
         self.datagrams.is_some() || self.network.is_some()
     }
@@ -104,13 +105,13 @@ pub trait Network: fmt::Debug + Send {
     /// Returns the origin of setpoints, for reports: "ROS 2, /setpoint".
     fn source(&self) -> String;
 
-    /// Joins the network: publishes the topics of `bridge`, takes `setpoints`, and serves the gains
-    /// if they can be changed.
+    /// Joins the network: publishes the topics of `bridge`, subscribes to `setpoints`, and serves
+    /// the gains if they can be changed.
     ///
     /// Runs in `init`.
     ///
     /// # Errors
-    /// If the network cannot be joined; then the gimbal does not start.
+    /// Returns an error if the network cannot be joined; then the gimbal does not start.
     fn connect(
         self: Box<Self>,
         bridge: Bridge,
@@ -119,7 +120,7 @@ pub trait Network: fmt::Debug + Send {
     ) -> Result<Bridge, Box<dyn Error + Send + Sync>>;
 }
 
-/// Why there is no link.
+/// An error of starting a link.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// The bridge does not start.
@@ -136,18 +137,18 @@ pub enum LinkError {
     Tune(#[from] TuneError),
 }
 
-/// The topics at work.
+/// The running topics.
 #[derive(Debug)]
 pub(crate) struct Topics {
     outgoing: Option<Outgoing>,
     datagrams: Option<Datagrams>,
     tuning: Option<TuningServer<Factors>>,
-    /// Whether setpoints come from somewhere.
+    /// Whether any link provides setpoints.
     is_steered: bool,
 }
 
 impl Topics {
-    /// Starts the threads that carry them. The place for it is `init`.
+    /// Starts the threads that carry the topics. To be called in `init`.
     pub(crate) fn start(links: Links) -> Result<Self, LinkError> {
         let (is_steered, has_sinks) = (links.is_steered(), links.has_sinks());
         let datagrams = links.datagrams.map(|socket| Datagrams::on(socket, subscription())).transpose()?;
@@ -167,7 +168,7 @@ impl Topics {
         Ok(Self { outgoing: bridge.map(Outgoing::new), datagrams, tuning, is_steered })
     }
 
-    /// Takes the currents of a sample; whether the angles are wanted, too.
+    /// Processes the currents of a sample; returns whether the angles are also needed.
     pub(crate) fn sample(&mut self, released: Instant, currents_a: Axes<f64>) -> bool {
         self.outgoing.as_mut().is_some_and(|outgoing| outgoing.sample(released, currents_a))
     }
@@ -180,9 +181,9 @@ impl Topics {
         }
     }
 
-    /// Completes recordings, and says what has become of everything.
+    /// Completes recordings, and returns the statistics.
     pub(crate) fn finish(self) -> Carried {
-        // First what fills the topics, so that they are carried whole.
+        // First stop the publishers, so that all of their messages are carried.
         let tuning = self.tuning.map(TuningServer::finish);
         drop(self.datagrams);
         let outgoing = self.outgoing.map(|outgoing| outgoing.bridge.finish());
@@ -190,19 +191,20 @@ impl Topics {
     }
 }
 
-/// What has become of the messages of a run.
+/// The statistics of a run's messages.
 #[derive(Debug)]
 pub struct Carried {
-    /// Those that went out.
+    /// The published messages.
     pub outgoing: Option<Report>,
-    /// Those that came in.
+    /// The received messages.
     pub incoming: Option<IncomingReport>,
     /// Requests to change the gains.
     pub tuning: Option<TuningReport>,
 }
 
 impl Carried {
-    /// Whether nothing that was published is missing anywhere. What came in and was not wanted does not count.
+    /// Returns whether no published message is missing anywhere. Rejected incoming messages do not
+    /// count.
     pub fn is_complete(&self) -> bool {
         self.outgoing.as_ref().is_none_or(Report::is_complete)
     }
@@ -218,7 +220,7 @@ impl fmt::Display for Carried {
     }
 }
 
-/// What goes out.
+/// The publishers.
 #[derive(Debug)]
 struct Outgoing {
     bridge: Running,
@@ -226,7 +228,7 @@ struct Outgoing {
     target: Publisher<Angles, ROOM>,
     currents: Publisher<Currents, ROOM>,
     batch: Currents,
-    /// How many samples are in the batch.
+    /// The number of samples in the batch.
     filled: usize,
 }
 
@@ -252,7 +254,7 @@ impl Outgoing {
     }
 }
 
-/// Takes setpoints within the mechanical range.
+/// Accepts setpoints within the mechanical range.
 fn subscription() -> Subscription<Vector3> {
     let subscription = SETPOINT.subscribe().expect("one app of this kind runs at a time");
     subscription.check(|wanted| {
@@ -269,17 +271,17 @@ fn subscription() -> Subscription<Vector3> {
     })
 }
 
-/// The newest setpoint that came: for one task.
+/// The newest received setpoint, for one task.
 #[derive(Debug)]
 pub(crate) struct Wanted(IncomingReader<Vector3>);
 
 impl Wanted {
-    /// The end that reads.
+    /// Creates the reader.
     pub(crate) fn new() -> Self {
         Self(SETPOINT.reader().expect("one app of this kind runs at a time"))
     }
 
-    /// The setpoints in rad, if there are new ones.
+    /// Returns the setpoints in rad, if there are new ones.
     pub(crate) fn newer(&mut self) -> Option<Axes<f64>> {
         let reading = self.0.read();
         reading.is_new.then(|| Axes::new(reading.message.x, reading.message.y))

@@ -1,4 +1,4 @@
-//! What can be changed while the gimbal is controlled: factors on the gains that it was designed with.
+//! Parameters that can be changed while the gimbal is controlled: factors on the design gains.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::axes::Axes;
 use crate::control::PositionGains;
 use crate::plant::GIMBAL;
 
-/// How many changes may wait to be recorded.
+/// The number of changes that may wait to be recorded.
 const ROOM: usize = 16;
 
 /// Factors on the gains of a position controller.
@@ -41,11 +41,11 @@ pub struct Factors {
 
 static FACTORS: Tunable<Factors> = Tunable::new();
 
-/// The factors at the start, and after each change.
+/// The initial factors, and the factors after each change.
 pub(crate) static CHANGES: Topic<Factors, ROOM> = Topic::new("/factors");
 
 impl Factors {
-    /// The gains that the position controllers have with these factors.
+    /// Returns the gains of the position controllers with these factors.
     pub fn gains(&self) -> Axes<PositionGains> {
         let factors = Axes::new(self.pan, self.tilt);
         GIMBAL.zip(factors).map(|(axis, AxisFactors { proportional, integral, derivative })| {
@@ -68,15 +68,15 @@ fn tuning(file: Option<&Path>) -> Result<Tuning<Factors>, FileError> {
     }
 }
 
-/// Finds out what is wrong with a file of factors.
+/// Checks a file of factors.
 ///
 /// # Errors
-/// [`FileError`].
+/// Returns a [`FileError`] for the first error.
 pub fn check(file: &Path) -> Result<(), FileError> {
     tuning(Some(file)).map(drop)
 }
 
-/// Why the gimbal is not tuned.
+/// The reason why tuning does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum TuneError {
     /// The file has changed since it was [checked](check).
@@ -87,14 +87,15 @@ pub enum TuneError {
     Start(#[from] StartError),
 }
 
-/// Lets the factors be changed by `punctual set gimbal`, beginning with those of a file; they are published if `is_recorded`.
+/// Lets `punctual set gimbal` change the factors, starting with those of a file; they are published
+/// if `is_recorded`.
 pub(crate) fn start(file: Option<&Path>, is_recorded: bool) -> Result<TuningServer<Factors>, TuneError> {
     let tuning = tuning(file)?;
     let tuning = if is_recorded { tuning.record(&CHANGES) } else { tuning };
     Ok(tuning.start("gimbal")?)
 }
 
-/// The end that the task of the position controllers has.
+/// Creates the reader for the task of the position controllers.
 pub(crate) fn reader() -> TunableReader<Factors> {
     FACTORS.reader().expect("one app of this kind runs at a time")
 }

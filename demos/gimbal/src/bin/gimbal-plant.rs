@@ -1,4 +1,5 @@
-//! The gimbal as a process of its own, at the other end of a bus: what `gimbal --spi` controls.
+//! The gimbal as a separate process, at the other end of a bus: the device that `gimbal --spi`
+//! controls.
 //!
 //! ```text
 //! gimbal-plant /tmp/gimbal.spi &
@@ -16,7 +17,7 @@ use gimbal::bus;
 use gimbal::output::say;
 use punctual_process::scheduling::set_policy;
 
-/// Be a simulated gimbal at the other end of a bus, until it is ended by a signal
+/// Simulate a gimbal at the other end of a bus, until a signal ends the process
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -25,16 +26,16 @@ Each answer is due within 100 µs, so it asks for a real-time priority above tha
 After a second without commands it is switched off; the next command finds it at rest."
 )]
 struct Args {
-    /// The socket to be made, which stands for an SPI device; or a device that answers transfers
+    /// The socket to create, which replaces an SPI device; or a device that answers transfers
     path: PathBuf,
 
-    /// The priority of SCHED_FIFO at which it answers, 1 to 99; 0 asks for none
+    /// The SCHED_FIFO priority of the plant, 1 to 99; 0 requests none
     #[arg(long, value_name = "PRIORITY", default_value = "90")]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=99))]
     priority: u8,
 }
 
-/// Gives this thread a priority of SCHED_FIFO, which no process that it might start inherits.
+/// Gives this thread a SCHED_FIFO priority that processes it starts do not inherit.
 fn set_priority(priority: u8) -> io::Result<()> {
     set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority.into())
 }

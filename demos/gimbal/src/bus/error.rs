@@ -1,4 +1,4 @@
-//! What can be wrong with a bus.
+//! Errors of a bus.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use super::{Options, is_echo};
 use crate::device::DeviceError;
 use crate::frame::FrameError;
 
-/// Why a transfer failed.
+/// An error of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BusError {
-    /// The simulated device does not know it.
+    /// The simulated device rejected it.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The kernel says so.
+    /// The kernel reported an error.
     #[error("{0}")]
     Kernel(io::ErrorKind),
     /// It was not one single full-duplex transfer.
@@ -38,55 +38,55 @@ impl spi::Error for BusError {
     }
 }
 
-/// Why there is no gimbal.
+/// An error of opening a gimbal.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The device cannot be opened.
     #[error("--spi {}: {error}; {advice}", .device.display())]
     Device {
-        /// Which one.
+        /// The path of the device.
         device: PathBuf,
-        /// Why not.
+        /// The error.
         error: io::Error,
-        /// What helps.
+        /// Advice for the user.
         advice: &'static str,
     },
-    /// The device is none of a bus.
+    /// The file is not a device of a bus.
     #[error(
         "--spi {} is no SPI device; give /dev/spidevB.C of bus B and chip select C, or the socket of a gimbal-plant",
         .device.display()
     )]
     NoSpi {
-        /// Which one.
+        /// The path of the device.
         device: PathBuf,
     },
-    /// The bus does not take these settings.
+    /// The bus does not support these settings.
     #[error(
         "--spi {}: the bus does not take mode {} at {} bit/s: {error}; give others: --spi-mode 0 to 3, --spi-hz",
         .device.display(), .options.mode, .options.hz
     )]
     Settings {
-        /// Which one.
+        /// The path of the device.
         device: PathBuf,
-        /// What it does not take.
+        /// The unsupported settings.
         options: Options,
-        /// Why not.
+        /// The error.
         error: io::Error,
     },
     /// A transfer failed.
     #[error("--spi {}: the first transfer failed: {error}; is the gimbal, or its gimbal-plant, on?", .device.display())]
     Silent {
-        /// Which one.
+        /// The path of the device.
         device: PathBuf,
-        /// Why.
+        /// The error.
         error: BusError,
     },
-    /// What came back is not what a gimbal says.
+    /// The answer is not that of a gimbal.
     #[error("--spi {}: no gimbal answers: {error}; {}", .device.display(), advise(.error, *.mode))]
     Foreign {
-        /// Which one.
+        /// The path of the device.
         device: PathBuf,
-        /// What is wrong with what came back.
+        /// The error in the answer.
         error: FrameError,
         /// The mode that was used.
         mode: u8,
@@ -114,7 +114,7 @@ impl OpenError {
         Self::Device { device: device.to_owned(), error, advice }
     }
 
-    /// Why it cannot be driven so.
+    /// Creates the error for settings that the bus does not support.
     pub(super) fn settings(device: &Path, options: Options, error: io::Error) -> Self {
         let device = device.to_owned();
         match error.raw_os_error() == Some(rustix::io::Errno::NOTTY.raw_os_error()) {

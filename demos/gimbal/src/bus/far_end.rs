@@ -1,4 +1,4 @@
-//! The other end of a bus: the plant, as a process of its own.
+//! The other end of a bus: the plant, as a separate process.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,21 +13,23 @@ use crate::frame::{FRAME_LEN, Frame};
 use crate::plant::{GIMBAL, SUPPLY_V};
 use embedded_hal::spi::SpiDevice;
 
-/// How long a command is waited for before the gimbal is simulated further. What has to be made up for when one comes
-/// then, 200 steps at most, takes a few microseconds.
+/// The time to wait for a command before the simulation continues. Catching up when one arrives
+/// then takes at most 200 steps, which take a few microseconds.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// After so many pauses in a row, a second, the gimbal is switched off; the next command finds it at rest.
+/// After this many consecutive pauses (1 s) the gimbal is switched off; the next command finds it
+/// at rest.
 const SILENCE: u32 = 200;
 
-/// Where commands come and answers go.
+/// The source of commands and destination of answers.
 enum FarEnd {
-    /// A device that holds a transfer until it is answered, and says after 5 ms that there is none.
+    /// A device that holds a transfer until it is answered, and reports after 5 ms that there is
+    /// none.
     Device(File),
     Socket(UnixDatagram),
 }
 
-/// From whom a command is.
+/// The sender of a command.
 enum Asker {
     Device,
     Socket(SocketAddr),
@@ -39,7 +41,7 @@ impl FarEnd {
         if fs::metadata(path).is_ok_and(is_device) {
             return OpenOptions::new().read(true).write(true).open(path).map(Self::Device);
         }
-        // What a plant that was killed has left.
+        // Left behind by a plant that was killed.
         let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
         let refuses = || UnixDatagram::unbound()?.connect(path);
         if is_socket && refuses().is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
@@ -47,15 +49,16 @@ impl FarEnd {
         }
         let socket = UnixDatagram::bind(path)?;
         socket.set_read_timeout(Some(PAUSE))?;
-        // Who does not take answers does not keep others from theirs.
+        // A controller that does not read answers must not block those of others.
         socket.set_write_timeout(Some(Duration::from_millis(1)))?;
         Ok(Self::Socket(socket))
     }
 
-    /// The next command; `None` after a pause. What has not the length of one is none, and not answered.
+    /// Returns the next command, or `None` after a pause. Ignores data without the length of a
+    /// command.
     fn receive(&mut self, frame: &mut Frame) -> io::Result<Option<Asker>> {
         loop {
-            // One byte more shows what is longer.
+            // One extra byte reveals data that is too long.
             let mut bytes = [0; FRAME_LEN + 1];
             let received = match self {
                 Self::Device(device) => device.read(&mut bytes).map(|length| (length, Asker::Device)),
@@ -70,7 +73,7 @@ impl FarEnd {
                     return Ok(Some(from));
                 }
                 Ok(_) => {}
-                // It was stopped for a while.
+                // The process was stopped for a while.
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                     return Ok(None);
@@ -84,7 +87,7 @@ impl FarEnd {
         match (self, to) {
             (Self::Device(device), _) => device.write_all(frame),
             (Self::Socket(socket), Asker::Socket(address)) => {
-                // Whoever asked may be gone.
+                // The sender may have ended.
                 let _ = socket.send_to_addr(frame, address);
                 Ok(())
             }
@@ -93,12 +96,14 @@ impl FarEnd {
     }
 }
 
-/// Is a gimbal at the far end of `path`: of a device that is one, or of a socket that is made there. `ready` is called when it is.
+/// Simulates a gimbal at the far end of `path`: a device for this purpose, or a socket that is
+/// created there. Calls `ready` once it can answer.
 ///
-/// It is at rest at first, and again after a second without commands, as if it had been switched off.
+/// The gimbal is at rest at first, and again after a second without commands, as if it had been
+/// switched off.
 ///
 /// # Errors
-/// Only if the far end cannot be had, or is lost.
+/// Returns an error if the far end cannot be opened, or fails.
 pub fn serve(path: &Path, ready: impl FnOnce()) -> io::Result<()> {
     let mut end = FarEnd::open(path)?;
     ready();
@@ -109,7 +114,7 @@ pub fn serve(path: &Path, ready: impl FnOnce()) -> io::Result<()> {
         while pauses < SILENCE {
             if let Some(from) = end.receive(&mut frame)? {
                 pauses = 0;
-                // One frame each way is what it takes.
+                // It expects one frame in each direction.
                 gimbal.transfer_in_place(&mut frame).map_err(io::Error::other)?;
                 end.answer(&from, &frame)?;
             } else {

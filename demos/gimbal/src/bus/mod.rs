@@ -1,5 +1,6 @@
-//! What is between the controller and the gimbal: nothing, if the gimbal is simulated in this program; a device of Linux's spidev; or a socket
-//! that stands for one where there is no such bus, with a [plant](serve) as a process of its own at its other end.
+//! The connection between the controller and the gimbal: none, if the gimbal is simulated in this
+//! program; a device of Linux's spidev; or, without such a bus, a socket that replaces it, with a
+//! [plant](serve) as a separate process at its other end.
 
 mod error;
 mod far_end;
@@ -23,16 +24,16 @@ pub use error::{BusError, OpenError};
 pub use far_end::serve;
 use socket::Socket;
 
-/// How a bus is driven.
+/// The settings of a bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// The mode, 0 to 3: polarity and phase of the clock.
+    /// The SPI mode, 0 to 3: polarity and phase of the clock.
     pub mode: u8,
-    /// Its bits a second.
+    /// The speed in bits per second.
     pub hz: u32,
 }
 
-/// What the controller exchanges frames over.
+/// The connection over which the controller exchanges frames.
 #[derive(Debug)]
 pub struct Bus(Kind);
 
@@ -43,23 +44,25 @@ enum Kind {
     Socket(Socket),
 }
 
-/// How often the first exchange is tried when no answer comes in time: on a busy machine, a plant of ordinary priority does not get a CPU at once.
+/// The number of attempts at the first exchange if no answer arrives in time: on a busy machine, a
+/// plant of ordinary priority does not get a CPU immediately.
 const FIRST_TRIES: u32 = 1000;
 
 fn clock() -> u64 {
     punctual::now().as_ticks()
 }
 
-/// A gimbal that is simulated in this program.
+/// Creates a gimbal that is simulated in this program.
 pub fn simulated() -> Gimbal<Bus> {
     let gimbal = SimulatedGimbal::new(GIMBAL, SUPPLY_V, clock as fn() -> u64);
     Gimbal::new(Bus(Kind::Simulated(Box::new(gimbal))))
 }
 
-/// The gimbal at `device`, which has answered once.
+/// Opens the gimbal at `device`, and waits for its first answer.
 ///
 /// # Errors
-/// [`OpenError`]: there is no such device, it cannot be driven so, or nothing answers as a gimbal does.
+/// Returns an error if the device does not exist or does not support the settings, or if no gimbal
+/// answers.
 pub fn open(device: &Path, options: Options) -> Result<Gimbal<Bus>, OpenError> {
     let refused = |error| OpenError::device(device, error);
     let is_socket = fs::metadata(device).map_err(refused)?.file_type().is_socket();
@@ -69,7 +72,7 @@ pub fn open(device: &Path, options: Options) -> Result<Gimbal<Bus>, OpenError> {
         Kind::Spidev(spidev(device, options)?)
     };
     let mut gimbal = Gimbal::new(Bus(kind));
-    // Without a voltage nothing moves.
+    // With zero voltage nothing moves.
     let mut first = || gimbal.exchange(Axes::both(0.0));
     let is_late = |answer: &Result<_, _>| {
         matches!(answer, Err(ExchangeError::Bus(BusError::Kernel(io::ErrorKind::TimedOut))))
@@ -99,7 +102,7 @@ fn spidev(device: &Path, options: Options) -> Result<Spidev, OpenError> {
 }
 
 impl Bus {
-    /// The angles that no sensor shows, if the gimbal is simulated here.
+    /// Returns the angles that no sensor shows, if the gimbal is simulated in this program.
     pub fn true_rad(&self) -> Option<Axes<f64>> {
         match &self.0 {
             Kind::Simulated(gimbal) => Some(gimbal.true_state().map(|state| state.angle_rad)),
@@ -125,7 +128,8 @@ impl SpiDevice for Bus {
     }
 }
 
-/// Whether what came back is what was sent: the output is connected to the input.
+/// Returns whether the answer equals the command, that is, whether the output is connected to the
+/// input.
 fn is_echo(error: &FrameError) -> bool {
     matches!(error, FrameError::BadMagic { found: crate::frame::COMMAND_MAGIC, .. })
 }
@@ -151,7 +155,7 @@ mod tests {
         directory
     }
 
-    /// A bus whose output is connected to its input, and one whose input nobody drives.
+    /// A bus whose output is connected to its input, and one whose input is not driven.
     #[test]
     fn says_what_is_no_gimbal() {
         let directory = directory("foreign");
@@ -167,7 +171,7 @@ mod tests {
                     let mut frame = [0xFF; FRAME_LEN];
                     let Ok((_, from)) = end.recv_from(&mut frame) else { continue };
                     let answer = if name == "echo" { frame } else { [0xFF; FRAME_LEN] };
-                    // It may have ended.
+                    // The controller may have ended.
                     let _ = end.send_to_addr(&answer, &from);
                 }
                 refusal.join().unwrap()
@@ -189,7 +193,7 @@ mod tests {
         let plain = refusal(&file);
         assert!(plain.contains("is no SPI device"), "{plain}");
         fs::remove_file(&file).unwrap();
-        // A socket of another kind, and one that nobody has any more.
+        // A socket of another kind, and one that no process has open.
         let listener = UnixListener::bind(&file).unwrap();
         let stream = refusal(&file);
         assert!(stream.contains("gimbal-plant"), "{stream}");

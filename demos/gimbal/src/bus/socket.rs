@@ -1,4 +1,5 @@
-//! A socket that stands for an SPI device: a datagram there is the command, one back the answer of the same transfer.
+//! A socket that replaces an SPI device: a datagram to it is the command, a datagram back is the
+//! answer of the same transfer.
 
 use std::io::{self, ErrorKind};
 use std::os::linux::net::SocketAddrExt;
@@ -8,19 +9,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How long the other end may take. A bus takes no longer than its bits do.
+/// The time limit for the other end. A real bus takes only the time to transfer its bits.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
-/// Answers to earlier exchanges that one exchange drops at most, so that it ends whatever the other end sends. More than wait in a socket.
+/// The maximum number of late answers that one exchange drops, so that it ends regardless of the
+/// other end. It exceeds the number that a socket can queue.
 const MOST_LATE: u32 = 64;
 
-/// The end of the controller.
+/// The controller's end.
 #[derive(Debug)]
 pub(super) struct Socket(UnixDatagram);
 
 impl Socket {
     pub(super) fn connect(path: &Path) -> io::Result<Self> {
-        // Somebody has to be able to answer: under a name that goes with the process.
+        // A name, so that the other end can answer; it disappears with the process.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let name = format!("gimbal-{}-{now}", std::process::id());
         let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
@@ -31,9 +33,10 @@ impl Socket {
 
     /// Sends a frame and waits for the answer, for 1 ms at most.
     ///
-    /// Real-time safety: enters the kernel and blocks, as every exchange over a bus does; does not allocate.
+    /// Real-time safety: enters the kernel and blocks, like every exchange over a bus; does not
+    /// allocate.
     pub(super) fn exchange(&mut self, sent: &[u8], answer: &mut [u8]) -> io::Result<()> {
-        // Answers to earlier frames, which nobody waited for any longer.
+        // Answers to earlier frames, whose exchanges have already timed out.
         for _ in 0..MOST_LATE {
             if self.0.recv(answer).is_err() {
                 break;
@@ -41,7 +44,7 @@ impl Socket {
         }
         let is_sent = match self.0.send(sent) {
             Ok(_) => true,
-            // The other end has not taken earlier frames yet: it gets as long as for an answer.
+            // The other end has not received earlier frames yet: wait as long as for an answer.
             Err(error) if error.kind() == ErrorKind::WouldBlock => false,
             Err(error) => return Err(error),
         };

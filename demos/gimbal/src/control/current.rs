@@ -2,24 +2,25 @@
 //!
 //! # Gains
 //!
-//! From voltage to current the motor is 1/(L·s + R), with the back-EMF as a slow disturbance. A PI controller
-//! whose zero cancels that pole (Kp/Ki = L/R) leaves a pure integrator, and with Kp = L·ωc and Ki = R·ωc the
-//! open loop is ωc/s.
+//! From voltage to current the motor is 1/(L·s + R), with the back-EMF as a slow disturbance. A PI
+//! controller whose zero cancels that pole (Kp/Ki = L/R) leaves a pure integrator, and with Kp =
+//! L·ωc and Ki = R·ωc the open loop is ωc/s.
 //!
-//! The period T of the loop is about as long as L/R, so the cancelling has to be done for the sampled motor.
-//! With the voltage held over each period its pole is a = e^(−T·R/L). For the controller
-//! u = Kp·e + I, I ← I + Ki·T·e the zero is 1 − Ki·T/Kp. Keeping Ki = R·ωc and putting the zero on the pole:
+//! The period T of the loop is about as long as L/R, so the pole to cancel is that of the sampled
+//! motor. With the voltage held over each period it is a = e^(−T·R/L). For the controller u = Kp·e
+//! + I, I ← I + Ki·T·e the zero is 1 − Ki·T/Kp. With Ki = R·ωc unchanged and the zero placed on the
+//! pole:
 //!
 //! Kp = R·ωc·T / (1 − a), which is L·ωc for short periods.
 //!
-//! A voltage computed from one exchange goes out with the next, one period later. The closed loop then has
-//! the characteristic polynomial z² − z + ωc·T. With ωc·T = ¼ both its roots are at ½: the fastest response
-//! that does not overshoot. That fixes the bandwidth at ωc = 1/(4·T) = 2500 rad/s (398 Hz), and the phase
-//! margin at 90° − 1.5·T·ωc = 68.5°.
+//! A voltage computed from one exchange is sent with the next, one period later. The closed loop
+//! then has the characteristic polynomial z² − z + ωc·T. With ωc·T = ¼ both of its roots are at ½:
+//! the fastest response without overshoot. This determines the bandwidth, ωc = 1/(4·T) = 2500 rad/s
+//! (398 Hz), and the phase margin, 90° − 1.5·T·ωc = 68.5°.
 
 use super::Integral;
 use crate::axes::Axes;
-// On a bare board there is no `std` that has these functions: `bare/programs` brings them.
+// A bare board has no `std` with these functions: `bare/programs` provides them.
 #[cfg(target_os = "none")]
 use crate::float::Float as _;
 use crate::plant::{AxisParameters, MotorParameters};
@@ -27,7 +28,8 @@ use crate::plant::{AxisParameters, MotorParameters};
 /// Period of the current controller: 100 µs, that is 10 kHz.
 pub const CURRENT_PERIOD_NS: u64 = 100_000;
 
-/// Bandwidth of the current loop, in rad/s: a quarter of the sampling rate, see the module documentation.
+/// Bandwidth of the current loop, in rad/s: a quarter of the sampling rate, see the module
+/// documentation.
 pub const CURRENT_BANDWIDTH_RAD_S: f64 = 0.25 / PERIOD_S;
 
 const PERIOD_S: f64 = CURRENT_PERIOD_NS as f64 * 1e-9;
@@ -42,7 +44,7 @@ pub struct CurrentGains {
 }
 
 impl CurrentGains {
-    /// The gains that give `motor` the bandwidth [`CURRENT_BANDWIDTH_RAD_S`].
+    /// Returns the gains that give `motor` the bandwidth [`CURRENT_BANDWIDTH_RAD_S`].
     pub fn for_motor(motor: &MotorParameters) -> Self {
         let pole = (-PERIOD_S * motor.resistance_ohm / motor.inductance_h).exp();
         let integral_v_per_a_s = motor.resistance_ohm * CURRENT_BANDWIDTH_RAD_S;
@@ -58,12 +60,13 @@ pub struct CurrentController {
 }
 
 impl CurrentController {
-    /// A controller that has not seen any error yet and never asks for more than `supply_v` either way.
+    /// Creates a controller without accumulated error that never requests more than `supply_v` in
+    /// either direction.
     pub const fn new(gains: CurrentGains, supply_v: f64) -> Self {
         Self { gains, integral_v: Integral::new(supply_v) }
     }
 
-    /// The motor voltage for the next period, in volts.
+    /// Returns the motor voltage for the next period, in volts.
     pub fn update(&mut self, setpoint_a: f64, measured_a: f64) -> f64 {
         let error_a = setpoint_a - measured_a;
         self.integral_v.limited_sum(
@@ -74,7 +77,8 @@ impl CurrentController {
 }
 
 impl Axes<CurrentController> {
-    /// The controllers of both motors, which have not seen any error yet and never ask for more than `supply_v` either way.
+    /// Creates the controllers of both motors, without accumulated error, which never request more
+    /// than `supply_v` in either direction.
     pub fn for_axes(axes: Axes<AxisParameters>, supply_v: f64) -> Self {
         axes.map(|axis| CurrentController::new(CurrentGains::for_motor(&axis.motor), supply_v))
     }
@@ -92,7 +96,8 @@ mod tests {
     use crate::axes::Axes;
     use crate::plant::{AngleRange, AxisParameters, PAN, Plant, SUPPLY_V};
 
-    /// Currents of a motor with a locked rotor, one per period, each voltage applied one period late.
+    /// Returns the currents of a motor with a locked rotor, one per period, each voltage applied
+    /// one period late.
     fn step_response(setpoint_a: f64, periods: u64) -> Vec<f64> {
         let range = AngleRange { min_rad: 0.0, max_rad: 0.0 };
         let mut plant = Plant::new(Axes::both(AxisParameters { range, ..PAN }), SUPPLY_V);

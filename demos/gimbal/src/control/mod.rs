@@ -1,13 +1,13 @@
 //! The cascaded controllers of one axis: current inside, position outside.
 //!
-//! The position controller turns an angle error into a current setpoint every [`POSITION_PERIOD_NS`]; the
-//! current controller turns a current error into a motor voltage every [`CURRENT_PERIOD_NS`]. The gains
-//! follow from the plant parameters and two bandwidths, [`CURRENT_BANDWIDTH_RAD_S`] and
-//! [`POSITION_BANDWIDTH_RAD_S`], a factor of 25 apart, so that the outer loop may take the inner one for a
-//! slightly late current source.
+//! The position controller turns an angle error into a current setpoint every
+//! [`POSITION_PERIOD_NS`]; the current controller turns a current error into a motor voltage every
+//! [`CURRENT_PERIOD_NS`]. The gains follow from the plant parameters and two bandwidths,
+//! [`CURRENT_BANDWIDTH_RAD_S`] and [`POSITION_BANDWIDTH_RAD_S`], which differ by a factor of 25, so
+//! that the outer loop can treat the inner one as a slightly delayed current source.
 //!
-//! Neither controller knows the time: each is to be called once per period, and jitter of the caller is
-//! jitter in the loop.
+//! Neither controller reads a clock: each must be called once per period, and jitter of the caller
+//! is jitter in the loop.
 
 mod current;
 mod position;
@@ -27,11 +27,12 @@ impl Integral {
         Self { value: 0.0, output_limit }
     }
 
-    /// The limited sum of the integral so far and the `other` parts; `increment` counts from the next call
-    /// on.
+    /// Returns the limited sum of the integral so far and the `other` parts; `increment` takes
+    /// effect from the next call on.
     ///
-    /// While the output is at its limit the integral takes no increment that would drive it further beyond.
-    /// Otherwise it would wind up during every large step and pay that back as overshoot.
+    /// While the output is at its limit, the integral ignores increments that would drive it
+    /// further beyond the limit. Otherwise it would wind up during every large step and cause
+    /// overshoot afterwards.
     fn limited_sum(&mut self, other: f64, increment: f64) -> f64 {
         let wanted = other + self.value;
         let output = wanted.clamp(-self.output_limit, self.output_limit);

@@ -2,29 +2,30 @@
 //!
 //! # Gains
 //!
-//! With the current under control the axis is k/(J·s²) from current to angle (k: torque per current at the
-//! axis, J: inertia at the axis); friction only adds damping. Such a double integrator needs phase lead at
-//! the crossover ωc. The PD part Kp + Kd·s/(τ·s + 1) has its zero at ωc/α and its pole at α·ωc, that is
+//! With the current under control, the axis is k/(J·s²) from current to angle (k: torque per
+//! current at the axis, J: inertia at the axis); friction only adds damping. Such a double
+//! integrator needs phase lead at the crossover ωc. The PD part Kp + Kd·s/(τ·s + 1) has its zero at
+//! ωc/α and its pole at α·ωc, that is
 //!
 //! * τ = 1/(α·ωc),
 //! * Kd = Kp·(α − 1/α)/ωc,
 //! * Kp = J·ωc²/(α·k), because the PD part has the gain α·Kp at ωc.
 //!
-//! The integral part takes up friction. It becomes effective at ωi = ωc/β: Ki = Kp·ωc/β, with β = 4·α for two
-//! coinciding real zeros.
+//! The integral part compensates friction. It becomes effective at ωi = ωc/β: Ki = Kp·ωc/β, with β
+//! = 4·α for two coinciding real zeros.
 //!
-//! With α = 4 and ωc = 2π·16 rad/s the lead is 62°; the integral part costs 4° of it, sampling and the delay
-//! of the current loop as much again. A unit test computes from the gains what is left as phase margin: 54°.
-//! A lower crossover would do for the margin, but then dry friction, which only the integral part overcomes,
-//! keeps the axis from settling within a second.
+//! With α = 4 and ωc = 2π·16 rad/s the lead is 62°; the integral part costs 4° of it, and sampling
+//! and the delay of the current loop cost another 4°. A unit test computes the remaining phase
+//! margin from the gains: 54°. A lower crossover would increase the margin, but then dry friction,
+//! which only the integral part overcomes, prevents the axis from settling within a second.
 //!
-//! The derivative acts on the measurement only, so that a step of the setpoint does not become a blow. Its
-//! filter also spreads each count of the encoder over a few periods: on the pan axis one count is worth some
-//! 90 mA at first.
+//! The derivative acts only on the measurement, so that a step of the setpoint does not cause a
+//! current spike. Its filter also spreads each count of the encoder over a few periods: on the pan
+//! axis one count initially causes about 90 mA.
 
 use super::Integral;
 use crate::axes::Axes;
-// On a bare board there is no `std` that has these functions: `bare/programs` brings them.
+// A bare board has no `std` with these functions: `bare/programs` provides them.
 #[cfg(target_os = "none")]
 use crate::float::Float as _;
 use crate::plant::AxisParameters;
@@ -58,7 +59,7 @@ pub struct PositionGains {
 }
 
 impl PositionGains {
-    /// The gains that give `axis` the crossover [`POSITION_BANDWIDTH_RAD_S`].
+    /// Returns the gains that give `axis` the crossover [`POSITION_BANDWIDTH_RAD_S`].
     pub fn for_axis(axis: &AxisParameters) -> Self {
         let crossover = POSITION_BANDWIDTH_RAD_S;
         let proportional_a_per_rad =
@@ -82,19 +83,20 @@ pub struct PositionController {
 }
 
 impl PositionController {
-    /// A controller that has not seen any error yet and never asks for more than `limit_a` either way.
+    /// Creates a controller without accumulated error that never requests more than `limit_a` in
+    /// either direction.
     pub const fn new(gains: PositionGains, limit_a: f64) -> Self {
         Self { gains, integral_a: Integral::new(limit_a), last_rad: None, speed_rad_s: 0.0 }
     }
 
-    /// Goes on with other gains, from the integral and the speed that there are.
+    /// Continues with other gains, from the current integral and speed.
     pub const fn set_gains(&mut self, gains: PositionGains) {
         self.gains = gains;
     }
 
-    /// The current setpoint for the next period, in amperes.
+    /// Returns the current setpoint for the next period, in amperes.
     ///
-    /// The axis is taken to be at rest at the first call.
+    /// The first call assumes that the axis is at rest.
     pub fn update(&mut self, setpoint_rad: f64, measured_rad: f64) -> f64 {
         let moved_rad = measured_rad - self.last_rad.replace(measured_rad).unwrap_or(measured_rad);
         let weight = PERIOD_S / (self.gains.filter_s + PERIOD_S);
@@ -110,7 +112,7 @@ impl PositionController {
 }
 
 impl Axes<PositionController> {
-    /// The controllers of both axes, which have not seen any error yet.
+    /// Creates the controllers of both axes, without accumulated error.
     pub fn for_axes(axes: Axes<AxisParameters>) -> Self {
         axes.map(|axis| PositionController::new(PositionGains::for_axis(&axis), axis.motor.current_limit_a))
     }
@@ -159,7 +161,8 @@ mod tests {
         }
     }
 
-    /// Gain and phase in degrees, between −360 and 0, of the open position loop as it is sampled.
+    /// Returns the gain and the phase in degrees, between −360 and 0, of the sampled open position
+    /// loop.
     fn open_loop(axis: &AxisParameters, omega: f64) -> (f64, f64) {
         let real = |value| Complex(value, 0.0);
         let gains = PositionGains::for_axis(axis);
@@ -185,7 +188,7 @@ mod tests {
     #[test]
     fn crosses_over_at_designed_frequency_with_margin() {
         for axis in [GIMBAL.pan, GIMBAL.tilt] {
-            // The gain falls all the way in this range.
+            // The gain decreases monotonically in this range.
             let (mut low, mut high) = (0.5 * POSITION_BANDWIDTH_RAD_S, 2.0 * POSITION_BANDWIDTH_RAD_S);
             for _ in 0..60 {
                 let middle = 0.5 * (low + high);

@@ -1,20 +1,21 @@
 //! The tasks of the controller: one source for Linux and for a board without an operating system.
 //!
-//! | task | level | released | does |
+//! | task | level | released | function |
 //! |---|---|---|---|
 //! | `current` | 4 | by `sample` or `position` | current loops of both axes, 10 kHz |
 //! | `sample` | 3 | every 100 µs | exchanges voltages for angles and currents over SPI |
-//! | `position` | 2 | by every tenth `sample` | position loops, 1 kHz, with the gains as they are tuned, then the current loops |
-//! | `setpoint` | 1 | every 1 ms | looks up the setpoints of the coming millisecond, or takes the newest of the topic |
+//! | `position` | 2 | by every tenth `sample` | position loops, 1 kHz, with the tuned gains, then the current loops |
+//! | `setpoint` | 1 | every 1 ms | looks up the setpoints of the next millisecond, or takes the newest of the topic |
 //! | `steer` | 1 | from the standard input | sets the setpoints by hand |
 //!
-//! The current loops are above the sampling, so spawning them is a function call: from one period to the
-//! next the kernel is entered only to sleep. When the position loops have their turn, the current loops are
-//! chained after them rather than spawned by `sample`, so that they work with the new current setpoints.
+//! The current loops have a higher level than the sampling, so spawning them is a function call:
+//! from one period to the next the kernel is entered only to sleep. In periods of the position
+//! loops, the current loops are chained after them instead of being spawned by `sample`, so that
+//! they use the new current setpoints.
 //!
-//! What a board has not, files and descriptors for topics, tuning and setpoints by hand, is left out there by `cfg`. Around this
-//! stand [`controller.rs`](../controller.rs) on Linux and `bare/programs/src/bin/gimbal.rs` on a board, with the bus, and with what becomes of
-//! the record.
+//! `cfg` removes parts that a board does not support: files and descriptors for topics, tuning and
+//! setpoints by hand. This file is included by [`controller.rs`](../controller.rs) on Linux and by
+//! `bare/programs/src/bin/gimbal.rs` on a board; these provide the bus and process the record.
 
 use crate::client::LinkCounters;
 use crate::log::Recorder;
@@ -22,24 +23,25 @@ use crate::setpoints::Timeline;
 #[cfg(target_os = "linux")]
 use crate::topics::{Carried, LinkError};
 
-/// Exchanges in a row that may fail before the controller gives up: 10 ms without control, or longer if the bus waits for each.
+/// The number of consecutive exchanges that may fail before the controller gives up: 10 ms without
+/// control, or longer if the bus waits for each.
 const MAX_FAILURES: u32 = 100;
 
-/// What a run leaves behind.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Record {
     /// Angles and setpoints over time.
     pub recorder: Recorder,
-    /// What went over the bus.
+    /// The traffic on the bus.
     pub link: LinkCounters,
     /// Whether the bus failed for so long that the controller gave up.
     pub gave_up: bool,
-    /// What has become of the topics, if they were to go somewhere or to come.
+    /// The statistics of the topics, if there were links.
     #[cfg(target_os = "linux")]
     pub topics: Option<Result<Carried, LinkError>>,
 }
 
-/// Where setpoints come from.
+/// The source of setpoints.
 #[derive(Debug, Clone)]
 pub enum Setpoints {
     /// Known beforehand.
@@ -52,7 +54,7 @@ pub enum Setpoints {
     Topic,
 }
 
-/// A recorder that keeps every nth position period.
+/// A recorder that records every nth position period.
 #[derive(Debug)]
 pub struct Recording {
     pub(crate) recorder: Recorder,
@@ -85,10 +87,10 @@ pub(crate) mod app {
     #[cfg(target_os = "linux")]
     use crate::tuning::{self, Factors};
 
-    /// Position loops run once in so many samples.
+    /// The number of samples per run of the position loops.
     const SAMPLES_PER_POSITION: u64 = 10;
 
-    /// When the first sample was released (ns), for those outside who speak in time of the run.
+    /// The release of the first sample (ns), for code outside that uses the time of the run.
     static START: AtomicU64 = AtomicU64::new(0);
 
     #[shared]
@@ -150,7 +152,8 @@ pub(crate) mod app {
         let gave_up = false;
         #[cfg(target_os = "none")]
         let _: Option<Links> = links;
-        // A run that cannot be told of, steered or tuned is not the one that was asked for: it ends before anything moves.
+        // A run that cannot be recorded, steered or tuned is not the requested one: it ends before
+        // anything moves.
         #[cfg(target_os = "linux")]
         let factors = links.as_ref().is_some_and(|links| links.tune.is_some()).then(tuning::reader);
         #[cfg(target_os = "linux")]
@@ -211,7 +214,7 @@ pub(crate) mod app {
         }
 
         if !turn.is_multiple_of(SAMPLES_PER_POSITION) {
-            // A full queue means that the loops are behind; the next sample brings newer values.
+            // A full queue means that the loops are late; the next sample has newer values.
             let _ = current::spawn(feedback.currents_a());
             return;
         }

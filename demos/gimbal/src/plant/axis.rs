@@ -24,13 +24,14 @@ pub struct AxisState {
 pub(super) struct Axis {
     state: AxisState,
     parameters: AxisParameters,
-    /// Part of a current that is left one step after its voltage went, e^(−step·R/L).
+    /// The fraction of a current that is left one step after the voltage became zero,
+    /// e^(−step·R/L).
     current_decay: f64,
     /// Torque per current and back-EMF per speed, both at the axis.
     axis_constant: f64,
     /// Change of speed in one step per torque.
     speed_per_torque: f64,
-    /// Change of speed in one step that dry friction can hold off.
+    /// Change of speed in one step that dry friction can prevent.
     friction_speed: f64,
 }
 
@@ -67,7 +68,7 @@ impl Axis {
         let free_rad = angle_rad + speed_rad_s * STEP_S;
         let range = &self.parameters.range;
         let angle_rad = free_rad.clamp(range.min_rad, range.max_rad);
-        // A hard stop takes all the momentum: nothing bounces off it.
+        // A hard stop absorbs all momentum: nothing bounces off it.
         let speed_rad_s = if angle_rad == free_rad { speed_rad_s } else { 0.0 };
 
         self.state = AxisState { current_a, speed_rad_s, angle_rad };
@@ -118,7 +119,7 @@ mod tests {
     #[test]
     fn raises_current_with_electrical_time_constant() {
         let mut axis = Axis::new(PAN);
-        // So heavy that it does not turn in the time looked at.
+        // Too heavy to turn in the tested time.
         axis.speed_per_torque = 0.0;
         axis.friction_speed = 0.0;
         let time_constant_s = PAN.motor.inductance_h / PAN.motor.resistance_ohm;

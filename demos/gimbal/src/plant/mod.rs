@@ -2,23 +2,25 @@
 //!
 //! # Time
 //!
-//! The plant has no clock. [`Plant::advance_to`] is told the time in nanoseconds and integrates from where it
-//! was to there, in whole steps of [`STEP_NS`], with the voltages last set held constant (what a motor driver
-//! does between two commands). The part of a step that is left over is carried to the next call, so the state
-//! at a given time does not depend on how the way to it was cut up. Real jitter of the caller thus becomes
-//! visible the only way it should: as voltages that were held a little longer or shorter.
+//! The plant has no clock. [`Plant::advance_to`] receives the time in nanoseconds and integrates
+//! from the previous time to there, in whole steps of [`STEP_NS`], with the last voltages held
+//! constant (as a motor driver does between two commands). The remaining fraction of a step is
+//! carried to the next call, so the state at a given time does not depend on the number of calls
+//! before it. Real jitter of the caller thus has exactly one effect: voltages that are held
+//! slightly longer or shorter.
 //!
 //! # Step and method
 //!
-//! The step is 25 µs (40 kHz), four per period of the current controller. The shortest time constant in the
-//! plant is that of the armature, L/R = 103 µs. Explicit Euler at the controller's own 100 µs would sit at
-//! the edge of instability there; instead the current decays exactly over each step for the voltage held in
-//! it, speed is advanced with the new current and the angle with the new speed (semi-implicit Euler). That
-//! keeps the exchange of energy between the coil and the rotor stable, needs no iteration, and costs the same
-//! number of operations at every step.
+//! The step is 25 µs (40 kHz), four per period of the current controller. The shortest time
+//! constant in the plant is that of the armature, L/R = 103 µs. Explicit Euler at the controller's
+//! own 100 µs would be at the edge of instability there; instead the current decays exactly over
+//! each step for the voltage held in it, the speed is advanced with the new current and the angle
+//! with the new speed (semi-implicit Euler). This keeps the exchange of energy between the coil and
+//! the rotor stable, needs no iteration, and costs the same number of operations at every step.
 //!
-//! Dry friction is applied last, as a change of speed that may stop the axis but not reverse it. An axis at
-//! rest therefore stays at rest until the motor overcomes the friction, with no chatter about zero.
+//! Dry friction is applied last, as a change of speed that may stop the axis but not reverse it. An
+//! axis at rest therefore stays at rest until the motor overcomes the friction, without chatter
+//! around zero.
 
 mod axis;
 pub mod parameters;
@@ -32,23 +34,25 @@ use axis::Axis;
 /// Length of an integration step: 25 µs, that is 40 kHz.
 pub const STEP_NS: u64 = 25_000;
 
-/// The most steps one [`Plant::advance_to`] makes: one second's worth.
+/// The maximum number of steps of one [`Plant::advance_to`]: one second's worth.
 ///
-/// A caller that was away for longer (a laptop lid, a debugger) must not be made to wait for the whole gap
+/// A caller that paused for longer (a laptop lid, a debugger) must not wait for the whole gap
 /// inside what may be a task with a deadline.
 pub const MAX_STEPS_PER_ADVANCE: u64 = 1_000_000_000 / STEP_NS;
 
-/// The plant could not reach the time asked for in one call; its state is right, but for an earlier time.
+/// The plant could not reach the requested time in one call; its state is correct, but for an
+/// earlier time.
 ///
-/// Later calls go on from there and make up for it, by at most one second each.
+/// Later calls continue from there and catch up, by at most one second each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the simulated plant is {owed_steps} steps of 25 µs behind")]
 pub struct Behind {
-    /// Steps still to be made to reach the time asked for.
+    /// Steps still missing to the requested time.
     pub owed_steps: u64,
 }
 
-/// Both axes of the gimbal, the voltages on their motors, and the time they have been simulated up to.
+/// Both axes of the gimbal, the voltages on their motors, and the time up to which they have been
+/// simulated.
 #[derive(Debug, Clone)]
 pub struct Plant {
     axes: Axes<Axis>,
@@ -59,7 +63,7 @@ pub struct Plant {
 }
 
 impl Plant {
-    /// A gimbal at rest at zero on both axes, with no voltage on the motors.
+    /// Creates a gimbal at rest at zero on both axes, with no voltage on the motors.
     pub fn new(parameters: Axes<AxisParameters>, supply_v: f64) -> Self {
         Self {
             axes: parameters.map(Axis::new),
@@ -70,7 +74,7 @@ impl Plant {
         }
     }
 
-    /// Sets the motor voltages that hold from here on, and tells whether the supply limited one of them.
+    /// Sets the motor voltages from here on, and returns whether the supply limited one of them.
     pub fn set_voltages(&mut self, volts: Axes<f64>) -> bool {
         let supply_v = self.supply_v;
         self.voltages_v = volts.map(|v| v.clamp(-supply_v, supply_v));
@@ -79,12 +83,13 @@ impl Plant {
 
     /// Simulates up to `now_ns` and returns the number of steps made.
     ///
-    /// The first call switches the plant on: it defines the time of the initial state and makes no step. A
-    /// time before the one already reached makes none either.
+    /// The first call switches the plant on: it defines the time of the initial state and makes no
+    /// step. A time before the one already reached makes no step, either.
     ///
     /// # Errors
     ///
-    /// [`Behind`] if more than [`MAX_STEPS_PER_ADVANCE`] steps were due; that many have then been made.
+    /// Returns [`Behind`] if more than [`MAX_STEPS_PER_ADVANCE`] steps were due; that many have
+    /// then been made.
     pub fn advance_to(&mut self, now_ns: u64) -> Result<u64, Behind> {
         let origin_ns = *self.origin_ns.get_or_insert(now_ns);
         let due = (now_ns.saturating_sub(origin_ns) / STEP_NS).saturating_sub(self.steps);
@@ -100,19 +105,19 @@ impl Plant {
         }
     }
 
-    /// The state of each axis at the time simulated up to.
+    /// Returns the state of each axis at the simulated time.
     pub fn state(&self) -> Axes<AxisState> {
         self.axes.as_ref().map(|axis| *axis.state())
     }
 
-    /// Steps made since the plant was switched on.
+    /// Returns the number of steps made since the plant was switched on.
     pub const fn steps(&self) -> u64 {
         self.steps
     }
 }
 
 impl Default for Plant {
-    /// The gimbal of this demo, see [`parameters`].
+    /// Creates the gimbal of this demo, see [`parameters`].
     fn default() -> Self {
         Self::new(GIMBAL, SUPPLY_V)
     }

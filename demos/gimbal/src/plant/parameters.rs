@@ -1,8 +1,9 @@
-//! Every number the simulated gimbal is made of, and where it comes from.
+//! Every parameter of the simulated gimbal, with its source.
 //!
-//! The motor values were chosen for this demo after the datasheet class of a 25 mm, 20 W, 24 V brushed motor
-//! with ironless rotor and graphite brushes (the Maxon RE 25 class). The mechanics are assumed: a small
-//! camera on a two-axis bracket. None of these is a measurement of, or a claim about, any particular gimbal.
+//! The motor values were chosen for this demo according to the datasheet class of a 25 mm, 20 W, 24
+//! V brushed motor with ironless rotor and graphite brushes (the Maxon RE 25 class). The mechanics
+//! are assumed: a small camera on a two-axis bracket. None of these values is a measurement of, or
+//! a claim about, any particular gimbal.
 //!
 //! | Parameter                     | Pan              | Tilt             | Source                       |
 //! |-------------------------------|------------------|------------------|------------------------------|
@@ -18,14 +19,15 @@
 //! | Coulomb friction, at the axis | 40 mN·m          | 30 mN·m          | assumed (¹)                  |
 //! | Mechanical range              | ±2.5 rad         | ±1.0 rad         | assumed                      |
 //!
-//! (¹) The no-load current of the class, 37 mA, makes 26 mN·m after the gear; the rest is for bearings.
+//! (¹) The no-load current of the class, 37 mA, makes 26 mN·m after the gear; the rest is for
+//! bearings.
 //!
-//! The gear is taken to be stiff and free of play, its losses to be part of the friction, and the axes not to
-//! influence one another: a balanced camera turned slowly couples them little.
+//! The gear is assumed to be stiff and free of play, its losses to be part of the friction, and the
+//! axes not to influence each other: a balanced camera turned slowly couples them only slightly.
 
 use crate::axes::Axes;
 
-/// Supply of the motor drivers, in volts: no motor sees more in either direction.
+/// Supply of the motor drivers, in volts: the maximum motor voltage in either direction.
 pub const SUPPLY_V: f64 = 24.0;
 
 /// A brushed DC motor.
@@ -39,7 +41,7 @@ pub struct MotorParameters {
     pub torque_constant_nm_per_a: f64,
     /// Moment of inertia of the rotor, in kg·m².
     pub rotor_inertia_kg_m2: f64,
-    /// Largest current a controller should ask for, in amperes.
+    /// Largest current a controller should request, in amperes.
     pub current_limit_a: f64,
 }
 
@@ -59,13 +61,13 @@ pub struct AxisParameters {
     pub motor: MotorParameters,
     /// Turns of the motor per turn of the axis.
     pub gear_ratio: f64,
-    /// Moment of inertia of what the axis carries, in kg·m².
+    /// Moment of inertia of the load on the axis, in kg·m².
     pub load_inertia_kg_m2: f64,
     /// Viscous friction at the axis, in N·m·s/rad.
     pub viscous_friction_nm_s_per_rad: f64,
-    /// Coulomb (dry) friction at the axis, in N·m; static friction is taken to be equal.
+    /// Coulomb (dry) friction at the axis, in N·m; static friction is assumed to be equal.
     pub coulomb_friction_nm: f64,
-    /// Where the axis can go.
+    /// The mechanical range.
     pub range: AngleRange,
 }
 
@@ -102,19 +104,21 @@ pub const TILT: AxisParameters = AxisParameters {
 pub const GIMBAL: Axes<AxisParameters> = Axes::new(PAN, TILT);
 
 impl AngleRange {
-    /// Whether `angle_rad` can be reached; never true of a NaN.
+    /// Returns whether `angle_rad` can be reached; `false` for a NaN.
     pub fn contains(&self, angle_rad: f64) -> bool {
         (self.min_rad..=self.max_rad).contains(&angle_rad)
     }
 }
 
 impl AxisParameters {
-    /// Moment of inertia felt at the axis, in kg·m²: the load, and the rotor through the gear.
+    /// Returns the moment of inertia at the axis, in kg·m²: the load, and the rotor through the
+    /// gear.
     pub fn inertia_kg_m2(&self) -> f64 {
         self.load_inertia_kg_m2 + self.motor.rotor_inertia_kg_m2 * self.gear_ratio * self.gear_ratio
     }
 
-    /// Torque at the axis per motor current in N·m/A, and back-EMF per speed of the axis in V·s/rad.
+    /// Returns the torque at the axis per motor current in N·m/A, and back-EMF per speed of the
+    /// axis in V·s/rad.
     pub fn axis_constant_nm_per_a(&self) -> f64 {
         self.motor.torque_constant_nm_per_a * self.gear_ratio
     }

@@ -1,7 +1,7 @@
 //! The figures of the report: charts with legend and caption.
 //!
-//! Each chart is drawn twice, for wide and for narrow screens, of which the style sheet shows one. Scaling
-//! one drawing to both would leave its text unreadable on a phone.
+//! Each chart is drawn twice, for wide and for narrow screens, of which the style sheet shows one.
+//! If one drawing were scaled to both, its text would be unreadable on a phone.
 
 use super::data::{AxisResponse, Distribution, RunSummary, StepResponse, TaskRow};
 use punctual_report::chart::{LineChart, Series, Size};
@@ -12,16 +12,16 @@ use punctual_report::page;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
-/// Width of a chart that fills the page, of one that shares it with another, and of one on a phone.
+/// Width of a full-width chart, of one that shares the width with another, and of one on a phone.
 const FULL_PX: f64 = 1080.0;
 const HALF_PX: f64 = 528.0;
 const NARROW_PX: f64 = 352.0;
 
-/// What of the time around a step is shown enlarged, in nanoseconds before and after it.
+/// The enlarged interval around a step, in nanoseconds before and after it.
 const BEFORE_STEP_NS: u64 = 50_000_000;
 const AFTER_STEP_NS: u64 = 550_000_000;
 
-/// Writes the section on how the gimbal moved.
+/// Writes the section on the gimbal's motion.
 pub(super) fn step_response(step: &StepResponse, out: &mut String) {
     let angles = if step.true_angles { "true angles of the simulated gimbal" } else { "encoder angles" };
     let samples = format_count(step.samples);
@@ -94,7 +94,7 @@ fn legend(axis: &AxisResponse) -> String {
     page::legend(&drawn.collect::<Vec<_>>())
 }
 
-/// What `draw` makes for wide screens and for narrow ones.
+/// Returns the drawings of `draw` for wide and narrow screens.
 fn both_sizes(width: f64, height: f64, narrow_height: f64, draw: impl Fn(Size) -> String) -> String {
     draw(Size { class: "wide", width, height })
         + &draw(Size { class: "narrow", width: NARROW_PX, height: narrow_height })
@@ -108,7 +108,7 @@ fn span(points: &[(u64, f64)]) -> RangeInclusive<u64> {
     }
 }
 
-/// Time and size of the largest step, if there is any.
+/// Returns the time and size of the largest step, if there is any.
 fn largest_step(setpoint: &[(u64, f64)]) -> Option<(u64, f64)> {
     let steps = setpoint.windows(2).map(|pair| (pair[1].0, pair[1].1 - pair[0].1));
     steps.filter(|step| step.1.abs() > 0.0).max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))

@@ -1,7 +1,7 @@
 //! The content of a report, as plain data.
 //!
-//! Times are in nanoseconds and angles in radians, as in the rest of the program; the page converts them to
-//! what reads best.
+//! Times are in nanoseconds and angles in radians, as in the rest of the program; the page converts
+//! them to readable units.
 
 use crate::axes::Axes;
 use crate::client::LinkCounters;
@@ -9,7 +9,7 @@ use crate::difference::difference;
 use crate::log::{Recorder, Sample};
 use serde::Serialize;
 
-/// Version of the JSON form: raised whenever a field changes its meaning or goes away.
+/// Version of the JSON form: incremented whenever a field changes its meaning or is removed.
 pub const FORMAT_VERSION: u32 = 1;
 
 /// Everything about one run.
@@ -21,11 +21,11 @@ pub struct RunSummary {
     pub meta: Meta,
     /// One row per task, highest level first.
     pub tasks: Vec<TaskRow>,
-    /// The real-time settings asked for, and what became of them.
+    /// The requested real-time settings, and their results.
     pub settings: Vec<SettingRow>,
-    /// What went over the SPI bus.
+    /// The traffic on the SPI bus.
     pub link: LinkCounters,
-    /// How the gimbal moved.
+    /// The gimbal's motion.
     pub step: StepResponse,
 }
 
@@ -36,30 +36,30 @@ pub struct Meta {
     pub title: String,
     /// Date and time of the start, as text.
     pub started: String,
-    /// The time the tasks ran in.
+    /// The time in which the tasks ran.
     pub clock: Clock,
     /// Length of the run, in nanoseconds.
     pub length_ns: u64,
-    /// Anything else one has to know to judge or repeat the run.
+    /// Other conditions needed to evaluate or repeat the run.
     pub conditions: Vec<Condition>,
 }
 
-/// The time the tasks of a run lived in.
+/// The time in which the tasks of a run execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
     /// The time of the machine.
     Real,
-    /// Time that passes only as the program says.
+    /// Time that only the program advances.
     Virtual,
 }
 
 /// A named condition of the run, such as the kernel or the load on the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Condition {
-    /// What it is.
+    /// Name of the condition.
     pub name: String,
-    /// What it was.
+    /// Its value.
     pub value: String,
 }
 
@@ -72,7 +72,7 @@ pub struct TaskRow {
     pub level: u32,
     /// Jobs that ran to their end.
     pub jobs: u64,
-    /// Releases skipped or late because the job before was still running.
+    /// Releases skipped or late because the previous job was still running.
     pub overruns: u64,
     /// Jobs that ended after their deadline.
     pub misses: u64,
@@ -86,7 +86,7 @@ pub struct TaskRow {
     pub execution: Distribution,
 }
 
-/// How often which duration occurred.
+/// The frequency of each duration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Distribution {
     /// The longest, exactly.
@@ -97,23 +97,23 @@ pub struct Distribution {
     pub p50_ns: u64,
     /// The mean.
     pub mean_ns: u64,
-    /// Upper bound in nanoseconds and count of each bucket, in order of the bounds; empty ones may be left
-    /// out.
+    /// Upper bound in nanoseconds and count of each bucket, in order of the bounds; empty ones may
+    /// be omitted.
     pub buckets: Vec<(u64, u64)>,
 }
 
 /// A real-time setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SettingRow {
-    /// What was to be set.
+    /// Name of the setting.
     pub name: String,
-    /// What was asked for.
+    /// The requested value.
     pub wanted: String,
-    /// What is in effect.
+    /// The effective value.
     pub effective: String,
     /// Whether these agree.
     pub outcome: Outcome,
-    /// Why not, or what that means.
+    /// The reason for a difference, or its consequence.
     pub note: String,
 }
 
@@ -121,24 +121,25 @@ pub struct SettingRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// In effect as asked for.
+    /// In effect as requested.
     Applied,
-    /// In effect, but not as asked for.
+    /// In effect, but not as requested.
     Partial,
     /// Not in effect.
     Refused,
-    /// Not asked for.
+    /// Not requested.
     NotRequested,
 }
 
-/// The record of both axes, and how it compares with the reference.
+/// The record of both axes, and its comparison with the reference.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct StepResponse {
-    /// Whether `run` and `reference` are angles without quantisation, as only a simulated gimbal has them.
+    /// Whether `run` and `reference` are angles without quantization, which only a simulated gimbal
+    /// has.
     pub true_angles: bool,
     /// Samples recorded.
     pub samples: u64,
-    /// Samples that did not fit the record.
+    /// Samples that did not fit into the record.
     pub dropped: u64,
     /// Pan and tilt.
     pub axes: Vec<AxisResponse>,
@@ -153,9 +154,10 @@ pub struct AxisResponse {
     pub residual_max_urad: Option<f64>,
     /// Time of that difference, in nanoseconds.
     pub residual_max_at_ns: Option<u64>,
-    /// Root mean square of the difference from the reference in microradians, if there is a reference.
+    /// Root mean square of the difference from the reference in microradians, if there is a
+    /// reference.
     pub residual_rms_urad: Option<f64>,
-    /// The angle wanted.
+    /// The setpoint angle.
     pub setpoint: Vec<(u64, f64)>,
     /// The angle in this run.
     pub run: Vec<(u64, f64)>,
@@ -168,7 +170,7 @@ pub struct AxisResponse {
 impl StepResponse {
     /// Compares the record of a run with that of the reference, if there is one.
     ///
-    /// True angles are compared if both records have them throughout, encoder angles otherwise.
+    /// Compares true angles if both records have them throughout, otherwise encoder angles.
     pub fn from_records(run: &Recorder, reference: Option<&Recorder>) -> Self {
         let records = [Some(run), reference];
         let true_angles =

@@ -1,7 +1,7 @@
-//! The account of a run: as a page to look at, and as numbers to work with.
+//! The report of a run: as a page for readers, and as numbers for programs.
 //!
-//! [`RunSummary`] is all there is to tell. [`to_html`] makes one self-contained file of it, which needs
-//! neither network nor scripts; [`to_json`] writes the same numbers for other programs.
+//! [`RunSummary`] contains all of its data. [`to_html`] renders it as one self-contained file that
+//! needs neither network nor scripts; [`to_json`] writes the same numbers for other programs.
 
 mod charts;
 pub mod data;
@@ -13,16 +13,17 @@ pub use data::{
     StepResponse, TaskRow,
 };
 
-/// The report as a page of HTML.
+/// Returns the report as an HTML page.
 pub fn to_html(summary: &RunSummary) -> String {
     page::page(summary)
 }
 
-/// The report as JSON, with the field names of [`RunSummary`].
+/// Returns the report as JSON, with the field names of [`RunSummary`].
 ///
 /// # Errors
 ///
-/// None that is known: every field can be expressed in JSON (a number that is not finite becomes `null`).
+/// No case is known: every field can be expressed in JSON (a number that is not finite becomes
+/// `null`).
 pub fn to_json(summary: &RunSummary) -> serde_json::Result<String> {
     serde_json::to_string(summary)
 }

@@ -1,4 +1,4 @@
-//! The page as a whole: head, key figures, and the sections in the order in which they are asked for.
+//! The page as a whole: head, key figures, and the sections in order of importance.
 
 use super::data::{Clock, RunSummary, TaskRow};
 use super::{charts, tables};
@@ -7,7 +7,7 @@ use punctual_report::page::{Figure, Frame, Page};
 
 const STYLE: &str = include_str!("style.css");
 
-/// The report as HTML.
+/// Returns the report as HTML.
 pub(super) fn page(summary: &RunSummary) -> String {
     let meta = &summary.meta;
     let clock = match meta.clock {
@@ -26,7 +26,7 @@ pub(super) fn page(summary: &RunSummary) -> String {
     page.finish()
 }
 
-/// The numbers one looks for first, maxima before everything else.
+/// Returns the most important numbers, maxima first.
 fn key_figures(summary: &RunSummary) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut longest = |what: &str, ns: fn(&TaskRow) -> u64| {

@@ -1,4 +1,4 @@
-//! The tables of the report. Wherever there is a maximum it comes first: it is what deadlines are about.
+//! The tables of the report. Maxima come first, because deadlines apply to them.
 
 use super::data::{Outcome, RunSummary, SettingRow, TaskRow};
 use punctual_report::format::format_count;
@@ -48,7 +48,7 @@ fn task_row(task: &TaskRow, table: &mut Table) {
     table.row(cells);
 }
 
-/// Writes which real-time settings are in effect.
+/// Writes the real-time settings that are in effect.
 pub(super) fn settings(settings: &[SettingRow], out: &mut String) {
     *out += "<section><h2>Real-time settings</h2>";
     if settings.is_empty() {
@@ -71,7 +71,7 @@ pub(super) fn settings(settings: &[SettingRow], out: &mut String) {
     *out += "</section>\n";
 }
 
-/// Writes the conditions of the run, and what went over the bus.
+/// Writes the conditions of the run, and the traffic on the bus.
 pub(super) fn conditions(summary: &RunSummary, out: &mut String) {
     let mut facts = Facts::default();
     for condition in &summary.meta.conditions {

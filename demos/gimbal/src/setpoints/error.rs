@@ -1,39 +1,39 @@
-//! Errors in setpoints, with their places.
+//! Errors in setpoints, with their positions.
 
 use std::fmt;
 
 /// An error in a source of setpoints.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetpointError {
-    /// The file, or what stands for it.
+    /// The file, or a name for another source.
     pub source: String,
     /// Line in the file, from 1, if the problem is in a certain line.
     pub line: Option<u64>,
     /// Number, from 1, and name of the column, if the problem is in a certain column.
     pub column: Option<(usize, &'static str)>,
-    /// What is wrong there.
+    /// The problem at that position.
     pub problem: Problem,
 }
 
-/// What is wrong.
+/// A problem with setpoints.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Problem {
-    /// The file could not be read at all.
+    /// The file could not be read.
     #[error("cannot be read: {0}")]
     Unreadable(String),
-    /// There is more of it than a sensible sequence of setpoints takes.
+    /// The source is larger than any sensible sequence of setpoints.
     #[error("is larger than {max_bytes} bytes")]
     TooLarge {
-        /// The most that is read.
+        /// The maximum number of bytes read.
         max_bytes: u64,
     },
     /// Not even a header.
     #[error("is empty; the first line must be `{header}`")]
     Empty {
-        /// The header expected.
+        /// The expected header.
         header: &'static str,
     },
-    /// A header and nothing below it.
+    /// A header without rows.
     #[error("has a header but no setpoints")]
     NoSetpoints,
     /// A column of the header has the wrong name.
@@ -47,12 +47,12 @@ pub enum Problem {
     /// A line ends before this column.
     #[error("is missing")]
     Missing,
-    /// There is a value in a column that should not be there.
+    /// There is a value in a superfluous column.
     #[error("{found:?} is one value too many: a line has {columns}")]
     Extra {
         /// The value in the first superfluous column.
         found: String,
-        /// The columns a line has.
+        /// The columns of a line.
         columns: &'static str,
     },
     /// Text that is not a number.
@@ -73,12 +73,12 @@ pub enum Problem {
         /// The time, in seconds.
         found_s: f64,
     },
-    /// A time before that of the line above.
+    /// A time before that of the previous line.
     #[error("the time {found_s} s is before the {last_s} s of the line above")]
     TimeBackwards {
         /// The time, in seconds.
         found_s: f64,
-        /// The time before it, in seconds.
+        /// The previous time, in seconds.
         last_s: f64,
     },
     /// An angle that the axis cannot reach.

@@ -11,14 +11,15 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The most that is read of a file; a gimbal has no use for more than half a million setpoints.
+/// The maximum number of bytes read from a file; a gimbal does not need more than half a million
+/// setpoints.
 pub const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Reads setpoints from the file at `path`, for axes with the mechanical `ranges`.
 ///
 /// # Errors
 ///
-/// A [`SetpointError`] for the first thing that is wrong.
+/// Returns a [`SetpointError`] for the first error.
 pub fn read_file(path: &Path, ranges: Axes<AngleRange>) -> Result<Timeline, SetpointError> {
     let name = path.display().to_string();
     match File::open(path) {
@@ -29,22 +30,23 @@ pub fn read_file(path: &Path, ranges: Axes<AngleRange>) -> Result<Timeline, Setp
     }
 }
 
-/// Reads setpoints from `input`, which is called `name` in errors.
+/// Reads setpoints from `input`, which errors refer to as `name`.
 ///
 /// # Errors
 ///
-/// A [`SetpointError`] for the first thing that is wrong.
+/// Returns a [`SetpointError`] for the first error.
 pub fn read(input: impl Read, name: &str, ranges: Axes<AngleRange>) -> Result<Timeline, SetpointError> {
     let mut check = RowCheck::new(name, ranges);
     let mut bytes = Vec::new();
     let unreadable = |error: std::io::Error| check.error(None, None, Problem::Unreadable(error.to_string()));
-    // One byte more than allowed tells a full file from one that was cut off.
+    // One byte more than allowed distinguishes a full file from a truncated one.
     input.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(check.error(None, None, Problem::TooLarge { max_bytes: MAX_FILE_BYTES }));
     }
 
-    // Editors on some systems put this mark before the text; it belongs to the encoding, not to the header.
+    // Some editors put a byte order mark before the text; it belongs to the encoding, not to the
+    // header.
     let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
     let mut rows =
         (1..).zip(text.split(|&byte| byte == b'\n')).filter_map(|(n, line)| Some((n, fields(line)?)));

@@ -1,44 +1,47 @@
 //! Setpoints as lines of text while the gimbal is running, usually from the standard input.
 //!
-//! A line is `pan_rad,tilt_rad`, which holds at once, or `time_s,pan_rad,tilt_rad`, which holds from that
-//! time of the run on (at once, if the time has passed). Blank lines, comments (`#`) and the header of a
-//! setpoint file are skipped, so that such a file can be piped in.
+//! A line is `pan_rad,tilt_rad`, which takes effect immediately, or `time_s,pan_rad,tilt_rad`,
+//! which takes effect at that time of the run (immediately, if the time has passed). Blank lines,
+//! comments (`#`) and the header of a setpoint file are skipped, so that such a file can be piped
+//! in.
 
 use super::row::{RowCheck, TIMED, fields};
 use super::{Problem, SetpointError};
 use crate::axes::Axes;
 use crate::plant::AngleRange;
 
-/// A setpoint that came as a line.
+/// A setpoint from a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LineSetpoint {
-    /// Time since the start of the run from which it holds, in seconds; `None` for at once.
+    /// Time since the start of the run at which it takes effect, in seconds; `None` for
+    /// immediately.
     pub time_s: Option<f64>,
-    /// The angles wanted, in radians.
+    /// The setpoint angles, in radians.
     pub angles_rad: Axes<f64>,
 }
 
-/// Understands lines one after the other.
+/// Parses lines one after the other.
 #[derive(Debug, Clone)]
 pub struct LineParser {
     check: RowCheck,
     line: u64,
 }
 
-/// The longest line that can make sense; more is refused before it is looked at.
+/// The longest reasonable line; a longer one is rejected before it is parsed.
 const MAX_LINE_BYTES: usize = 4096;
 
 impl LineParser {
-    /// A parser for axes with the mechanical `ranges`; `name` stands for the source in errors.
+    /// Creates a parser for axes with the mechanical `ranges`; errors refer to the source as
+    /// `name`.
     pub fn new(name: &str, ranges: Axes<AngleRange>) -> Self {
         Self { check: RowCheck::new(name, ranges), line: 0 }
     }
 
-    /// Understands the next line, with or without its line end; `None` if it is one to skip.
+    /// Parses the next line, with or without its line end; returns `None` if it is to be skipped.
     ///
     /// # Errors
     ///
-    /// A [`SetpointError`] for what is wrong with it. The parser is then ready for the next line.
+    /// Returns a [`SetpointError`] for an error in it. The parser is then ready for the next line.
     pub fn parse(&mut self, line: &[u8]) -> Result<Option<LineSetpoint>, SetpointError> {
         self.line += 1;
         if line.len() > MAX_LINE_BYTES {

@@ -1,7 +1,8 @@
-//! Where the gimbal should point: a built-in sequence, a CSV file, or lines on the standard input.
+//! The setpoints of the gimbal: a built-in sequence, a CSV file, or lines on the standard input.
 //!
-//! All three give angles in radians and all are checked against the mechanical range of the axes before the
-//! controllers see them. What is wrong is reported with file, line and column (see [`SetpointError`]).
+//! All three give angles in radians, and all are checked against the mechanical range of the axes
+//! before the controllers receive them. Errors are reported with file, line and column (see
+//! [`SetpointError`]).
 
 mod error;
 mod file;

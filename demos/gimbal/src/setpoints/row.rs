@@ -1,4 +1,4 @@
-//! The checks that every row of setpoints goes through, wherever it comes from.
+//! The checks of every row of setpoints, regardless of its source.
 
 use super::{Problem, SetpointError};
 use crate::axes::Axes;
@@ -11,10 +11,10 @@ pub(super) const TIMED: [&str; 3] = ["time_s", "pan_rad", "tilt_rad"];
 /// [`TIMED`] as one line.
 pub(super) const HEADER: &str = "time_s,pan_rad,tilt_rad";
 
-/// The most of a bad value that is quoted in an error.
+/// The maximum number of characters of a bad value that an error quotes.
 const QUOTED_CHARS: usize = 40;
 
-/// A row that is known to be in order.
+/// A row that has passed all checks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Row {
     pub(super) time_s: f64,
@@ -34,7 +34,7 @@ impl RowCheck {
         Self { source: source.to_owned(), ranges, last_s: 0.0 }
     }
 
-    /// An error in this source; `column` counts from zero.
+    /// Returns an error in this source; `column` counts from zero.
     pub(super) fn error(
         &self,
         line: Option<u64>,
@@ -111,7 +111,8 @@ impl RowCheck {
     }
 }
 
-/// The text of a field for an error message; cut if long, and with bytes that are not text replaced.
+/// Returns the text of a field for an error message; truncated if long, and with bytes that are not
+/// text replaced.
 pub(super) fn quoted(field: &[u8]) -> String {
     let text = String::from_utf8_lossy(field);
     match text.char_indices().nth(QUOTED_CHARS) {
@@ -120,10 +121,10 @@ pub(super) fn quoted(field: &[u8]) -> String {
     }
 }
 
-/// Splits a line into its fields, by the rules of CSV; `None` if it is blank or a comment.
+/// Splits a line into its fields, by the rules of CSV; returns `None` if it is blank or a comment.
 ///
-/// Lines are split off beforehand, because a number never spans two of them and an error should name the line
-/// an editor would.
+/// Lines are split beforehand, because a number never spans two lines and an error should name the
+/// line as an editor counts it.
 pub(super) fn fields(line: &[u8]) -> Option<ByteRecord> {
     let line = line.trim_ascii();
     if line.is_empty() || line.starts_with(b"#") {
@@ -133,10 +134,11 @@ pub(super) fn fields(line: &[u8]) -> Option<ByteRecord> {
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .buffer_capacity(line.len())
-        // A stray carriage return is part of a field, and then an error, not the silent end of the line.
+        // A stray carriage return is part of a field, and thus an error, not the silent end of the
+        // line.
         .terminator(Terminator::Any(b'\n'))
         .from_reader(line);
-    // Reading from memory cannot fail; a record that is not there would show as missing columns.
+    // Reading from memory cannot fail; a missing record would appear as missing columns.
     let _ = reader.read_byte_record(&mut record);
     Some(record)
 }

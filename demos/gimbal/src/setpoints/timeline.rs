@@ -12,9 +12,9 @@ pub const BUILT_IN_SECONDS: f64 = 10.0;
 
 /// The built-in sequence: time in seconds, pan and tilt in radians.
 ///
-/// One axis steps at a time, so that what the other does then is disturbance and not response; only the last
-/// step moves both. The steps differ in size: 0.5 rad stays within the current limit for most of the way,
-/// 2 rad spends most of it at the limit.
+/// One axis steps at a time, so that any motion of the other is disturbance and not response; only
+/// the last step moves both. The steps differ in size: 0.5 rad stays within the current limit for
+/// most of the motion, 2 rad is at the limit for most of it.
 const BUILT_IN: [(f64, f64, f64); 9] = [
     (0.0, 0.0, 0.0),
     (0.5, 0.5, 0.0),
@@ -27,23 +27,25 @@ const BUILT_IN: [(f64, f64, f64); 9] = [
     (8.5, 0.0, 0.0),
 ];
 
-/// Setpoints in the order of their times, each holding until the next; both angles are zero before the first.
+/// Setpoints in the order of their times, each holding until the next; both angles are zero before
+/// the first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Timeline {
     points: Vec<(u64, Axes<f64>)>,
-    /// Time after which it starts again.
+    /// The period of repetition.
     repeat_ns: Option<u64>,
 }
 
 impl Timeline {
-    /// A timeline without setpoints: zero for ever.
+    /// Creates a timeline without setpoints: always zero.
     pub const fn new() -> Self {
         Self { points: Vec::new(), repeat_ns: None }
     }
 
-    /// The built-in sequence for a run of `seconds`.
+    /// Returns the built-in sequence for a run of `seconds`.
     ///
-    /// For a run shorter than [`BUILT_IN_SECONDS`] it is compressed to fit in, for a longer one repeated.
+    /// For a run shorter than [`BUILT_IN_SECONDS`] it is compressed to fit, for a longer one
+    /// repeated.
     pub fn built_in(seconds: f64) -> Self {
         let scale = (seconds / BUILT_IN_SECONDS).clamp(0.0, 1.0);
         let mut timeline = Self::new();
@@ -56,13 +58,14 @@ impl Timeline {
 
     /// Adds a setpoint that holds from `time_s` on.
     ///
-    /// A time before that of the last setpoint counts as the same time, at which the newer setpoint wins.
+    /// A time before that of the last setpoint counts as the same time, at which the newer setpoint
+    /// takes precedence.
     pub fn push(&mut self, time_s: f64, angles_rad: Axes<f64>) {
         let last_ns = self.points.last().map_or(0, |&(t_ns, _)| t_ns);
         self.points.push((nanoseconds(time_s).max(last_ns), angles_rad));
     }
 
-    /// The angles wanted at `t_ns` nanoseconds after the start of the run, in radians.
+    /// Returns the setpoint angles at `t_ns` nanoseconds after the start of the run, in radians.
     pub fn at(&self, t_ns: u64) -> Axes<f64> {
         let t_ns = self.repeat_ns.map_or(t_ns, |period_ns| t_ns % period_ns);
         match self.points.partition_point(|&(from_ns, _)| from_ns <= t_ns) {
@@ -71,23 +74,23 @@ impl Timeline {
         }
     }
 
-    /// Number of setpoints.
+    /// Returns the number of setpoints.
     pub const fn len(&self) -> usize {
         self.points.len()
     }
 
-    /// Whether there are no setpoints.
+    /// Returns whether there are no setpoints.
     pub const fn is_empty(&self) -> bool {
         self.points.is_empty()
     }
 
-    /// Time of the last setpoint after the start of the run, in nanoseconds.
+    /// Returns the time of the last setpoint after the start of the run, in nanoseconds.
     pub fn end_ns(&self) -> u64 {
         self.points.last().map_or(0, |&(t_ns, _)| t_ns)
     }
 }
 
-/// The conversion saturates: a negative time is zero, one beyond 584 years is the last one there is.
+/// The conversion saturates: a negative time becomes zero, one beyond 584 years the maximum.
 fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }

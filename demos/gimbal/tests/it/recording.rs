@@ -1,4 +1,4 @@
-//! What `--mcap` records: every current, and the angles at 100 Hz.
+//! The content of an `--mcap` recording: every current, and the angles at 100 Hz.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,8 @@ fn records_every_current_and_never_overwrites() {
     let bytes = fs::read(place.0.join("run.mcap")).unwrap();
     let messages: Vec<_> = MessageStream::new(&bytes).unwrap().map(Result::unwrap).collect();
     let of = |topic| messages.iter().filter(move |message| message.channel.topic == topic);
-    // A message of currents bears the time of the last of its 100 samples, one of angles that of the first.
+    // A message of currents has the time of the last of its 100 samples, one of angles that of the
+    // first.
     let begin = of("/angles").next().unwrap().log_time;
     for (number, (angles, currents)) in of("/angles").zip(of("/currents")).enumerate() {
         let number = number as u64;
@@ -62,7 +63,7 @@ fn records_every_current_and_never_overwrites() {
     assert_eq!(fs::read(place.0.join("run.mcap")).unwrap(), bytes);
 }
 
-/// Reads it as a viewer does: by the schemas that are in it.
+/// Reads it as a viewer does: by the schemas in it.
 const READER: &str = "
 import sys
 from mcap_ros2.reader import read_ros2_messages
@@ -77,7 +78,7 @@ for topic in sorted(counts):
 print(angles.x, angles.y, angles.z)
 ";
 
-/// Compares what PyPI's readers find with what the gimbal says of its run.
+/// Compares the results of PyPI's readers with the gimbal's report of its run.
 fn read_by_others(directory: &Path) {
     let has_reader =
         Command::new("python3").args(["-c", "import mcap_ros2.reader"]).output_within(TEST_LIMIT);
@@ -96,7 +97,7 @@ fn read_by_others(directory: &Path) {
     let sample = tasks.iter().find(|task| task["name"] == "sample").expect("it is one");
     let expected = ["/angles 50", &format!("/currents {}", sample["jobs"]), "/target 50"];
     assert_eq!(lines.get(..3), Some(&expected[..]), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    // What the README shows of it.
+    // The example in the README.
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/read_mcap.py");
     let mut reader = Command::new("python3");
     let shown = reader.args([example, "run.mcap"]).current_dir(directory).output_within(TEST_LIMIT).unwrap();
@@ -110,17 +111,17 @@ fn read_by_others(directory: &Path) {
     assert!(angles[0].abs() < 2.5 && angles[1].abs() < 1.0 && angles[2] == 0.0, "{said}");
 }
 
-/// Where a disk of 256 KiB is mounted, and what is to be run then.
+/// Mounts a disk of 256 KiB, then runs a command.
 const SMALL_DISK: &str = r#"mount -t tmpfs -o size=256k none small || exit 99; exec "$@""#;
 
-/// A disk that is full ends the recording, not the control loop.
+/// A full disk ends the recording, not the control loop.
 #[test]
 fn goes_on_when_the_disk_is_full() {
     let place = Place::new("full");
     fs::create_dir(place.0.join("small")).unwrap();
     let unshare = |arguments: &[&str]| {
         let mut command = Command::new("unshare");
-        // Root has a mount namespace, and others one of a user namespace, if that is allowed.
+        // Root has a mount namespace; other users have one in a user namespace, if that is allowed.
         command.args(["--map-root-user", "--mount", "sh", "-c", SMALL_DISK, "sh"]).args(arguments);
         command.current_dir(&place.0).stdin(Stdio::null());
         command
@@ -155,7 +156,7 @@ fn goes_on_when_the_disk_is_full() {
     assert!(output.status.code().is_some_and(|code| code != 0), "a run that is not recorded is not complete");
     let line = report.lines().find(|line| line.starts_with("small/run.mcap: ")).expect("it is reported");
     assert!(line.contains("No space left on device"), "{report}");
-    // The loop went on as before.
+    // The loop continued as before.
     assert!(report.contains("/angles: ") && report.contains(" 0 lost"), "{report}");
 }
 

@@ -1,4 +1,4 @@
-//! Setpoints that come as datagrams: the gimbal follows them, and what is hostile changes nothing.
+//! Setpoints as datagrams: the gimbal follows them, and invalid ones change nothing.
 
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
@@ -16,7 +16,7 @@ fn gimbal(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// The bytes of a Vector3 as ROS 2 has them.
+/// Returns the bytes of a Vector3 as ROS 2 encodes them.
 fn bytes(x: f64, y: f64) -> Vec<u8> {
     [&[0, 1, 0, 0], [x, y, 0.0].map(f64::to_le_bytes).as_flattened()].concat()
 }
@@ -43,14 +43,14 @@ fn follows_what_is_sent_and_refuses_what_is_hostile() {
     let mut said = String::new();
     stderr.read_line(&mut said).expect("it says something");
     let address = said.trim().strip_prefix("gimbal: setpoints are taken at ").expect("it says where");
-    // What else it says is read, so that it never waits for that.
+    // The rest is read, too, so that the gimbal never blocks on it.
     let rest = thread::spawn(move || stderr.lines().map_while(Result::ok).collect::<Vec<_>>());
     let socket = UdpSocket::bind("127.0.0.1:0").expect("there are free ports");
     socket.connect(address).expect("it is on this machine");
     let recording = place.0.join("r.mcap");
     gimbal.wait_for(|| {
         for message in [bytes(f64::NAN, 0.0), bytes(3.0, 0.0), vec![0; 5], bytes(0.4, -0.3)] {
-            // Nobody may listen yet.
+            // The gimbal may not listen yet.
             let _ = socket.send(&message);
         }
         messages(&recording, "/target").last().filter(|last| last[..2] == [0.4, -0.3]).map(drop)

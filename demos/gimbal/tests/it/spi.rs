@@ -1,5 +1,5 @@
-//! The gimbal as a process of its own, behind a socket that stands for an SPI device: the controller brings it to its setpoint, and says what is
-//! wrong where there is none.
+//! The gimbal as a separate process, behind a socket that replaces an SPI device: the controller
+//! moves it to its setpoint, and reports an error if there is no gimbal.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -30,7 +30,8 @@ fn plant_at(socket: &Path) -> Command {
     command
 }
 
-/// A plant at this socket, which answers: above the controller, where that is granted.
+/// Starts a plant at this socket, which answers; its priority is above the controller's, if
+/// permitted.
 fn plant(socket: &Path) -> Live {
     let mut child = plant_at(socket).spawn().expect("it can be run");
     let mut said = String::new();
@@ -40,8 +41,9 @@ fn plant(socket: &Path) -> Live {
     Live::new(child)
 }
 
-/// A gimbal at this socket that is steered, with a recording in which `is_there` has found an angle that it waits for. Where nobody has real-time
-/// privileges and much else runs, the plant may get no CPU for so long that the controller gives up, as it should: then there is another one.
+/// Returns a steered gimbal at this socket, with a recording in which `is_there` has found the
+/// expected angle. Without real-time privileges on a busy machine, the plant may get no CPU for so
+/// long that the controller gives up, as intended: in that case it is restarted.
 fn steered(place: &Place, steer: &[u8], is_there: impl Fn(&[f64]) -> bool) -> Live {
     for attempt in 0..50 {
         let name = format!("r{attempt}.mcap");
@@ -49,7 +51,7 @@ fn steered(place: &Place, steer: &[u8], is_there: impl Fn(&[f64]) -> bool) -> Li
         let mut command = gimbal(&place.0, &arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut gimbal = Live::new(command.spawn().expect("it can be run"));
-        // It may have ended.
+        // The gimbal may have ended.
         let _ = gimbal.child().stdin.take().expect("it is piped").write_all(steer);
         let recording = place.0.join(&name);
         let found = || messages(&recording, "/angles").iter().any(|it| is_there(it)).then_some(());
@@ -64,7 +66,7 @@ fn steered(place: &Place, steer: &[u8], is_there: impl Fn(&[f64]) -> bool) -> Li
     panic!("the controller gave up 50 times");
 }
 
-/// What one that has ended said.
+/// Returns the standard error of a gimbal that has ended.
 fn stderr(gimbal: &mut Live) -> String {
     let mut said = String::new();
     gimbal.child().stderr.take().expect("it is piped").read_to_string(&mut said).expect("it is text");
@@ -106,7 +108,7 @@ fn gives_up_when_the_plant_is_gone_and_finds_the_next_one() {
     assert_eq!(ended.code(), Some(1), "{said}");
     assert!(said.contains("the controller gave up; is the gimbal at spi still on?"), "{said}");
 
-    // The socket that a killed plant leaves is nobody's.
+    // No process listens on the socket that a killed plant leaves behind.
     let _next = plant(&socket);
 }
 
@@ -128,16 +130,18 @@ fn says_what_is_no_device_before_anything_moves() {
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
 }
 
-/// Where no real-time priority is to be had, a plant says so and answers all the same.
+/// Without permission for real-time priorities, a plant reports this and still answers.
 #[test]
 fn says_that_it_is_not_real_time() {
     let place = Place::new("spi-ordinary");
     let mut command = plant_at(&place.0.join("spi"));
-    // SAFETY: two calls that may be made between fork and exec, and that read no memory but the limit.
+    // SAFETY: two calls that may be made between fork and exec, and that read no memory but the
+    // limit.
     unsafe {
         command.pre_exec(|| {
             const CAP_SYS_NICE: libc::c_ulong = 23;
-            // Refused to whoever has not the capability, who is then where the test wants to be.
+            // Fails for a process without the capability, which is then already in the state that
+            // the test needs.
             libc::prctl(libc::PR_CAPBSET_DROP, CAP_SYS_NICE);
             match libc::setrlimit(libc::RLIMIT_RTPRIO, &libc::rlimit { rlim_cur: 0, rlim_max: 0 }) {
                 0 => Ok(()),

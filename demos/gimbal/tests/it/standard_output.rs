@@ -1,4 +1,5 @@
-//! A standard output that takes nothing, or that nobody reads: an error where something is lost, and never a panic.
+//! A standard output that accepts nothing or has no reader: an error if output is lost, never a
+//! panic.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::place::Place;
 use punctual_process::child::{BoundedChild, TEST_LIMIT};
 
-/// Commands that print, and the status that each has if it can.
+/// Commands that print, and the exit status of each if it can print.
 const COMMANDS: [(&[&str], i32); 3] =
     [(&["--help"], 0), (&["--version"], 0), (&["--virtual", "--seconds", "0.05", "--report", "r.html"], 0)];
 
@@ -15,12 +16,12 @@ fn full() -> Stdio {
     OpenOptions::new().write(true).open("/dev/full").expect("Linux has it").into()
 }
 
-/// A pipe that nobody reads.
+/// Returns a pipe without a reader.
 fn unread() -> Stdio {
     std::io::pipe().expect("pipes can be made").1.into()
 }
 
-/// What it says to standard error, if that is piped, and its status.
+/// Returns the standard error, if it is piped, and the exit status.
 #[track_caller]
 fn run(directory: &Path, arguments: &[&str], stdout: Stdio, stderr: Stdio) -> (String, Option<i32>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));

@@ -1,4 +1,4 @@
-//! Gains that are changed: from a file at the start, and by others while it runs.
+//! Gains that are changed: by a file at the start, and by other processes during the run.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,8 @@ fn gimbal(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// The largest angle of the pan axis in the first step of the built-in sequence, which goes to 0.5 rad.
+/// Returns the largest angle of the pan axis in the first step of the built-in sequence, which goes
+/// to 0.5 rad.
 fn peak(place: &Place, name: &str, gains: &str) -> f64 {
     let (toml, mcap) = (format!("{name}.toml"), format!("{name}.mcap"));
     fs::write(place.0.join(&toml), gains).unwrap();

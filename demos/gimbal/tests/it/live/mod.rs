@@ -1,4 +1,4 @@
-//! A gimbal that runs until a test has seen what it waits for.
+//! A gimbal that runs until a test has observed the expected event.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use mcap::MessageStream;
 use mcap::read::Options;
 use punctual_process::child::{BoundedChild, TEST_LIMIT};
 
-/// Longer than any machine takes.
+/// Longer than needed on any machine.
 const PATIENCE: Duration = Duration::from_secs(1200);
 
 /// A process that does not outlive the test.
@@ -46,7 +46,7 @@ impl Live {
         }
     }
 
-    /// Ends it as Ctrl-C does.
+    /// Ends the process as Ctrl-C does.
     #[allow(dead_code, reason = "not every test does")]
     pub(crate) fn interrupt(mut self) -> Output {
         let child = self.0.take().expect("it is ended once");
@@ -64,7 +64,7 @@ impl Drop for Live {
     }
 }
 
-/// The numbers of the messages of a topic in a recording, which may not be complete yet.
+/// Returns the numbers of the messages of a topic in a recording, which may not be complete yet.
 #[allow(dead_code, reason = "not every test looks into a recording")]
 pub(crate) fn messages(path: &Path, topic: &str) -> Vec<Vec<f64>> {
     let recorded = fs::read(path).unwrap_or_default();

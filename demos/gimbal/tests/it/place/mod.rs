@@ -1,9 +1,9 @@
-//! Where a test may write.
+//! A directory for a test's files.
 
 use std::fs;
 use std::path::PathBuf;
 
-/// A directory that goes with the test.
+/// A directory that is removed with the test.
 pub(crate) struct Place(pub(crate) PathBuf);
 
 impl Place {

@@ -3,13 +3,13 @@
 //! # Gains
 //!
 //! From voltage to current the motor is 1/(L·s + R), with the back-EMF as a slow disturbance. A PI
-//! controller whose zero cancels that pole (Kp/Ki = L/R) leaves a pure integrator, and with Kp =
-//! L·ωc and Ki = R·ωc the open loop is ωc/s.
+//! controller whose zero cancels that pole (Kp/Ki = L/R) leaves a pure integrator, and with
+//! Kp = L·ωc and Ki = R·ωc the open loop is ωc/s.
 //!
 //! The period T of the loop is about as long as L/R, so the pole to cancel is that of the sampled
-//! motor. With the voltage held over each period it is a = e^(−T·R/L). For the controller u = Kp·e
-//! + I, I ← I + Ki·T·e the zero is 1 − Ki·T/Kp. With Ki = R·ωc unchanged and the zero placed on the
-//! pole:
+//! motor. With the voltage held over each period it is a = e^(−T·R/L). For the controller
+//! u = Kp·e + I, I ← I + Ki·T·e the zero is 1 − Ki·T/Kp. With Ki = R·ωc unchanged and the zero
+//! placed on the pole:
 //!
 //! Kp = R·ωc·T / (1 − a), which is L·ωc for short periods.
 //!

@@ -1,8 +1,9 @@
-//! Addresses of the kernel in recorded events, hidden from a user who may not see them.
+//! Kernel addresses in recorded events, hidden from a user without permission to see them.
 //!
-//! The tracer stores pointers as they are, whatever `kernel.kptr_restrict` says. Where `/proc/kallsyms` shows no addresses to
-//! the caller, every pointer into the kernel is replaced by a number that is the same for the same pointer: the analysis
-//! compares pointers of timers, and never follows them.
+//! The tracer stores pointers as they are, regardless of `kernel.kptr_restrict`. If
+//! `/proc/kallsyms` shows no addresses to the caller, every pointer into the kernel is replaced by
+//! a number that is the same for the same pointer: the analysis compares pointers of timers, and
+//! never dereferences them.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -18,29 +19,29 @@ use crate::read::page::{Page, PageError};
 
 /// The half of the address space that belongs to the kernel on 64-bit processors.
 const KERNEL: u64 = 0xffff << 48;
-/// Numbers above are negative error codes.
+/// Larger numbers are negative error codes.
 const ERRORS: u64 = u64::MAX - 4095;
 /// Size of a pointer.
 const WORD: usize = size_of::<u64>();
 
-/// Whether a text in the format of `/proc/kallsyms` shows addresses; they are 0 otherwise.
+/// Returns whether a text in the format of `/proc/kallsyms` shows addresses; otherwise they are 0.
 pub(super) fn are_shown(symbols: &[u8]) -> bool {
     symbols.split(|&byte| byte == b'\n').any(is_shown)
 }
 
-/// Whether a line of `/proc/kallsyms` has an address.
+/// Returns whether a line of `/proc/kallsyms` has an address.
 pub(super) fn is_shown(line: &[u8]) -> bool {
     line.iter().take_while(|byte| byte.is_ascii_hexdigit()).any(|&byte| byte != b'0')
 }
 
-/// Replaces the pointers into the kernel in these files of pages.
+/// Replaces the pointers into the kernel in these page files.
 pub(super) fn hide(
     files: &[String],
     formats: &[EventFormat],
     layout: &PageLayout,
     directory: &Directory,
 ) -> Result<(), RecordError> {
-    // Random for each recording, so that equal numbers in two recordings tell nothing.
+    // Random for each recording, so that equal numbers in two recordings reveal nothing.
     let key = std::hash::RandomState::new().hash_one(std::process::id());
     let fields: HashMap<u16, Vec<&Field>> = formats
         .iter()
@@ -53,7 +54,7 @@ pub(super) fn hide(
     Ok(())
 }
 
-/// Whether a field can be one or several pointers.
+/// Returns whether a field can be one or several pointers.
 fn may_point(field: &Field) -> bool {
     let is_several = matches!(field.shape, Shape::Array(_)) && usize::from(field.size).is_multiple_of(WORD);
     !field.signed && (usize::from(field.size) == WORD && field.shape == Shape::Plain || is_several)
@@ -82,7 +83,7 @@ fn hide_in(
     Ok(())
 }
 
-/// The pointers into the kernel in a page, each with its offset.
+/// Returns the pointers into the kernel in a page, each with its offset.
 fn pointers(
     bytes: &[u8],
     fields: &HashMap<u16, Vec<&Field>>,
@@ -160,7 +161,7 @@ mod tests {
         }
         let hidden = records[0][0];
         assert!(hidden < KERNEL && hidden != TIMER & !KERNEL, "{hidden:x}");
-        // The signed time stays; the argument at the end is a pointer as well.
+        // The signed time stays; the last argument is also a pointer.
         assert_eq!(records, [[hidden, USER, TIMER, hidden], [hidden, USER, error, error]]);
     }
 }

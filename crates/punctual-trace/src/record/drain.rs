@@ -1,8 +1,8 @@
-//! Moving pages from the kernel to files.
+//! Moves pages from the kernel to files.
 //!
-//! One thread does it for a few CPUs: it sleeps, moves every full page there is, and sleeps again. Pages go by `splice`, from
-//! the ring buffer through a pipe to the file, without passing through this process. The threads have the ordinary policy
-//! whatever started them, and run where nothing is traced if there is such a place.
+//! One thread serves several CPUs: it sleeps, moves every full page, and sleeps again. `splice`
+//! moves the pages from the ring buffer through a pipe to the file without copying them to user
+//! space. The threads always have the ordinary policy, and run on untraced CPUs if there are any.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -20,11 +20,11 @@ use super::error::RecordError;
 use super::save::Saver;
 use super::tracefs::open_pages;
 
-/// How many CPUs one thread takes care of.
+/// The number of CPUs per thread.
 const CPUS_PER_THREAD: usize = 8;
 const PIPE: usize = 1 << 20;
 
-/// A CPU's pages on their way.
+/// The transfer of a CPU's pages.
 pub(super) struct Pipe {
     from: File,
     to: File,
@@ -34,7 +34,7 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// From a CPU of an instance to a new file of the capture directory.
+    /// Opens the transfer from a CPU of an instance to a new file of the capture directory.
     pub(super) fn open(
         instance: &Path,
         cpu: u32,
@@ -47,7 +47,7 @@ impl Pipe {
     }
 }
 
-/// What the threads and their owner share.
+/// The state shared by the threads and their owner.
 #[derive(Debug, Default)]
 struct Shared {
     stop: AtomicBool,
@@ -58,9 +58,9 @@ struct Shared {
 
 impl Shared {
     fn fail(&self, error: RecordError) {
-        // The first error is the cause, and the others follow from it.
+        // The first error is the cause; the others follow from it.
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        // Release: who sees it with acquire sees the error.
+        // Release: a thread that reads it with acquire also sees the error.
         self.failed.store(true, Ordering::Release);
     }
 }
@@ -72,7 +72,8 @@ pub(super) struct Drain {
 }
 
 impl Drain {
-    /// Starts moving pages, from threads that run on `cpus` if that is possible; only at the end if no interval is said.
+    /// Starts moving pages, from threads that run on `cpus` if possible; without an interval, moves
+    /// pages only at the end.
     pub(super) fn start(
         mut pipes: Vec<Pipe>,
         directory: &Path,
@@ -90,7 +91,8 @@ impl Drain {
         Ok(drain)
     }
 
-    /// Starts doing `step` every now and then, which says how much it has moved, in bytes. It is told when it is the last.
+    /// Starts calling `step` at an interval. `step` returns the number of bytes it has moved; its
+    /// argument is true in the last call.
     pub(super) fn repeat(
         cpus: &[u32],
         every: Duration,
@@ -101,7 +103,7 @@ impl Drain {
         drain.spawn(cpus, move || {
             loop {
                 let last = shared.stop.load(Ordering::Acquire);
-                // Relaxed: it is a count for people.
+                // Relaxed: a statistic that orders nothing.
                 shared.bytes.fetch_add(step(last)?, Ordering::Relaxed);
                 if last {
                     return Ok(());
@@ -131,20 +133,21 @@ impl Drain {
         Ok(())
     }
 
-    /// How much has been moved, in bytes.
+    /// Returns the number of bytes moved.
     pub(super) fn bytes(&self) -> u64 {
-        // Relaxed: it is a count for people.
+        // Relaxed: a statistic that orders nothing.
         self.shared.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether it has ended early.
+    /// Returns whether it has ended early.
     pub(super) fn failed(&self) -> bool {
         self.shared.failed.load(Ordering::Acquire)
     }
 
-    /// Moves what is left, ends the threads, and says what went wrong. Nothing may be recorded any more.
+    /// Moves the remaining pages, ends the threads, and returns the error, if any. Recording must
+    /// have ended.
     pub(super) fn finish(&mut self) -> Result<(), RecordError> {
-        // Release: pairs with the acquire of the threads, who then see that tracing is off.
+        // Release: pairs with the acquire of the threads, which then see that tracing is off.
         self.shared.stop.store(true, Ordering::Release);
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
@@ -163,11 +166,13 @@ impl Drop for Drain {
     }
 }
 
-/// Gives up a real-time policy that the calling thread has inherited, and goes to these CPUs, or anywhere if none is said.
+/// Drops a real-time policy that the calling thread has inherited, and moves the thread to these
+/// CPUs, or to any CPU if the list is empty.
 ///
-/// Not for real-time threads: it is what whoever records or analyses owes to those that are traced.
+/// Not for real-time threads: threads that record or analyze call it so as not to disturb the
+/// traced threads.
 pub fn drop_real_time_policy(cpus: &[u32]) {
-    // A thread may nearly always become ordinary; if the kernel refuses, the thread is as it was.
+    // A thread can nearly always become ordinary; if the kernel refuses, its policy is unchanged.
     let _ = punctual_process::scheduling::set_policy(libc::SCHED_OTHER, 0);
     let mut here = CpuSet::new();
     for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
@@ -175,8 +180,8 @@ pub fn drop_real_time_policy(cpus: &[u32]) {
     }
     let mut anywhere = CpuSet::new();
     (0..CpuSet::MAX_CPU).for_each(|cpu| anywhere.set(cpu));
-    // The affinity is inherited too, and that of a real-time thread is the worst place. What a cpuset forbids, the system
-    // leaves out.
+    // The affinity is also inherited, and the CPU of a real-time thread is the worst choice. The
+    // system removes CPUs that a cpuset forbids.
     if cpus.is_empty() || rustix::thread::sched_setaffinity(None, &here).is_err() {
         let _ = rustix::thread::sched_setaffinity(None, &anywhere);
     }
@@ -202,7 +207,7 @@ fn run(
                 false => Ok(()),
             });
             if let Err(error) = moved {
-                // What was written of a page that did not fit is no page.
+                // A partially written page is not valid.
                 let whole = pipe.to.metadata().map_or(0, |metadata| metadata.len());
                 let _ = pipe.to.set_len(whole - whole % pipe.page as u64);
                 return Err(RecordError::output(directory, &pipe.path, error));
@@ -215,27 +220,27 @@ fn run(
     }
 }
 
-/// The pipe that pages go through, which is empty between two calls.
+/// The pipe that transfers pages; it is empty between two calls.
 struct Mover {
     read: rustix::fd::OwnedFd,
     write: rustix::fd::OwnedFd,
     capacity: usize,
-    /// Some file systems take no splice; then pages are read and written.
+    /// Some file systems do not support splice; in that case pages are read and written.
     spliced: bool,
 }
 
 impl Mover {
     fn new() -> io::Result<Self> {
         let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-        // Without privileges, or with many pipes, there is less, which works too.
+        // Without privileges, or with many pipes, the pipe is smaller, which also works.
         let _ = rustix::pipe::fcntl_setpipe_size(&write, PIPE);
         let capacity = rustix::pipe::fcntl_getpipe_size(&write)?;
         Ok(Self { read, write, capacity, spliced: true })
     }
 
-    /// Moves all full pages that there are.
+    /// Moves all full pages.
     fn drain(&mut self, pipe: &mut Pipe, shared: &Shared) -> io::Result<()> {
-        // Each page takes one slot of the pipe, which holds one page of the system in it.
+        // Each page takes one slot of the pipe, which holds one page of the system.
         let most = (self.capacity / pipe.page).max(1) * pipe.page;
         while self.spliced {
             let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
@@ -249,7 +254,7 @@ impl Mover {
                 }
                 Err(error) => return Err(error.into()),
             };
-            // Relaxed: it is a count for people.
+            // Relaxed: a statistic that orders nothing.
             shared.bytes.fetch_add(held as u64, Ordering::Relaxed);
             while held > 0 {
                 match rustix::pipe::splice(&self.read, None, &pipe.to, None, held, SpliceFlags::MOVE) {
@@ -270,11 +275,11 @@ impl Mover {
         self.read_rest(pipe, shared)
     }
 
-    /// Reads what is left, pages that are not full as well.
+    /// Reads the remaining pages, including partially filled ones.
     fn read_rest(&mut self, pipe: &mut Pipe, shared: &Shared) -> io::Result<()> {
         let mut page = vec![0; pipe.page];
         let mut nothing = 0;
-        // To read nothing may mean to try again, but not forever.
+        // A read that returns nothing may need to be repeated, but not forever.
         while nothing < 3 {
             match pipe.from.read(&mut page) {
                 Ok(0) => nothing += 1,
@@ -282,7 +287,7 @@ impl Mover {
                     nothing = 0;
                     page[count..].fill(0);
                     pipe.to.write_all(&page)?;
-                    // Relaxed: it is a count for people.
+                    // Relaxed: a statistic that orders nothing.
                     shared.bytes.fetch_add(page.len() as u64, Ordering::Relaxed);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

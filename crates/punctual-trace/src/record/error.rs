@@ -1,10 +1,10 @@
-//! Why nothing is recorded, or less than was asked for.
+//! The reasons why nothing is recorded, or less than requested.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why nothing is recorded, or why a recording ended early. Every message names the fix.
+/// An error that prevents a recording or ends it early. Every message contains a remedy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RecordError {
@@ -12,33 +12,33 @@ pub enum RecordError {
     NoTracefs,
     /// The system does not allow this process to trace.
     Permission {
-        /// What it does not allow to open, write or make.
+        /// The path that cannot be opened, written or created.
         path: PathBuf,
     },
-    /// The kernel lacks an event without which there is nothing to analyse.
+    /// The kernel lacks an event that the analysis requires.
     MissingEvents {
-        /// Which, as `group:event`.
+        /// The events, as `group:event`.
         events: Vec<String>,
     },
     /// The kernel has no such event.
     Tracepoint {
-        /// What was asked for.
+        /// The requested pattern.
         pattern: String,
     },
     /// The kernel has no such clock.
     Clock {
-        /// The one asked for.
+        /// The requested clock.
         clock: String,
-        /// Those that it has.
+        /// The available clocks.
         available: String,
     },
-    /// The kernel has this clock, and its times are no ns.
+    /// The kernel has this clock, but it does not count nanoseconds.
     NoTime {
-        /// The one asked for.
+        /// The requested clock.
         clock: String,
-        /// What it counts.
+        /// The unit of its times.
         counted: &'static str,
-        /// Those that can be used.
+        /// The clocks that can be used.
         available: String,
     },
     /// There is no such process.
@@ -46,59 +46,59 @@ pub enum RecordError {
         /// Its number.
         process: u32,
     },
-    /// A filter makes no sense, or the kernel does not take it.
+    /// A filter is invalid, or the kernel rejects it.
     Filter {
         /// The filter.
         filter: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// There is no such CPU, or it is offline.
+    /// The CPU does not exist, or it is offline.
     Cpu {
-        /// Which.
+        /// The number of the CPU.
         cpu: u32,
     },
-    /// The disk is full. What was recorded before is there and can be read.
+    /// The disk is full. The events recorded before are stored and can be read.
     DiskFull {
-        /// The directory that was recorded into.
+        /// The directory of the recording.
         directory: PathBuf,
     },
-    /// The directory cannot be recorded into.
+    /// The directory cannot be written.
     Output {
         /// The file that could not be written.
         path: PathBuf,
-        /// What the system answered.
+        /// The system's error.
         error: io::Error,
     },
-    /// The kernel refused something else.
+    /// The kernel rejected another operation.
     Kernel {
         /// The file of tracefs.
         path: PathBuf,
-        /// What was attempted.
+        /// The attempted operation.
         attempt: &'static str,
-        /// What it answered.
+        /// The kernel's error.
         error: io::Error,
     },
-    /// The kernel refused the BPF programs.
+    /// The kernel rejected the BPF programs.
     Bpf {
-        /// What was attempted.
+        /// The attempted operation.
         attempt: &'static str,
-        /// Whether it was for want of privileges.
+        /// Whether privileges are missing.
         denied: bool,
-        /// What it answered.
+        /// The kernel's error.
         what: String,
     },
-    /// The system refused a thread or a pipe.
+    /// The system could not create a thread or a pipe.
     System {
-        /// What was attempted.
+        /// The attempted operation.
         attempt: &'static str,
-        /// What it answered.
+        /// The system's error.
         error: io::Error,
     },
 }
 
 impl RecordError {
-    /// The kernel's answer to an attempt on a file of tracefs.
+    /// Converts the kernel's error in an operation on a file of tracefs.
     pub(super) fn kernel(path: &Path, attempt: &'static str, error: io::Error) -> Self {
         let path = path.to_owned();
         match error.kind() {
@@ -107,7 +107,7 @@ impl RecordError {
         }
     }
 
-    /// The system's answer to writing what is recorded.
+    /// Converts the system's error in writing the recording.
     pub(super) fn output(directory: &Path, path: &Path, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

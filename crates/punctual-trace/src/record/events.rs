@@ -1,4 +1,4 @@
-//! What is recorded: groups of events, each of which the kernel may lack.
+//! The events to record: groups of events, each of which the kernel may lack.
 
 use std::fmt;
 use std::fs;
@@ -11,9 +11,9 @@ use super::tracefs::Instance;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Group {
-    /// Wake-ups, switches, migrations and inherited priorities. Without it there is nothing to analyse.
+    /// Wake-ups, switches, migrations and inherited priorities. The analysis requires them.
     Sched,
-    /// Handlers of interrupts of devices.
+    /// Interrupt handlers of devices.
     Irq,
     /// Local timer and interprocessor interrupts.
     Vectors,
@@ -23,25 +23,26 @@ pub enum Group {
     Timer,
     /// Contention of the kernel's own locks.
     Lock,
-    /// Futex system calls, of the traced threads only if [threads are chosen](super::Filter).
+    /// Futex system calls, only of the traced threads if [threads are selected](super::Filter).
     Futex,
-    /// System calls in which threads wait for their next job, of the traced threads only as those on futexes: they show when
-    /// a thread has left the scheduler and when it will enter it. Those that mostly do not wait, such as `read`, are recorded
-    /// only if threads are chosen.
+    /// System calls in which threads wait for their next job; like futex calls, only of the traced
+    /// threads. They show when a thread has left the scheduler and when it will enter it. Calls
+    /// that usually do not wait, such as `read`, are recorded only if threads are selected.
     Sleep,
-    /// Where interrupts and preemption are off.
+    /// Sections with interrupts or preemption disabled.
     Preemptirq,
-    /// The entry to and return from the scheduler, by the function_graph tracer.
+    /// Entry to and return from the scheduler, by the function_graph tracer.
     FunctionGraph,
-    /// The same, of the traced threads, by BPF programs; with the cargo feature `bpf`, by the clock `mono` only.
+    /// Entry to and return from the scheduler of the traced threads, by BPF programs; requires the
+    /// cargo feature `bpf` and the clock `mono`.
     Schedule,
-    /// What the kernel's osnoise tracer finds.
+    /// The output of the kernel's osnoise tracer.
     Osnoise,
 }
 
 impl Group {
-    /// What most recordings want: everything that is cheap. [`Schedule`](Self::Schedule) is among it if this is built with the
-    /// programs.
+    /// The default of most recordings: all inexpensive groups. Contains
+    /// [`Schedule`](Self::Schedule) if this crate is built with the BPF programs.
     pub const USUAL: &'static [Self] = {
         const CHEAP: [Group; 9] = [
             Group::Sched,
@@ -57,7 +58,7 @@ impl Group {
         CHEAP.split_at(if schedule::BUILT_IN { CHEAP.len() } else { CHEAP.len() - 1 }).0
     };
 
-    /// All of them.
+    /// All groups.
     pub const ALL: [Self; 12] = [
         Self::Sched,
         Self::Irq,
@@ -73,7 +74,7 @@ impl Group {
         Self::Osnoise,
     ];
 
-    /// The name by which a user asks for it.
+    /// Returns the name that selects the group.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sched => "sched",
@@ -91,12 +92,12 @@ impl Group {
         }
     }
 
-    /// The group of that name.
+    /// Returns the group of that name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|group| group.name() == name)
     }
 
-    /// What a kernel needs to have it, and what is the matter without.
+    /// Returns the requirements of the group, and the effect of its absence.
     pub(super) fn needs(self) -> &'static str {
         match self {
             Self::Sched => "it needs CONFIG_EVENT_TRACING; what inheritance and migration did stays unknown",
@@ -122,7 +123,8 @@ impl Group {
         }
     }
 
-    /// The directory of tracefs that its events are in, and which of those there; none means all pairs of entry and exit.
+    /// Returns the directory of tracefs with its events, and the events in it; an empty list means
+    /// all pairs of entry and exit.
     pub(super) fn events(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Self::Sched => (
@@ -195,7 +197,7 @@ pub(super) const SLEEP: [&str; 36] = [
     "sys_exit_rt_sigsuspend",
     "sys_enter_io_uring_enter",
     "sys_exit_io_uring_enter",
-    // From here on those that are frequent: see `is_frequent`.
+    // The following calls are frequent: see `is_frequent`.
     "sys_enter_read",
     "sys_exit_read",
     "sys_enter_recvfrom",
@@ -204,20 +206,20 @@ pub(super) const SLEEP: [&str; 36] = [
     "sys_exit_recvmsg",
 ];
 
-/// Whether a call of the group [`Sleep`](Group::Sleep) is one with which a thread waits for timers, pipes and sockets, but
-/// which everybody makes for other things: of all threads they are too many.
+/// Returns whether a call of the group [`Sleep`](Group::Sleep) waits for timers, pipes and sockets
+/// but is also used for other purposes: recording it for all threads would be too expensive.
 pub(super) fn is_frequent(event: &str) -> bool {
     ["read", "recvfrom", "recvmsg"].iter().any(|call| event.ends_with(&format!("_{call}")))
 }
 
-/// Something that was asked for and that cannot be had from this kernel.
+/// A requested group or event that this kernel does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Absent {
-    /// The group it is in.
+    /// The group.
     pub group: Group,
-    /// Which event, or nothing if it is the whole group.
+    /// The event, or `None` for the whole group.
     pub event: Option<String>,
-    /// Why, if there is more to say than that the kernel does not have it, and how to get it.
+    /// The reason, if it is not only that the kernel does not have the event, and the remedy.
     pub why: Option<String>,
 }
 
@@ -232,7 +234,8 @@ impl fmt::Display for Absent {
     }
 }
 
-/// The events of the group that the kernel has, as directories of tracefs; the others are added to `absent`.
+/// Returns the events of the group that the kernel has, as directories of tracefs; adds the others
+/// to `absent`.
 pub(super) fn present(instance: &Instance, group: Group, absent: &mut Vec<Absent>) -> Vec<String> {
     let (system, names) = group.events();
     let names: Vec<String> = match names {
@@ -252,7 +255,7 @@ pub(super) fn present(instance: &Instance, group: Group, absent: &mut Vec<Absent
         names.iter().partition(|name| instance.has(&format!("{}/enable", path(name))));
     match here.is_empty() {
         true => absent.push(Absent { group, event: None, why: None }),
-        // A kernel need not have every kind of a call.
+        // A kernel may lack some variants of a call.
         false if matches!(group, Group::Futex | Group::Sleep) => {}
         false => {
             let one = |event: &String| Absent { group, event: Some(event.clone()), why: None };
@@ -262,7 +265,7 @@ pub(super) fn present(instance: &Instance, group: Group, absent: &mut Vec<Absent
     here.into_iter().map(path).collect()
 }
 
-/// The events of the kernel that a pattern `group:event` means, as directories of tracefs.
+/// Returns the kernel's events that match a pattern `group:event`, as directories of tracefs.
 pub(super) fn matching(instance: &Instance, pattern: &str) -> Result<Vec<String>, RecordError> {
     let (group, event) = pattern.split_once(':').unwrap_or((pattern, "*"));
     let entries = |path: &std::path::Path| {
@@ -274,7 +277,7 @@ pub(super) fn matching(instance: &Instance, pattern: &str) -> Result<Vec<String>
     };
     let root = instance.path().join("events");
     let mut found = Vec::new();
-    // The events of this group are no tracepoints: nothing turns them on.
+    // The events of this group are not tracepoints: they cannot be enabled.
     for group in entries(&root).into_iter().filter(|name| name != "ftrace" && fits(group, name)) {
         for event in entries(&root.join(&group)).into_iter().filter(|name| fits(event, name)) {
             let event = format!("events/{group}/{event}");
@@ -286,7 +289,7 @@ pub(super) fn matching(instance: &Instance, pattern: &str) -> Result<Vec<String>
     if found.is_empty() { Err(RecordError::Tracepoint { pattern: pattern.to_owned() }) } else { Ok(found) }
 }
 
-/// Whether a name is what a pattern with `*` means.
+/// Returns whether a name matches a pattern with `*`.
 fn fits(pattern: &str, name: &str) -> bool {
     let Some((start, mut rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(start) else { return false };
@@ -297,7 +300,8 @@ fn fits(pattern: &str, name: &str) -> bool {
     name.ends_with(rest)
 }
 
-/// Turns the tracer of functions on for those that enter the scheduler, if the kernel has it for instances.
+/// Enables the function tracer for functions that enter the scheduler, if the kernel supports it in
+/// instances.
 pub(super) fn function_graph(instance: &Instance) -> bool {
     let available = instance.read("available_tracers").unwrap_or_default();
     if !available.split_whitespace().any(|tracer| tracer == "function_graph") {
@@ -307,7 +311,7 @@ pub(super) fn function_graph(instance: &Instance) -> bool {
     filter.and_then(|()| instance.write("current_tracer", "function_graph")).is_ok()
 }
 
-/// Turns an event on.
+/// Enables an event.
 pub(super) fn enable(instance: &Instance, event: &str) -> Result<(), RecordError> {
     instance.write(&format!("{event}/enable"), "1")
 }

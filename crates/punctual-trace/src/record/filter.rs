@@ -1,8 +1,9 @@
-//! Which threads are traced, and what the kernel can do about the others.
+//! The selection of traced threads, and the kernel's ability to ignore the others.
 //!
-//! Whoever preempts a traced thread, or holds what it waits for, matters to its jobs, so the events of the scheduler and of
-//! interrupts are those of all threads, unless a recording is [narrow](super::Config::narrow). System calls are frequent and
-//! matter only of the traced threads.
+//! A thread that preempts a traced thread, or holds a resource that it waits for, affects its jobs,
+//! so scheduler and interrupt events are recorded for all threads, unless a recording is
+//! [narrow](super::Config::narrow). System calls are frequent and only those of traced threads
+//! matter.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -10,29 +11,30 @@ use std::ops::RangeInclusive;
 use super::error::RecordError;
 use crate::event::Tid;
 
-/// The threads that are traced; those that fulfil any of these. All of them if nothing is said.
+/// The traced threads: those that match any of these conditions. Without conditions, all threads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Processes, with all their threads and what those start, or single threads.
+    /// Processes, with all of their threads and those that they start, or single threads.
     pub processes: Vec<Tid>,
-    /// Names of threads, of which the kernel knows fifteen bytes.
+    /// Names of threads, of which the kernel stores fifteen bytes.
     pub names: Vec<String>,
     /// Real-time priorities, 1 the lowest and 99 the highest.
     pub priorities: Option<RangeInclusive<u8>>,
 }
 
 impl Filter {
-    /// Whether all threads are traced.
+    /// Returns whether all threads are traced.
     pub fn is_empty(&self) -> bool {
         self.processes.is_empty() && self.names.is_empty() && self.priorities.is_none()
     }
 
-    /// Whether threads are chosen by what started them alone, and new ones are followed by that.
+    /// Returns whether threads are selected only by process, so that new ones are followed by their
+    /// parent.
     pub(super) fn is_by_process(&self) -> bool {
         !self.processes.is_empty() && self.names.is_empty() && self.priorities.is_none()
     }
 
-    /// Checks what can be checked before anything is recorded.
+    /// Performs the checks that are possible before anything is recorded.
     pub(super) fn check(&self) -> Result<(), RecordError> {
         for name in &self.names {
             if name.is_empty() || name.contains(['"', '\\', '\n']) {
@@ -50,7 +52,7 @@ impl Filter {
         Ok(())
     }
 
-    /// The threads of the processes, and those with such priorities, as they are now.
+    /// Returns the current threads of the processes, and those with the selected priorities.
     pub(super) fn threads(&self) -> Result<Vec<Tid>, RecordError> {
         let mut threads = Vec::new();
         for &process in &self.processes {
@@ -72,12 +74,14 @@ impl Filter {
         Ok(threads)
     }
 
-    /// The first and the last of the priorities, as the kernel counts: the other way round.
+    /// Returns the first and the last of the priorities in the kernel's numbering, which is
+    /// reversed.
     pub(super) fn kernel_priorities(&self) -> Option<(i32, i32)> {
         self.priorities.as_ref().map(|range| (99 - i32::from(*range.end()), 99 - i32::from(*range.start())))
     }
 
-    /// A condition in the kernel's language for an event that names a thread in these fields.
+    /// Returns a condition in the kernel's filter syntax for an event that names a thread in these
+    /// fields.
     pub(super) fn condition(&self, threads: &[Tid], pid: &[&str], comm: &[&str], prio: &[&str]) -> String {
         let mut any = Vec::new();
         for field in pid {
@@ -93,7 +97,7 @@ impl Filter {
     }
 }
 
-/// What the kernel keeps of a name.
+/// Returns the part of a name that the kernel stores.
 pub(super) fn kernel_name(name: &str) -> &str {
     let mut end = name.len().min(15);
     while !name.is_char_boundary(end) {
@@ -102,23 +106,23 @@ pub(super) fn kernel_name(name: &str) -> &str {
     &name[..end]
 }
 
-/// All threads there are, with their processes.
+/// Returns all threads, with their processes.
 pub(super) fn all_threads() -> impl Iterator<Item = (Tid, Tid)> {
     numbers("/proc").flat_map(|process| threads_of(process).map(move |thread| (thread, process)))
 }
 
-/// The threads of a process; none if there is no such process.
+/// Returns the threads of a process; none if the process does not exist.
 pub(super) fn threads_of(process: Tid) -> impl Iterator<Item = Tid> {
     numbers(&format!("/proc/{process}/task"))
 }
 
-/// The entries of a directory of `/proc` that are numbers.
+/// Returns the entries of a directory of `/proc` that are numbers.
 fn numbers(path: &str) -> impl Iterator<Item = Tid> + use<> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The real-time priority of a thread, if it has one.
+/// Returns the real-time priority of a thread, if it has one.
 fn priority(process: Tid, thread: Tid) -> Option<u8> {
     let stat = fs::read_to_string(format!("/proc/{process}/task/{thread}/stat")).ok()?;
     // The 40th field is the 38th after the name.

@@ -1,8 +1,8 @@
-//! Events as they happen, without a file.
+//! Live events, without a file.
 //!
-//! The pages of all CPUs are read every now and then, and what is older than a moment is in order: whatever was recorded
-//! before that moment has been read. A moment is left because a CPU may be held up, by its hypervisor for instance, between
-//! taking the time of an event and writing it.
+//! The pages of all CPUs are read at an interval. Events older than a short delay are in order: all
+//! events recorded before have been read. The delay is necessary because a CPU may be held up, by
+//! its hypervisor for instance, between taking the time of an event and writing the event.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -43,34 +43,34 @@ use crate::read::page::{Missed, Page, PageError};
 use crate::read::translate::{Calls, Interrupts, ShortRecord, Threads, Translator};
 use crate::recorded::Recorded;
 
-/// How old an event is when it is given out.
+/// The minimum age of an event that is returned.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// Why watching cannot go on.
+/// An error that ends a live recording.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LiveError {
-    /// It did not start.
+    /// The recording did not start.
     Start(RecordError),
-    /// The kernel gives no pages any more.
+    /// The kernel's pages cannot be read.
     Read {
-        /// Of which CPU.
+        /// The CPU.
         cpu: u16,
-        /// What it answered.
+        /// The kernel's error.
         error: io::Error,
     },
-    /// A page of the kernel is wrong.
+    /// A page of the kernel is invalid.
     Page {
-        /// Of which CPU.
+        /// The CPU.
         cpu: u16,
-        /// What is wrong with it.
+        /// The error in the page.
         error: PageError,
     },
-    /// A record of the kernel is wrong.
+    /// A record of the kernel is invalid.
     Record {
-        /// Of which CPU.
+        /// The CPU.
         cpu: u16,
-        /// What is wrong with it.
+        /// The error in the record.
         error: ShortRecord,
     },
 }
@@ -111,7 +111,7 @@ impl From<RecordError> for LiveError {
 struct Source {
     cpu: u16,
     pages: File,
-    /// What has been read and is not old enough.
+    /// Events that have been read but are not old enough.
     waiting: VecDeque<Event>,
     last: u64,
 }
@@ -119,7 +119,7 @@ struct Source {
 /// The scheduler's entries and returns.
 struct Scheduled {
     programs: Programs,
-    /// What has been read and is not old enough, of each of the programs' CPUs.
+    /// Events that have been read but are not old enough, for each of the programs' CPUs.
     waiting: Vec<(u16, VecDeque<Event>)>,
 }
 
@@ -132,7 +132,7 @@ impl Scheduled {
         Ok(Self { programs, waiting })
     }
 
-    /// Ends the recording, and reads what is left.
+    /// Ends the recording, and reads the remaining records.
     fn stop(&mut self) {
         self.programs.detach();
         self.read(u64::MAX);
@@ -143,7 +143,7 @@ impl Scheduled {
         }
     }
 
-    /// Reads what there is, and no more than has been written up to that time.
+    /// Reads the available records, at most up to those written at that time.
     fn read(&mut self, until: u64) {
         for (index, (cpu, waiting)) in self.waiting.iter_mut().enumerate() {
             self.programs.read(index, |record| {
@@ -154,10 +154,10 @@ impl Scheduled {
     }
 }
 
-/// Events as they happen.
+/// Live events.
 pub struct Live {
     scheduled: Option<Scheduled>,
-    // In this order: the kernel removes an instance only when nobody reads it any more.
+    // In this order: the kernel removes an instance only when it has no readers.
     sources: Vec<Source>,
     instances: Vec<Instance>,
     translator: Translator,
@@ -173,14 +173,15 @@ pub struct Live {
 }
 
 impl Live {
-    /// Starts to record for the caller, who takes the events every now and then: more often than the buffers fill.
+    /// Starts a recording whose events the caller takes at an interval, often enough that the
+    /// buffers do not overflow.
     ///
-    /// The clock is `mono`, by which it is known what is old enough.
+    /// The clock is `mono`, which determines when an event is old enough.
     pub fn start(config: &Config) -> Result<Self, LiveError> {
         Self::ready(config, None)
     }
 
-    /// The same with buffers that are there already.
+    /// Like [`start`](Self::start), with existing buffers.
     pub fn start_in(buffers: Buffers, config: &Config) -> Result<Self, LiveError> {
         Self::ready(config, Some(buffers))
     }
@@ -243,7 +244,7 @@ impl Live {
         })
     }
 
-    /// Appends the events that are old enough, in the order of time and then of CPUs. Waits for none.
+    /// Appends the events that are old enough, ordered by time and then by CPU. Does not wait.
     pub fn take(&mut self, into: &mut Vec<Event>) -> Result<(), LiveError> {
         let now = clock_gettime(ClockId::Monotonic);
         let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
@@ -253,7 +254,7 @@ impl Live {
         Ok(())
     }
 
-    /// Stops recording and appends all events that are left.
+    /// Stops recording and appends all remaining events.
     pub fn stop(mut self, into: &mut Vec<Event>) -> Result<(), LiveError> {
         if let Some(scheduled) = &mut self.scheduled {
             scheduled.stop();
@@ -266,7 +267,8 @@ impl Live {
         Ok(())
     }
 
-    /// Reads what there is, and no more than has been recorded up to that time: others go on recording meanwhile.
+    /// Reads the available events, at most up to those recorded at that time, because recording
+    /// continues.
     fn read(&mut self, until: u64) -> Result<(), LiveError> {
         if let Some(scheduled) = &mut self.scheduled {
             scheduled.read(until);
@@ -300,7 +302,7 @@ impl Live {
         Ok(())
     }
 
-    /// Gives out what is not younger than that time.
+    /// Appends the events up to that time.
     fn give(&mut self, until: u64, into: &mut Vec<Event>) {
         let start = into.len();
         let scheduled = self.scheduled.iter_mut().flat_map(|scheduled| &mut scheduled.waiting);
@@ -315,52 +317,54 @@ impl Live {
                 event.time = self.given;
             }
         }
-        // Sorting takes the runs that the CPUs are as they are, and keeps the order in each.
+        // The sort is stable and uses the existing order within each CPU.
         into[start..].sort_by_key(|event| (event.time, event.cpu));
         self.given = self.given.max(until.min(into.last().map_or(0, |event| event.time)));
     }
 
-    /// Up to when all events have been given out, by the clock of their times.
+    /// Returns the time up to which all events have been returned, by the trace clock.
     pub fn until(&self) -> u64 {
         self.until
     }
 
-    /// How many events came so late that younger ones had been given out; their times were set to those.
+    /// Returns how many events arrived after younger ones had been returned; their times were set
+    /// to those.
     pub fn late(&self) -> u64 {
         self.late
     }
 
-    /// What was asked for and the kernel does not have.
+    /// Returns the requested events that the kernel does not have.
     pub fn absent(&self) -> &[Absent] {
         &self.absent
     }
 
-    /// What threads have reserved under SCHED_DEADLINE, if that has changed. It is looked up in the kernel now and then.
+    /// Returns the SCHED_DEADLINE reservations of threads, if they have changed. They are polled
+    /// from the kernel.
     pub fn reservations(&mut self) -> Vec<(Tid, Reservation)> {
         if self.reservations.look(false) { self.reservations.iter().collect() } else { Vec::new() }
     }
 
-    /// Which events it has if they happen.
+    /// Returns the kinds of events that it contains if they occur.
     pub fn recorded(&self) -> &Recorded {
         &self.recorded
     }
 
-    /// The names of threads, as far as the events up to here have them.
+    /// Returns the names of threads, as far as the events so far contain them.
     pub fn threads(&self) -> &Threads {
         self.translator.threads()
     }
 
-    /// The names of interrupts, as far as the events up to here have them.
+    /// Returns the names of interrupts, as far as the events so far contain them.
     pub fn interrupts(&self) -> &Interrupts {
         self.translator.interrupts()
     }
 
-    /// The names of system calls, as far as the events up to here have them.
+    /// Returns the names of system calls, as far as the events so far contain them.
     pub fn calls(&self) -> &Calls {
         self.translator.calls()
     }
 
-    /// The names of tasks of Punctual apps, as far as the events up to here have them.
+    /// Returns the names of tasks of Punctual apps, as far as the events so far contain them.
     pub fn tasks(&self) -> &crate::read::marker::Tasks {
         self.translator.tasks()
     }

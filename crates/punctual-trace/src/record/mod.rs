@@ -1,5 +1,5 @@
 //! Recording: events of the kernel into a capture directory, which [`read`](crate::read) opens and
-//! [`write::dat`](crate::write::dat) makes a trace.dat of.
+//! [`write::dat`](crate::write::dat) converts to a trace.dat.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -19,8 +19,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A recording that is dropped leaves nothing in the kernel. So that this happens on SIGINT and SIGTERM too, its owner
-//! handles them and stops it; after SIGKILL the next recording cleans up, and the directory can be read nevertheless.
+//! Dropping a recording removes it from the kernel. For this to happen on SIGINT and SIGTERM as
+//! well, the caller must handle these signals and stop the recording; after SIGKILL the next
+//! recording cleans up, and the directory can still be read.
 
 mod addresses;
 mod drain;
@@ -56,39 +57,40 @@ use self::tracefs::Instance;
 use crate::buffer_stats;
 use crate::read::format::{EventFormat, PageLayout};
 
-/// What is recorded, and how.
+/// The settings of a recording.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The events.
+    /// The groups of events.
     pub groups: Vec<Group>,
-    /// Further events of the kernel, as `group:event`, where `*` stands for any characters. Those of system calls are recorded
-    /// of the traced threads.
+    /// Further events of the kernel, as `group:event`, where `*` matches any characters. System
+    /// call events are recorded only for the traced threads.
     pub tracepoints: Vec<String>,
     /// The threads.
     pub filter: Filter,
-    /// Leave out switches and wake-ups that name no traced thread. The recording is smaller, and does not tell whom a
-    /// traced thread waited for if that is not traced itself. Threads that are started later are traced as well, whether
-    /// they are chosen by process, or by name or priority; where both are said, everybody is recorded, and
-    /// [`Recording::absent`] says so.
+    /// Omit switches and wake-ups that name no traced thread. The recording is smaller, but does
+    /// not show which thread a traced thread waited for if that thread is not traced. Threads that
+    /// are started later are also traced, whether they are selected by process, or by name or
+    /// priority; if both are given, all threads are recorded, and [`Recording::absent`] reports
+    /// this.
     pub narrow: bool,
-    /// The buffer of each CPU, in KiB. The kernel has it in memory while it records.
+    /// The buffer size of each CPU, in KiB. The kernel allocates it during the recording.
     pub buffer_kib: u32,
-    /// The CPUs that are recorded; all if none is said.
+    /// The recorded CPUs; all if empty.
     pub cpus: Vec<u32>,
-    /// The CPUs that the recorder itself runs on; those that are not recorded if none is said.
+    /// The CPUs on which the recorder itself runs; those that are not recorded if empty.
     pub housekeeping: Vec<u32>,
-    /// The clock of the trace; `mono` is CLOCK_MONOTONIC.
+    /// The trace clock; `mono` is CLOCK_MONOTONIC.
     pub clock: String,
-    /// How often pages are moved.
+    /// The interval at which pages are moved.
     pub every: Duration,
-    /// Record like a flight recorder: keep the newest events in the kernel's buffers, where they replace the oldest, and move
-    /// them when the recording is stopped. Nothing is written meanwhile, however long it takes. [`Group::Schedule`] is left out, as
-    /// its buffer keeps the oldest.
+    /// Record like a flight recorder: keep the newest events in the kernel's buffers, where they
+    /// replace the oldest, and move them when the recording is stopped. Nothing is written until
+    /// then. [`Group::Schedule`] is omitted, because its buffer keeps the oldest events.
     pub newest: bool,
 }
 
 impl Default for Config {
-    /// The usual groups of all threads on all CPUs, with 8 MiB for each CPU.
+    /// The default groups of all threads on all CPUs, with 8 MiB for each CPU.
     fn default() -> Self {
         Self {
             groups: Group::USUAL.to_vec(),
@@ -106,46 +108,46 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The CPUs for threads that record or analyse: the housekeeping ones, or those that are not recorded; none in particular
-    /// if that is everywhere.
+    /// Returns the CPUs for threads that record or analyze: the housekeeping CPUs, or those that
+    /// are not recorded; empty if these are all CPUs.
     pub fn housekeeping_cpus(&self) -> Vec<u32> {
         setup::housekeeping(self)
     }
 }
 
-/// What the kernel lost of a CPU's events.
+/// The events of a CPU that the kernel lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loss {
     /// The CPU.
     pub cpu: u32,
-    /// How many events were dropped, or overwritten before they were read. Those that [newer](Config::newest) ones have replaced
-    /// are not among them.
+    /// The number of events dropped, or overwritten before they were read. Does not count those
+    /// that [newer](Config::newest) ones have replaced.
     pub lost: u64,
-    /// How many have been taken out of the buffer.
+    /// The number of events read from the buffer.
     pub read: u64,
 }
 
-/// What came of a recording.
+/// The result of a recording.
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// Where it is.
+    /// The directory of the recording.
     pub directory: PathBuf,
-    /// How large its pages are, in bytes.
+    /// The size of its pages, in bytes.
     pub bytes: u64,
-    /// What was lost, by CPU.
+    /// The losses by CPU.
     pub losses: Vec<Loss>,
-    /// What was asked for and is not in it.
+    /// The requested events that it does not contain.
     pub absent: Vec<Absent>,
 }
 
-/// A recording that runs. Dropping it ends it; [`Recording::stop`] also says what came of it.
+/// A running recording. Dropping it ends it; [`Recording::stop`] also returns the result.
 pub struct Recording {
-    /// What moves the records of the BPF programs, and their counts by CPU.
+    /// The thread that moves the records of the BPF programs, and their counts by CPU.
     schedule: Option<(Drain, Arc<[Counts]>)>,
-    /// What asks for the reservations of threads under SCHED_DEADLINE.
+    /// The thread that polls the reservations of threads under SCHED_DEADLINE.
     reservations: Option<Drain>,
-    // In this order: the kernel removes an instance only when nobody reads it any more.
+    // In this order: the kernel removes an instance only when it has no readers.
     drain: Drain,
     instances: Vec<Instance>,
     tracefs: PathBuf,
@@ -156,44 +158,46 @@ pub struct Recording {
     removed: Vec<String>,
     /// The files of pages.
     files: (Vec<String>, PageLayout),
-    /// Only the newest events are wanted.
+    /// Whether only the newest events are kept.
     newest: bool,
     /// The formats of the events, if the caller may not see addresses of the kernel.
     hidden: Option<Vec<EventFormat>>,
 }
 
 impl Recording {
-    /// Starts to record into `directory`, which must not exist. It is made with mode 0700, and accessed through its descriptor.
+    /// Starts to record into `directory`, which must not exist. It is created with mode 0700, and
+    /// accessed through its descriptor.
     pub fn start(config: Config, directory: &Path) -> Result<Self, RecordError> {
         setup::start(&config, None, directory)
     }
 
-    /// The same with buffers that are there already.
+    /// Like [`start`](Self::start), with existing buffers.
     pub fn start_in(buffers: Buffers, config: Config, directory: &Path) -> Result<Self, RecordError> {
         setup::start(&config, Some(buffers), directory)
     }
 
-    /// What was asked for and the kernel does not have.
+    /// Returns the requested events that the kernel does not have.
     pub fn absent(&self) -> &[Absent] {
         &self.absent
     }
 
-    /// What the variable `PUNCTUAL_TRACE` is to say to Punctual apps: see [`Buffers::for_apps`].
+    /// Returns the value of the variable `PUNCTUAL_TRACE` for Punctual apps: see
+    /// [`Buffers::for_apps`].
     pub fn for_apps(&self) -> String {
         self.instances[0].for_apps()
     }
 
-    /// The instances of recorders that had been killed, which are gone now.
+    /// Returns the removed instances of recorders that had been killed.
     pub fn removed(&self) -> &[String] {
         &self.removed
     }
 
-    /// How much has been recorded, in bytes.
+    /// Returns the number of bytes recorded so far.
     pub fn bytes(&self) -> u64 {
         self.drains().map(Drain::bytes).sum()
     }
 
-    /// Whether it has ended early; [`Recording::stop`] says why.
+    /// Returns whether it has ended early; [`Recording::stop`] returns the reason.
     pub fn failed(&self) -> bool {
         self.drains().any(Drain::failed)
     }
@@ -202,7 +206,7 @@ impl Recording {
         self.schedule.iter().map(|(drain, _)| drain).chain([&self.drain])
     }
 
-    /// What has been lost, by CPU.
+    /// Returns the losses so far, by CPU.
     pub fn losses(&self) -> Vec<Loss> {
         let one = |(index, cpu): (usize, &u32)| {
             let mut loss = Loss { cpu: *cpu, lost: 0, read: 0 };
@@ -220,16 +224,18 @@ impl Recording {
         self.cpus.iter().enumerate().map(one).collect()
     }
 
-    /// What the kernel has counted of a buffer.
+    /// Returns the kernel's statistics of a buffer.
     fn statistics(&self, instance: &Instance, cpu: u32) -> Result<String, RecordError> {
         let text = instance.read(&format!("per_cpu/cpu{cpu}/stats"))?;
-        // What was replaced came before the recording.
+        // The replaced events precede the recording.
         Ok(if self.newest { text.replace("\noverrun:", "\nreplaced:") } else { text })
     }
 
     /// Ends the recording.
     ///
-    /// With an error, what had been recorded before is in the directory and can be read.
+    /// # Errors
+    /// Returns an error if the recording failed. The events recorded before are in the directory
+    /// and can be read.
     pub fn stop(mut self) -> Result<Summary, RecordError> {
         let scheduled = self.schedule.as_mut().map_or(Ok(()), |(drain, _)| drain.finish());
         for instance in &self.instances {
@@ -241,7 +247,7 @@ impl Recording {
         if drained.is_ok() && self.newest {
             drained = newest::align(files, layout, &self.directory);
         }
-        // Also if the disk is full: it takes no room.
+        // Even if the disk is full: this takes no space.
         if let Some(formats) = &self.hidden {
             let hidden = addresses::hide(files, formats, layout, &self.directory);
             drained = drained.and(hidden);
@@ -251,7 +257,8 @@ impl Recording {
             for cpu in &self.cpus {
                 let name = format!("per_cpu/cpu{cpu}/stats");
                 let statistics = self.statistics(instance, *cpu)?;
-                // With a full disk there are none of these either, and that is the error to tell.
+                // On a full disk the statistics cannot be written either; the full disk is the
+                // error to report.
                 let saved = saver.write(&format!("{prefix}{name}"), statistics.as_bytes());
                 if drained.is_ok() {
                     saved?;
@@ -276,14 +283,15 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        // It ends what the programs write before the switches end.
+        // Ends the programs' records before those of the switches.
         self.schedule = None;
-        // The last pages are moved until there are no more, which has an end only when nothing is recorded any more.
+        // The loop over the last pages ends only because recording has ended.
         for instance in &self.instances {
             let _ = instance.set_on(false);
         }
     }
 }
 
-/// Where in the capture directory the buffers are: that of the events, and that of followed threads where it is another.
+/// Positions of the buffers in the capture directory: that of the events, and that of followed
+/// threads if it is separate.
 const PREFIXES: [&str; 2] = ["", "instances/followed/"];

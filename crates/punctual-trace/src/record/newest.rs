@@ -1,7 +1,9 @@
-//! The newest events: of buffers that the kernel has overwritten from their beginning, what all of them have.
+//! The newest events: the time span that all buffers cover after the kernel has overwritten their
+//! oldest events.
 //!
-//! A busy CPU fills its buffer sooner than others, so its oldest event is younger than theirs. What they have from before is
-//! removed: without that CPU it would be explained by what did not happen elsewhere.
+//! A busy CPU fills its buffer sooner than others, so its oldest event is younger than theirs.
+//! Earlier events of the others are removed: without that CPU's events, an explanation of them
+//! would be wrong.
 
 use std::fs::File;
 use std::io;
@@ -15,11 +17,11 @@ use crate::read::format::PageLayout;
 use crate::read::page::{Page, PageError};
 use crate::write::page::PageWriter;
 
-/// How much is moved to the front of a file at a time.
+/// The number of bytes moved to the front of a file at a time.
 const STEP: usize = 1 << 20;
 
-/// Removes from these files of pages what is older than the oldest event of any that has lost its beginning. What is left is as if
-/// the recording had begun then.
+/// Removes the events from these page files that are older than the oldest event of any file that
+/// has lost its beginning. The result is as if the recording had begun at that time.
 pub(super) fn align(files: &[String], layout: &PageLayout, directory: &Directory) -> Result<(), RecordError> {
     let failed = |name: &str, error| {
         let directory = directory.path();
@@ -85,7 +87,7 @@ impl Pages<'_> {
         }
     }
 
-    /// A page without the events before `begin`; nothing if there are no others.
+    /// Returns a page without the events before `begin`; `None` if it contains no others.
     fn rest_of(&self, page: u64, begin: u64) -> io::Result<Option<Vec<u8>>> {
         let bytes = self.read(page)?;
         let mut page = Page::open(self.layout, &bytes).map_err(damaged)?;
@@ -120,7 +122,7 @@ mod tests {
     use crate::read::Order;
     use crate::read::page::Missed;
 
-    /// A file with two events a page, at these times and 30 later, after `lost` others.
+    /// Creates a file with two events per page, at these times and 30 later, after `lost` others.
     fn file(directory: &Directory, name: &str, times: &[u64], lost: Option<u64>) -> String {
         let file = directory.create_file(Path::new(name)).unwrap();
         let mut pages = PageWriter::new(PageLayout::usual(4096), file);
@@ -136,7 +138,7 @@ mod tests {
         name.to_owned()
     }
 
-    /// The times of the events of a file, and what it says is missing before the first.
+    /// Returns the times of the events of a file, and the loss that it reports before the first.
     fn read(directory: &Directory, name: &str) -> (Vec<u64>, Option<Missed>) {
         let layout = PageLayout { order: Order::NATIVE, ..PageLayout::usual(4096) };
         let bytes = directory.read(Path::new(name)).unwrap();

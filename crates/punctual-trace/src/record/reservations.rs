@@ -1,4 +1,5 @@
-//! What threads have reserved under SCHED_DEADLINE. No event has it, so the kernel is asked while they run.
+//! SCHED_DEADLINE reservations of threads. No event contains them, so the kernel is polled while
+//! the threads run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,38 +15,39 @@ use super::filter::{all_threads, threads_of};
 use crate::event::Tid;
 use crate::jobs::Reservation;
 
-/// How often the threads of the traced processes are looked at.
+/// The polling interval for the threads of the traced processes.
 pub(super) const EVERY: Duration = Duration::from_millis(50);
 
-/// How often all others are, and the part of a CPU that this may take, if they are many.
+/// The polling interval for all other threads, and the maximum fraction of a CPU for it if there
+/// are many.
 const EVERY_OTHER: Duration = Duration::from_millis(200);
 const SHARE: u32 = 200;
 
-/// What a thread has reserved now, if it is under SCHED_DEADLINE.
+/// Returns the current reservation of a thread, if it is under SCHED_DEADLINE.
 #[must_use]
 pub fn reservation(thread: Tid) -> Option<Reservation> {
-    // A thread that has ended has given back what it had.
+    // A thread that has ended has released its reservation.
     let found = Scheduling::of(thread.cast_signed()).ok()?.reservation()?;
     Some(Reservation { runtime: found.runtime, deadline: found.deadline, period: found.period })
 }
 
-/// What has been seen.
+/// The observed reservations.
 #[derive(Debug, Default)]
 pub(super) struct Reservations {
     processes: Vec<Tid>,
     known: BTreeMap<Tid, Reservation>,
-    /// When all threads were last looked at, and how long that took.
+    /// The time and duration of the last poll of all threads.
     looked: Option<(Instant, Duration)>,
 }
 
 impl Reservations {
-    /// Nothing yet; of these processes more often than of others.
+    /// Creates an empty set; these processes are polled more often than others.
     pub(super) fn new(processes: &[Tid]) -> Self {
         Self { processes: processes.to_vec(), ..Self::default() }
     }
 
-    /// Looks at the threads of the traced processes, and at all if it is time again or it is the `last` time. Returns whether
-    /// there is anything new.
+    /// Polls the threads of the traced processes, and all threads if their interval has passed or
+    /// this is the `last` poll. Returns whether anything has changed.
     pub(super) fn look(&mut self, last: bool) -> bool {
         let due = |(at, took): (Instant, Duration)| at.elapsed() >= EVERY_OTHER.max(took * SHARE);
         if last || self.looked.is_none_or(due) {
@@ -72,7 +74,7 @@ impl Reservations {
         self.known.iter().map(|(&thread, &reserved)| (thread, reserved))
     }
 
-    /// A line for each thread, as a capture directory has them.
+    /// Returns a line for each thread, in the format of capture directories.
     pub(super) fn lines(&self) -> String {
         let line = |(thread, Reservation { runtime, deadline, period })| {
             format!("{thread} {runtime} {deadline} {period}\n")
@@ -84,7 +86,7 @@ impl Reservations {
 /// Name in the capture directory.
 const FILE: &str = "saved_reservations";
 
-/// Looks now and then, and writes what there is to a file of the capture directory.
+/// Polls at an interval, and writes the reservations to a file of the capture directory.
 pub(super) fn keep(
     mut seen: Reservations,
     directory: Arc<Directory>,

@@ -1,4 +1,4 @@
-//! What a capture directory has beside pages: formats, names, the clock.
+//! The contents of a capture directory other than pages: formats, names, the clock.
 
 use std::fs::{self, File};
 use std::io;
@@ -44,7 +44,7 @@ impl Saver<'_> {
         self.write(name, &content)
     }
 
-    /// How pages and the events of these groups lie in memory.
+    /// Saves the layout of pages and of the events of these groups.
     pub(super) fn formats(&self, systems: &[String], calls: bool) -> Result<(), RecordError> {
         self.copy("events/header_page")?;
         self.copy("events/header_event")?;
@@ -54,17 +54,20 @@ impl Saver<'_> {
         Ok(())
     }
 
-    /// The names of all threads that there are and that the kernel remembers, after those that were there earlier.
+    /// Saves the names of all existing threads and those that the kernel remembers, after the
+    /// `earlier` names.
     pub(super) fn names(&self, earlier: &mut String) -> Result<(), RecordError> {
         *earlier += &names(self.tracefs);
-        // As the kernel has it in a file of this name, which it fills only if it is asked to, and too late.
+        // In the format of the kernel's file of this name, which the kernel fills only on request,
+        // and too late.
         let processes = all_threads().map(|(thread, process)| format!("{thread} {process}\n"));
         self.write("saved_tgids", processes.collect::<String>().as_bytes())?;
         self.write("saved_cmdlines", earlier.as_bytes())
     }
 
-    /// The clock, the system, and the addresses of functions: all if functions are traced, otherwise the one that timers name.
-    /// Returns whether the kernel shows addresses to the caller. It shows them as 0 otherwise, and then none is written.
+    /// Saves the clock, the system, and the addresses of functions: all if functions are traced,
+    /// otherwise only the one that timers refer to. Returns whether the kernel shows addresses to
+    /// the caller; otherwise it shows them as 0, and none is written.
     pub(super) fn rest(&self, clock: &str, functions: bool) -> Result<bool, RecordError> {
         self.write("trace_clock", clock.as_bytes())?;
         let Kernel { system, node, release, machine, .. } = Kernel::running();
@@ -80,14 +83,15 @@ impl Saver<'_> {
     }
 }
 
-/// The format files of these groups, those of all system calls if they are wanted, with the name of the group each is in, under tracefs.
+/// Returns the format files of these groups, and those of all system calls if requested, with the
+/// name of the group of each, under tracefs.
 pub(super) fn format_files<'a>(tracefs: &Path, systems: &'a [String], calls: bool) -> Vec<(&'a str, String)> {
     let mut files = Vec::new();
     for system in systems {
         let group = format!("events/{system}");
         for entry in fs::read_dir(tracefs.join(&group)).into_iter().flatten().flatten() {
             let format = format!("{group}/{}/format", entry.file_name().to_string_lossy());
-            // The groups have files of their own, and of system calls most are of no use otherwise.
+            // The groups have separate files, and most system calls are otherwise of no use.
             let name = entry.file_name();
             let sleeps = SLEEP.iter().any(|sleep| name.to_str() == Some(sleep));
             let wanted = calls || system != "syscalls" || format.contains("futex") || sleeps;
@@ -99,19 +103,19 @@ pub(super) fn format_files<'a>(tracefs: &Path, systems: &'a [String], calls: boo
     files
 }
 
-/// The formats of the events of these groups.
+/// Returns the formats of the events of these groups.
 pub(super) fn formats(tracefs: &Path, systems: &[String], calls: bool) -> Vec<EventFormat> {
     let parse =
         |(system, file): (&str, String)| EventFormat::parse(system, &fs::read(tracefs.join(file)).ok()?).ok();
     format_files(tracefs, systems, calls).into_iter().filter_map(parse).collect()
 }
 
-/// The names of threads, a line each; of two for one thread the later one is the better one.
+/// Returns the names of threads, one per line; of two names of one thread the later one is better.
 pub(super) fn names(tracefs: &Path) -> String {
     let mut lines = fs::read_to_string(tracefs.join("saved_cmdlines")).unwrap_or_default();
     for (thread, process) in all_threads() {
         if let Ok(name) = fs::read_to_string(format!("/proc/{process}/task/{thread}/comm")) {
-            // A name can have line breaks, and what follows one would name another thread.
+            // A name can contain line breaks; the text after one would name another thread.
             let name = name.strip_suffix('\n').unwrap_or(&name);
             lines += &format!("{thread} {}\n", Printable(name));
         }

@@ -1,4 +1,4 @@
-//! What happens before the first event.
+//! The preparation of a recording.
 
 use std::fs;
 use std::io;
@@ -23,42 +23,42 @@ use crate::read::dat::clock_of;
 use crate::read::format::PageLayout;
 use crate::recorded::{Chosen, Recorded};
 
-/// Without these there is nothing to analyse.
+/// The analysis requires these events.
 const NEEDED: [&str; 2] = ["sched_switch", "sched_waking"];
 
-/// Instances that are ready, with tracing off.
+/// Prepared instances, with tracing off.
 pub(super) struct Ready {
     pub(super) tracefs: PathBuf,
     pub(super) instances: Vec<Instance>,
-    /// The groups of events whose formats are needed, as tracefs has them.
+    /// The groups of events whose formats are needed, as tracefs names them.
     pub(super) systems: Vec<String>,
-    /// Whether those of system calls are among them, beside those of futexes.
+    /// Whether they include system calls other than those on futexes.
     pub(super) calls: bool,
     /// Whether functions of the kernel are traced.
     pub(super) functions: bool,
     pub(super) cpus: Vec<u32>,
     pub(super) page: PageLayout,
-    /// What tells of the scheduler's entries and returns, if that is wanted and possible.
+    /// The programs for the scheduler's entries and returns, if requested and possible.
     pub(super) schedule: Option<Programs>,
     pub(super) absent: Vec<Absent>,
-    /// The events that are on: see [`Recorded::declared`].
+    /// The enabled events: see [`Recorded::declared`].
     pub(super) declared: String,
     pub(super) removed: Vec<String>,
 }
 
-/// Makes the instances, unless `buffers` are there, and turns the events on in them.
+/// Creates the instances, unless `buffers` exist, and enables the events in them.
 pub(super) fn ready(config: &Config, buffers: Option<Buffers>) -> Result<Ready, RecordError> {
     config.filter.check()?;
     let threads = config.filter.threads()?;
     let Buffers { tracefs, main, removed } = buffers.map_or_else(Buffers::new, Ok)?;
     let mut absent = Vec::new();
-    // First, as the kernel says of other CPUs that they are too large a value.
+    // First, because the kernel reports nonexistent CPUs only as a too large value.
     let cpus = recorded_cpus(&main, config)?;
     prepare(&main, config)?;
     let mut systems = vec!["ftrace".to_owned()];
     let mut functions = false;
     let mut followed = Followed(None);
-    // The directories of the events that are on.
+    // The directories of the enabled events.
     let mut on = Vec::new();
     let (follows, narrow) = (follows(config), config.narrow && !mixes(config));
     if config.narrow && !narrow {
@@ -78,7 +78,7 @@ pub(super) fn ready(config: &Config, buffers: Option<Buffers>) -> Result<Ready, 
                 }
                 continue;
             }
-            // It is loaded when it is known for which CPUs.
+            // Loaded once the CPUs are known.
             Group::Schedule => continue,
             _ => {}
         }
@@ -106,7 +106,7 @@ pub(super) fn ready(config: &Config, buffers: Option<Buffers>) -> Result<Ready, 
                 continue;
             }
             let system = event.split('/').nth(1).unwrap_or_default();
-            // Calls are frequent: those of the traced threads are wanted, as of futexes.
+            // Calls are frequent: only those of the traced threads are recorded, as for futexes.
             let group = if system == "syscalls" { Some(Group::Futex) } else { None };
             match group {
                 Some(group) if follows(group, &event) => {
@@ -144,7 +144,7 @@ pub(super) fn ready(config: &Config, buffers: Option<Buffers>) -> Result<Ready, 
     }
     let instances = [main].into_iter().chain(followed.0).collect();
     let on: Vec<_> = on.iter().map(|path| path.trim_start_matches("events/").replace('/', ":")).collect();
-    // Where threads are chosen by name, what they start is not followed: their calls show them.
+    // Threads started by threads that are selected by name are not followed; their calls show them.
     let traced = if follows(Group::Futex, "") { &threads[..] } else { &[] };
     let calls_of = (!config.filter.is_empty()).then_some(traced);
     let mut declared = Recorded::declaration(on.iter().map(String::as_str), calls_of);
@@ -227,7 +227,8 @@ pub(super) fn start(
     }
     recording.instances[0].take_marks();
     recording.reservations = Some(Drain::repeat(&here, reservations::EVERY, look)?);
-    // After the switches begin and before they end: an entry or return without them would contradict what is known.
+    // After the switches begin and before they end: an entry or return without its switches would
+    // contradict the known state.
     if let Some(mut store) = store {
         store.attach()?;
         let counts = store.counts();
@@ -237,11 +238,14 @@ pub(super) fn start(
     Ok(recording)
 }
 
-/// Which events go to a buffer of their own, in which the kernel follows the chosen threads and all that they start. It does so
-/// for all events of a buffer, and handlers of interrupts are needed whomever they displace. By name it can choose in any.
+/// Returns the predicate for events in a separate buffer, in which the kernel follows the selected
+/// threads and all threads that they start. The kernel does this for all events of a buffer, but
+/// interrupt handlers are needed regardless of the displaced thread. Selection by name works in any
+/// buffer.
 ///
-/// Of a narrow recording these are the switches and wake-ups, which the kernel records then if either side is chosen. Of the
-/// rest of the scheduler's events it would ask who runs when they happen, and not whom they are about.
+/// In a narrow recording, these events are the switches and wake-ups, which the kernel then records
+/// if either side is selected. For the other scheduler events it would check the thread that runs
+/// at that time, not the thread that the event refers to.
 fn follows(config: &Config) -> impl Fn(Group, &str) -> bool {
     let calls = !config.filter.is_empty() && config.filter.names.is_empty();
     let narrow = config.narrow && config.filter.is_by_process();
@@ -255,7 +259,7 @@ fn follows(config: &Config) -> impl Fn(Group, &str) -> bool {
     }
 }
 
-/// Of which threads a narrow recording has all switches and wake-ups.
+/// Returns the threads of which a narrow recording has all switches and wake-ups.
 fn chosen(filter: &Filter, threads: &[Tid]) -> Chosen {
     let chosen = Chosen::new(threads, filter.is_by_process());
     let chosen = filter.names.iter().fold(chosen, |chosen, name| chosen.or_named(kernel_name(name)));
@@ -265,13 +269,13 @@ fn chosen(filter: &Filter, threads: &[Tid]) -> Chosen {
     }
 }
 
-/// Whether threads are chosen by process and by other things as well. The kernel follows threads in a buffer and compares
-/// fields of events, but not either of both.
+/// Returns whether threads are selected by process and by other conditions as well. The kernel can
+/// follow threads in a buffer and compare fields of events, but cannot combine the two with "or".
 fn mixes(config: &Config) -> bool {
     !config.filter.processes.is_empty() && !config.filter.is_by_process()
 }
 
-/// The name of an event, whose directory this is.
+/// Returns the name of an event from its directory.
 fn name(event: &str) -> &str {
     event.rsplit('/').next().unwrap_or_default()
 }
@@ -298,7 +302,8 @@ fn prepare(instance: &Instance, config: &Config) -> Result<(), RecordError> {
         instance.write("trace_clock", &config.clock)?;
     }
     instance.write("buffer_size_kb", &config.buffer_kib.max(64).to_string())?;
-    // Only what is overwritten is marked in the pages; what is dropped would be missing without a trace.
+    // Only overwritten events are marked in the pages; dropped ones would be missing without any
+    // mark.
     instance.write("options/overwrite", "1")?;
     instance.prefer("record-cmd", "1");
     if !config.cpus.is_empty() {
@@ -325,15 +330,15 @@ impl Followed {
     }
 }
 
-/// The events of these threads, and of all that they start.
+/// Selects the events of these threads, and of all that they start.
 fn follow(instance: &Instance, threads: &[Tid]) -> Result<(), RecordError> {
     instance.prefer("event-fork", "1");
     let list = threads.iter().map(|thread| format!("{thread} ")).collect::<String>();
-    // An empty list would mean everybody; the kernel gives no thread this number.
+    // An empty list would mean all threads; the kernel gives no thread this number.
     instance.write("set_event_pid", if list.is_empty() { "4194304" } else { &list })
 }
 
-/// Turns an event on, of the chosen threads only where that is wanted and the kernel can tell.
+/// Enables an event, only for the selected threads if requested and supported by the kernel.
 fn enable(
     instance: &Instance,
     group: Group,
@@ -374,7 +379,7 @@ fn page_layout(tracefs: &Path) -> Result<PageLayout, RecordError> {
     })
 }
 
-/// The CPUs that have buffers, as far as they are to be recorded.
+/// Returns the recorded CPUs that have buffers.
 fn recorded_cpus(instance: &Instance, config: &Config) -> Result<Vec<u32>, RecordError> {
     let path = instance.path().join("per_cpu");
     let entries = fs::read_dir(&path).map_err(|error| RecordError::kernel(&path, "reading", error))?;
@@ -388,7 +393,8 @@ fn recorded_cpus(instance: &Instance, config: &Config) -> Result<Vec<u32>, Recor
     Ok(cpus)
 }
 
-/// Where the recorder may run without disturbing what it records; nowhere in particular if that is everywhere.
+/// Returns the CPUs on which the recorder does not disturb the recorded ones; empty if these are
+/// all CPUs.
 pub(super) fn housekeeping(config: &Config) -> Vec<u32> {
     if !config.housekeeping.is_empty() || config.cpus.is_empty() {
         return config.housekeeping.clone();
@@ -398,7 +404,7 @@ pub(super) fn housekeeping(config: &Config) -> Vec<u32> {
     (0..last).filter(|cpu| !config.cpus.contains(cpu)).collect()
 }
 
-/// CPUs as the kernel writes sets of them: 32 to a word, the highest first.
+/// Returns CPUs in the kernel's format for sets: 32 per word, the highest first.
 fn mask(cpus: &[u32]) -> String {
     let words = cpus.iter().max().map_or(0, |cpu| cpu / 32) + 1;
     let word = |word: u32| {

@@ -1,7 +1,8 @@
-//! Where the kernel's tracing is, and instances of it.
+//! The kernel's tracing directory, and instances of it.
 //!
-//! An instance has its own buffers, events and filters, so a recording disturbs no other. Its recorder holds a lock on it: a
-//! recorder that is killed leaves its instance behind, unlocked, and the next recording removes it.
+//! An instance has its own buffers, events and filters, so a recording does not disturb another
+//! one. Its recorder holds a lock on it: a killed recorder leaves its instance behind, unlocked,
+//! and the next recording removes it.
 
 use std::fs;
 use std::io::{self, Read};
@@ -15,10 +16,11 @@ use super::error::RecordError;
 
 const PREFIX: &str = "punctual-";
 
-/// The option by which an instance takes the marks in the buffer that every system has. Older kernels, as 6.12, have none.
+/// The option by which an instance receives the marks in the buffer that every system has. Older
+/// kernels, such as 6.12, do not have it.
 const COPY: &str = "copy_trace_marker";
 
-/// Where tracefs is mounted, of all places the first that is.
+/// Returns the first existing mount point of tracefs.
 pub(super) fn find() -> Result<PathBuf, RecordError> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let mounted = mounts.lines().filter_map(|line| {
@@ -28,7 +30,7 @@ pub(super) fn find() -> Result<PathBuf, RecordError> {
     });
     let usual = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from);
     mounted.chain(usual).find(|path| path.join("instances").is_dir()).ok_or_else(|| {
-        // Not to see what is in it is another matter than that it is not there.
+        // A directory that cannot be read is a different error than one that does not exist.
         match fs::read_dir("/sys/kernel/tracing") {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 RecordError::Permission { path: "/sys/kernel/tracing".into() }
@@ -38,7 +40,8 @@ pub(super) fn find() -> Result<PathBuf, RecordError> {
     })
 }
 
-/// The content of a file of tracefs. Some give all of it to the first read or never, so that read is a large one.
+/// Returns the content of a file of tracefs. Some files return everything in the first read or
+/// never, so that read is large.
 pub(super) fn content(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = fs::File::open(path)?;
     let mut bytes = vec![0; 64 << 10];
@@ -48,7 +51,7 @@ pub(super) fn content(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens the pages of a CPU, to be read without waiting.
+/// Opens the pages of a CPU for nonblocking reads.
 pub(super) fn open_pages(instance: &Path, cpu: u32) -> Result<fs::File, RecordError> {
     let path = instance.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
     let mut options = fs::File::options();
@@ -56,9 +59,10 @@ pub(super) fn open_pages(instance: &Path, cpu: u32) -> Result<fs::File, RecordEr
     options.open(&path).map_err(|error| RecordError::kernel(&path, "opening", error))
 }
 
-/// Removes the instances of recorders that were killed, which go on recording until then, and returns their names.
+/// Removes the instances of killed recorders, which otherwise continue recording, and returns their
+/// names.
 ///
-/// Every recording does so when it starts. Where tracefs is not mounted or not accessible, nothing happens.
+/// Every recording does this when it starts. Without access to tracefs, nothing happens.
 pub fn remove_leftovers() -> Vec<String> {
     find().map_or(Vec::new(), |tracefs| remove_leftovers_in(&tracefs))
 }
@@ -69,7 +73,8 @@ pub(super) fn remove_leftovers_in(tracefs: &Path) -> Vec<String> {
     removed.filter_map(|instance| Some(instance.path().file_name()?.to_string_lossy().into_owned())).collect()
 }
 
-/// The buffers of a recording that is yet to begin, for those who have to know beforehand where apps mark their jobs.
+/// The buffers of a recording that has not begun, for callers that must know in advance where apps
+/// mark their jobs.
 #[derive(Debug)]
 pub struct Buffers {
     pub(super) tracefs: PathBuf,
@@ -79,10 +84,10 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// Makes them. Dropped, they are gone.
+    /// Creates the buffers. Dropping them removes them.
     ///
     /// # Errors
-    /// If there is no tracefs, or it is not for this user.
+    /// Returns an error if tracefs does not exist or is not accessible to this user.
     pub fn new() -> Result<Self, RecordError> {
         let tracefs = find()?;
         let removed = remove_leftovers_in(&tracefs);
@@ -91,11 +96,12 @@ impl Buffers {
         Ok(Self { tracefs, main, removed })
     }
 
-    /// What the variable `PUNCTUAL_TRACE` is to say to Punctual apps, so that they mark their jobs in the recording.
+    /// Returns the value of the variable `PUNCTUAL_TRACE` with which Punctual apps mark their jobs
+    /// in the recording.
     ///
-    /// It is `1` where the kernel copies what they write to the buffer that every system has. Elsewhere it is
-    /// the path of this recording's own file, and then the app has to end first: while it has that open, the
-    /// kernel keeps the recording's buffers.
+    /// It is `1` if the kernel copies their marks from the buffer that every system has. Otherwise
+    /// it is the path of this recording's own file, and then the app must end first: while it has
+    /// that file open, the kernel keeps the recording's buffers.
     pub fn for_apps(&self) -> String {
         self.main.for_apps()
     }
@@ -106,7 +112,7 @@ impl Buffers {
 pub(super) struct Instance(Owned);
 
 impl Instance {
-    /// Makes one that nobody else has.
+    /// Creates an instance with a unique name.
     pub(super) fn create(tracefs: &Path) -> Result<Self, RecordError> {
         let instances = tracefs.join("instances");
         let created = Owned::create(&instances, PREFIX);
@@ -139,7 +145,7 @@ impl Instance {
         }
     }
 
-    /// Begins to record, or ends it.
+    /// Turns recording on or off.
     pub(super) fn set_on(&self, on: bool) -> Result<(), RecordError> {
         if !on {
             self.prefer(COPY, "0");
@@ -147,15 +153,16 @@ impl Instance {
         self.write("tracing_on", if on { "1" } else { "0" })
     }
 
-    /// Takes the marks that apps write to the buffer that every system has. Only while this is on: an instance that takes marks and
-    /// records nothing refuses them, and then the kernel hands them to no other recording either.
+    /// Receives the marks that apps write to the buffer that every system has. To be used only
+    /// while tracing is on: an instance that receives marks but records nothing rejects them, and
+    /// then the kernel passes them to no other recording either.
     pub(super) fn take_marks(&self) {
         self.prefer(COPY, "1");
     }
 
     /// Sets an option that the kernel may not have, or not for instances.
     pub(super) fn prefer(&self, option: &str, value: &str) {
-        // A recording without it is poorer, not wrong.
+        // A recording without the option has less information, but no errors.
         let _ = self.write(&format!("options/{option}"), value);
     }
 }
@@ -163,13 +170,13 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         let _ = self.set_on(false);
-        // It is busy for a moment after its last file has been closed.
+        // The instance is busy for a moment after its last file has been closed.
         for _ in 0..20 {
             match fs::remove_dir(self.path()) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                     std::thread::sleep(Duration::from_millis(10));
                 }
-                // Whatever else it is, the next recording tries again.
+                // For any other error, the next recording tries again.
                 _ => return,
             }
         }

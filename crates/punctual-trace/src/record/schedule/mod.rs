@@ -1,11 +1,13 @@
-//! When threads enter and leave the scheduler, by BPF programs on two tracepoints of the kernel that tracefs does not have.
+//! Entry to and exit from the scheduler, by BPF programs on two tracepoints of the kernel that
+//! tracefs does not have.
 //!
-//! The programs are in `schedule.bpf.c`, built into `schedule.bpf.o` beside it by `cargo xtask bpf`, so that whoever builds this
-//! crate needs no compiler for BPF. Each entry and return of a traced thread becomes a record of 16 bytes
-//! in a ring of its CPU. Nobody is woken for it: the rings are read every now and then, by [`store`] into the pages of a
-//! recording, or by [`Live`](super::Live).
+//! The programs are in `schedule.bpf.c`; `cargo xtask bpf` builds them into `schedule.bpf.o` in the
+//! same directory, so that building this crate requires no compiler for BPF. Each entry and return
+//! of a traced thread becomes a record of 16 bytes in a ring of its CPU. A record wakes no thread:
+//! the rings are read at an interval, by [`store`] into the pages of a recording, or by
+//! [`Live`](super::Live).
 //!
-//! Programs, maps and rings go with the process, however it ends: nothing is pinned.
+//! Programs, maps and rings are removed with the process, however it ends: nothing is pinned.
 
 #[cfg(not(all(feature = "bpf", target_endian = "little")))]
 #[path = "none.rs"]
@@ -23,23 +25,25 @@ use record::Record;
 use super::Config;
 use crate::event::Tid;
 
-/// Whether this is built with the programs.
+/// Whether this crate is built with the programs.
 pub(super) const BUILT_IN: bool = cfg!(all(feature = "bpf", target_endian = "little"));
 
-/// The one clock that the programs have.
+/// The only clock that the programs support.
 const CLOCK: &str = "mono";
 
-/// Loads the programs for these threads and CPUs, or says why the group is not recorded.
+/// Loads the programs for these threads and CPUs, or returns the reason why the group is not
+/// recorded.
 pub(super) fn load(config: &Config, threads: &[Tid], cpus: &[u32]) -> Result<Programs, String> {
     if config.clock != CLOCK {
-        // What they write could not be put in order with the rest.
+        // Their records could not be ordered with the other events.
         return Err(format!("its programs have the clock {CLOCK}, and this recording has {}", config.clock));
     }
     Programs::load(config, threads, cpus).unwrap_or_else(|error| Err(error.to_string()))
 }
 
-/// The size of a CPU's ring: that of its buffer. A switch makes two records of 24 bytes here and several events of some 42 bytes
-/// there, but a thread that calls `sched_yield` in a loop makes two records for two events.
+/// Returns the size of a CPU's ring: that of its buffer. A switch creates two records of 24 bytes
+/// in the ring and several events of about 42 bytes in the buffer, but a thread that calls
+/// `sched_yield` in a loop creates two records for two events.
 #[cfg_attr(not(all(feature = "bpf", target_endian = "little")), allow(dead_code))]
 fn ring_bytes(buffer_kib: u32) -> u32 {
     buffer_kib.saturating_mul(1024).clamp(64 << 10, 1 << 30).next_power_of_two()

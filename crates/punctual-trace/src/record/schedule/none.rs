@@ -1,11 +1,11 @@
-//! No programs: this was built without them.
+//! No programs: this crate was built without them.
 
 use super::Record;
 use crate::event::Tid;
 use crate::record::Config;
 use crate::record::error::RecordError;
 
-/// There are none.
+/// Without values, because there are no programs.
 pub(in crate::record) enum Programs {}
 
 impl Programs {

@@ -18,25 +18,26 @@ use crate::record::filter::kernel_name;
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!("schedule.bpf.o");
 
-/// The programs that make records, and their tracepoints.
+/// The programs that write records, and their tracepoints.
 const RECORDERS: [(&str, &str); 2] =
     [("schedule_enter", "sched_entry_tp"), ("schedule_exit", "sched_exit_tp")];
-/// Those that follow the traced threads as they make others and end.
+/// The programs that follow the traced threads as they create threads and end.
 const FOLLOWERS: [(&str, &str); 2] =
     [("follow_fork", "sched_process_fork"), ("follow_free", "sched_process_free")];
 
-/// Room for threads that the traced ones make. Of those that find none, the overhead is bounded instead of exact.
+/// Room for threads that the traced ones create. The overhead of threads for which there is no room
+/// is bounded instead of exact.
 const MORE_THREADS: usize = 32 << 10;
 
-/// A ring and what has been read of it.
+/// A ring, and the state of reading it.
 struct Ring {
     records: RingBuf<MapData>,
     decoder: Decoder,
 }
 
-/// The programs, loaded. They and all that belongs to them end when this is dropped.
+/// The loaded programs. Dropping this ends them and all that belongs to them.
 pub(in crate::record) struct Programs {
-    // The first, so that nothing writes to the rings any more when they go.
+    // The first field, so that the programs end before their rings are freed.
     bpf: Ebpf,
     made: PerCpuArray<MapData, u64>,
     cpus: Vec<u32>,
@@ -44,8 +45,8 @@ pub(in crate::record) struct Programs {
 }
 
 impl Programs {
-    /// Loads the programs, and has those attached already that follow the traced threads; or says why the kernel cannot run
-    /// them.
+    /// Loads the programs, and attaches those that follow the traced threads; or returns the reason
+    /// why the kernel cannot run them.
     pub(in crate::record) fn load(
         config: &Config,
         threads: &[Tid],
@@ -73,7 +74,7 @@ impl Programs {
     fn load_with(btf: &Btf, config: &Config, threads: &[Tid], cpus: &[u32]) -> Result<Self, RecordError> {
         let filter = &config.filter;
         let (first, last) = match &filter.priorities {
-            // The kernel counts the other way round.
+            // The kernel's numbering is reversed.
             Some(range) => (99 - i32::from(*range.end()), 99 - i32::from(*range.start())),
             None => (1, 0),
         };
@@ -96,7 +97,8 @@ impl Programs {
             let result = self::program(&mut bpf, program).load(tracepoint, btf);
             result.map_err(failed("loading BPF programs"))?;
         }
-        // From here on the programs hold the maps; before, maps that are closed would be missed.
+        // From here on the programs hold references to the maps; before, a closed map would be
+        // lost.
         let rings = rings(&mut bpf, ring_bytes(config.buffer_kib), cpus)?;
         let made = PerCpuArray::try_from(take(&mut bpf, "made")).map_err(failed("opening a BPF map"))?;
         names(&mut bpf, &filter.names)?;
@@ -107,7 +109,7 @@ impl Programs {
         Ok(programs)
     }
 
-    /// Follows these threads and all that they make.
+    /// Follows these threads and all that they create.
     fn follow(&mut self, config: &Config, threads: &[Tid]) -> Result<(), RecordError> {
         let map = take(&mut self.bpf, "threads");
         let mut map: HashMap<_, u32, u32> = HashMap::try_from(map).map_err(failed("opening a BPF map"))?;
@@ -117,7 +119,7 @@ impl Programs {
         };
         add(threads)?;
         FOLLOWERS.iter().try_for_each(|(program, _)| self.attach_one(program))?;
-        // Those made while nobody followed. A process that has ended meanwhile has none.
+        // Threads created before following began. A process that has ended has none.
         add(&config.filter.threads().unwrap_or_default())
     }
 
@@ -125,25 +127,27 @@ impl Programs {
         program(&mut self.bpf, name).attach().map_err(failed("attaching BPF programs")).map(drop)
     }
 
-    /// The CPUs that have rings, in the order of their indices.
+    /// Returns the CPUs that have rings, in the order of their indices.
     pub(in crate::record) fn cpus(&self) -> &[u32] {
         &self.cpus
     }
 
-    /// Begins to record.
+    /// Starts recording.
     pub(in crate::record) fn attach(&mut self) -> Result<(), RecordError> {
         RECORDERS.iter().try_for_each(|(program, _)| self.attach_one(program))
     }
 
-    /// Ends the recording. What is being written just now may still come.
+    /// Ends the recording. A record that is being written may still arrive.
     pub(in crate::record) fn detach(&mut self) {
         for (name, _) in RECORDERS {
-            // Unloading detaches too. It fails only for programs that are not loaded, which write nothing.
+            // Unloading also detaches. It fails only for programs that are not loaded, which write
+            // nothing.
             let _ = program(&mut self.bpf, name).unload();
         }
     }
 
-    /// Gives out what is in the ring of a CPU, by its index, until `take` has enough.
+    /// Passes the records in the ring of a CPU, given by its index, to `take` until it returns
+    /// false.
     pub(in crate::record) fn read(&mut self, index: usize, mut take: impl FnMut(Record) -> bool) {
         let Some(Ring { records, decoder }) = self.rings.get_mut(index) else { return };
         while let Some(item) = records.next() {
@@ -153,8 +157,8 @@ impl Programs {
         }
     }
 
-    /// How many records of a CPU, by its index, are missing after the last one read, and when that was; to be asked when the
-    /// ring is empty and nothing is recorded any more.
+    /// Returns how many records of a CPU, given by its index, are missing after the last one read,
+    /// and its time; to be called when the ring is empty and recording has ended.
     pub(in crate::record) fn missing(&self, index: usize) -> Option<(u64, u64)> {
         let decoder = &self.rings.get(index)?.decoder;
         let made = self.made.get(&0, 0).ok()?.get(*self.cpus.get(index)? as usize).copied()?;
@@ -163,18 +167,18 @@ impl Programs {
     }
 }
 
-/// A program of the object.
+/// Returns a program of the object.
 fn program<'a>(bpf: &'a mut Ebpf, name: &str) -> &'a mut BtfTracePoint {
     let program = bpf.program_mut(name).expect("the object has this program");
     program.try_into().expect("all programs of the object are for tracepoints by BTF")
 }
 
-/// A map of the object, to own.
+/// Takes ownership of a map of the object.
 fn take(bpf: &mut Ebpf, name: &str) -> Map {
     bpf.take_map(name).expect("the object has this map")
 }
 
-/// Makes a ring for each of the CPUs.
+/// Creates a ring for each of the CPUs.
 fn rings(bpf: &mut Ebpf, bytes: u32, cpus: &[u32]) -> Result<Vec<Ring>, RecordError> {
     let mut array: ArrayOfMaps<_, MapData> =
         ArrayOfMaps::try_from(take(bpf, "rings")).map_err(failed("opening a BPF map"))?;
@@ -189,7 +193,7 @@ fn rings(bpf: &mut Ebpf, bytes: u32, cpus: &[u32]) -> Result<Vec<Ring>, RecordEr
     cpus.iter().map(one).collect()
 }
 
-/// Chooses threads by their names.
+/// Selects threads by their names.
 fn names(bpf: &mut Ebpf, names: &[String]) -> Result<(), RecordError> {
     let mut map: HashMap<_, [u8; 16], u32> =
         HashMap::try_from(take(bpf, "names")).map_err(failed("opening a BPF map"))?;
@@ -202,13 +206,13 @@ fn names(bpf: &mut Ebpf, names: &[String]) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// The system's answer that an error comes from.
+/// Returns the system error that caused an error.
 fn system_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
     let mut chain = std::iter::successors(Some(error), |&error| error.source());
     chain.find_map(|error| error.downcast_ref())
 }
 
-/// The same, with all of its causes, as what the caller is told.
+/// Converts it, with all of its causes, to an error for the caller.
 fn failed<E: Error + 'static>(attempt: &'static str) -> impl Fn(E) -> RecordError {
     move |error| {
         let denied =

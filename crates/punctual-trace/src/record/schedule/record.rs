@@ -1,32 +1,32 @@
-//! What the BPF programs write, taken apart.
+//! Decoding of the records that the BPF programs write.
 
 use crate::event::{Event, Kind, Tid};
 
-/// How many bits of a record count the records before it.
+/// The number of bits of a record that count the records before it.
 const COUNT_BITS: u32 = 30;
 
 /// An entry to the scheduler, or the return from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::record) struct Record {
-    /// When, in ns by `CLOCK_MONOTONIC`.
+    /// The time, in ns of `CLOCK_MONOTONIC`.
     pub(in crate::record) time: u64,
-    /// Who called, or to whom it returns.
+    /// The thread that called, or to which the scheduler returns.
     pub(in crate::record) thread: Tid,
-    /// Whether it returns.
+    /// Whether it is a return.
     pub(in crate::record) leaves: bool,
     /// On entry, whether a thread is preempted; on return, whether there was a switch.
     pub(in crate::record) argument: bool,
-    /// How many records of this CPU are missing right before it.
+    /// The number of records of this CPU that are missing directly before it.
     pub(in crate::record) lost: u64,
-    /// The time of the last one before those.
+    /// The time of the last record before the missing ones.
     pub(in crate::record) after: u64,
 }
 
 impl Record {
-    /// The events that it stands for: what is missing before it, if anything, and itself.
+    /// Returns the events of the record: the missing ones before it, if any, and the record itself.
     ///
-    /// Where records are missing both ends are marked. Other events of the CPU lie between them, and the jobs that were under
-    /// way at the one and at the other are those that are not to be trusted.
+    /// Both ends of a gap are marked. Other events of the CPU lie between them, and the jobs in
+    /// progress at either end are unreliable.
     pub(in crate::record) fn events(&self, cpu: u16) -> impl Iterator<Item = Event> + use<> {
         let Self { time, thread, leaves, lost, after, .. } = *self;
         let gap = |time, count| (lost > 0).then_some(Event { time, cpu, by: 0, kind: Kind::Lost { count } });
@@ -35,22 +35,22 @@ impl Record {
     }
 }
 
-/// Takes the records of a CPU apart, in their order.
+/// Decodes the records of a CPU, in their order.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    /// How many there should have been up to here.
+    /// The expected number of records so far.
     next: u64,
-    /// When the last one was.
+    /// The time of the last record.
     last: u64,
 }
 
 impl Decoder {
-    /// The next record; none if it is too short to be one.
+    /// Returns the next record; `None` if it is too short.
     pub(super) fn decode(&mut self, bytes: &[u8]) -> Option<Record> {
         let (time, rest) = bytes.split_first_chunk()?;
         let (thread, rest) = rest.split_first_chunk()?;
         let what = u32::from_ne_bytes(*rest.first_chunk()?);
-        // The count is cut off, so it tells gaps of up to a thousand million records, which are minutes.
+        // The count is truncated, so it detects gaps of up to 2^30 records, which take minutes.
         let lost = u64::from((what >> 2).wrapping_sub(self.next as u32) & ((1 << COUNT_BITS) - 1));
         self.next += lost + 1;
         let time = u64::from_ne_bytes(*time);
@@ -65,12 +65,12 @@ impl Decoder {
         })
     }
 
-    /// How many are missing after the last one, if there were as many as that.
+    /// Returns how many records are missing after the last one, if `made` records were written.
     pub(super) fn missing(&self, made: u64) -> u64 {
         made.saturating_sub(self.next)
     }
 
-    /// When the last one was.
+    /// Returns the time of the last record.
     pub(super) fn last(&self) -> u64 {
         self.last
     }
@@ -95,7 +95,7 @@ mod tests {
             [0, 0, 2, 0].map(Some)
         );
         assert_eq!((decoder.missing(6), decoder.missing(9), decoder.last()), (0, 3, 5));
-        // The count starts again.
+        // The count wraps around.
         let highest = (1 << COUNT_BITS) - 1;
         let mut decoder = Decoder { next: u64::from(highest), last: 0 };
         assert_eq!([highest, 0, 2].map(|n| lost(&mut decoder, n, 0)), [0, 0, 1].map(Some));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// Tells when chosen threads enter and leave the scheduler.
+// Records when the selected threads enter and leave the scheduler.
 //
-// Built to schedule.bpf.o by `cargo xtask bpf`, with clang and nothing else: what is needed of the kernel's and of
-// libbpf's headers stands here. Offsets of the kernel's structures are filled in when it is loaded (CO-RE).
+// `cargo xtask bpf` builds it into schedule.bpf.o with clang alone: the required parts of the kernel's and libbpf's
+// headers are copied here. Offsets of the kernel's structures are filled in when it is loaded (CO-RE).
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -19,11 +19,11 @@ typedef unsigned long long u64;
 #define BPF_F_NO_PREALLOC 1
 #define BPF_RB_NO_WAKEUP 1
 
-// How libbpf writes numbers and types of maps into the BTF.
+// The encoding of numbers and types of maps in the BTF, as in libbpf.
 #define NUMBER(name, value) int(*name)[value]
 #define TYPE(name, type) type *name
 
-// The numbers of helpers, of linux/bpf.h.
+// The numbers of helpers, from linux/bpf.h.
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static long (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
@@ -40,14 +40,14 @@ struct task_struct {
 	int prio;
 } __attribute__((preserve_access_index));
 
-// What user space reads; record.rs takes it apart.
+// A record for user space; record.rs decodes it.
 struct record {
 	u64 time;	// ns of CLOCK_MONOTONIC
 	u32 thread;
 	u32 what;	// bit 0: it leaves; bit 1: the tracepoint's argument; above: how many came before on this CPU
 };
 
-// Which threads. The verifier drops what these rule out.
+// The selection of threads. The verifier removes code that these make unreachable.
 volatile const u32 everybody = 0;
 volatile const u32 by_name = 0;
 volatile const int first_priority = 1;	// none if the first is after the last
@@ -58,7 +58,7 @@ struct ring {
 	NUMBER(max_entries, 4096);
 };
 
-// A ring for each CPU that is recorded, so that no CPU waits for a lock of another's.
+// A ring for each recorded CPU, so that no CPU waits for the lock of another one's ring.
 struct {
 	NUMBER(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	NUMBER(max_entries, 1);
@@ -67,7 +67,7 @@ struct {
 	struct ring *values[];
 } rings SEC(".maps");
 
-// How many records there were on each CPU, those that found no room included.
+// The number of records on each CPU, including those for which there was no room.
 struct {
 	NUMBER(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	NUMBER(max_entries, 1);
@@ -75,7 +75,7 @@ struct {
 	TYPE(value, u64);
 } made SEC(".maps");
 
-// The threads by number. It is filled in before anything is attached, and follows them as they make others.
+// The threads by number. Filled before any program is attached; the followers add threads that these create.
 struct {
 	NUMBER(type, BPF_MAP_TYPE_HASH);
 	NUMBER(max_entries, 32768);
@@ -144,7 +144,7 @@ INLINE int emit(u32 what)
 	record->time = time;
 	record->thread = thread;
 	record->what = what;
-	// Whoever reads looks every now and then: to wake it here would change what is measured.
+	// No wake-up: the reader polls, and waking it here would distort the measurement.
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -175,7 +175,7 @@ int follow_fork(u64 *arguments)
 	return 0;
 }
 
-// sched_process_free(struct task_struct *task): not earlier, as a thread that exits still enters the scheduler once.
+// sched_process_free(struct task_struct *task): not earlier, because a thread that exits still enters the scheduler once.
 SEC("tp_btf/sched_process_free")
 int follow_free(u64 *arguments)
 {
@@ -185,5 +185,5 @@ int follow_free(u64 *arguments)
 	return 0;
 }
 
-// Some of the helpers are for programs under the GPL only, with which the MIT licence is compatible.
+// Some of the helpers are only for programs under the GPL, with which the MIT license is compatible.
 char _license[] SEC("license") = "Dual MIT/GPL";

@@ -1,7 +1,9 @@
-//! The records of the BPF programs as one more buffer of a capture directory, in pages like the kernel's.
+//! The records of the BPF programs as an additional buffer of a capture directory, in pages like
+//! the kernel's.
 //!
-//! So they are merged by time like any other buffer, become a buffer of trace.dat, and show in `trace-cmd report` and
-//! KernelShark as the events `punctual:schedule_enter` and `punctual:schedule_exit`.
+//! They are thus merged by time like any other buffer, become a buffer of trace.dat, and appear in
+//! `trace-cmd report` and KernelShark as the events `punctual:schedule_enter` and
+//! `punctual:schedule_exit`.
 
 use std::fs::File;
 use std::io;
@@ -15,15 +17,15 @@ use crate::record::error::RecordError;
 use crate::record::save::{Saver, formats};
 use crate::write::page::PageWriter;
 
-/// The buffer's place in the capture directory.
+/// The path of the buffer in the capture directory.
 const BUFFER: &str = "instances/schedule";
 
-/// Where in the capture directory a CPU's counts are.
+/// Returns the path of a CPU's counts in the capture directory.
 pub(in crate::record) fn statistics_file(cpu: u32) -> String {
     format!("{BUFFER}/per_cpu/cpu{cpu}/stats")
 }
 
-/// The format of an event, with its name, number and the field and text that it has.
+/// Returns the format of an event with this name, number and field.
 fn format(name: &str, id: u16, field: &str) -> String {
     format!(
         "name: {name}\nID: {id}\nformat:\n\
@@ -36,7 +38,7 @@ fn format(name: &str, id: u16, field: &str) -> String {
     )
 }
 
-/// How many records of a CPU were lost and stored.
+/// The numbers of lost and stored records of a CPU.
 #[derive(Debug, Default)]
 pub(in crate::record) struct Counts {
     lost: AtomicU64,
@@ -44,13 +46,13 @@ pub(in crate::record) struct Counts {
 }
 
 impl Counts {
-    /// Lost and stored ones.
+    /// Returns the numbers of lost and stored records.
     pub(in crate::record) fn get(&self) -> (u64, u64) {
-        // Relaxed: they are counts for people.
+        // Relaxed: statistics that order nothing.
         (self.lost.load(Ordering::Relaxed), self.stored.load(Ordering::Relaxed))
     }
 
-    /// The same as the kernel has it for its buffers.
+    /// Returns the counts in the kernel's format for its buffers.
     pub(in crate::record) fn statistics(&self) -> String {
         let (lost, stored) = self.get();
         format!("entries: 0\noverrun: 0\ndropped events: {lost}\nread events: {stored}\n")
@@ -77,12 +79,12 @@ pub(in crate::record) struct Store {
     counts: Arc<[Counts]>,
     directory: PathBuf,
     page: usize,
-    /// The number of the event of entering; that of leaving is the next.
+    /// The number of the event for entry; that of exit is the next.
     id: u16,
 }
 
 impl Store {
-    /// Makes the files; `systems` are the groups of events that are recorded beside.
+    /// Creates the files; `systems` are the other recorded groups of events.
     pub(in crate::record) fn create(
         programs: Programs,
         saver: &Saver<'_>,
@@ -105,17 +107,18 @@ impl Store {
         Ok(Self { programs, cpus, counts, directory: directory.to_owned(), page: layout.size, id })
     }
 
-    /// Begins to record.
+    /// Starts recording.
     pub(in crate::record) fn attach(&mut self) -> Result<(), RecordError> {
         self.programs.attach()
     }
 
-    /// What is counted, in the order of CPUs.
+    /// Returns the counts, in the order of CPUs.
     pub(in crate::record) fn counts(&self) -> Arc<[Counts]> {
         self.counts.clone()
     }
 
-    /// Stores what there is, and says how large it is, in bytes; the last time it ends the recording first.
+    /// Stores the available records and returns their size in bytes; the last call first ends the
+    /// recording.
     pub(in crate::record) fn step(&mut self, last: bool) -> Result<u64, RecordError> {
         if last {
             self.programs.detach();
@@ -126,7 +129,7 @@ impl Store {
                 Ok(count) => bytes += count,
                 Err(error) => {
                     let Pages { file, path, .. } = &self.cpus[index];
-                    // What was written of a page that did not fit is no page.
+                    // A partially written page is not valid.
                     let whole = file.metadata().map_or(0, |metadata| metadata.len());
                     let _ = file.set_len(whole - whole % self.page as u64);
                     return Err(RecordError::output(&self.directory, path, error));
@@ -139,7 +142,7 @@ impl Store {
     fn step_cpu(&mut self, index: usize, last: bool) -> io::Result<u64> {
         let Self { programs, cpus, counts, id, .. } = self;
         let (pages, counts) = (&mut cpus[index].pages, &counts[index]);
-        // A ring that fills as fast as it is read must not keep the others waiting.
+        // A ring that fills as fast as it is read must not delay the others.
         let mut room = 1 << 16;
         let (mut lost, mut stored, mut result) = (0, 0, Ok(()));
         let before = pages.pages();
@@ -176,7 +179,7 @@ fn store(pages: &mut PageWriter<Arc<File>>, id: u16, record: &Record) -> io::Res
     pages.push(time, &bytes)
 }
 
-/// The first of two numbers that no event of these groups has.
+/// Returns the first of two consecutive numbers that no event of these groups has.
 fn free_id(tracefs: &Path, systems: &[String]) -> u16 {
     let highest = formats(tracefs, systems, true).into_iter().map(|format| format.id).max();
     highest.unwrap_or(0).min(u16::MAX - 2) + 1

@@ -99,7 +99,7 @@ pub use one_thread::OneThread;
 pub use partition::{Partition, Preemption};
 pub use periodic::{OverrunPolicy, Periodic};
 pub use port::Port;
-pub use slots::{Armed, Slots};
+pub use slots::{Arguments, Armed, Slots};
 pub use time::{Duration, Instant, IntoDuration, ShortNames, Units, from_std};
 pub use timer::Node;
 pub use wait_slot::{Standing, Wait, WaitSlot};

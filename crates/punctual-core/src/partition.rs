@@ -322,13 +322,19 @@ impl<P: Port> Partition<P> {
         // A direct call is allowed only under rules 1, 3, 6 and 7.
         if !Self::ONE_THREAD {
             let calls = me.calls();
-            if !me.is_below(number) || number < me.base() || calls < level.callers() {
+            if number < me.base() || !me.is_below(number) {
                 return None;
             }
-            // Jobs in the inbox of a polled level are queued, although the level is not marked
-            // ready.
-            if calls == POLLS && level.has_inbox() {
-                return None;
+            // One comparison separates the most frequent case from the others.
+            if calls.wrapping_sub(level.callers()) >= POLLS - level.callers() {
+                if calls < level.callers() {
+                    return None;
+                }
+                // Jobs in the inbox of a polled level are queued, although the level is not marked
+                // ready.
+                if level.has_inbox() {
+                    return None;
+                }
             }
         }
         if !self.start(me, number, true) {

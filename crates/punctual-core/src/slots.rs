@@ -6,7 +6,7 @@
 //!
 //! Real-time safety: nothing here allocates, blocks or enters the kernel.
 
-use core::mem::MaybeUninit;
+use core::mem::{ManuallyDrop, MaybeUninit};
 
 use crate::Instant;
 #[cfg(not(any(loom, target_pointer_width = "64")))]
@@ -84,6 +84,41 @@ pub struct Armed {
     key: u32,
 }
 
+/// Arguments of a job, in the place where they wait: a slot, or a variable of the thread that
+/// spawns the job.
+///
+/// The job reads them from there, so that a large message is copied once.
+// Two words, which are passed in registers.
+#[derive(Debug, Clone, Copy)]
+pub struct Arguments {
+    place: *mut (),
+    /// The node of the slot, or [`NO_NODE`].
+    node: u32,
+}
+
+/// The node of arguments outside of the slots.
+const NO_NODE: u32 = u32::MAX;
+
+impl Arguments {
+    /// Arguments at `place`, outside of the slots.
+    #[inline(always)]
+    pub const fn at(place: *mut ()) -> Self {
+        Self { place, node: NO_NODE }
+    }
+
+    /// Arguments of a task without parameters.
+    #[inline(always)]
+    pub const fn none() -> Self {
+        Self::at(core::ptr::dangling_mut())
+    }
+
+    /// Returns a pointer to the arguments, whose type the caller knows.
+    #[inline(always)]
+    pub const fn place(self) -> *mut () {
+        self.place
+    }
+}
+
 impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// Creates slots whose nodes start at `base` in `level`.
     ///
@@ -151,35 +186,53 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// Returns the arguments if every slot is taken.
     #[inline]
     pub fn put(&self, args: A, release: u64) -> Result<u32, A> {
-        self.place(args, |node| node.set_time(release))
+        let args = ManuallyDrop::new(args);
+        // SAFETY: they are used again only if they have not been moved.
+        unsafe { self.put_from(&raw const *args, release) }.ok_or_else(|| ManuallyDrop::into_inner(args))
     }
 
-    /// [`put`](Self::put) on the level's CPU, whose cache holds the node or soon will. Without a
-    /// release, [`take`](Self::take) returns an arbitrary time.
+    /// [`put`](Self::put) of the arguments at `args`, which are moved into the slot; `None` if
+    /// every slot is taken.
     ///
-    /// # Errors
-    /// Returns the arguments if every slot is taken.
+    /// # Safety
+    /// `args` is valid for reads, and the arguments there are not used again if they have been
+    /// moved.
     #[inline]
-    pub fn put_here(&self, args: A, release: Option<u64>) -> Result<u32, A> {
-        self.place(args, |node| {
+    pub unsafe fn put_from(&self, args: *const A, release: u64) -> Option<u32> {
+        // SAFETY: by this function's contract.
+        unsafe { self.place(args, |node| node.set_time(release)) }
+    }
+
+    /// [`put_from`](Self::put_from) on the CPU of the level, in whose cache the node is or will be.
+    /// Without a release, [`take`](Self::take) returns an arbitrary time.
+    ///
+    /// # Safety
+    /// As for [`put_from`](Self::put_from).
+    #[inline(always)]
+    pub unsafe fn put_here(&self, args: *const A, release: Option<u64>) -> Option<u32> {
+        let note = |node: &Node| {
             if let Some(release) = release {
                 node.write_time(release);
             }
-        })
+        };
+        // SAFETY: by this function's contract.
+        unsafe { self.place(args, note) }
     }
 
-    #[inline]
-    fn place(&self, args: A, note: impl FnOnce(&Node)) -> Result<u32, A> {
+    /// # Safety
+    /// As for [`put_from`](Self::put_from).
+    #[inline(always)]
+    unsafe fn place(&self, args: *const A, note: impl FnOnce(&Node)) -> Option<u32> {
         // Read before the slot is claimed, so that both may be constants.
         let (level, base) = (self.level, self.base);
-        let Some(slot) = self.claim() else { return Err(args) };
-        // SAFETY: this thread has just claimed the slot. The level has a node for each slot, as
-        // `new` has checked.
+        let slot = self.claim()?;
+        // SAFETY: this thread has just claimed the slot, and may move the arguments, by this
+        // function's contract. The level has a node for each slot, as `new` has checked.
         unsafe {
             self.write(slot, args);
             note(level.node_unchecked(base + slot));
         }
-        Ok(base + slot)
+        Some(base + slot)
     }
 
     /// Stores the arguments of a job to be released at `time`.
@@ -190,24 +243,49 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// # Errors
     /// Returns the arguments if every slot is taken.
     pub fn arm(&self, args: A, time: Instant) -> Result<Armed, A> {
-        let Some(slot) = self.claim() else { return Err(args) };
-        // SAFETY: this thread has just claimed the slot.
+        let args = ManuallyDrop::new(args);
+        // SAFETY: they are used again only if they have not been moved.
+        unsafe { self.arm_from(&raw const *args, time) }.ok_or_else(|| ManuallyDrop::into_inner(args))
+    }
+
+    /// [`arm`](Self::arm) of the arguments at `args`, which are moved into the slot; `None` if
+    /// every slot is taken.
+    ///
+    /// # Safety
+    /// As for [`put_from`](Self::put_from).
+    pub unsafe fn arm_from(&self, args: *const A, time: Instant) -> Option<Armed> {
+        let slot = self.claim()?;
+        // SAFETY: this thread has just claimed the slot, and may move the arguments, by this
+        // function's contract.
         unsafe { self.write(slot, args) };
         let index = self.base + slot;
         // SAFETY: the level has a node for each slot, as `new` has checked.
         let node = unsafe { self.level.node_unchecked(index) };
-        Ok(Armed { node, key: self.level.arm(node, index, time) })
+        Some(Armed { node, key: self.level.arm(node, index, time) })
     }
 
     /// Cancels an armed job that has not been released yet. Returns `None` for a job of other
     /// slots.
     pub fn cancel(&self, armed: Armed) -> Option<A> {
-        let slot = self.slot_of(armed)?;
+        let mut args = MaybeUninit::uninit();
+        // SAFETY: there is room, and if the job was taken back, its arguments are there.
+        unsafe { self.cancel_into(armed, args.as_mut_ptr()).then(|| args.assume_init()) }
+    }
+
+    /// [`cancel`](Self::cancel) that moves the arguments to `args`; `false` if there is no such
+    /// job.
+    ///
+    /// # Safety
+    /// `args` is valid for writes.
+    pub unsafe fn cancel_into(&self, armed: Armed, args: *mut A) -> bool {
+        let Some(slot) = self.slot_of(armed) else { return false };
         if !self.level.disarm(armed.node, self.base + slot, armed.key) {
-            return None;
+            return false;
         }
-        // SAFETY: disarming made this thread the owner of the slot, which holds arguments.
-        Some(unsafe { self.read(slot) })
+        // SAFETY: disarming made this thread the owner of the slot, which holds arguments; there is
+        // room for them, by this function's contract.
+        unsafe { self.read(slot, args) };
+        true
     }
 
     /// Moves an armed job to another time. Returns `false` if it has been released or canceled, or
@@ -243,18 +321,44 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         unsafe {
             // Before the slot is freed: its next owner writes the time.
             let release = level.node_unchecked(node).time();
-            (self.read(node - self.base), release)
+            let mut args = MaybeUninit::uninit();
+            self.read(node - self.base, args.as_mut_ptr());
+            (args.assume_init(), release)
         }
     }
 
-    /// [`take`](Self::take) without the release time.
+    /// Returns the arguments of the job of `node` in their slot, which stays taken until it is
+    /// [freed](Self::free).
     ///
     /// # Safety
     /// As for [`take`](Self::take).
-    #[inline]
-    pub unsafe fn take_arguments(&self, node: u32) -> A {
+    #[inline(always)]
+    pub unsafe fn arguments(&self, node: u32) -> Arguments {
         // SAFETY: as in `take`.
-        unsafe { self.read(node - self.base) }
+        Arguments { place: unsafe { self.place_of(node - self.base) }.cast(), node }
+    }
+
+    /// Frees the slot of the arguments, if they are in one.
+    ///
+    /// # Safety
+    /// The arguments are those of a job of this task, which the caller owns and has moved out or
+    /// dropped.
+    #[inline(always)]
+    pub unsafe fn free(&self, args: Arguments) {
+        if args.node != NO_NODE {
+            // SAFETY: by this function's contract.
+            unsafe { self.free_slot(args.node - self.base) };
+        }
+    }
+
+    /// Returns the release time of the job of `node`, as [`take`](Self::take) does.
+    ///
+    /// # Safety
+    /// As for [`take`](Self::take). The slot has not been freed: its next owner writes the time.
+    #[inline]
+    pub unsafe fn released(&self, node: u32) -> u64 {
+        // SAFETY: the node is one of this task's, by this function's contract.
+        unsafe { self.level.node_unchecked(node) }.time()
     }
 
     /// Returns `true` if `node` is one of this task's.
@@ -263,24 +367,29 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         (self.base..self.base + N as u32).contains(&node)
     }
 
-    /// Removes every waiting job and passes its arguments to `each`; returns the number of jobs.
+    /// Removes every waiting job and passes a pointer to its arguments to `each`, which moves them
+    /// out or drops them; returns the number of jobs.
     ///
     /// # Safety
     /// No other thread uses the task or its level.
-    pub unsafe fn clear(&self, mut each: impl FnMut(A)) -> u32 {
+    pub unsafe fn clear(&self, mut each: impl FnMut(*mut A)) -> u32 {
         let mut cleared = 0;
         for slot in 0..N as u32 {
             let free = &self.free.as_flattened()[slot as usize / WIDTH];
             if free.load(Ordering::Relaxed) & (1 << (slot as usize % WIDTH)) == 0 {
-                // SAFETY: with no spawn in progress a taken slot holds arguments.
-                each(unsafe { self.read(slot) });
+                // SAFETY: with no spawn in progress a taken slot holds arguments, which `each`
+                // moves or drops.
+                unsafe {
+                    each(self.place_of(slot));
+                    self.free_slot(slot);
+                }
                 cleared += 1;
             }
         }
         cleared
     }
 
-    #[inline]
+    #[inline(always)]
     fn claim(&self) -> Option<u32> {
         if N == 1 {
             // Acquire: as below. If the slot is taken, the swap leaves it taken.
@@ -306,31 +415,54 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     }
 
     /// # Safety
-    /// The calling thread has claimed the slot.
-    #[inline]
-    unsafe fn write(&self, slot: u32, args: A) {
+    /// The calling thread has claimed the slot and may move the arguments out of `args`.
+    #[inline(always)]
+    unsafe fn write(&self, slot: u32, args: *const A) {
         // SAFETY: a claimed slot is in range, and this thread is its only user.
-        unsafe { self.args.get_unchecked(slot as usize).with_mut(|cell| _ = (*cell).write(args)) };
+        unsafe {
+            let place = self.args.get_unchecked(slot as usize);
+            place.with_mut(|cell| cell.cast::<A>().copy_from_nonoverlapping(args, 1));
+        }
+    }
+
+    /// Moves the arguments out of a slot to `args`, and frees the slot.
+    ///
+    /// # Safety
+    /// The calling thread owns the slot, the slot holds arguments, and `args` is valid for writes.
+    #[inline]
+    unsafe fn read(&self, slot: u32, args: *mut A) {
+        // SAFETY: this thread owns the slot, which is in range and holds arguments, and there is
+        // room for them, by this function's contract.
+        unsafe {
+            let place = self.args.get_unchecked(slot as usize);
+            place.with(|cell| args.copy_from_nonoverlapping(cell.cast(), 1));
+            self.free_slot(slot);
+        }
+    }
+
+    /// Returns a pointer to the arguments in a slot.
+    ///
+    /// # Safety
+    /// The slot is in range, and the calling thread owns it.
+    #[inline(always)]
+    unsafe fn place_of(&self, slot: u32) -> *mut A {
+        // SAFETY: by this function's contract.
+        unsafe { self.args.get_unchecked(slot as usize) }.with_mut(|cell| cell.cast())
     }
 
     /// # Safety
-    /// The calling thread owns the slot and the slot holds arguments.
-    #[inline]
-    unsafe fn read(&self, slot: u32) -> A {
-        // SAFETY: this thread owns the slot, which is in range and holds arguments, by this
-        // function's contract; so a word with its bit exists.
-        let (args, free) = unsafe {
-            let args = self.args.get_unchecked(slot as usize).with(|cell| (*cell).assume_init_read());
-            (args, self.free.as_flattened().get_unchecked(slot as usize / WIDTH))
-        };
-        // Release: the next owner writes the slot after this read.
+    /// The slot is in range, and the calling thread owns it and has moved the arguments out.
+    #[inline(always)]
+    unsafe fn free_slot(&self, slot: u32) {
+        // SAFETY: the slot is in range, by this function's contract, so a word with its bit exists.
+        let free = unsafe { self.free.as_flattened().get_unchecked(slot as usize / WIDTH) };
+        // Release: the next owner writes the slot after this one has read it.
         if N == 1 {
             // Only the owner changes the word while the slot is taken.
             free.store(1, Ordering::Release);
-            return args;
+        } else {
+            free.fetch_or(1 << (slot as usize % WIDTH), Ordering::Release);
         }
-        free.fetch_or(1 << (slot as usize % WIDTH), Ordering::Release);
-        args
     }
 }
 
@@ -374,7 +506,7 @@ mod tests {
             (false, true, true, false)
         );
         // SAFETY: there is one thread.
-        assert_eq!(unsafe { slots.clear(drop) }, n);
+        assert_eq!(unsafe { slots.clear(|_| {}) }, n);
         assert_eq!(slots.put(1, 0), Ok(1));
     }
 
@@ -404,9 +536,10 @@ mod tests {
         }
         assert_eq!(Arc::strong_count(&argument), 68);
         // SAFETY: there is one thread.
-        assert_eq!((unsafe { slots.clear(drop) }, Arc::strong_count(&argument)), (67, 1));
+        let cleared = unsafe { slots.clear(|args| args.drop_in_place()) };
+        assert_eq!((cleared, Arc::strong_count(&argument)), (67, 1));
         // SAFETY: there is one thread.
-        assert_eq!(unsafe { slots.clear(drop) }, 0);
+        assert_eq!(unsafe { slots.clear(|_| unreachable!()) }, 0);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 pub use punctual_core::several;
 pub use punctual_core::{
-    Armed, CurrentWorker, Duration, Instant, Jobs, Level, Locked, Node, OverrunPolicy, Periodic, Queue,
-    Resource, Run, Stamp, WaitSlot, Worker,
+    Arguments, Armed, CurrentWorker, Duration, Instant, Jobs, Level, Locked, Node, OverrunPolicy, Periodic,
+    Queue, Resource, Run, Stamp, WaitSlot, Worker,
 };
 
 #[cfg(feature = "std")]
@@ -47,7 +47,7 @@ pub use crate::task::async_task::{
     AsyncBody, AsyncTask, NonSend, OfUnsent, Place, Timers, future_drop, future_place_local, future_poll,
     future_size,
 };
-pub use crate::task::body::Body;
+pub use crate::task::body::{Body, take_last};
 pub use crate::task::bound::{Bound, BoundTask};
 pub use crate::task::interval::Interval;
 pub use crate::task::message::Task;

@@ -48,7 +48,7 @@ fn a_job_that_comes_too_late_is_found() {
         foreign.join().unwrap();
         thread.join().unwrap();
         // SAFETY: every thread has ended.
-        let left = unsafe { slots.clear(drop) };
+        let left = unsafe { slots.clear(|args| args.drop_in_place()) };
         assert_eq!(ran.load(Ordering::Relaxed) + left, 2);
         assert_eq!(dropped.load(Ordering::Relaxed), 2);
     });

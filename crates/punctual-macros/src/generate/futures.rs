@@ -52,7 +52,7 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
     let (body, context_type, args) =
         (names::body(ident), names::exported("Context", ident), tasks::args_type(handler));
     let [context, message, storage, waking] = ["context", "message", "storage", "cx"].map(names::var);
-    let (pattern, variables) = tasks::message(handler);
+    let (typed, parts) = tasks::message(handler, &quote!(#message));
     let (function, value) = (names::function(ident), contexts::make(app, analysis, handler));
     let stays = match analysis.local_level(app, handler) {
         None => quote!(Nothing),
@@ -81,10 +81,11 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
         // For a context of any lifetime, so nothing in it outlives the future.
         #quiet
         fn #make<#life>(
-            (#context, #message): (#context_type<#life>, #args),
+            (#context, #message): (#context_type<#life>, *mut #args),
         ) -> impl ::core::future::Future + use<#life> {
-            let #pattern = #message;
-            #function(#context, #(#variables),*)
+            #typed
+            // The caller hands over the message; each part is read once.
+            #function(#context, #(unsafe { ::core::ptr::read(#parts) }),*)
         }
 
         #quiet
@@ -92,7 +93,7 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
             type Message = #args;
             const NON_SEND: ::punctual::export::NonSend = ::punctual::export::NonSend::#stays;
 
-            unsafe fn make(#storage: *mut ::core::primitive::u8, #message: #args) {
+            unsafe fn make(#storage: *mut ::core::primitive::u8, #message: *mut #args) {
                 // The caller has claimed the task, so the one that had its resources before is gone.
                 let #context = unsafe { #value };
                 unsafe { #place }

@@ -346,7 +346,7 @@ fn take(own: &[&Task]) -> TokenStream {
         let (message, spawn) =
             (names::of("Message", &handler.ident), names::exported("spawn", &handler.ident));
         let (inbox, fields) = (inbox(handler), fields(handler));
-        let (_, values) = tasks::message(handler);
+        let values = tasks::variables(handler);
         quote! {
             ::punctual::sync::shared::Inbox::drain(&#variable.#inbox, |#message { #(#fields: #values),* }| {
                 if ::core::result::Result::is_err(&#spawn(#(#values),*)) {

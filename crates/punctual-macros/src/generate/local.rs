@@ -47,16 +47,19 @@ pub(super) fn spawner(
 
 fn method(task: &Task) -> TokenStream {
     let (handler, place) = (&task.handler, tasks::place(task));
-    let tasks::Parameters { types, names, args, value } = tasks::parameters(handler);
+    let parameters = tasks::parameters(handler);
     let method = names::own(&handler.ident);
+    let body = parameters
+        .pass(|message| quote!(::punctual::export::AsyncTask::spawn_local(&super::#place, #message)));
+    let (params, args) = (parameters.passed(), parameters.args);
     quote! {
         /// Starts the task. It is polled when its turn comes, after the job that starts it.
         ///
         /// # Errors
         /// `SpawnError` if the task has not completed yet.
         #[inline]
-        pub fn #method(&self, #(#names: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
-            ::punctual::export::AsyncTask::spawn_local(&super::#place, #value)
+        pub fn #method(&self, #params) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
+            #body
         }
     }
 }

@@ -64,14 +64,14 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
         (names::level("level", partition_index, level), levels::base(app, analysis, index));
     let (args, call, more) = match task.kind {
         TaskKind::Async => (quote!(()), futures::call(task), futures::body(app, analysis, task)),
-        _ => (args_type(handler), call(app, analysis, handler), bound(app, task)),
+        _ => (args_type(handler), call(app, analysis, task), bound(app, task)),
     };
     let [worker, release, args_var] = ["worker", "release", "args"].map(names::var);
     let (monitor, profile) = (app.args.monitor(), app.args.profile);
     let deadline = deadline(task);
     let execution =
         task.execution.as_ref().map_or(quote!(::punctual::export::Duration::from_ticks(0)), duration);
-    let after = after(task);
+    let (free, after) = (free(task), after(task));
     // Checks that the macro and the compiler agree. It also uses the constants, which are not dead code.
     let checked = task.computed.iter().map(|(source, value)| {
         let (at, value) = (names::at(source.span()), Literal::i128_unsuffixed(*value));
@@ -122,10 +122,12 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
             unsafe fn call(
                 #worker: ::punctual::export::CurrentWorker,
                 #release: ::punctual::export::Instant,
-                #args_var: #args,
+                #args_var: ::punctual::export::Arguments,
             ) {
                 #call
             }
+
+            #free
 
             #after
         }
@@ -161,24 +163,52 @@ pub(super) fn variant(on_early: OnEarly) -> Ident {
 }
 
 /// Statements that run one job of a task that is not async.
-fn call(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
+fn call(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
+    let handler = &task.handler;
     let [args, context_var, function_var] = ["args", "context", "function"].map(names::var);
-    let (pattern, variables) = message(handler);
+    let place = quote!(::punctual::export::Arguments::place(#args));
+    let (message, mut parts) = message(handler, &place);
+    // With the last part, the slot is free: before the function runs, which may spawn the task.
+    let body = names::body(&handler.ident);
+    let taken = match (parts.last_mut(), &task.kind) {
+        (Some(last), _) => {
+            *last = quote!(unsafe { ::punctual::export::take_last::<#body, _>(#args, #last) });
+            None
+        }
+        (None, TaskKind::Periodic { .. }) => Some(quote!(let _ = #args;)),
+        (None, _) => Some(quote!(unsafe { <#body as ::punctual::export::Body>::free(#args) };)),
+    };
+    let (last, others) = parts.split_last().map_or((None, &[][..]), |(last, others)| (Some(last), others));
     let (function, function_type) = (names::function(&handler.ident), function_type(handler));
     let context = contexts::make(app, analysis, handler);
     quote! {
-        let #pattern = #args;
+        #message
+        #taken
         let #function_var: #function_type = #function;
         // The caller runs a job of this level on the worker's thread, the only one of this task.
         let #context_var = unsafe { #context };
-        #function_var(#context_var, #(#variables),*);
+        // The caller hands over the message; each part is read once, straight into the
+        // function's parameter.
+        #function_var(#context_var, #(unsafe { ::core::ptr::read(#others) },)* #last);
     }
 }
 
-/// A pattern that takes a message apart, and the variables in it.
-pub(super) fn message(handler: &Handler) -> (TokenStream, Vec<Ident>) {
-    let variables: Vec<_> = (0..handler.args.len()).map(|index| names::var(&format!("arg{index}"))).collect();
-    (tuple(&variables), variables)
+/// Variables for the arguments of a handler.
+pub(super) fn variables(handler: &Handler) -> Vec<Ident> {
+    (0..handler.args.len()).map(|index| names::var(&format!("arg{index}"))).collect()
+}
+
+/// A statement that gives the message at `place`, an untyped pointer, its type; and pointers to its
+/// parts.
+pub(super) fn message(handler: &Handler, place: &TokenStream) -> (TokenStream, Vec<TokenStream>) {
+    let (message, ty, count) = (names::var("message"), args_type(handler), handler.args.len());
+    let parts = (0..count).map(|index| match (count, Literal::usize_unsuffixed(index)) {
+        (1, _) => quote!(#message),
+        (_, index) => quote!(&raw const (*#message).#index),
+    });
+    let typed =
+        if count > 0 { quote!(let #message: *const #ty = #place.cast();) } else { TokenStream::new() };
+    (typed, parts.collect())
 }
 
 /// The type of a handler as a function pointer.
@@ -193,6 +223,20 @@ pub(super) fn function_type(handler: &Handler) -> TokenStream {
     };
     let life = names::lifetime();
     quote!(for<#life> fn(#context<#life>, #(#types),*) #output)
+}
+
+/// The function that frees the slot of a job of the task.
+fn free(task: &Task) -> TokenStream {
+    let (ty, place, args) = (kind(task), place(task), names::var("args"));
+    if matches!(task.kind, TaskKind::Async | TaskKind::Periodic { .. }) {
+        return TokenStream::new();
+    }
+    quote! {
+        #[inline(always)]
+        unsafe fn free(#args: ::punctual::export::Arguments) {
+            unsafe { #ty::free(&#place, #args) }
+        }
+    }
 }
 
 fn after(task: &Task) -> TokenStream {
@@ -261,8 +305,8 @@ fn interrupt(task: &Task, source: &Ident) -> TokenStream {
 /// How a task is released, for its module: `spawn`, `spawn_after`, `spawn_at` and `pend`, or what is to be written instead.
 pub(super) fn release(task: &Task) -> TokenStream {
     let (handler, quiet, place) = (&task.handler, quiet(), place(task));
-    let Parameters { types, names, args, value } = parameters(handler);
-    let params = quote!(#(#names: #types),*);
+    let parameters = parameters(handler);
+    let (Parameters { types, names, args, .. }, params) = (&parameters, parameters.passed());
     let [spawn, spawn_after, spawn_at] =
         ["spawn", "spawn_after", "spawn_at"].map(|what| names::export(what, &handler.ident));
     match &task.kind {
@@ -276,7 +320,7 @@ pub(super) fn release(task: &Task) -> TokenStream {
 
                 // The error names the alternative.
                 #quiet
-                pub fn #spawn(#params) -> ::core::result::Result<(), ::punctual::SpawnError<#args>>
+                pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>>
                 where
                     for<'a> &'a (): ::punctual::export::SpawnedAnywhere,
                 {
@@ -286,6 +330,8 @@ pub(super) fn release(task: &Task) -> TokenStream {
         }
         TaskKind::Async => {
             let instead = refused(&["spawn_after", "spawn_at"], "SpawnsAsyncTaskForTime");
+            let body = parameters
+                .pass(|message| quote!(::punctual::export::AsyncTask::spawn(&super::#place, #message)));
             quote! {
                 #instead
 
@@ -297,7 +343,7 @@ pub(super) fn release(task: &Task) -> TokenStream {
                 #quiet #[inline]
                 pub fn #spawn(#params) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
                     // Every argument has an `assert_send`, and so the message is `Send`.
-                    unsafe { ::punctual::export::AsyncTask::spawn(&super::#place, #value) }
+                    #body
                 }
             }
         }
@@ -315,8 +361,16 @@ pub(super) fn release(task: &Task) -> TokenStream {
         }
         TaskKind::Message => {
             let ([after, at], duration) = (["after", "at"].map(names::var), names::sole("D"));
+            let call = |function: &str, time: Option<&Ident>| {
+                let (function, time) = (Ident::new(function, Span::call_site()), time.into_iter());
+                parameters.pass(|message| {
+                    quote!(::punctual::export::Task::#function(&super::#place, #(#time,)* #message))
+                })
+            };
+            let (now, after_while, at_time) =
+                (call("spawn", None), call("spawn_after", Some(&after)), call("spawn_at", Some(&at)));
             let pend = handler.args.is_empty().then(|| pend(task));
-            let now = quote! {
+            let spawns = quote! {
                 #pend
 
                 /// Releases a job. If its level is above the partition's, it has run when this returns.
@@ -326,15 +380,15 @@ pub(super) fn release(task: &Task) -> TokenStream {
                 /// thread that is not the app's, if the app is not running.
                 #quiet #[inline(always)]
                 pub fn #spawn(#params) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
-                    ::punctual::export::Task::spawn(&super::#place, #value)
+                    #now
                 }
             };
             if !task.is_timed() {
                 let instead = refused(&["spawn_after", "spawn_at"], "SpawnsRestrictedTaskForTime");
-                return quote!(#now #instead);
+                return quote!(#spawns #instead);
             }
             quote! {
-                #now
+                #spawns
 
                 /// A job that is going to be released, to be cancelled or moved.
                 #quiet
@@ -345,7 +399,7 @@ pub(super) fn release(task: &Task) -> TokenStream {
                 pub fn #spawn_after<#duration: ::punctual::IntoDuration>(
                     #after: #duration, #params
                 ) -> ::core::result::Result<SpawnHandle, ::punctual::SpawnError<#args>> {
-                    ::punctual::export::Task::spawn_after(&super::#place, #after, #value)
+                    #after_while
                 }
 
                 /// Releases a job at a point in time. Errors are those of `spawn`.
@@ -353,7 +407,7 @@ pub(super) fn release(task: &Task) -> TokenStream {
                 pub fn #spawn_at(
                     #at: ::punctual::Instant, #params
                 ) -> ::core::result::Result<SpawnHandle, ::punctual::SpawnError<#args>> {
-                    ::punctual::export::Task::spawn_at(&super::#place, #at, #value)
+                    #at_time
                 }
             }
         }
@@ -391,7 +445,7 @@ fn pend(task: &Task) -> TokenStream {
         /// Releases a job. Does nothing if as many as the capacity are waiting, or the app is not running.
         #quiet #[inline]
         pub fn pend() {
-            let _ = ::punctual::export::Task::spawn(&super::#place, ());
+            let _ = unsafe { ::punctual::export::Task::spawn(&super::#place, &mut ()) };
         }
     }
 }
@@ -411,6 +465,38 @@ pub(super) fn parameters(handler: &Handler) -> Parameters {
     let (types, names) = (Vec::from_iter(types), names::params(&handler.args));
     let (args, value) = (tuple(&types), tuple(&names));
     Parameters { types, names, args, value }
+}
+
+impl Parameters {
+    /// The parameters of a function whose body is from [`pass`](Self::pass).
+    pub(super) fn passed(&self) -> TokenStream {
+        let Self { types, names, .. } = self;
+        // A single parameter is the message.
+        let mutable = (names.len() == 1).then(|| quote!(mut));
+        quote!(#(#mutable #names: #types),*)
+    }
+
+    /// Statements that call `spawn`, an unsafe expression that moves the message out of the place
+    /// at this pointer.
+    pub(super) fn pass(&self, spawn: impl FnOnce(TokenStream) -> TokenStream) -> TokenStream {
+        let Self { names, args, value, .. } = self;
+        let [message, result] = ["message", "result"].map(names::var);
+        let (message, tuple) = match &**names {
+            // Not moved into a variable, which is another copy on the stack of a debug build.
+            [name] => (name, None),
+            _ => (&message, Some(quote!(let mut #message = #value;))),
+        };
+        let spawn = spawn(quote!(&raw mut #message));
+        quote! {
+            #tuple
+            let #result = unsafe { #spawn };
+            // The message has been moved out. A call of `forget` is another copy in a debug build.
+            if const { ::core::mem::needs_drop::<#args>() } {
+                ::core::mem::forget(#message);
+            }
+            #result
+        }
+    }
 }
 
 fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStream {

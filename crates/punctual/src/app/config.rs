@@ -292,6 +292,12 @@ impl Config {
     /// usage. A stack overflow ends the process by SIGABRT, after a message that names the task and
     /// its level.
     ///
+    /// The parameters of a job are on the stack. A spawn with a message of S bytes takes another
+    /// 3 S at most in a debug build and S in a release build: the value that the spawner passes,
+    /// and the result of the spawn, which returns a message that was refused. The slots of the
+    /// task, in which messages wait, are not on a stack. So a spawn of a higher task with a message
+    /// of 64 KiB requires 256 KiB in a debug build and 128 KiB in a release build.
+    ///
     /// Each thread touches its whole stack before its first job, so jobs take no page faults on it
     /// even if memory is not locked. So the whole stack of each thread occupies memory.
     ///

@@ -3,6 +3,7 @@
 mod claim;
 
 use std::os::fd::{BorrowedFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -331,9 +332,12 @@ impl Runtime {
             None => first.replace(fault),
             Some(_) => Some(fault),
         };
-        // Dropping its payload runs user code.
+        // Dropping its payload runs user code, which must not unwind into the executor.
         drop(first);
-        drop(another);
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(another))) {
+            // Its destructor might panic, too.
+            std::mem::forget(payload);
+        }
     }
 
     /// Drops the fault's payload, which is a user type.

@@ -3,7 +3,7 @@
 //! A source is level-triggered: from the release to the end of the job its interrupt is disabled,
 //! and a job that leaves the line raised is released again at once.
 
-use punctual_core::{CurrentWorker, Level, Preemption, Stamp, Worker};
+use punctual_core::{Arguments, CurrentWorker, Level, Preemption, Stamp, Worker};
 
 use super::interrupt::{INTERRUPTS, Place};
 use super::job::execute;
@@ -124,7 +124,9 @@ impl<B: Bound> BoundTask<B> {
             let end = match B::partition().core.begins_nothing() {
                 true => None,
                 // SAFETY: `preempt` made this thread occupy the level to run this job.
-                false => unsafe { execute::<B>(&Self::of(place).task.monitor, me, (), AT_ITS_START, None) },
+                false => unsafe {
+                    execute::<B>(&Self::of(place).task.monitor, me, Arguments::none(), AT_ITS_START, None)
+                },
             };
             preemption.finish(end);
             return board::mask();
@@ -179,8 +181,19 @@ impl<B: Bound> BoundTask<B> {
         }
     }
 
+    /// Frees the slot of the arguments, if they are in one.
+    ///
+    /// # Safety
+    /// As for [`Body::free`].
+    #[inline(always)]
+    pub unsafe fn free(&self, args: Arguments) {
+        // SAFETY: by this function's contract.
+        unsafe { self.task.free(args) }
+    }
+
     fn release_as(&'static self, on_early: Option<OnEarly>) {
-        let _ = self.task.release((), on_early, |()| Ok(()));
+        // SAFETY: there are no arguments to be used again.
+        let _ = unsafe { self.task.release(&mut (), on_early) };
     }
 
     /// Performs the work that follows each job.

@@ -1,6 +1,6 @@
 //! Runs one job of any kind of task.
 
-use punctual_core::{CurrentWorker, Instant, Port, Stamp};
+use punctual_core::{Arguments, CurrentWorker, Instant, Port, Stamp};
 
 use super::halves;
 use super::monitor::{Job, Monitor};
@@ -32,15 +32,15 @@ pub(crate) fn needs_release<B: Body>() -> bool {
 pub(crate) unsafe fn execute<B: Body>(
     monitor: &Monitor,
     me: CurrentWorker,
-    args: B::Args,
+    args: Arguments,
     release: u64,
     now: Stamp,
 ) -> Stamp {
     let partition = B::partition();
     let port = partition.core.port();
-    if !measures::<B>() {
+    if const { !measures::<B>() } {
         if let Some(interval) = counted::<B>() {
-            interval.observe(released::<B>(release, || port.now()));
+            interval.observe(released(partition.runtime, release, || port.now()));
         }
         // SAFETY: this thread runs this job at the task's level, by this function's contract.
         unsafe { B::call(me, Instant::from_ticks(release), args) };
@@ -51,7 +51,7 @@ pub(crate) unsafe fn execute<B: Body>(
         return None;
     }
     let start = now.unwrap_or_else(|| port.now());
-    let release = released::<B>(release, || start);
+    let release = released(partition.runtime, release, || start);
     if let Some(interval) = counted::<B>() {
         interval.observe(release);
     }
@@ -80,4 +80,19 @@ pub(crate) unsafe fn execute<B: Body>(
     // SAFETY: this thread is still at the task's level, and `call` has returned.
     unsafe { B::after(Some(end)) };
     Some(end)
+}
+
+/// [`execute`] of any task, on the slow paths.
+///
+/// # Safety
+/// As for [`Body::call`] of the task with this monitor.
+pub(crate) unsafe fn execute_any(
+    monitor: &Monitor,
+    me: CurrentWorker,
+    args: Arguments,
+    release: u64,
+    now: Stamp,
+) -> Stamp {
+    // SAFETY: the function is that of the task; the rest is this function's contract.
+    unsafe { (monitor.execute)(monitor, me, args, release, now) }
 }

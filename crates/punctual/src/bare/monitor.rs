@@ -5,12 +5,13 @@
 
 use core::cell::UnsafeCell;
 
-use punctual_core::{Duration, Instant};
+use punctual_core::{Arguments, CurrentWorker, Duration, Instant, Stamp};
 
+use super::job::execute;
 use super::profile::ProfileSlot;
 use super::report::{Summary, TaskReport};
 use super::runtime::TaskInfo;
-use crate::task::body::{Body, measures};
+use crate::task::body::{Body, Declared};
 
 /// Times of one job.
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +78,9 @@ impl Mark {
 /// The measurements of one task.
 #[derive(Debug)]
 pub(crate) struct Monitor {
+    pub(crate) declared: Declared,
+    /// [`execute`] for the task.
+    pub(crate) execute: unsafe fn(&Self, CurrentWorker, Arguments, u64, Stamp) -> Stamp,
     measured: UnsafeCell<Option<Measured>>,
     pub(crate) mark: Mark,
     pub(crate) profile: ProfileSlot,
@@ -87,18 +91,20 @@ pub(crate) struct Monitor {
 unsafe impl Sync for Monitor {}
 
 impl Monitor {
-    pub(crate) const fn new() -> Self {
-        Self { measured: UnsafeCell::new(None), mark: Mark, profile: ProfileSlot }
+    /// Creates the monitor of the task `B`.
+    pub(crate) const fn new<B: Body>() -> Self {
+        let (declared, execute) = (Declared::of::<B>(), execute::<B>);
+        Self { declared, execute, measured: UnsafeCell::new(None), mark: Mark, profile: ProfileSlot }
     }
 
-    /// Describes the task `B`, whose monitor this is.
-    pub(crate) fn info<B: Body>(&'static self) -> TaskInfo {
+    /// Describes the task to the rest of the app.
+    pub(crate) fn info(&'static self) -> TaskInfo {
         TaskInfo {
-            name: B::NAME,
-            level: B::LEVEL,
-            partition: B::partition(),
-            measured: measures::<B>(),
-            shown: B::shown(),
+            name: self.declared.name,
+            level: self.declared.level,
+            partition: (self.declared.partition)(),
+            measured: self.declared.is_measured,
+            shown: (self.declared.shown)(),
         }
     }
 
@@ -106,9 +112,14 @@ impl Monitor {
     ///
     /// # Safety
     /// No job of the task can run.
-    pub(crate) unsafe fn start(&self) {
-        // SAFETY: by this function's contract no other reference to the cell's contents exists.
-        unsafe { *self.measured.get() = Some(Measured::NONE) };
+    pub(crate) unsafe fn begin(&self) {
+        if let Some(interval) = (self.declared.interval)() {
+            interval.reset();
+        }
+        if self.declared.is_measured {
+            // SAFETY: by this function's contract no other reference to the cell's contents exists.
+            unsafe { *self.measured.get() = Some(Measured::NONE) };
+        }
     }
 
     /// Adds a job.
@@ -128,12 +139,13 @@ impl Monitor {
         measured.misses += u64::from(job.deadline.is_some_and(|deadline| response > deadline.as_ticks()));
     }
 
-    /// Returns the measurements so far of the task `B`, whose monitor this is.
+    /// Returns the measurements so far.
     ///
     /// # Safety
     /// No job of the task can run.
-    pub(crate) unsafe fn report<B: Body>(&self) -> TaskReport {
-        let (name, level, partition) = (B::NAME, B::LEVEL, B::partition().public_name());
+    pub(crate) unsafe fn report(&self) -> TaskReport {
+        let Declared { name, level, .. } = self.declared;
+        let partition = (self.declared.partition)().public_name();
         let mut report = TaskReport { name, level, partition, ..TaskReport::default() };
         // SAFETY: by this function's contract no other reference to the cell's contents exists.
         if let Some(measured) = unsafe { &*self.measured.get() } {
@@ -144,9 +156,12 @@ impl Monitor {
             report.jitter = measured.jitter.summary(jobs);
             report.response = measured.response.summary(jobs);
             report.execution = measured.execution.summary(jobs);
-            if let Some(shown) = B::shown() {
+            if let Some(shown) = (self.declared.shown)() {
                 shown.fill(&mut report);
             }
+        }
+        if let Some(interval) = (self.declared.interval)() {
+            interval.fill(&mut report);
         }
         report
     }

@@ -1,6 +1,8 @@
 //! What the generated code declares of a task, and what follows from it.
 
-use punctual_core::{CurrentWorker, Duration, Instant, Level, Port, Stamp};
+use core::marker::PhantomData;
+
+use punctual_core::{Arguments, CurrentWorker, Duration, Instant, Level, Port, Stamp};
 
 use crate::app::halves::Shown;
 use crate::app::partition::PartitionState;
@@ -48,11 +50,22 @@ pub trait Body: 'static {
     /// The task's level and the first of its nodes there, where they are constants.
     fn place() -> (&'static Level, u32);
 
-    /// Runs the user's function.
+    /// Takes the arguments and runs the user's function.
     ///
     /// # Safety
-    /// The calling thread runs a job of this task's level, of which this is the one.
-    unsafe fn call(worker: CurrentWorker, release: Instant, args: Self::Args);
+    /// The calling thread runs this job at the task's level. It owns the arguments, which are
+    /// [`Args`](Self::Args).
+    unsafe fn call(worker: CurrentWorker, release: Instant, args: Arguments);
+
+    /// Frees the slot of the arguments, if they are in one.
+    ///
+    /// # Safety
+    /// The caller owns the arguments, which are those of a job of this task, and has moved them out
+    /// or dropped them.
+    #[inline(always)]
+    unsafe fn free(args: Arguments) {
+        let _ = args;
+    }
 
     /// Called after each job, at the task's level, with the job's end if that is known.
     ///
@@ -64,16 +77,124 @@ pub trait Body: 'static {
     }
 }
 
+/// A [`Body`] as data, for code that exists once for all tasks.
+pub(crate) struct Declared {
+    pub(crate) name: &'static str,
+    pub(crate) level: u8,
+    pub(crate) is_measured: bool,
+    pub(crate) is_profiled: bool,
+    // The code that runs jobs on a board is compiled for each task, and needs fewer of these.
+    #[cfg(feature = "std")]
+    pub(crate) deadline: Option<Duration>,
+    #[cfg(feature = "std")]
+    pub(crate) execution: Duration,
+    // Functions, since a constant cannot refer to statics that change.
+    pub(crate) partition: fn() -> &'static PartitionState,
+    pub(crate) interval: fn() -> Option<&'static Interval>,
+    #[cfg(not(feature = "std"))]
+    pub(crate) shown: fn() -> Option<&'static Shown>,
+    pub(crate) place: fn() -> (&'static Level, u32),
+    /// [`Body::call`].
+    #[cfg(feature = "std")]
+    pub(crate) call: unsafe fn(CurrentWorker, Instant, Arguments),
+    /// [`Body::free`].
+    #[cfg(feature = "std")]
+    pub(crate) free: unsafe fn(Arguments),
+    /// [`Body::after`].
+    #[cfg(feature = "std")]
+    pub(crate) after: unsafe fn(Stamp),
+    /// Drops the arguments at a place.
+    pub(crate) drop: unsafe fn(*mut ()),
+}
+
+impl Declared {
+    /// The declaration of `B`.
+    pub(crate) const fn of<B: Body>() -> Self {
+        Self {
+            name: B::NAME,
+            level: B::LEVEL,
+            is_measured: measures::<B>(),
+            is_profiled: B::PROFILE,
+            #[cfg(feature = "std")]
+            deadline: B::DEADLINE,
+            #[cfg(feature = "std")]
+            execution: B::EXECUTION,
+            partition: B::partition,
+            interval: B::interval,
+            #[cfg(not(feature = "std"))]
+            shown: B::shown,
+            place: B::place,
+            #[cfg(feature = "std")]
+            call: B::call,
+            #[cfg(feature = "std")]
+            free: B::free,
+            #[cfg(feature = "std")]
+            after: B::after,
+            drop: drop_arguments::<B::Args>,
+        }
+    }
+
+    /// The app.
+    pub(crate) fn runtime(&self) -> &'static Runtime {
+        (self.partition)().runtime
+    }
+
+    /// [`counted`] of the task.
+    #[cfg(feature = "std")]
+    pub(crate) fn counted(&self) -> Option<&'static Interval> {
+        (self.interval)().filter(|interval| interval.on_early() == OnEarly::Count)
+    }
+}
+
+impl core::fmt::Debug for Declared {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Declared").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Moves out the part of the arguments at `part`, and frees their slot.
+///
+/// # Safety
+/// The caller owns the arguments, which are those of a job of `B`, and has moved all parts out but
+/// the one at `part`.
+#[inline(always)]
+pub unsafe fn take_last<B: Body, T>(args: Arguments, part: *const T) -> T {
+    /// Frees the slot when dropped: a variable for the part would be another copy of it in a debug
+    /// build.
+    struct Taken<B: Body>(Arguments, PhantomData<B>);
+
+    impl<B: Body> Drop for Taken<B> {
+        #[inline(always)]
+        fn drop(&mut self) {
+            // SAFETY: by the contract of `take_last`, which has moved the last part out.
+            unsafe { B::free(self.0) }
+        }
+    }
+
+    let _taken = Taken::<B>(args, PhantomData);
+    // SAFETY: by this function's contract; the slot is free after that.
+    unsafe { part.read() }
+}
+
+/// Drops the arguments at `place`.
+///
+/// # Safety
+/// There are arguments of this type at `place`, which the caller owns.
+pub(crate) unsafe fn drop_arguments<A>(place: *mut ()) {
+    // SAFETY: by this function's contract.
+    unsafe { place.cast::<A>().drop_in_place() }
+}
+
 /// The release of a job that runs as a call, meaning its start. Not 0, at which virtual time begins.
 pub(crate) const AT_ITS_START: u64 = u64::MAX;
 
-/// When a job was released that starts at `start`.
+/// Returns the release of a job of `runtime` that starts at `start`.
 #[inline(always)]
-pub(crate) fn released<B: Body>(release: u64, start: impl FnOnce() -> Instant) -> Instant {
+pub(crate) fn released(runtime: &Runtime, release: u64, start: impl FnOnce() -> Instant) -> Instant {
     match release {
         AT_ITS_START => start(),
         // Jobs spawned by `init` are released when the app starts.
-        release => Instant::from_ticks(release.max(B::runtime().started())),
+        release => Instant::from_ticks(release.max(runtime.started())),
     }
 }
 
@@ -88,17 +209,22 @@ pub(crate) fn counted<B: Body>() -> Option<&'static Interval> {
     B::interval().filter(|interval| interval.on_early() == OnEarly::Count)
 }
 
-/// The release of a job that is queued now, in ns; 0, without reading the clock, if nobody needs it.
+/// The release of a job that is queued now, in ns; 0, without reading the clock, if it is not
+/// needed. The task's jobs are not marked.
 #[inline]
-pub(crate) fn stamp<B: Body>(monitor: &Monitor) -> u64 {
-    stamp_with_care::<B>(monitor, true)
+pub(crate) fn stamp<B: Body>() -> u64 {
+    if const { measures::<B>() } || B::interval().is_some() {
+        B::partition().core.port().stamp().as_ticks()
+    } else {
+        0
+    }
 }
 
-/// [`stamp`]; `care` is what [`needs_care`](super::job::needs_care) says, without which no jobs are marked.
-#[inline]
-pub(crate) fn stamp_with_care<B: Body>(monitor: &Monitor, care: bool) -> u64 {
-    if measures::<B>() || B::interval().is_some() || care && monitor.mark.is_on() {
-        B::partition().core.port().stamp().as_ticks()
+/// [`stamp`] of any task, whose jobs may be marked.
+pub(crate) fn stamp_any(monitor: &Monitor) -> u64 {
+    let task = &monitor.declared;
+    if task.is_measured || (task.interval)().is_some() || monitor.mark.is_on() {
+        (task.partition)().core.port().stamp().as_ticks()
     } else {
         0
     }

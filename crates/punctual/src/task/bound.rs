@@ -8,7 +8,7 @@
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-use punctual_core::{CurrentWorker, Level, Port, Stamp, Worker};
+use punctual_core::{Arguments, CurrentWorker, Level, Port, Stamp, Worker};
 
 use crate::app::event_source::{Idleness, NONE, OnIdle, Source};
 use crate::app::fault;
@@ -73,6 +73,16 @@ impl<B: Bound> BoundTask<B> {
         unsafe { self.task.run(me, node, now) }
     }
 
+    /// Frees the slot of the arguments, if they are in one.
+    ///
+    /// # Safety
+    /// As for [`Body::free`].
+    #[inline(always)]
+    pub unsafe fn free(&self, args: Arguments) {
+        // SAFETY: by this function's contract.
+        unsafe { self.task.free(args) }
+    }
+
     /// Releases a job, unless one is waiting already.
     #[inline]
     pub fn pend(&'static self) {
@@ -82,7 +92,8 @@ impl<B: Bound> BoundTask<B> {
     }
 
     fn release_as(&'static self, on_early: Option<OnEarly>) {
-        let _ = self.task.release((), on_early, |()| Ok(()));
+        // SAFETY: there are no arguments to be used again.
+        let _ = unsafe { self.task.release(&mut (), on_early) };
     }
 
     /// What has to happen after each job.

@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use punctual_core::{
-    CurrentWorker, Duration, Instant, Jobs, Level, Locked, Mutex as _, Node, Port, Queue, Resource, Stamp,
-    Worker,
+    Arguments, CurrentWorker, Duration, Instant, Jobs, Level, Locked, Mutex as _, Node, Port, Queue,
+    Resource, Stamp, Worker,
 };
 
 use crate::app::current::Member;
@@ -112,10 +112,17 @@ impl Body for Nothing {
         (&LEVEL, 0)
     }
 
-    unsafe fn call(_: CurrentWorker, _: Instant, (): ()) {
+    unsafe fn call(_: CurrentWorker, _: Instant, args: Arguments) {
+        // SAFETY: there is nothing to move.
+        unsafe { Self::free(args) };
         if IS_ASKED.load(Ordering::Relaxed) {
             BEGINS.store(clock::now().as_ticks(), Ordering::Relaxed);
         }
+    }
+
+    unsafe fn free(args: Arguments) {
+        // SAFETY: by this function's contract.
+        unsafe { TASK.free(args) }
     }
 }
 
@@ -137,10 +144,11 @@ fn operations() -> Option<[u64; 6]> {
     // SAFETY: the resource is filled, this thread is idle and holds nothing, and there is one such value.
     let mut resource = unsafe { Locked::<u64, AppPort, 0, 1>::new(&RESOURCE, PARTITION.core(), me) };
     let lock = median(|| resource.lock(|count| *count += 1));
-    let dispatch = median(|| TASK.spawn(()).unwrap_or_default());
+    let dispatch = median(spawn);
     let released = median(|| {
         let now = PARTITION.core.port().now();
-        let _ = TASK.spawn_at(now, ());
+        // SAFETY: there is no argument.
+        let _ = unsafe { TASK.spawn_at(now, &mut ()) };
         PARTITION.core.release_due(me, &LEVEL, now);
         PARTITION.core().serve(me, None);
     });
@@ -150,7 +158,7 @@ fn operations() -> Option<[u64; 6]> {
     // SAFETY: this thread alone runs the app, which has one task.
     let [profiled, begins_profiled, locked] = unsafe {
         profile::tried(&PARTITION, &TASK.monitor.profile, || {
-            let profiled = median(|| TASK.spawn(()).unwrap_or_default());
+            let profiled = median(spawn);
             [profiled, self::begins(), median(|| measured.lock(|count| *count += 1))]
         })
     };
@@ -173,13 +181,18 @@ fn begins() -> u64 {
     IS_ASKED.store(true, Ordering::Relaxed);
     let time = || {
         let start = clock::now();
-        let _ = TASK.spawn(());
+        spawn();
         BEGINS.load(Ordering::Relaxed).saturating_sub(start.as_ticks())
     };
     (0..BATCH).for_each(|_| _ = time());
     let times = (0..BATCH).map(|_| time()).collect();
     IS_ASKED.store(false, Ordering::Relaxed);
     middle(times).unwrap_or(0)
+}
+
+fn spawn() {
+    // SAFETY: there is no argument.
+    let _ = unsafe { TASK.spawn(&mut ()) };
 }
 
 /// The median time of an operation, in ns.

@@ -1,11 +1,17 @@
 //! Running one job of any kind of task.
+//!
+//! Only the code on the path of every job exists once per task, where the properties of the task
+//! are constants. Everything else exists once, and reads them from
+//! [`Declared`](super::body::Declared): generated code has to be small, since each app compiles it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use punctual_core::{CurrentWorker, Instant, Port, Stamp};
+use punctual_core::{Arguments, CurrentWorker, Duration, Instant, Port, Stamp};
 
 use crate::app::guard;
-use crate::app::stop::{Culprit, StopReason};
+use crate::app::partition::PartitionState;
+use crate::app::runtime::Runtime;
+use crate::app::stop::Culprit;
 use crate::app::virtual_time;
 use crate::app::{fault, forked};
 use crate::port::linux::suspension::{self, Suspensions};
@@ -18,7 +24,8 @@ pub(crate) fn needs_care<B: Body>() -> bool {
     B::runtime().needs_care()
 }
 
-/// Whether anybody asks when a job was released. Marks in the kernel's trace may, of any task.
+/// Returns `true` if the release time of a job is used. Marks in the kernel's trace may use that
+/// of any task.
 #[inline(always)]
 #[expect(clippy::extra_unused_type_parameters, reason = "on a bare board it depends on the task")]
 pub(crate) fn needs_release<B: Body>() -> bool {
@@ -33,35 +40,61 @@ pub(crate) fn needs_release<B: Body>() -> bool {
 pub(crate) unsafe fn execute_plain<B: Body>(
     monitor: &Monitor,
     me: CurrentWorker,
-    args: B::Args,
+    args: Arguments,
     release: u64,
     now: Stamp,
 ) -> Stamp {
+    let (runtime, partition) = (B::runtime(), B::partition());
+    let port = partition.core.port();
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
-    unsafe { measured::<B, false>(monitor, me, args, release, now) }
+    let call = |release| move || unsafe { B::call(me, release, args) };
+    if const { !measures::<B>() } {
+        if let Some(interval) = counted::<B>() {
+            interval.observe(released(runtime, release, || port.stamp()));
+        }
+        contain(runtime, B::NAME, call(Instant::from_ticks(release)));
+        spend(partition, me, B::EXECUTION);
+        // SAFETY: this thread is still at the task's level, by this function's contract, and `call`
+        // has returned.
+        unsafe { B::after(None) };
+        return None;
+    }
+    let job = Measurement::begin(runtime, partition, release, now);
+    if let Some(interval) = counted::<B>() {
+        interval.observe(job.release);
+    }
+    contain(runtime, B::NAME, call(job.release));
+    spend(partition, me, B::EXECUTION);
+    // SAFETY: this thread occupies the task's level, by this function's contract.
+    let end = unsafe { job.end(monitor, partition, B::DEADLINE) }.0;
+    // SAFETY: this thread is still at the task's level, by this function's contract, and `call` has
+    // returned.
+    unsafe { B::after(Some(end)) };
+    Some(end)
 }
 
 /// Runs one job: measures it, marks it in the kernel's trace if requested, and turns a panic into a fault.
 ///
 /// # Safety
 /// As for [`Body::call`].
+#[cfg(feature = "async")]
 #[inline]
 pub(crate) unsafe fn execute<B: Body>(
     monitor: &Monitor,
     me: CurrentWorker,
-    args: B::Args,
+    args: Arguments,
     release: u64,
     now: Stamp,
 ) -> Stamp {
     if monitor.mark.is_on() {
         // SAFETY: this thread runs this job at the task's level, by this function's contract.
-        return unsafe { marked::<B>(monitor, me, args, release) };
+        return unsafe { execute_any(monitor, me, args, release, now) };
     }
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
-    unsafe { measured::<B, false>(monitor, me, args, release, now) }
+    unsafe { execute_plain::<B>(monitor, me, args, release, now) }
 }
 
-/// [`execute`] for a queued job, which is dropped instead if the app aborts. One check covers all exceptions.
+/// Runs one queued job, or drops it if the app aborts. One check covers all exceptions.
 ///
 /// # Safety
 /// As for [`Body::call`].
@@ -69,137 +102,191 @@ pub(crate) unsafe fn execute<B: Body>(
 pub(crate) unsafe fn execute_queued<B: Body>(
     monitor: &Monitor,
     me: CurrentWorker,
-    args: B::Args,
+    args: Arguments,
     release: u64,
     now: Stamp,
 ) -> Stamp {
     if B::runtime().needs_care() {
         // SAFETY: this thread runs this job at the task's level, by this function's contract.
-        return unsafe { execute_flagged::<B>(monitor, me, args, release, now) };
+        return unsafe { execute_flagged(monitor, me, args, release, now) };
     }
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
-    unsafe { measured::<B, false>(monitor, me, args, release, now) }
+    unsafe { execute_plain::<B>(monitor, me, args, release, now) }
 }
 
 /// # Safety
-/// As for [`Body::call`].
+/// As for [`Body::call`] of the task with this monitor.
 #[cold]
 #[inline(never)]
-unsafe fn execute_flagged<B: Body>(
+unsafe fn execute_flagged(
     monitor: &Monitor,
     me: CurrentWorker,
-    args: B::Args,
+    args: Arguments,
     release: u64,
     now: Stamp,
 ) -> Stamp {
-    if B::runtime().is_copy() {
-        forked::check(B::runtime());
+    let (task, runtime) = (&monitor.declared, monitor.declared.runtime());
+    if runtime.is_copy() {
+        forked::check(runtime);
     }
-    if B::runtime().drops_jobs() {
-        fault::contained(B::runtime(), Culprit::Argument(B::NAME), || drop(args));
+    if runtime.drops_jobs() {
+        // SAFETY: the arguments are this job's, by this function's contract, and are not used
+        // again.
+        fault::contained(runtime, Culprit::Argument(task.name), || unsafe { (task.drop)(args.place()) });
+        // SAFETY: they have been dropped, as far as their destructors have allowed.
+        unsafe { (task.free)(args) };
         return None;
     }
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
-    unsafe { execute::<B>(monitor, me, args, release, now) }
+    unsafe { execute_any(monitor, me, args, release, now) }
 }
 
-/// [`execute`] of a job that is marked, profiled, told a supervisor or guarded. The cost of the marks is in none of this job's
-/// measurements: the clock is read after the first and before the second, and again for the next job.
+/// Runs one job of any task, marked, profiled, shown to a supervisor and guarded as requested. The
+/// cost of the marks is in none of this job's measurements: the clock is read after the first and
+/// before the second, and again for the next job.
 ///
 /// # Safety
-/// As for [`Body::call`].
+/// As for [`Body::call`] of the task with this monitor.
 #[cold]
 #[inline(never)]
-unsafe fn marked<B: Body>(monitor: &Monitor, me: CurrentWorker, args: B::Args, release: u64) -> Stamp {
-    monitor.mark.start(released::<B>(release, || B::partition().core.port().stamp()).as_ticks());
+pub(crate) unsafe fn execute_any(
+    monitor: &Monitor,
+    me: CurrentWorker,
+    args: Arguments,
+    release: u64,
+    now: Stamp,
+) -> Stamp {
+    let partition = (monitor.declared.partition)();
+    if !monitor.mark.is_on() {
+        // SAFETY: this thread runs this job at the task's level, by this function's contract.
+        return unsafe { measured(monitor, me, args, release, now, false) };
+    }
+    let port = partition.core.port();
+    monitor.mark.start(released(partition.runtime, release, || port.stamp()).as_ticks());
     let begun = monitor.beat.get().map(|beat| {
-        let port = B::partition().core.port();
         let start = port.stamp();
-        (start, beat.begin(me.thread(), start, B::partition().executed(), port.may_sleep()))
+        (start, beat.begin(me.thread(), start, partition.executed(), port.may_sleep()))
     });
     let start = begun.as_ref().map(|(start, _)| *start);
-    guard::job(&monitor.guard, B::runtime(), const { &StopReason::Guard(B::NAME) }, || {
+    guard::job(&monitor.guard, partition.runtime, monitor.guard_stop, || {
         // SAFETY: this thread runs this job at the task's level, by this function's contract.
-        unsafe { measured::<B, true>(monitor, me, args, release, start) };
+        unsafe { measured(monitor, me, args, release, start, true) };
     });
     if let Some((_, begun)) = begun {
-        begun.end(B::partition().executed());
+        begun.end(partition.executed());
     }
     monitor.mark.end();
     None
 }
 
-/// Runs one job, measured; if `PROFILED`, for the profile too, if there is one, and watched by the guard, if that is on.
+/// Runs one job of any task, measured if its task is; if `is_marked`, also for the profile, if
+/// there is one, and watched by the guard, if that is on.
 ///
 /// # Safety
-/// As for [`Body::call`].
-#[inline]
-unsafe fn measured<B: Body, const PROFILED: bool>(
+/// As for [`Body::call`] of the task with this monitor.
+unsafe fn measured(
     monitor: &Monitor,
     me: CurrentWorker,
-    args: B::Args,
+    args: Arguments,
     release: u64,
     now: Stamp,
+    is_marked: bool,
 ) -> Stamp {
-    let (runtime, partition) = (B::runtime(), B::partition());
-    let port = partition.core.port();
-    let body = |release| {
-        // SAFETY: this thread runs this job at the task's level, by this function's contract.
-        let call = || unsafe { B::call(me, release, args) };
-        catch_unwind(AssertUnwindSafe(|| if PROFILED { guard::users_code(call) } else { call() }))
-    };
-    if !measures::<B>() && !PROFILED {
-        if let Some(interval) = counted::<B>() {
-            interval.observe(released::<B>(release, || port.stamp()));
+    let (task, partition) = (&monitor.declared, (monitor.declared.partition)());
+    let (runtime, port) = (partition.runtime, partition.core.port());
+    // SAFETY: this thread runs this job at the task's level, by this function's contract.
+    let call = |release| move || unsafe { (task.call)(me, release, args) };
+    if !task.is_measured && !is_marked {
+        if let Some(interval) = task.counted() {
+            interval.observe(released(runtime, release, || port.stamp()));
         }
-        // As below. A closure for both makes a spawn a tenth slower.
-        let result = body(Instant::from_ticks(release));
-        if result.is_err() || runtime.needs_care() {
-            fault::ended(runtime, Culprit::Handler(B::NAME), result);
-        }
-        if B::EXECUTION.as_ticks() > 0 && port.is_virtual() {
-            virtual_time::spend(partition, me, B::EXECUTION);
-        }
+        contain(runtime, task.name, call(Instant::from_ticks(release)));
+        spend(partition, me, task.execution);
         // SAFETY: this thread is still at the task's level, by this function's contract, and `call` has returned.
-        unsafe { B::after(None) };
+        unsafe { (task.after)(None) };
         return None;
     }
-    let start = now.unwrap_or_else(|| port.stamp());
-    let release = released::<B>(release, || start);
-    if let Some(interval) = counted::<B>() {
-        interval.observe(release);
+    let job = Measurement::begin(runtime, partition, release, now);
+    if let Some(interval) = task.counted() {
+        interval.observe(job.release);
     }
-    let mut profiled = if PROFILED { monitor.profile.begin(release) } else { None };
-    let executed = partition.executed();
-    let result = body(release);
-    if result.is_err() || runtime.needs_care() {
-        fault::ended(runtime, Culprit::Handler(B::NAME), result);
-    }
-    if B::EXECUTION.as_ticks() > 0 && port.is_virtual() {
-        virtual_time::spend(partition, me, B::EXECUTION);
-    }
+    let mut profiled = if is_marked { monitor.profile.begin(job.release) } else { None };
+    let call = call(job.release);
+    contain(runtime, task.name, || if is_marked { guard::users_code(call) } else { call() });
+    spend(partition, me, task.execution);
     if let Some(profiled) = &mut profiled {
         profiled.stop();
     }
-    let end = port.stamp();
-    let gross = monitor::since(end, start);
-    let preempted = partition.executed().saturating_sub(executed);
-    partition.set_executed(executed + gross);
-    let suspensions = if gross > suspension::MIN_SWITCH_TIME.as_ticks() && port.may_sleep() {
-        // A job that forked took longer than that.
-        forked::check(runtime);
-        suspension::since(gross.saturating_sub(preempted))
-    } else {
-        Suspensions::NONE
-    };
-    let job = monitor::Job { release, start, end, preempted, suspensions, deadline: B::DEADLINE };
+    // SAFETY: by this function's contract this thread occupies the task's level.
+    let (end, suspensions) = unsafe { job.end(monitor, partition, task.deadline) };
     if let Some(profiled) = profiled {
         // SAFETY: by this function's contract this thread occupies the task's level.
-        unsafe { profiled.record(B::DEADLINE, suspensions.count) };
+        unsafe { profiled.record(task.deadline, suspensions.count) };
     }
-    // SAFETY: by this function's contract this thread occupies the task's level.
-    unsafe { monitor.record(job) };
     // SAFETY: this thread is still at the task's level, by this function's contract, and `call` has returned.
-    unsafe { B::after(Some(end)) };
+    unsafe { (task.after)(Some(end)) };
     Some(end)
+}
+
+/// Runs the user's function, whose panic stops the app.
+#[inline(always)]
+fn contain(runtime: &'static Runtime, name: &'static str, call: impl FnOnce()) {
+    let result = catch_unwind(AssertUnwindSafe(call));
+    if result.is_err() || runtime.needs_care() {
+        fault::ended(runtime, Culprit::Handler(name), result);
+    }
+}
+
+/// Lets the declared execution time pass, in virtual time.
+#[inline(always)]
+fn spend(partition: &'static PartitionState, me: CurrentWorker, execution: Duration) {
+    if execution.as_ticks() > 0 && partition.core.port().is_virtual() {
+        virtual_time::spend(partition, me, execution);
+    }
+}
+
+/// A measured job that runs.
+struct Measurement {
+    release: Instant,
+    start: Instant,
+    /// The execution of all jobs of the partition before, in ns.
+    executed: u64,
+}
+
+impl Measurement {
+    #[inline(always)]
+    fn begin(runtime: &Runtime, partition: &PartitionState, release: u64, now: Stamp) -> Self {
+        let start = now.unwrap_or_else(|| partition.core.port().stamp());
+        let release = released(runtime, release, || start);
+        Self { release, start, executed: partition.executed() }
+    }
+
+    /// Records the job, which ends now; returns its end and its suspensions.
+    ///
+    /// # Safety
+    /// The calling thread occupies the task's level.
+    #[inline(always)]
+    unsafe fn end(
+        self,
+        monitor: &Monitor,
+        partition: &PartitionState,
+        deadline: Option<Duration>,
+    ) -> (Instant, Suspensions) {
+        let port = partition.core.port();
+        let end = port.stamp();
+        let gross = monitor::since(end, self.start);
+        let preempted = partition.executed().saturating_sub(self.executed);
+        partition.set_executed(self.executed + gross);
+        let suspensions = if gross > suspension::MIN_SWITCH_TIME.as_ticks() && port.may_sleep() {
+            // A job that forked took longer than that.
+            forked::check(partition.runtime);
+            suspension::since(gross.saturating_sub(preempted))
+        } else {
+            Suspensions::NONE
+        };
+        let Self { release, start, .. } = self;
+        // SAFETY: by this function's contract.
+        unsafe { monitor.record(monitor::Job { release, start, end, preempted, suspensions, deadline }) };
+        (end, suspensions)
+    }
 }

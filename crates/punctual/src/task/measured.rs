@@ -46,7 +46,9 @@ pub(super) fn add_job(figures: &TaskFigures, job: Job) {
     record(&figures.response, &figures.responses, response);
     let off_cpu = job.preempted.saturating_add(job.suspensions.time);
     record(&figures.execution, &figures.executions, gross.saturating_sub(off_cpu));
-    add(&figures.misses, u64::from(job.deadline.is_some_and(|d| response > d.as_ticks())));
+    if let Some(deadline) = job.deadline {
+        add(&figures.misses, u64::from(response > deadline.as_ticks()));
+    }
     if job.suspensions.count > 0 {
         suspended(figures, job.suspensions.time);
     }

@@ -16,6 +16,7 @@ pub(crate) mod message;
 #[cfg(feature = "std")]
 pub(crate) mod monitor;
 pub(crate) mod periodic;
+pub(crate) mod release;
 pub(crate) mod spawn_error;
 
 #[cfg(not(feature = "std"))]

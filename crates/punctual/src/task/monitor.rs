@@ -15,7 +15,7 @@
 
 use punctual_core::{Duration, Instant};
 
-use super::body::Body;
+use super::body::{Body, Declared};
 use super::measured;
 use crate::app::figures::FiguresCell;
 use crate::app::guard::GuardSlot;
@@ -23,6 +23,7 @@ use crate::app::heartbeat::BeatSlot;
 use crate::app::profile::ProfileSlot;
 use crate::app::report::TaskReport;
 use crate::app::runtime::TaskInfo;
+use crate::app::stop::StopReason;
 use crate::port::linux::suspension::Suspensions;
 use crate::port::linux::trace_marker::Mark;
 
@@ -39,33 +40,40 @@ pub(crate) struct Job {
     pub(crate) deadline: Option<Duration>,
 }
 
-/// The measurements of one task, and whether its jobs are marked in the kernel's trace.
+/// A task without its types: its declaration, its measurements, and whether its jobs are marked in
+/// the kernel's trace.
 #[derive(Debug)]
 pub(crate) struct Monitor {
+    pub(crate) declared: Declared,
     figures: FiguresCell,
     pub(crate) mark: Mark,
     pub(crate) profile: ProfileSlot,
     pub(crate) beat: BeatSlot,
     pub(crate) guard: GuardSlot,
+    /// Why the guard stops the app.
+    pub(crate) guard_stop: &'static StopReason,
 }
 
 impl Monitor {
-    pub(crate) const fn new() -> Self {
+    /// The monitor of the task `B`.
+    pub(crate) const fn new<B: Body>() -> Self {
         Self {
+            declared: Declared::of::<B>(),
             figures: FiguresCell::empty(),
             mark: Mark::off(),
             profile: ProfileSlot::empty(),
             beat: BeatSlot::empty(),
             guard: GuardSlot::empty(),
+            guard_stop: const { &StopReason::Guard(B::NAME) },
         }
     }
 
-    /// The task `B`, whose monitor this is, to the rest of the app.
-    pub(crate) fn info<B: Body>(&'static self) -> TaskInfo {
+    /// The task as the rest of the app sees it.
+    pub(crate) fn info(&'static self) -> TaskInfo {
         TaskInfo {
-            name: B::NAME,
-            level: B::LEVEL,
-            partition: B::partition(),
+            name: self.declared.name,
+            level: self.declared.level,
+            partition: (self.declared.partition)(),
             mark: &self.mark,
             profile: &self.profile,
             beat: &self.beat,
@@ -74,13 +82,19 @@ impl Monitor {
         }
     }
 
-    /// Makes room for a run's measurements.
+    /// Makes room for a run's measurements, if there are to be any.
     ///
     /// # Safety
     /// No job of the task can run.
-    pub(crate) unsafe fn start(&self) {
-        // SAFETY: no job of the task can run, by this function's contract, so nobody uses the cell.
-        unsafe { self.figures.begin() };
+    pub(crate) unsafe fn begin(&self) {
+        if let Some(interval) = (self.declared.interval)() {
+            interval.reset();
+        }
+        if self.declared.is_measured {
+            // SAFETY: no job of the task can run, by this function's contract, so no thread uses
+            // the cell.
+            unsafe { self.figures.begin() };
+        }
     }
 
     /// Adds a job.
@@ -95,24 +109,21 @@ impl Monitor {
         }
     }
 
-    /// The measurements so far of the task `B`, whose monitor this is.
+    /// The measurements so far.
     ///
     /// # Safety
     /// No job of the task can run.
-    pub(crate) unsafe fn report<B: Body>(&self) -> TaskReport {
-        // SAFETY: by this function's contract.
-        unsafe { self.report_as(B::NAME, B::LEVEL, B::partition().public_name()) }
-    }
-
-    /// # Safety
-    /// As for [`report`](Self::report).
-    unsafe fn report_as(&self, name: &str, level: u8, partition: Option<&str>) -> TaskReport {
+    pub(crate) unsafe fn report(&self) -> TaskReport {
+        let Declared { name, level, .. } = self.declared;
+        let partition = (self.declared.partition)().public_name().map(str::to_owned);
         // SAFETY: the cell changes only when a run begins, and this one has not ended.
         let figures = unsafe { self.figures.get() };
-        let partition = partition.map(str::to_owned);
         let mut report = TaskReport { name: name.into(), level, partition, ..TaskReport::default() };
         if let Some(figures) = figures {
             measured::fill(figures, &mut report);
+        }
+        if let Some(interval) = (self.declared.interval)() {
+            interval.fill(&mut report);
         }
         report
     }
@@ -125,6 +136,10 @@ pub(crate) fn since(later: Instant, earlier: Instant) -> u64 {
 
 #[cfg(all(test, feature = "monitoring"))]
 mod tests {
+    use std::sync::Arc;
+
+    use punctual_core::metrics::TaskFigures;
+
     use super::*;
 
     fn job(release: u64, start: u64, end: u64) -> Job {
@@ -141,14 +156,12 @@ mod tests {
 
     #[test]
     fn the_quantities_of_known_jobs() {
-        let monitor = Monitor::new();
-        // SAFETY: a single thread.
-        let report = unsafe {
-            monitor.start();
-            monitor.record(job(0, 10, 110));
-            monitor.record(job(200, 200, 360));
-            monitor.report_as("task", 3, None)
-        };
+        // SAFETY: atomics may be zero.
+        let figures: Arc<TaskFigures> = unsafe { Arc::new_zeroed().assume_init() };
+        let mut report = TaskReport::default();
+        measured::add_job(&figures, job(0, 10, 110));
+        measured::add_job(&figures, job(200, 200, 360));
+        measured::fill(&figures, &mut report);
         assert_eq!((report.jobs, report.misses), (2, 1));
         assert_eq!((report.jitter.max, report.response.max, report.execution.max), (10, 160, 130));
         assert_eq!(report.response.mean, 135.0);
@@ -156,16 +169,14 @@ mod tests {
 
     #[test]
     fn time_that_a_job_sleeps_is_not_its_execution() {
-        let monitor = Monitor::new();
+        // SAFETY: atomics may be zero.
+        let figures: Arc<TaskFigures> = unsafe { Arc::new_zeroed().assume_init() };
         let suspended = |time| Job { suspensions: Suspensions { count: 2, time }, ..job(0, 10, 110) };
-        // SAFETY: a single thread.
-        let report = unsafe {
-            monitor.start();
-            monitor.record(suspended(40));
-            monitor.record(suspended(30));
-            monitor.record(job(200, 210, 220));
-            monitor.report_as("task", 3, None)
-        };
+        let mut report = TaskReport::default();
+        for job in [suspended(40), suspended(30), job(200, 210, 220)] {
+            measured::add_job(&figures, job);
+        }
+        measured::fill(&figures, &mut report);
         assert_eq!((report.self_suspensions, report.suspension_max), (2, 40));
         assert_eq!((report.response.max, report.execution.max), (110, 40));
     }

@@ -1,13 +1,13 @@
 //! Periodic tasks: jobs released by the clock, without arguments and without slots.
 
-use punctual_core::{CurrentWorker, Duration, Level, Periodic, Stamp};
+use punctual_core::{Arguments, CurrentWorker, Duration, Level, Periodic, Stamp};
 
 use crate::app::report::TaskReport;
 #[cfg(feature = "std")]
 use crate::app::runtime::Counters;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::StopReason;
-use crate::task::body::{Body, measures};
+use crate::task::body::Body;
 use crate::task::job::execute_queued;
 use crate::task::monitor::Monitor;
 
@@ -24,7 +24,7 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
     /// A task released by `periodic`, which `level` knows.
     pub const fn new(level: &'static Level, periodic: &'static Periodic, period: Duration) -> Self {
         assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
-        Self { monitor: Monitor::new(), level, periodic, period, body: core::marker::PhantomData }
+        Self { monitor: Monitor::new::<B>(), level, periodic, period, body: core::marker::PhantomData }
     }
 
     /// Runs the job of `node`.
@@ -35,7 +35,9 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
     #[inline]
     pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
         // SAFETY: this thread occupies the task's level and has popped this job, by this function's contract.
-        let end = unsafe { execute_queued::<B>(&self.monitor, me, (), self.level.released(node), now) };
+        let end = unsafe {
+            execute_queued::<B>(&self.monitor, me, Arguments::none(), self.level.released(node), now)
+        };
         #[cfg(not(feature = "std"))]
         if let Some(shown) = B::shown() {
             shown.set_overruns(self.periodic.overruns());
@@ -46,15 +48,13 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
 
 impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
     unsafe fn begin(&self) {
-        if measures::<B>() {
-            // SAFETY: no job of the task can run, by this function's contract.
-            unsafe { self.monitor.start() };
-        }
+        // SAFETY: no job of the task can run, by this function's contract.
+        unsafe { self.monitor.begin() };
     }
 
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
         // SAFETY: no job of the task can run, by this function's contract.
-        let mut report = unsafe { self.monitor.report::<B>() };
+        let mut report = unsafe { self.monitor.report() };
         report.period = Some(self.period);
         report.deadline = B::DEADLINE;
         report.overruns = self.periodic.overruns();
@@ -62,7 +62,7 @@ impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
     }
 
     fn info(&'static self) -> Option<TaskInfo> {
-        Some(self.monitor.info::<B>())
+        Some(self.monitor.info())
     }
 
     #[cfg(feature = "std")]

@@ -2,9 +2,6 @@
 
 use core::fmt;
 
-use crate::app::current;
-use crate::app::runtime::Runtime;
-
 /// A job that was not spawned, with its arguments: none, one, or a tuple.
 ///
 /// Only foreign threads get [`Stopping`](Self::Stopping). On a thread of the app, a spawn succeeds while the app
@@ -88,18 +85,6 @@ impl fmt::Display for TooLate {
 }
 
 impl core::error::Error for TooLate {}
-
-/// The result of a spawn while the app is stopping or not running; see [`SpawnError`].
-#[cold]
-#[inline(never)]
-pub(crate) fn not_released<A>(runtime: &'static Runtime, args: A) -> Result<(), SpawnError<A>> {
-    if !current::is_of(runtime) {
-        return Err(SpawnError::Stopping(args));
-    }
-    runtime.drop_job();
-    drop(args);
-    Ok(())
-}
 
 #[cfg(test)]
 mod tests {

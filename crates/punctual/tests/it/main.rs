@@ -32,6 +32,7 @@ mod inherited;
 mod killed;
 mod logger;
 mod marks;
+mod messages;
 mod model;
 mod monitor;
 mod no_proc;

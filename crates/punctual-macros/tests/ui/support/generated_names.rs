@@ -3,6 +3,7 @@ names! {
     Anywhere
     App
     Args
+    Arguments
     Async
     AsyncBody
     AsyncLocked
@@ -134,6 +135,7 @@ names! {
     budgeted
     by_node
     call
+    cast
     cell
     clippy
     clone
@@ -151,6 +153,8 @@ names! {
     fd
     field_scoped_visibility_modifiers
     fill
+    forget
+    free
     from_ticks
     future
     future_drop
@@ -170,6 +174,7 @@ names! {
     mem
     model
     name
+    needs_drop
     new
     now
     of_no_task
@@ -187,8 +192,11 @@ names! {
     priority_base
     private_interfaces
     profile
+    ptr
     punctual
+    raw
     raw_fd
+    read
     released
     report
     resource
@@ -208,6 +216,7 @@ names! {
     strict
     sync
     take
+    take_last
     task
     trace
     u32

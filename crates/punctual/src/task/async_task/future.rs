@@ -20,11 +20,12 @@ pub const fn future_size<J, F: Future>(_: &impl FnOnce(J) -> F) -> usize {
     size_of::<F>()
 }
 
-/// Where a future is made of `J`, the job, and may move to other threads.
+/// Makes a future of `J`, a context and a message, that may move to other threads.
 ///
-/// A future has in it what it is made of. If that is not `Send`, the generated code has said so where the user wrote the type, and
-/// to say it of the future again would only hide that. So [`future`](Self::future) exists if the job is `Send`; otherwise the call
-/// finds [`OfUnsent::future`], which demands nothing of the future.
+/// A future contains its context and its message. If one of them is not `Send`, the generated code
+/// reports that at the type in the user's code, and a second report about the future would only
+/// hide the first. So [`future`](Self::future) exists if `J` is `Send`; otherwise the call resolves
+/// to [`OfUnsent::future`], which has no bound on the future.
 pub struct Place<J>(PhantomData<fn(J)>);
 
 impl<J> Place<J> {
@@ -33,11 +34,11 @@ impl<J> Place<J> {
 }
 
 impl<J: Send> Place<J> {
-    /// Makes the future of `job` in `storage`.
+    /// Makes the future of `job` in `storage`; `job` has the message of `J` behind a pointer.
     ///
     /// # Safety
     /// `storage` is aligned to 64 bytes, has room for [`future_size`] bytes, holds no future, and is used by nobody else.
-    pub unsafe fn future<F: Future + Send>(self, make: impl FnOnce(J) -> F, job: J, storage: *mut u8) {
+    pub unsafe fn future<K, F: Future + Send>(self, make: impl FnOnce(K) -> F, job: K, storage: *mut u8) {
         // SAFETY: the storage is unused, large enough and aligned, by this function's contract, and the future is `Send`.
         unsafe { future_place_local(make, job, storage) }
     }
@@ -49,7 +50,7 @@ pub trait OfUnsent<J>: Sized {
     ///
     /// # Safety
     /// None: it cannot be called.
-    unsafe fn future<F: Future>(self, _: impl FnOnce(J) -> F, _: J, _: *mut u8) {
+    unsafe fn future<K, F: Future>(self, _: impl FnOnce(K) -> F, _: K, _: *mut u8) {
         const { panic!("what a future is made of is not `Send`") }
     }
 }

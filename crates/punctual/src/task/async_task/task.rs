@@ -1,10 +1,10 @@
 //! The static of an async task: its future, and how it comes to be polled.
 
-use core::cell::UnsafeCell;
-use core::mem::{ManuallyDrop, MaybeUninit};
+use core::cell::{Cell, UnsafeCell};
+use core::mem::{self, ManuallyDrop, MaybeUninit};
 use core::task::{Context, RawWaker, RawWakerVTable, Waker};
 
-use punctual_core::{Activation, CurrentWorker, Level, Stamp};
+use punctual_core::{Activation, Arguments, CurrentWorker, Level, Stamp};
 
 use super::due;
 use super::timers::{self, AnyTimers};
@@ -15,10 +15,11 @@ use crate::app::report::TaskReport;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::Culprit;
 use crate::task::body::Body;
-use crate::task::body::{AT_ITS_START, measures, stamp};
+use crate::task::body::{AT_ITS_START, stamp_any};
 use crate::task::job::{execute, execute_plain, needs_care};
 use crate::task::monitor::Monitor;
-use crate::task::spawn_error::{SpawnError, not_released};
+use crate::task::release::{AbortOnUnwind, Refusal};
+use crate::task::spawn_error::SpawnError;
 
 /// What of an async task is kept on the one thread that runs its level, and so need not be `Send`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,9 +43,9 @@ pub trait AsyncBody: Body<Args = ()> {
     ///
     /// # Safety
     /// `storage` is as for [`Place::future`](super::Place::future), or if the future stays, as for
-    /// [`future_place_local`](super::future_place_local). The resources are filled, and there is no other instance of
-    /// the task.
-    unsafe fn make(storage: *mut u8, message: Self::Message);
+    /// [`future_place_local`](super::future_place_local). The resources are filled, and there is no
+    /// other instance of the task. `message` points to the message, which is not used again.
+    unsafe fn make(storage: *mut u8, message: *mut Self::Message);
 
     /// Polls the future; whether it has completed.
     ///
@@ -86,7 +87,8 @@ pub struct AsyncTask<B: AsyncBody, const SIZE: usize> {
     monitor: Monitor,
     /// The arguments of an instance that has not been polled yet; then there is no future. It is made in the first
     /// poll, for a spawn may come from `init`, when there are no resources yet that it could borrow.
-    message: UnsafeCell<Option<B::Message>>,
+    message: UnsafeCell<MaybeUninit<B::Message>>,
+    has_message: Cell<bool>,
     storage: Storage<SIZE>,
     body: core::marker::PhantomData<fn(B)>,
 }
@@ -115,8 +117,9 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         Self {
             activation: Activation::new(level, node),
             timers,
-            monitor: Monitor::new(),
-            message: UnsafeCell::new(None),
+            monitor: Monitor::new::<B>(),
+            message: UnsafeCell::new(MaybeUninit::uninit()),
+            has_message: Cell::new(false),
             storage: Storage(UnsafeCell::new(MaybeUninit::uninit())),
             body: core::marker::PhantomData,
         }
@@ -145,7 +148,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             return now;
         }
         // SAFETY: this thread occupies the level, by this function's contract; there is a future, which `call` polls.
-        unsafe { execute::<B>(&self.monitor, me, (), release, now) }
+        unsafe { execute::<B>(&self.monitor, me, Arguments::none(), release, now) }
     }
 
     /// The job of [`Body::call`].
@@ -158,13 +161,13 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         let waker = ManuallyDrop::new(self.waker());
         let mut cx = Context::from_waker(&waker);
         let storage = self.storage();
-        // SAFETY: this thread runs the level of the task, and so it alone looks at an instance.
-        let message = unsafe { &mut *self.message.get() };
-        if let Some(message) = message.take() {
+        // This thread runs the level of the task, and so it alone uses an instance.
+        if self.has_message.take() {
             let unmade = Unmade(&self.activation);
-            // SAFETY: the last instance has left the storage, and the resources are filled, since jobs run.
-            unsafe { B::make(storage, message) };
-            core::mem::forget(unmade);
+            // SAFETY: the last instance has left the storage, and the resources are filled, since
+            // jobs run. There is a message, which is not used again.
+            unsafe { B::make(storage, self.message.get().cast()) };
+            mem::forget(unmade);
         }
         // SAFETY: there is a future, and this thread runs the level.
         let completed = timers::with(self.timers, || unsafe { B::poll(storage, &mut cx) });
@@ -182,42 +185,72 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// # Errors
     /// See [`SpawnError`]; it is full if there is an instance.
     ///
+    /// Does not unwind.
+    ///
     /// # Safety
-    /// The message is `Send`. That is no bound, since the generated code checks it of each argument, where that stands.
+    /// `message` points to the message, which this always moves out. It is `Send`: that is no
+    /// bound, since the generated code checks each argument, where that stands.
     #[inline]
-    pub unsafe fn spawn(&'static self, message: B::Message) -> Result<(), SpawnError<B::Message>> {
-        let Some(_entry) = current::enter(B::runtime()) else {
-            return not_released(B::runtime(), message);
+    pub unsafe fn spawn(&'static self, message: *mut B::Message) -> Result<(), SpawnError<B::Message>> {
+        let unwinding = AbortOnUnwind;
+        let started = match current::enter(B::runtime()) {
+            // SAFETY: the message is used again only if this fails.
+            Some(_entry) => unsafe { self.start(message) },
+            None => Err(Refusal::Stopping),
         };
-        self.start(message)
+        mem::forget(unwinding);
+        match started {
+            Ok(()) => Ok(()),
+            // SAFETY: the message is still there.
+            Err(refusal) => unsafe { refusal.answer(&self.monitor, message, ()) },
+        }
     }
 
     /// Spawns a local task, from a task of its level.
     ///
     /// # Errors
     /// As [`spawn`](Self::spawn); and if the calling thread is not the one that runs the level.
+    ///
+    /// # Safety
+    /// `message` points to the message, which this always moves out.
     #[inline]
-    pub fn spawn_local(&'static self, message: B::Message) -> Result<(), SpawnError<B::Message>> {
+    pub unsafe fn spawn_local(&'static self, message: *mut B::Message) -> Result<(), SpawnError<B::Message>> {
         const { assert!(matches!(B::NON_SEND, NonSend::Everything)) };
-        // The spawner in a context leaves neither its thread nor its job. That is not relied upon: here it is seen.
+        // The spawner in a context leaves neither its thread nor its job. That is not relied upon:
+        // here it is checked.
         let here = current::worker_of(B::partition()).is_some_and(|me| self.activation.level().keeps_to(me));
-        if B::runtime().is_stopping() {
-            return not_released(B::runtime(), message);
+        let is_stopping = B::runtime().is_stopping();
+        if !here && !is_stopping {
+            // SAFETY: by this function's contract.
+            return Err(SpawnError::Stopping(unsafe { message.read() }));
         }
-        if !here {
-            return Err(SpawnError::Stopping(message));
+        let unwinding = AbortOnUnwind;
+        // SAFETY: the message is used again only if this fails.
+        let started = if is_stopping { Err(Refusal::Stopping) } else { unsafe { self.start(message) } };
+        mem::forget(unwinding);
+        match started {
+            Ok(()) => Ok(()),
+            // SAFETY: the message is still there.
+            Err(refusal) => unsafe { refusal.answer(&self.monitor, message, ()) },
         }
-        self.start(message)
     }
 
     /// The rest of a spawn, which may release something now.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    ///
+    /// # Safety
+    /// `message` points to the message, which is not used again if this succeeds.
     #[inline]
-    fn start(&'static self, message: B::Message) -> Result<(), SpawnError<B::Message>> {
+    unsafe fn start(&'static self, message: *mut B::Message) -> Result<(), Refusal> {
         if !self.activation.claim() {
-            return Err(SpawnError::Full(message));
+            return Err(Refusal::Full);
         }
-        // SAFETY: this thread has claimed the activation, so nobody else uses the message.
-        unsafe { *self.message.get() = Some(message) };
+        // SAFETY: this thread has claimed the activation, so no other uses the place of the
+        // message; the message may be moved, by this function's contract.
+        unsafe { self.message.get().cast::<B::Message>().copy_from_nonoverlapping(message, 1) };
+        self.has_message.set(true);
         if self.activation.spawned() {
             self.release(None);
         }
@@ -248,7 +281,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         let mut end = None;
         if polls {
             // SAFETY: this thread occupies the level; there is a future, which `call` polls.
-            end = unsafe { execute_plain::<B>(&self.monitor, me, (), AT_ITS_START, None) };
+            end = unsafe { execute_plain::<B>(&self.monitor, me, Arguments::none(), AT_ITS_START, None) };
         }
         preemption.finish(end);
         polls
@@ -282,7 +315,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             let end = unsafe { self.activate(me, time.unwrap_or(AT_ITS_START), None) };
             return preemption.finish(end);
         }
-        self.activation.stamp(time.unwrap_or_else(|| stamp::<B>(&self.monitor)));
+        self.activation.stamp(time.unwrap_or_else(|| stamp_any(&self.monitor)));
         let node = self.activation.node();
         match me {
             // SAFETY: the level is the partition's, by `new`'s contract, and the activation has left the node to this caller.
@@ -302,14 +335,18 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// # Safety
     /// The calling thread alone uses the task. If `future` is set there is an instance.
     unsafe fn abandon(&self, future: bool) {
-        // SAFETY: no other thread uses the task, by this function's contract.
-        let message = unsafe { (*self.message.get()).take() };
-        let storage = self.storage();
-        let drop = || match message {
-            Some(message) => drop(message),
-            // SAFETY: the instance has been polled, so there is a future, and nobody polls it any more.
-            None if future => unsafe { B::drop(storage) },
-            None => {}
+        let (message, storage) = (self.message.get().cast::<B::Message>(), self.storage());
+        // No other thread uses the task, by this function's contract.
+        let has_message = self.has_message.take();
+        let drop = || {
+            if has_message {
+                // SAFETY: there is a message, which is not used again.
+                unsafe { message.drop_in_place() }
+            } else if future {
+                // SAFETY: the instance has been polled, so there is a future, and it is not polled
+                // again.
+                unsafe { B::drop(storage) }
+            }
         };
         fault::ended_by(B::runtime(), Culprit::Handler(B::NAME), drop);
     }
@@ -342,14 +379,12 @@ impl<B: AsyncBody, const SIZE: usize> core::fmt::Debug for AsyncTask<B, SIZE> {
 
 impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
     unsafe fn begin(&self) {
-        if measures::<B>() {
-            // SAFETY: no job of the task can run, by this function's contract.
-            unsafe { self.monitor.start() };
-        }
+        // SAFETY: no job of the task can run, by this function's contract.
+        unsafe { self.monitor.begin() };
     }
 
     fn info(&'static self) -> Option<TaskInfo> {
-        Some(self.monitor.info::<B>())
+        Some(self.monitor.info())
     }
 
     unsafe fn retire(&self, level: &'static Level) {
@@ -363,14 +398,14 @@ impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
         // SAFETY: no other thread uses the task, by this function's contract.
         let instance = unsafe { self.activation.reset() };
         if B::NON_SEND == NonSend::Everything {
-            // SAFETY: no other thread uses the task, by this function's contract.
-            core::mem::forget(unsafe { (*self.message.get()).take() });
+            // No other thread uses the task, by this function's contract.
+            self.has_message.set(false);
         } else {
             // SAFETY: nobody polls it any more.
             unsafe { self.abandon(instance.is_some() && !B::NON_SEND.future()) };
         }
         // SAFETY: no job of the task can run, by this function's contract.
-        let report = unsafe { self.monitor.report::<B>() };
+        let report = unsafe { self.monitor.report() };
         // A wait that is broken off is no job; a poll that is never made is one.
         (Some(report), instance.is_some_and(|waits| waits).into())
     }

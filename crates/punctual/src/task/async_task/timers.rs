@@ -128,8 +128,9 @@ impl<const N: usize, const W: usize> Registered for Timers<N, W> {
     unsafe fn begin(&self) {}
 
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
-        let drop = |waker: Waker| {
-            fault::contained(self.partition.runtime, Culprit::Waker, || drop(waker));
+        let drop = |waker: *mut Waker| {
+            // SAFETY: it is the waker of a job that is taken out, and is not used again.
+            fault::contained(self.partition.runtime, Culprit::Waker, || unsafe { waker.drop_in_place() });
         };
         // SAFETY: no job of the level can run, and no timer can be armed, by this function's contract.
         unsafe { self.slots.clear(drop) };

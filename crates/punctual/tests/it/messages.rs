@@ -1,0 +1,198 @@
+//! Messages on the stack: copied as often as documented, and passed by the default stack if they
+//! have 64 KiB.
+
+use std::ffi::c_void;
+
+use punctual::Config;
+
+use crate::{privileges, process};
+
+const SIZE: usize = 256 << 10;
+
+/// Way in which the only job of level 1 passes on a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Passing {
+    Nothing,
+    Queued,
+    Called,
+    Timed,
+    #[cfg(feature = "async")]
+    Async,
+}
+
+#[punctual::app(main = false)]
+mod app {
+    use punctual::prelude::*;
+
+    use super::{Passing, SIZE};
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context, passing: Passing) -> (Shared, Local) {
+        spawner::spawn(passing).unwrap();
+        (Shared {}, Local {})
+    }
+
+    #[task(priority = 1)]
+    fn spawner(_: spawner::Context, passing: Passing) {
+        match passing {
+            Passing::Nothing => punctual::shutdown(),
+            Passing::Queued => queues::spawn().unwrap(),
+            Passing::Called => calls::spawn().unwrap(),
+            Passing::Timed => arms::spawn().unwrap(),
+            #[cfg(feature = "async")]
+            Passing::Async => starts::spawn().unwrap(),
+        }
+    }
+
+    // A task for each: the frame of a function has room for the messages of all its branches.
+    #[task(priority = 1)]
+    fn queues(_: queues::Context) {
+        queued::spawn([1; SIZE]).ok().unwrap();
+    }
+
+    #[task(priority = 1)]
+    fn calls(_: calls::Context) {
+        called::spawn([1; SIZE]).ok().unwrap();
+    }
+
+    #[task(priority = 1)]
+    fn arms(_: arms::Context) {
+        queued::spawn_after(1.micros(), [1; SIZE]).ok().unwrap();
+    }
+
+    #[cfg(feature = "async")]
+    #[task(priority = 1)]
+    fn starts(_: starts::Context) {
+        future::spawn([1; SIZE]).ok().unwrap();
+    }
+
+    #[task(priority = 1)]
+    fn queued(_: queued::Context, message: [u8; SIZE]) {
+        std::hint::black_box(&message);
+        punctual::shutdown();
+    }
+
+    #[task(priority = 2)]
+    fn called(_: called::Context, message: [u8; SIZE]) {
+        std::hint::black_box(&message);
+        punctual::shutdown();
+    }
+
+    #[cfg(feature = "async")]
+    #[task(priority = 1)]
+    async fn future(_: future::Context, message: [u8; SIZE]) {
+        punctual::delay(1.micros()).await;
+        std::hint::black_box(&message);
+        punctual::shutdown();
+    }
+}
+
+/// A job passes a message of 64 KiB to a job of a higher level.
+#[punctual::app(main = false)]
+mod scan {
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        low::spawn().unwrap();
+        (Shared {}, Local {})
+    }
+
+    #[task(priority = 1)]
+    fn low(_: low::Context) {
+        high::spawn([1; 64 << 10]).ok().unwrap();
+    }
+
+    #[task(priority = 2)]
+    fn high(_: high::Context, scan: [u8; 64 << 10]) {
+        println!("SUM {}", scan.iter().map(|&value| u32::from(value)).sum::<u32>());
+        punctual::shutdown();
+    }
+}
+
+/// Runs the app in virtual time, where all jobs are on the caller's stack; returns the number of
+/// bytes of the stack that it used.
+fn stack_used(passing: Passing) -> usize {
+    const PATTERN: u64 = 0xA5A5_A5A5_A5A5_A5A5;
+
+    extern "C" fn run(passing: *mut c_void) -> *mut c_void {
+        // SAFETY: the pointer is to the passing, which outlives this thread.
+        let passing = unsafe { *passing.cast::<Passing>() };
+        app::run(Config::new().virtual_time(), passing).expect("the app starts");
+        std::ptr::null_mut()
+    }
+
+    /// Aligned to pages.
+    #[repr(C, align(4096))]
+    #[derive(Clone, Copy)]
+    struct Page([u64; 512]);
+
+    let mut stack = vec![Page([PATTERN; 512]); 64 * SIZE / size_of::<Page>()];
+    let mut passing = passing;
+    // SAFETY: the thread alone uses the stack and the passing until it has been joined; neither is
+    // moved or dropped before.
+    unsafe {
+        let mut attributes = std::mem::zeroed();
+        let mut thread = std::mem::zeroed();
+        assert_eq!(libc::pthread_attr_init(&mut attributes), 0);
+        let (place, size) = (stack.as_mut_ptr().cast(), size_of_val(&*stack));
+        assert_eq!(libc::pthread_attr_setstack(&mut attributes, place, size), 0);
+        let argument = (&raw mut passing).cast();
+        assert_eq!(libc::pthread_create(&mut thread, &attributes, run, argument), 0);
+        assert_eq!(libc::pthread_join(thread, std::ptr::null_mut()), 0);
+        libc::pthread_attr_destroy(&mut attributes);
+    }
+    let words = stack.iter().flat_map(|page| page.0);
+    size_of_val(&*stack) - words.take_while(|&word| word == PATTERN).count() * size_of::<u64>()
+}
+
+#[test]
+fn copies_a_message_as_often_as_documented() {
+    let nothing = stack_used(Passing::Nothing);
+    let limit = if cfg!(debug_assertions) { 3 } else { 1 };
+    let all = [
+        Passing::Queued,
+        Passing::Called,
+        Passing::Timed,
+        #[cfg(feature = "async")]
+        Passing::Async,
+    ];
+    for passing in all {
+        let used = stack_used(passing);
+        // Frames without a message differ by some KiB.
+        let messages = (used - nothing + SIZE / 4) / SIZE;
+        println!("{passing:?}: {:.2} messages", (used - nothing) as f64 / SIZE as f64);
+        // One message is a parameter of the job.
+        assert!(messages >= 1, "{passing:?}: the message is not on the stack");
+        assert!(messages <= 1 + limit, "{passing:?}: {messages} messages on the stack");
+    }
+}
+
+#[test]
+fn passes_64_kib_with_the_default_stack() {
+    for command in privileges::with_and_without(process::program("messages::programs::scan")) {
+        let ended = process::start(command).end();
+        assert_eq!(ended.code, 0, "{}", ended.output);
+        assert!(ended.output.contains("SUM 65536"), "{}", ended.output);
+    }
+}
+
+mod programs {
+    use super::*;
+
+    #[test]
+    #[ignore = "a program that the other tests run"]
+    fn scan() {
+        process::exit(punctual::export::main(super::scan::run));
+    }
+}

@@ -5,6 +5,7 @@
 //! [`variants`] derives further programs from the examples.
 
 mod bare;
+mod benchmarks;
 mod book;
 mod bpf;
 mod confined;
@@ -82,6 +83,8 @@ enum Chore {
     /// With valgrind: count the instructions of spawning and locking, and compare them with the
     /// recorded counts
     Instructions(instructions::Options),
+    /// Run `punctual bench` at least 20 times and generate BENCHMARKS.md
+    Benchmarks(benchmarks::Options),
     /// Insert slow-downs into the runtime one by one; the figures of the lab must show each of them
     Slowdowns(slowdowns::Options),
     /// Build and run programs without an operating system; in `bare/`, `cargo xtask` alone does
@@ -119,6 +122,7 @@ fn main() -> ExitCode {
         // The exit status may be that of the program it has run.
         Chore::Lab { words } => std::process::exit(lab::run(words)),
         Chore::Instructions(options) => instructions::run(&options),
+        Chore::Benchmarks(options) => benchmarks::run(&options),
         Chore::Slowdowns(options) => slowdowns::run(&options),
         Chore::Bare(options) => match bare::run(&options) {
             // The exit status may be that of the program it has run.

@@ -1,0 +1,417 @@
+//! `cargo xtask benchmarks`: measures, and generates `BENCHMARKS.md`.
+//!
+//! Timed rows come from repeated runs of `punctual bench`, in which Punctual and its peers take turns in
+//! interleaved windows. A ratio is formed within one run; the page shows the median and the worst ratio of all
+//! runs. Counted rows come from the recorded counts, which `cargo xtask instructions` and `cargo xtask lab
+//! figures` keep exact.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use clap::Args;
+use serde::Deserialize;
+
+use crate::process::End;
+use crate::{Result, cargo, process};
+
+const PAGE: &str = "BENCHMARKS.md";
+const COUNTED: &str = "xtask/instructions/figures.txt";
+const LAB: &str = "lab/figures.txt";
+const SUITES: [&str; 3] = ["executors", "rtos", "latency"];
+
+const GIT_LIMIT: Duration = Duration::from_secs(10);
+
+/// The fewest runs of a page.
+const MIN_RUNS: usize = 20;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The number of runs on the page, those of an interrupted command included
+    #[arg(long, default_value_t = MIN_RUNS, value_name = "N")]
+    runs: usize,
+}
+
+pub(crate) fn run(options: &Options) -> Result {
+    if options.runs < MIN_RUNS {
+        return Err(format!("--runs {}: a page needs at least {MIN_RUNS} runs", options.runs).into());
+    }
+    let commit = commit()?;
+    let directory = cargo::target_dir().join("benchmarks").join(&commit);
+    fs::create_dir_all(&directory)?;
+    let mut build = cargo::command();
+    build.args(["build", "--locked", "--release", "-p", "punctual-cli", "--features", "peers"]);
+    process::succeed(&mut build)?;
+    let program = cargo::target_dir().join("release/punctual");
+    let mut runs = Vec::new();
+    for number in 1..=options.runs {
+        let file = directory.join(format!("{number}.json"));
+        if !file.exists() {
+            println!("run {number} of {}", options.runs);
+            measure(&program, &file)?;
+        }
+        runs.push(serde_json::from_str(&fs::read_to_string(&file)?)?);
+    }
+    let root = cargo::root();
+    let page =
+        page(&commit, &runs, &fs::read_to_string(root.join(COUNTED))?, &fs::read_to_string(root.join(LAB))?)?;
+    fs::write(root.join(PAGE), page)?;
+    println!("wrote {PAGE}");
+    Ok(())
+}
+
+/// One run. Its file appears only when it is complete.
+fn measure(program: &Path, file: &Path) -> Result {
+    let partial: PathBuf = file.with_extension("part");
+    let mut bench = Command::new(program);
+    bench.args(["bench", "--quick"]).args(SUITES).arg("--json").arg(&partial);
+    process::succeed(bench.stdin(Stdio::null()).stdout(Stdio::null()))?;
+    Ok(fs::rename(partial, file)?)
+}
+
+fn commit() -> Result<String> {
+    let outcome = process::capture(Command::new("git").args(["rev-parse", "--short=10", "HEAD"]), GIT_LIMIT)?;
+    match outcome.end {
+        End::Exited(0) => Ok(outcome.stdout.trim().to_owned()),
+        end => Err(format!("cannot name the commit: {end} from git: {}", outcome.stderr.trim()).into()),
+    }
+}
+
+#[derive(Deserialize)]
+struct Run {
+    started: String,
+    machine: Machine,
+    overhead: Figures,
+    suites: Vec<Suite>,
+}
+
+#[derive(Deserialize)]
+struct Machine {
+    kernel: String,
+    cpu_model: String,
+    #[serde(default)]
+    cpu_family: String,
+    cpus: u32,
+    hypervisor: String,
+}
+
+#[derive(Deserialize)]
+struct Suite {
+    name: String,
+    rows: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    operation: String,
+    subject: String,
+    condition: Option<String>,
+    figures: Option<Figures>,
+    operations_per_sample: f64,
+    #[serde(default)]
+    why: Vec<String>,
+    nominal_ns: Option<f64>,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+struct Figures {
+    max_ns: f64,
+    p50_ns: f64,
+}
+
+/// The rows that are comparable: of one suite, operation and condition.
+type Question = (String, String, String);
+
+/// The figures of each subject of a question, one per run.
+type Answers = BTreeMap<Question, Vec<(String, Vec<Figures>)>>;
+
+/// A value below this many empty measurements is mostly the clock's own time, and gets no ratio.
+const RESOLUTION: f64 = 3.0;
+
+/// Collects the rows that every run has measured with sufficient resolution.
+fn answers(runs: &[Run]) -> Answers {
+    let mut answers = Answers::new();
+    for run in runs {
+        for suite in &run.suites {
+            for row in &suite.rows {
+                // The median of a delay or a pulse is mostly the requested time.
+                let is_meaningful = row.why.is_empty() && row.nominal_ns.is_none();
+                let Some(figures) = row.figures.filter(|_| is_meaningful) else { continue };
+                if row.operations_per_sample <= 1.0 && figures.p50_ns < RESOLUTION * run.overhead.p50_ns {
+                    continue;
+                }
+                let condition = row.condition.clone().unwrap_or_default();
+                let question = (suite.name.clone(), row.operation.clone(), condition);
+                let subjects = answers.entry(question).or_default();
+                match subjects.iter_mut().find(|(subject, _)| *subject == row.subject) {
+                    Some((_, all)) => all.push(figures),
+                    None => subjects.push((row.subject.clone(), vec![figures])),
+                }
+            }
+        }
+    }
+    for subjects in answers.values_mut() {
+        subjects.retain(|(_, all)| all.len() == runs.len());
+    }
+    answers
+}
+
+fn is_ours(subject: &str) -> bool {
+    ["Punctual", "punctual", "TimedQueue", "as by default"].iter().any(|name| subject.starts_with(name))
+}
+
+/// True for peers that do the same: only one other queue orders its items by time.
+fn is_comparable(ours: &str, peer: &str) -> bool {
+    ours != "TimedQueue" || peer.starts_with("futex-queue")
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// One line of the table: the contender of ours next to one peer.
+struct Comparison<'a> {
+    ours: (&'a str, &'a [Figures]),
+    peer: (&'a str, &'a [Figures]),
+}
+
+impl Comparison<'_> {
+    fn ratios(&self) -> impl Iterator<Item = f64> {
+        self.ours.1.iter().zip(self.peer.1).map(|(ours, peer)| ours.p50_ns / peer.p50_ns)
+    }
+
+    fn worst(&self) -> f64 {
+        self.ratios().fold(0.0, f64::max)
+    }
+}
+
+/// Ours, each with the fastest peer of the question.
+fn comparisons(subjects: &[(String, Vec<Figures>)]) -> Vec<Comparison<'_>> {
+    let typical = |all: &[Figures]| median(all.iter().map(|figures| figures.p50_ns));
+    let fastest = |ours: &str| {
+        let peers = subjects.iter().filter(|(subject, _)| !is_ours(subject) && !subject.starts_with("L:"));
+        let peers = peers.filter(|(peer, _)| is_comparable(ours, peer));
+        peers.min_by(|(_, a), (_, b)| typical(a).total_cmp(&typical(b)))
+    };
+    let ours = subjects.iter().filter(|(subject, _)| is_ours(subject));
+    ours.filter_map(|(subject, figures)| {
+        let (peer, theirs) = fastest(subject)?;
+        Some(Comparison { ours: (subject, figures), peer: (peer, theirs) })
+    })
+    .collect()
+}
+
+fn page(commit: &str, runs: &[Run], counted: &str, lab: &str) -> Result<String> {
+    let last = runs.last().ok_or("there is no run")?;
+    let machine = &last.machine;
+    let mut page = format!(
+        "# Benchmarks\n\n<!-- Generated by `cargo xtask benchmarks`. -->\n\n\
+         Each ratio compares Punctual with its fastest peer in interleaved windows of one run, under the same policy\n\
+         on the same CPU; below 1 Punctual is faster. The table shows the median and the worst of {} runs. Ratios\n\
+         carry over to other machines, nanoseconds do not. **Bold** marks rows where the peer is faster.\n\
+         [How `punctual bench` measures](docs/book/src/internals/measurement.md) defines every operation.\n\n",
+        runs.len()
+    );
+    writeln!(
+        page,
+        "| | |\n|---|---|\n| machine | {} CPUs, {}{}, {} |\n| kernel | {} |\n| commit | `{commit}` |\n\
+         | measured | {} |\n",
+        machine.cpus,
+        machine.cpu_model.trim(),
+        if machine.cpu_family.is_empty() { String::new() } else { format!(" ({})", machine.cpu_family) },
+        machine.hypervisor,
+        machine.kernel,
+        last.started.split('T').next().unwrap_or_default(),
+    )?;
+    timed(&mut page, &answers(runs))?;
+    counted_rows(&mut page, counted)?;
+    lab_rows(&mut page, lab)?;
+    Ok(page)
+}
+
+fn timed(page: &mut String, answers: &Answers) -> Result {
+    for suite in SUITES {
+        writeln!(
+            page,
+            "## `punctual bench {suite}`\n\n| operation | Punctual | max, p50 | fastest peer | max, p50 | \
+             ratio, median | worst |\n|---|---|--:|---|--:|--:|--:|"
+        )?;
+        for ((_, operation, condition), subjects) in answers.iter().filter(|((name, ..), _)| name == suite) {
+            for comparison in comparisons(subjects) {
+                let ratio = median(comparison.ratios());
+                let emphasis = if ratio > 1.0 { "**" } else { "" };
+                let condition = if condition.is_empty() { String::new() } else { format!(", {condition}") };
+                writeln!(
+                    page,
+                    "| {operation}{condition} | {} | {} | {} | {} | {emphasis}{}{emphasis} | {} |",
+                    comparison.ours.0,
+                    duration(comparison.ours.1),
+                    comparison.peer.0,
+                    duration(comparison.peer.1),
+                    factor(ratio),
+                    factor(comparison.worst()),
+                )?;
+            }
+        }
+        page.push('\n');
+    }
+    Ok(())
+}
+
+/// The largest value of all runs, and the median of their medians.
+fn duration(all: &[Figures]) -> String {
+    let max = all.iter().map(|figures| figures.max_ns).fold(0.0, f64::max);
+    format!("{}, {}", time(max), time(median(all.iter().map(|figures| figures.p50_ns))))
+}
+
+/// A time with three significant digits.
+fn time(ns: f64) -> String {
+    let (value, unit) = match ns {
+        ns if ns < 1e3 => (ns, "ns"),
+        ns if ns < 1e6 => (ns / 1e3, "µs"),
+        ns if ns < 1e9 => (ns / 1e6, "ms"),
+        ns => (ns / 1e9, "s"),
+    };
+    format!("{} {unit}", digits(value))
+}
+
+fn factor(ratio: f64) -> String {
+    format!("{} ×", digits(ratio))
+}
+
+fn digits(value: f64) -> String {
+    let decimals = match value {
+        value if value < 0.1 => 3,
+        value if value < 10.0 => 2,
+        value if value < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// Instructions in user space, with the state word as an atomic and biased.
+fn counted_rows(page: &mut String, counted: &str) -> Result {
+    let rows: Vec<(&str, &str)> = counted
+        .lines()
+        .filter_map(|line| line.trim().split_once("  "))
+        .filter(|(count, _)| count.parse::<u64>().is_ok())
+        .collect();
+    writeln!(
+        page,
+        "## Counted instructions\n\nUser-space instructions of one operation with its loop, counted by valgrind on \
+         x86-64 (`cargo xtask instructions`).\nThe counts are exact; the merge gate fails if one changes. *Biased* \
+         is the state word of an app with one partition.\n\n| operation | atomic | biased |\n|---|--:|--:|"
+    )?;
+    for (count, name) in rows.iter().filter(|(_, name)| !name.ends_with(", biased")) {
+        let biased = rows.iter().find(|(_, other)| other.strip_suffix(", biased") == Some(name));
+        writeln!(page, "| {name} | {count} | {} |", biased.map_or("–", |(count, _)| count))?;
+    }
+    page.push('\n');
+    Ok(())
+}
+
+/// Instructions in user space and kernel, where a row of Punctual has one of POSIX next to it.
+fn lab_rows(page: &mut String, lab: &str) -> Result {
+    let medians: Vec<(&str, f64)> = lab
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            let (name, median) = (words.next()?, words.nth(1)?);
+            Some((name, median.parse().ok()?))
+        })
+        .collect();
+    let kernel = lab.lines().find_map(|line| line.strip_prefix("kernel ")).unwrap_or_default();
+    writeln!(
+        page,
+        "Instructions in user space and kernel in the lab (`cargo xtask lab figures`), Linux {kernel}, median:\n\n\
+         | row | Punctual | POSIX | ratio |\n|---|--:|--:|--:|"
+    )?;
+    for (name, ours) in &medians {
+        let Some(peer) = ["/punctual-sync", "/punctual", "/monitored"]
+            .iter()
+            .find_map(|subject| name.contains(subject).then(|| name.replacen(subject, "/posix", 1)))
+        else {
+            continue;
+        };
+        let Some((_, theirs)) = medians.iter().find(|(name, _)| *name == peer) else { continue };
+        let emphasis = if ours > theirs { "**" } else { "" };
+        writeln!(page, "| `{name}` | {ours} | {theirs} | {emphasis}{}{emphasis} |", factor(ours / theirs))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(ours: f64, peers: &[(&str, f64)]) -> Run {
+        let row = |subject: &str, p50_ns: f64| Row {
+            operation: "Lock".into(),
+            subject: subject.into(),
+            condition: None,
+            figures: Some(Figures { max_ns: 2.0 * p50_ns, p50_ns }),
+            operations_per_sample: 1.0,
+            why: Vec::new(),
+            nominal_ns: None,
+        };
+        let rows = [row("Punctual", ours)]
+            .into_iter()
+            .chain(peers.iter().map(|(name, ns)| row(name, *ns)))
+            .collect();
+        Run {
+            started: "2026-01-02T03:04:05Z".into(),
+            machine: Machine {
+                kernel: "6.12".into(),
+                cpu_model: "CPU".into(),
+                cpu_family: String::new(),
+                cpus: 2,
+                hypervisor: "none".into(),
+            },
+            overhead: Figures { max_ns: 1.0, p50_ns: 1.0 },
+            suites: vec![Suite { name: "rtos".into(), rows }],
+        }
+    }
+
+    #[test]
+    fn compares_with_the_fastest_peer_within_each_run() {
+        let runs = [
+            run(10.0, &[("slow", 50.0), ("fast", 20.0)]),
+            run(30.0, &[("slow", 50.0), ("fast", 20.0)]),
+            run(12.0, &[("slow", 50.0), ("fast", 24.0)]),
+        ];
+        let mut page = String::new();
+        timed(&mut page, &answers(&runs)).unwrap();
+        let line = "| Lock | Punctual | 60.0 ns, 12.0 ns | fast | 48.0 ns, 20.0 ns | 0.50 × | 1.50 × |";
+        assert!(page.contains(line), "{page}");
+    }
+
+    #[test]
+    fn marks_rows_where_the_peer_is_faster() {
+        let mut page = String::new();
+        timed(&mut page, &answers(&[run(30.0, &[("peer", 20.0)])])).unwrap();
+        assert!(page.contains("| **1.50 ×** | 1.50 × |"), "{page}");
+    }
+
+    #[test]
+    fn omits_rows_that_a_run_lacks() {
+        let complete = run(30.0, &[("peer", 20.0)]);
+        let lacking = run(30.0, &[]);
+        assert!(answers(&[complete, lacking]).values().all(|subjects| comparisons(subjects).is_empty()));
+    }
+
+    #[test]
+    fn pairs_counted_rows_with_their_biased_counts() {
+        let mut page = String::new();
+        counted_rows(&mut page, "# head\n    50  lock + unlock\n    28  lock + unlock, biased\n").unwrap();
+        assert!(page.contains("| lock + unlock | 50 | 28 |"), "{page}");
+        let mut page = String::new();
+        lab_rows(&mut page, "kernel 6.12\nx/punctual/idle 1 110 3 4 5\nx/posix/idle 1 100 3 4 5\n").unwrap();
+        assert!(page.contains("| `x/punctual/idle` | 110 | 100 | **1.10 ×** |"), "{page}");
+    }
+}

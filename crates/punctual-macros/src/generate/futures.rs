@@ -1,4 +1,4 @@
-//! The function that makes an async task's future, whose type has no name.
+//! The function that creates an async task's future, whose type has no name.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,8 @@ use crate::model::{App, Task};
 
 use super::{contexts, names, quiet, statics, tasks};
 
-/// The function itself. Where it is async, the compiler insists on seeing that its context has a lifetime.
+/// Returns the function itself. If it is async, the compiler requires an explicit lifetime of its
+/// context.
 pub(super) fn with_lifetime(item: &ItemFn) -> Cow<'_, ItemFn> {
     let mut item = Cow::Borrowed(item);
     if item.sig.asyncness.is_some()
@@ -26,7 +27,7 @@ pub(super) fn with_lifetime(item: &ItemFn) -> Cow<'_, ItemFn> {
     item
 }
 
-/// The statement that polls the task.
+/// Returns the statement that polls the task.
 pub(super) fn call(task: &Task) -> TokenStream {
     let name = names::task(&task.handler.ident);
     quote! {
@@ -35,7 +36,7 @@ pub(super) fn call(task: &Task) -> TokenStream {
     }
 }
 
-/// The size of the future, an expression.
+/// Returns the size of the future, an expression.
 pub(super) fn size(task: &Task) -> TokenStream {
     let make = make(task);
     quote!(::punctual::export::future_size(&#make))
@@ -45,7 +46,7 @@ fn make(task: &Task) -> Ident {
     names::of("future", &task.handler.ident)
 }
 
-/// The function that makes the future, and its uses.
+/// Returns the function that creates the future, and its uses.
 pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
     let (handler, quiet, make, life) = (&task.handler, quiet(), make(task), names::lifetime());
     let ident = &handler.ident;
@@ -59,7 +60,8 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
         Some(_) if task.is_local() => quote!(Everything),
         Some(_) => quote!(Future),
     };
-    // Where a future that cannot be sent is reported, unless what it is made of cannot be sent either: that has been reported.
+    // The span at which a future that is not `Send` is reported, unless its parts are not `Send`
+    // either, which has already been reported.
     let at = names::at(ident.span());
     let place = match analysis.local_level(app, handler) {
         None => quote_spanned! {at=>
@@ -84,7 +86,7 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
             (#context, #message): (#context_type<#life>, *mut #args),
         ) -> impl ::core::future::Future + use<#life> {
             #typed
-            // The caller hands over the message; each part is read once.
+            // The caller passes the message; each part is read once.
             #function(#context, #(unsafe { ::core::ptr::read(#parts) }),*)
         }
 
@@ -94,7 +96,7 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
             const NON_SEND: ::punctual::export::NonSend = ::punctual::export::NonSend::#stays;
 
             unsafe fn make(#storage: *mut ::core::primitive::u8, #message: *mut #args) {
-                // The caller has claimed the task, so the one that had its resources before is gone.
+                // The caller has claimed the task, so the previous user of its resources has ended.
                 let #context = unsafe { #value };
                 unsafe { #place }
             }

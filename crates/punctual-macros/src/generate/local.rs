@@ -8,13 +8,13 @@ use crate::model::{App, Handler, Task};
 
 use super::{names, quiet, tasks};
 
-/// The module with the spawner of a level: that of its first task.
+/// Returns the module with the spawner of a level: that of its first task.
 pub(super) fn home(app: &App, analysis: &Analysis, partition: usize, level: u8) -> Ident {
     let tasks = &analysis.partitions[partition].levels[&level];
     names::own(&app.tasks[tasks[0]].handler.ident)
 }
 
-/// `LocalSpawner` of a level, for the module of `handler`, one of its tasks.
+/// Returns `LocalSpawner` of a level, for the module of `handler`, one of its tasks.
 pub(super) fn spawner(
     app: &App,
     analysis: &Analysis,
@@ -53,10 +53,10 @@ fn method(task: &Task) -> TokenStream {
         .pass(|message| quote!(::punctual::export::AsyncTask::spawn_local(&super::#place, #message)));
     let (params, args) = (parameters.passed(), parameters.args);
     quote! {
-        /// Starts the task. It is polled when its turn comes, after the job that starts it.
+        /// Starts the task. It is polled in its turn, after the job that starts it.
         ///
         /// # Errors
-        /// `SpawnError` if the task has not completed yet.
+        /// Returns `SpawnError` if the task has not completed yet.
         #[inline]
         pub fn #method(&self, #params) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
             #body

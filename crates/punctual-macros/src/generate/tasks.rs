@@ -20,7 +20,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         .collect()
 }
 
-/// The path of a task's static, as an expression.
+/// Returns the path of a task's static, as an expression.
 pub(super) fn place(task: &Task) -> TokenStream {
     let name = names::task(&task.handler.ident);
     match task.kind {
@@ -29,7 +29,7 @@ pub(super) fn place(task: &Task) -> TokenStream {
     }
 }
 
-/// The type of what [`place`] gives, without its arguments.
+/// Returns the type of the static at [`place`], without its arguments.
 pub(super) fn kind(task: &Task) -> TokenStream {
     match task.kind {
         TaskKind::Message => quote!(::punctual::export::Task),
@@ -39,7 +39,7 @@ pub(super) fn kind(task: &Task) -> TokenStream {
     }
 }
 
-/// The deadline of a task, an `Option`: that of a periodic one is the period, unless it says so.
+/// Returns the deadline of a task, an `Option`: for a periodic one, by default the period.
 pub(super) fn deadline(task: &Task) -> TokenStream {
     option(match (&task.deadline, &task.kind) {
         (Some(deadline), _) => Some(duration(deadline)),
@@ -48,12 +48,12 @@ pub(super) fn deadline(task: &Task) -> TokenStream {
     })
 }
 
-/// The offset of a periodic task.
+/// Returns the offset of a periodic task.
 pub(super) fn offset(given: Option<&Duration>) -> TokenStream {
     given.map_or(quote!(::punctual::export::Duration::from_ticks(0)), duration)
 }
 
-/// The type that stands for the task, and its implementation of the executor's traits.
+/// Returns the type that represents the task, and its implementation of the executor's traits.
 fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStream {
     let (handler, quiet) = (&task.handler, quiet());
     let (ident, level) = (&handler.ident, task.priority);
@@ -72,7 +72,8 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
     let execution =
         task.execution.as_ref().map_or(quote!(::punctual::export::Duration::from_ticks(0)), duration);
     let (free, after) = (free(task), after(task));
-    // Checks that the macro and the compiler agree. It also uses the constants, which are not dead code.
+    // Checks that the macro and the compiler agree. It also uses the constants, so that they are
+    // not dead code.
     let checked = task.computed.iter().map(|(source, value)| {
         let (at, value) = (names::at(source.span()), Literal::i128_unsuffixed(*value));
         let check = quote_spanned!(at=> ::punctual::export::assert_known(#source == #value));
@@ -136,7 +137,7 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
     }
 }
 
-/// The static with a task's minimum inter-arrival time, and the function that names it.
+/// Returns the static with a task's minimum inter-arrival time, and the function that names it.
 fn interval(task: &Task) -> (TokenStream, TokenStream) {
     let Some(Interval { length, burst, on_early }) = &task.interval else { return Default::default() };
     let (quiet, name) = (quiet(), names::of("interval", &task.handler.ident));
@@ -157,18 +158,19 @@ fn interval(task: &Task) -> (TokenStream, TokenStream) {
     (statik, function)
 }
 
-/// What happens to early releases, as the runtime calls it.
+/// Returns the runtime's name for the treatment of early releases.
 pub(super) fn variant(on_early: OnEarly) -> Ident {
     Ident::new(&format!("{on_early:?}"), Span::call_site())
 }
 
-/// Statements that run one job of a task that is not async.
+/// Returns statements that run one job of a task that is not async.
 fn call(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
     let handler = &task.handler;
     let [args, context_var, function_var] = ["args", "context", "function"].map(names::var);
     let place = quote!(::punctual::export::Arguments::place(#args));
     let (message, mut parts) = message(handler, &place);
-    // With the last part, the slot is free: before the function runs, which may spawn the task.
+    // With the last part, the slot is freed: before the function runs, because it may spawn the
+    // task.
     let body = names::body(&handler.ident);
     let taken = match (parts.last_mut(), &task.kind) {
         (Some(last), _) => {
@@ -187,19 +189,19 @@ fn call(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
         let #function_var: #function_type = #function;
         // The caller runs a job of this level on the worker's thread, the only one of this task.
         let #context_var = unsafe { #context };
-        // The caller hands over the message; each part is read once, straight into the
-        // function's parameter.
+        // The caller passes the message; each part is read once, directly into the function's
+        // parameter.
         #function_var(#context_var, #(unsafe { ::core::ptr::read(#others) },)* #last);
     }
 }
 
-/// Variables for the arguments of a handler.
+/// Returns variables for the arguments of a handler.
 pub(super) fn variables(handler: &Handler) -> Vec<Ident> {
     (0..handler.args.len()).map(|index| names::var(&format!("arg{index}"))).collect()
 }
 
-/// A statement that gives the message at `place`, an untyped pointer, its type; and pointers to its
-/// parts.
+/// Returns a statement that gives the message at `place`, an untyped pointer, its type; and
+/// pointers to its parts.
 pub(super) fn message(handler: &Handler, place: &TokenStream) -> (TokenStream, Vec<TokenStream>) {
     let (message, ty, count) = (names::var("message"), args_type(handler), handler.args.len());
     let parts = (0..count).map(|index| match (count, Literal::usize_unsuffixed(index)) {
@@ -211,10 +213,10 @@ pub(super) fn message(handler: &Handler, place: &TokenStream) -> (TokenStream, V
     (typed, parts.collect())
 }
 
-/// The type of a handler as a function pointer.
+/// Returns the type of a handler as a function pointer.
 ///
-/// It takes a context of any lifetime, so nothing in the context outlives the job, whatever the function that an
-/// `extern` block declares looks like in truth.
+/// It takes a context of any lifetime, so nothing in the context outlives the job, regardless of
+/// the actual signature of a function that an `extern` block declares.
 pub(super) fn function_type(handler: &Handler) -> TokenStream {
     let (context, types) = (names::exported("Context", &handler.ident), names::arg_types(handler));
     let output = match &handler.sig().output {
@@ -225,7 +227,7 @@ pub(super) fn function_type(handler: &Handler) -> TokenStream {
     quote!(for<#life> fn(#context<#life>, #(#types),*) #output)
 }
 
-/// The function that frees the slot of a job of the task.
+/// Returns the function that frees the slot of a job of the task.
 fn free(task: &Task) -> TokenStream {
     let (ty, place, args) = (kind(task), place(task), names::var("args"));
     if matches!(task.kind, TaskKind::Async | TaskKind::Periodic { .. }) {
@@ -277,7 +279,7 @@ fn bound(app: &App, task: &Task) -> TokenStream {
     let (quiet, body, name) = (quiet(), names::body(&task.handler.ident), names::field(source));
     let ty = &field.ty;
     let source = names::var_at("source", ty.span());
-    // An error that the resource is no event source is reported here, at its type.
+    // If the resource is not an event source, the error is reported here, at its type.
     let fd = quote_spanned!(names::at(ty.span())=> ::punctual::export::EventSource::raw_fd(#source));
     quote! {
         #quiet
@@ -291,7 +293,8 @@ fn bound(app: &App, task: &Task) -> TokenStream {
     }
 }
 
-/// What a task binds on a bare board: an interrupt of the board, by the name that its crate gives it.
+/// Returns the interrupt that a task binds on a bare board, by the name that the board's crate
+/// gives it.
 fn interrupt(task: &Task, source: &Ident) -> TokenStream {
     let (quiet, body) = (quiet(), names::body(&task.handler.ident));
     quote! {
@@ -302,7 +305,8 @@ fn interrupt(task: &Task, source: &Ident) -> TokenStream {
     }
 }
 
-/// How a task is released, for its module: `spawn`, `spawn_after`, `spawn_at` and `pend`, or what is to be written instead.
+/// Returns the release functions of a task, for its module: `spawn`, `spawn_after`, `spawn_at` and
+/// `pend`, or replacements whose errors name the alternative.
 pub(super) fn release(task: &Task) -> TokenStream {
     let (handler, quiet, place) = (&task.handler, quiet(), place(task));
     let parameters = parameters(handler);
@@ -335,11 +339,12 @@ pub(super) fn release(task: &Task) -> TokenStream {
             quote! {
                 #instead
 
-                /// Starts the task. If its level is above the partition's, it has been polled when this returns.
+                /// Starts the task. If its level is above the partition's, it has been polled when
+                /// this returns.
                 ///
                 /// # Errors
-                /// `SpawnError` if the task has not completed yet or, from a thread that is not the app's, the app is
-                /// not running.
+                /// Returns `SpawnError` if the task has not completed yet or, on a foreign thread,
+                /// if the app is not running.
                 #quiet #[inline]
                 pub fn #spawn(#params) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
                     // Every argument has an `assert_send`, and so the message is `Send`.
@@ -352,7 +357,8 @@ pub(super) fn release(task: &Task) -> TokenStream {
             quote! {
                 #instead
 
-                /// Releases a job of this task, as its event source does. Does nothing if one is waiting.
+                /// Releases a job of this task, as its event source does. Does nothing if one is
+                /// already waiting.
                 #quiet #[inline]
                 pub fn pend() {
                     ::punctual::export::BoundTask::pend(&super::#place)
@@ -373,11 +379,12 @@ pub(super) fn release(task: &Task) -> TokenStream {
             let spawns = quote! {
                 #pend
 
-                /// Releases a job. If its level is above the partition's, it has run when this returns.
+                /// Releases a job. If its level is above the partition's, it has run when this
+                /// returns.
                 ///
                 /// # Errors
-                /// `SpawnError` if the capacity is used up, if it is too early and such releases are refused, or, from a
-                /// thread that is not the app's, if the app is not running.
+                /// Returns `SpawnError` if the capacity is used up, if it is too early and such
+                /// releases are rejected, or, on a foreign thread, if the app is not running.
                 #quiet #[inline(always)]
                 pub fn #spawn(#params) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
                     #now
@@ -390,11 +397,11 @@ pub(super) fn release(task: &Task) -> TokenStream {
             quote! {
                 #spawns
 
-                /// A job that is going to be released, to be cancelled or moved.
+                /// A job that will be released; it can be cancelled or moved.
                 #quiet
                 pub type SpawnHandle = ::punctual::SpawnHandle<#args>;
 
-                /// Releases a job after a while. Errors are those of `spawn`.
+                /// Releases a job after a duration. Errors are those of `spawn`.
                 #quiet
                 pub fn #spawn_after<#duration: ::punctual::IntoDuration>(
                     #after: #duration, #params
@@ -414,7 +421,8 @@ pub(super) fn release(task: &Task) -> TokenStream {
     }
 }
 
-/// Functions that a handler does not have. A call of one does not compile; the trait says what to write instead.
+/// Returns functions that a handler does not have. A call of one does not compile; the trait's
+/// message names the alternative.
 pub(super) fn refused(functions: &[&str], reason: &str) -> TokenStream {
     let (quiet, reason) = (quiet(), Ident::new(reason, Span::call_site()));
     let functions = functions.iter().map(|function| {
@@ -425,7 +433,7 @@ pub(super) fn refused(functions: &[&str], reason: &str) -> TokenStream {
         };
         let function = Ident::new(function, Span::call_site());
         quote! {
-            // The lifetime keeps the compiler from noticing before a call.
+            // The lifetime defers the error to a call.
             #quiet
             pub fn #function #ty (#time) -> ::core::result::Result<(), ::punctual::SpawnError<()>>
             where
@@ -438,11 +446,12 @@ pub(super) fn refused(functions: &[&str], reason: &str) -> TokenStream {
     functions.collect()
 }
 
-/// What releases a message that says nothing, as an interrupt is pended.
+/// Returns the function that releases a job without a message, like pending an interrupt.
 fn pend(task: &Task) -> TokenStream {
     let (quiet, place) = (quiet(), place(task));
     quote! {
-        /// Releases a job. Does nothing if as many as the capacity are waiting, or the app is not running.
+        /// Releases a job. Does nothing if as many as the capacity are waiting, or the app is not
+        /// running.
         #quiet #[inline]
         pub fn pend() {
             let _ = unsafe { ::punctual::export::Task::spawn(&super::#place, &mut ()) };
@@ -456,7 +465,7 @@ pub(super) struct Parameters {
     pub(super) names: Vec<Ident>,
     /// The type of the message.
     pub(super) args: TokenStream,
-    /// The message, of the names.
+    /// The message, made of the names.
     pub(super) value: TokenStream,
 }
 
@@ -468,7 +477,7 @@ pub(super) fn parameters(handler: &Handler) -> Parameters {
 }
 
 impl Parameters {
-    /// The parameters of a function whose body is from [`pass`](Self::pass).
+    /// Returns the parameters of a function whose body is from [`pass`](Self::pass).
     pub(super) fn passed(&self) -> TokenStream {
         let Self { types, names, .. } = self;
         // A single parameter is the message.
@@ -476,13 +485,13 @@ impl Parameters {
         quote!(#(#mutable #names: #types),*)
     }
 
-    /// Statements that call `spawn`, an unsafe expression that moves the message out of the place
-    /// at this pointer.
+    /// Returns statements that call `spawn`, an unsafe expression that moves the message out of
+    /// this pointer.
     pub(super) fn pass(&self, spawn: impl FnOnce(TokenStream) -> TokenStream) -> TokenStream {
         let Self { names, args, value, .. } = self;
         let [message, result] = ["message", "result"].map(names::var);
         let (message, tuple) = match &**names {
-            // Not moved into a variable, which is another copy on the stack of a debug build.
+            // Not moved into a variable, which would be another copy on the stack of a debug build.
             [name] => (name, None),
             _ => (&message, Some(quote!(let mut #message = #value;))),
         };
@@ -490,7 +499,8 @@ impl Parameters {
         quote! {
             #tuple
             let #result = unsafe { #spawn };
-            // The message has been moved out. A call of `forget` is another copy in a debug build.
+            // The message has been moved out. A call of `forget` would be another copy in a debug
+            // build.
             if const { ::core::mem::needs_drop::<#args>() } {
                 ::core::mem::forget(#message);
             }
@@ -504,7 +514,7 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
     let partition = analysis.partition_of_task[index];
     let (statik, body, level) =
         (names::task(ident), names::body(ident), names::level("level", partition, task.priority));
-    // The nodes from here on are in nobody else's numbers: see `levels::base`.
+    // No other task uses the node numbers from here on: see `levels::base`.
     let base = levels::base(app, analysis, index);
     match &task.kind {
         TaskKind::Message => {
@@ -553,7 +563,7 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
                 Overrun::Stop => (quote!(Hook), Some(quote!(::punctual::export::stop_on_overrun::<#body>))),
                 Overrun::Handler(handler) => {
                     let handler = names::exported("spawn", handler);
-                    // A handler that has not caught up with the last overrun will see this one too.
+                    // A handler that has not yet processed the last overrun will see this one, too.
                     (quote!(Hook), Some(quote!(|| { let _ = #handler(); })))
                 }
             };
@@ -571,16 +581,17 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
     }
 }
 
-/// The const arguments that say how many slots a task has.
+/// Returns the const arguments with a task's number of slots.
 fn slots(task: &Task) -> TokenStream {
     let capacity = usize::from(task.capacity);
     let words = capacity.div_ceil(64);
     quote!(#capacity, #words)
 }
 
-/// The type of a message: one argument stands for itself, several make a tuple.
+/// Returns the type of a message: a single argument itself, or a tuple of several.
 ///
-/// The tuple is where the function has its parameters, which is where a type that cannot be sent is reported.
+/// The tuple has the span of the function's parameters, at which a type that is not `Send` is
+/// reported.
 pub(super) fn args_type(handler: &Handler) -> TokenStream {
     let types: Vec<_> = handler.args.iter().map(|arg| &arg.ty).collect();
     let mut types = tuple(&types);
@@ -596,7 +607,7 @@ fn located(mut token: TokenTree, span: Span) -> TokenTree {
     token
 }
 
-/// A single item, or a tuple of several. Of names, it is a pattern as well as an expression.
+/// Returns a single item, or a tuple of several. For names, it is both a pattern and an expression.
 pub(super) fn tuple(parts: &[impl ToTokens]) -> TokenStream {
     match parts {
         [part] => quote!(#part),

@@ -1,4 +1,4 @@
-//! What the generated code declares of a task, and what follows from it.
+//! The generated code's declaration of a task, and values derived from it.
 
 use core::marker::PhantomData;
 
@@ -28,26 +28,27 @@ pub trait Body: 'static {
     /// Execution time in virtual time.
     const EXECUTION: Duration;
 
-    /// Its minimum inter-arrival time, if it declares one. Known at compile time, so that a task without one pays nothing.
+    /// Returns its minimum inter-arrival time, if it declares one. Known at compile time, so that a
+    /// task without one has no cost.
     #[inline(always)]
     fn interval() -> Option<&'static Interval> {
         None
     }
 
-    /// Where its jobs are shown to the app's half on Linux, if there is one and this one is without Linux. Known at compile time,
-    /// but for whether the halves have met.
+    /// Where its jobs are shown to the app's half on Linux, if there is one and this one is without
+    /// Linux. Known at compile time, but for whether the halves have met.
     #[inline(always)]
     fn shown() -> Option<&'static Shown> {
         None
     }
 
-    /// The app.
+    /// Returns the app.
     fn runtime() -> &'static Runtime;
 
-    /// The task's partition.
+    /// Returns the task's partition.
     fn partition() -> &'static PartitionState;
 
-    /// The task's level and the first of its nodes there, where they are constants.
+    /// Returns the task's level and the first of its nodes there, where they are constants.
     fn place() -> (&'static Level, u32);
 
     /// Takes the arguments and runs the user's function.
@@ -83,12 +84,13 @@ pub(crate) struct Declared {
     pub(crate) level: u8,
     pub(crate) is_measured: bool,
     pub(crate) is_profiled: bool,
-    // The code that runs jobs on a board is compiled for each task, and needs fewer of these.
+    // The code that runs jobs on a board is compiled for each task, and needs fewer of these
+    // fields.
     #[cfg(feature = "std")]
     pub(crate) deadline: Option<Duration>,
     #[cfg(feature = "std")]
     pub(crate) execution: Duration,
-    // Functions, since a constant cannot refer to statics that change.
+    // Functions, because a constant cannot refer to mutable statics.
     pub(crate) partition: fn() -> &'static PartitionState,
     pub(crate) interval: fn() -> Option<&'static Interval>,
     #[cfg(not(feature = "std"))]
@@ -103,12 +105,12 @@ pub(crate) struct Declared {
     /// [`Body::after`].
     #[cfg(feature = "std")]
     pub(crate) after: unsafe fn(Stamp),
-    /// Drops the arguments at a place.
+    /// Drops the arguments at a pointer.
     pub(crate) drop: unsafe fn(*mut ()),
 }
 
 impl Declared {
-    /// The declaration of `B`.
+    /// Returns the declaration of `B`.
     pub(crate) const fn of<B: Body>() -> Self {
         Self {
             name: B::NAME,
@@ -134,12 +136,12 @@ impl Declared {
         }
     }
 
-    /// The app.
+    /// Returns the app.
     pub(crate) fn runtime(&self) -> &'static Runtime {
         (self.partition)().runtime
     }
 
-    /// [`counted`] of the task.
+    /// Returns [`counted`] of the task.
     #[cfg(feature = "std")]
     pub(crate) fn counted(&self) -> Option<&'static Interval> {
         (self.interval)().filter(|interval| interval.on_early() == OnEarly::Count)
@@ -185,7 +187,8 @@ pub(crate) unsafe fn drop_arguments<A>(place: *mut ()) {
     unsafe { place.cast::<A>().drop_in_place() }
 }
 
-/// The release of a job that runs as a call, meaning its start. Not 0, at which virtual time begins.
+/// The release of a job that runs as a call, meaning its start. Not 0, at which virtual time
+/// begins.
 pub(crate) const AT_ITS_START: u64 = u64::MAX;
 
 /// Returns the release of a job of `runtime` that starts at `start`.
@@ -198,19 +201,19 @@ pub(crate) fn released(runtime: &Runtime, release: u64, start: impl FnOnce() -> 
     }
 }
 
-/// Whether jobs are measured: the app and the features of this crate say so.
+/// Returns whether jobs are measured, as determined by the app and the features of this crate.
 pub(crate) const fn measures<B: Body>() -> bool {
     cfg!(feature = "monitoring") && B::MONITOR
 }
 
-/// The minimum inter-arrival time, if early releases take place and are counted.
+/// Returns the minimum inter-arrival time, if early releases are executed and counted.
 #[inline(always)]
 pub(crate) fn counted<B: Body>() -> Option<&'static Interval> {
     B::interval().filter(|interval| interval.on_early() == OnEarly::Count)
 }
 
-/// The release of a job that is queued now, in ns; 0, without reading the clock, if it is not
-/// needed. The task's jobs are not marked.
+/// Returns the release of a job that is queued now, in ns; 0, without reading the clock, if it is
+/// not needed. The task's jobs are not marked.
 #[inline]
 pub(crate) fn stamp<B: Body>() -> u64 {
     if const { measures::<B>() } || B::interval().is_some() {
@@ -220,7 +223,7 @@ pub(crate) fn stamp<B: Body>() -> u64 {
     }
 }
 
-/// [`stamp`] of any task, whose jobs may be marked.
+/// Like [`stamp`], for any task, whose jobs may be marked.
 pub(crate) fn stamp_any(monitor: &Monitor) -> u64 {
     let task = &monitor.declared;
     if task.is_measured || (task.interval)().is_some() || monitor.mark.is_on() {

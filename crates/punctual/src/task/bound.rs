@@ -1,9 +1,9 @@
 //! Tasks bound to an event source: released when a file descriptor becomes ready, or by `pend`.
 //!
-//! The descriptor is whatever the task's resource says it is, by `AsFd`. It is asked at the task's level,
-//! after each job, so a job may replace the resource. Readiness is level-triggered, like an interrupt line:
-//! a job that does not consume the event is released again at once. Of a source that is at its end nothing can be consumed,
-//! see [`event_source`](crate::app::event_source).
+//! The descriptor is that of the task's resource, by `AsFd`. It is read at the task's level, after
+//! each job, so a job may replace the resource. Readiness is level-triggered, like an interrupt
+//! line: a job that does not consume the event is released again immediately. A source at its end
+//! has nothing to consume, see [`event_source`](crate::app::event_source).
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -22,9 +22,9 @@ use crate::task::body::Body;
 use crate::task::interval::Interval;
 use crate::task::message::Task;
 
-/// What the generated code says of a bound task besides its [`Body`].
+/// Properties of a bound task that the generated code declares in addition to its [`Body`].
 pub trait Bound: Body<Args = ()> {
-    /// The descriptor of the resource.
+    /// Returns the descriptor of the resource.
     ///
     /// # Safety
     /// The resource is filled and no job of the task runs at the same time.
@@ -42,10 +42,10 @@ pub struct BoundTask<B: Bound> {
 }
 
 impl<B: Bound> BoundTask<B> {
-    /// A task whose node in `level` is `base` and whose descriptor `worker` waits for.
+    /// Creates a task whose node in `level` is `base` and whose descriptor `worker` waits for.
     ///
     /// # Safety
-    /// As for [`Task::new`]; `worker` is one of the partition's, and of nobody else.
+    /// As for [`Task::new`]; `worker` is one of the partition's, and no other task uses it.
     pub const unsafe fn new(
         level: &'static Level,
         base: u32,
@@ -53,7 +53,8 @@ impl<B: Bound> BoundTask<B> {
         on_idle: OnIdle,
     ) -> Self {
         Self {
-            // SAFETY: the node is used by this task alone, and the level is of the task's partition, by this function's contract.
+            // SAFETY: only this task uses the node, and the level is of the task's partition, by
+            // this function's contract.
             task: unsafe { Task::new(level, base) },
             worker,
             fd: AtomicI32::new(NONE),
@@ -69,7 +70,8 @@ impl<B: Bound> BoundTask<B> {
     /// As for [`Task::run`].
     #[inline]
     pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
-        // SAFETY: the node was popped by this thread, which occupies the level, and is this task's, by this function's contract.
+        // SAFETY: the node was popped by this thread, which occupies the level, and is this task's,
+        // by this function's contract.
         unsafe { self.task.run(me, node, now) }
     }
 
@@ -83,11 +85,11 @@ impl<B: Bound> BoundTask<B> {
         unsafe { self.task.free(args) }
     }
 
-    /// Releases a job, unless one is waiting already.
+    /// Releases a job, unless one is already waiting.
     #[inline]
     pub fn pend(&'static self) {
-        // No free slot means that a job is waiting, which will see the same events. In a stopping app no job is lost: the
-        // event is still there.
+        // No free slot means that a job is waiting, which will see the same events. In a stopping
+        // app no job is lost, because the event remains.
         self.release_as(B::interval().map(Interval::on_early));
     }
 
@@ -96,16 +98,17 @@ impl<B: Bound> BoundTask<B> {
         let _ = unsafe { self.task.release(&mut (), on_early) };
     }
 
-    /// What has to happen after each job.
+    /// Updates the descriptor; must be called after each job.
     ///
     /// # Safety
     /// Called at the task's level, while no job of the task runs.
     pub unsafe fn after_job(&self) {
         let before = self.fd();
-        // The descriptor is the user's to tell.
-        // SAFETY: no job of the task runs, by this function's contract; the resource is filled, since one has run.
+        // The user's `AsFd` returns the descriptor. SAFETY: no job of the task runs, by this
+        // function's contract; the resource is filled, since one has run.
         fault::contained(B::runtime(), Culprit::Handler(B::NAME), || unsafe { self.refresh() });
-        // The thread of a polling partition does not enter the kernel, and the waiting thread looks by itself.
+        // The thread of a polling partition does not enter the kernel, and the waiting thread
+        // checks by itself.
         if before != self.fd() && B::partition().core.port().may_sleep() {
             self.interrupt();
         }
@@ -165,7 +168,7 @@ impl<B: Bound> Source for BoundTask<B> {
         if is_delaying() {
             return false;
         }
-        // An event cannot be refused: it stays in its source, which stays ready.
+        // An event cannot be rejected: it stays in its source, which stays ready.
         self.release_as(Some(match interval.on_early() {
             OnEarly::Reject => OnEarly::Delay,
             on_early => on_early,
@@ -184,7 +187,7 @@ impl<B: Bound> Source for BoundTask<B> {
 
 impl<B: Bound> Registered for BoundTask<B> {
     unsafe fn begin(&self) {
-        // A run in virtual time leaves its descriptor, whose number means nothing to the next run.
+        // A run in virtual time leaves its descriptor, whose number is meaningless in the next run.
         self.forget();
         self.idleness.begin();
         // SAFETY: no job of the task can run, by this function's contract.

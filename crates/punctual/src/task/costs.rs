@@ -1,8 +1,8 @@
-//! What the executor and the kernel take for themselves on this machine, measured before a profiled run.
+//! The overhead of the executor and the kernel on this machine, measured before a profiled run.
 //!
-//! Measured on a partition of its own with one level and a task that does nothing, by a thread on the CPU of the measured
-//! partition, with a real-time priority if the kernel grants one. Each figure is the median of many, with warm caches on an
-//! undisturbed machine. It is not a bound.
+//! Measured on a separate partition with one level and a task that does nothing, by a thread on the
+//! CPU of the measured partition, with a real-time priority if the kernel grants one. Each figure
+//! is the median of many, with warm caches on an undisturbed machine. It is not a bound.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -23,17 +23,18 @@ use crate::port::linux::{clock, cpu, settings};
 use crate::task::body::Body;
 use crate::task::message::Task;
 
-/// A priority that is free: below those of all levels by default.
+/// A free priority: by default below those of all levels.
 const PRIORITY: u8 = 40;
-/// How many operations are timed together, and how many times.
+/// The number of operations timed together, and the number of repetitions.
 const BATCH: u32 = 200;
 const BATCHES: usize = 41;
-/// How many times a thread is preempted, at which distance, and the time limit for all of them.
+/// The number of preemptions of a thread, the interval between them, and the time limit for all of
+/// them.
 const PREEMPTIONS: usize = 41;
 const APART: StdDuration = StdDuration::from_micros(200);
 const LIMIT: StdDuration = StdDuration::from_millis(100);
 
-/// The costs of `partition` on its CPU.
+/// Returns the costs of `partition` on its CPU.
 pub(crate) fn measure(partition: &PartitionState, on: Option<usize>) -> Costs {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,13 +45,14 @@ pub(crate) fn measure(partition: &PartitionState, on: Option<usize>) -> Costs {
     });
     let found = own.join().ok().flatten().map_or([None; 6], |all| all.map(Some));
     let [release, dispatch, lock, profiling, profiling_before, profiling_lock] = found;
-    // Nothing preempts a polling thread, and the CPU of a thread that may migrate is not known in advance.
+    // Nothing preempts a polling thread, and the CPU of a thread that may migrate is not known in
+    // advance.
     let preempts = partition.model == ThreadModel::Levels;
     let preemption = on.filter(|_| preempts).and_then(preemption);
     Costs { release, dispatch, lock, preemption, profiling, profiling_before, profiling_lock }
 }
 
-/// What is locked.
+/// The name of the locked resource.
 const COUNT: &str = "count";
 
 static RESOURCES: [model::Resource; 1] = [model::Resource {
@@ -67,24 +69,25 @@ static WORKER: Worker = Worker::new(1);
 static NODES: [Node; 1] = [const { Node::new() }; 1];
 static QUEUE: Queue = Queue::new();
 static LEVEL: Level =
-    // SAFETY: what `run` demands is what the executor promises.
+    // SAFETY: the executor fulfills the contract of `run`.
     Level::new(1, &WORKER, &QUEUE, &NODES, &[], unsafe { Jobs::by_node(&[run]) });
 static PARTITION: PartitionState = {
     let config = PartitionConfig { name: "costs", model: ThreadModel::Levels, cpu: None, stack: None };
-    // SAFETY: the level and the workers are of no other partition, and each is named once.
+    // SAFETY: the level and the workers belong to no other partition, and each is named once.
     unsafe { PartitionState::new(config, &RUNTIME, &[&LEVEL], &[&IDLE, &WORKER], &IDLE, None) }
 };
-// SAFETY: the node is this task's alone, and the level is the partition's.
+// SAFETY: only this task uses the node, and the level is the partition's.
 static TASK: Task<Nothing, 1, 1> = unsafe { Task::new(&LEVEL, 0) };
 static RESOURCE: Resource<u64> = Resource::new();
-/// When the user's function of a job begins, if that is asked for.
+/// The time at which the user's function of a job begins, if requested.
 static BEGINS: AtomicU64 = AtomicU64::new(0);
 static IS_ASKED: AtomicBool = AtomicBool::new(false);
 
 /// # Safety
 /// As for [`Run`](punctual_core::Run), and the level is [`LEVEL`].
 unsafe fn run(me: CurrentWorker, node: u32, now: Stamp, _: *const ()) -> Stamp {
-    // SAFETY: the executor has popped the node, which is the task's only one, and occupies the level.
+    // SAFETY: the executor has popped the node, which is the task's only one, and occupies the
+    // level.
     unsafe { TASK.run(me, node, now) }
 }
 
@@ -126,22 +129,25 @@ impl Body for Nothing {
     }
 }
 
-/// The costs of a release, a dispatch and a lock, then of profiling a job, its part before the job's own function, and of measuring
-/// a critical section; `None` if they cannot be measured.
+/// Returns the costs of a release, a dispatch and a lock, then of profiling a job, the part of it
+/// before the job's own function, and of measuring a critical section; `None` if they cannot be
+/// measured.
 fn operations() -> Option<[u64; 6]> {
     let taken = RUNTIME.take(false).ok()?;
-    // SAFETY: no thread is left of a run of this app before, and this one is the only thread of this run.
+    // SAFETY: no thread of an earlier run of this app is left, and this one is the only thread of
+    // this run.
     let me = unsafe { PARTITION.enter_idle() };
     me.enter(crate::port::linux::kernel_thread(), true);
     // SAFETY: it is.
     unsafe { me.set_alone() };
-    // SAFETY: nobody else uses it, and no job runs.
+    // SAFETY: it has no other users, and no job runs.
     unsafe {
         RESOURCE.fill(0);
         TASK.begin();
     }
     let member = Member::join(&PARTITION, me);
-    // SAFETY: the resource is filled, this thread is idle and holds nothing, and there is one such value.
+    // SAFETY: the resource is filled, this thread is idle and holds nothing, and there is one such
+    // value.
     let mut resource = unsafe { Locked::<u64, AppPort, 0, 1>::new(&RESOURCE, PARTITION.core(), me) };
     let lock = median(|| resource.lock(|count| *count += 1));
     let dispatch = median(spawn);
@@ -155,7 +161,7 @@ fn operations() -> Option<[u64; 6]> {
     let begins = begins();
     let mut measured = profile::Profiled::new(resource, COUNT);
     TASK.monitor.mark.set_profiled(true);
-    // SAFETY: this thread alone runs the app, which has one task.
+    // SAFETY: only this thread runs the app, which has one task.
     let [profiled, begins_profiled, locked] = unsafe {
         profile::tried(&PARTITION, &TASK.monitor.profile, || {
             let profiled = median(spawn);
@@ -164,8 +170,8 @@ fn operations() -> Option<[u64; 6]> {
     };
     TASK.monitor.mark.set_profiled(false);
     drop(member);
-    // SAFETY: no job of the task runs or can be spawned once the run has ended; no other thread was in it, and nothing refers to
-    // the resource.
+    // SAFETY: no job of the task runs or can be spawned once the run has ended; no other thread was
+    // in it, and nothing refers to the resource.
     unsafe {
         drop(taken.end());
         TASK.end();
@@ -176,7 +182,8 @@ fn operations() -> Option<[u64; 6]> {
     Some([released.saturating_sub(dispatch), dispatch, lock, profiling, before, locked.saturating_sub(lock)])
 }
 
-/// The median time from before a spawn to the first instruction of the job, which is called, in ns.
+/// Returns the median time from before a spawn to the first instruction of the job, which is
+/// called, in ns.
 fn begins() -> u64 {
     IS_ASKED.store(true, Ordering::Relaxed);
     let time = || {
@@ -195,7 +202,7 @@ fn spawn() {
     let _ = unsafe { TASK.spawn(&mut ()) };
 }
 
-/// The median time of an operation, in ns.
+/// Returns the median time of an operation, in ns.
 fn median(mut operation: impl FnMut()) -> u64 {
     let mut batch = || {
         let start = clock::now();
@@ -212,7 +219,8 @@ fn middle(mut values: Vec<u64>) -> Option<u64> {
     values.get(values.len() / 2).copied()
 }
 
-/// The time a thread on this CPU loses when a higher-priority thread is woken by a timer, reads the clock and sleeps again.
+/// Returns the time a thread on this CPU loses when a higher-priority thread is woken by a timer,
+/// reads the clock and sleeps again.
 fn preemption(on: usize) -> Option<u64> {
     let (ready, wakes, done) = (AtomicBool::new(false), AtomicU32::new(0), AtomicBool::new(false));
     let end = StdInstant::now() + LIMIT;
@@ -243,7 +251,7 @@ fn preemption(on: usize) -> Option<u64> {
     })
 }
 
-/// The times between two readings of the clock in which the other thread woke up.
+/// Returns the times between two readings of the clock in which the other thread woke up.
 fn gaps(wakes: &AtomicU32, over: impl Fn() -> bool) -> Vec<u64> {
     let mut gaps = Vec::with_capacity(PREEMPTIONS);
     let (mut before, mut seen) = (clock::now().as_ticks(), wakes.load(Ordering::Relaxed));
@@ -264,7 +272,8 @@ mod tests {
 
     #[test]
     fn operations_are_tried_and_can_be_tried_again() {
-        // What other threads take from one try may be more than the difference of two medians.
+        // The time that other threads take from one attempt may exceed the difference of two
+        // medians.
         let tries: Vec<_> = (0..9).map(|_| operations().expect("nobody else tries them")).collect();
         let usual =
             |at: usize| middle(tries.iter().map(|costs| costs[at]).collect()).expect("there are nine");

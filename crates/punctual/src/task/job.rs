@@ -18,21 +18,21 @@ use crate::port::linux::suspension::{self, Suspensions};
 use crate::task::body::{Body, counted, measures, released};
 use crate::task::monitor::{self, Monitor};
 
-/// Whether a spawn has to be looked at further: see [`Runtime::needs_care`].
+/// Returns whether a spawn needs further checks: see [`Runtime::needs_care`].
 #[inline(always)]
 pub(crate) fn needs_care<B: Body>() -> bool {
     B::runtime().needs_care()
 }
 
-/// Returns `true` if the release time of a job is used. Marks in the kernel's trace may use that
-/// of any task.
+/// Returns whether the release time of a job is used. Marks in the kernel's trace may use that of
+/// any task.
 #[inline(always)]
 #[expect(clippy::extra_unused_type_parameters, reason = "on a bare board it depends on the task")]
 pub(crate) fn needs_release<B: Body>() -> bool {
     true
 }
 
-/// Runs one job, of which nothing but measurements is wanted, as [`Runtime::needs_care`] has said.
+/// Runs one job that requires only measurements, as checked by [`Runtime::needs_care`].
 ///
 /// # Safety
 /// As for [`Body::call`].
@@ -73,7 +73,8 @@ pub(crate) unsafe fn execute_plain<B: Body>(
     Some(end)
 }
 
-/// Runs one job: measures it, marks it in the kernel's trace if requested, and turns a panic into a fault.
+/// Runs one job: measures it, marks it in the kernel's trace if requested, and turns a panic into a
+/// fault.
 ///
 /// # Safety
 /// As for [`Body::call`].
@@ -142,8 +143,8 @@ unsafe fn execute_flagged(
 }
 
 /// Runs one job of any task, marked, profiled, shown to a supervisor and guarded as requested. The
-/// cost of the marks is in none of this job's measurements: the clock is read after the first and
-/// before the second, and again for the next job.
+/// cost of the marks is not included in this job's measurements: the clock is read after the first
+/// mark and before the second, and again for the next job.
 ///
 /// # Safety
 /// As for [`Body::call`] of the task with this monitor.
@@ -180,7 +181,7 @@ pub(crate) unsafe fn execute_any(
 }
 
 /// Runs one job of any task, measured if its task is; if `is_marked`, also for the profile, if
-/// there is one, and watched by the guard, if that is on.
+/// there is one, and monitored by the guard, if that is on.
 ///
 /// # Safety
 /// As for [`Body::call`] of the task with this monitor.
@@ -202,7 +203,8 @@ unsafe fn measured(
         }
         contain(runtime, task.name, call(Instant::from_ticks(release)));
         spend(partition, me, task.execution);
-        // SAFETY: this thread is still at the task's level, by this function's contract, and `call` has returned.
+        // SAFETY: this thread is still at the task's level, by this function's contract, and `call`
+        // has returned.
         unsafe { (task.after)(None) };
         return None;
     }
@@ -223,7 +225,8 @@ unsafe fn measured(
         // SAFETY: by this function's contract this thread occupies the task's level.
         unsafe { profiled.record(task.deadline, suspensions.count) };
     }
-    // SAFETY: this thread is still at the task's level, by this function's contract, and `call` has returned.
+    // SAFETY: this thread is still at the task's level, by this function's contract, and `call` has
+    // returned.
     unsafe { (task.after)(Some(end)) };
     Some(end)
 }
@@ -245,11 +248,11 @@ fn spend(partition: &'static PartitionState, me: CurrentWorker, execution: Durat
     }
 }
 
-/// A measured job that runs.
+/// A running job that is measured.
 struct Measurement {
     release: Instant,
     start: Instant,
-    /// The execution of all jobs of the partition before, in ns.
+    /// The execution time of all earlier jobs of the partition, in ns.
     executed: u64,
 }
 

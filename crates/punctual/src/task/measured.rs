@@ -1,4 +1,4 @@
-//! How the figures of a task come about: counts, and a histogram for each quantity.
+//! Recording of the figures of a task: counts, and a histogram for each quantity.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -7,13 +7,13 @@ use punctual_core::metrics::{Histogram, Quantity, TaskFigures, bucket_end, bucke
 use super::monitor::{Job, since};
 use crate::app::report::{Summary, TaskReport};
 
-/// Adds to a count that no other thread writes meanwhile.
+/// Adds to a count that no other thread writes concurrently.
 #[inline]
 fn add(count: &AtomicU64, more: u64) {
     count.store(count.load(Relaxed).wrapping_add(more), Relaxed);
 }
 
-/// Adds a value. Never allocates and never drops one.
+/// Adds a value. Never allocates and never loses a value.
 #[inline]
 fn record(quantity: &Quantity, histogram: &Histogram, value: u64) {
     quantity.record(value);
@@ -21,7 +21,7 @@ fn record(quantity: &Quantity, histogram: &Histogram, value: u64) {
     count.store(count.load(Relaxed).saturating_add(1), Relaxed);
 }
 
-/// The upper end of each bucket that is not empty, the last value in it, and its count.
+/// Returns the upper end of each nonempty bucket, which is the last value in it, and its count.
 fn recorded(histogram: &Histogram) -> impl Iterator<Item = (u64, u64)> {
     let buckets = histogram.0.iter().map(|count| count.load(Relaxed)).enumerate();
     buckets.filter(|(_, count)| *count != 0).map(|(bucket, count)| (bucket_end(bucket), count.into()))
@@ -36,7 +36,7 @@ fn summary(quantity: &Quantity, histogram: &Histogram) -> Summary {
     Summary { max, p999: quantile(0.999), p50: quantile(0.5), mean, buckets }
 }
 
-/// Adds a job. For the one thread that may run jobs of the task.
+/// Adds a job. Only for the thread that may run jobs of the task.
 #[inline(always)]
 pub(super) fn add_job(figures: &TaskFigures, job: Job) {
     let response = since(job.end, job.release);
@@ -62,7 +62,7 @@ fn suspended(figures: &TaskFigures, time: u64) {
     figures.suspension_max.store(figures.suspension_max.load(Relaxed).max(time), Relaxed);
 }
 
-/// Puts the figures into `report`.
+/// Copies the figures into `report`.
 pub(super) fn fill(figures: &TaskFigures, report: &mut TaskReport) {
     report.measured = true;
     report.jobs = figures.jobs.load(Relaxed);
@@ -80,9 +80,9 @@ mod tests {
 
     use super::*;
 
-    /// The release jitter of a task with these values.
+    /// Returns the release jitter of a task with these values.
     fn jitter(values: impl IntoIterator<Item = u64>) -> Summary {
-        // SAFETY: atomics may be zero.
+        // SAFETY: zero is a valid value of an atomic.
         let figures: Arc<TaskFigures> = unsafe { Arc::new_zeroed().assume_init() };
         values.into_iter().for_each(|value| record(&figures.jitter, &figures.jitters, value));
         summary(&figures.jitter, &figures.jitters)

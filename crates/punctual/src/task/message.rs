@@ -1,8 +1,8 @@
 //! Message tasks: spawn now, spawn at a time, cancel, reschedule.
 //!
 //! A spawn passes a pointer to the message, from which the job reads it, or the [slow
-//! paths](super::release) move it into a slot. So the stack has one copy of a message in addition to the
-//! variables of the caller and of the job: the one in the result of the spawn.
+//! paths](super::release) move it into a slot. So the stack has one copy of a message in addition
+//! to the variables of the caller and of the job: the one in the result of the spawn.
 
 use core::mem::MaybeUninit;
 
@@ -31,21 +31,22 @@ pub struct Task<B: Body, const N: usize, const W: usize> {
 }
 
 impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
-    /// A task whose nodes start at `base` in `level`.
+    /// Creates a task whose nodes start at `base` in `level`.
     ///
     /// # Safety
-    /// As for [`Slots::new`]; `level` and `base` are the [`Body::place`], and the level is one of [`Body::partition`].
+    /// As for [`Slots::new`]; `level` and `base` are the [`Body::place`], and the level is one of
+    /// [`Body::partition`].
     pub const unsafe fn new(level: &'static Level, base: u32) -> Self {
         assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
-        // SAFETY: the nodes are used by these slots alone, by this function's contract.
+        // SAFETY: only these slots use the nodes, by this function's contract.
         Self { slots: unsafe { Slots::new(level, base) }, monitor: Monitor::new::<B>() }
     }
 
     /// Runs the job of `node`.
     ///
     /// # Safety
-    /// `node` was popped from the level's queue by the calling thread, which occupies the level, and is one of this
-    /// task's.
+    /// `node` was popped from the level's queue by the calling thread, which occupies the level,
+    /// and is one of this task's.
     #[inline]
     pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
         // SAFETY: the node was popped by this thread and is one of these slots', by this function's
@@ -58,7 +59,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         }
     }
 
-    /// The slots, with their level and first node as constants.
+    /// Returns the slots, with their level and first node as constants.
     #[inline(always)]
     fn slots(&self) -> &Slots<B::Args, N, W> {
         let (level, base) = B::place();
@@ -67,7 +68,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         &self.slots
     }
 
-    /// The task without its types.
+    /// Returns the task without its types.
     fn any(&'static self) -> AnyTask {
         AnyTask { monitor: &self.monitor, slots: &self.slots }
     }
@@ -255,20 +256,21 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
 
 /// The operations of a handle on its task, for any task with these arguments.
 trait Timed<A>: Sync {
-    /// The task's name.
+    /// Returns the task's name.
     fn name(&self) -> &'static str;
 
-    /// `duration` from now, by the app's clock.
+    /// Returns `duration` from now, by the app's clock.
     fn after(&self, duration: Duration) -> Instant;
 
-    /// Takes an armed job back, and moves its arguments to `args`; `false` if it has been released
-    /// or cancelled, or was lost with its run.
+    /// Cancels an armed job, and moves its arguments to `args`; returns `false` if it has been
+    /// released or cancelled, or was lost with its run.
     ///
     /// # Safety
     /// `args` is valid for writes.
     unsafe fn cancel(&self, armed: Armed, args: *mut A) -> bool;
 
-    /// Moves an armed job; `false` if it has been released or cancelled, or was lost with its run.
+    /// Moves an armed job; returns `false` if it has been released or cancelled, or was lost with
+    /// its run.
     fn reschedule(&self, armed: Armed, time: Instant) -> bool;
 }
 
@@ -298,9 +300,9 @@ impl<B: Body, const N: usize, const W: usize> Timed<B::Args> for Task<B, N, W> {
     }
 }
 
-/// A job that is going to be released, from `spawn_after` or `spawn_at`; `A` are its arguments.
+/// A job that will be released, from `spawn_after` or `spawn_at`; `A` are its arguments.
 ///
-/// Dropping it changes nothing; the job is released all the same.
+/// Dropping the handle has no effect on the job.
 pub struct SpawnHandle<A: 'static> {
     task: &'static dyn Timed<A>,
     /// `None` if the app was stopping.
@@ -308,12 +310,12 @@ pub struct SpawnHandle<A: 'static> {
 }
 
 impl<A> SpawnHandle<A> {
-    /// Takes the job back.
+    /// Cancels the job.
     ///
     /// Real-time safety: does not allocate, block or enter the kernel.
     ///
     /// # Errors
-    /// [`TooLate`] if it has been released already or its run has ended.
+    /// Returns [`TooLate`] if it has already been released or its run has ended.
     #[inline]
     pub fn cancel(self) -> Result<A, TooLate> {
         let Some(armed) = self.armed else { return Err(TooLate) };
@@ -330,7 +332,7 @@ impl<A> SpawnHandle<A> {
     /// Moves the job to `after` from now.
     ///
     /// # Errors
-    /// [`TooLate`] if it has been released already or its run has ended.
+    /// Returns [`TooLate`] if it has already been released or its run has ended.
     pub fn reschedule_after(self, after: impl IntoDuration) -> Result<Self, TooLate> {
         let time = self.task.after(after.into_duration());
         self.reschedule_at(time)
@@ -338,10 +340,10 @@ impl<A> SpawnHandle<A> {
 
     /// Moves the job to another time.
     ///
-    /// Real-time safety: enters the kernel if the level's thread has to wake earlier for it.
+    /// Real-time safety: enters the kernel if the level's thread must wake earlier for it.
     ///
     /// # Errors
-    /// [`TooLate`] if it has been released already or its run has ended.
+    /// Returns [`TooLate`] if it has already been released or its run has ended.
     pub fn reschedule_at(self, time: Instant) -> Result<Self, TooLate> {
         if self.armed.is_some_and(|armed| self.task.reschedule(armed, time)) {
             Ok(self)

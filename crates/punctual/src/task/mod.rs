@@ -1,4 +1,4 @@
-//! Tasks of every kind: how a job is released, run and measured.
+//! Tasks of every kind: releasing, running and measuring jobs.
 
 #[cfg(feature = "async")]
 pub(crate) mod async_task;

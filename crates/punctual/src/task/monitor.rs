@@ -1,17 +1,18 @@
-//! What is measured of every job: release jitter J, response time R, execution time C.
+//! The measurements of every job: release jitter J, response time R, execution time C.
 //!
-//! On unless the app or the features of this crate say otherwise, in bounded memory that is allocated before the app
-//! starts. Costs at most two readings of the processor's counter a job (of the clock, where the kernel does not keep
-//! that by the counter): one at its end, and one at its start if it runs as a call or at its spawn if it is queued. A
-//! queued job starts when the one before it on its thread ends, which has been read; only a thread that was asleep reads
-//! the clock once more when it wakes.
+//! Enabled unless the app or the features of this crate disable them, in bounded memory that is
+//! allocated before the app starts. They cost at most two readings of the processor's counter per
+//! job (of the clock, if the kernel's clock does not use that counter): one at its end, and one at
+//! its start if it runs as a call or at its spawn if it is queued. A queued job starts when the
+//! previous job on its thread ends, and that time has been read; only a thread that was asleep
+//! reads the clock once more when it wakes.
 //!
-//! * J = start - release. The release of a periodic or timed job is its nominal time, so J includes how
-//!   late the kernel's timer was; that of a spawned job is the spawn.
+//! * J = start - release. The release of a periodic or timed job is its nominal time, so J includes
+//!   the lateness of the kernel's timer; that of a spawned job is the spawn.
 //! * R = end - release.
-//! * C = end - start, less the time that jobs of higher levels ran meanwhile and, of a job that suspended
-//!   itself, the time for which it was off its CPU. Time that the kernel took from other jobs, for itself
-//!   or for other threads, is in C; telling that apart needs a profile or a trace.
+//! * C = end - start, less the time that jobs of higher levels ran in between and, for a job that
+//!   suspended itself, the time for which it was off its CPU. C includes time that the kernel took
+//!   from other jobs, for itself or for other threads; separating it requires a profile or a trace.
 
 use punctual_core::{Duration, Instant};
 
@@ -27,14 +28,14 @@ use crate::app::stop::StopReason;
 use crate::port::linux::suspension::Suspensions;
 use crate::port::linux::trace_marker::Mark;
 
-/// What one job took.
+/// The times of one job.
 #[cfg_attr(not(feature = "monitoring"), allow(dead_code, reason = "nothing is measured"))]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job {
     pub(crate) release: Instant,
     pub(crate) start: Instant,
     pub(crate) end: Instant,
-    /// Execution of jobs that preempted this one, in ns.
+    /// Execution time of jobs that preempted this one, in ns.
     pub(crate) preempted: u64,
     pub(crate) suspensions: Suspensions,
     pub(crate) deadline: Option<Duration>,
@@ -50,12 +51,12 @@ pub(crate) struct Monitor {
     pub(crate) profile: ProfileSlot,
     pub(crate) beat: BeatSlot,
     pub(crate) guard: GuardSlot,
-    /// Why the guard stops the app.
+    /// The reason with which the guard stops the app.
     pub(crate) guard_stop: &'static StopReason,
 }
 
 impl Monitor {
-    /// The monitor of the task `B`.
+    /// Creates the monitor of the task `B`.
     pub(crate) const fn new<B: Body>() -> Self {
         Self {
             declared: Declared::of::<B>(),
@@ -68,7 +69,7 @@ impl Monitor {
         }
     }
 
-    /// The task as the rest of the app sees it.
+    /// Returns the task's data for the rest of the app.
     pub(crate) fn info(&'static self) -> TaskInfo {
         TaskInfo {
             name: self.declared.name,
@@ -82,7 +83,7 @@ impl Monitor {
         }
     }
 
-    /// Makes room for a run's measurements, if there are to be any.
+    /// Allocates memory for a run's measurements, if there are to be any.
     ///
     /// # Safety
     /// No job of the task can run.
@@ -103,13 +104,13 @@ impl Monitor {
     /// The calling thread occupies the task's level.
     #[inline]
     pub(crate) unsafe fn record(&self, job: Job) {
-        // SAFETY: the cell changes only while no job of the task can run, and this is called by one.
+        // SAFETY: the cell changes only while no job of the task can run, and a job calls this.
         if let Some(figures) = unsafe { self.figures.get() } {
             measured::add_job(figures, job);
         }
     }
 
-    /// The measurements so far.
+    /// Returns the measurements so far.
     ///
     /// # Safety
     /// No job of the task can run.
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_quantities_of_known_jobs() {
-        // SAFETY: atomics may be zero.
+        // SAFETY: zero is a valid value of an atomic.
         let figures: Arc<TaskFigures> = unsafe { Arc::new_zeroed().assume_init() };
         let mut report = TaskReport::default();
         measured::add_job(&figures, job(0, 10, 110));
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn time_that_a_job_sleeps_is_not_its_execution() {
-        // SAFETY: atomics may be zero.
+        // SAFETY: zero is a valid value of an atomic.
         let figures: Arc<TaskFigures> = unsafe { Arc::new_zeroed().assume_init() };
         let suspended = |time| Job { suspensions: Suspensions { count: 2, time }, ..job(0, 10, 110) };
         let mut report = TaskReport::default();

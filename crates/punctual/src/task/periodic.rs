@@ -21,7 +21,7 @@ pub struct PeriodicTask<B: Body<Args = ()>> {
 }
 
 impl<B: Body<Args = ()>> PeriodicTask<B> {
-    /// A task released by `periodic`, which `level` knows.
+    /// Creates a task released by `periodic`, which `level` contains.
     pub const fn new(level: &'static Level, periodic: &'static Periodic, period: Duration) -> Self {
         assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
         Self { monitor: Monitor::new::<B>(), level, periodic, period, body: core::marker::PhantomData }
@@ -30,11 +30,12 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
     /// Runs the job of `node`.
     ///
     /// # Safety
-    /// `node` was popped from the level's queue by the calling thread, which occupies the level, and is one of this
-    /// task's.
+    /// `node` was popped from the level's queue by the calling thread, which occupies the level,
+    /// and is one of this task's.
     #[inline]
     pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
-        // SAFETY: this thread occupies the task's level and has popped this job, by this function's contract.
+        // SAFETY: this thread occupies the task's level and has popped this job, by this function's
+        // contract.
         let end = unsafe {
             execute_queued::<B>(&self.monitor, me, Arguments::none(), self.level.released(node), now)
         };

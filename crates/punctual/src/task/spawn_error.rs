@@ -1,14 +1,14 @@
-//! Why a job could not be spawned, or an armed job could not be changed.
+//! The reasons why a job could not be spawned, or an armed job could not be changed.
 
 use core::fmt;
 
 /// A job that was not spawned, with its arguments: none, one, or a tuple.
 ///
-/// Only foreign threads get [`Stopping`](Self::Stopping). On a thread of the app, a spawn succeeds while the app
-/// is stopping: the arguments are dropped at once, and
-/// [`Report::dropped_jobs`](crate::Report::dropped_jobs) counts the job as released and not run. So a spawn with
-/// `unwrap` does not fail because the app happens to be stopping, and a loop that spawns until there is room
-/// ends.
+/// Only foreign threads get [`Stopping`](Self::Stopping). On a thread of the app, a spawn succeeds
+/// while the app is stopping: the arguments are dropped immediately, and
+/// [`Report::dropped_jobs`](crate::Report::dropped_jobs) counts the job as released and not run. So
+/// a spawn with `unwrap` does not fail because the app happens to be stopping, and a loop that
+/// spawns until there is room ends.
 ///
 /// ```
 /// use punctual::SpawnError;
@@ -23,29 +23,29 @@ pub enum SpawnError<A> {
     Full(A),
     /// The app is stopping or not running.
     Stopping(A),
-    /// The task has had as many releases as its `min_interval` allows, and says `on_early = reject`.
+    /// The task has had as many releases as its `min_interval` allows, and has `on_early = reject`.
     TooEarly(A),
 }
 
 impl<A> SpawnError<A> {
-    /// The arguments.
+    /// Returns the arguments.
     pub fn into_inner(self) -> A {
         match self {
             Self::Full(args) | Self::Stopping(args) | Self::TooEarly(args) => args,
         }
     }
 
-    /// Whether there is no room for the job now; there may be later.
+    /// Returns whether there is no room for the job now; there may be room later.
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Full(_))
     }
 
-    /// Whether there may be no further job yet, because of the task's `min_interval`.
+    /// Returns whether the task's `min_interval` does not allow another job yet.
     pub fn is_too_early(&self) -> bool {
         matches!(self, Self::TooEarly(_))
     }
 
-    /// Whether the app is stopping or not running.
+    /// Returns whether the app is stopping or not running.
     pub fn is_stopping(&self) -> bool {
         matches!(self, Self::Stopping(_))
     }

@@ -142,7 +142,8 @@ impl<F: Future> Future for Timeout<F> {
     type Output = Result<F::Output, TimeoutError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // SAFETY: `future` is pinned with the whole; it is not moved out, only dropped in place. `delay` is `Unpin`.
+        // SAFETY: `future` is pinned with the whole; it is not moved out, only dropped in place.
+        // `delay` is `Unpin`.
         let this = unsafe { self.get_unchecked_mut() };
         // SAFETY: as above.
         let mut future = unsafe { Pin::new_unchecked(&mut this.future) };

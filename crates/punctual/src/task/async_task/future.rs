@@ -1,7 +1,7 @@
-//! Futures whose type has no name, in storage that is a static.
+//! Futures of unnameable types, in static storage.
 //!
-//! The generated code has, per task, a function `(context, message) -> impl Future`. The type of what it returns is
-//! inferred from the function wherever it is needed.
+//! The generated code has, per task, a function `(context, message) -> impl Future`. The type of
+//! its future is inferred from the function at each use.
 
 use core::future::Future;
 use core::marker::PhantomData;
@@ -11,7 +11,7 @@ use core::task::{Context, Poll};
 /// The strictest alignment that the storage of a future provides, in bytes.
 pub(super) const MAX_ALIGN: usize = 64;
 
-/// The size of the future that `make` returns.
+/// Returns the size of the future that `make` returns.
 pub const fn future_size<J, F: Future>(_: &impl FnOnce(J) -> F) -> usize {
     assert!(
         align_of::<F>() <= MAX_ALIGN,
@@ -20,7 +20,7 @@ pub const fn future_size<J, F: Future>(_: &impl FnOnce(J) -> F) -> usize {
     size_of::<F>()
 }
 
-/// Makes a future of `J`, a context and a message, that may move to other threads.
+/// Creates a future of `J`, a context and a message, that may move to other threads.
 ///
 /// A future contains its context and its message. If one of them is not `Send`, the generated code
 /// reports that at the type in the user's code, and a second report about the future would only
@@ -29,24 +29,26 @@ pub const fn future_size<J, F: Future>(_: &impl FnOnce(J) -> F) -> usize {
 pub struct Place<J>(PhantomData<fn(J)>);
 
 impl<J> Place<J> {
-    /// The place.
+    /// The only value.
     pub const NEW: Self = Self(PhantomData);
 }
 
 impl<J: Send> Place<J> {
-    /// Makes the future of `job` in `storage`; `job` has the message of `J` behind a pointer.
+    /// Creates the future of `job` in `storage`; `job` has the message of `J` behind a pointer.
     ///
     /// # Safety
-    /// `storage` is aligned to 64 bytes, has room for [`future_size`] bytes, holds no future, and is used by nobody else.
+    /// `storage` is aligned to 64 bytes, has room for [`future_size`] bytes, holds no future, and
+    /// has no other users.
     pub unsafe fn future<K, F: Future + Send>(self, make: impl FnOnce(K) -> F, job: K, storage: *mut u8) {
-        // SAFETY: the storage is unused, large enough and aligned, by this function's contract, and the future is `Send`.
+        // SAFETY: the storage is unused, large enough and aligned, by this function's contract, and
+        // the future is `Send`.
         unsafe { future_place_local(make, job, storage) }
     }
 }
 
-/// Stands in for [`Place::future`] where that does not exist.
+/// Replaces [`Place::future`] if that does not exist.
 pub trait OfUnsent<J>: Sized {
-    /// Does not compile: if the generated code has reported no error, this does.
+    /// Does not compile unless the generated code has already reported an error.
     ///
     /// # Safety
     /// None: it cannot be called.
@@ -57,26 +59,29 @@ pub trait OfUnsent<J>: Sized {
 
 impl<J> OfUnsent<J> for Place<J> {}
 
-/// Makes the future of `job` in `storage`, which stays on the calling thread.
+/// Creates the future of `job` in `storage`, which stays on the calling thread.
 ///
 /// # Safety
-/// As for [`Place::future`]; and unless the future is `Send`, it is polled and dropped on no other thread.
+/// As for [`Place::future`]; and unless the future is `Send`, it is polled and dropped on no other
+/// thread.
 pub unsafe fn future_place_local<J, F: Future>(make: impl FnOnce(J) -> F, job: J, storage: *mut u8) {
-    // SAFETY: the storage is unused, large enough and aligned, by this function's contract; `future_size` has checked that
-    // the future needs no stricter alignment.
+    // SAFETY: the storage is unused, large enough and aligned, by this function's contract;
+    // `future_size` has checked that the future needs no stricter alignment.
     unsafe { storage.cast::<F>().write(make(job)) }
 }
 
-/// Polls the future of `make` in `storage`; whether it has completed.
+/// Polls the future of `make` in `storage`; returns whether it has completed.
 ///
 /// # Safety
-/// `storage` holds a future that `make` made there, which never moves again, and is used by nobody else.
+/// `storage` holds a future that `make` created there, which never moves again, and has no other
+/// users.
 pub unsafe fn future_poll<J, F: Future>(
     _: &impl FnOnce(J) -> F,
     storage: *mut u8,
     cx: &mut Context<'_>,
 ) -> bool {
-    // SAFETY: the storage holds this future, which never moves and is used by no one else, by this function's contract.
+    // SAFETY: the storage holds this future, which never moves and has no other users, by this
+    // function's contract.
     let future = unsafe { Pin::new_unchecked(&mut *storage.cast::<F>()) };
     matches!(future.poll(cx), Poll::Ready(_))
 }
@@ -84,8 +89,8 @@ pub unsafe fn future_poll<J, F: Future>(
 /// Drops the future of `make` in `storage`.
 ///
 /// # Safety
-/// As for [`future_poll`]; there is no future afterwards.
+/// As for [`future_poll`]; afterwards there is no future.
 pub unsafe fn future_drop<J, F: Future>(_: &impl FnOnce(J) -> F, storage: *mut u8) {
-    // SAFETY: the storage holds this future, which is used by no one else, by this function's contract.
+    // SAFETY: the storage holds this future, which has no other users, by this function's contract.
     unsafe { storage.cast::<F>().drop_in_place() }
 }

@@ -1,4 +1,4 @@
-//! The static of an async task: its future, and how it comes to be polled.
+//! The static of an async task: its future, and the code that polls it.
 
 use core::cell::{Cell, UnsafeCell};
 use core::mem::{self, ManuallyDrop, MaybeUninit};
@@ -21,7 +21,8 @@ use crate::task::monitor::Monitor;
 use crate::task::release::{AbortOnUnwind, Refusal};
 use crate::task::spawn_error::SpawnError;
 
-/// What of an async task is kept on the one thread that runs its level, and so need not be `Send`.
+/// The parts of an async task that stay on the one thread that runs its level, and so need not be
+/// `Send`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NonSend {
     /// Nothing: its level is not local.
@@ -32,14 +33,15 @@ pub enum NonSend {
     Everything,
 }
 
-/// What the generated code says of an async task besides its [`Body`], whose job is a poll.
+/// Properties of an async task that the generated code declares in addition to its [`Body`], whose
+/// job is a poll.
 pub trait AsyncBody: Body<Args = ()> {
     /// The arguments of the task beyond the context: none, one, or a tuple.
     type Message: 'static;
-    /// What of it stays on one thread.
+    /// The parts of it that stay on one thread.
     const NON_SEND: NonSend;
 
-    /// Makes the future.
+    /// Creates the future.
     ///
     /// # Safety
     /// `storage` is as for [`Place::future`](super::Place::future), or if the future stays, as for
@@ -47,11 +49,11 @@ pub trait AsyncBody: Body<Args = ()> {
     /// other instance of the task. `message` points to the message, which is not used again.
     unsafe fn make(storage: *mut u8, message: *mut Self::Message);
 
-    /// Polls the future; whether it has completed.
+    /// Polls the future; returns whether it has completed.
     ///
     /// # Safety
-    /// As for [`future_poll`](super::future_poll), after [`make`](Self::make); the calling thread runs a job of the
-    /// task's level.
+    /// As for [`future_poll`](super::future_poll), after [`make`](Self::make); the calling thread
+    /// runs a job of the task's level.
     unsafe fn poll(storage: *mut u8, cx: &mut Context<'_>) -> bool;
 
     /// Drops the future.
@@ -67,7 +69,8 @@ impl NonSend {
     }
 }
 
-/// Making the future panicked, which is a function of the user's: there is no future to poll or to drop.
+/// On drop: creating the future, which calls a function of the user, has panicked, so there is no
+/// future to poll or drop.
 struct Unmade<'a>(&'a Activation);
 
 impl Drop for Unmade<'_> {
@@ -85,28 +88,31 @@ pub struct AsyncTask<B: AsyncBody, const SIZE: usize> {
     activation: Activation,
     timers: &'static (dyn AnyTimers + Sync),
     monitor: Monitor,
-    /// The arguments of an instance that has not been polled yet; then there is no future. It is made in the first
-    /// poll, for a spawn may come from `init`, when there are no resources yet that it could borrow.
+    /// The arguments of an instance that has not been polled yet and thus has no future. The first
+    /// poll creates the future, because a spawn may come from `init`, when there are no resources
+    /// yet that the future could borrow.
     message: UnsafeCell<MaybeUninit<B::Message>>,
     has_message: Cell<bool>,
     storage: Storage<SIZE>,
     body: core::marker::PhantomData<fn(B)>,
 }
 
-// SAFETY: message and storage are touched by the one thread that claimed the activation, then by the one that runs the
-// level of the task, and at the end of the run by the one that is left, never at once. What crosses threads in there is
-// `Send`: `spawn` demands it of messages, and `Place::future` of futures. What is not, was put there by `spawn_local` or
-// by `future_place_local`, and is used and dropped where it was made: both are for local levels alone (`new` checks it),
-// and all jobs of a local level, polls included, run on one thread in a run. `spawn_local` refuses every other thread;
-// `make` is called in a poll. After its last poll that thread drops what is there, in `retire`. `end`, on another
-// thread, rather forgets such a thing than drops it, should a thread have died before that.
+// SAFETY: message and storage are accessed by the one thread that claimed the activation, then by
+// the one that runs the level of the task, and at the end of the run by the only remaining one,
+// never concurrently. A value that crosses threads in them is `Send`: `spawn` requires it of
+// messages, and `Place::future` of futures. A value that is not `Send` was put there by
+// `spawn_local` or by `future_place_local`, and is used and dropped on the thread that created it:
+// both are only for local levels (`new` checks it), and all jobs of a local level, including polls,
+// run on one thread in a run. `spawn_local` rejects every other thread; `make` is called in a poll.
+// After its last poll that thread drops the value, in `retire`. If a thread has died before that,
+// `end`, on another thread, leaks the value instead of dropping it.
 unsafe impl<B: AsyncBody, const SIZE: usize> Sync for AsyncTask<B, SIZE> {}
 
 impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
-    /// A task whose node is `node` in `level`.
+    /// Creates a task whose node is `node` in `level`.
     ///
     /// # Safety
-    /// `level` is one of [`Body::partition`], and the node is used by this task alone.
+    /// `level` is one of [`Body::partition`], and only this task uses the node.
     pub const unsafe fn new<const N: usize, const W: usize>(
         level: &'static Level,
         node: u32,
@@ -125,10 +131,11 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         }
     }
 
-    /// Polls the task, whose `node` it is.
+    /// Polls the task with the given `node`.
     ///
     /// # Safety
-    /// `node` was popped from the level's queue by the calling thread, which occupies the level, and is this task's.
+    /// `node` was popped from the level's queue by the calling thread, which occupies the level,
+    /// and is this task's.
     #[inline]
     pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
         // SAFETY: this thread occupies the level to run this node, by this function's contract.
@@ -147,7 +154,8 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         if B::NON_SEND.future() && self.activation.is_retired() || !self.activation.poll() {
             return now;
         }
-        // SAFETY: this thread occupies the level, by this function's contract; there is a future, which `call` polls.
+        // SAFETY: this thread occupies the level, by this function's contract; there is a future,
+        // which `call` polls.
         unsafe { execute::<B>(&self.monitor, me, Arguments::none(), release, now) }
     }
 
@@ -161,10 +169,10 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         let waker = ManuallyDrop::new(self.waker());
         let mut cx = Context::from_waker(&waker);
         let storage = self.storage();
-        // This thread runs the level of the task, and so it alone uses an instance.
+        // This thread runs the level of the task, so no other thread uses the instance.
         if self.has_message.take() {
             let unmade = Unmade(&self.activation);
-            // SAFETY: the last instance has left the storage, and the resources are filled, since
+            // SAFETY: the last instance has left the storage, and the resources are filled, because
             // jobs run. There is a message, which is not used again.
             unsafe { B::make(storage, self.message.get().cast()) };
             mem::forget(unmade);
@@ -172,7 +180,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         // SAFETY: there is a future, and this thread runs the level.
         let completed = timers::with(self.timers, || unsafe { B::poll(storage, &mut cx) });
         if completed {
-            // First, so that it is dropped once, whatever its destructor does.
+            // First, so that it is dropped once even if its destructor panics.
             self.activation.end_polls();
             // SAFETY: as above; it is not polled again.
             unsafe { B::drop(storage) };
@@ -180,7 +188,8 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         }
     }
 
-    /// Spawns the task. If its level is above the partition's, it has been polled when this returns.
+    /// Spawns the task. If its level is above the partition's, it has been polled when this
+    /// returns.
     ///
     /// # Errors
     /// See [`SpawnError`]; it is full if there is an instance.
@@ -188,8 +197,8 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// Does not unwind.
     ///
     /// # Safety
-    /// `message` points to the message, which this always moves out. It is `Send`: that is no
-    /// bound, since the generated code checks each argument, where that stands.
+    /// `message` points to the message, which this always moves out. It is `Send`: this is not a
+    /// bound, because the generated code checks each argument at its position in the source.
     #[inline]
     pub unsafe fn spawn(&'static self, message: *mut B::Message) -> Result<(), SpawnError<B::Message>> {
         let unwinding = AbortOnUnwind;
@@ -209,15 +218,16 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// Spawns a local task, from a task of its level.
     ///
     /// # Errors
-    /// As [`spawn`](Self::spawn); and if the calling thread is not the one that runs the level.
+    /// As [`spawn`](Self::spawn); also returns an error if the calling thread is not the one that
+    /// runs the level.
     ///
     /// # Safety
     /// `message` points to the message, which this always moves out.
     #[inline]
     pub unsafe fn spawn_local(&'static self, message: *mut B::Message) -> Result<(), SpawnError<B::Message>> {
         const { assert!(matches!(B::NON_SEND, NonSend::Everything)) };
-        // The spawner in a context leaves neither its thread nor its job. That is not relied upon:
-        // here it is checked.
+        // The spawner in a context leaves neither its thread nor its job. This check does not rely
+        // on that.
         let here = current::worker_of(B::partition()).is_some_and(|me| self.activation.level().keeps_to(me));
         let is_stopping = B::runtime().is_stopping();
         if !here && !is_stopping {
@@ -235,7 +245,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         }
     }
 
-    /// The rest of a spawn, which may release something now.
+    /// Performs the rest of a spawn, which may release something now.
     ///
     /// # Errors
     /// See [`Refusal`].
@@ -247,8 +257,8 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         if !self.activation.claim() {
             return Err(Refusal::Full);
         }
-        // SAFETY: this thread has claimed the activation, so no other uses the place of the
-        // message; the message may be moved, by this function's contract.
+        // SAFETY: this thread has claimed the activation, so no other thread uses the storage of
+        // the message; the message may be moved, by this function's contract.
         unsafe { self.message.get().cast::<B::Message>().copy_from_nonoverlapping(message, 1) };
         self.has_message.set(true);
         if self.activation.spawned() {
@@ -257,7 +267,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         Ok(())
     }
 
-    /// An event that the future waits for has happened.
+    /// Handles an event that the future waits for.
     fn wake(&'static self) {
         if let Some(me) = current::worker_of(B::partition())
             && !B::PROFILE
@@ -269,14 +279,16 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         self.wake_anyhow();
     }
 
-    /// Polls the future if it waits, its level may be occupied at once, and nothing but measurements is wanted.
+    /// Polls the future if it waits, its level can be occupied immediately, and only measurements
+    /// are required.
     #[inline]
     fn poll_at_once(&'static self, me: CurrentWorker) -> bool {
-        // SAFETY: the level is the partition's, by `new`'s contract; the poll is over when this preemption is finished.
+        // SAFETY: the level is the partition's, by `new`'s contract; the poll is over when this
+        // preemption is finished.
         let Some(preemption) = (unsafe { B::partition().core().preempt(me, B::place().0) }) else {
             return false;
         };
-        // Not earlier: only now is a fault seen that let this thread occupy the level.
+        // Must follow `preempt`: a fault that vacated the level is visible only after it.
         let polls = !needs_care::<B>() && self.activation.waits();
         let mut end = None;
         if polls {
@@ -308,7 +320,8 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         let me = current::worker_of(B::partition());
         let (core, level) = (B::partition().core(), self.activation.level());
         if let Some(me) = me
-            // SAFETY: the level is the partition's, by `new`'s contract; the poll is over when this preemption is finished.
+            // SAFETY: the level is the partition's, by `new`'s contract; the poll is over when this
+            // preemption is finished.
             && let Some(preemption) = unsafe { core.preempt(me, level) }
         {
             // SAFETY: `preempt` made this thread occupy the level to run this job.
@@ -318,22 +331,25 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         self.activation.stamp(time.unwrap_or_else(|| stamp_any(&self.monitor)));
         let node = self.activation.node();
         match me {
-            // SAFETY: the level is the partition's, by `new`'s contract, and the activation has left the node to this caller.
+            // SAFETY: the level is the partition's, by `new`'s contract, and the activation has
+            // given the node to this caller.
             Some(me) => unsafe { core.spawn(me, level, node) },
             // SAFETY: the same.
             None => unsafe { core.spawn_from_outside(level, node) },
         }
-        // A foreign thread or `idle`, which the job may wait for. The thread of the descriptors boosts by itself.
+        // A foreign thread or `idle`, for which the job may wait. The thread of the descriptors
+        // boosts by itself.
         #[cfg(feature = "std")]
         if me.is_none_or(|me| me.running() == 0) {
             core.boost_for_queued();
         }
     }
 
-    /// Drops the arguments of an instance that was never polled, or else its future, if there is one.
+    /// Drops the arguments of an instance that was never polled, or else its future, if there is
+    /// one.
     ///
     /// # Safety
-    /// The calling thread alone uses the task. If `future` is set there is an instance.
+    /// Only the calling thread uses the task. If `future` is set there is an instance.
     unsafe fn abandon(&self, future: bool) {
         let (message, storage) = (self.message.get().cast::<B::Message>(), self.storage());
         // No other thread uses the task, by this function's contract.
@@ -356,8 +372,8 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     }
 
     fn waker(&'static self) -> Waker {
-        // SAFETY: the functions of `VTABLE` uphold the contract: they are thread-safe, the data is a static of this
-        // type, and there is nothing to count or to free.
+        // SAFETY: the functions of `VTABLE` uphold the contract: they are thread-safe, the data is
+        // a static of this type, and there is nothing to count or to free.
         unsafe { Waker::from_raw(RawWaker::new(core::ptr::from_ref(self).cast(), &Self::VTABLE)) }
     }
 
@@ -389,7 +405,8 @@ impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
 
     unsafe fn retire(&self, level: &'static Level) {
         if B::NON_SEND.future() && core::ptr::eq(level, self.activation.level()) && self.activation.retire() {
-            // SAFETY: there is an instance, and this thread, the only one to poll it, will not do so any more.
+            // SAFETY: there is an instance, and this thread, the only one to poll it, does not poll
+            // it again.
             unsafe { self.abandon(true) };
         }
     }
@@ -401,12 +418,12 @@ impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
             // No other thread uses the task, by this function's contract.
             self.has_message.set(false);
         } else {
-            // SAFETY: nobody polls it any more.
+            // SAFETY: no thread polls it again.
             unsafe { self.abandon(instance.is_some() && !B::NON_SEND.future()) };
         }
         // SAFETY: no job of the task can run, by this function's contract.
         let report = unsafe { self.monitor.report() };
-        // A wait that is broken off is no job; a poll that is never made is one.
+        // An interrupted wait is not a job; a poll that is never made is one.
         (Some(report), instance.is_some_and(|waits| waits).into())
     }
 }

@@ -13,9 +13,9 @@ use super::timers;
 /// run a little before that.
 const UNTIL_LAID: Duration = Duration::from_micros(100);
 
-/// Ticks every `period`, on the grid on which periodic tasks are released: the ticks are whole periods
-/// after the start of the app. So a ticker does not drift, however long each round takes, and it ticks
-/// together with periodic tasks of the same period and other tickers.
+/// Ticks every `period`, on the grid on which periodic tasks are released: the ticks are whole
+/// periods after the start of the app. So a ticker does not drift, however long each round takes,
+/// and it ticks together with periodic tasks of the same period and other tickers.
 ///
 /// ```no_run
 /// # use punctual::prelude::*;

@@ -1,8 +1,8 @@
 //! The timers of a level's async tasks: slots that hold a waker and a time.
 //!
-//! A timer is what a timed spawn is: a job of its level that waits for its time in a slot. The job wakes. So order
-//! among timers, cancelling from any thread, and the race between the two are those of
-//! [`Slots`].
+//! A timer works like a timed spawn: a job of its level waits for its time in a slot, and then
+//! wakes the task. The order of timers, cancellation from any thread, and the race between the two
+//! are thus those of [`Slots`].
 
 #[cfg(feature = "std")]
 use core::cell::Cell;
@@ -25,18 +25,18 @@ pub struct Timers<const N: usize, const W: usize> {
     partition: &'static PartitionState,
 }
 
-/// [`Timers`] of whatever number.
+/// [`Timers`] of any number.
 pub(crate) trait AnyTimers: Sync {
-    /// The partition of their tasks.
+    /// Returns the partition of their tasks.
     fn partition(&self) -> &'static PartitionState;
 
-    /// Sets a timer; `None` if the app is ending, and then nothing has to be woken any more.
+    /// Sets a timer; returns `None` if the app is ending, in which case no wake-up is needed.
     ///
     /// # Panics
-    /// If every slot is taken.
+    /// Panics if every slot is taken.
     fn arm(&self, waker: &Waker, time: Instant) -> Option<Armed>;
 
-    /// Takes a timer back, unless it has expired.
+    /// Cancels a timer, unless it has expired.
     fn cancel(&self, armed: Armed);
 }
 
@@ -55,12 +55,12 @@ pub(super) fn with<R>(timers: &'static dyn AnyTimers, f: impl FnOnce() -> R) -> 
     f()
 }
 
-/// The timers for the future being polled.
+/// Returns the timers for the future being polled.
 pub(super) fn current() -> Option<&'static dyn AnyTimers> {
     CURRENT.get()
 }
 
-/// Restores the thread's timers on the way out, also of a panic.
+/// Restores the thread's timers on exit, including by a panic.
 struct Outer(Option<&'static dyn AnyTimers>);
 
 impl Drop for Outer {
@@ -71,21 +71,23 @@ impl Drop for Outer {
 }
 
 impl<const N: usize, const W: usize> Timers<N, W> {
-    /// Timers whose nodes start at `base` in `level`.
+    /// Creates timers whose nodes start at `base` in `level`.
     ///
     /// # Safety
     /// As for [`Slots::new`]; `level` is one of `partition`.
     pub const unsafe fn new(partition: &'static PartitionState, level: &'static Level, base: u32) -> Self {
-        // SAFETY: the nodes are used by these slots alone, by this function's contract.
+        // SAFETY: only these slots use the nodes, by this function's contract.
         Self { slots: unsafe { Slots::new(level, base) }, partition }
     }
 
-    /// Wakes whoever waits for the timer of `node`.
+    /// Wakes the task that waits for the timer of `node`.
     ///
     /// # Safety
-    /// `node` was popped from the level's queue by the calling thread, which occupies the level, and is one of these.
+    /// `node` was popped from the level's queue by the calling thread, which occupies the level,
+    /// and is one of these.
     pub unsafe fn run(&'static self, node: u32) {
-        // SAFETY: the node was popped by this thread and is one of these slots', by this function's contract.
+        // SAFETY: the node was popped by this thread and is one of these slots', by this function's
+        // contract.
         let (waker, time) = unsafe { self.slots.take(node) };
         due::during(self.slots.level().number(), time, || {
             // The waker may be the user's.
@@ -129,12 +131,13 @@ impl<const N: usize, const W: usize> Registered for Timers<N, W> {
 
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
         let drop = |waker: *mut Waker| {
-            // SAFETY: it is the waker of a job that is taken out, and is not used again.
+            // SAFETY: it is the waker of a job that has been removed, and is not used again.
             fault::contained(self.partition.runtime, Culprit::Waker, || unsafe { waker.drop_in_place() });
         };
-        // SAFETY: no job of the level can run, and no timer can be armed, by this function's contract.
+        // SAFETY: no job of the level can run, and no timer can be armed, by this function's
+        // contract.
         unsafe { self.slots.clear(drop) };
-        // A waker is no job.
+        // A waker is not a job.
         (None, 0)
     }
 

@@ -59,10 +59,10 @@ impl Order {
 
 /// Random access to bytes of a file or of memory, also from several readers at once.
 pub trait Bytes: Send + Sync {
-    /// The length in bytes.
+    /// Returns the length in bytes.
     fn length(&self) -> io::Result<u64>;
 
-    /// Reads some bytes from `offset` on and returns how many: 0 only at the end.
+    /// Reads some bytes from `offset` on and returns the number of bytes read: 0 only at the end.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
 }
 
@@ -97,17 +97,18 @@ pub struct Range {
 }
 
 impl Range {
-    /// The bytes from `start` up to but not including `end`, or up to the end of the source if that comes first.
+    /// Creates a range from `start` up to but not including `end`, or up to the end of the source
+    /// if that comes first.
     pub fn new(bytes: Arc<dyn Bytes>, start: u64, end: u64) -> Self {
         Self { bytes, at: start, end: end.max(start) }
     }
 
-    /// The offset of the next read.
+    /// Returns the offset of the next read.
     pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// The most bytes that may be left.
+    /// Returns the maximum number of remaining bytes.
     pub fn left(&self) -> u64 {
         self.end - self.at
     }

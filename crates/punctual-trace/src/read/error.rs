@@ -1,4 +1,4 @@
-//! Why a trace, or a part of it, cannot be read.
+//! The reasons why a trace, or a part of it, cannot be read.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,8 @@ use super::format::FormatError;
 use super::page::PageError;
 use super::translate::ShortRecord;
 
-/// Why a trace, or a part of it, cannot be read. Every message names the file, the offset and the fix.
+/// An error of reading a trace or a part of it. Every message contains the file, the offset and a
+/// remedy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -38,7 +39,7 @@ pub enum ReadError {
     Version {
         /// The file.
         file: Arc<str>,
-        /// The version that it states.
+        /// The version in the file.
         version: String,
     },
     /// The file or directory uses a feature that this reader does not support.
@@ -54,7 +55,8 @@ pub enum ReadError {
     Truncated {
         /// The file.
         file: Arc<str>,
-        /// The offset from which on something is missing, in bytes; beyond its end if that is missing as a whole.
+        /// The offset of the missing part, in bytes; beyond the end of the file if all of it is
+        /// missing.
         offset: u64,
         /// The part that is cut off or missing.
         what: String,
@@ -74,26 +76,26 @@ pub enum ReadError {
         file: Arc<str>,
         /// The offset of the description, in bytes.
         offset: u64,
-        /// What is wrong with it.
+        /// The error in it.
         error: FormatError,
     },
     /// A page of the ring buffer is malformed.
     Page {
-        /// Where it is.
+        /// Its position.
         place: Place,
-        /// What is wrong with it.
+        /// The error in it.
         error: PageError,
     },
     /// A record is malformed.
     Record {
-        /// Where it is.
+        /// Its position.
         place: Place,
-        /// What is wrong with it.
+        /// The error in it.
         error: ShortRecord,
     },
     /// A record is older than its predecessor on the same CPU.
     Backwards {
-        /// Where it is.
+        /// Its position.
         place: Place,
         /// Its time, in ns.
         time: u64,
@@ -106,7 +108,7 @@ pub enum ReadError {
         file: Arc<str>,
         /// The clock.
         clock: String,
-        /// Why it cannot be used.
+        /// The reason why it cannot be used.
         problem: String,
     },
     /// The trace has nothing to analyse.

@@ -1,6 +1,7 @@
 //! Markers that Punctual apps write into the trace: starts and ends of jobs, and names of tasks.
 //!
-//! The format is [`punctual_core::trace_marker`]'s, whose functions are here too for programs that mark jobs of their own.
+//! The format is that of [`punctual_core::trace_marker`]. Its functions are also exported here, for
+//! programs that mark their own jobs.
 //!
 //! ```
 //! use punctual_trace::event::Kind;
@@ -31,23 +32,24 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// The name of a task.
+    /// Returns the name of a task.
     pub fn get(&self, task: u16) -> Option<&str> {
         self.names.get(&task).map(String::as_str)
     }
 
-    /// All names.
+    /// Returns all names.
     pub fn iter(&self) -> impl Iterator<Item = (u16, &str)> {
         self.names.iter().map(|(&task, name)| (task, name.as_str()))
     }
 
-    /// How many markers have named a task.
+    /// Returns how many markers have named a task.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Reads what was written after `id`: an event, or a name, which is kept. What others have written is neither.
+    /// Reads the data written after `id`: an event, or a name, which is stored. Ignores data of
+    /// other programs.
     pub fn decode(&mut self, order: Order, id: u32, content: &[u8]) -> Option<Kind> {
         match Mark::read(id, content, order == Order::Big)? {
             Mark::Start { task, released } => Some(Kind::JobStart { task, released }),
@@ -66,7 +68,8 @@ impl Tasks {
         }
     }
 
-    /// Two apps may use the same number. Which of their tasks a marker means cannot be told, so both names are kept.
+    /// Two apps may use the same number. The task of a marker is then ambiguous, so both names are
+    /// stored.
     fn learn(&mut self, task: u16, name: &str) {
         let known = self.names.entry(task).or_default();
         if known.is_empty() {
@@ -80,17 +83,17 @@ impl Tasks {
     }
 }
 
-/// So much, or at least the largest number.
+/// Returns the number, limited to the maximum.
 fn short(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// A CPU, or the highest number.
+/// Returns the CPU, limited to the maximum.
 fn near(cpu: u16) -> u8 {
     u8::try_from(cpu).unwrap_or(u8::MAX)
 }
 
 /// Separates the names of tasks with the same number.
 const OR: &str = " or ";
-/// A number with so many names needs no more, in bytes.
+/// The maximum bytes of the names of one number.
 const MAX_NAMES: usize = 400;

@@ -1,6 +1,8 @@
-//! Several sources of events, each in order, brought into one order: by time, then by the source's rank.
+//! Merges several sources of events, each in order, into one order: by time, then by the source's
+//! rank.
 //!
-//! Each source is asked for a batch at a time, so what is held does not depend on how long the trace is.
+//! Each source returns a batch at a time, so the memory use does not depend on the length of the
+//! trace.
 //!
 //! ```
 //! use punctual_trace::event::{Event, Kind};
@@ -27,10 +29,10 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::event::Event;
 
-/// How many events a source delivers per batch.
+/// The number of events that a source delivers per batch.
 pub const BATCH: usize = 512;
 
-/// After so many errors in a row a source is abandoned.
+/// The number of consecutive errors after which a source is abandoned.
 const RETRIES: usize = 16;
 
 /// A source of events, in order of time.
@@ -40,13 +42,16 @@ pub trait Source {
     /// The error of a source.
     type Error;
 
-    /// Appends about [`BATCH`] of the next events to `into`, which is empty; none if there are no more.
+    /// Appends about [`BATCH`] of the next events to `into`, which is empty; none if there are no
+    /// more.
     ///
-    /// With an error it appends nothing. It is asked again then, and ends or goes on after what it cannot read.
+    /// With an error it appends nothing. It is then called again, and ends or continues after the
+    /// unreadable part.
     fn refill(&mut self, context: &mut Self::Context, into: &mut Vec<Event>) -> Result<(), Self::Error>;
 }
 
-/// When the next event of a source is, in the upper half, and the source's rank. As one number, it is compared at once.
+/// The time of a source's next event, in the upper half, and the source's rank. A single number
+/// makes comparisons fast.
 type Key = u128;
 
 const NEVER: Key = Key::MAX;
@@ -71,7 +76,7 @@ struct Lane<S> {
 pub struct Merge<S: Source> {
     context: S::Context,
     lanes: Vec<Lane<S>>,
-    /// The lane that delivers at present.
+    /// The lane that currently delivers events.
     current: usize,
     /// The key at which another lane takes over.
     bound: Key,
@@ -99,17 +104,18 @@ impl<S: Source> Merge<S> {
         }
     }
 
-    /// The shared state of the sources.
+    /// Returns the shared state of the sources.
     pub fn context(&self) -> &S::Context {
         &self.context
     }
 
-    /// The shared state of the sources, mutably.
+    /// Returns the shared state of the sources, mutably.
     pub fn context_mut(&mut self) -> &mut S::Context {
         &mut self.context
     }
 
-    /// Fills the batch of a lane and says when its first event is. Errors are kept for the caller of `next`.
+    /// Fills the batch of a lane and returns the key of its first event. Stores errors for the
+    /// caller of `next`.
     fn refill(&mut self, lane: usize) -> Option<Key> {
         let Lane { source, batch, at } = &mut self.lanes[lane];
         batch.clear();
@@ -144,7 +150,7 @@ impl<S: Source> Merge<S> {
         self.bound = self.waiting.peek().map_or(NEVER, |&Reverse(key)| key);
     }
 
-    /// Changes the current lane, whose next event is at `key`, for the one with the earliest event.
+    /// Replaces the current lane, whose next event is at `key`, by the one with the earliest event.
     fn change(&mut self, key: Key) {
         if let Some(mut first) = self.waiting.peek_mut() {
             let Reverse(first) = std::mem::replace(&mut *first, Reverse(key));
@@ -153,7 +159,7 @@ impl<S: Source> Merge<S> {
         self.bound = self.waiting.peek().map_or(NEVER, |&Reverse(key)| key);
     }
 
-    /// Makes the lane current that has the next event, if there is one and no error comes before it.
+    /// Makes the lane with the next event current, if there is one and no error precedes it.
     #[inline]
     fn advance(&mut self) -> Option<Result<(), S::Error>> {
         loop {
@@ -172,7 +178,8 @@ impl<S: Source> Merge<S> {
         }
     }
 
-    /// The next events, all of one source: as many as come before the others'. Cheaper than to ask for each.
+    /// Returns the next events, all of one source: as many as precede the events of the others.
+    /// Cheaper than iterating over single events.
     #[inline]
     pub fn next_run(&mut self) -> Option<Result<&[Event], S::Error>> {
         if let Err(error) = self.advance()? {
@@ -204,7 +211,8 @@ impl<S: Source> Iterator for Merge<S> {
 }
 
 impl<S: Source> Merge<S> {
-    /// What is done once per batch: `Some` is the answer, `None` says that there is an event again.
+    /// Performs the work per batch: returns `Some` for the answer, `None` if there is an event
+    /// again.
     #[cold]
     fn more(&mut self) -> Option<Option<Result<(), S::Error>>> {
         if !self.started {
@@ -224,7 +232,7 @@ mod tests {
     use super::*;
     use crate::event::Kind;
 
-    /// Gives batches, or fails where there is none.
+    /// Returns batches, or an error for `None`.
     struct Batches(VecDeque<Option<Vec<u64>>>, u16);
 
     impl Source for Batches {

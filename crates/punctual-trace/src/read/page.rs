@@ -1,7 +1,8 @@
 //! Pages of the kernel's ring buffer: from bytes to records with absolute times.
 //!
-//! A page begins with its time, how much of it is used and whether events before it were lost. Events follow, each with the
-//! time since the one before. Nothing is copied: a record is a slice of the page.
+//! A page begins with its time, the size of its used part and whether events before it were lost.
+//! Events follow, each with the time since the previous one. Nothing is copied: a record is a slice
+//! of the page.
 //!
 //! ```
 //! use punctual_trace::read::format::PageLayout;
@@ -44,11 +45,11 @@ const STAMP_BITS: u32 = 59;
 pub struct PageError {
     /// The offset in bytes from the start of the page.
     pub offset: usize,
-    /// What.
+    /// The error.
     pub problem: PageProblem,
 }
 
-/// The ways in which a page can be malformed.
+/// The errors of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PageProblem {
@@ -56,16 +57,16 @@ pub enum PageProblem {
     NoHeader,
     /// The header claims more bytes than the page has.
     Overlong {
-        /// How many bytes it claims.
+        /// The number of bytes it claims.
         used: u64,
-        /// How many bytes there are.
+        /// The number of bytes there are.
         room: u64,
     },
     /// An event extends beyond the used part of the page.
     EventTooLong {
-        /// How many bytes it claims.
+        /// The number of bytes it claims.
         length: u64,
-        /// How many are left.
+        /// The number of remaining bytes.
         left: u64,
     },
     /// An event claims to be empty.
@@ -140,7 +141,8 @@ impl Header {
         Ok(Self { time, end, missed })
     }
 
-    /// Whether the kernel has not written it: no page of a recording is empty, and none is as old as the system.
+    /// Returns whether the kernel has not written it: no page of a recording is empty, and none has
+    /// a time as early as the boot.
     pub(crate) fn is_blank(&self, layout: &PageLayout) -> bool {
         self.time == 0 && self.end == layout.data && self.missed.is_none()
     }
@@ -153,23 +155,24 @@ pub struct Record<'a> {
     pub time: u64,
     /// The offset of its content in the page.
     pub offset: usize,
-    /// The page from there on: numbers at its end are read with one load where what follows them may be read too.
+    /// The page from there on: numbers at its end are read with one load if the bytes after them
+    /// may also be read.
     pub(crate) window: &'a [u8],
     pub(crate) length: usize,
 }
 
 impl<'a> Record<'a> {
-    /// A record by itself.
+    /// Creates a record by itself.
     pub fn new(time: u64, data: &'a [u8]) -> Self {
         Self { time, offset: 0, window: data, length: data.len() }
     }
 
-    /// Its content.
+    /// Returns its content.
     pub fn data(&self) -> &'a [u8] {
         &self.window[..self.length]
     }
 
-    /// The length of its content.
+    /// Returns the length of its content.
     #[inline]
     pub fn length(&self) -> usize {
         self.length
@@ -203,8 +206,8 @@ impl Cursor {
         PageError { offset: self.at, problem: PageProblem::EventTooLong { length, left } }
     }
 
-    /// The next record of `page`, which is the one that the cursor was made for; compiled for one order of bytes if `order` is
-    /// a constant.
+    /// Returns the next record of `page`, which must be the page that the cursor was created for;
+    /// specialized for one byte order if `order` is a constant.
     #[inline(always)]
     pub(crate) fn next<'a>(&mut self, order: Order, page: &'a [u8]) -> Result<Option<Record<'a>>, PageError> {
         while self.at < self.end {
@@ -233,8 +236,8 @@ impl Cursor {
         Ok(None)
     }
 
-    /// A record that says its length in a word of its own: where its content begins, how long that is, and the record. Or
-    /// something that is none, which is passed over.
+    /// Decodes a record with its length in a separate word: returns the start and length of its
+    /// content, and the record. Or skips an event that is not a record.
     fn rare(
         &mut self,
         order: Order,
@@ -257,7 +260,8 @@ impl Cursor {
             }
             PADDING if delta == 0 => self.at = self.end,
             PADDING => {
-                // An event that was discarded. The kernel turns its delta of 0 into 1 so as to tell it from the end.
+                // A discarded event. The kernel changes its delta of 0 to 1 to distinguish it from
+                // the end.
                 let whole = 4 + u64::from(self.word(order, page, self.at + 4)?);
                 if whole > (self.end - self.at) as u64 {
                     return Err(self.too_long(whole));
@@ -299,20 +303,21 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// The page at the start of `bytes`.
+    /// Opens the page at the start of `bytes`.
     pub fn open(layout: &PageLayout, bytes: &'a [u8]) -> Result<Self, PageError> {
         let header = Header::read(layout, bytes)?;
         Ok(Self { header, order: layout.order, bytes, cursor: Cursor::new(layout, &header) })
     }
 
-    /// The header of the page.
+    /// Returns the header of the page.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The next record.
+    /// Returns the next record.
     ///
-    /// After an error the records that follow cannot be delimited: every further call returns the same error.
+    /// After an error the following records cannot be delimited: every further call returns the
+    /// same error.
     pub fn next_record(&mut self) -> Result<Option<Record<'a>>, PageError> {
         self.cursor.next(self.order, self.bytes)
     }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Pages by hand, in either order of bytes.
+/// Pages written by hand, in either byte order.
 struct Hand {
     order: Order,
     bytes: Vec<u8>,
@@ -30,7 +30,7 @@ impl Hand {
         self.u32(if self.order == Order::Big { kind << 27 | delta } else { delta << 5 | kind })
     }
 
-    /// The page as far as it goes, its used part said with `flags`.
+    /// Returns the page so far, with the size of its used part and `flags`.
     fn page(&self, flags: u64) -> (PageLayout, Vec<u8>) {
         let mut bytes = self.bytes.clone();
         let commit = (bytes.len() as u64 - 16) | flags;

@@ -12,12 +12,13 @@ use super::trace::{Buffer, CpuData, Trace};
 pub(crate) enum Item<'a> {
     /// A record: its time, in ns of the trace clock, and its bytes.
     Record(u64, &'a [u8]),
-    /// This many records were lost; 0 is an unknown number.
+    /// The number of lost records; 0 if unknown.
     Lost(u64),
 }
 
 impl Trace {
-    /// Passes on the records of a CPU in a buffer, in order. Stops at an error; what it passed on before remains usable.
+    /// Passes on the records of a CPU in a buffer, in order. Stops at an error; the records passed
+    /// on before remain usable.
     pub(crate) fn records<E: From<ReadError>>(
         &self,
         buffer: &Buffer,

@@ -9,14 +9,14 @@ use super::Bytes;
 /// Pages of larger files go to a temporary file.
 pub(crate) const MAX_IN_MEMORY: u64 = 16 << 20;
 
-/// Where pages are.
+/// The location of pages.
 pub(crate) enum Store {
     Memory(Vec<u8>),
     File(io::BufWriter<File>),
 }
 
 impl Store {
-    /// An empty store.
+    /// Creates an empty store.
     pub(crate) fn new(in_memory: bool) -> io::Result<Self> {
         if in_memory {
             return Ok(Self::Memory(Vec::new()));
@@ -25,7 +25,7 @@ impl Store {
         Ok(Self::File(io::BufWriter::with_capacity(64 << 10, file)))
     }
 
-    /// What has been written.
+    /// Returns the written data.
     pub(crate) fn bytes(self) -> Arc<dyn Bytes> {
         match self {
             Self::Memory(bytes) => Arc::new(bytes),

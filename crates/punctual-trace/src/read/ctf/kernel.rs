@@ -1,7 +1,8 @@
-//! Translates LTTng's kernel events into those that ftrace would have recorded: names, fields and records.
+//! Translates LTTng's kernel events into those that ftrace would have recorded: names, fields and
+//! records.
 //!
-//! LTTng has the kernel's tracepoints under names of its own, with `tid` for what the kernel calls `pid`, and with priorities from
-//! -100 on, where the kernel's begin at 0.
+//! LTTng records the kernel's tracepoints under its own names, with `tid` for the kernel's `pid`,
+//! and with priorities from -100 on, where the kernel's begin at 0.
 
 use std::collections::HashMap;
 
@@ -11,22 +12,22 @@ use crate::read::format::{EventFormat, Field, Shape};
 
 /// The kernel's `MAX_RT_PRIO`, which LTTng subtracts from priorities.
 const MAX_RT_PRIO: i64 = 100;
-/// The offset of an event's own fields, behind those common to all.
+/// The offset of an event's own fields, after those common to all.
 const HEAD: u16 = 8;
 /// The length of a thread name in the kernel.
 const NAME: usize = 16;
 /// Texts are truncated to this length.
 const MAX_TEXT: usize = 255;
-/// How many fields of an event are kept.
+/// The maximum number of fields of an event.
 const MAX_FIELDS: usize = 64;
 
-/// What an event means beyond its fields.
+/// The meaning of an event beyond its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Says {
     Nothing,
-    /// Says who runs from now on.
+    /// Shows the thread that runs from now on.
     Switch,
-    /// A system call begins; by its number here.
+    /// A system call begins; with its number here.
     Call(u16),
     /// The thread's system call returns.
     Return,
@@ -34,7 +35,7 @@ pub(super) enum Says {
     Name,
 }
 
-/// How an event of the trace becomes a record.
+/// The conversion of an event of the trace to a record.
 #[derive(Debug)]
 pub(super) struct Class {
     pub(super) says: Says,
@@ -43,7 +44,7 @@ pub(super) struct Class {
     empty: Vec<u8>,
 }
 
-/// Where a field goes.
+/// The location of a field in the record.
 #[derive(Debug)]
 struct Place {
     /// Its name in the metadata.
@@ -58,11 +59,11 @@ enum Put {
     Number(usize, i64),
     /// As long as a thread name.
     Name,
-    /// Behind the record; its location goes here.
+    /// After the record; its location is stored here.
     Located,
 }
 
-/// The formats of the records, and what becomes of each event, by stream and event ID.
+/// The formats of the records, and the conversion of each event, by stream and event ID.
 #[derive(Debug, Default)]
 pub(super) struct Classes {
     pub(super) formats: Vec<EventFormat>,
@@ -76,7 +77,7 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    /// An empty table for a kernel of that release.
+    /// Creates an empty table for a kernel of that release.
     pub(super) fn new(release: &str) -> Self {
         let mut numbers =
             release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
@@ -88,7 +89,7 @@ impl Classes {
         self.classes.get(&(stream, id))
     }
 
-    /// The event for the return from that system call.
+    /// Returns the event for the return from that system call.
     pub(super) fn return_of(&self, call: u16) -> Option<&Class> {
         self.returns.get(usize::from(call))?.as_ref()
     }
@@ -132,7 +133,7 @@ impl Classes {
         class.map(|class| self.classes.insert((stream, id), class)).is_some()
     }
 
-    /// A number for a system call, as LTTng has only names.
+    /// Returns a number for a system call, because LTTng has only names.
     fn call(&mut self, name: &str) -> u16 {
         let next = self.calls.len() as u16;
         *self.calls.entry(name.to_owned()).or_insert(next)
@@ -206,7 +207,7 @@ fn number(integer: &Integer, add: i64) -> (u16, bool, Shape, Put) {
 }
 
 impl Class {
-    /// Makes a record of these fields; the thread is filled in later.
+    /// Encodes these fields as a record; the thread is filled in later.
     pub(super) fn encode(&self, leaves: &[Leaf<'_, '_>], record: &mut Vec<u8>) {
         record.clear();
         record.extend(&self.empty);
@@ -240,10 +241,11 @@ impl Class {
     }
 }
 
-/// The longest record that [`Class::encode`] makes.
+/// The maximum length of a record from [`Class::encode`].
 pub(super) const MAX_RECORD: usize = HEAD as usize + (MAX_FIELDS + 1) * (8 + MAX_TEXT + 1) + NAME;
 
-/// The ftrace group and name of an LTTng event; the group is `lttng` if ftrace has no such event.
+/// Returns ftrace's group and name of an LTTng event; the group is `lttng` if ftrace has no such
+/// event.
 fn kernel_name(name: &str) -> (&'static str, String) {
     let bare = |prefix: &str| name.strip_prefix(prefix).unwrap_or(name);
     match name {
@@ -276,7 +278,7 @@ fn kernel_name(name: &str) -> (&'static str, String) {
     }
 }
 
-/// ftrace's name for a field. LTTng prefixes an underscore to avoid TSDL keywords.
+/// Returns ftrace's name for a field. LTTng prefixes an underscore to avoid TSDL keywords.
 fn field_name(system: &str, name: &str) -> String {
     let name = name.strip_prefix('_').unwrap_or(name);
     match (system, name) {
@@ -287,7 +289,7 @@ fn field_name(system: &str, name: &str) -> String {
     }
 }
 
-/// The meaning of the bits of `prev_state`, as a kernel of that release would print them.
+/// Returns the meaning of the bits of `prev_state`, as a kernel of that release would print them.
 fn states(release: (u32, u32)) -> String {
     let letters = match release {
         // An unknown release counts as a recent one.

@@ -27,7 +27,7 @@ pub(super) struct Stream<'m> {
     /// The offset of the next packet.
     next: u64,
     packet: Vec<u8>,
-    /// Where the packet and its next event begin and its content ends, in bits.
+    /// The start of the packet and of its next event, and the end of its content, in bits.
     start: u64,
     at: u64,
     end: u64,
@@ -37,13 +37,13 @@ pub(super) struct Stream<'m> {
     time: u64,
     discarded: Option<u64>,
     sequence: Option<u64>,
-    /// How many events are missing before the current one; 0 if unknown.
+    /// The number of events missing before the current one; 0 if unknown.
     pub(super) lost: Option<u64>,
     /// The current event, unless the stream has ended.
     pub(super) current: Option<Current>,
     record: Vec<u8>,
     name: String,
-    /// What is wrong with the rest of the file.
+    /// The error in the rest of the file.
     pub(super) cut: Option<String>,
 }
 
@@ -52,12 +52,12 @@ pub(super) struct Stream<'m> {
 pub(super) struct Current {
     /// In ns.
     pub(super) time: u64,
-    /// Who ran, if the trace records that with each event.
+    /// The running thread, if the trace records it with each event.
     pub(super) by: Option<Tid>,
     pub(super) what: What,
 }
 
-/// What it means beyond its record.
+/// Its meaning beyond its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Nothing,
@@ -109,12 +109,12 @@ impl<'m> Stream<'m> {
         Ok(stream)
     }
 
-    /// The record of the current event.
+    /// Returns the record of the current event.
     pub(super) fn record(&mut self) -> &mut Vec<u8> {
         &mut self.record
     }
 
-    /// The name in the current event.
+    /// Returns the name in the current event.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -198,7 +198,7 @@ impl<'m> Stream<'m> {
         Ok(true)
     }
 
-    /// How many events a packet says were lost since the previous one.
+    /// Counts the events that a packet reports as lost since the previous one.
     fn count_losses(&mut self, header: &Header) {
         let before = self.discarded.zip(header.discarded);
         let discarded = before.map_or(0, |(before, now)| now.saturating_sub(before));
@@ -254,7 +254,7 @@ impl<'m> Stream<'m> {
         })
     }
 
-    /// The event at the current position; `None` at the end of the packet.
+    /// Returns the event at the current position; `None` at the end of the packet.
     fn event(&mut self, packet: &[u8]) -> Result<Option<Current>, String> {
         let cut = |_| "an event is cut off or makes no sense".to_owned();
         let declared = self.declared;
@@ -333,7 +333,7 @@ struct Header {
     /// The sizes of the packet and of its content, in bits.
     size: u64,
     content: u64,
-    /// Where its events begin.
+    /// The start of its events.
     events: u64,
     cpu: u32,
     begin: Option<u64>,
@@ -341,7 +341,7 @@ struct Header {
     sequence: Option<u64>,
 }
 
-/// The first time after `before` with these low bits.
+/// Returns the first time after `before` with these low bits.
 fn later(before: u64, bits: u32, value: u64) -> u64 {
     if bits >= 64 {
         return value;

@@ -37,7 +37,7 @@ pub(super) struct Integer {
 #[derive(Debug)]
 pub(super) struct Enumeration {
     pub(super) base: Integer,
-    /// What values from the first number to the second are called.
+    /// The labels of values from the first number to the second.
     pub(super) labels: Vec<(String, i128, i128)>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Variant {
     pub(super) options: Vec<(String, Type)>,
 }
 
-/// How many elements an array has.
+/// The number of elements of an array.
 #[derive(Debug)]
 pub(super) enum Length {
     Fixed(u64),
@@ -63,13 +63,13 @@ pub(super) enum Length {
 }
 
 impl Integer {
-    /// What system calls return.
+    /// The type of a system call's result.
     pub(super) const LONG: Self =
         Self { bits: 64, align: 8, signed: true, order: Order::NATIVE, text: false, clock: false };
 }
 
 impl Type {
-    /// Its alignment in bits.
+    /// Returns its alignment in bits.
     pub(super) fn align(&self) -> u64 {
         match self {
             Self::Integer(integer) => integer.align,
@@ -100,7 +100,7 @@ pub(super) struct Leaf<'a, 'm> {
     pub(super) name: &'m str,
     pub(super) value: Value<'a>,
     of: Option<&'m Enumeration>,
-    /// How many bits of the timestamp it holds, if it is one.
+    /// The number of timestamp bits that it contains, if it is one.
     pub(super) clock: Option<u32>,
 }
 
@@ -128,7 +128,7 @@ pub(super) struct Bits<'a> {
 }
 
 impl<'a> Bits<'a> {
-    /// A reader of the first `end` bits of these bytes.
+    /// Creates a reader of the first `end` bits of these bytes.
     pub(super) fn new(bytes: &'a [u8], end: u64) -> Self {
         Self { bytes, at: 0, end: end.min(8 * bytes.len() as u64) }
     }
@@ -184,7 +184,8 @@ impl<'a> Bits<'a> {
         Ok(&rest[..length])
     }
 
-    /// Reads a value of that type and appends its fields to those read before, which its lengths and tags refer to.
+    /// Reads a value of that type and appends its fields to the earlier ones, to which its lengths
+    /// and tags refer.
     pub(super) fn read<'m>(
         &mut self,
         name: &'m str,
@@ -253,7 +254,8 @@ impl<'a> Bits<'a> {
     }
 }
 
-/// The number in the most recent field of that name, which may be a path such as `stream.event.header.id`.
+/// Returns the number in the most recent field of that name, which may be a path such as
+/// `stream.event.header.id`.
 pub(super) fn number(leaves: &[Leaf<'_, '_>], path: &str) -> Option<u64> {
     leaf(leaves, path).and_then(|leaf| match leaf.value {
         Value::Number(number) => Some(number),

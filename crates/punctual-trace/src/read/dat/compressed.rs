@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use crate::read::{Order, Range};
 
-/// The largest decompressed block that is accepted. `trace-cmd` makes blocks of tens of KiB, and
+/// The largest decompressed block that is accepted. `trace-cmd` writes blocks of tens of KiB, and
 /// sections with kernel symbols take a few MiB.
 pub(super) const BLOCK_LIMIT: u32 = 64 << 20;
 
@@ -16,7 +16,7 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    /// Looks it up by its name in files.
+    /// Returns the algorithm of that name in files.
     pub(crate) fn by_name(name: &str) -> Option<Self> {
         match name {
             "zstd" => Some(Self::Zstd),
@@ -61,7 +61,7 @@ pub(in crate::read) struct Chunks {
     range: Range,
     algorithm: Algorithm,
     order: Order,
-    /// How many chunks are left, once known.
+    /// The number of remaining chunks, once known.
     left: Option<u32>,
     content: Vec<u8>,
     at: usize,

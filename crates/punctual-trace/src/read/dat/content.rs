@@ -30,7 +30,7 @@ impl Texts {
     }
 }
 
-/// Reads everything in a trace.dat except its pages, and reports what is damaged.
+/// Reads everything in a trace.dat except its pages, and reports damaged parts.
 pub(crate) fn content(path: &Path) -> Result<(Content, Vec<String>), ReadError> {
     let bytes = File::open(path).map_err(|error| ReadError::Open { path: path.to_owned(), error })?;
     let mut start = [0; 8];
@@ -98,7 +98,7 @@ fn clocks(trace: &Trace) -> Vec<u8> {
     }
 }
 
-/// How many bytes of complete pages a CPU has once decompressed, with warnings about them.
+/// Returns how many bytes of complete pages a CPU has when decompressed, with warnings about them.
 fn length(data: &CpuData, page: u64) -> Result<(u64, Option<String>), ReadError> {
     let missing = |what: String| Some(format!("of the data of CPU {}, {what}", data.cpu));
     if data.packed.is_some() {

@@ -1,8 +1,9 @@
-//! trace.dat, the file of `trace-cmd` and KernelShark, in versions 6 and 7.
+//! trace.dat, the file format of `trace-cmd` and KernelShark, in versions 6 and 7.
 //!
-//! Version 6 is a sequence: formats, symbols, names of threads, options, then the data of each CPU. Version 7 has the same
-//! parts in sections anywhere in the file, each of which may be compressed; options say where they are, and chunks of
-//! pages may be compressed too. Either is read in pieces: what is held does not depend on the size of the file.
+//! Version 6 is a sequence: formats, symbols, names of threads, options, then the data of each CPU.
+//! Version 7 has the same parts in sections anywhere in the file, each of which may be compressed;
+//! options contain their offsets, and chunks of pages may also be compressed. Both are read in
+//! pieces: the memory use does not depend on the size of the file.
 //!
 //! ```no_run
 //! use punctual_trace::read::Trace;
@@ -63,7 +64,8 @@ pub(super) fn open(file: Arc<str>, bytes: Arc<dyn Bytes>) -> Result<Trace, ReadE
     load(file, bytes, None)?.finish()
 }
 
-/// A trace with that buffer and the formats that another file, such as a perf.data, has between these offsets.
+/// Returns a trace with that buffer and the formats that another file, such as a perf.data, has
+/// between these offsets.
 pub(super) fn embedded(
     file: Arc<str>,
     bytes: Arc<dyn Bytes>,

@@ -1,4 +1,4 @@
-//! Options: what both versions say about a recording besides its events.
+//! Options: the information about a recording other than its events, in both versions.
 
 use super::id;
 use super::metadata::{Metadata, clock_of, number};
@@ -9,12 +9,13 @@ use crate::read::stream::Scale;
 
 /// An option holds at most a few bytes per CPU, or the text of a statistics file.
 const OPTION_LIMIT: u32 = 4 << 20;
-/// Begins the version text of recorders that declare, on the lines that follow, which events they recorded.
+/// The beginning of the version text of recorders that declare, on the following lines, which
+/// events they recorded.
 pub(crate) const WRITER: &str = "punctual-trace\n";
 /// Statistics of further CPUs are ignored.
 const STATISTICS_LIMIT: usize = 4096;
 
-/// The content of the next option, behind its ID.
+/// Returns the content of the next option, after its ID.
 pub(super) fn content(reader: &mut Reader, option: u16) -> Result<Vec<u8>, ReadError> {
     let length = reader.u32()?;
     if length > OPTION_LIMIT {
@@ -23,7 +24,7 @@ pub(super) fn content(reader: &mut Reader, option: u16) -> Result<Vec<u8>, ReadE
     reader.bytes(length.into(), "the options")
 }
 
-/// Handles options that mean the same in both versions; returns whether this was one.
+/// Handles options with the same meaning in both versions; returns whether this was one.
 pub(super) fn common(metadata: &mut Metadata, order: Order, option: u16, data: &[u8]) -> bool {
     let text = || String::from_utf8_lossy(data).trim_end_matches(['\0', '\n']).to_owned();
     match option {

@@ -1,4 +1,4 @@
-//! Reads numbers and strings of a trace.dat in sequence, and knows the offset of each for errors.
+//! Reads numbers and strings of a trace.dat in sequence, and tracks their offsets for errors.
 
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
@@ -18,23 +18,23 @@ pub(super) struct Reader {
 
 enum From {
     File(BufReader<Range>),
-    /// A compressed section, whose content has no offset of its own in the file.
+    /// A compressed section, whose content has no offset in the file.
     Memory(io::Cursor<Vec<u8>>),
 }
 
 impl Reader {
-    /// The file from `start` to `end`, exclusive.
+    /// Creates a reader of the file from `start` to `end`, exclusive.
     pub(super) fn new(file: Arc<str>, bytes: Arc<dyn Bytes>, start: u64, end: u64) -> Self {
         let from = From::File(BufReader::new(Range::new(bytes, start, end)));
         Self { order: Order::Little, file, from, base: start, at: 0 }
     }
 
-    /// What was compressed at `base`.
+    /// Creates a reader of data that was compressed at `base`.
     pub(super) fn unpacked(file: Arc<str>, content: Vec<u8>, base: u64, order: Order) -> Self {
         Self { order, file, from: From::Memory(io::Cursor::new(content)), base, at: 0 }
     }
 
-    /// The offset in the file of the next byte, or of its section.
+    /// Returns the offset in the file of the next byte, or of its section.
     pub(super) fn offset(&self) -> u64 {
         match self.from {
             From::File(_) => self.base + self.at,
@@ -89,7 +89,7 @@ impl Reader {
         Ok(self.order.u64(&bytes, 0).unwrap_or_default())
     }
 
-    /// A NUL-terminated string of at most `limit` bytes.
+    /// Reads a NUL-terminated string of at most `limit` bytes.
     pub(super) fn string(&mut self, what: &str, limit: usize) -> Result<String, ReadError> {
         let mut bytes = Vec::new();
         loop {
@@ -105,7 +105,7 @@ impl Reader {
         }
     }
 
-    /// That many bytes, read in pieces so that a false length costs no memory.
+    /// Reads that many bytes, in pieces so that a false length costs no memory.
     pub(super) fn bytes(&mut self, length: u64, what: &str) -> Result<Vec<u8>, ReadError> {
         let mut bytes = Vec::new();
         let read = match &mut self.from {
@@ -120,7 +120,7 @@ impl Reader {
         }
     }
 
-    /// Calls back with each line in that many bytes.
+    /// Calls `each` with each line in that many bytes.
     pub(super) fn lines(&mut self, length: u64, mut each: impl FnMut(&[u8])) -> Result<(), ReadError> {
         /// Longer than any kernel symbol.
         const MAX_LINE: usize = 4096;

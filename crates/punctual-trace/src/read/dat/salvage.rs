@@ -1,8 +1,8 @@
-//! Salvages what can be read of a version 7 file without the options that locate everything.
+//! Salvages the readable parts of a version 7 file without the options that locate everything.
 //!
-//! The options come last in the files of `trace-cmd`, so those whose end is cut off lack them, as do those of a recorder that
-//! did not come to its end. But sections follow each other and say what they are and how long, and pages say their times:
-//! where they go back, the pages of the next CPU begin.
+//! `trace-cmd` writes the options at the end of a file, so a truncated file lacks them, as does the
+//! file of a recorder that was interrupted. But sections follow each other and contain their ID and
+//! length, and pages contain their times: where the times go back, the pages of the next CPU begin.
 
 use super::compressed::BLOCK_LIMIT;
 use super::id;
@@ -21,7 +21,8 @@ const CPUS_LIMIT: usize = 8192;
 /// Files have a dozen sections, and one or two per buffer.
 const SECTIONS_LIMIT: usize = 4096;
 
-/// Reads sections in sequence from `at` on, and guesses whose the pages are. Call it before anything else is read.
+/// Reads sections in sequence from `at` on, and guesses the CPU of the pages. Must be called before
+/// anything else is read.
 pub(super) fn read(container: &Container, metadata: &mut Metadata, mut at: u64) -> Result<(), ReadError> {
     let mut buffers = Vec::new();
     for _ in 0..SECTIONS_LIMIT {
@@ -32,7 +33,7 @@ pub(super) fn read(container: &Container, metadata: &mut Metadata, mut at: u64) 
             id::BUFFER => buffers.push((at + SECTION_HEAD, length, compressed)),
             _ if end > metadata.length => break,
             id::DONE => {
-                // What options say besides offsets.
+                // The content of options other than offsets.
                 let (mut options, _) = container.section(metadata, at, id::DONE)?;
                 let _ = container.options(&mut options, metadata);
             }
@@ -45,7 +46,7 @@ pub(super) fn read(container: &Container, metadata: &mut Metadata, mut at: u64) 
         }
         at = end;
     }
-    // Options that survived may have located buffers too, and more reliably.
+    // Options that survived may also have located buffers, and more reliably.
     if !metadata.buffers.is_empty() {
         return Ok(());
     }
@@ -77,7 +78,8 @@ fn head(container: &Container, metadata: &Metadata, at: u64) -> Result<(u16, u16
     Ok((section, flags, length))
 }
 
-/// The chunks from `at` to `end`, by CPU: each has their number before them, and begins where a page would.
+/// Returns the chunks from `at` to `end`, by CPU: their number precedes them, and they begin where
+/// a page would.
 fn packed_lanes(
     container: &Container,
     metadata: &Metadata,
@@ -87,7 +89,7 @@ fn packed_lanes(
     let mut cpus = Vec::new();
     while at < end && cpus.len() < CPUS_LIMIT {
         let start = at;
-        // In the last one the file may end, which is reported when its pages are read.
+        // The file may end in the last one, which is reported when its pages are read.
         let Some(after) = past_chunks(container, metadata, at) else { break };
         let (cpu, file, bytes) = (cpus.len() as u16, metadata.file.clone(), metadata.bytes.clone());
         cpus.push(CpuData { cpu, file, bytes, start, length: metadata.length - start, packed });
@@ -96,7 +98,8 @@ fn packed_lanes(
     Ok(cpus)
 }
 
-/// Where the chunks end that begin at `at`, or beyond the end of the file; none if there are no chunks.
+/// Returns the end of the chunks that begin at `at`, which may be beyond the end of the file;
+/// `None` if there are no chunks.
 fn past_chunks(container: &Container, metadata: &Metadata, mut at: u64) -> Option<u64> {
     let number = |at: u64| {
         let mut reader = Reader::new(metadata.file.clone(), metadata.bytes.clone(), at, metadata.length);
@@ -106,7 +109,7 @@ fn past_chunks(container: &Container, metadata: &Metadata, mut at: u64) -> Optio
     let count = number(at).ok().filter(|&count| count > 0)?;
     at += 4;
     for _ in 0..count {
-        // Its length, its length decompressed, and itself.
+        // Its length, its decompressed length, and its content.
         let Ok(length) = number(at) else { return Some(metadata.length) };
         if length > BLOCK_LIMIT {
             return None;
@@ -116,7 +119,7 @@ fn past_chunks(container: &Container, metadata: &Metadata, mut at: u64) -> Optio
     Some(at)
 }
 
-/// The pages from `at` to `end`, by CPU.
+/// Returns the pages from `at` to `end`, by CPU.
 fn lanes(metadata: &Metadata, layout: &PageLayout, mut at: u64, end: u64) -> Result<Vec<CpuData>, ReadError> {
     let mut cpus: Vec<CpuData> = Vec::new();
     let mut page = vec![0; layout.size];

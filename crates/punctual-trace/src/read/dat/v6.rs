@@ -56,14 +56,14 @@ pub(super) fn read(mut reader: Reader, metadata: &mut Metadata) -> Result<(), Re
     Ok(())
 }
 
-/// The offset and name of another buffer.
+/// Returns the offset and name of another buffer.
 fn other_buffer(reader: &Reader, data: &[u8]) -> (u64, String) {
     let name = String::from_utf8_lossy(&data[8..]);
     let name = name.split('\0').next().unwrap_or_default().to_owned();
     (number(reader.order, data, 0), name)
 }
 
-/// The table that locates the data of each CPU.
+/// Reads the table that locates the data of each CPU.
 fn buffer(
     reader: &mut Reader,
     metadata: &mut Metadata,

@@ -17,7 +17,7 @@ pub(super) const SECTION_HEAD: u64 = 16;
 /// Files have two or three option sections, plus one for each time they were appended to.
 const OPTIONS_LIMIT: usize = 1024;
 
-/// What options point to.
+/// The locations in options.
 #[derive(Default)]
 pub(super) struct Found {
     sections: Vec<(u16, u64)>,
@@ -26,7 +26,7 @@ pub(super) struct Found {
     next: u64,
 }
 
-/// What the start of the file says about the rest.
+/// The information about the rest of the file at its start.
 pub(super) struct Container {
     pub(super) order: Order,
     /// The name of the algorithm; it matters only if something is compressed.
@@ -59,7 +59,7 @@ pub(super) fn read(mut reader: Reader, metadata: &mut Metadata) -> Result<(), Re
 }
 
 impl Container {
-    /// Reads what the options at `next` point to.
+    /// Reads the parts to which the options at `next` refer.
     fn indexed(&self, metadata: &mut Metadata, mut next: u64) -> Result<(), ReadError> {
         let mut seen = BTreeSet::new();
         let mut found = Found::default();
@@ -86,7 +86,7 @@ impl Container {
         Ok(())
     }
 
-    /// Reads options. Whatever is not an offset goes to `metadata`.
+    /// Reads options. Everything except offsets goes to `metadata`.
     pub(super) fn options(&self, section: &mut Reader, metadata: &mut Metadata) -> Result<Found, ReadError> {
         let mut found = Found::default();
         loop {
@@ -125,7 +125,7 @@ impl Container {
         }
     }
 
-    /// The decompressed content of the section at `offset`, and its flags.
+    /// Returns the decompressed content of the section at `offset`, and its flags.
     pub(super) fn section(
         &self,
         metadata: &Metadata,
@@ -151,7 +151,8 @@ impl Container {
         Ok((Reader::unpacked(metadata.file.clone(), content, offset, self.order), flags))
     }
 
-    /// Reads the header of the section at `offset`; returns a reader of its content, its flags, and its length.
+    /// Reads the header of the section at `offset`; returns a reader of its content, its flags, and
+    /// its length.
     fn header(
         &self,
         metadata: &Metadata,
@@ -169,7 +170,7 @@ impl Container {
         Ok((reader, flags, length))
     }
 
-    /// How its content is compressed.
+    /// Returns the compression algorithm.
     pub(super) fn algorithm(&self, metadata: &Metadata, offset: u64) -> Result<Algorithm, ReadError> {
         Algorithm::by_name(&self.algorithm).ok_or_else(|| {
             let what = format!(
@@ -181,7 +182,7 @@ impl Container {
         })
     }
 
-    /// A buffer and the location of its CPUs' data, from the option at `offset`.
+    /// Adds a buffer with the location of its CPUs' data, from the option at `offset`.
     fn buffer(&self, metadata: &mut Metadata, offset: u64, data: Vec<u8>) -> Result<(), ReadError> {
         let mut option = Reader::unpacked(metadata.file.clone(), data, offset, self.order);
         let section = option.u64()?;
@@ -204,7 +205,8 @@ impl Container {
             let (cpu, start, length) = (option.u32()?, option.u64()?, option.u64()?);
             let cpu = u16::try_from(cpu)
                 .map_err(|_| option.corrupt(format!("the buffer `{name}` has data of a CPU {cpu}")))?;
-            // The length of compressed data excludes the chunk headers; the number of chunks says where it ends.
+            // The length of compressed data excludes the chunk headers; the number of chunks
+            // determines its end.
             let length = match packed {
                 Some(_) if length > 0 => metadata.length.saturating_sub(start),
                 _ => length,

@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-/// What is wrong with a `format`, `header_page` or `header_event` file, and where.
+/// An error in a `format`, `header_page` or `header_event` file, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FormatError {
     /// The offset in the text, in bytes.
     pub offset: usize,
-    /// What.
+    /// The error.
     pub problem: FormatProblem,
 }
 
-/// What can be wrong with one.
+/// The errors of such files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FormatProblem {
@@ -33,7 +33,7 @@ pub enum FormatProblem {
     },
     /// There are more fields than any event has.
     TooManyFields(usize),
-    /// The kernel lays out records in a way that this reader does not support.
+    /// The kernel uses a layout of records that this reader does not support.
     Layout(String),
 }
 

@@ -1,13 +1,14 @@
-//! `header_page` and `header_event`: how a page of the ring buffer and the head of an event lie in memory.
+//! `header_page` and `header_event`: the layout of a page of the ring buffer and of the head of an
+//! event.
 
 use super::parse::{self, Line};
 use super::{Field, FormatError, FormatProblem};
 use crate::read::Order;
 
-/// The kernel allows 128 pages of the system for one of the ring buffer, which may have 64 KiB each.
+/// The kernel allows 128 pages of the system for one of the ring buffer; each may have 64 KiB.
 const PAGE_LIMIT: usize = 8 << 20;
 
-/// How a page of the ring buffer lies in memory.
+/// The layout of a page of the ring buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLayout {
     /// The byte order of numbers.
@@ -25,7 +26,7 @@ pub struct PageLayout {
 }
 
 impl PageLayout {
-    /// The layout that 64-bit kernels have always had, with pages of that size.
+    /// Returns the layout that 64-bit kernels have always had, with pages of that size.
     pub const fn usual(size: usize) -> Self {
         Self { order: Order::NATIVE, timestamp: 0, commit: 8, long: 8, data: 16, size }
     }
@@ -69,7 +70,7 @@ impl PageLayout {
         })
     }
 
-    /// The same for pages of another size, which files state separately.
+    /// Returns the layout for pages of another size, which files state separately.
     pub fn with_size(mut self, size: usize) -> Result<Self, FormatError> {
         if size < self.data + 8 || size > PAGE_LIMIT {
             return Err(layout(0, format!("the pages of the ring buffer have {size} bytes")));
@@ -83,7 +84,7 @@ fn layout(offset: usize, what: String) -> FormatError {
     FormatError { offset, problem: FormatProblem::Layout(what) }
 }
 
-/// The size of `data`, which exceeds the fields of any event where pages are large.
+/// Returns the size of `data`, which exceeds the fields of any event if pages are large.
 fn large_size(text: &[u8]) -> Option<usize> {
     let text = str::from_utf8(text).ok()?;
     let line = text.lines().find(|line| line.contains("char data;"))?;
@@ -103,7 +104,7 @@ fn header_field(line: &Line<'_>) -> Result<Field, FormatError> {
     }
 }
 
-/// Checks that a `header_event` file says what the page decoder assumes.
+/// Checks that a `header_event` file describes the layout that the page decoder assumes.
 pub fn check_header_event(text: &[u8]) -> Result<(), FormatError> {
     const EXPECTED: [(&str, &str); 7] = [
         ("type_len", "5 bits"),

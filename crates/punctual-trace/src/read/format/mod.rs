@@ -1,7 +1,7 @@
-//! The `format` files of tracefs: how an event lies in memory on the kernel that was traced.
+//! The `format` files of tracefs: the layout of an event on the traced kernel.
 //!
-//! Offsets and types differ between kernels and builds; field names do not. Everything else looks up
-//! fields by name.
+//! Offsets and types differ between kernels and builds; field names do not. Everything else looks
+//! up fields by name.
 //!
 //! ```
 //! use punctual_trace::read::format::EventFormat;
@@ -28,7 +28,7 @@ pub use header::{PageLayout, check_header_event};
 /// One event of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFormat {
-    /// The group it is in, `sched` of `sched/sched_switch`.
+    /// Its group, for example `sched` of `sched/sched_switch`.
     pub system: String,
     /// Its name.
     pub name: String,
@@ -36,7 +36,7 @@ pub struct EventFormat {
     pub id: u16,
     /// Its fields, the common ones first.
     pub fields: Vec<Field>,
-    /// How the kernel would print it; only this has the values of some flags.
+    /// The kernel's text format; only this has the values of some flags.
     pub print: String,
 }
 
@@ -51,18 +51,19 @@ pub struct Field {
     pub size: u16,
     /// Whether it is a signed number.
     pub signed: bool,
-    /// What it holds.
+    /// Its content.
     pub shape: Shape,
 }
 
-/// What a field holds.
+/// The content of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// A number, or anything else of fixed size.
     Plain,
     /// An array of this length, or 0 if it extends to the end of the record.
     Array(u16),
-    /// The location of the content: its offset in the low half, its length in the high half (`__data_loc`).
+    /// The location of the content: its offset in the low half, its length in the high half
+    /// (`__data_loc`).
     Located,
     /// The same, with the offset relative to the end of the field (`__rel_loc`).
     LocatedAfter,
@@ -74,7 +75,7 @@ impl EventFormat {
         parse::event(system, text)
     }
 
-    /// The field of that name.
+    /// Returns the field of that name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }

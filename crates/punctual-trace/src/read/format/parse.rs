@@ -86,7 +86,8 @@ fn name_and_shape(declaration: &str) -> Option<(&str, Shape)> {
     let (head, shape) = match declaration.strip_suffix(']') {
         Some(array) => {
             let (head, count) = array.rsplit_once('[')?;
-            // A size that is an expression or an enumerator of the kernel stays unknown; nothing here needs it.
+            // A size that is an expression or an enumerator of the kernel stays unknown; nothing
+            // here needs it.
             (head.trim_end(), Shape::Array(count.trim().parse().unwrap_or(0)))
         }
         None => (declaration, Shape::Plain),

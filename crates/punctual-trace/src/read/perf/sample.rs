@@ -39,7 +39,7 @@ pub(super) struct Sample<'a> {
 }
 
 impl Fields {
-    /// Where in a sample the ID of its event is.
+    /// Returns the position of the event's ID in a sample.
     pub(super) fn id_at(&self) -> Option<usize> {
         let has = |&bit: &u64| self.sample_type & bit != 0;
         match (has(&IDENTIFIER), has(&ID)) {
@@ -70,7 +70,7 @@ impl Fields {
         Some(Sample { time, cpu, raw })
     }
 
-    /// The length of the counter values.
+    /// Returns the length of the counter values.
     fn read_length(&self, order: Order, body: &[u8], at: usize) -> Option<usize> {
         let has = |bit| usize::from(self.read_format & bit != 0);
         let each = 1 + has(READ_ID) + has(READ_LOST);
@@ -82,7 +82,8 @@ impl Fields {
         values.checked_mul(8)
     }
 
-    /// When and where a record other than a sample was written: it ends with the first fields of a sample.
+    /// Returns the time and CPU of a record other than a sample: it ends with the first fields of a
+    /// sample.
     pub(super) fn place(&self, order: Order, body: &[u8]) -> (u64, Option<u32>) {
         let has = |bit| self.sample_type & bit != 0;
         let after = |bits: &[u64]| 8 * bits.iter().filter(|&&bit| has(bit)).count();

@@ -4,27 +4,28 @@ use std::collections::HashMap;
 
 use crate::read::format::EventFormat;
 
-/// Calls with higher numbers stay nameless; Linux has some 470.
+/// Calls with higher numbers stay nameless; Linux has about 470.
 const LIMIT: usize = 1024;
 
-/// The names of system calls, learned from their own events: the format has the name, the records have the number.
+/// The names of system calls, learned from their own events: the format has the name, the records
+/// have the number.
 #[derive(Debug, Default)]
 pub struct Calls {
     /// The names in the formats, by event ID.
     events: HashMap<u16, String>,
-    /// Which event has named a call, by the number of the call.
+    /// The event that has named a call, by the number of the call.
     named_by: Vec<u16>,
     changes: u64,
 }
 
 impl Calls {
-    /// The names that have been seen.
+    /// Returns the names that have occurred.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &str)> {
         let named = (0..).zip(&self.named_by);
         named.filter_map(|(number, event)| Some((number, self.events.get(event)?.as_str())))
     }
 
-    /// How many are known.
+    /// Returns how many are known.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes
@@ -39,7 +40,7 @@ impl Calls {
         }
     }
 
-    /// That event shows that a call is entered.
+    /// Handles that event, which shows that a call is entered.
     #[inline]
     pub(super) fn see(&mut self, number: u32, event: u16) {
         if self.named_by.get(number as usize).is_some_and(|&named_by| named_by != event) {

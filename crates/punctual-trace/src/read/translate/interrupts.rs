@@ -1,4 +1,5 @@
-//! The names of interrupts: those of devices from handler events, those of vectors from event names.
+//! The names of interrupts: those of devices from handler events, those of vectors from event
+//! names.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use crate::read::format::{EventFormat, Field, Shape};
 /// Interrupts with higher numbers stay nameless: no system has so many.
 const IRQS: u32 = 4096;
 
-/// The names of interrupts, as far as events have them.
+/// The names of interrupts, as far as events contain them.
 #[derive(Debug)]
 pub struct Interrupts {
     irqs: BTreeMap<u32, Box<str>>,
@@ -39,23 +40,23 @@ impl Default for Interrupts {
 }
 
 impl Interrupts {
-    /// Every device interrupt with the name of its first handler.
+    /// Returns every device interrupt with the name of its first handler.
     pub fn irqs(&self) -> impl Iterator<Item = (u32, &str)> {
         self.irqs.iter().map(|(&irq, name)| (irq, &**name))
     }
 
-    /// Every vector with the kernel's name for it: `local_timer`.
+    /// Returns every vector with the kernel's name for it: `local_timer`.
     pub fn vectors(&self) -> impl Iterator<Item = (u16, &str)> {
         self.vectors.iter().map(|(&vector, name)| (vector, &**name))
     }
 
-    /// How often a name was learned.
+    /// Returns how often a name was learned.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Takes the names in a format.
+    /// Adds the names in a format.
     pub(super) fn add(&mut self, format: &EventFormat) {
         if format.system == "irq_vectors" {
             if let Some(name) = format.name.strip_suffix("_entry") {
@@ -66,7 +67,7 @@ impl Interrupts {
         }
     }
 
-    /// A handler is entered.
+    /// Handles the entry of a handler.
     #[inline]
     pub(super) fn see_irq(&mut self, irq: u32, order: Order, record: &[u8], length: usize) {
         let (word, bit) = ((irq / 64) as usize, 1 << (irq % 64));
@@ -87,7 +88,7 @@ impl Interrupts {
         }
     }
 
-    /// That event shows that a vector's handler is entered.
+    /// Handles that event, which shows that a vector's handler is entered.
     #[inline]
     pub(super) fn see_vector(&mut self, vector: u16, event: u16) {
         if self.named_by.get(usize::from(vector)).is_some_and(|&named_by| named_by != event) {

@@ -1,6 +1,6 @@
-//! Which kernel events are understood, and the fields they need.
+//! The supported kernel events, and the fields they need.
 
-/// What becomes of a record.
+/// The treatment of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
     Unknown,
@@ -46,7 +46,8 @@ pub(crate) enum Code {
     NoiseThread,
 }
 
-/// What becomes of the event `system:name`, and the fields it needs; `a|b` means whichever exists.
+/// Returns the treatment of the event `system:name`, and the fields it needs; `a|b` means whichever
+/// exists.
 pub(crate) fn recipe(system: &str, name: &str) -> Option<(Code, &'static [&'static str])> {
     const WOKEN: &[&str] = &["pid", "prio", "target_cpu"];
     const CALLER: &[&str] = &["caller_offs"];

@@ -1,7 +1,7 @@
 //! `prev_state` of `sched_switch`: how a thread left its CPU.
 //!
-//! The bits differ between kernels: before 4.14, preemption was the bit after the last of a longer list. The
-//! event's print format names them, so they are read from there.
+//! The bits differ between kernels: before 4.14, preemption was the bit after the last of a longer
+//! list. The event's print format names them, so they are read from it.
 
 use crate::event::SwitchOut;
 
@@ -10,14 +10,15 @@ use crate::event::SwitchOut;
 pub(super) struct States {
     /// The bit printed as `+`.
     preempted: u64,
-    /// The bits printed as `I` and, before 4.14, `N`: the thread is idle, whatever other bits say.
+    /// The bits printed as `I` and, before 4.14, `N`: the thread is idle, regardless of other bits.
     idle: u64,
-    /// By bit number. Bits that the kernel does not print count as uninterruptible, since the thread is not running.
+    /// By bit number. Bits that the kernel does not print count as uninterruptible, because the
+    /// thread is not running.
     bits: [SwitchOut; 16],
 }
 
 impl Default for States {
-    /// Kernels since 4.14.
+    /// Returns the bits of kernels since 4.14.
     fn default() -> Self {
         let letters =
             [(1, 'S'), (2, 'D'), (4, 'T'), (8, 't'), (0x10, 'X'), (0x20, 'Z'), (0x40, 'P'), (0x80, 'I')];
@@ -74,8 +75,8 @@ impl States {
     }
 }
 
-/// The bit printed as `+`, if the text has its value: it need not follow the last named bit, as the
-/// kernel does not name all. Newer kernels compute it from that one.
+/// Returns the bit printed as `+`, if the text has its value: it need not follow the last named
+/// bit, because the kernel does not name all. Newer kernels compute it from that one.
 fn preempted(print: &str) -> Option<u64> {
     let (before, _) = print.split_once(r#"? "+""#)?;
     let (_, bit) = before.rsplit_once('&')?;
@@ -137,8 +138,9 @@ mod tests {
         }
     }
 
-    /// Kernels from 4.8 to 4.13 have a state that they do not name between the last that they do and the bit of preemption, and
-    /// some newer ones have that bit elsewhere. A thread that was preempted did not wait for a lock.
+    /// Kernels from 4.8 to 4.13 have an unnamed state between the last named one and the preemption
+    /// bit, and some newer ones have that bit at another position. A thread that was preempted did
+    /// not wait for a lock.
     #[test]
     fn takes_the_bit_of_preemption_from_the_text() {
         let named = r#"{ 1, "S"} , { 2, "D" }, { 4, "T" }, { 8, "t" }, { 16, "Z" }, { 32, "X" }, { 64, "x" }, { 128, "K" }, { 256, "W" }, { 512, "P" }, { 1024, "N" }"#;

@@ -9,7 +9,7 @@ use self::tokens::{Token, tokens};
 use super::types::Type;
 use crate::read::Order;
 
-/// What a metadata file declares.
+/// The declarations of a metadata file.
 #[derive(Debug)]
 pub(super) struct Metadata {
     pub(super) env: HashMap<String, String>,
@@ -41,7 +41,7 @@ pub(super) struct Event {
     pub(super) fields: Option<Type>,
 }
 
-/// What is wrong with the text, and where.
+/// An error in the text, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) line: usize,
@@ -145,7 +145,7 @@ impl Parser {
         }
     }
 
-    /// What `trace { byte_order = …; }` says.
+    /// Returns the value of `trace { byte_order = …; }`.
     fn find_order(&self) -> Option<Order> {
         let words = self.tokens.windows(3);
         let mut orders = words.filter_map(|three| match three {

@@ -31,7 +31,8 @@ impl Parser {
         self.expect(';')
     }
 
-    /// Words such as `unsigned long`; in a `declaration`, all but the last, which is the declared name.
+    /// Parses words such as `unsigned long`; in a `declaration`, all but the last, which is the
+    /// declared name.
     fn words(&mut self, declaration: bool) -> Parsed<String> {
         let mut words: Vec<String> = Vec::new();
         while let Some(Token::Word(word)) = self.peek() {
@@ -45,7 +46,7 @@ impl Parser {
         if words.is_empty() { self.wrong("a type is missing") } else { Ok(words.join(" ")) }
     }
 
-    /// A type; in a `declaration` a name follows.
+    /// Parses a type; in a `declaration` a name follows.
     pub(super) fn type_of(&mut self, declaration: bool) -> Parsed<Type> {
         if self.depth >= MAX_DEPTH {
             return self.wrong("types are nested too deeply");
@@ -100,7 +101,7 @@ impl Parser {
         }
     }
 
-    /// The name of a structure, variant or enumeration, if there is one, with what it is.
+    /// Parses the name of a structure, variant or enumeration, if there is one, and adds its kind.
     fn tag(&mut self, what: &str) -> Option<String> {
         match self.peek() {
             Some(Token::Word(word)) => {

@@ -1,9 +1,10 @@
-//! What passes data and units between two threads, beside its peers: `Ring` beside `rtrb`, `Latest` beside `triple_buffer`,
-//! `Semaphore` beside `sem_t`, `TimedQueue` beside `futex-queue`.
+//! Structures that pass data and units between two threads, compared with their peers: `Ring` with
+//! `rtrb`, `Latest` with `triple_buffer`, `Semaphore` with `sem_t`, `TimedQueue` with
+//! `futex-queue`.
 //!
 //!     cargo bench -p punctual-sync --bench cells [-- RUNS [PART OF A NAME]]
 //!
-//! Of so many runs it says in how many the goal was met.
+//! Over RUNS runs it reports the number in which the goal was met.
 
 #[path = "support/windows.rs"]
 mod windows;
@@ -23,7 +24,7 @@ const REPEATED: u64 = 50_000;
 const BATCH: usize = 32;
 const CAPACITY: usize = 1024;
 
-/// An item that can be told from the one before.
+/// An item that differs from its predecessor.
 trait Item: Copy + Send + PartialEq + std::fmt::Debug + 'static {
     fn of(number: u64) -> Self;
 }
@@ -109,7 +110,7 @@ fn rtrb_batches<T: Item>() -> f64 {
     together(receive, send) / ITEMS as f64
 }
 
-/// Writes while another thread reads; gives the time of a write, and adds up the reads.
+/// Writes while another thread reads; returns the time of a write, and adds up the reads.
 fn cell_window(mut write: impl FnMut(u64), mut read: impl FnMut() -> u64 + Send) -> f64 {
     let (stop, reads) = (AtomicBool::new(false), AtomicU64::new(0));
     let reading = || {
@@ -139,7 +140,7 @@ fn triple() -> f64 {
     cell_window(|item| writer.write([item; 8]), move || reader.read()[7])
 }
 
-/// P and V, a unit free, nobody waiting.
+/// P and V, with a free unit and no waiter.
 fn semaphore() -> f64 {
     let semaphore: Semaphore = Semaphore::new(2);
     repeated(REPEATED, || {
@@ -151,14 +152,14 @@ fn semaphore() -> f64 {
 fn sem_t() -> f64 {
     let semaphore = UnsafeCell::new(std::mem::MaybeUninit::<libc::sem_t>::uninit());
     let it = semaphore.get().cast::<libc::sem_t>();
-    // SAFETY: `it` is valid for writes, and stays where it is until `sem_destroy`.
+    // SAFETY: `it` is valid for writes, and does not move until `sem_destroy`.
     assert_eq!(unsafe { libc::sem_init(it, 0, 2) }, 0);
     let time = repeated(REPEATED, || {
-        // SAFETY: it has been initialised and is not destroyed yet.
+        // SAFETY: the semaphore has been initialized and is not destroyed yet.
         let done = unsafe { (libc::sem_wait(black_box(it)), libc::sem_post(black_box(it))) };
         assert_eq!(done, (0, 0));
     });
-    // SAFETY: it has been initialised, and nobody waits.
+    // SAFETY: the semaphore has been initialized, and no thread waits.
     unsafe { libc::sem_destroy(it) };
     time
 }
@@ -234,7 +235,8 @@ fn pairs() -> Vec<Pair> {
 
 fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    // `cargo test --all-targets` runs benchmarks too, only to see that they work; there is nothing to compare then.
+    // `cargo test --all-targets` runs benchmarks too, only to check that they work; then there is
+    // no comparison.
     let Some(at) = arguments.iter().position(|argument| argument == "--bench") else { return };
     arguments.remove(at);
     let runs =

@@ -1,8 +1,9 @@
-//! The mutex and the queue beside the kernel's own locks and the predecessor crates, in one run.
+//! The mutex and the queue compared with the kernel's own locks and the predecessor crates, in one
+//! run.
 //!
 //!     cargo bench -p punctual-sync --bench sync
 //!
-//! Absolute times do not travel between machines: compare the figures of one group with each other.
+//! Absolute times are not comparable between machines: compare the figures of one group with each other.
 
 #[path = "support/locks.rs"]
 mod locks;
@@ -22,7 +23,7 @@ static COUNT: PcpMutex<u64> = PcpMutex::new(&GROUP, 200, 0);
 static INNER: PcpMutex<u64> = PcpMutex::new(&GROUP, 200, 0);
 static QUEUE: TimedQueue<u64, 8> = TimedQueue::new();
 
-/// Lock and unlock of a mutex that nobody else wants.
+/// Lock and unlock of an uncontended mutex.
 fn uncontended(c: &mut Criterion) {
     let mut group = c.benchmark_group("lock_unlock");
     let member = GROUP.join(1).expect("this thread joins once");
@@ -50,14 +51,15 @@ fn uncontended(c: &mut Criterion) {
     });
     group.bench_function("pcp-mutex 0.2.0", |b| {
         let group = pcp_mutex::PcpGroup::default();
-        // Above the priority 0 of the normal thread that benches run on, as a ceiling has to be.
+        // Above the priority 0 of the normal thread that benchmarks run on, as a ceiling has to be.
         let mutex = group.create(0_u64, 1);
         b.iter(|| black_box(&mutex).lock(|count| *count = count.wrapping_add(1)));
     });
     group.finish();
 }
 
-/// A lock that a higher thread waits for: from the end of one critical section to the beginning of the next.
+/// A lock that a higher thread waits for: from the end of one critical section to the beginning of
+/// the next.
 fn contended(c: &mut Criterion) {
     let mut group = c.benchmark_group("hand_over");
     group.bench_function("PcpMutex", |b| {
@@ -72,10 +74,10 @@ fn contended(c: &mut Criterion) {
     group.finish();
 }
 
-/// An item that is sent and received by the same thread, so that nobody sleeps.
+/// An item that is sent and received by the same thread, so that no thread sleeps.
 fn queue(c: &mut Criterion) {
     let mut group = c.benchmark_group("send_recv");
-    let mut receiver = QUEUE.receiver().expect("nobody else receives");
+    let mut receiver = QUEUE.receiver().expect("the only receiver");
     group.bench_function("TimedQueue", |b| {
         b.iter(|| {
             assert!(QUEUE.send(black_box(1)).is_ok());
@@ -107,8 +109,8 @@ fn queue(c: &mut Criterion) {
     group.finish();
 }
 
-/// The same in short windows by turns, because the machine's pace changes within one run: of the ratios of neighbouring
-/// windows, none dropped, the largest, the median and the smallest.
+/// The same in alternating short windows, because the machine's speed changes within one run: the
+/// largest, the median and the smallest of the ratios of neighboring windows, none dropped.
 fn contended_by_turns(_: &mut Criterion) {
     const WINDOWS: usize = 201;
     static CONTENDED: PcpGroup = PcpGroup::new();

@@ -2,42 +2,46 @@
 //!
 //! | for | use | waits |
 //! |---|---|---|
-//! | data shared by threads of different priorities | [`PcpMutex`] in a [`PcpGroup`] | with priority inheritance, never in a circle |
+//! | data shared by threads of different priorities | [`PcpMutex`] in a [`PcpGroup`] | with priority inheritance, without deadlock |
 //! | handing items to one thread, now or at a given time | [`TimedQueue`] | until the next item is due |
 //! | a stream from one thread, or process, to another | [`shared::Ring`] | never |
 //! | the newest value of a stream | [`shared::Latest`] | never |
-//! | events and phases of threads or processes | [`shared::Flag`], [`shared::Barrier`], [`shared::Semaphore`] | until it is time, with a limit |
+//! | events and phases of threads or processes | [`shared::Flag`], [`shared::Barrier`], [`shared::Semaphore`] | until the event, with a limit |
 //! | short critical sections of threads that run in parallel | [`shared::TicketLock`] | spinning, with a limit |
-//! | the same, of real-time threads that the kernel may also stop | [`MsrpLock`] | spinning, after a limit with priority inheritance |
+//! | the same, for real-time threads that the kernel may preempt | [`MsrpLock`] | spinning, after a limit with priority inheritance |
 //! | messages, events and permits between async tasks | [`asynch`] | as futures |
 //!
-//! Without the feature `std`, which is on by default, there is no [`PcpMutex`], no [`MsrpLock`], no [`TimedQueue`] and
-//! nothing else that sleeps; the rest is `no_std`.
+//! Without the feature `std`, which is enabled by default, [`PcpMutex`], [`MsrpLock`],
+//! [`TimedQueue`] and everything else that sleeps are unavailable; the rest is `no_std`.
 //!
-//! Nothing here allocates after construction, and nothing enters the kernel unless a thread has to wait or another
-//! has to be woken. [`futex::calls`] counts the calls, so that a program can check this.
+//! Nothing here allocates after construction, and nothing enters the kernel unless a thread has to
+//! wait or be woken. [`futex::calls`] counts the calls, so that a program can check this.
 //!
 //! # Spinning
 //!
-//! Spinning operations take a limit, a [`Duration`]: [`TicketLock::lock`](shared::TicketLock::lock), [`MsrpLock::lock`],
-//! [`Flag::spin`](shared::Flag::spin), [`Barrier::spin`](shared::Barrier::spin). A thread that need not wait reads no
-//! clock. One that waits reads it ([`now`]) after every 32 checks of its condition, so a limit is kept to a few
-//! microseconds. Reading the clock does not enter the kernel if the kernel's clock source can be read in user space.
+//! Spinning operations take a limit, a [`Duration`]:
+//! [`TicketLock::lock`](shared::TicketLock::lock), [`MsrpLock::lock`],
+//! [`Flag::spin`](shared::Flag::spin), [`Barrier::spin`](shared::Barrier::spin). A thread that need
+//! not wait reads no clock. A waiting thread reads it ([`now`]) after every 32 checks of its
+//! condition, so a limit is accurate to a few microseconds. Reading the clock does not enter the
+//! kernel if user space can read the kernel's clock source.
 //!
-//! Each has a variant in `_while`, which asks the caller before each check whether to go on: for threads that have their own
-//! clock, or none, and without the feature `std`.
+//! Each operation has a variant in `_while`, which asks the caller before each check whether to
+//! continue: for threads with their own clock, or none, and without the feature `std`.
 //!
 //! # Taking an end
 //!
-//! Queues, channels and cells are used through their *ends*, and all of them hand these out in the same way:
+//! Queues, channels and cells are used through their *ends*, and all of them hand these out in the
+//! same way:
 //!
-//! * A method named after the end returns it, or [`Taken`]: [`Ring::producer`](shared::Ring::producer),
-//!   [`Latest::reader`](shared::Latest::reader), [`TimedQueue::receiver`](queue::TimedQueue::receiver),
+//! * A method named after the end returns it, or [`Taken`]:
+//!   [`Ring::producer`](shared::Ring::producer), [`Latest::reader`](shared::Latest::reader),
+//!   [`TimedQueue::receiver`](queue::TimedQueue::receiver),
 //!   [`Signal::writer`](asynch::signal::Signal::writer).
-//! * `split` returns one of each. That of a [`Channel`](asynch::channel::Channel) takes `&mut`, starts afresh and cannot
-//!   fail.
-//! * Dropping an end makes it available again. Leaking one keeps it taken.
-//! * Ends of which several may exist are `Clone`; cloning panics if there is no place for one more.
+//! * `split` returns one of each. For a [`Channel`](asynch::channel::Channel) it takes `&mut`,
+//!   resets the channel and cannot fail.
+//! * Dropping an end makes it available again. A leaked end stays taken.
+//! * Ends that may exist several times are `Clone`; cloning panics if no slot is free.
 //! * In shared memory, `take_over_…` also takes an end from a process that has died.
 //!
 //! ```
@@ -64,7 +68,7 @@
 //!
 //! let worker = std::thread::spawn(|| {
 //!     let member = GROUP.join(5).expect("a group has room for 64 threads");
-//!     let mut receiver = QUEUE.receiver().expect("nobody else receives");
+//!     let mut receiver = QUEUE.receiver().expect("the only receiver");
 //!     for _ in 0..2 {
 //!         let item = receiver.recv();
 //!         TOTAL.lock(&member, |total| *total += item.value).expect("5 is below the ceiling");

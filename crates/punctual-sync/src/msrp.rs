@@ -1,4 +1,4 @@
-//! The lock of MSRP, for short critical sections of real-time threads on different CPUs.
+//! The MSRP lock, for short critical sections of real-time threads on different CPUs.
 //!
 //! ```
 //! use punctual_sync::{Duration, MsrpLock, MsrpThread};
@@ -6,9 +6,9 @@
 //! static BUS: MsrpLock = MsrpLock::new();
 //!
 //! let contend = || {
-//!     let me = MsrpThread::current(); // asks the kernel once; a thread keeps it
+//!     let me = MsrpThread::current(); // asks the kernel for the TID; create once per thread
 //!     let held = BUS.lock(&me, Duration::from_micros(100))?;
-//!     // Nobody else is here.
+//!     // No other thread is here.
 //!     drop(held);
 //!     Ok::<(), punctual_sync::MsrpLockError>(())
 //! };
@@ -18,38 +18,42 @@
 //! # Ok::<(), punctual_sync::MsrpLockError>(())
 //! ```
 //!
-//! Waiting threads spin and are served in order of arrival. Under MSRP a thread is neither preempted while it spins
-//! nor while it holds the lock: before it asks for the lock, its partition is raised to the top, which is up to the
-//! caller. So at most one thread of each CPU contends, and on `m` CPUs it spins for at most `m − 1` critical
-//! sections.
+//! Waiting threads spin and are served in order of arrival. Under MSRP a thread is not preempted
+//! while it spins or while it holds the lock: the caller raises its partition to the top level
+//! before it requests the lock. So at most one thread of each CPU contends, and on `m` CPUs it
+//! spins for at most `m − 1` critical sections.
 //!
-//! That rests on threads that run. If the holder does not, because the kernel preempted it, because it suspended
-//! itself or because it lacks the privileges for real-time scheduling, spinning for it may last for ever. Therefore
-//! spinning ends after a time that the caller chooses. A thread that reaches it sleeps, and lends its priority to
-//! the holder. Set the bound a few times above `m − 1` critical sections: reaching it costs time, but loses neither
-//! exclusion nor the lock.
+//! This relies on the holder running. If it does not, because the kernel preempted it, because it
+//! suspended itself, or because it lacks the privileges for real-time scheduling, spinning for it
+//! may never end. Therefore spinning ends after a bound that the caller chooses. A thread that
+//! reaches its bound sleeps and lends its priority to the holder. Set the bound a few times above
+//! `m − 1` critical sections: reaching it costs time, but loses neither exclusion nor the lock.
 //!
 //! # Order
 //!
-//! * Threads that get the lock within their bound get it in the order in which they took their places.
-//! * Threads that have reached their bound get it in the order of the kernel: by priority, then first come,
-//!   first served. Once they sleep, they come before threads that spin, also before those that arrived earlier.
-//! * If a spinning thread's turn comes while it does not run, those behind it reach their bounds and pass it; the lock
-//!   is free then, so they need not sleep.
+//! * Threads that get the lock within their bound get it in the order in which they took their
+//!   slots.
+//! * Threads that have reached their bound get it in the kernel's order: by priority, then first
+//!   come, first served. Once they sleep, they precede threads that spin, including those that
+//!   arrived earlier.
+//! * If a spinning thread's turn comes while it does not run, those behind it reach their bounds
+//!   and pass it; the lock is free then, so they need not sleep.
 //!
 //! # System calls
 //!
 //! | | system calls |
 //! |---|---|
 //! | lock, free | none |
-//! | lock, the turn comes within the bound | none; one if a thread that reached its own bound then has the lock |
-//! | lock, the bound is reached or no place is free | one; none if the lock is free at that moment |
+//! | lock, the turn comes within the bound | none; one if a thread that reached its own bound then holds the lock |
+//! | lock, the bound is reached or no slot is free | one; none if the lock is free at that moment |
 //! | unlock | none; one if a thread sleeps for the lock, or if the kernel handed it to this thread |
 //!
-//! As long as every thread finds a place and gets the lock within its bound, none enters the kernel. Nothing allocates.
+//! As long as every thread finds a slot and gets the lock within its bound, none enters the kernel.
+//! Nothing allocates.
 //!
-//! A thread that must never enter the kernel uses a [`TicketLock`] instead. It is a separate type because it concerns
-//! all contenders of a lock: a sleeping thread has to be woken by the one that unlocks.
+//! A thread that must never enter the kernel uses a [`TicketLock`] instead. It is a separate type
+//! because the choice concerns all contenders of a lock: the unlocking thread has to wake a
+//! sleeping one.
 //!
 //! ```
 //! use punctual_sync::shared::TicketLock;
@@ -63,33 +67,35 @@
 //!
 //! # Several resources
 //!
-//! The lock protects what its users agree on. Resources that one job may hold at the same time form a group and
-//! share one lock, which the job takes once, around them all: then nobody waits for one lock while holding another,
-//! and there is no deadlock. `#[app]` computes the groups. Threads that do nest different locks, in different
-//! orders, may wait for each other in a circle: they spin through their bounds, and then the kernel finds the
-//! circle and one of them gets [`MsrpLockError::Deadlock`].
+//! The lock protects what its users agree on. Resources that one job may hold at the same time form
+//! a group and share one lock, which the job takes once, around them all: then no thread waits for
+//! one lock while holding another, and deadlock is impossible. `#[app]` computes the groups.
+//! Threads that nest different locks in different orders may deadlock: they spin through their
+//! bounds, and then the kernel detects the cycle and one of them gets [`MsrpLockError::Deadlock`].
 //!
 //! # Panics, leaks, forks
 //!
-//! A panic that unwinds through the guard unlocks and does not poison. A guard that is leaked keeps the lock for
-//! ever. A forked child has only the thread that forked, so what others held at that moment stays locked there;
-//! make a new [`MsrpThread`] in the child. The lock works between the threads of one process.
+//! A panic that unwinds through the guard unlocks and does not poison. A leaked guard keeps the
+//! lock forever. A forked child has only the thread that forked, so locks held by other threads at
+//! that moment stay locked in the child; create a new [`MsrpThread`] in the child. The lock works
+//! between the threads of one process.
 //!
 //! # Source
 //!
-//! P. Gai, G. Lipari, M. Di Natale, *Minimizing memory utilization of real-time task sets in single and
-//! multi-processor systems-on-a-chip*, RTSS 2001, for global resources; the groups are those of A. Block, H.
-//! Leontyev, B. Brandenburg, J. Anderson, *A flexible real-time locking protocol for multiprocessors*, RTCSA 2007.
-//! Neither has the bound.
+//! P. Gai, G. Lipari, M. Di Natale, *Minimizing memory utilization of real-time task sets in single
+//! and multi-processor systems-on-a-chip*, RTSS 2001, for global resources; the groups are those of
+//! A. Block, H. Leontyev, B. Brandenburg, J. Anderson, *A flexible real-time locking protocol for
+//! multiprocessors*, RTCSA 2007. Neither has the bound.
 //!
 //! # Invariants
 //!
-//! *M1* Exclusion rests on the priority-inheritance futex `owner` alone: a guard exists only after its thread
-//! became the owner, from 0 or by the kernel's hand, and only that thread ends this, in the guard's `drop`.
-//! *M2* The token of the gate only says whose turn it is. It never keeps a thread from the lock for longer than
-//! that thread's bound, and whoever gets it passes it on, also when the kernel refuses.
-//! *M3* The owner lets go before it passes the token on. So whoever finds the token and not the lock met a thread
-//! without the token, and only then goes to the kernel.
+//! *M1* Exclusion depends only on the priority-inheritance futex `owner`: a guard exists only after
+//! its thread became the owner, from 0 or by the kernel, and only that thread ends the ownership,
+//! in the guard's `drop`. *M2* The token of the ticket lock `gate` only determines the turn. It
+//! never delays a thread for longer than that thread's bound, and a thread that gets it passes it
+//! on, also when the kernel refuses the wait. *M3* The owner releases `owner` before it passes the
+//! token on. So a thread that has the token but not the lock has met an owner without the token,
+//! and only then enters the kernel.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -101,11 +107,12 @@ use crate::atomic::{AtomicU32, Ordering, const_new};
 use crate::shared::{Padded, TicketGuard, TicketLock};
 use crate::{Duration, futex, spin};
 
-/// A lock for which threads on different CPUs spin in order of arrival, each up to a bound, and then sleep with
-/// priority inheritance.
+/// A lock for which threads on different CPUs spin in order of arrival, each up to a bound, and
+/// then sleep with priority inheritance.
 ///
-/// `W`, a power of two, is the number of threads that can spin or hold the lock: at least the number of CPUs. A thread that
-/// finds no place sleeps at once. See the [module](self) for order and cost.
+/// `W`, a power of two, is the number of threads that can spin or hold the lock: at least the
+/// number of CPUs. A thread that finds no slot sleeps at once. See the [module](self) for order and
+/// cost.
 ///
 /// ```
 /// use punctual_sync::{Duration, MsrpLock, MsrpThread};
@@ -123,12 +130,12 @@ pub struct MsrpLock<const W: usize = 32> {
     gate: TicketLock<(), W>,
 }
 
-/// There is no value that a panic could leave half changed, and the guard unlocks.
+/// The lock has no value that a panic could leave half changed, and the guard unlocks.
 impl<const W: usize> RefUnwindSafe for MsrpLock<W> {}
 
 impl MsrpLock {
     const_new! {
-        /// A free lock with 32 places.
+        /// Creates a free lock with 32 slots.
         pub fn new() -> Self {
             Self::with_places()
         }
@@ -143,7 +150,7 @@ impl Default for MsrpLock {
 
 impl<const W: usize> MsrpLock<W> {
     const_new! {
-        /// A free lock with `W` places.
+        /// Creates a free lock with `W` slots.
         pub fn with_places() -> Self {
             Self { owner: Padded(AtomicU32::new(0)), gate: TicketLock::with_places(()) }
         }
@@ -153,7 +160,7 @@ impl<const W: usize> MsrpLock<W> {
     ///
     /// # Errors
     ///
-    /// See [`MsrpLockError`]; the calling thread has not got the lock then.
+    /// Returns an [`MsrpLockError`] if the calling thread did not get the lock.
     #[inline]
     pub fn lock<'a>(
         &'a self,
@@ -163,11 +170,12 @@ impl<const W: usize> MsrpLock<W> {
         self.lock_while(me, spin::within(limit))
     }
 
-    /// Locks like [`lock`](Self::lock), spinning for as long as `go_on`, asked before each look, says so.
+    /// Locks like [`lock`](Self::lock), spinning while `go_on`, called before each check, returns
+    /// `true`.
     ///
     /// # Errors
     ///
-    /// See [`MsrpLockError`]; the calling thread has not got the lock then.
+    /// Returns an [`MsrpLockError`] if the calling thread did not get the lock.
     #[inline]
     pub fn lock_while<'a>(
         &'a self,
@@ -178,10 +186,10 @@ impl<const W: usize> MsrpLock<W> {
         if futex::is_owned(owner, me.thread) {
             return Err(MsrpLockError::Reentrant);
         }
-        // No turn within the bound, or no place to wait for it: without the token, the kernel decides whose turn it
-        // is.
+        // The turn did not come within the bound, or no slot was free: without the token, the
+        // kernel determines the order.
         let token = self.gate.lock_while(go_on).ok();
-        // Acquire: pairs with the release of the last owner, which had the token or not.
+        // Acquire: pairs with the release of the last owner, regardless of the token.
         match futex::lock_owned(owner, me.thread, Ordering::Acquire) {
             Ok(()) => Ok(MsrpGuard { lock: self, me, token }),
             Err(Errno::DEADLK) => Err(MsrpLockError::Deadlock),
@@ -189,8 +197,9 @@ impl<const W: usize> MsrpLock<W> {
         }
     }
 
-    /// How many places are taken at this moment: by the holder unless it has slept for the lock, by threads that
-    /// spin or sleep with their turn, and by those that reached their bounds and have not been passed over yet.
+    /// Returns the number of slots in use: by the holder unless it has slept for the lock, by
+    /// threads that spin or sleep with their turn, and by those that reached their bounds and have
+    /// not been passed over yet.
     pub fn queued(&self) -> u32 {
         self.gate.tickets()
     }
@@ -206,9 +215,10 @@ impl<const W: usize> fmt::Debug for MsrpLock<W> {
     }
 }
 
-/// The calling thread as a contender for locks. It stores the TID, so that locking need not ask the kernel.
+/// The calling thread as a contender for locks. It stores the TID, so that locking need not ask the
+/// kernel.
 ///
-/// It stays on its thread: it is neither `Send` nor `Sync`. A thread may have several.
+/// It is neither `Send` nor `Sync`, so it stays on its thread. A thread may have several.
 ///
 /// ```compile_fail
 /// # use punctual_sync::MsrpThread;
@@ -221,7 +231,7 @@ pub struct MsrpThread {
 }
 
 impl MsrpThread {
-    /// The calling thread. A system call.
+    /// Returns the calling thread. Makes a system call.
     pub fn current() -> Self {
         Self { thread: futex::thread_id(), _not_send: PhantomData }
     }
@@ -244,19 +254,19 @@ impl fmt::Debug for MsrpThread {
 ///
 /// # Panics
 ///
-/// Dropping it panics if the kernel does not take this thread for the owner: that is in the child of a fork, with an
-/// [`MsrpThread`] from before.
+/// Dropping it panics if the kernel does not accept this thread as the owner: in the child of a
+/// fork, with an [`MsrpThread`] from before the fork.
 #[must_use]
 pub struct MsrpGuard<'a, const W: usize = 32> {
     lock: &'a MsrpLock<W>,
     me: &'a MsrpThread,
-    /// The token, passed on when this is dropped, which is after `drop` below.
+    /// The token, passed on after `drop` below.
     token: Option<TicketGuard<'a, (), W>>,
 }
 
 impl<const W: usize> MsrpGuard<'_, W> {
-    /// Whether the lock came in turn. If not, this thread reached its bound or found no place: somebody held the lock
-    /// for too long or did not run.
+    /// Returns `true` if the lock came in turn. Otherwise this thread reached its bound or found no
+    /// slot: another thread held the lock for too long or did not run.
     #[inline]
     pub fn in_turn(&self) -> bool {
         self.token.is_some()
@@ -267,7 +277,8 @@ impl<const W: usize> Drop for MsrpGuard<'_, W> {
     #[inline]
     fn drop(&mut self) {
         let owner = &self.lock.owner.0;
-        // Release: the next owner may come without the token, so this alone has to carry what was done here.
+        // Release: the next owner may come without the token, so this store alone has to publish
+        // the changes.
         let unlocked = futex::unlock_owned(owner, self.me.thread, Ordering::Release);
         unlocked.unwrap_or_else(|error| refused(error));
     }
@@ -276,8 +287,8 @@ impl<const W: usize> Drop for MsrpGuard<'_, W> {
 #[cold]
 fn refused(error: Errno) -> ! {
     panic!(
-        "the kernel refuses to unlock ({error}): this thread is a fork of the one that `MsrpThread::current` was \
-         called on; call it in the child again"
+        "the kernel refuses to unlock ({error}): this thread is a fork of the one that called `MsrpThread::current`; \
+         call it again in the child"
     );
 }
 
@@ -287,15 +298,15 @@ impl<const W: usize> fmt::Debug for MsrpGuard<'_, W> {
     }
 }
 
-/// Why an [`MsrpLock`] was not locked.
+/// The reason an [`MsrpLock`] was not locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MsrpLockError {
     /// The calling thread holds this lock already.
     Reentrant,
-    /// Threads would wait for each other in a circle, through this lock and others.
+    /// A deadlock, through this lock and others.
     Deadlock,
-    /// The kernel refused to wait; its error number.
+    /// The kernel refused to wait, with this error number.
     Refused(i32),
 }
 
@@ -303,11 +314,11 @@ impl fmt::Display for MsrpLockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Reentrant => f.write_str(
-                "this thread holds the lock already, further out: \
-                 lock once, around all that the job does with the lock's resources",
+                "this thread holds the lock already: \
+                 lock once, around all uses of the lock's resources",
             ),
             Self::Deadlock => f.write_str(
-                "threads would wait in a circle: \
+                "threads would deadlock: \
                  let resources that one job may hold at the same time share one lock",
             ),
             Self::Refused(number) => write!(f, "the kernel refused to wait, error number {number}"),
@@ -326,7 +337,7 @@ mod tests {
     fn panics_if_it_cannot_unlock() {
         let (lock, me) = (MsrpLock::new(), MsrpThread::current());
         let held = lock.lock_while(&me, || false).unwrap();
-        // Another thread has it and a third one waits, as seen in the child of a fork.
+        // Another thread owns the lock and a third one waits, as seen in the child of a fork.
         lock.owner.0.store(0x8000_0000 | 0x3fff_fffe, Ordering::Relaxed);
         drop(held);
     }

@@ -1,12 +1,12 @@
-//! How long to spin, by the clock.
+//! Time limits for spinning.
 
 use crate::{Duration, Instant, now};
 
 /// The number of checks of the condition between two readings of the clock.
 const LOOKS: u32 = 32;
 
-/// A closure that says before each check whether to go on: while less than `limit` has passed since the first reading of
-/// the clock.
+/// Returns a closure that returns `true` while less than `limit` has passed since its first reading
+/// of the clock. It is called before each check.
 pub(crate) fn within(limit: Duration) -> impl FnMut() -> bool {
     within_by(now, limit)
 }
@@ -53,7 +53,7 @@ mod tests {
         while go_on() {
             looks += 1;
         }
-        assert_eq!(looks, 3 * LOOKS - 1, "two looks at the clock after the first one");
+        assert_eq!(looks, 3 * LOOKS - 1, "three readings of the clock");
     }
 
     #[test]

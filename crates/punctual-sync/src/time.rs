@@ -12,11 +12,11 @@
 /// A span of time in nanoseconds.
 pub type Duration = fugit::NanosDurationU64;
 
-/// A point in time: nanoseconds of `CLOCK_MONOTONIC`, that is since boot, not counting suspend.
+/// A point in time: nanoseconds of `CLOCK_MONOTONIC`, that is since boot, excluding suspend.
 pub type Instant = fugit::MonotonicTimerInstantU64<1_000_000_000>;
 
-/// The time now. Reads `CLOCK_MONOTONIC` through the vDSO, so it does not enter the kernel where the kernel's
-/// clock source allows that.
+/// Returns the current time. Reads `CLOCK_MONOTONIC` through the vDSO, so it does not enter the
+/// kernel if the kernel's clock source allows that.
 #[cfg(all(feature = "std", not(loom)))]
 #[inline]
 pub fn now() -> Instant {
@@ -24,7 +24,7 @@ pub fn now() -> Instant {
     Instant::from_ticks(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// The time of the model.
+/// Returns the time of the model.
 #[cfg(all(feature = "std", loom))]
 pub fn now() -> Instant {
     crate::futex::model::now()

@@ -1,4 +1,5 @@
-//! What becomes of the structures in `shared` when a process that uses them is killed, at whatever instruction.
+//! The state of the structures in `shared` when a process that uses them is killed, at any
+//! instruction.
 #![cfg(not(loom))]
 
 mod support {
@@ -19,13 +20,14 @@ use support::steps::{Child, Killed, end_of, in_shared_memory, kill_at_every_step
 /// Long before.
 const AT_ONCE: Instant = Instant::from_ticks(1);
 
-/// For who waits while another one is stepped, which takes its time on a busy machine.
+/// The deadline of a waiter while another process is single-stepped, which is slow on a busy
+/// machine.
 fn late() -> Instant {
     now() + Duration::from_secs(36_000)
 }
 
-/// What happens at all has happened by then, on the slowest machine. With a seeded bug it never does, and whoever plants one
-/// says how long to wait for that.
+/// An event that happens at all has happened by then, on the slowest machine. With a seeded bug it
+/// may never happen; the environment then sets a shorter wait.
 fn soon() -> Instant {
     let patience = std::env::var("PUNCTUAL_TEST_PATIENCE").ok().and_then(|seconds| seconds.parse().ok());
     now() + Duration::from_secs(patience.unwrap_or(60))
@@ -98,7 +100,7 @@ fn a_latest_value_has_a_writer_again() {
         },
         |cell, mut reader, killed| {
             let first = reader.read();
-            assert_eq!(first.value, [first.value[0]; 4], "{killed:?}: a value is whole");
+            assert_eq!(first.value, [first.value[0]; 4], "{killed:?}: a value is not torn");
             assert!(killed != Killed::Done || first.value[0] == 3);
             let mut writer = cell.take_over_writer().unwrap();
             assert_eq!(reader.read().value, first.value, "nothing was written");
@@ -142,7 +144,7 @@ fn a_latest_value_has_a_reader_again() {
     );
 }
 
-/// The new reader looks before anything is written anew.
+/// The new reader checks before another value is written.
 #[test]
 fn a_value_that_was_just_being_read_is_not_lost() {
     kill_at_every_step::<Latest<[u64; 4]>, _>(
@@ -175,7 +177,8 @@ fn a_flag_that_is_set_wakes_who_waits() {
     );
 }
 
-/// Whoever is left passes with whom it finds after the repair, and not before with the dead.
+/// The remaining process passes with the ones it finds after the repair, and not before with the
+/// dead.
 fn passes_after_repair(barrier: &'static Barrier) {
     assert_eq!(barrier.arrived(), 0);
     let leaders: u32 = scope(|scope| {
@@ -189,7 +192,7 @@ fn passes_after_repair(barrier: &'static Barrier) {
 fn a_barrier_reports_who_died_before_it() {
     kill_at_every_step::<Barrier, _>(
         || 2,
-        // Comes before, so that it is no newcomer, who would look around at once.
+        // Arrives before, so that it is not a newcomer, which would check the peers at once.
         |barrier| assert_eq!(barrier.spin_while(looks(0)), Err(BarrierError::TimedOut)),
         |barrier| {
             let _ = barrier.wait();
@@ -197,7 +200,7 @@ fn a_barrier_reports_who_died_before_it() {
         |barrier, (), killed| {
             assert!(killed != Killed::Asleep || barrier.arrived() == 1);
             let passed = if barrier.arrived() == 1 {
-                // It did arrive, so this phase is over. The next one finds nobody.
+                // It did arrive, so this phase is over. In the next one no other member arrives.
                 assert_eq!(barrier.spin_while(looks(0)), Ok(true), "{killed:?}");
                 assert_eq!(barrier.wait_until(soon()), Err(BarrierError::PeerDied), "{killed:?}");
                 true
@@ -218,12 +221,12 @@ fn a_barrier_reports_who_died_after_it() {
         |barrier| start_asleep(|| barrier.wait_until(late())),
         |barrier| {
             let _ = barrier.wait();
-            // Once more, and this time gives up.
+            // Arrives again, and gives up this time.
             let _ = barrier.spin_while(looks(1));
         },
         |barrier, waiting, killed| {
             if killed == Killed::After(0) {
-                // Nobody can know of it, and another comes instead.
+                // No process can know, and another takes its place.
                 assert_eq!(barrier.spin_while(looks(0)), Ok(true));
             }
             let passed = end_of(waiting);
@@ -235,7 +238,7 @@ fn a_barrier_reports_who_died_after_it() {
     );
 }
 
-/// The same program, started again, does not stand in for its predecessor unasked.
+/// The same program, started again, does not replace its predecessor without a repair.
 #[test]
 fn a_successor_finds_the_barrier_broken() {
     kill_at_every_step::<Barrier, _>(
@@ -251,22 +254,22 @@ fn a_successor_finds_the_barrier_broken() {
             let _ = barrier.wait();
         },
         |barrier, (), killed| {
-            assert!(barrier.arrived() <= 1, "{killed:?}: the dead count once at most");
+            assert!(barrier.arrived() <= 1, "{killed:?}: a dead process counts once at most");
             assert!(barrier.repair());
             assert_eq!(barrier.arrived(), 0);
         },
     );
 }
 
-/// Two words that belong together.
+/// Two words that must be equal.
 type Pair = [u64; 2];
 
-/// Takes the lock as often as it has places, and more.
+/// Takes the lock more often than it has slots.
 fn lock_goes_on(lock: &TicketLock<Pair, 2>, killed: Killed) {
     match lock.lock_while(looks(10_000)) {
         Ok(pair) => assert_eq!(pair[0], pair[1], "{killed:?}: half changed"),
         Err(TicketLockError::OwnerDied) => {
-            assert!(lock.try_lock().is_none(), "{killed:?}: nobody has looked after the value");
+            assert!(lock.try_lock().is_none(), "{killed:?}: the value has not been repaired");
             let mut pair = lock.take_over_while(looks(10_000)).unwrap();
             pair[1] = pair[0];
         }
@@ -313,7 +316,7 @@ fn a_dead_ticket_is_passed_over() {
     );
 }
 
-/// The one who is killed has to pass over a ticket that was abandoned, and over one of a dead process.
+/// The killed process has to skip a ticket that was abandoned, and one of a dead process.
 #[test]
 fn a_lock_is_passed_on_past_the_dead() {
     kill_at_every_step::<TicketLock<Pair, 4>, _>(
@@ -336,7 +339,7 @@ fn a_lock_is_passed_on_past_the_dead() {
     );
 }
 
-/// Dies while it does what another one that died has left undone.
+/// Dies while it completes the operation of another dead process.
 #[test]
 fn who_recovers_a_lock_may_die_too() {
     kill_at_every_step::<TicketLock<Pair, 2>, _>(
@@ -349,7 +352,7 @@ fn who_recovers_a_lock_may_die_too() {
             let waiter = Child::fork(|| {
                 let _ = lock.lock_while(looks(u32::MAX));
             });
-            let waiter = waiter.expect("the first could be traced");
+            let waiter = waiter.expect("the first process could be traced");
             waiter.start();
             while !format!("{lock:?}").contains("tickets: 2") {
                 std::thread::yield_now();
@@ -367,7 +370,7 @@ fn who_recovers_a_lock_may_die_too() {
     );
 }
 
-/// A lock tells 32 processes apart; the dead among them do not count.
+/// A lock supports 32 processes; dead ones do not count.
 #[test]
 fn a_lock_outlives_many_processes() {
     let lock = in_shared_memory::<TicketLock<Pair, 2>>([0; 2]);
@@ -379,7 +382,8 @@ fn a_lock_outlives_many_processes() {
     assert_eq!(*lock.lock_while(looks(10)).unwrap(), [40; 2]);
 }
 
-/// All units of a semaphore of one are where they should be: it can be had once, and not twice.
+/// Checks that all units of a semaphore with one unit are accounted for: it can be acquired once,
+/// and not twice.
 fn one_unit(semaphore: &Semaphore<2>, killed: Killed) {
     semaphore.recover();
     assert_eq!((semaphore.free(), semaphore.waiting()), (1, 0), "{killed:?}");
@@ -400,7 +404,7 @@ fn a_unit_that_the_dead_held_comes_back() {
             drop(semaphore.hold(1));
         },
         |semaphore, (), killed| {
-            // Whoever waits finds out by itself.
+            // A waiter detects the death itself.
             drop(semaphore.hold_until(1, soon()).unwrap());
             one_unit(semaphore, killed);
         },
@@ -415,7 +419,7 @@ fn a_place_of_the_dead_is_free_again() {
         |semaphore| drop(semaphore.hold(9)),
         |semaphore, (), killed| {
             semaphore.signal(1).unwrap();
-            // The dead one came first and has the higher level.
+            // The dead process came first and has the higher level.
             drop(semaphore.hold_until(1, soon()).unwrap());
             one_unit(semaphore, killed);
         },
@@ -445,7 +449,7 @@ fn four_kills_do_not_fill_a_semaphore() {
     );
 }
 
-/// Somebody waits when a unit is made free by one who dies.
+/// A process that frees a unit dies while another one waits.
 #[test]
 fn a_signal_of_the_dead_is_heard() {
     kill_at_every_step::<Semaphore<2>, _>(
@@ -462,7 +466,7 @@ fn a_signal_of_the_dead_is_heard() {
     );
 }
 
-/// Dies while it does what another one that died has left undone.
+/// Dies while it completes the operation of another dead process.
 #[test]
 fn who_recovers_a_semaphore_may_die_too() {
     kill_at_every_step::<Semaphore<2>, _>(
@@ -470,7 +474,7 @@ fn who_recovers_a_semaphore_may_die_too() {
         |semaphore| {
             let Some(holder) = Child::fork(|| std::mem::forget(semaphore.hold(1))) else { return };
             holder.run();
-            let waiter = Child::fork(|| drop(semaphore.hold(2))).expect("the first could be traced");
+            let waiter = Child::fork(|| drop(semaphore.hold(2))).expect("the first process could be traced");
             waiter.run();
             assert_eq!((semaphore.free(), semaphore.waiting()), (0, 1));
             holder.kill();

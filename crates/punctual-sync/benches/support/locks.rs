@@ -1,4 +1,4 @@
-//! What the mutex is held against: the kernel's own locks, in the same run.
+//! The peers of the mutex: the kernel's own locks, in the same run.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -17,7 +17,8 @@ const HIGH: u8 = 11;
 
 /// A lock that two threads contend for.
 pub(crate) trait Contended: Sync {
-    /// Runs `critical` with the lock, on a thread that is to lock with `priority`, each time that it is called.
+    /// Runs `body` with a function that runs a critical section under the lock, on a thread that
+    /// locks with `priority`.
     fn on_thread(&self, priority: u8, body: impl FnOnce(&dyn Fn(&dyn Fn())));
 }
 
@@ -28,7 +29,7 @@ impl Contended for (&'static PcpGroup, PcpMutex<'static, ()>) {
     }
 }
 
-/// A priority-inheritance futex and nothing else.
+/// A plain priority-inheritance futex.
 #[derive(Default)]
 pub(crate) struct RawPi(AtomicU32);
 
@@ -37,7 +38,7 @@ impl Contended for RawPi {
         let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         body(&|critical| {
             if self.0.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed).is_err() {
-                futex::lock_pi(&self.0, futex::Flags::PRIVATE, None).expect("the owner lives");
+                futex::lock_pi(&self.0, futex::Flags::PRIVATE, None).expect("the owner is alive");
             }
             critical();
             if self.0.compare_exchange(me, 0, Ordering::Release, Ordering::Relaxed).is_err() {
@@ -47,18 +48,18 @@ impl Contended for RawPi {
     }
 }
 
-/// What rounds of contention took together.
+/// The total times of rounds of contention.
 pub(crate) struct Rounds {
     /// From the end of the low thread's critical section to the beginning of the high one's.
     pub(crate) hand_over: Duration,
-    /// All of it: lock, wake, block, hand over, unlock twice.
+    /// The whole round: lock, wake, block, hand over, unlock twice.
     pub(crate) whole: Duration,
 }
 
 /// A low thread holds a lock, and a higher one of the same CPU waits for it; `iters` times.
 ///
-/// The low thread wakes the high one inside its critical section; that one preempts it and blocks. So whoever waits is
-/// known to wait, without a look at the clock or the kernel's files.
+/// The low thread wakes the high one inside its critical section; that one preempts it and blocks.
+/// So the waiter is known to wait, without reading the clock or the kernel's files.
 pub(crate) fn contend(lock: &impl Contended, iters: u64) -> Rounds {
     let (round, left) = (AtomicU32::new(0), AtomicU64::new(0));
     let ready = Barrier::new(2);
@@ -72,7 +73,7 @@ pub(crate) fn contend(lock: &impl Contended, iters: u64) -> Rounds {
                 for _ in 0..iters {
                     with(&|| {
                         round.fetch_add(1, Ordering::Release);
-                        // Nobody waiting is not an error.
+                        // No waiter is not an error.
                         let _ = futex::wake(&round, futex::Flags::PRIVATE, 1);
                         left.store(now().as_ticks(), Ordering::Release);
                     });
@@ -108,20 +109,21 @@ fn first_allowed_cpu() -> usize {
     (0..CpuSet::MAX_CPU).find(|&cpu| allowed.is_set(cpu)).expect("a running thread has a CPU")
 }
 
-/// Pins the calling thread to `cpu` and makes it `SCHED_FIFO`, or says once what it could not do.
+/// Pins the calling thread to `cpu` and makes it `SCHED_FIFO`, or reports once which of these
+/// failed.
 ///
-/// It never panics: the other thread waits for this one.
+/// Never panics: the other thread waits for this one.
 fn become_real_time(cpu: usize, priority: u8) {
     static SAID: Once = Once::new();
 
     let mut only = CpuSet::new();
     only.set(cpu);
     if let Err(error) = sched_setaffinity(None, &only) {
-        SAID.call_once(|| eprintln!("locks: pinning refused ({error}): threads possibly on several CPUs"));
+        SAID.call_once(|| eprintln!("locks: cannot pin a thread ({error}): threads may run on several CPUs"));
     }
     if let Err(error) = set_policy(libc::SCHED_FIFO, priority.into()) {
         SAID.call_once(|| {
-            eprintln!("locks: SCHED_FIFO refused ({error}): normal threads, figures mean little")
+            eprintln!("locks: cannot set SCHED_FIFO ({error}): normal threads, figures mean little")
         });
     }
 }

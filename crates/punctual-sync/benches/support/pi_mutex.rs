@@ -1,4 +1,5 @@
-//! The kernel's priority-inheritance mutex, as POSIX offers it: a peer in the benchmarks of more than one crate.
+//! The kernel's priority-inheritance mutex with its POSIX interface: a peer in the benchmarks of
+//! more than one crate.
 
 use std::cell::UnsafeCell;
 use std::io;
@@ -6,7 +7,7 @@ use std::mem::MaybeUninit;
 
 /// A `pthread_mutex_t` with `PTHREAD_PRIO_INHERIT`: the kernel's answer to priority inversion.
 ///
-/// Boxed, because a POSIX mutex must not move once it is initialised.
+/// Boxed, because a POSIX mutex must not move once it is initialized.
 pub(crate) struct PiMutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
 
 impl PiMutex {
@@ -14,8 +15,9 @@ impl PiMutex {
         let mutex = Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
         let mut attributes = MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
         let attributes = attributes.as_mut_ptr();
-        // SAFETY: `attributes` is valid for writes and is initialised by the first call before the others use it;
-        // the mutex is at its final address and not yet shared. Each call is checked before the next.
+        // SAFETY: `attributes` is valid for writes and is initialized by the first call before the
+        // others use it; the mutex is at its final address and not yet shared. Each call is checked
+        // before the next.
         unsafe {
             check(libc::pthread_mutexattr_init(attributes));
             check(libc::pthread_mutexattr_setprotocol(attributes, libc::PTHREAD_PRIO_INHERIT));
@@ -27,7 +29,7 @@ impl PiMutex {
 
     /// Runs `critical` with the mutex held.
     pub(crate) fn with<R>(&self, critical: impl FnOnce() -> R) -> R {
-        // SAFETY: `new` initialised the mutex, it has not moved since, and `drop` has not run.
+        // SAFETY: `new` initialized the mutex, it has not moved since, and `drop` has not run.
         check(unsafe { libc::pthread_mutex_lock(self.0.get()) });
         let result = critical();
         // SAFETY: as above, and this thread holds the mutex: it has just locked it.
@@ -38,7 +40,8 @@ impl PiMutex {
 
 impl Drop for PiMutex {
     fn drop(&mut self) {
-        // SAFETY: `new` initialised the mutex; no thread holds it, because `with` borrows `self` while it does.
+        // SAFETY: `new` initialized the mutex; no thread holds it, because `with` borrows `self`
+        // while it does.
         unsafe { libc::pthread_mutex_destroy(self.0.get()) };
     }
 }

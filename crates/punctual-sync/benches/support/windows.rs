@@ -1,7 +1,7 @@
-//! Candidates that take turns in short windows.
+//! Candidates that alternate in short windows.
 //!
-//! What a machine does meanwhile, as moving a virtual CPU away from the other, comes upon all alike; what counts is the ratio of
-//! neighbouring windows. No window is dropped.
+//! Disturbances by the machine, such as the migration of a virtual CPU, affect all alike; the
+//! result is the ratio of neighboring windows. No window is dropped.
 
 use std::hint::{black_box, spin_loop};
 use std::sync::Barrier;
@@ -10,22 +10,24 @@ use std::time::Instant;
 
 const WINDOWS: usize = 41;
 
-/// Runs one window; gives nanoseconds per item.
+/// Runs one window; returns nanoseconds per item.
 pub(crate) type Window = fn() -> f64;
 
-/// What is compared: the candidate, and the peer whose time it should not exceed by more than the `goal`.
+/// A comparison: the candidate, and the peer whose time it should not exceed by more than the
+/// `goal`.
 pub(crate) struct Pair {
     pub(crate) what: &'static str,
     pub(crate) goal: f64,
     pub(crate) candidate: (&'static str, Window),
     pub(crate) peer: (&'static str, Window),
-    /// Whether it is about two CPUs.
+    /// `true` if the comparison involves two CPUs.
     pub(crate) crosses: bool,
 }
 
-/// Compares all pairs so many times, and prints each run, and in how many each goal was met.
+/// Compares all pairs `runs` times, and prints each run, and the number of runs in which each goal
+/// was met.
 ///
-/// A run's ratio is the median of those of its neighbouring windows.
+/// A run's ratio is the median of the ratios of its neighboring windows.
 pub(crate) fn compare(pairs: &[Pair], runs: usize) {
     let mut ratios = vec![Vec::new(); pairs.len()];
     for run in 1..=runs {
@@ -50,14 +52,14 @@ pub(crate) fn compare(pairs: &[Pair], runs: usize) {
 }
 
 impl Pair {
-    /// Prints ns per item of both, and gives the median of the ratios.
+    /// Prints ns per item of both, and returns the median of the ratios.
     fn run(&self) -> f64 {
         let (mut lines, mut ours, mut peers) = (Vec::new(), Vec::new(), Vec::new());
         for window in 0..WINDOWS {
             if self.crosses {
                 lines.push(cache_line());
             }
-            // Who goes first changes, so that neither always finds the caches that the other left.
+            // The order alternates, so that neither always finds the caches that the other left.
             if window % 2 == 0 {
                 ours.push(self.candidate.1());
                 peers.push(self.peer.1());
@@ -85,7 +87,8 @@ fn print_spread(name: &str, times: &mut [f64]) {
     println!("  {name:<24} max {max:7.1}   median {median:6.2}   min {min:6.2}");
 }
 
-/// The time of an operation that is done so many times on this thread, in nanoseconds.
+/// Returns the mean time of an operation that is repeated `times` times on this thread, in
+/// nanoseconds.
 pub(crate) fn repeated<T>(times: u64, mut what: impl FnMut() -> T) -> f64 {
     let begin = Instant::now();
     for _ in 0..times {
@@ -94,8 +97,8 @@ pub(crate) fn repeated<T>(times: u64, mut what: impl FnMut() -> T) -> f64 {
     begin.elapsed().as_nanos() as f64 / times as f64
 }
 
-/// Runs `there` on another CPU and `here` on this one, begun together; gives the time until both have ended, in
-/// nanoseconds.
+/// Runs `there` on another CPU and `here` on this one, started together; returns the time until
+/// both have ended, in nanoseconds.
 pub(crate) fn together(there: impl FnOnce() + Send, here: impl FnOnce()) -> f64 {
     let start = Barrier::new(2);
     std::thread::scope(|scope| {
@@ -112,16 +115,18 @@ pub(crate) fn together(there: impl FnOnce() + Send, here: impl FnOnce()) -> f64 
     })
 }
 
-/// Binds the thread to one CPU, if the machine has that many; otherwise the figures say less, but stay comparable.
+/// Pins the thread to one CPU, if the machine has that many; otherwise the figures mean less, but
+/// stay comparable.
 pub(crate) fn pin(cpu: usize) {
     let mut set = rustix::thread::CpuSet::new();
     set.set(cpu);
     if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
-        eprintln!("a thread is not bound to CPU {cpu}: {error}");
+        eprintln!("cannot pin a thread to CPU {cpu}: {error}");
     }
 }
 
-/// Repeats `attempt` until it succeeds. Lets other programs run now and then: the machine may be shared.
+/// Repeats `attempt` until it succeeds. Lets other programs run now and then: the machine may be
+/// shared.
 pub(crate) fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     let mut turns = 0_u32;
     loop {
@@ -136,7 +141,7 @@ pub(crate) fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// One way of a cache line from one CPU to the other, in nanoseconds.
+/// Measures the one-way time of a cache line from one CPU to the other, in nanoseconds.
 fn cache_line() -> f64 {
     const TURNS: u32 = 20_000;
     let line = AtomicU32::new(0);

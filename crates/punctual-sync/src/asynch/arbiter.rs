@@ -1,15 +1,15 @@
-//! Exclusive access to something, also across `.await`, first come, first served.
+//! Exclusive access to a value, also across `.await`, first come, first served.
 //!
 //! ```
 //! use punctual_sync::asynch::arbiter::Arbiter;
 //!
-//! // Something that is used by several tasks and takes its time, like a bus.
+//! // A slow device that several tasks use, like a bus.
 //! static BUS: Arbiter<Vec<u8>> = Arbiter::new(Vec::new());
 //!
 //! async fn transfer(byte: u8) {
 //!     let mut bus = BUS.access().await;
 //!     bus.push(byte);
-//!     // other tasks run; the bus stays this one's
+//!     // other tasks run; this task retains the bus
 //! }
 //! # let mut transfer = core::pin::pin!(transfer(17));
 //! # let mut context = core::task::Context::from_waker(core::task::Waker::noop());
@@ -19,19 +19,19 @@
 //!
 //! The names and the order of service are those of `rtic_sync::arbiter`.
 //!
-//! # What is leaked
+//! # Leaks
 //!
-//! A future or an access that is leaked, by `mem::forget` or in a cycle of `Rc`s, looks to the others like that of a slow
-//! task: nobody can tell that it will never go on. That is sound, and [`Arbiter::restore`] repairs it where
-//! nobody else has the arbiter:
+//! A future or an access that is leaked, by `mem::forget` or in a cycle of `Rc`s, looks to the
+//! others like that of a slow task: they cannot detect that it will never continue. This is sound,
+//! and [`Arbiter::restore`] repairs it when the arbiter is not shared:
 //!
-//! * A leaked [`ExclusiveAccess`] keeps the access: `try_access` returns `None`, `access` waits forever.
-//! * So does an [`Access`] leaked while it waits, from the moment its turn comes; until then it keeps one of the `W`
-//!   places.
-//! * An [`Access`] that was never polled, or has completed, keeps nothing.
+//! * A leaked [`ExclusiveAccess`] never ends: `try_access` returns `None`, `access` waits forever.
+//! * The same holds for an [`Access`] leaked while it waits, from the moment its turn comes; until
+//!   then it occupies one of the `W` slots.
+//! * An [`Access`] that was never polled, or has completed, occupies nothing.
 //!
-//! Real-time safety: nothing allocates, blocks or enters the kernel, apart from what wakers do. Asking for and ending an
-//! access are lock-free, see the parent module.
+//! Real-time safety: nothing allocates, blocks or enters the kernel, except what wakers do.
+//! Requesting and ending an access are lock-free, see the parent module.
 
 use core::fmt;
 use core::future::Future;
@@ -44,25 +44,25 @@ use super::permits::Permits;
 use super::waiters::Waiting;
 use crate::atomic::UnsafeCell;
 
-/// Gives one task at a time access to a value, with places for `W` waiting tasks.
+/// Gives one task at a time access to a value, with slots for `W` waiting tasks.
 pub struct Arbiter<T, const W: usize = 16> {
-    /// There is one permit; its holder has access.
+    /// A single permit; its holder has access.
     permits: Permits<W>,
     inner: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached through `ExclusiveAccess` alone, which has the only permit; permits pass with release
-// and acquire. The value is used by several threads in turn: `T: Send`.
+// SAFETY: only `ExclusiveAccess`, which holds the only permit, accesses the value; permits pass
+// with release and acquire. Several threads use the value in turn: `T: Send`.
 unsafe impl<T: Send, const W: usize> Sync for Arbiter<T, W> {}
 
 impl<T> Arbiter<T> {
-    /// An arbiter with 16 places.
+    /// Creates an arbiter with 16 slots.
     #[cfg(not(loom))]
     pub const fn new(inner: T) -> Self {
         Self::with_places(inner)
     }
 
-    /// An arbiter with 16 places.
+    /// Creates an arbiter with 16 slots.
     #[cfg(loom)]
     pub fn new(inner: T) -> Self {
         Self::with_places(inner)
@@ -70,13 +70,13 @@ impl<T> Arbiter<T> {
 }
 
 impl<T, const W: usize> Arbiter<T, W> {
-    /// An arbiter with `W` places, up to 32.
+    /// Creates an arbiter with `W` slots, up to 32.
     #[cfg(not(loom))]
     pub const fn with_places(inner: T) -> Self {
         Self { permits: Permits::new(1), inner: UnsafeCell::new(inner) }
     }
 
-    /// An arbiter with `W` places, up to 32.
+    /// Creates an arbiter with `W` slots, up to 32.
     #[cfg(loom)]
     pub fn with_places(inner: T) -> Self {
         Self { permits: Permits::new(1), inner: UnsafeCell::new(inner) }
@@ -85,23 +85,25 @@ impl<T, const W: usize> Arbiter<T, W> {
     /// Waits for exclusive access. Tasks get it in the order in which they first polled for it.
     ///
     /// # Panics
-    /// When polled, if `W` tasks wait already.
+    /// If polled while `W` tasks wait already.
     pub fn access(&self) -> Access<'_, T, W> {
         Access { arbiter: self, waiting: None, is_done: false }
     }
 
-    /// Returns exclusive access if nobody has it or waits for it.
+    /// Returns exclusive access if no task has it or waits for it.
     pub fn try_access(&self) -> Option<ExclusiveAccess<'_, T, W>> {
         self.permits.try_acquire().then(|| self.granted())
     }
 
-    /// The value, without acquiring access: the mutable borrow proves that nobody else has it, not even a leaked access.
+    /// Returns the value without acquiring access: the mutable borrow proves that no access exists,
+    /// not even a leaked one.
     pub fn get_mut(&mut self) -> &mut T {
-        // SAFETY: `self` is borrowed mutably for as long as the result lives, and every access borrows it.
+        // SAFETY: `self` is borrowed mutably for the lifetime of the result, and every access
+        // borrows it.
         self.inner.with_mut(|inner| unsafe { &mut *inner })
     }
 
-    /// Makes the arbiter available again, with all its places, after an access or a future was leaked. The mutable
+    /// Resets the arbiter, with all its slots, after an access or a future was leaked. The mutable
     /// borrow proves that all others have ended.
     pub fn restore(&mut self) {
         self.permits = Permits::new(1);
@@ -119,8 +121,8 @@ impl<T, const W: usize> fmt::Debug for Arbiter<T, W> {
     }
 }
 
-/// What [`Arbiter::access`] returns. Dropping it before it is ready leaves the queue; leaking it does not, see the
-/// [module](self).
+/// The future returned by [`Arbiter::access`]. Dropping it before it is ready leaves the queue;
+/// leaking it does not, see the [module](self).
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Access<'a, T, const W: usize = 16> {
     arbiter: &'a Arbiter<T, W>,
@@ -152,8 +154,8 @@ impl<T, const W: usize> fmt::Debug for Access<'_, T, W> {
     }
 }
 
-/// Access to the value of an [`Arbiter`]. Dropping it, also while a panic unwinds, gives the access to the next task;
-/// leaking it does not, see the [module](self).
+/// Access to the value of an [`Arbiter`]. Dropping it, also while a panic unwinds, passes the
+/// access to the next task; leaking it does not, see the [module](self).
 pub struct ExclusiveAccess<'a, T, const W: usize = 16> {
     arbiter: &'a Arbiter<T, W>,
     /// An access may be sent or shared only if a `&mut T` may.

@@ -1,4 +1,4 @@
-//! Counts the ends of an object, so that there are never more than it has places for.
+//! Counts the ends of an object, so that their number never exceeds the number of slots.
 
 use crate::Taken;
 use crate::atomic::{AtomicU32, Ordering, const_new};
@@ -12,7 +12,7 @@ impl Ends {
         }
     }
 
-    /// Counts one more, up to `most`.
+    /// Adds one, up to `most`.
     pub(super) fn try_add(&self, most: usize) -> Result<(), Taken> {
         let mut count = self.0.load(Ordering::Relaxed);
         while (count as usize) < most {
@@ -24,18 +24,18 @@ impl Ends {
         Err(Taken)
     }
 
-    /// Counts one more, up to `most`.
+    /// Adds one, up to `most`.
     ///
     /// # Panics
     /// If there are `most` already.
     pub(super) fn add(&self, most: usize) {
-        assert!(self.try_add(most).is_ok(), "there are {most} ends already: raise `W` of the type");
+        assert!(self.try_add(most).is_ok(), "all {most} ends are in use: raise `W` of the type");
     }
 
-    /// Counts one less; returns how many are left.
+    /// Subtracts one; returns the remaining number.
     pub(super) fn remove(&self) -> u32 {
-        // Release: whoever sees in `count` that none is left sees what all of them did, since each exchange passes on
-        // what those before it released.
+        // Release: a thread that sees in `count` that none is left sees the actions of all, since
+        // each exchange passes on what those before it released.
         self.0.fetch_sub(1, Ordering::Release) - 1
     }
 

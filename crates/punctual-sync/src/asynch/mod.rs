@@ -5,37 +5,38 @@
 //! | [`channel::Channel`] | every message, in order, from many senders to one receiver |
 //! | [`signal::Signal`] | the newest value, consumed once |
 //! | [`watch::Watch`] | the newest value, observed by many |
-//! | [`arbiter::Arbiter`] | exclusive access to something across `.await`, first come, first served |
+//! | [`arbiter::Arbiter`] | exclusive access to a value across `.await`, first come, first served |
 //!
-//! `rtic-sync` masks interrupts for a moment; a program on Linux cannot. Here everything is built from atomic
-//! operations, and no operation waits for another thread to finish its own: a task that preempts another in the middle of a
-//! `send` on the same CPU completes its `send`. So all of it may be used from any thread and any level. No future is
-//! self-referential, nothing allocates, and dropping or leaking a future at any moment is sound.
+//! `rtic-sync` masks interrupts for a moment; a program on Linux cannot. Here everything is built
+//! from atomic operations, and no operation waits for another thread to finish its own: a task that
+//! preempts another in the middle of a `send` on the same CPU completes its `send`. So all types
+//! may be used from any thread and any level. No future is self-referential, nothing allocates, and
+//! dropping or leaking a future at any moment is sound.
 //!
-//! # Places
+//! # Slots
 //!
-//! `W` in the types is the number of *places* for waiting tasks, 32 at most. A task needs one while it waits, and one
-//! while it is preempted in the middle of waking another; never both. So one place for each task that uses the object
-//! always suffices. Where tasks hold ends of the object, an end beyond the number of places is refused: with
-//! [`Taken`](crate::Taken) when requested, with a panic when cloned. [`arbiter::Arbiter`] has no ends; there, waiting
-//! panics.
+//! `W` in the types is the number of *slots* for waiting tasks, at most 32. A task needs one while
+//! it waits, and one while it is preempted in the middle of waking another; never both. So one slot
+//! for each task that uses the object always suffices. If tasks hold ends of the object, an end in
+//! excess of the number of slots is refused: with [`Taken`](crate::Taken) when requested, with a
+//! panic when cloned. [`arbiter::Arbiter`] has no ends; there, waiting panics.
 //!
-//! # What is leaked
+//! # Leaks
 //!
-//! Whatever is leaked, by `mem::forget` or otherwise, looks to the others like a slow task. Leaking is always sound. Until
-//! the object is dropped or repaired, it costs the others this:
+//! A leaked future or end, by `mem::forget` or otherwise, looks to the others like a slow task.
+//! Leaking is always sound. Until the object is dropped or repaired, the cost is:
 //!
-//! | leaked | the others | repaired by |
+//! | leaked | cost to the others | repaired by |
 //! |---|---|---|
-//! | any future while it waits | have one place less | |
+//! | any future while it waits | one slot less | |
 //! | [`arbiter::Access`] while it waits | wait forever once its turn has come | [`Arbiter::restore`](arbiter::Arbiter::restore) |
 //! | [`arbiter::ExclusiveAccess`] | wait forever | [`Arbiter::restore`](arbiter::Arbiter::restore) |
-//! | a `send` that waits for room | have room for one message less once its turn has come | [`Channel::split`](channel::Channel::split) |
-//! | a `recv`, a `wait` or a `changed` that waits | lose nothing: every waiting task is notified | |
-//! | [`channel::Sender`] | have one sender less, and `recv` never reports that there is none | [`Channel::split`](channel::Channel::split) |
-//! | [`channel::Receiver`] | send until there is no room, and then wait forever | [`Channel::split`](channel::Channel::split) |
-//! | [`signal::SignalReader`] | cannot read: there is one reader | |
-//! | a writer of a [`signal::Signal`], an end of a [`watch::Watch`] | have one end less | |
+//! | a `send` that waits for room | room for one message less once its turn has come | [`Channel::split`](channel::Channel::split) |
+//! | a `recv`, a `wait` or a `changed` that waits | none: every waiting task is notified | |
+//! | [`channel::Sender`] | one sender less, and `recv` never reports that all are gone | [`Channel::split`](channel::Channel::split) |
+//! | [`channel::Receiver`] | sends succeed until the channel is full, and then wait forever | [`Channel::split`](channel::Channel::split) |
+//! | [`signal::SignalReader`] | no reads: there is one reader | |
+//! | a writer of a [`signal::Signal`], an end of a [`watch::Watch`] | one end less | |
 //!
 //! ```
 //! use punctual_sync::make_channel;
@@ -45,8 +46,8 @@
 //! assert_eq!(receiver.try_recv(), Ok(17));
 //! ```
 //!
-//! The thread that causes a wake performs it. If it is preempted between choosing the task and waking it, the task is woken
-//! when the thread runs again, as with any waker.
+//! The thread that causes a wake performs it. If it is preempted between choosing the task and
+//! waking it, the task is woken when the thread runs again, as with any waker.
 
 pub mod arbiter;
 pub mod channel;

@@ -1,16 +1,18 @@
-//! A number of permits that tasks acquire and release, first come, first served: the common part of [`Arbiter`] and
-//! [`Channel`].
+//! Permits that tasks acquire and release, first come, first served: the common part of [`Arbiter`]
+//! and [`Channel`].
 //!
-//! A released permit goes to the task that has waited longest, which has it before it runs. Nobody overtakes.
+//! A released permit goes to the task that has waited longest, which owns it before it runs. No
+//! task overtakes another.
 //!
 //! # Invariants
 //!
-//! *P1* Permits are neither made nor lost: each is counted in `free`, is in the hands of a thread inside
-//! [`Permits::hand_on`], belongs to a notified place, or has been acquired.
-//! *P2* A free permit and a waiting task never stay together. Whoever adds to `free` looks for waiting tasks
-//! afterwards; whoever begins to wait looks at `free` afterwards; sequentially consistent fences stand between.
+//! *P1* Permits are neither created nor lost: each is counted in `free`, is held by a thread inside
+//! [`Permits::hand_on`], belongs to a notified slot, or has been acquired. *P2* A free permit and a
+//! waiting task never coexist for long. A thread that adds to `free` checks for waiting tasks
+//! afterwards; a task that begins to wait checks `free` afterwards; sequentially consistent fences
+//! separate the two steps.
 //!
-//! Real-time safety: lock-free, apart from what wakers do. Nobody waits for a thread that was preempted.
+//! Real-time safety: lock-free, except what wakers do. No thread waits for a preempted one.
 //!
 //! [`Arbiter`]: super::arbiter::Arbiter
 //! [`Channel`]: super::channel::Channel
@@ -36,12 +38,12 @@ impl<const W: usize> Permits<W> {
         Self { free: AtomicU32::new(free), waiters: Waiters::new() }
     }
 
-    /// The number of free permits. A snapshot while others use them.
+    /// Returns the number of free permits. A snapshot while others use them.
     pub(super) fn free(&self) -> u32 {
         self.free.load(Ordering::Relaxed)
     }
 
-    /// Takes a permit if one is free and nobody waits for it.
+    /// Takes a permit if one is free and no task waits for it.
     #[inline]
     pub(super) fn try_acquire(&self) -> bool {
         self.waiters.is_empty() && self.take_free()
@@ -54,8 +56,8 @@ impl<const W: usize> Permits<W> {
                 return Poll::Ready(());
             }
             *waiting = Some(self.waiters.begin(waker));
-            // A permit may have become free before its releaser could see this task (P2). `begin` put the fence. It
-            // goes to whoever is first, which may be this task.
+            // A permit may have become free before its releaser could see this task (P2). `begin`
+            // executed the fence. The permit goes to the first task in line, which may be this one.
             if self.take_free() {
                 self.hand_on();
             }
@@ -81,15 +83,16 @@ impl<const W: usize> Permits<W> {
         self.waiters.wake_all();
     }
 
-    /// Gives the permit in the caller's hands to the first in line, or makes it free.
+    /// Gives the caller's permit to the first task in line, or frees it.
     fn hand_on(&self) {
         loop {
             if self.waiters.wake_one() {
                 return;
             }
-            // Release: whoever takes the permit sees what its last holder did.
+            // Release: the next owner of the permit sees the actions of its last holder.
             self.free.fetch_add(1, Ordering::Release);
-            // Somebody may have begun to wait who saw no free permit (P2). Pairs with the fence in `begin`.
+            // A task may have begun to wait after it saw no free permit (P2). Pairs with the fence
+            // in `begin`.
             fence(Ordering::SeqCst);
             if self.waiters.is_empty() || !self.take_free() {
                 return;

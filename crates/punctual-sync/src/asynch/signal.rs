@@ -17,11 +17,12 @@
 //! # assert!(core::pin::pin!(work).poll(&mut context).is_ready());
 //! ```
 //!
-//! The names and the behaviour are those of `rtic_sync::signal`; only the number of writers is limited, see the parent
-//! module. A signal takes the space of `W` values.
+//! The names and the behavior are those of `rtic_sync::signal`; only the number of writers is
+//! limited, see the parent module. A signal occupies the space of `W` values.
 //!
-//! Real-time safety: nothing allocates, blocks or enters the kernel, apart from what wakers do. Writing and reading are
-//! lock-free: an attempt is repeated only if another end has finished one meanwhile.
+//! Real-time safety: nothing allocates, blocks or enters the kernel, except what wakers do. Writing
+//! and reading are lock-free: an attempt is repeated only if another end has finished one in the
+//! meantime.
 
 use core::fmt;
 use core::future::poll_fn;
@@ -32,41 +33,41 @@ use super::waiters::{Until, Waiters};
 use crate::Taken;
 use crate::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The newest value, with places for `W` tasks: the reader, and `W − 2` writers.
+/// The newest value, with slots for `W` tasks: the reader, and `W − 2` writers.
 pub struct Signal<T: Copy, const W: usize = 8> {
     newest: Snapshot<T, W>,
     waiters: Waiters<W>,
-    /// The reader and the writers.
+    /// Counts the writers.
     ends: Ends,
     has_reader: AtomicBool,
-    /// The version that the reader took last. Only the reader touches it.
+    /// The version that the reader took last. Accessed only by the reader.
     taken: AtomicU64,
 }
 
 impl<T: Copy> Signal<T> {
-    /// A signal without a value, with 8 places.
+    /// Creates a signal without a value, with 8 slots.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self::with_places()
     }
 
-    /// A signal without a value, with 8 places.
+    /// Creates a signal without a value, with 8 slots.
     #[cfg(loom)]
     pub fn new() -> Self {
         Self::with_places()
     }
 }
 
-/// The number of places has an upper limit, too, that of `Snapshot`.
+/// `Snapshot` limits the number of slots from above.
 const fn is_possible(places: usize) -> bool {
     places >= 3
 }
 
 impl<T: Copy, const W: usize> Signal<T, W> {
     crate::atomic::const_new! {
-        /// A signal without a value, with `W` places, 3 to 32.
+        /// Creates a signal without a value, with `W` slots, 3 to 32.
         pub fn with_places() -> Self {
-            const { assert!(is_possible(W), "a signal has places for the reader, a writer, and one value more") };
+            const { assert!(is_possible(W), "a signal has slots for the reader, a writer, and one spare value") };
             Self {
                 newest: Snapshot::new(),
                 waiters: Waiters::new(),
@@ -77,19 +78,19 @@ impl<T: Copy, const W: usize> Signal<T, W> {
         }
     }
 
-    /// The number of writers: one place is the reader's, and one node is the current one.
+    /// The number of writers: one slot is the reader's, and one node is the current one.
     const WRITERS: usize = W - 2;
 
-    /// A writer and the reader.
+    /// Returns a writer and the reader.
     ///
     /// # Errors
-    /// [`Taken`] if there is a reader, or no place for another writer.
+    /// [`Taken`] if a reader exists, or no slot is free for another writer.
     pub fn split(&self) -> Result<(SignalWriter<'_, T, W>, SignalReader<'_, T, W>), Taken> {
         let reader = self.reader()?;
         Ok((self.writer()?, reader))
     }
 
-    /// A writer.
+    /// Returns a writer.
     ///
     /// # Errors
     /// [`Taken`] if there are `W − 2` writers already.
@@ -98,10 +99,10 @@ impl<T: Copy, const W: usize> Signal<T, W> {
         Ok(SignalWriter { parent: self })
     }
 
-    /// The reader.
+    /// Returns the reader.
     ///
     /// # Errors
-    /// [`Taken`] if there is one.
+    /// [`Taken`] if it is in use.
     pub fn reader(&self) -> Result<SignalReader<'_, T, W>, Taken> {
         // Acquire: the version that the last reader took.
         match self.has_reader.swap(true, Ordering::Acquire) {
@@ -168,7 +169,7 @@ pub struct SignalReader<'a, T: Copy, const W: usize = 8> {
 }
 
 impl<T: Copy, const W: usize> SignalReader<'_, T, W> {
-    /// Takes the newest value, if there is one that was not taken.
+    /// Takes the newest value, if it has not been taken.
     pub fn try_read(&mut self) -> Option<T> {
         let (version, value) = self.parent.newest.read();
         if version == self.parent.taken.load(Ordering::Relaxed) {
@@ -184,7 +185,7 @@ impl<T: Copy, const W: usize> SignalReader<'_, T, W> {
         poll_fn(|cx| until.poll(cx.waker(), || self.try_read())).await
     }
 
-    /// Waits for a value that is written after this call began to be polled, and takes it.
+    /// Waits for a value that is written after the first poll of this call, and takes it.
     pub async fn wait_fresh(&mut self) -> T {
         self.try_read();
         self.wait().await
@@ -203,20 +204,21 @@ impl<T: Copy, const W: usize> fmt::Debug for SignalReader<'_, T, W> {
     }
 }
 
-/// A writer and the reader of a new signal with `'static` lifetime: `make_signal!(type)` or `make_signal!(type, places)`.
+/// Returns a writer and the reader of a new signal with `'static` lifetime: `make_signal!(type)` or
+/// `make_signal!(type, slots)`.
 ///
 /// # Panics
-/// If the same place in the program is reached again while the reader lives.
+/// If the same invocation is reached again while the reader exists.
 #[macro_export]
 macro_rules! make_signal {
     ($T:ty) => {{
         static SIGNAL: $crate::asynch::signal::Signal<$T> = $crate::asynch::signal::Signal::new();
-        SIGNAL.split().expect("`make_signal!` is reached once, unless the reader has been dropped")
+        SIGNAL.split().expect("`make_signal!` must run once, unless the reader has been dropped")
     }};
     ($T:ty, $W:expr) => {{
         static SIGNAL: $crate::asynch::signal::Signal<$T, { $W }> =
             $crate::asynch::signal::Signal::with_places();
-        SIGNAL.split().expect("`make_signal!` is reached once, unless the reader has been dropped")
+        SIGNAL.split().expect("`make_signal!` must run once, unless the reader has been dropped")
     }};
 }
 

@@ -1,9 +1,9 @@
-//! Waiting tasks, in order of arrival, in a fixed number of places.
+//! Waiting tasks, in order of arrival, in a fixed number of slots.
 //!
-//! A list linked through the futures would need a lock to unlink a dropped one, and a task would spin for a preempted
-//! holder of the lock. Here the wakers lie in places of the object itself. A future owns a place from the moment it begins
-//! to wait until it has been notified or dropped; the notifier owns the waker in it for a moment. All contention is on the
-//! place's state:
+//! A list linked through the futures would need a lock to unlink a dropped one, and a task would
+//! spin for a preempted holder of the lock. Here the wakers are stored in slots of the object
+//! itself. A future owns a slot from the moment it begins to wait until it has been notified or
+//! dropped; the notifier briefly owns the waker in it. All contention is on the slot's state:
 //!
 //! ```text
 //!            owner: begins                 notifier: chooses           notifier: has the waker
@@ -16,27 +16,30 @@
 //!    └───────────────────────────── owner: takes it ──────────────────────────────────────────────┘
 //! ```
 //!
-//! No arrow waits for another thread. If the owner finds `WAKING`, it takes the notification and leaves the place to
-//! the notifier, which frees it. If a notifier finds `UPDATING`, the owner is being polled and needs no waking.
+//! No arrow waits for another thread. If the owner finds `WAKING`, it takes the notification and
+//! leaves the slot to the notifier, which frees it. If a notifier finds `UPDATING`, the owner is
+//! being polled and needs no wake.
 //!
 //! # Invariants
 //!
-//! *W1* A place's bit in `used` is set by its future owner, and cleared by whoever makes the state `IDLE` at the end.
-//! *W2* The waker is touched by the owner in `IDLE` (its bit set), `UPDATING` and `NOTIFIED`, by the notifier in
-//! `WAKING` and `LEFT`, by nobody in `WAITING`. Each change of hands is a release and an acquire of the state.
-//! *W3* Each notification is taken exactly once: by the owner's [`Waiters::poll`], or by its [`Waiters::withdraw`],
-//! which tells the caller to pass it on.
-//! *W4* The state carries a generation, so that a choice made for one owner cannot fall to the next.
+//! *W1* The future owner sets a slot's bit in `used`, and the thread that makes the state `IDLE` at
+//! the end clears it. *W2* The waker is accessed by the owner in `IDLE` (its bit set), `UPDATING`
+//! and `NOTIFIED`, by the notifier in `WAKING` and `LEFT`, and not at all in `WAITING`. Each
+//! transfer is a release and an acquire of the state. *W3* Each notification is taken exactly once:
+//! by the owner's [`Waiters::poll`], or by its [`Waiters::withdraw`], whose caller passes it on.
+//! *W4* The state includes a generation, so that a notification chosen for one owner cannot reach
+//! the next.
 //!
-//! Real-time safety: nothing here allocates, blocks or enters the kernel, apart from what the wakers do. Beginning,
-//! polling and withdrawing repeat a step at most as often as the state changes under them. Notifying is lock-free: it
-//! looks at `W` places, and again only if another thread took the one it chose.
+//! Real-time safety: nothing here allocates, blocks or enters the kernel, except what the wakers
+//! do. Beginning, polling and withdrawing repeat a step at most as often as the state changes
+//! concurrently. Notifying is lock-free: it scans `W` slots, and again only if another thread took
+//! the one it chose.
 
 use core::task::Waker;
 
 use crate::atomic::{AtomicU32, Ordering, UnsafeCell, fence};
 
-/// The lower bits of a place's state; above them, its generation.
+/// The lower bits of a slot's state; its generation is above them.
 const STATE: u32 = 7;
 const IDLE: u32 = 0;
 const UPDATING: u32 = 1;
@@ -46,9 +49,9 @@ const NOTIFIED: u32 = 4;
 const LEFT: u32 = 5;
 const GENERATION: u32 = 8;
 
-/// Places for `W` waiting tasks.
+/// Slots for `W` waiting tasks.
 pub(super) struct Waiters<const W: usize> {
-    /// The places in use, as bits.
+    /// The slots in use, as bits.
     used: AtomicU32,
     /// Orders the waiting tasks.
     arrivals: AtomicU32,
@@ -65,11 +68,12 @@ const fn is_possible(places: usize) -> bool {
     places >= 1 && places <= 32
 }
 
-/// The place of one waiting future. It must come back to [`Waiters::poll`] or [`Waiters::withdraw`].
+/// The slot of one waiting future. It must be returned to [`Waiters::poll`] or
+/// [`Waiters::withdraw`].
 #[derive(Debug)]
 pub(super) struct Waiting(usize);
 
-// SAFETY: the wakers are reached by one thread at a time (W2) and are themselves `Send` and `Sync`.
+// SAFETY: one thread at a time accesses the wakers (W2), which are themselves `Send` and `Sync`.
 unsafe impl<const W: usize> Sync for Waiters<W> {}
 
 impl<const W: usize> Waiters<W> {
@@ -88,47 +92,50 @@ impl<const W: usize> Waiters<W> {
         Self { used: AtomicU32::new(0), arrivals: AtomicU32::new(0), places }
     }
 
-    /// Begins to wait. The caller then has to look once more whether it must, see [`Self::wake_all`].
+    /// Begins to wait. The caller then has to check its condition once more, see
+    /// [`Self::wake_all`].
     ///
     /// # Panics
-    /// If every place is taken.
+    /// If every slot is taken.
     pub(super) fn begin(&self, waker: &Waker) -> Waiting {
-        // Cloned before the place is taken: it is foreign code, and may panic.
+        // Cloned before the slot is taken: cloning is foreign code, and may panic.
         let waker = waker.clone();
         let Some(index) = self.claim() else {
-            panic!("more tasks wait than there are places ({W}): raise `W` of the type")
+            panic!("all {W} slots for waiting tasks are in use: raise `W` of the type")
         };
         let place = &self.places[index];
         place.waker.with_mut(|cell| {
-            // SAFETY: the place is idle and its bit was just set: by W2 this thread alone reaches the waker.
+            // SAFETY: the slot is idle and its bit was just set: by W2 only this thread accesses
+            // the waker.
             unsafe { *cell = Some(waker) };
         });
         place.arrival.store(self.arrivals.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         let generation = (place.state.load(Ordering::Relaxed) & !STATE).wrapping_add(GENERATION);
         // Release: a notifier that sees the state sees the waker and the arrival.
         place.state.store(generation | WAITING, Ordering::Release);
-        // Between this and the caller's second look. Pairs with the fences in `Permits::hand_on` and `wake_all`: either
-        // the caller sees what they tell about, or they see the place.
+        // Before the caller's second check. Pairs with the fences in `Permits::hand_on` and
+        // `wake_all`: either the caller sees their change, or they see the slot.
         fence(Ordering::SeqCst);
         Waiting(index)
     }
 
-    /// Whether the wait is over; if not, `waker` is the one to be woken. If it is, the place is gone.
+    /// Returns `true` if the wait is over, and then frees the slot; otherwise registers `waker`.
     pub(super) fn poll(&self, waiting: &mut Option<Waiting>, waker: &Waker) -> bool {
         let Some(&mut Waiting(index)) = waiting.as_mut() else { return false };
         let place = &self.places[index];
         loop {
-            // Acquire: pairs with the notifier's release, so that its doings are seen.
+            // Acquire: pairs with the notifier's release, so that its actions are seen.
             let state = place.state.load(Ordering::Acquire);
             let generation = state & !STATE;
             match state & STATE {
-                // In `UPDATING` the clone of an earlier poll panicked, and the waker is still the one before.
+                // In `UPDATING` the clone of an earlier poll panicked, and the previous waker is
+                // still stored.
                 WAITING | UPDATING => {
                     if state & STATE == WAITING && !place.change(state, generation | UPDATING) {
                         continue;
                     }
                     place.waker.with_mut(|cell| {
-                        // SAFETY: by W2, in `UPDATING` the waker is the owner's.
+                        // SAFETY: by W2, in `UPDATING` the owner accesses the waker.
                         let cell = unsafe { &mut *cell };
                         if !cell.as_ref().is_some_and(|old| old.will_wake(waker)) {
                             // If this panics, the future's drop finds `UPDATING` and withdraws.
@@ -153,7 +160,8 @@ impl<const W: usize> Waiters<W> {
         }
     }
 
-    /// Stops waiting. Returns `true` if a notification had come; the caller passes it on if it was meant for one task.
+    /// Stops waiting. Returns `true` if a notification had come; the caller passes it on if it was
+    /// meant for one task.
     pub(super) fn withdraw(&self, waiting: &mut Option<Waiting>) -> bool {
         let Some(Waiting(index)) = waiting.take() else { return false };
         let place = &self.places[index];
@@ -175,9 +183,9 @@ impl<const W: usize> Waiters<W> {
         }
     }
 
-    /// Notifies the task that waits longest; `false` if none waits.
+    /// Notifies the task that has waited longest; returns `false` if none waits.
     ///
-    /// Its owner then has what the caller hands over. No fence: see `Permits::hand_on`.
+    /// The notified owner then has what the caller hands over. No fence: see `Permits::hand_on`.
     pub(super) fn wake_one(&self) -> bool {
         while let Some((index, state)) = self.first() {
             if self.notify(index, state) {
@@ -191,10 +199,11 @@ impl<const W: usize> Waiters<W> {
     ///
     /// The change they are notified of must have been stored before.
     pub(super) fn wake_all(&self) {
-        // Between that store and the look at the places; pairs with the fence in `begin`.
+        // Between that store and the scan of the slots; pairs with the fence in `begin`.
         fence(Ordering::SeqCst);
         for (index, mut state) in self.waiting() {
-            // Repeated only while the owner changes the state, and no longer than the same owner waits.
+            // Repeated only while the owner changes the state, and no longer than the same owner
+            // waits.
             let generation = state & !STATE;
             while !self.notify(index, state) {
                 // Relaxed: `notify` acquires.
@@ -206,28 +215,29 @@ impl<const W: usize> Waiters<W> {
         }
     }
 
-    /// Whether nobody waits.
+    /// Returns `true` if no task waits.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.waiting().next().is_none()
     }
 
-    /// Notifies the owner of a place, if the state still is the one that was seen.
+    /// Notifies the owner of a slot, if the state is still the one that was seen.
     fn notify(&self, index: usize, state: u32) -> bool {
         let place = &self.places[index];
         let generation = state & !STATE;
         if state & STATE == UPDATING {
             return place.change(state, generation | NOTIFIED);
         }
-        // Acquire: the waker. Release: the owner sees what it is notified of, also if it finds `WAKING`.
+        // Acquire: the waker. Release: the owner sees what it is notified of, also if it finds
+        // `WAKING`.
         let waking = generation | WAKING;
         if !place.change(state, waking) {
             return false;
         }
-        // SAFETY: by W2, in `WAKING` and `LEFT` the waker is this notifier's.
+        // SAFETY: by W2, in `WAKING` and `LEFT` this notifier accesses the waker.
         let waker = place.waker.with_mut(|cell| unsafe { (*cell).take() });
         if !place.change(waking, generation | NOTIFIED) {
-            // The owner has left with its notification; it runs, or needs nothing any more.
+            // The owner has left with its notification; it runs, or needs no wake.
             self.free(index);
             return true;
         }
@@ -237,20 +247,20 @@ impl<const W: usize> Waiters<W> {
         true
     }
 
-    /// Makes a place free. The caller owns it: the state is one in which nobody else touches it (W2).
+    /// Frees a slot. The caller owns it: in this state no other thread accesses it (W2).
     fn free(&self, index: usize) {
         let place = &self.places[index];
-        // SAFETY: by W2 the caller alone reaches the waker. There is one left if nobody had to be woken.
+        // SAFETY: by W2 only the caller accesses the waker. One is left if no wake was needed.
         let waker = place.waker.with_mut(|cell| unsafe { (*cell).take() });
         let generation = place.state.load(Ordering::Relaxed) & !STATE;
         place.state.store(generation | IDLE, Ordering::Relaxed);
-        // Release: the next owner finds the place idle and without a waker.
+        // Release: the next owner finds the slot idle and without a waker.
         self.used.fetch_and(!(1 << index), Ordering::Release);
         // Last: dropping it is foreign code.
         drop(waker);
     }
 
-    /// Takes a free place.
+    /// Takes a free slot.
     fn claim(&self) -> Option<usize> {
         let mut used = self.used.load(Ordering::Relaxed);
         loop {
@@ -259,7 +269,7 @@ impl<const W: usize> Waiters<W> {
                 return None;
             }
             let claimed = used | 1 << index;
-            // Acquire: the last owner has finished with the place.
+            // Acquire: the last owner has finished with the slot.
             match self.used.compare_exchange_weak(used, claimed, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Some(index),
                 Err(now) => used = now,
@@ -267,7 +277,7 @@ impl<const W: usize> Waiters<W> {
         }
     }
 
-    /// The places where tasks wait to be notified, with their states.
+    /// Returns the slots whose tasks wait to be notified, with their states.
     #[inline]
     fn waiting(&self) -> impl Iterator<Item = (usize, u32)> {
         let mut used = self.used.load(Ordering::Relaxed);
@@ -284,10 +294,10 @@ impl<const W: usize> Waiters<W> {
         })
     }
 
-    /// The place whose task waits longest.
+    /// Returns the slot whose task has waited longest.
     fn first(&self) -> Option<(usize, u32)> {
-        // Arrivals are compared by their distance from the latest, so the counter may wrap. One that is newer than
-        // `latest` is the youngest.
+        // Arrivals are compared by their distance from the latest, so the counter may wrap. An
+        // arrival newer than `latest` is the youngest.
         let latest = self.arrivals.load(Ordering::Relaxed);
         self.waiting().max_by_key(|&(index, _)| {
             let age = latest.wrapping_sub(self.places[index].arrival.load(Ordering::Relaxed));
@@ -303,13 +313,14 @@ impl Place {
         }
     }
 
-    /// Acquire: what the last one to change the state did. Release: what the caller did.
+    /// Acquire: the actions of the last thread that changed the state. Release: those of the
+    /// caller.
     fn change(&self, from: u32, to: u32) -> bool {
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 }
 
-/// A wait that ends when a condition holds, for objects that notify everybody.
+/// A wait that ends when a condition holds, for objects that notify every waiter.
 pub(super) struct Until<'a, const W: usize> {
     waiters: &'a Waiters<W>,
     waiting: Option<Waiting>,
@@ -320,7 +331,8 @@ impl<'a, const W: usize> Until<'a, W> {
         Self { waiters, waiting: None }
     }
 
-    /// Completes with what `look` returns, as soon as that is something. Then `look` is dropped, and nothing waits any more.
+    /// Completes with the result of `look` as soon as it is `Some`. Then `look` is dropped, and the
+    /// wait has ended.
     pub(super) fn poll<R>(
         &mut self,
         waker: &Waker,
@@ -328,7 +340,7 @@ impl<'a, const W: usize> Until<'a, W> {
     ) -> core::task::Poll<R> {
         use core::task::Poll;
 
-        // A notification says only that it is time to look.
+        // A notification only means that the condition should be checked.
         let mut waits = self.waiting.is_some() && !self.waiters.poll(&mut self.waiting, waker);
         loop {
             if let Some(found) = look() {

@@ -18,11 +18,13 @@
 //! # assert!(core::pin::pin!(work).poll(&mut context).is_ready());
 //! ```
 //!
-//! The names and the behaviour are those of `rtic_sync::watch`, and several readers are possible, as with
-//! `embassy_sync::watch`; the number of ends is limited, see the parent module. A watch takes the space of `W` values.
+//! The names and the behavior are those of `rtic_sync::watch`, and several readers are possible, as
+//! with `embassy_sync::watch`; the number of ends is limited, see the parent module. A watch
+//! occupies the space of `W` values.
 //!
-//! Real-time safety: nothing allocates, blocks or enters the kernel, apart from what wakers do. Writing and reading are
-//! lock-free: an attempt is repeated only if another end has finished one meanwhile.
+//! Real-time safety: nothing allocates, blocks or enters the kernel, except what wakers do. Writing
+//! and reading are lock-free: an attempt is repeated only if another end has finished one in the
+//! meantime.
 
 use core::fmt;
 use core::future::poll_fn;
@@ -32,7 +34,7 @@ use super::snapshot::{Snapshot, Version};
 use super::waiters::{Until, Waiters};
 use crate::Taken;
 
-/// The newest value, with places for `W` tasks: `W − 1` readers and writers.
+/// The newest value, with slots for `W` tasks: `W − 1` readers and writers.
 pub struct Watch<T: Copy, const W: usize = 8> {
     newest: Snapshot<T, W>,
     waiters: Waiters<W>,
@@ -40,13 +42,13 @@ pub struct Watch<T: Copy, const W: usize = 8> {
 }
 
 impl<T: Copy> Watch<T> {
-    /// A watch without a value, with 8 places.
+    /// Creates a watch without a value, with 8 slots.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self::with_places()
     }
 
-    /// A watch without a value, with 8 places.
+    /// Creates a watch without a value, with 8 slots.
     #[cfg(loom)]
     pub fn new() -> Self {
         Self::with_places()
@@ -55,7 +57,7 @@ impl<T: Copy> Watch<T> {
 
 impl<T: Copy, const W: usize> Watch<T, W> {
     crate::atomic::const_new! {
-        /// A watch without a value, with `W` places, 2 to 32.
+        /// Creates a watch without a value, with `W` slots, 2 to 32.
         pub fn with_places() -> Self {
             Self { newest: Snapshot::new(), waiters: Waiters::new(), ends: Ends::new() }
         }
@@ -64,16 +66,16 @@ impl<T: Copy, const W: usize> Watch<T, W> {
     /// The number of ends: one node is the current one.
     const ENDS: usize = W - 1;
 
-    /// A writer and a reader.
+    /// Returns a writer and a reader.
     ///
     /// # Errors
-    /// [`Taken`] if there is no place for both.
+    /// [`Taken`] if there are not enough slots for both.
     pub fn split(&self) -> Result<(WatchWriter<'_, T, W>, WatchReader<'_, T, W>), Taken> {
         let writer = self.writer()?;
         Ok((writer, self.reader()?))
     }
 
-    /// A writer.
+    /// Returns a writer.
     ///
     /// # Errors
     /// [`Taken`] if there are `W − 1` ends already.
@@ -82,7 +84,7 @@ impl<T: Copy, const W: usize> Watch<T, W> {
         Ok(WatchWriter { parent: self })
     }
 
-    /// A reader that has seen nothing yet.
+    /// Returns a reader that has seen no value yet.
     ///
     /// # Errors
     /// [`Taken`] if there are `W − 1` ends already.
@@ -110,7 +112,7 @@ pub struct WatchWriter<'a, T: Copy, const W: usize = 8> {
 }
 
 impl<T: Copy, const W: usize> WatchWriter<'_, T, W> {
-    /// Makes `value` the newest one and wakes every reader that waits.
+    /// Makes `value` the newest one and wakes every waiting reader.
     pub fn write(&mut self, value: T) {
         self.parent.newest.write(value);
         self.parent.waiters.wake_all();
@@ -145,26 +147,28 @@ pub struct WatchReader<'a, T: Copy, const W: usize = 8> {
 }
 
 impl<T: Copy, const W: usize> WatchReader<'_, T, W> {
-    /// The newest value, or `None` if there never was one. It counts as seen.
+    /// Returns the newest value, or `None` if there has never been one. It counts as seen.
     pub fn try_get(&mut self) -> Option<T> {
         let (version, value) = self.parent.newest.read();
         self.seen = version;
         value
     }
 
-    /// The newest value, if this reader has not seen it. It then counts as seen.
+    /// Returns the newest value, if this reader has not seen it. It then counts as seen.
     pub fn try_changed(&mut self) -> Option<T> {
         let (version, value) = self.parent.newest.read();
         (core::mem::replace(&mut self.seen, version) != version).then_some(value).flatten()
     }
 
-    /// The newest value, waiting for the first one if there never was one. It counts as seen.
+    /// Returns the newest value, waiting for the first one if there has never been one. It counts
+    /// as seen.
     pub async fn get(&mut self) -> T {
         let mut until = Until::new(&self.parent.waiters);
         poll_fn(|cx| until.poll(cx.waker(), || self.try_get())).await
     }
 
-    /// The newest value, waiting for one that this reader has not seen. It then counts as seen.
+    /// Returns the newest value, waiting for one that this reader has not seen. It then counts as
+    /// seen.
     pub async fn changed(&mut self) -> T {
         let mut until = Until::new(&self.parent.waiters);
         poll_fn(|cx| until.poll(cx.waker(), || self.try_changed())).await
@@ -172,7 +176,7 @@ impl<T: Copy, const W: usize> WatchReader<'_, T, W> {
 }
 
 impl<T: Copy, const W: usize> Clone for WatchReader<'_, T, W> {
-    /// A reader that has seen what this one has.
+    /// Returns a reader that has seen the same values as this one.
     ///
     /// # Panics
     /// If there are `W − 1` ends already.
@@ -194,18 +198,19 @@ impl<T: Copy, const W: usize> fmt::Debug for WatchReader<'_, T, W> {
     }
 }
 
-/// A writer and a reader of a new watch with `'static` lifetime: `make_watch!(type)` or `make_watch!(type, places)`.
+/// Returns a writer and a reader of a new watch with `'static` lifetime: `make_watch!(type)` or
+/// `make_watch!(type, slots)`.
 ///
 /// # Panics
-/// If there is no place for further ends, because the same place in the program is reached again.
+/// If no slot is free for further ends, because the same invocation is reached again.
 #[macro_export]
 macro_rules! make_watch {
     ($T:ty) => {{
         static WATCH: $crate::asynch::watch::Watch<$T> = $crate::asynch::watch::Watch::new();
-        WATCH.split().expect("`make_watch!` is reached once, unless ends have been dropped")
+        WATCH.split().expect("`make_watch!` must run once, unless ends have been dropped")
     }};
     ($T:ty, $W:expr) => {{
         static WATCH: $crate::asynch::watch::Watch<$T, { $W }> = $crate::asynch::watch::Watch::with_places();
-        WATCH.split().expect("`make_watch!` is reached once, unless ends have been dropped")
+        WATCH.split().expect("`make_watch!` must run once, unless ends have been dropped")
     }};
 }

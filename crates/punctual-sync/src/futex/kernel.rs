@@ -17,7 +17,8 @@ std::thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How many futex system calls the calling thread has made through this crate. Never enters the kernel.
+/// Returns the number of futex system calls that the calling thread has made through this crate.
+/// Never enters the kernel.
 pub fn calls() -> u64 {
     CALLS.get()
 }
@@ -26,7 +27,7 @@ fn count() {
     CALLS.set(CALLS.get() + 1);
 }
 
-/// The caller's TID. A system call.
+/// Returns the caller's TID. Makes a system call.
 pub(crate) fn thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
@@ -36,28 +37,29 @@ fn timespec(instant: Instant) -> Timespec {
     Timespec { tv_sec: (ticks / 1_000_000_000) as i64, tv_nsec: (ticks % 1_000_000_000) as _ }
 }
 
-/// Sleeps while `word` is `expected`, up to `until`. May return early for any reason: the caller looks for itself.
+/// Sleeps while `word` is `expected`, up to `until`. May return early for any reason: the caller
+/// rechecks its condition.
 pub(crate) fn wait(word: &AtomicU32, expected: u32, until: Option<Instant>) {
     let timeout = until.map(timespec);
     count();
-    // A changed word, a signal and the timeout are all reasons to look again.
+    // A changed word, a signal and the timeout are all reasons to check again.
     let _ = futex::wait_bitset(word, Flags::PRIVATE, expected, timeout.as_ref(), ANY);
 }
 
 /// Wakes up to `threads` threads that sleep on `word`.
 pub(crate) fn wake(word: &AtomicU32, threads: u32) {
     count();
-    // A waiter that is gone counts as woken.
+    // A waiter that has gone counts as woken.
     let _ = futex::wake(word, Flags::PRIVATE, threads);
 }
 
-/// Waits until the calling thread owns `word`, and lends its priority to the owner meanwhile.
+/// Waits until the calling thread owns `word`, lending its priority to the owner.
 pub(crate) fn lock_pi(word: &AtomicU32) -> Result<()> {
     loop {
         count();
         match unwatched(|| futex::lock_pi(word, Flags::PRIVATE, None)) {
             Ok(()) => {
-                // The kernel wrote the word; whoever released it did so before.
+                // The kernel wrote the word, after the previous owner released it.
                 word.load(Ordering::Acquire);
                 return Ok(());
             }
@@ -67,9 +69,10 @@ pub(crate) fn lock_pi(word: &AtomicU32) -> Result<()> {
     }
 }
 
-/// Hands `word`, which the calling thread owns, to the highest thread that waits for it, or frees it.
+/// Passes `word`, which the calling thread owns, to the highest-priority waiter, or frees it.
 pub(crate) fn unlock_pi(word: &AtomicU32) -> Result<()> {
-    // The kernel writes the word, and what it does carries all that came before. ThreadSanitizer does not see that.
+    // The kernel writes the word, which publishes all earlier writes. ThreadSanitizer does not see
+    // that.
     #[cfg(thread_sanitizer)]
     word.fetch_or(0, Ordering::Release);
     loop {

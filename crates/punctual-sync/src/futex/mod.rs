@@ -1,12 +1,12 @@
-//! Sleeping and waking by futex: the only place of this crate that enters the kernel.
+//! Sleeping and waking by futex: the only module of this crate that enters the kernel.
 //!
-//! Plain futexes wait with absolute timeouts on `CLOCK_MONOTONIC`, so a thread that is preempted on its way into
-//! the kernel does not sleep longer for it. Priority-inheritance futexes hold the identity of the owner's
-//! thread, to which the kernel lends the priority of whoever waits, from owner to owner along a chain. Both are
-//! private to the process. Under `--cfg loom` a model of the kernel (`model`) stands in for it.
+//! Plain futexes wait with absolute timeouts on `CLOCK_MONOTONIC`, so a thread that is preempted
+//! before it enters the kernel does not oversleep. Priority-inheritance futexes hold the owner's
+//! TID; the kernel lends the owner the priorities of its waiters, along a chain of owners. Both are
+//! private to the process. Under `--cfg loom` a model of the kernel (`model`) replaces it.
 //!
-//! Every call is counted for the calling thread, so that a program can check for itself that its path stays out of
-//! the kernel:
+//! Calls are counted per thread, so that a program can verify that its path stays out of the
+//! kernel:
 //!
 //! ```
 //! use punctual_sync::{PcpGroup, PcpMutex, futex};
@@ -40,21 +40,22 @@ use kernel as kernel_or_model;
 #[cfg(loom)]
 use model as kernel_or_model;
 
-/// `FUTEX_TID_MASK`: the owner of a priority-inheritance futex, besides the kernel's flags.
+/// `FUTEX_TID_MASK`: the bits of a priority-inheritance futex that identify its owner; the others
+/// are the kernel's flags.
 const THREAD: u32 = 0x3fff_ffff;
 
-/// Whether the calling thread has a priority-inheritance futex.
+/// Returns `true` if the calling thread owns a priority-inheritance futex.
 ///
-/// No ordering is needed: a thread sees its own arrival and its own departure, and any other value means no.
+/// No ordering is needed: a thread sees its own lock and unlock, and any other value means `false`.
 #[inline]
 pub(crate) fn is_owned(word: &AtomicU32, me: u32) -> bool {
     word.load(Ordering::Relaxed) & THREAD == me
 }
 
-/// Locks a priority-inheritance futex that nobody has, or waits for it in the kernel.
+/// Locks a priority-inheritance futex that is free, or waits for it in the kernel.
 ///
-/// `me` is the caller's TID. Fails only if the kernel refuses: because of a cycle of waiting threads, or an owner that does
-/// not exist.
+/// `me` is the caller's TID. Fails only if the kernel refuses, because of a cycle of waiting
+/// threads or a nonexistent owner.
 #[inline]
 pub(crate) fn lock_owned(word: &AtomicU32, me: u32, acquire: Ordering) -> rustix::io::Result<()> {
     match word.compare_exchange(0, me, acquire, Ordering::Relaxed) {
@@ -63,9 +64,11 @@ pub(crate) fn lock_owned(word: &AtomicU32, me: u32, acquire: Ordering) -> rustix
     }
 }
 
-/// Unlocks a priority-inheritance futex that the calling thread has, in the kernel if somebody waits there.
+/// Unlocks a priority-inheritance futex that the calling thread owns, in the kernel if there are
+/// waiters.
 ///
-/// Fails if the kernel does not take the calling thread for the owner, which happens in the child of a fork.
+/// Fails if the kernel does not accept the calling thread as the owner, which happens in the child
+/// of a fork.
 #[inline]
 pub(crate) fn unlock_owned(word: &AtomicU32, me: u32, release: Ordering) -> rustix::io::Result<()> {
     match word.compare_exchange(me, 0, release, Ordering::Relaxed) {

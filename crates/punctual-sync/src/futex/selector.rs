@@ -1,8 +1,10 @@
-//! Whether the calling thread runs the code of a job that is watched, or code that may enter the kernel.
+//! The guard's selector: records whether the calling thread runs guarded code of a job, or code
+//! that may enter the kernel.
 //!
-//! For the guard of `punctual`. The kernel reads the byte at each system call of a thread that has asked for Syscall User
-//! Dispatch with its address; the guard's allocator reads it at each allocation. What enters the kernel by design, such as the wait
-//! for a lock under its protocol, does so in [`unwatched`].
+//! For the guard of `punctual`. The kernel reads the byte at each system call of a thread that has
+//! enabled Syscall User Dispatch with its address; the guard's allocator reads it at each
+//! allocation. Code that enters the kernel by design, such as the wait for a lock under its
+//! protocol, runs in [`unwatched`].
 
 use std::sync::atomic::{AtomicU8, Ordering, compiler_fence};
 
@@ -12,8 +14,8 @@ const ALLOW: u8 = 0;
 const BLOCK: u8 = 1;
 
 std::thread_local! {
-    // Constant and without a destructor: an allocator and a signal handler may use it at any time. Atomic because the kernel and
-    // the handler look at it behind the compiler's back.
+    // Constant and without a destructor: an allocator and a signal handler may use it at any time.
+    // Atomic because the kernel and the handler read it without the compiler's knowledge.
     static SELECTOR: AtomicU8 = const { AtomicU8::new(ALLOW) };
 }
 
@@ -27,27 +29,27 @@ fn replace(selector: u8) -> u8 {
     })
 }
 
-/// Whether the calling thread is watched.
+/// Returns `true` if the guard monitors the calling thread.
 #[inline]
 pub fn is_watched() -> bool {
     SELECTOR.with(|byte| byte.load(Ordering::Relaxed)) == BLOCK
 }
 
-/// The address of the byte, which is the calling thread's as long as that lives.
+/// Returns the address of the calling thread's selector byte, valid for the lifetime of the thread.
 pub fn address() -> *const u8 {
     SELECTOR.with(|byte| byte.as_ptr().cast_const())
 }
 
-/// Has the calling thread watched, or not, until this is dropped.
+/// Enables or disables monitoring of the calling thread until dropped.
 #[derive(Debug)]
 pub struct Watch {
     before: u8,
-    /// It is about the calling thread.
+    /// Belongs to the calling thread.
     _not_send: std::marker::PhantomData<*mut ()>,
 }
 
 impl Watch {
-    /// From now on the thread is watched if `watched`.
+    /// Enables monitoring of the calling thread if `watched`, or disables it.
     #[inline]
     pub fn set(watched: bool) -> Self {
         let before = replace(if watched { BLOCK } else { ALLOW });
@@ -62,7 +64,7 @@ impl Drop for Watch {
     }
 }
 
-/// Runs `f`, which may allocate and enter the kernel.
+/// Runs `f`, which may allocate and enter the kernel, without monitoring.
 #[inline]
 pub fn unwatched<R>(f: impl FnOnce() -> R) -> R {
     let _watch = Watch::set(false);

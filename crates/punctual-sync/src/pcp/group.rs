@@ -1,30 +1,34 @@
-//! The group's word, its gate, and the way to wait.
+//! The group's state word, its internal lock `gate`, and the wait.
 //!
-//! The *word* says who holds mutexes of the group, as far as that fits into it:
+//! The *word* records the holders of the group's mutexes, as far as they fit into it:
 //!
-//! * free: nobody holds any,
-//! * sole: one member, and the rank of the highest ceiling it holds; nobody else holds any and nobody waits,
+//! * free: no member holds any,
+//! * sole: one member, and the rank of the highest ceiling it holds; no other member holds any and
+//!   none waits,
 //! * shared: see the [table](super::table).
 //!
-//! From free to sole and back is one compare-and-swap each, which is test and acquisition in one step: the test
-//! of the protocol passes if nobody else holds anything. All else happens with the *gate* locked, a
-//! priority-inheritance futex held for some dozens of instructions. Whoever has the gate first makes the word shared by one
-//! unconditional swap, which says what it was, so nobody retries; from then on a sole holder fails to let go by itself
-//! and comes to the gate too. Then the test and the acquisition are one step because the gate is locked.
-//! Before the gate is unlocked, the word goes back to free or sole if that says everything.
+//! The transitions from free to sole and back are one compare-and-swap each, which combines test
+//! and acquisition: the protocol's test passes if no other member holds any mutex. All other
+//! transitions happen under `gate`, a priority-inheritance futex held for some dozens of
+//! instructions. The first thread that locks `gate` makes the word shared by one unconditional
+//! swap, which returns the previous value, so no thread retries; from then on a sole holder fails
+//! to release by itself and locks `gate` too. Then test and acquisition are one step because `gate`
+//! is locked. Before `gate` is unlocked, the word returns to free or sole if these describe the
+//! state completely.
 //!
-//! A member that is not admitted waits on a futex of its own. Behind the gate it writes the blocker's thread into it,
-//! so that the kernel takes the blocker for its owner; then it locks that futex, which lends its priority to
-//! the blocker and along the chain if the blocker waits too. When the blocker lets go, behind the gate, it finds the
-//! member waiting and unlocks that futex afterwards. If the member has not come to the kernel by then, it finds the
-//! futex free: nothing is lost on either way. The one to be admitted next is made a holder behind the gate
-//! before it is woken, so no third thread slips in between.
+//! A member that is not admitted waits on its own futex. Under `gate` it writes the blocker's TID
+//! into it, so that the kernel considers the blocker its owner; then it locks that futex, which
+//! lends its priority to the blocker, and along the chain if the blocker waits too. When the
+//! blocker releases, under `gate`, it finds the member waiting and then unlocks that futex. If the
+//! member has not reached the kernel by then, it finds the futex free: nothing is lost in either
+//! case. The next member to be admitted becomes a holder under `gate` before it is woken, so no
+//! third thread slips in between.
 //!
 //! # Orderings
 //!
-//! What the last holder did happens before what the next one does. Letting go writes the word or the gate
-//! with release. Locking reads the word with acquire from the last free or through a chain of swaps that
-//! begins there, or passes the gate, which is acquire on the way in and release on the way out.
+//! The last holder's actions happen before those of the next one. Releasing writes the word or
+//! `gate` with release. Locking reads the word with acquire from the last free state or through a
+//! chain of swaps that begins there, or passes `gate`, with acquire on lock and release on unlock.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -40,7 +44,7 @@ const FREE: u32 = 0;
 const SHARED: u32 = u32::MAX;
 const RANK_BITS: u32 = 16;
 
-/// The word when `member` is the only holder.
+/// Returns the word for `member` as the only holder.
 #[inline(always)]
 const fn sole(member: usize, held: Rank) -> u32 {
     if held == 0 { FREE } else { (member as u32 + 1) << RANK_BITS | held }
@@ -48,8 +52,8 @@ const fn sole(member: usize, held: Rank) -> u32 {
 
 /// Threads and the mutexes they share, under one ceiling test.
 ///
-/// Mutexes that one thread may hold at the same time belong into one group: that is what keeps them free of deadlock.
-/// Groups do not know of each other. A group has room for 64 members.
+/// Mutexes that one thread may hold at the same time must belong to one group: the group prevents
+/// deadlock between them. Groups are independent of each other. A group has at most 64 members.
 ///
 /// ```
 /// use punctual_sync::{PcpGroup, PcpMutex};
@@ -67,12 +71,13 @@ pub struct PcpGroup {
     table: UnsafeCell<LockTable>,
 }
 
-/// Where one member waits.
+/// The wait state of one member.
 struct Seat {
-    /// The futex. Its member writes it behind the gate while it does not wait, and then nobody refers to it.
+    /// The futex. Its member writes it under `gate` while it does not wait, when no other thread
+    /// refers to it.
     wait: AtomicU32,
-    /// A thread that let go has made this member a holder. That need not be the one that unlocks the futex, so this
-    /// is stored with release and loaded with acquire.
+    /// A releasing thread has made this member a holder. A different thread may unlock the futex,
+    /// so this is stored with release and loaded with acquire.
     granted: AtomicBool,
 }
 
@@ -83,7 +88,7 @@ impl Seat {
         }
     }
 
-    /// Whether its member has been made a holder; resets that.
+    /// Returns `true` if its member has been made a holder; resets the grant.
     fn take_grant(&self) -> bool {
         let granted = self.granted.load(Ordering::Acquire);
         if granted {
@@ -93,7 +98,7 @@ impl Seat {
     }
 }
 
-// SAFETY: `table` is reached only in `with_table`, by the thread that has the gate.
+// SAFETY: `table` is accessed only in `with_table`, by the thread that holds `gate`.
 unsafe impl Sync for PcpGroup {}
 
 impl Default for PcpGroup {
@@ -104,7 +109,7 @@ impl Default for PcpGroup {
 
 impl PcpGroup {
     const_new! {
-        /// An empty group.
+        /// Creates an empty group.
         pub fn new() -> Self {
             Self {
                 word: AtomicU32::new(FREE),
@@ -120,11 +125,13 @@ impl PcpGroup {
 
     /// Makes the calling thread a member that locks with `priority`.
     ///
-    /// The priority stays as it is stated here until the member is dropped. A larger number is a higher priority, as
-    /// for `SCHED_FIFO`. Exclusion and freedom from deadlock rest on what is stated; the bound on waiting needs
-    /// the threads to have real-time priorities in the kernel in the same order. Ordinary threads can be members too.
+    /// The priority stays as declared here until the member is dropped. A larger number is a higher
+    /// priority, as for `SCHED_FIFO`. Exclusion and freedom from deadlock depend only on the
+    /// declared priorities; the bound on waiting requires that the threads have real-time
+    /// priorities in the kernel in the same order. Ordinary threads can be members too.
     ///
-    /// Enters the kernel once to learn the thread's identity; does not allocate; waits for the group's gate at most.
+    /// Enters the kernel once to get the TID; does not allocate; waits at most for the group's
+    /// internal lock.
     ///
     /// # Errors
     ///
@@ -143,16 +150,17 @@ impl PcpGroup {
         })
     }
 
-    /// Lets `member` hold a mutex of this rank as soon as the protocol allows. Returns the rank it held before, to be
-    /// passed to [`lower`](Self::lower).
+    /// Lets `member` hold a mutex of this rank as soon as the protocol allows. Returns the rank it
+    /// held before, to be passed to [`lower`](Self::lower).
     #[inline]
     pub(super) fn raise(&self, member: &Member<'_>, rank: Rank) -> Result<Rank, PcpLockError> {
         let before = member.held.get();
         let after = before.max(rank);
         let (from, to) = (sole(member.index, before), sole(member.index, after));
         let alone = if from == to {
-            // The ceiling test once more, although the rank stays: others may hold something by now. Relaxed: since this
-            // member holds a ceiling that is no lower, nobody else has locked the mutex.
+            // Repeats the ceiling test, although the rank stays: others may hold a mutex by now.
+            // Relaxed: since this member holds a ceiling that is no lower, no other member has
+            // locked the mutex.
             self.word.load(Ordering::Relaxed) == from
         } else {
             self.word.compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -169,7 +177,7 @@ impl PcpGroup {
     pub(super) fn lower(&self, member: &Member<'_>, before: Rank) {
         let held = member.held.replace(before);
         if held == before {
-            // An outer mutex has this ceiling too, so nobody can be admitted for this.
+            // An outer mutex has this ceiling too, so no waiting member can be admitted.
             return;
         }
         let (from, to) = (sole(member.index, held), sole(member.index, before));
@@ -208,20 +216,20 @@ impl PcpGroup {
         Ok(())
     }
 
-    /// Sleeps until the blocker has let go, and lends it this thread's priority meanwhile.
+    /// Sleeps until the blocker has released, and lends it this thread's priority until then.
     fn wait_for_blocker(&self, member: &Member<'_>) -> Result<(), PcpLockError> {
         member.waits.set(member.waits.get().wrapping_add(1));
         let wait = &self.seats[member.index].wait;
-        // Relaxed: what others did comes with `granted` or through the gate.
+        // Relaxed: `granted` or `gate` publishes the changes of others.
         while let Err(refused) = futex::lock_owned(wait, member.thread, Ordering::Relaxed) {
             if self.with_shared(member.thread, |table| table.withdraw(member.index)) {
-                // Nobody knows of this futex any more, and the next wait writes it anew.
+                // No other thread refers to this futex now, and the next wait overwrites it.
                 return Err(match refused {
                     Errno::DEADLK => PcpLockError::Deadlock,
                     other => PcpLockError::Refused(other.raw_os_error()),
                 });
             }
-            // The blocker has let go and is about to unlock the futex: it can be had now.
+            // The blocker has released and is about to unlock the futex: retry.
         }
         Ok(())
     }
@@ -235,7 +243,8 @@ impl PcpGroup {
             }
             freed
         });
-        // The next holder first. Until the others are told, they still lend this thread their priority.
+        // The next holder first. Until the others are woken, they still lend this thread their
+        // priority.
         let first = freed.granted.map_or(0, bit) & freed.woken;
         for waiting in members(first).chain(members(freed.woken & !first)) {
             let told = futex::unlock_owned(&self.seats[waiting].wait, member.thread, Ordering::Relaxed);
@@ -243,10 +252,10 @@ impl PcpGroup {
         }
     }
 
-    /// Runs `change` behind the gate with everything in the table.
+    /// Runs `change` under `gate` with the complete state in the table.
     fn with_shared<R>(&self, thread: u32, change: impl FnOnce(&mut LockTable) -> R) -> R {
         self.with_table(thread, |table| {
-            // Acquire: what the last one did that did not need the gate.
+            // Acquire: the changes of the last holder that did not lock `gate`.
             let word = self.word.swap(SHARED, Ordering::Acquire);
             if word != SHARED && word != FREE {
                 table.hold((word >> RANK_BITS) as usize - 1, word & ((1 << RANK_BITS) - 1));
@@ -255,18 +264,18 @@ impl PcpGroup {
             if let Some(holder) = table.settled() {
                 let (member, held) = holder.unwrap_or((0, 0));
                 table.hold(member, 0);
-                // Only who has the gate changes a shared word.
+                // Only the holder of `gate` changes a shared word.
                 self.word.store(sole(member, held), Ordering::Release);
             }
             result
         })
     }
 
-    /// Runs `change`, which must not panic, behind the gate.
+    /// Runs `change`, which must not panic, under `gate`.
     fn with_table<R>(&self, thread: u32, change: impl FnOnce(&mut LockTable) -> R) -> R {
         futex::lock_owned(&self.gate, thread, Ordering::Acquire).unwrap_or_else(|error| refused(error));
-        // SAFETY: this thread has the gate, so no other reference to the table exists, and `change` cannot get at it
-        // a second time: that would need the gate, which is not re-entrant.
+        // SAFETY: this thread holds `gate`, so no other reference to the table exists, and `change`
+        // cannot obtain a second one: that would require `gate`, which is not reentrant.
         let result = self.table.with_mut(|table| change(unsafe { &mut *table }));
         futex::unlock_owned(&self.gate, thread, Ordering::Release).unwrap_or_else(|error| refused(error));
         result
@@ -277,7 +286,7 @@ impl PcpGroup {
 fn refused(error: Errno) -> ! {
     panic!(
         "the kernel refuses a priority-inheritance futex ({error}): \
-         it has none, or this thread is a fork of the one that joined the group"
+         the kernel has none, or this thread is a fork of the one that joined the group"
     );
 }
 
@@ -285,17 +294,18 @@ impl core::fmt::Debug for PcpGroup {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let word = match self.word.load(Ordering::Relaxed) {
             FREE => "free",
-            SHARED => "held and waited for",
+            SHARED => "held with waiters",
             _ => "held",
         };
         f.debug_struct("PcpGroup").field("state", &word).finish()
     }
 }
 
-/// One thread's membership in a [`PcpGroup`], with the priority it stated.
+/// One thread's membership in a [`PcpGroup`], with its declared priority.
 ///
-/// It stays on the thread that joined: it is neither `Send` nor `Sync`. Dropping it leaves the group. A member that is
-/// leaked keeps its place for as long as the group lives, and its thread cannot join again.
+/// It is neither `Send` nor `Sync`, so it stays on the thread that joined. Dropping it leaves the
+/// group. A leaked member occupies its slot for the lifetime of the group, and its thread cannot
+/// join again.
 ///
 /// ```compile_fail
 /// # use punctual_sync::PcpGroup;
@@ -310,19 +320,19 @@ pub struct Member<'g> {
     priority: u8,
     /// The rank of the highest ceiling among the mutexes that this thread holds.
     held: Cell<Rank>,
-    /// How many times it had to wait.
+    /// The number of waits.
     waits: Cell<u32>,
     _not_send: PhantomData<*const ()>,
 }
 
 impl Member<'_> {
-    /// The priority stated when joining.
+    /// Returns the declared priority.
     #[inline]
     pub fn priority(&self) -> u8 {
         self.priority
     }
 
-    /// How often the thread had to wait for a mutex so far; the number wraps around.
+    /// Returns the number of times the thread has had to wait for a mutex; wraps around.
     #[inline]
     pub fn waits(&self) -> u32 {
         self.waits.get()
@@ -330,7 +340,7 @@ impl Member<'_> {
 }
 
 impl Drop for Member<'_> {
-    /// Leaves the group. No mutex is held: locking borrows the member.
+    /// Leaves the group. The member holds no mutex, since locking borrows it.
     fn drop(&mut self) {
         self.group.with_table(self.thread, |table| table.leave(self.index));
     }
@@ -365,8 +375,8 @@ mod tests {
         assert_eq!(word(), FREE);
     }
 
-    /// Makes somebody a member that holds a mutex of this ceiling, as a thread that the kernel does not know: waiting for
-    /// it fails at once.
+    /// Adds a member that holds a mutex of this ceiling, with a TID that the kernel does not know:
+    /// waiting for it fails at once.
     fn with_holder(group: &PcpGroup, priority: u8, ceiling: u8) -> usize {
         group.with_shared(futex::thread_id(), |table| {
             let index = table.join(0x3fff_fffe, rank(priority)).unwrap();
@@ -416,7 +426,7 @@ mod tests {
         let group = PcpGroup::new();
         let member = group.join(1).unwrap();
         group.with_shared(member.thread, |table| table.hold(member.index, rank(5)));
-        // Meanwhile a higher one has been admitted.
+        // In the meantime a higher member has been admitted.
         with_holder(&group, 9, 9);
         let seat = &group.seats[member.index];
         seat.granted.store(true, Ordering::Relaxed);
@@ -431,7 +441,7 @@ mod tests {
         let group = PcpGroup::new();
         let member = group.join(1).unwrap();
         let before = group.raise(&member, rank(5)).unwrap();
-        // It waits for this member, but on a futex that nobody owns.
+        // A member waits for this one, but on a futex without an owner.
         group.with_shared(member.thread, |table| {
             let waiting = table.join(0x3fff_fffe, rank(2)).unwrap();
             table.wait(waiting, rank(5), member.index);

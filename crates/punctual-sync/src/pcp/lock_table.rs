@@ -1,27 +1,30 @@
-//! Who holds what and who waits for whom: the decisions of the protocol, without an atomic in them.
+//! The holders, the waiters and their blockers: the decisions of the protocol, free of atomics.
 //!
-//! The table belongs to whoever has the group's gate, so it is plain data and its rules can be tested one by one.
-//! A priority or a ceiling is kept as its *rank*, one higher, so that rank 0 means that nothing is held. A member that
-//! holds several mutexes counts with the highest of their ceilings.
+//! The table belongs to the thread that holds the group's lock `gate`, so it is plain data and its
+//! rules can be tested one by one. A priority or a ceiling is stored as its *rank*, one higher, so
+//! that rank 0 means that no mutex is held. A member that holds several mutexes counts with the
+//! highest of their ceilings.
 //!
 //! # Invariants
 //!
 //! 1. No two members hold ranks that overlap: ordered by the time of their first lock, holders have
-//!    priority 1 ≤ ceiling 1 < priority 2 ≤ ceiling 2 < … Each was admitted only because its priority was above every
-//!    ceiling then held by others, no ceiling is below the priority of who locks under it, and a holder below another
-//!    is not admitted again until that one has let go. So a mutex has at most one holder, and what blocks
-//!    a holder is always a later one: nobody waits in a circle.
-//! 2. Whoever waits and is lent (`blocker` is a member) has a priority not above what the blocker holds.
-//!    The blocker therefore cannot let it in without letting it go first.
-//! 3. No waiting member could be admitted, except while [`LockTable::lower`] runs. That grants at most one: of those whom it
-//!    could admit, the one of the highest priority, whose ceiling then keeps out all the others.
+//!    priority 1 ≤ ceiling 1 < priority 2 ≤ ceiling 2 < … Each was admitted only because its
+//!    priority was above every ceiling then held by others, no ceiling is below the priority of a
+//!    thread that locks under it, and a holder below another is not admitted again until that one
+//!    has released. So a mutex has at most one holder, and the blocker of a holder is always a
+//!    later one: there is no cycle of waiting threads.
+//! 2. A waiting member that lends its priority (`blocker` is a member) has a priority not above
+//!    what the blocker holds. The blocker therefore cannot admit it before releasing.
+//! 3. No waiting member could be admitted, except while [`LockTable::lower`] runs. That function
+//!    grants at most one: of those that could be admitted, the one of the highest priority, whose
+//!    ceiling then excludes all the others.
 
 use super::{JoinError, Rank};
 
-/// How many threads can be members of a group at once.
+/// The maximum number of members of a group.
 pub(super) const MEMBERS: usize = if cfg!(loom) { 4 } else { 64 };
 
-/// No member: a waiting thread that has been told to look again.
+/// No member: a waiting thread that has been woken to check again.
 const NOBODY: u8 = u8::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +35,8 @@ struct Slot {
     rank: Rank,
     /// The rank of the highest ceiling among the mutexes that it holds.
     held: Rank,
-    /// While it waits: the rank that it will hold, when it came, and whose futex it waits for.
+    /// While it waits: the rank that it will hold, its arrival number, and the member whose futex
+    /// it waits for.
     wanted: Rank,
     arrival: u64,
     blocker: u8,
@@ -51,13 +55,14 @@ pub(super) struct LockTable {
 /// The result of releasing a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Freed {
-    /// The waiting member that now holds what it waited for.
+    /// The waiting member that now holds its wanted rank.
     pub(super) granted: Option<usize>,
-    /// The members that the releasing thread has to wake. A granted one that is not among them has been woken before.
+    /// The members that the releasing thread has to wake. A granted member outside this set has
+    /// been woken before.
     pub(super) woken: u64,
 }
 
-/// The members of a set.
+/// Returns the members of a set.
 pub(super) fn members(mut set: u64) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let first = (set != 0).then(|| set.trailing_zeros() as usize)?;
@@ -80,7 +85,7 @@ impl LockTable {
         Ok(free)
     }
 
-    /// Gives a slot back. Its member holds nothing and does not wait.
+    /// Frees a slot. Its member holds nothing and does not wait.
     pub(super) fn leave(&mut self, member: usize) {
         debug_assert!((self.holders | self.waiters) & bit(member) == 0, "a member leaves with a mutex");
         self.slots[member] = FREE;
@@ -90,7 +95,7 @@ impl LockTable {
         self.slots[member].thread
     }
 
-    /// Records what `member` holds.
+    /// Records the rank that `member` holds.
     pub(super) fn hold(&mut self, member: usize, held: Rank) {
         self.slots[member].held = held;
         match held {
@@ -99,8 +104,9 @@ impl LockTable {
         }
     }
 
-    /// The Priority Ceiling Protocol's test: whether `member`'s priority is above the ceilings of all mutexes
-    /// that others hold. If not, returns who holds the highest of these.
+    /// The Priority Ceiling Protocol's test: succeeds if `member`'s priority is above the ceilings
+    /// of all mutexes that others hold. Otherwise returns the holder of the highest of these
+    /// ceilings.
     pub(super) fn admit(&self, member: usize) -> Result<(), usize> {
         let others = members(self.holders & !bit(member));
         let Some(top) = others.max_by_key(|&other| self.slots[other].held) else { return Ok(()) };
@@ -129,12 +135,12 @@ impl LockTable {
         lent
     }
 
-    /// Takes `member` off the waiting ones.
+    /// Removes `member` from the waiting ones.
     pub(super) fn admitted(&mut self, member: usize) {
         self.waiters &= !bit(member);
     }
 
-    /// Lowers the rank of `member` to `held`, and admits whoever waited for that.
+    /// Lowers the rank of `member` to `held`, and admits a member that waited for this.
     pub(super) fn lower(&mut self, member: usize, held: Rank) -> Freed {
         self.hold(member, held);
         let mut woken = 0;
@@ -146,7 +152,7 @@ impl LockTable {
             }
         }
         let could = members(self.waiters).filter(|&waiting| self.admit(waiting).is_ok());
-        // The first of those with the highest priority.
+        // The earliest arrival among those with the highest priority.
         let order =
             |&waiting: &usize| (self.slots[waiting].rank, core::cmp::Reverse(self.slots[waiting].arrival));
         let granted = could.max_by_key(order);
@@ -158,7 +164,8 @@ impl LockTable {
         Freed { granted, woken }
     }
 
-    /// The only holder and what it holds, if nobody waits; `Some(None)` if nobody holds anything either.
+    /// Returns the only holder and its rank, if no member waits; `Some(None)` if no member holds a
+    /// mutex either.
     pub(super) fn settled(&self) -> Option<Option<(usize, Rank)>> {
         if self.waiters != 0 || self.holders.count_ones() > 1 {
             return None;
@@ -175,7 +182,7 @@ pub(super) const fn bit(member: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// A table whose member `i` has rank `ranks[i]`.
+    /// Creates a table whose member `i` has rank `ranks[i]`.
     fn table(ranks: &[Rank]) -> LockTable {
         let mut table = LockTable::new();
         for (i, &rank) in ranks.iter().enumerate() {
@@ -188,12 +195,12 @@ mod tests {
     fn the_test_is_strict_and_leaves_out_ones_own_mutexes() {
         let mut table = table(&[1, 3, 4]);
         table.hold(0, 3);
-        assert_eq!(table.admit(0), Ok(()), "it holds the highest ceiling itself");
+        assert_eq!(table.admit(0), Ok(()), "the member holds the highest ceiling itself");
         assert_eq!(table.admit(1), Err(0), "a priority equal to the ceiling is not above it");
         assert_eq!(table.admit(2), Ok(()));
         table.hold(2, 6);
         assert_eq!(table.admit(0), Err(2), "a later holder keeps the earlier ones from locking more");
-        assert_eq!(table.settled(), None, "there are two holders");
+        assert_eq!(table.settled(), None, "two holders");
     }
 
     #[test]
@@ -253,7 +260,7 @@ mod tests {
         table.wait(1, 5, 0);
         table.wait(2, 5, 0);
         assert_eq!(table.lower(0, 0), Freed { granted: Some(2), woken: bit(1) | bit(2) });
-        assert!(!table.withdraw(1), "it is being woken");
+        assert!(!table.withdraw(1), "the member is being woken");
         assert_eq!(table.lower(2, 0), Freed { granted: Some(1), woken: 0 });
     }
 

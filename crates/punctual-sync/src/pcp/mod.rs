@@ -1,13 +1,15 @@
 //! Mutexes under the original Priority Ceiling Protocol.
 //!
-//! For threads of different priorities that share data on any number of CPUs. A thread waits for at most one critical
-//! section of a lower thread, whatever it locks, and threads that nest locks never wait for each
-//! other in a circle. A mutex that nobody contends for costs two atomic instructions and no system call.
+//! For threads of different priorities that share data on any number of CPUs. A thread waits for at
+//! most one critical section of a lower thread, regardless of which mutexes it locks, and threads
+//! that nest locks never deadlock. An uncontended mutex costs two atomic instructions and no system
+//! call.
 //!
-//! Every mutex has a *ceiling*, the highest priority of the threads that lock it. A thread is granted a lock only if its
-//! priority is above the ceilings of all mutexes of the group that other threads hold. If not, it waits for the
-//! thread that holds the highest of these ceilings, which inherits its priority for as long. The group checks
-//! what the protocol rests on: a thread whose stated priority is above a mutex's ceiling gets an error.
+//! Every mutex has a *ceiling*, the highest priority of the threads that lock it. A thread is
+//! granted a lock only if its priority is above the ceilings of all mutexes of the group that other
+//! threads hold. If not, it waits for the thread that holds the highest of these ceilings, which
+//! inherits its priority in the meantime. The group checks the protocol's assumption: a thread
+//! whose declared priority is above a mutex's ceiling gets an error.
 //!
 //! ```
 //! use punctual_sync::{PcpLockError, PcpGroup, PcpMutex};
@@ -23,7 +25,7 @@
 //!     });
 //!     scope.spawn(|| {
 //!         let high = group.join(3).unwrap();
-//!         // In the opposite order: a deadlock with any other mutex.
+//!         // In the opposite order: would deadlock with any other mutex.
 //!         angle.lock(&high, |angle| speed.lock(&high, |speed| *speed -= *angle)).unwrap().unwrap();
 //!     });
 //! });
@@ -40,16 +42,17 @@
 //! | lock that it refuses | one | for one critical section of a lower thread, or for those of higher ones |
 //! | unlock | one per thread that waits for this one | no |
 //!
-//! More calls are possible if another thread is in the middle of a decision of the same group: some dozens of
-//! instructions, with priority inheritance. Nothing spins and nothing allocates. A critical section may last as long as it
-//! likes; it is what others wait for.
+//! More calls are possible if another thread is in the middle of a decision of the same group: some
+//! dozens of instructions, with priority inheritance. Nothing spins and nothing allocates. The
+//! length of a critical section is not limited, but other threads wait for it.
 //!
 //! # Panics, leaks, forks
 //!
-//! A panic in a critical section unlocks on its way out and does not poison, as with RTIC's resources: the next thread
-//! finds the value as the panic left it. There is no guard to leak. A forked child has only the thread that forked, so
-//! what others held at that moment stays locked there; a member from before the fork does not work in the child when it
-//! has to wait or be waited for: join a new group.
+//! A panic in a critical section unlocks during unwinding and does not poison, as with RTIC's
+//! resources: the next thread finds the value as the panic left it. There is no guard to leak. A
+//! forked child has only the thread that forked, so mutexes held by other threads at that moment
+//! stay locked in the child; a member from before the fork fails in the child when it has to wait
+//! or be waited for: join a new group.
 //!
 //! # Source
 //!
@@ -71,13 +74,13 @@ const fn rank(priority: u8) -> Rank {
     priority as Rank + 1
 }
 
-/// Why a thread did not become a member of a group.
+/// The reason a thread did not become a member of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// The group has as many members as it has room for.
+    /// The group has the maximum number of members.
     Full,
-    /// The calling thread is a member, with the priority that it stated first.
+    /// The calling thread is a member already, with its first declared priority.
     AlreadyMember,
 }
 
@@ -85,7 +88,7 @@ impl core::fmt::Display for JoinError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             JoinError::Full => {
-                write!(f, "the group has {} members and room for no more", lock_table::MEMBERS)
+                write!(f, "the group is full with {} members", lock_table::MEMBERS)
             }
             JoinError::AlreadyMember => f.write_str("this thread is a member of the group already"),
         }
@@ -94,13 +97,14 @@ impl core::fmt::Display for JoinError {
 
 impl core::error::Error for JoinError {}
 
-/// Why a mutex was not locked. The closure has not run.
+/// The reason a mutex was not locked. The closure has not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PcpLockError {
-    /// The thread states a priority above the mutex's ceiling, which is meant to be the highest that locks it.
+    /// The thread's declared priority is above the mutex's ceiling, which must be the highest
+    /// priority that locks it.
     AboveCeiling {
-        /// The priority that the member stated.
+        /// The member's declared priority.
         priority: u8,
         /// The mutex's ceiling.
         ceiling: u8,
@@ -109,10 +113,10 @@ pub enum PcpLockError {
     Reentrant,
     /// The member belongs to another group than the mutex.
     ForeignMember,
-    /// Threads would wait for each other in a cycle. That cannot happen within a group: locks of other groups or of other
-    /// kinds are part of the cycle.
+    /// A deadlock. This cannot happen within a group: locks of other groups or of other kinds are
+    /// part of the cycle.
     Deadlock,
-    /// The kernel refused to wait; its error number.
+    /// The kernel refused to wait, with this error number.
     Refused(i32),
 }
 
@@ -122,12 +126,12 @@ impl core::fmt::Display for PcpLockError {
             PcpLockError::AboveCeiling { priority, ceiling } => write!(
                 f,
                 "priority {priority} is above the mutex's ceiling {ceiling}: \
-                 make the mutex with the highest priority of the threads that lock it"
+                 create the mutex with the highest priority of the threads that lock it"
             ),
-            PcpLockError::Reentrant => f.write_str("this thread holds the mutex already, further out"),
+            PcpLockError::Reentrant => f.write_str("this thread holds the mutex already"),
             PcpLockError::ForeignMember => f.write_str("the member belongs to another group than the mutex"),
             PcpLockError::Deadlock => {
-                f.write_str("threads would wait in a circle through locks outside of the group")
+                f.write_str("threads would deadlock through locks outside of the group")
             }
             PcpLockError::Refused(number) => write!(f, "the kernel refused to wait, error number {number}"),
         }

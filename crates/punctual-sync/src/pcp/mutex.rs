@@ -1,4 +1,4 @@
-//! The mutex: a value, its ceiling, and which member holds it.
+//! The mutex: a value, its ceiling, and the member that holds it.
 
 use super::{Member, PcpGroup, PcpLockError, Rank, rank};
 use crate::atomic::{AtomicU32, Ordering, UnsafeCell, const_new};
@@ -6,7 +6,8 @@ use crate::atomic::{AtomicU32, Ordering, UnsafeCell, const_new};
 /// No member's mark.
 const NONE: u32 = 0;
 
-/// A value that the members of a [`PcpGroup`] use in turn, under the original Priority Ceiling Protocol.
+/// A value that the members of a [`PcpGroup`] use in turn, under the original Priority Ceiling
+/// Protocol.
 ///
 /// ```
 /// use punctual_sync::{PcpLockError, PcpGroup, PcpMutex};
@@ -23,37 +24,38 @@ const NONE: u32 = 0;
 pub struct PcpMutex<'g, T> {
     group: &'g PcpGroup,
     ceiling: u8,
-    /// The holder's mark. Only a comparison with the reader's own mark means anything, and that one only the reader
-    /// writes and erases, so no ordering is needed.
+    /// The holder's mark. Only a comparison with the reader's own mark is meaningful, and only the
+    /// reader writes and erases that mark, so no ordering is needed.
     holder: AtomicU32,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value goes to whichever thread holds the mutex, one at a time, hence `T: Send`; the rest is atomic.
+// SAFETY: one thread at a time, the holder of the mutex, accesses the value, hence `T: Send`; the
+// rest is atomic.
 unsafe impl<T: Send> Sync for PcpMutex<'_, T> {}
 
 impl<'g, T> PcpMutex<'g, T> {
     const_new! {
-        /// A mutex of `group` for threads whose priorities are not above `ceiling`.
+        /// Creates a mutex of `group` for threads whose priorities are not above `ceiling`.
         pub fn new(group: &'g PcpGroup, ceiling: u8, value: T) -> Self {
             Self { group, ceiling, holder: AtomicU32::new(NONE), value: UnsafeCell::new(value) }
         }
     }
 
-    /// Runs `critical` with the value, which nobody else has meanwhile.
+    /// Runs `critical` with exclusive access to the value.
     ///
-    /// Locks may be nested, also in different orders on different threads, and end in the reverse order. See the
-    /// [module](crate::pcp) for what it costs and when it waits. If `critical` panics, the mutex is unlocked and the
-    /// panic goes on; the next thread finds the value as it is then.
+    /// Locks may be nested, also in different orders on different threads, and end in the reverse
+    /// order. See the [module](crate::pcp) for cost and waiting. If `critical` panics, the mutex is
+    /// unlocked and the panic continues; the next thread finds the value as the panic left it.
     ///
     /// # Errors
     ///
-    /// See [`PcpLockError`]; `critical` has not run then.
+    /// Returns a [`PcpLockError`] if `critical` has not run.
     ///
     /// # Panics
     ///
-    /// If the kernel has no priority-inheritance futexes, or if the member was made before a fork, and
-    /// another thread is involved.
+    /// If the kernel has no priority-inheritance futexes, or if the member was created before a
+    /// fork, and another thread is involved.
     #[inline]
     pub fn lock<R>(
         &self,
@@ -73,21 +75,22 @@ impl<'g, T> PcpMutex<'g, T> {
         let before = self.group.raise(member, rank(self.ceiling))?;
         self.holder.store(mark, Ordering::Relaxed);
         let _held = Held { holder: &self.holder, member, before };
-        // SAFETY: `raise` has admitted this member to the ceiling, which by the table's first invariant no other member
-        // holds now, so no other thread is between here and its `lower`. This thread is not either, further out: its
-        // mark was not there. `lower` runs when `_held` is dropped, after the reference has ended.
+        // SAFETY: `raise` has admitted this member to the ceiling, which by the table's first
+        // invariant no other member holds, so no other thread is between its `raise` and its
+        // `lower`. This thread is not inside an outer lock of this mutex either: its mark was not
+        // set. `lower` runs when `_held` is dropped, after the reference has ended.
         Ok(self.value.with_mut(|value| critical(unsafe { &mut *value })))
     }
 
-    /// The ceiling that the mutex was made with.
+    /// Returns the mutex's ceiling.
     #[inline]
     pub fn ceiling(&self) -> u8 {
         self.ceiling
     }
 
-    /// The value, without locking: the mutable borrow shows that nobody else has it.
+    /// Returns the value without locking: the mutable borrow proves that no other reference exists.
     pub fn get_mut(&mut self) -> &mut T {
-        // SAFETY: `self` is borrowed mutably for as long as the result lives.
+        // SAFETY: `self` is borrowed mutably for the lifetime of the result.
         self.value.with_mut(|value| unsafe { &mut *value })
     }
 }
@@ -102,7 +105,7 @@ struct Held<'a, 'g> {
 impl Drop for Held<'_, '_> {
     #[inline]
     fn drop(&mut self) {
-        // Before the mutex is free: then the mark becomes the next holder's.
+        // Before the mutex is free: afterwards the mark is the next holder's.
         self.holder.store(NONE, Ordering::Relaxed);
         self.member.group.lower(self.member, self.before);
     }

@@ -1,6 +1,7 @@
-//! The nodes that items lie in, and the list of those that are free.
+//! The nodes that hold the items, and the list of free nodes.
 //!
-//! A node is free, a sender's, in the inbox, or the receiver's. Nodes are linked by index + 1; 0 ends a list.
+//! A node is free, owned by a sender, in the inbox, or owned by the receiver. Nodes are linked by
+//! index + 1; 0 ends a list.
 
 use core::mem::MaybeUninit;
 
@@ -14,7 +15,8 @@ pub(super) const INDEX: u32 = (1 << INDEX_BITS) - 1;
 pub(super) struct Cargo<T> {
     pub(super) value: T,
     pub(super) scheduled: bool,
-    /// In ns: when it is due, if it is scheduled; otherwise when it was sent, or 0 if nothing was scheduled then.
+    /// In ns: the due time of a scheduled item; otherwise the sending time, or 0 if no item was
+    /// scheduled then.
     pub(super) time: u64,
 }
 
@@ -34,22 +36,22 @@ impl<T> Node<T> {
     ///
     /// # Safety
     ///
-    /// The node is the calling sender's, and what it held has been taken out.
+    /// The calling sender owns the node, and its previous item has been taken out.
     #[inline(always)]
     pub(super) unsafe fn fill(&self, cargo: Cargo<T>) {
-        // SAFETY: the caller has the node to itself.
+        // SAFETY: the caller owns the node.
         self.cargo.with_mut(|place| unsafe { (*place).write(cargo) });
     }
 
-    /// Whether the item is scheduled, and its time.
+    /// Returns whether the item is scheduled, and its time.
     ///
     /// # Safety
     ///
-    /// The node is the calling receiver's and filled.
+    /// The calling receiver owns the node, which is filled.
     #[inline(always)]
     pub(super) unsafe fn time(&self) -> (bool, u64) {
         self.cargo.with(|place| {
-            // SAFETY: the caller has the node to itself, and it is filled.
+            // SAFETY: the caller owns the node, and it is filled.
             let cargo = unsafe { (*place).assume_init_ref() };
             (cargo.scheduled, cargo.time)
         })
@@ -59,22 +61,24 @@ impl<T> Node<T> {
     ///
     /// # Safety
     ///
-    /// The node is the calling receiver's and filled; afterwards it is not filled.
+    /// The calling receiver owns the node, which is filled; afterwards it is not.
     #[inline(always)]
     pub(super) unsafe fn take(&self) -> Cargo<T> {
-        // SAFETY: the caller has the node to itself, and takes what is in it only once.
+        // SAFETY: the caller owns the node, and takes its item only once.
         self.cargo.with_mut(|place| unsafe { (*place).assume_init_read() })
     }
 }
 
-/// `N` nodes and the list of the free ones, which senders take from and the receiver adds to.
+/// `N` nodes and the free list, which senders take from and the receiver adds to.
 pub(super) struct Nodes<T, const N: usize> {
     nodes: [Node<T>; N],
-    /// The first free node, and a count of removals: without that, a preempted sender would not notice that the first node
-    /// left and returned. Its 48 bits take a month to wrap.
+    /// The first free node, and a count of removals: without the count, a preempted sender would
+    /// not notice that the first node left and returned. The 48 bits of the count take a month to
+    /// wrap.
     free: AtomicU64,
-    /// A free node that the receiver has given back, or 0. Only the receiver puts one here, and only where there is none: so a store
-    /// does, where the list takes a locked instruction. Senders look here first, which keeps it empty.
+    /// A free node that the receiver has returned, or 0. Only the receiver stores a node, and only
+    /// if there is none: so a plain store suffices, where the list needs a locked instruction.
+    /// Senders check here first, which empties it.
     returned: AtomicU32,
 }
 
@@ -84,9 +88,9 @@ const fn is_possible(nodes: usize) -> bool {
 
 impl<T, const N: usize> Nodes<T, N> {
     const_new! {
-        /// All of them free.
+        /// Creates `N` free nodes.
         pub(super) fn new() -> Self {
-            const { assert!(is_possible(N), "a queue has room for 1 to 65534 items") };
+            const { assert!(is_possible(N), "a queue has a capacity of 1 to 65534 items") };
             #[cfg(loom)]
             let nodes = core::array::from_fn(|i| Node::new((i as u32 + 2) % (N as u32 + 1)));
             #[cfg(not(loom))]
@@ -108,11 +112,11 @@ impl<T, const N: usize> Nodes<T, N> {
         &self.nodes[node as usize]
     }
 
-    /// Takes a node off the free list; any thread. It is the caller's then.
+    /// Takes a node from the free list; any thread. The caller then owns it.
     #[inline]
     pub(super) fn claim(&self) -> Option<u32> {
         loop {
-            // Relaxed: the swap is what counts. Acquire: its last item has been taken out.
+            // Relaxed: the swap decides. Acquire: its last item has been taken out.
             if self.returned.load(Ordering::Relaxed) != 0
                 && let Some(node) = self.returned.swap(0, Ordering::Acquire).checked_sub(1)
             {
@@ -121,28 +125,30 @@ impl<T, const N: usize> Nodes<T, N> {
             // Acquire: the link of the first node, and that its last item has been taken out.
             let free = self.free.load(Ordering::Acquire);
             let Some(node) = (free as u32 & INDEX).checked_sub(1) else {
-                // Acquire: the second look comes after this one. No word comes again, so the list was empty all the time between its
-                // two looks, and there was no other free node at some instant of it.
+                // Acquire: the second check comes after this one. No word ever repeats, so the list
+                // was empty all the time between its two checks, and there was no other free node
+                // at some instant in between.
                 if self.returned.load(Ordering::Acquire) == 0 && self.free.load(Ordering::Relaxed) == free {
                     return None;
                 }
                 continue;
             };
-            // If the node is no longer free, this may be anything, and the swap fails.
+            // If the node is no longer free, this value is arbitrary, and the swap fails.
             let next = self.get(node).next.load(Ordering::Relaxed) & INDEX;
             let claims = (free >> INDEX_BITS) + 1;
             let rest = claims << INDEX_BITS | next as u64;
-            // Relaxed: the count makes every word unique, so what it finds is what was acquired.
+            // Relaxed: the count makes every word unique, so a successful exchange finds the
+            // acquired value.
             if self.free.compare_exchange(free, rest, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 return Some(node);
             }
         }
     }
 
-    /// Gives back a node that nobody refers to any more.
+    /// Frees a node that is no longer referenced.
     #[inline]
     pub(super) fn release(&self, node: u32) {
-        // Relaxed: only the receiver makes it other than 0.
+        // Relaxed: only the receiver stores a nonzero value.
         if self.returned.load(Ordering::Relaxed) == 0 {
             // Release: the next sender fills the node after its last item has been taken out.
             self.returned.store(node + 1, Ordering::Release);
@@ -182,7 +188,7 @@ mod tests {
             .map(|_| {
                 let both = [nodes.claim().unwrap(), nodes.claim().unwrap()];
                 assert_eq!(nodes.claim(), None);
-                // The first goes beside the list.
+                // The first is returned beside the list.
                 both.into_iter().for_each(|node| nodes.release(node));
                 nodes.free.load(Ordering::Relaxed)
             })

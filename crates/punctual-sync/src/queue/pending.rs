@@ -1,6 +1,7 @@
-//! The receiver's own side of the queue: a list of immediate items and a heap of scheduled ones.
+//! The receiver's private part of the queue: a list of immediate items and a heap of scheduled
+//! ones.
 //!
-//! It knows nodes by index and asks nothing of them but their times, so its order can be tested without them.
+//! It refers to nodes by index and needs only their times, so its order can be tested without them.
 
 /// A scheduled item. Ordered by time, then by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,7 +13,7 @@ struct Scheduled {
 
 #[derive(Clone, Copy, Debug)]
 struct Immediate {
-    /// When it was sent, or 0 if nothing was scheduled then.
+    /// The sending time, or 0 if no item was scheduled then.
     sent: u64,
     node: u32,
 }
@@ -30,12 +31,12 @@ pub(super) struct Pending<const N: usize> {
     arrivals: u64,
 }
 
-/// What to receive next.
+/// The next item to receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// The item in this node, now.
     Ready(u32),
-    /// The first scheduled one, when its time in ns has come.
+    /// The first scheduled item, once its time in ns has come.
     At(u64),
     Nothing,
 }
@@ -56,7 +57,7 @@ impl<const N: usize> Pending<N> {
         self.count + self.timers
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no items.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
@@ -87,12 +88,12 @@ impl<const N: usize> Pending<N> {
         self.scheduled[at] = item;
     }
 
-    /// Takes the next item if it is ready; `now` is asked for only if that depends on it.
+    /// Removes the next item if it is ready; calls `now` only if that depends on the time.
     #[inline]
     pub(super) fn next(&mut self, now: impl FnOnce() -> u64) -> Next {
         if self.count > 0 {
             let Immediate { sent, node } = self.immediate[self.first];
-            // Sent at 0 means before anything that is scheduled now.
+            // A sending time of 0 means before every currently scheduled item.
             if self.timers > 0 && sent != 0 && self.scheduled[0].time <= sent {
                 return Next::Ready(self.pop_scheduled());
             }

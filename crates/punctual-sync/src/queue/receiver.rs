@@ -12,8 +12,8 @@ use crate::time::{Instant, now};
 
 /// The receiving end of a [`TimedQueue`].
 ///
-/// It can be handed to another thread but not shared. Dropping it leaves the items for the next one that claims it;
-/// leaking it closes the receiving side for good.
+/// It can be moved to another thread but not shared. Dropping it leaves the items for the next
+/// receiver; leaking it closes the receiving side permanently.
 ///
 /// ```compile_fail
 /// # use punctual_sync::{TimedReceiver, TimedQueue};
@@ -40,10 +40,10 @@ pub struct TimedReceiver<'q, T, const N: usize> {
     _one_thread: PhantomData<Cell<()>>,
 }
 
-/// The result of a look at the queue.
+/// The result of checking the queue.
 enum Looked<T> {
     Item(Item<T>),
-    /// Nothing is ready before this time in ns.
+    /// No item is ready before this time in ns.
     Until(u64),
 }
 
@@ -52,9 +52,10 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
         Self { queue, _one_thread: PhantomData }
     }
 
-    /// Takes the next item, and sleeps until there is one that is ready.
+    /// Receives the next item, sleeping until one is ready.
     ///
-    /// Enters the kernel only to sleep, and then once for each time that it is woken. Does not allocate.
+    /// Enters the kernel only to sleep, and then once for each time that it is woken. Does not
+    /// allocate.
     #[inline]
     pub fn recv(&mut self) -> Item<T> {
         loop {
@@ -65,9 +66,10 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
         }
     }
 
-    /// Takes the next item that is ready up to `deadline`, or gives `None` when it has passed.
+    /// Receives the next item that is ready by `deadline`, or returns `None` once the deadline has
+    /// passed.
     ///
-    /// An item that is ready is taken even if the deadline has passed. Otherwise as [`recv`](Self::recv).
+    /// A ready item is received even if the deadline has passed. Otherwise as [`recv`](Self::recv).
     pub fn recv_deadline(&mut self, deadline: Instant) -> Option<Item<T>> {
         let deadline = deadline.as_ticks();
         loop {
@@ -82,7 +84,8 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
         }
     }
 
-    /// Takes the next item if one is ready. Never enters the kernel, except where reading the clock does.
+    /// Receives the next item if one is ready. Never enters the kernel, except where reading the
+    /// clock does.
     #[inline]
     pub fn try_recv(&mut self) -> Option<Item<T>> {
         match self.look() {
@@ -91,7 +94,7 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
         }
     }
 
-    /// How many items wait in the queue, ready or not.
+    /// Returns the number of items in the queue, ready or not.
     pub fn len(&mut self) -> usize {
         self.queue.pending.with_mut(|pending| {
             // SAFETY: `claimed` allows one receiver at a time, which is borrowed mutably here.
@@ -102,7 +105,7 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
         })
     }
 
-    /// Whether no item waits in the queue, ready or not.
+    /// Returns `true` if the queue has no items, ready or not.
     pub fn is_empty(&mut self) -> bool {
         self.len() == 0
     }
@@ -122,27 +125,29 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
             Next::At(due) => return Looked::Until(due),
             Next::Nothing => return Looked::Until(u64::MAX),
         };
-        // SAFETY: this is the receiver, and the node has just come off the inbox or `pending`.
+        // SAFETY: this is the receiver, and the node has just been removed from the inbox or
+        // `pending`.
         let cargo = unsafe { queue.unload(node) };
         let due = cargo.scheduled.then(|| Instant::from_ticks(cargo.time));
         Looked::Item(Item { value: cargo.value, due })
     }
 
-    /// Sleeps until `until`, unless something arrives that is ready earlier or has arrived since the last look.
+    /// Sleeps until `until`, unless an item arrives that is ready earlier or has arrived since the
+    /// last check.
     #[cold]
     fn park(&mut self, until: u64) {
         let queue = self.queue;
         let word = queue.inbox.load(Ordering::Relaxed) & TIMERS;
         queue.until.store(until, Ordering::Relaxed);
         let parked = word | PARKED;
-        // Release: who sees the mark sees `until`. Fails if the inbox is not empty any more.
+        // Release: a thread that sees the flag sees `until`. Fails if the inbox is no longer empty.
         let exchange = queue.inbox.compare_exchange(word, parked, Ordering::Release, Ordering::Relaxed);
         if exchange.is_err() {
             return;
         }
         let until = (until != u64::MAX).then(|| Instant::from_ticks(until));
         futex::wait(&queue.inbox, parked, until);
-        // The mark is removed when the inbox is emptied next, which the caller does now.
+        // The next emptying of the inbox clears the flag; the caller does that now.
     }
 }
 

@@ -14,8 +14,8 @@ pub(super) const TIMERS: u32 = PARKED << 1;
 
 /// A queue of up to `N` items, from any number of threads to one.
 ///
-/// Senders share a reference; the one that receives claims the [`TimedReceiver`]. See the [module](super) for the order of
-/// items and for what it costs.
+/// Senders share a reference; the receiving thread claims the [`TimedReceiver`]. See the
+/// [module](super) for the order of items and the cost.
 ///
 /// ```
 /// use punctual_sync::TimedQueue;
@@ -31,19 +31,20 @@ pub(super) const TIMERS: u32 = PARKED << 1;
 pub struct TimedQueue<T, const N: usize> {
     /// The futex: the item that arrived last, [`PARKED`] and [`TIMERS`].
     pub(super) inbox: AtomicU32,
-    /// While parked: up to when, in ns.
+    /// While parked: the wake-up time, in ns.
     pub(super) until: AtomicU64,
     claimed: AtomicBool,
     pub(super) nodes: Nodes<T, N>,
-    /// The claimed receiver's.
+    /// Owned by the claimed receiver.
     pub(super) pending: UnsafeCell<Pending<N>>,
 }
 
-// SAFETY: items move from the sending thread to the receiving one, hence `T: Send`. A node's item is reached only by
-// whom the node belongs to: the sender that claimed it, then, through the inbox, the receiver. `pending` is
-// reached only by the receiver, of which `claimed` allows one at a time, or with a mutable borrow of the queue.
+// SAFETY: items move from the sending thread to the receiving one, hence `T: Send`. Only the owner
+// of a node accesses its item: the sender that claimed it, then, through the inbox, the receiver.
+// `pending` is accessed only by the receiver, of which `claimed` allows one at a time, or with a
+// mutable borrow of the queue.
 unsafe impl<T: Send, const N: usize> Sync for TimedQueue<T, N> {}
-// SAFETY: as above; nothing in it belongs to a thread.
+// SAFETY: as above; no part of it is bound to a thread.
 unsafe impl<T: Send, const N: usize> Send for TimedQueue<T, N> {}
 
 impl<T, const N: usize> Default for TimedQueue<T, N> {
@@ -54,7 +55,7 @@ impl<T, const N: usize> Default for TimedQueue<T, N> {
 
 impl<T, const N: usize> TimedQueue<T, N> {
     const_new! {
-        /// An empty queue. `N` is 1 to 65534, which the compiler checks.
+        /// Creates an empty queue. `N` is 1 to 65534, checked at compile time.
         pub fn new() -> Self {
             Self {
                 inbox: AtomicU32::new(0),
@@ -66,30 +67,32 @@ impl<T, const N: usize> TimedQueue<T, N> {
         }
     }
 
-    /// The queue's capacity, in items.
+    /// Returns the queue's capacity, in items.
     pub const fn capacity(&self) -> usize {
         N
     }
 
     /// Sends an item that is ready at once.
     ///
-    /// Enters the kernel only to wake a receiver that sleeps. Does not allocate and does not block.
+    /// Enters the kernel only to wake a sleeping receiver. Does not allocate and does not block.
     ///
     /// # Errors
     ///
-    /// [`Full`] with the item, if `N` items wait.
+    /// [`Full`] with the item, if the queue holds `N` items.
     #[inline]
     pub fn send(&self, value: T) -> Result<(), Full<T>> {
         let Some(node) = self.nodes.claim() else { return Err(Full(value)) };
         let place = self.nodes.get(node);
         let mut word = self.inbox.load(Ordering::Relaxed);
-        // If something is scheduled from here on, that happens during this call, and this item may count as sent before.
+        // An item scheduled after this load is scheduled during this call, so this item may count
+        // as sent before.
         let time = sent(word);
         // SAFETY: `claim` gave the node to this thread, and it is pushed only below.
         unsafe { place.fill(Cargo { value, scheduled: false, time }) };
         loop {
             place.next.store(word & INDEX, Ordering::Relaxed);
-            // Release: the receiver sees the item and its link. Whoever takes the mark down wakes.
+            // Release: the receiver sees the item and its link. The thread that clears the flag
+            // wakes.
             let pushed = word & TIMERS | (node + 1);
             match self.inbox.compare_exchange(word, pushed, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
@@ -104,12 +107,12 @@ impl<T, const N: usize> TimedQueue<T, N> {
 
     /// Sends an item that is ready at `due`, or at once if that has passed.
     ///
-    /// Enters the kernel only to wake a receiver that would sleep for longer than until `due`. Does not allocate and
+    /// Enters the kernel only to wake a receiver that would sleep past `due`. Does not allocate and
     /// does not block.
     ///
     /// # Errors
     ///
-    /// [`Full`] with the item, if `N` items wait.
+    /// [`Full`] with the item, if the queue holds `N` items.
     pub fn send_at(&self, value: T, due: Instant) -> Result<(), Full<T>> {
         let Some(node) = self.nodes.claim() else { return Err(Full(value)) };
         let (place, time) = (self.nodes.get(node), due.as_ticks());
@@ -135,13 +138,14 @@ impl<T, const N: usize> TimedQueue<T, N> {
         Ok(())
     }
 
-    /// Claims the receiving side, until the receiver is dropped. Any thread may, and may hand it to another.
+    /// Claims the receiving side, until the receiver is dropped. Any thread may claim it and move
+    /// it to another thread.
     ///
     /// # Errors
     ///
-    /// [`Taken`] if there is one.
+    /// [`Taken`] if a receiver exists.
     pub fn receiver(&self) -> Result<TimedReceiver<'_, T, N>, Taken> {
-        // Acquire: the last receiver has left `pending` to us.
+        // Acquire: the last receiver has released `pending`.
         match self.claimed.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => Ok(TimedReceiver::new(self)),
             Err(_) => Err(Taken),
@@ -153,7 +157,7 @@ impl<T, const N: usize> TimedQueue<T, N> {
         self.claimed.store(false, Ordering::Release);
     }
 
-    /// Moves what has arrived into `pending`, in order of arrival, and takes down the mark of being parked.
+    /// Moves arrived items into `pending`, in order of arrival, and clears the parked flag.
     ///
     /// # Safety
     ///
@@ -175,7 +179,8 @@ impl<T, const N: usize> TimedQueue<T, N> {
         }
         while chain != 0 {
             let place = self.nodes.get(chain - 1);
-            // SAFETY: what came through the inbox is filled and the receiver's, which is the caller.
+            // SAFETY: a node from the inbox is filled and owned by the receiver, which is the
+            // caller.
             match unsafe { place.time() } {
                 (true, due) => pending.push_scheduled(chain - 1, due),
                 (false, sent) => pending.push_immediate(chain - 1, sent),
@@ -188,12 +193,12 @@ impl<T, const N: usize> TimedQueue<T, N> {
         }
     }
 
-    /// As [`collect`](Self::collect); but if one item is all that there is, and it is ready, gives its node instead of moving it. `now` is
-    /// asked for only if it is scheduled.
+    /// As [`collect`](Self::collect); but if there is a single item, and it is ready, returns its
+    /// node instead of moving it. Calls `now` only if the item is scheduled.
     ///
     /// # Safety
     ///
-    /// As there.
+    /// As for [`collect`](Self::collect).
     #[inline]
     pub(super) unsafe fn collect_or_take(
         &self,
@@ -206,11 +211,11 @@ impl<T, const N: usize> TimedQueue<T, N> {
             && pending.is_empty()
             && let Some(node) = (word & INDEX).checked_sub(1)
             && self.nodes.get(node).next.load(Ordering::Relaxed) == 0
-            // SAFETY: what is in the inbox is filled, and the receiver's, which is the caller.
+            // SAFETY: a node in the inbox is filled and owned by the receiver, which is the caller.
             && let (scheduled, due) = unsafe { self.nodes.get(node).time() }
             && (!scheduled || due <= now())
-            // Relaxed: nobody else takes it off, so its link is that of before. If another has arrived since, both are collected. Then
-            // nothing is scheduled any more.
+            // Relaxed: no other thread removes the node, so its link is unchanged. If another has
+            // arrived since, both are collected. Afterwards no item is scheduled.
             && self.inbox.compare_exchange(word, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
             return Some(node);
@@ -224,18 +229,18 @@ impl<T, const N: usize> TimedQueue<T, N> {
     ///
     /// # Safety
     ///
-    /// The caller is the receiver and has just taken `node` off `pending`.
+    /// The caller is the receiver and has just removed `node` from `pending`.
     #[inline]
     pub(super) unsafe fn unload(&self, node: u32) -> Cargo<T> {
-        // SAFETY: `pending` held the node, so it is filled and the receiver's; it is there no more, so this is
-        // the last use of what it holds.
+        // SAFETY: `pending` held the node, so it is filled and owned by the receiver; it has been
+        // removed, so this is the last use of its item.
         let cargo = unsafe { self.nodes.get(node).take() };
         self.nodes.release(node);
         cargo
     }
 }
 
-/// When an immediate item is sent, or 0 if nothing is scheduled.
+/// Returns the sending time of an immediate item, or 0 if no item is scheduled.
 #[inline]
 fn sent(word: u32) -> u64 {
     if word & TIMERS != 0 { now().as_ticks().max(1) } else { 0 }
@@ -244,12 +249,13 @@ fn sent(word: u32) -> u64 {
 impl<T, const N: usize> Drop for TimedQueue<T, N> {
     fn drop(&mut self) {
         self.pending.with_mut(|pending| {
-            // SAFETY: the queue is borrowed mutably, so there is no receiver, nor any other reference to this.
+            // SAFETY: the queue is borrowed mutably, so there is no receiver and no other reference
+            // to `pending`.
             let pending = unsafe { &mut *pending };
             // SAFETY: as above, so this stands for the receiver.
             unsafe { self.collect(pending) };
             while let Next::Ready(node) = pending.next(|| u64::MAX) {
-                // SAFETY: as above, and `next` has just given the node.
+                // SAFETY: as above, and `next` has just returned the node.
                 drop(unsafe { self.unload(node) });
             }
         });
@@ -284,6 +290,6 @@ mod tests {
             assert_eq!(receiver.try_recv().map(|item| item.value), Some(value));
         }
         assert!(receiver.try_recv().is_none());
-        assert_eq!(inbox(), 0, "the last of several is gone, too");
+        assert_eq!(inbox(), 0, "cleared after the last of several");
     }
 }

@@ -1,10 +1,10 @@
-//! A barrier: threads wait for each other, phase after phase.
+//! A barrier: threads wait for each other, phase by phase.
 //!
 //! ```
 //! use punctual_sync::shared::Barrier;
 //!
 //! let barrier = Barrier::new(2);
-//! assert!(barrier.spin_while(|| false).is_err()); // nobody came, and the caller does not count as arrived any more
+//! assert!(barrier.spin_while(|| false).is_err()); // the only arrival is withdrawn on return
 //! let leaders: usize = std::thread::scope(|scope| {
 //!     let both = [(); 2].map(|()| scope.spawn(|| usize::from(barrier.wait().unwrap())));
 //!     both.into_iter().map(|thread| thread.join().unwrap()).sum()
@@ -12,31 +12,37 @@
 //! assert_eq!(leaders, 1);
 //! ```
 //!
-//! The central sense-reversing barrier (J. Mellor-Crummey, M. Scott, "Algorithms for Scalable Synchronization on
-//! Shared-Memory Multiprocessors", TOCS 9(1), 1991, section 3.1). The sense is a counter of phases in the same
-//! word as the count of arrivals, so that a thread that gives up leaves only the phase that it arrived in.
+//! The central sense-reversing barrier (J. Mellor-Crummey, M. Scott, "Algorithms for Scalable
+//! Synchronization on Shared-Memory Multiprocessors", TOCS 9(1), 1991, section 3.1). The sense is a
+//! phase counter in the same word as the arrival count, so that a thread that gives up withdraws
+//! only from the phase that it arrived in.
 //!
-//! Real-time safety: nothing allocates. Arriving is lock-free, and an attempt is repeated only if another member
-//! arrived or left meanwhile. The last to arrive enters the kernel only if a thread sleeps. `spin` enters it only to read
-//! the clock where that takes a system call, and on the first arrival of a process at a barrier in shared memory, to check
-//! which processes are alive. `wait` and `wait_until` sleep there, and in shared memory check that 20 times a second.
+//! Real-time safety: nothing allocates. Arriving is lock-free, and an attempt is repeated only if
+//! another member arrived or left in the meantime. The last thread to arrive enters the kernel only
+//! if a thread sleeps. `spin` enters it only to read the clock where that takes a system call, and
+//! on the first arrival of a process at a barrier in shared memory, to check which processes are
+//! alive. `wait` and `wait_until` sleep there, and in shared memory make that check 20 times per
+//! second.
 //!
 //! # When a process dies
 //!
-//! A barrier in shared memory records which processes have ever arrived. When one of them has died, at any
-//! instruction, the barrier is *broken*: all waiting threads get [`BarrierError::PeerDied`], sleeping ones within 50 ms,
-//! and so do all that arrive, until a thread calls [`Barrier::repair`]. A restarted program is another
-//! process: it finds the barrier broken and cannot replace its predecessor before the repair. `spin` does not
-//! check which processes are alive; it times out, or fails when another thread has found out.
+//! A barrier in shared memory records which processes have ever arrived. When one of them has died,
+//! at any instruction, the barrier is *broken*: all waiting threads get [`BarrierError::PeerDied`],
+//! sleeping ones within 50 ms, and so do all that arrive, until a thread calls [`Barrier::repair`].
+//! A restarted program is another process: it finds the barrier broken and cannot replace its
+//! predecessor before the repair. `spin` does not check which processes are alive; it times out, or
+//! fails once another thread has detected the death.
 //!
-//! A completed phase stays completed: if a process dies after the last thread has arrived, the others pass, and
-//! the next phase breaks. A process that dies before its first arrival goes unnoticed.
+//! A completed phase stays completed: if a process dies after the last thread has arrived, the
+//! others pass, and the next phase breaks. A process that dies before its first arrival goes
+//! unnoticed.
 //!
 //! # Invariants
 //!
-//! *B1* A phase ends by the arrival that makes the count complete, or by breaking, which changes the era and forgets every
-//! arrival. So a waiter that finds another phase in the same era has passed, and one that finds another era has not.
-//! *B2* A process is among the peers before it arrives for the first time.
+//! *B1* A phase ends with the arrival that completes the count, or by breaking, which changes the
+//! era and discards every arrival. So a waiter that finds another phase in the same era has passed,
+//! and one that finds another era has not. *B2* A process is among the peers before it arrives for
+//! the first time.
 
 use super::BarrierError;
 use super::owner::Peers;
@@ -47,7 +53,8 @@ use {
     crate::{Duration, Instant, spin},
 };
 
-/// The word: 15 bits for arrivals, a bit for "somebody sleeps", 8 bits each for the phase and the era.
+/// The word: 15 bits for arrivals, a bit for "a thread sleeps", 8 bits each for the phase and the
+/// era.
 const ARRIVED: u32 = 0x7fff;
 #[cfg(feature = "std")]
 const ASLEEP: u32 = 0x8000;
@@ -68,7 +75,7 @@ pub struct Barrier {
 
 impl Barrier {
     const_new! {
-        /// A barrier for `members` threads.
+        /// Creates a barrier for `members` threads.
         ///
         /// # Panics
         /// If `members` is 0 or more than 32767.
@@ -78,26 +85,29 @@ impl Barrier {
         }
     }
 
-    /// The number of threads that have arrived in the current phase.
+    /// Returns the number of threads that have arrived in the current phase.
     pub fn arrived(&self) -> u32 {
         self.word.load(Ordering::Relaxed) & ARRIVED
     }
 
-    /// Arrives, and spins until all others have, for at most `limit`; see [Spinning](crate#spinning). Returns `true` to
-    /// one thread in each phase, the last one. Then everybody sees what each did before it arrived.
+    /// Arrives, and spins until all others have, for at most `limit`; see
+    /// [Spinning](crate#spinning). Returns `true` to one thread in each phase, the last one.
+    /// Afterwards every thread sees what each did before it arrived.
     ///
     /// # Errors
-    /// [`BarrierError::TimedOut`] if not all arrived meanwhile; the caller then does not count as arrived.
-    /// [`BarrierError::PeerDied`] if the barrier is broken, [`BarrierError::Full`] if too many processes use it.
+    /// [`BarrierError::TimedOut`] if not all arrived within the limit; the caller then no longer
+    /// counts as arrived. [`BarrierError::PeerDied`] if the barrier is broken,
+    /// [`BarrierError::Full`] if too many processes use it.
     #[cfg(feature = "std")]
     pub fn spin(&self, limit: Duration) -> Result<bool, BarrierError> {
         self.spin_while(spin::within(limit))
     }
 
-    /// Arrives, and spins until all others have, for as long as `go_on`, asked before each look, says so.
+    /// Arrives, and spins until all others have, while `go_on`, called before each check, returns
+    /// `true`.
     ///
     /// # Errors
-    /// Those of [`BarrierError`]: if not all arrived meanwhile the caller does not count as arrived.
+    /// Those of [`BarrierError`]: if not all arrived, the caller no longer counts as arrived.
     pub fn spin_while(&self, mut go_on: impl FnMut() -> bool) -> Result<bool, BarrierError> {
         let Some(phase) = self.arrive()? else { return Ok(true) };
         while go_on() {
@@ -109,30 +119,35 @@ impl Barrier {
         self.leave(phase)
     }
 
-    /// Arrives, and sleeps until everybody has. Returns `true` to one thread in each phase, the last one.
+    /// Arrives, and sleeps until every member has. Returns `true` to one thread in each phase, the
+    /// last one.
     ///
     /// # Errors
-    /// [`BarrierError::PeerDied`] if the barrier is broken, [`BarrierError::Full`] if too many processes use it.
+    /// [`BarrierError::PeerDied`] if the barrier is broken, [`BarrierError::Full`] if too many
+    /// processes use it.
     #[cfg(feature = "std")]
     pub fn wait(&self) -> Result<bool, BarrierError> {
         self.sleep(None)
     }
 
-    /// Arrives, and sleeps until everybody has, but not past `deadline`; otherwise like [`wait`](Self::wait).
+    /// Arrives, and sleeps until every member has, but not past `deadline`; otherwise like
+    /// [`wait`](Self::wait).
     ///
     /// # Errors
-    /// [`BarrierError::TimedOut`] if not all arrived by then; the caller then does not count as arrived.
-    /// [`BarrierError::PeerDied`] if the barrier is broken, [`BarrierError::Full`] if too many processes use it.
+    /// [`BarrierError::TimedOut`] if not all arrived by then; the caller then no longer counts as
+    /// arrived. [`BarrierError::PeerDied`] if the barrier is broken, [`BarrierError::Full`] if too
+    /// many processes use it.
     #[cfg(feature = "std")]
     pub fn wait_until(&self, deadline: Instant) -> Result<bool, BarrierError> {
         self.sleep(Some(deadline))
     }
 
-    /// Makes a barrier usable again after the death of a process, and forgets the dead: arriving threads wait for all members
-    /// again. Returns whether it was broken, or would have been because of a death that nobody had noticed yet.
+    /// Makes a barrier usable again after the death of a process, and forgets dead processes:
+    /// arriving threads wait for all members again. Returns `true` if the barrier was broken, or
+    /// would have been because of a death not detected yet.
     ///
-    /// Everybody who waited at that time gets [`BarrierError::PeerDied`]. So call it when the missing member has been
-    /// replaced, or from the replacement.
+    /// All threads waiting at that time get [`BarrierError::PeerDied`]. So call it when the missing
+    /// member has been replaced, or from the replacement.
     pub fn repair(&self) -> bool {
         if self.peers.dead().next().is_some() {
             self.break_up();
@@ -142,8 +157,9 @@ impl Barrier {
             return false;
         }
         self.peers.dead().for_each(|peer| self.peers.forget(peer));
-        // It fails if another process has repaired the barrier. Acquire: what the members did before they arrived, which
-        // the exchanges since have passed on. Release: whoever arrives from now on sees what the caller did.
+        // Fails if another process has repaired the barrier. Acquire: the members' actions before
+        // they arrived, which the exchanges since have passed on. Release: a thread that arrives
+        // from now on sees the caller's actions.
         let next = word.wrapping_add(ONE_ERA);
         let _ = self.word.compare_exchange(word, next, Ordering::AcqRel, Ordering::Relaxed);
         true
@@ -152,8 +168,8 @@ impl Barrier {
     #[cfg(feature = "std")]
     fn sleep(&self, deadline: Option<Instant>) -> Result<bool, BarrierError> {
         let Some(phase) = self.arrive()? else { return Ok(true) };
-        // The order of the test and the mark does not matter: the last to arrive changes the word, and the kernel
-        // does not let a thread sleep on a word that changed.
+        // The order of the test and the flag does not matter: the last thread to arrive changes the
+        // word, and the kernel does not let a thread sleep on a word that changed.
         loop {
             let word = self.word.load(Ordering::Acquire);
             if self.is_over(word, phase)? {
@@ -172,9 +188,10 @@ impl Barrier {
         }
     }
 
-    /// Counts the caller; returns the phase, or `None` if the caller was the last and ended it.
+    /// Counts the caller; returns the phase, or `None` if the caller was the last and ended the
+    /// phase.
     fn arrive(&self) -> Result<Option<u32>, BarrierError> {
-        // A newcomer may stand in for one that died, which must not count any more then.
+        // A newcomer may replace a dead process, which must no longer count then.
         if self.peers.me(|| self.look_around()).is_none() {
             return Err(BarrierError::Full);
         }
@@ -185,8 +202,8 @@ impl Barrier {
             }
             let last = (word & ARRIVED) + 1 == self.members;
             let arrived = if last { word & ERA | word.wrapping_add(ONE_PHASE) & PHASE } else { word + 1 };
-            // Release: whoever sees the end of the phase sees what this thread did. The chain of exchanges passes it on.
-            // Acquire: the last one sees what everybody did.
+            // Release: a thread that sees the end of the phase sees what this thread did. The chain
+            // of exchanges passes it on. Acquire: the last thread sees what every member did.
             match self.word.compare_exchange_weak(word, arrived, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) if !last => return Ok(Some(word & (PHASE | ERA))),
                 Ok(_) => break,
@@ -204,8 +221,8 @@ impl Barrier {
             if self.is_over(word, phase)? {
                 return Ok(false);
             }
-            // The count is at least 1: in this phase the caller is among the arrivals. Acquire on failure: as in
-            // `is_over`.
+            // The count is at least 1: in this phase the caller is among the arrivals. Acquire on
+            // failure: as in `is_over`.
             match self.word.compare_exchange_weak(word, word - 1, Ordering::Relaxed, Ordering::Acquire) {
                 Ok(_) => return Err(BarrierError::TimedOut),
                 Err(now) => word = now,
@@ -213,8 +230,8 @@ impl Barrier {
         }
     }
 
-    /// Whether `phase` has ended by everybody's arrival. `word` was loaded with acquire, which pairs with the releases of
-    /// all arrivals.
+    /// Returns `true` if `phase` has ended because every member arrived. `word` was loaded with
+    /// acquire, which pairs with the releases of all arrivals.
     fn is_over(&self, word: u32, phase: u32) -> Result<bool, BarrierError> {
         match (word ^ phase) & ERA {
             0 => Ok(word & PHASE != phase & PHASE),
@@ -242,8 +259,9 @@ impl Barrier {
         }
     }
 
-    /// Wakes whoever slept when the word was `word`. Should the caller die before, they wake by themselves.
-    #[cfg_attr(not(feature = "std"), allow(unused_variables, reason = "nobody sleeps"))]
+    /// Wakes the threads that slept when the word was `word`. If the caller dies before this, they
+    /// wake by their timeout.
+    #[cfg_attr(not(feature = "std"), allow(unused_variables, reason = "no thread sleeps"))]
     fn wake(&self, word: u32) {
         #[cfg(feature = "std")]
         if word & ASLEEP != 0 {
@@ -252,7 +270,7 @@ impl Barrier {
     }
 }
 
-// SAFETY: `repr(C)`, words without pointers; `members` is written here and never again.
+// SAFETY: `repr(C)`, words without pointers; `members` is written here only.
 #[cfg(not(loom))]
 unsafe impl super::Shareable for Barrier {
     const KIND: u32 = 4;

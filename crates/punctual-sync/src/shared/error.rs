@@ -8,47 +8,48 @@
 
 use core::fmt;
 
-/// The bound of a wait was reached before what was waited for.
+/// The bound of a wait was reached before its condition held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimedOut;
 
-/// Why a [`Barrier`](super::Barrier) was not passed.
+/// The reason a [`Barrier`](super::Barrier) was not passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BarrierError {
-    /// The bound of the wait was reached before everybody had arrived.
+    /// The bound of the wait was reached before every member had arrived.
     TimedOut,
-    /// A process that has used the barrier is dead, and nobody has [repaired](super::Barrier::repair) the barrier.
+    /// A process that has used the barrier is dead, and the barrier has not been
+    /// [repaired](super::Barrier::repair).
     PeerDied,
-    /// As many processes as the barrier can tell apart, 32, have used it, and all live.
+    /// The maximum number of processes, 32, have used the barrier, and all are alive.
     Full,
 }
 
-/// Why a [`TicketLock`](super::TicketLock) was not locked.
+/// The reason a [`TicketLock`](super::TicketLock) was not locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TicketLockError {
     /// The turn did not come within the bound.
     TimedOut,
-    /// As many threads as the lock has places hold it, wait for it, or have just given up waiting; or as many processes
-    /// as it can tell apart, 32, use it.
+    /// All slots are in use by threads that hold the lock, wait for it, or have just given up
+    /// waiting; or the maximum number of processes, 32, use it.
     Full,
-    /// A process died while it had the lock, so the value may be half changed, and nobody has
-    /// [taken it over](super::TicketLock::take_over).
+    /// A process died while it held the lock, so the value may be half changed, and the lock has
+    /// not been [taken over](super::TicketLock::take_over).
     OwnerDied,
 }
 
-/// Why no unit of a [`Semaphore`](crate::shared) was acquired.
+/// The reason no unit of a [`Semaphore`](crate::shared) was acquired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AcquireError {
     /// The deadline passed.
     TimedOut,
-    /// As many threads as the semaphore has places wait already, or hold a [`Unit`](super::Unit).
+    /// All slots are in use by threads that wait or hold a [`Unit`](super::Unit).
     Full,
 }
 
-/// A semaphore cannot count that far.
+/// A semaphore's maximum count would be exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SignalError {
@@ -60,18 +61,18 @@ pub struct SignalError {
 
 impl fmt::Display for TimedOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the bound of the wait was reached")
+        f.write_str("the wait timed out")
     }
 }
 
 impl fmt::Display for BarrierError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::TimedOut => "the bound of the wait was reached before everybody had arrived",
+            Self::TimedOut => "the wait timed out before every member had arrived",
             Self::PeerDied => {
                 "a process that has used the barrier is dead: replace it, and repair the barrier"
             }
-            Self::Full => "as many processes as the barrier can tell apart use it",
+            Self::Full => "the maximum number of processes use the barrier",
         })
     }
 }
@@ -79,10 +80,10 @@ impl fmt::Display for BarrierError {
 impl fmt::Display for TicketLockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::TimedOut => "the turn did not come within the bound",
-            Self::Full => "every place of the lock is taken",
+            Self::TimedOut => "the wait for the lock timed out",
+            Self::Full => "every slot of the lock is in use",
             Self::OwnerDied => {
-                "a process died while it had the lock: take the lock over, and see to the value"
+                "a process died while it held the lock: take over the lock and repair the value"
             }
         })
     }
@@ -92,7 +93,7 @@ impl fmt::Display for AcquireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TimedOut => "the deadline passed before a unit was free",
-            Self::Full => "every place for a waiting thread is taken",
+            Self::Full => "every slot for a waiting thread is in use",
         })
     }
 }

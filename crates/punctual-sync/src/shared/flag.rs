@@ -11,20 +11,21 @@
 //! READY.clear();
 //! ```
 //!
-//! Setting counts. A waiter compares the count, so a flag that is set and cleared while a thread waits lets that
-//! thread go, however late it runs.
+//! Setting increments a count. A waiter compares the count, so a flag that is set and cleared while
+//! a thread waits releases that thread, however late it runs.
 //!
-//! Real-time safety: nothing allocates. `set`, `clear` and `is_set` are lock-free: an attempt is repeated only if
-//! another thread changed the flag meanwhile. `set` enters the kernel only if a thread sleeps. `spin` enters it only to
-//! read the clock where that takes a system call; `wait` and `wait_until` sleep there. In shared memory a sleeper also
-//! checks by itself, 20 times a second.
+//! Real-time safety: nothing allocates. `set`, `clear` and `is_set` are lock-free: an attempt is
+//! repeated only if another thread changed the flag in the meantime. `set` enters the kernel only
+//! if a thread sleeps. `spin` enters it only to read the clock where that takes a system call;
+//! `wait` and `wait_until` sleep there. In shared memory a sleeper also checks the flag 20 times
+//! per second.
 //!
 //! # When a process dies
 //!
-//! A flag has no owner. Setting it is one step: a process that dies at any instruction has set it or has
-//! not, and if it dies before waking the sleepers, they notice within 50 ms. A flag does not know
-//! which process will set it, so it cannot tell that none is left: across processes, wait with a deadline, or at a
-//! [`Barrier`](super::Barrier), which knows its members.
+//! A flag has no owner. Setting it is one step: a process that dies at any instruction has set it
+//! or has not, and if it dies before waking the sleepers, they notice within 50 ms. A flag does not
+//! know which process will set it, so it cannot detect that none is left: across processes, wait
+//! with a deadline, or at a [`Barrier`](super::Barrier), which knows its members.
 
 use super::TimedOut;
 use super::owner::Home;
@@ -37,7 +38,7 @@ use {
 
 /// The word is the number of times the flag was set, times four, plus these bits.
 const SET: u32 = 1;
-/// A thread sleeps, or is about to. Never together with `SET`.
+/// A thread sleeps, or is about to. Never set together with `SET`.
 const ASLEEP: u32 = 2;
 const ONCE: u32 = 4;
 
@@ -51,17 +52,17 @@ pub struct Flag {
 
 impl Flag {
     const_new! {
-        /// A flag that is not set.
+        /// Creates a flag that is not set.
         pub fn new() -> Self {
             Self { word: AtomicU32::new(0), home: Home::NOWHERE }
         }
     }
 
-    /// Sets the flag and lets every waiter go. Whoever waited sees what the caller did before.
+    /// Sets the flag and releases every waiter. A released thread sees what the caller did before.
     pub fn set(&self) {
         let mut word = self.word.load(Ordering::Relaxed);
-        // Release: pairs with the acquire in `has_happened`. A flag that is set already is written all the same, so
-        // that a waiter sees this caller's doings too.
+        // Release: pairs with the acquire in `has_happened`. A flag that is set already is still
+        // written, so that a waiter sees this caller's actions too.
         loop {
             let set = if word & SET != 0 { word } else { (word & !ASLEEP).wrapping_add(ONCE) | SET };
             match self.word.compare_exchange_weak(word, set, Ordering::Release, Ordering::Relaxed) {
@@ -75,14 +76,15 @@ impl Flag {
         }
     }
 
-    /// Clears the flag. Waiting threads go on waiting, unless it was set since they began.
+    /// Clears the flag. Waiting threads continue to wait, unless it was set since they began.
     pub fn clear(&self) {
-        // An atomic instruction also where a store would do: it keeps the sleepers' mark, and waiters that see only
-        // the count grow still see what the setter did. Relaxed: the caller does not learn whether the flag was set.
+        // An atomic instruction even where a store would do: it preserves the sleepers' flag, and
+        // waiters that only see the count grow still see what the setter did. Relaxed: the caller
+        // does not learn whether the flag was set.
         self.word.fetch_and(!SET, Ordering::Relaxed);
     }
 
-    /// Whether the flag is set.
+    /// Returns `true` if the flag is set.
     #[inline]
     pub fn is_set(&self) -> bool {
         self.word.load(Ordering::Acquire) & SET != 0
@@ -91,16 +93,16 @@ impl Flag {
     /// Spins until the flag is set, for at most `limit`; see [Spinning](crate#spinning).
     ///
     /// # Errors
-    /// [`TimedOut`] if the flag was not set meanwhile.
+    /// [`TimedOut`] if the flag was not set within the limit.
     #[cfg(feature = "std")]
     pub fn spin(&self, limit: Duration) -> Result<(), TimedOut> {
         self.spin_while(spin::within(limit))
     }
 
-    /// Spins until the flag is set, for as long as `go_on`, asked before each look, says so.
+    /// Spins until the flag is set, while `go_on`, called before each check, returns `true`.
     ///
     /// # Errors
-    /// [`TimedOut`] if the flag was not set meanwhile.
+    /// [`TimedOut`] if the flag was not set.
     pub fn spin_while(&self, mut go_on: impl FnMut() -> bool) -> Result<(), TimedOut> {
         let begin = self.word.load(Ordering::Acquire);
         let mut word = begin;
@@ -117,7 +119,7 @@ impl Flag {
     /// Sleeps until the flag is set; forever, if no thread is left to set it.
     #[cfg(feature = "std")]
     pub fn wait(&self) {
-        self.sleep(None).expect("only a deadline ends a sleep without the flag");
+        self.sleep(None).expect("only a deadline ends a sleep before the flag is set");
     }
 
     /// Sleeps until the flag is set, but not past `deadline`.
@@ -138,12 +140,14 @@ impl Flag {
                 return Ok(());
             }
             let marked = word | ASLEEP;
-            // Relaxed: the mark carries no data. It is set only while `SET` is not, or `set` would not clear it.
+            // Relaxed: the flag `ASLEEP` publishes no data. It is set only while `SET` is not, or
+            // `set` would not clear it.
             let exchange = self.word.compare_exchange(word, marked, Ordering::Relaxed, Ordering::Acquire);
             match exchange {
                 Err(now) => word = now,
                 Ok(_) => {
-                    // The word changes when the flag is set, so a set between the exchange and here is noticed.
+                    // Setting the flag changes the word, so a set between the exchange and this
+                    // call is noticed.
                     let slept = sleep::wait(&self.word, marked, deadline, &self.home);
                     word = self.word.load(Ordering::Acquire);
                     if slept.is_err() {
@@ -161,12 +165,14 @@ impl Default for Flag {
     }
 }
 
-/// Whether the flag is set or was since the word was `begin`; `word` was loaded with acquire.
+/// Returns `true` if the flag is set or was set since the word was `begin`; `word` was loaded with
+/// acquire.
 fn has_happened(begin: u32, word: u32) -> bool {
     word & SET != 0 || word / ONCE != begin / ONCE
 }
 
-// SAFETY: `repr(C)`, one atomic word, for which zero is "not set", and one that is written here and never again.
+// SAFETY: `repr(C)`, an atomic word for which zero means "not set", and another that is written
+// here only.
 #[cfg(not(loom))]
 unsafe impl super::Shareable for Flag {
     const KIND: u32 = 3;

@@ -1,4 +1,5 @@
-//! Messages from many senders to one side that takes them in batches, and the bell that wakes it.
+//! Messages from many senders to one receiver that takes them in batches, and the doorbell that
+//! wakes it.
 //!
 //! ```
 //! use punctual_sync::shared::Inbox;
@@ -14,23 +15,25 @@
 //! assert_eq!(ORDERS.send(9), Ok(()));
 //! ```
 //!
-//! A sender claims a slot by a bit, fills it, takes a number, and says by another bit that it is there. Whoever drains takes all
-//! bits that are there in one exchange, in the order of their numbers. So a sender that is preempted, or dies, between its claim and
-//! its last step keeps one slot and holds up nobody: in a queue of cells, those behind it would wait for a task of a lower level.
+//! A sender claims a slot with a bit, fills it, takes a number, and marks the slot ready with
+//! another bit. A drain takes all ready slots in one exchange, in the order of their numbers. So a
+//! sender that is preempted, or dies, between its claim and its last step occupies one slot and
+//! delays no other thread: in a queue of cells, those behind it would wait for a task of a lower
+//! level.
 //!
-//! Real-time safety: nothing here allocates, blocks or enters the kernel. Sending is lock-free: an attempt fails only because another
-//! sender or the receiver has succeeded. Draining takes one exchange and one atomic instruction for each message, and at most
-//! `N` comparisons for each.
+//! Real-time safety: nothing here allocates, blocks or enters the kernel. Sending is lock-free: an
+//! attempt fails only because another sender or the receiver has succeeded. Draining takes one
+//! exchange, and for each message one atomic instruction and at most `N` comparisons.
 //!
 //! # Invariants
 //!
-//! *B1* A slot is touched by the sender that has set its bit in `used`, until that sets its bit in `ready`; then by the one drain that
-//! has cleared that bit, until that clears the one in `used`. Each step releases what was done to the slot, and the next
-//! acquires it.
-//! *B2* Messages of one sender are drained in the order in which they were sent: when it takes a number, all of its earlier messages are
-//! ready with smaller ones, or drained.
-//! *B3* If a message is ready and nobody drains, then the receiver has not gone to sleep, or its bell is answered by whoever sent
-//! it: see [`Doorbell`].
+//! *B1* A slot is accessed by the sender that has set its bit in `used`, until that sender sets its
+//! bit in `ready`; then by the drain that has cleared that bit, until the drain clears the one in
+//! `used`. Each step releases the changes to the slot, and the next acquires them. *B2* Messages of
+//! one sender are drained in the order in which they were sent: when it takes a number, all of its
+//! earlier messages are ready with smaller ones, or drained. *B3* If a message is ready and no
+//! thread drains, then the receiver has not gone to sleep, or the sender rings its doorbell: see
+//! [`Doorbell`].
 
 use core::fmt;
 use core::mem::MaybeUninit;
@@ -38,19 +41,19 @@ use core::mem::MaybeUninit;
 use super::Padded;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, UnsafeCell, const_new, fence};
 
-/// Room for `N` messages, 1 to 64. Zeroed memory is an empty one.
+/// An inbox for `N` messages, 1 to 64. Zeroed memory is an empty inbox.
 #[repr(C)]
 pub struct Inbox<T, const N: usize> {
-    /// A bit for each slot with a message to be drained.
+    /// One bit per slot, set if the slot has a message to be drained.
     ready: Padded<AtomicU64>,
     senders: Padded<Senders>,
     slots: Padded<[Slot<T>; N]>,
 }
 
-/// What only senders contend for, but for the bits that a drain gives back.
+/// The state contended by senders only, except for the bits that a drain frees.
 #[repr(C)]
 struct Senders {
-    /// A bit for each slot that is not free.
+    /// One bit per slot, set if the slot is not free.
     used: AtomicU64,
     /// The number of the next message.
     next: AtomicU32,
@@ -62,8 +65,8 @@ struct Slot<T> {
     message: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: by B1 each slot is touched by one thread at a time, and changes hands with release and acquire. Messages cross
-// threads: `T: Send`.
+// SAFETY: by B1 one thread at a time accesses each slot, whose owner changes with release and
+// acquire. Messages move between threads: `T: Send`.
 unsafe impl<T: Send, const N: usize> Sync for Inbox<T, N> {}
 
 impl<T: Copy, const N: usize> Inbox<T, N> {
@@ -72,7 +75,7 @@ impl<T: Copy, const N: usize> Inbox<T, N> {
         u64::MAX >> (64 - N)
     };
 
-    /// An empty one.
+    /// Creates an empty inbox.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         let _ = Self::ALL;
@@ -86,7 +89,7 @@ impl<T: Copy, const N: usize> Inbox<T, N> {
         }
     }
 
-    /// An empty one.
+    /// Creates an empty inbox.
     #[cfg(loom)]
     pub fn new() -> Self {
         let _ = Self::ALL;
@@ -98,10 +101,10 @@ impl<T: Copy, const N: usize> Inbox<T, N> {
         }
     }
 
-    /// Puts a message in.
+    /// Sends a message.
     ///
     /// # Errors
-    /// Gives it back if there is no room.
+    /// Returns the message if there is no room.
     pub fn send(&self, message: T) -> Result<(), T> {
         let used = &self.senders.0.used;
         let mut now = used.load(Ordering::Relaxed);
@@ -111,41 +114,43 @@ impl<T: Copy, const N: usize> Inbox<T, N> {
                 return Err(message);
             }
             let slot = free.trailing_zeros();
-            // Acquire: whoever drained the slot has read it (B1).
+            // Acquire: the thread that drained the slot has read it (B1).
             match used.compare_exchange_weak(now, now | 1 << slot, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => break slot,
                 Err(other) => now = other,
             }
         };
-        // Relaxed: B2 is about one sender, whose numbers grow, and a drain reads them after it has acquired the bits.
+        // Relaxed: B2 is about one sender, whose numbers grow, and a drain reads them after it has
+        // acquired the bits.
         let number = self.senders.0.next.fetch_add(1, Ordering::Relaxed);
         let place = &self.slots.0[slot as usize];
-        // SAFETY: by B1 the slot is this sender's.
+        // SAFETY: by B1 this sender owns the slot.
         place.number.with_mut(|cell| unsafe { *cell = number });
-        // SAFETY: likewise.
+        // SAFETY: as above.
         place.message.with_mut(|cell| unsafe { *cell = MaybeUninit::new(message) });
-        // Release: the drain that gets the bit sees the slot (B1).
+        // Release: the drain that takes the bit sees the slot (B1).
         self.ready.0.fetch_or(1 << slot, Ordering::Release);
         Ok(())
     }
 
-    /// Hands every message that is ready to `each`, in the order in which they were sent; returns how many there were. Of
-    /// two drains at once each gets some.
+    /// Passes every ready message to `each`, in the order in which they were sent; returns their
+    /// number. Of two concurrent drains each gets some.
     ///
     /// # Panics
-    /// If `each` does; what it has not been given then is given to the next drain.
+    /// If `each` panics; the messages that it has not received go to the next drain.
     pub fn drain(&self, mut each: impl FnMut(T)) -> usize {
         // Relaxed: the exchange below decides.
         if self.ready.0.load(Ordering::Relaxed) & Self::ALL == 0 {
             return 0;
         }
-        // Acquire: the senders have filled these slots (B1). Others than there are do not exist, whatever another process wrote.
+        // Acquire: the senders have filled these slots (B1). Masked, since another process may have
+        // written bits of nonexistent slots.
         let mut taken = Taken { inbox: self, bits: self.ready.0.swap(0, Ordering::Acquire) & Self::ALL };
         let count = taken.bits.count_ones() as usize;
         // Numbers wrap, and those that are ready are close to each other.
         let now = self.senders.0.next.load(Ordering::Relaxed);
         while let Some(slot) = taken.oldest(now) {
-            // SAFETY: by B1 the slot is this drain's, and was filled. A message is `Copy`.
+            // SAFETY: by B1 this drain owns the slot, which was filled. A message is `Copy`.
             let message = self.slots.0[slot].message.with(|cell| unsafe { (*cell).assume_init_read() });
             taken.bits &= !(1 << slot);
             // Release: the next sender writes after this read (B1).
@@ -155,14 +160,14 @@ impl<T: Copy, const N: usize> Inbox<T, N> {
         count
     }
 
-    /// Whether no message is ready. A snapshot while others use the inbox.
+    /// Returns `true` if no message is ready. A snapshot while others use the inbox.
     pub fn is_empty(&self) -> bool {
         // Acquire: see `Doorbell::sleep`.
         self.ready.0.load(Ordering::Acquire) & Self::ALL == 0
     }
 }
 
-/// What a drain has taken and not handed on.
+/// The messages that a drain has taken but not passed on.
 struct Taken<'a, T: Copy, const N: usize> {
     inbox: &'a Inbox<T, N>,
     bits: u64,
@@ -172,7 +177,7 @@ impl<T: Copy, const N: usize> Taken<'_, T, N> {
     fn oldest(&self, now: u32) -> Option<usize> {
         let slots = (0..N).filter(|slot| self.bits & 1 << slot != 0);
         slots.max_by_key(|&slot| {
-            // SAFETY: by B1 the slot is this drain's.
+            // SAFETY: by B1 this drain owns the slot.
             now.wrapping_sub(self.inbox.slots.0[slot].number.with(|cell| unsafe { *cell }))
         })
     }
@@ -181,7 +186,7 @@ impl<T: Copy, const N: usize> Taken<'_, T, N> {
 impl<T: Copy, const N: usize> Drop for Taken<'_, T, N> {
     fn drop(&mut self) {
         if self.bits != 0 {
-            // Release: whoever drains next sees what the senders wrote, which this has acquired.
+            // Release: the next drain sees the senders' writes, which this one has acquired.
             self.inbox.ready.0.fetch_or(self.bits, Ordering::Release);
         }
     }
@@ -200,10 +205,13 @@ impl<T, const N: usize> fmt::Debug for Inbox<T, N> {
     }
 }
 
-/// Says whether whoever receives sleeps, so that only then a sender has to wake it, which enters the kernel or interrupts a CPU.
+/// Records whether the receiver sleeps, so that a sender has to wake it, which enters the kernel or
+/// interrupts a CPU, only then.
 ///
-/// The receiver calls [`sleep`](Self::sleep), looks once more, and then either sleeps or calls [`stay`](Self::stay). The sender
-/// sends, and then wakes the receiver if [`is_to_ring`](Self::is_to_ring) says so. Zeroed memory is the bell of one that does not sleep.
+/// The receiver calls [`sleep`](Self::sleep), checks the inbox once more, and then either sleeps or
+/// calls [`stay`](Self::stay). The sender sends, and then wakes the receiver if
+/// [`is_to_ring`](Self::is_to_ring) returns `true`. Zeroed memory is the doorbell of an awake
+/// receiver.
 ///
 /// Real-time safety: wait-free; never enters the kernel.
 #[derive(Debug)]
@@ -212,26 +220,27 @@ pub struct Doorbell(AtomicU32);
 
 impl Doorbell {
     const_new! {
-        /// That of a receiver that does not sleep.
+        /// Creates the doorbell of an awake receiver.
         pub fn new() -> Self {
             Self(AtomicU32::new(0))
         }
     }
 
-    /// Says that the receiver is about to sleep. It has to look once more after this.
+    /// Records that the receiver is about to sleep. It has to check the inbox once more after this.
     pub fn sleep(&self) {
         self.0.store(1, Ordering::Relaxed);
-        // Of the two fences one comes first. If it is this, the sender reads the mark; otherwise the receiver's look finds what was
-        // sent (B3).
+        // One of the two fences comes first. If it is this one, the sender reads the flag;
+        // otherwise the receiver's check finds the message (B3).
         fence(Ordering::SeqCst);
     }
 
-    /// Says that it does not sleep after all.
+    /// Records that the receiver does not sleep after all.
     pub fn stay(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Whether a sender has to wake the receiver, after it has sent. Of several, one has to.
+    /// Returns `true` if a sender has to wake the receiver after it has sent. One of several
+    /// concurrent senders has to.
     #[must_use]
     pub fn is_to_ring(&self) -> bool {
         // See `sleep`.
@@ -262,7 +271,7 @@ mod tests {
         for round in 0..10 {
             assert_eq!(inbox.send(3 * round), Ok(()));
             inbox.drain(|_| {
-                // The slot is free already, and what is sent now is for the next drain.
+                // The slot is free already, and messages sent now are for the next drain.
                 assert_eq!(inbox.send(3 * round + 1), Ok(()));
                 assert_eq!(inbox.send(3 * round + 2), Ok(()));
             });
@@ -283,7 +292,7 @@ mod tests {
     #[test]
     fn a_sender_in_between_holds_up_nobody() {
         let inbox = Inbox::<u32, 2>::new();
-        // It has claimed its slot, and goes no further.
+        // A sender has claimed its slot, and stops there.
         inbox.senders.0.used.store(1, Ordering::Relaxed);
         for message in 0..5 {
             inbox.send(message).unwrap();

@@ -13,33 +13,37 @@
 //! assert!(!reader.read().is_new);
 //! ```
 //!
-//! Triple buffering: the writer owns one slot, the reader owns one, and the third, the *middle*, is what either
-//! exchanges its own for. Three slots and an atomic instruction are what J. Chen and A. Burns need in "A Three-Slot
-//! Asynchronous Reader/Writer Mechanism for Multiprocessor Real-Time Systems" (University of York, YCS-286, 1997). Here
-//! one word records who owns which slot, so the death of a process loses none of it.
+//! Triple buffering: the writer owns one slot, the reader owns one, and each exchanges its slot for
+//! the third, the *middle* one. J. Chen and A. Burns require three slots and an atomic instruction
+//! in "A Three-Slot Asynchronous Reader/Writer Mechanism for Multiprocessor Real-Time Systems"
+//! (University of York, YCS-286, 1997). Here one word records the owner of each slot, so the death
+//! of a process loses none of them.
 //!
-//! Real-time safety: nothing here allocates, blocks or enters the kernel, except that in shared memory a process asks for
-//! its identity when it takes its first end, and that taking over asks each time. Writing is wait-free:
-//! one copy and one atomic instruction, or up to four if the reader was there at another time than before. So is reading, of the
-//! newest value there was when it began or of a newer one: one atomic instruction if there is a new value, three at most.
-//! A reader that a writer has overtaken sets a flag in the word, and gets the next value directly.
+//! Real-time safety: nothing here allocates, blocks or enters the kernel, except that in shared
+//! memory a process queries its identity when it takes its first end, and that taking over queries
+//! it each time. Writing is wait-free: one copy and one atomic instruction, or up to four if the
+//! reader was active at another time than before. Reading is wait-free too, and returns the value
+//! that was newest when it began or a newer one: one atomic instruction if there is a new value,
+//! three at most. A reader that a writer has overtaken sets a flag in the word, and gets the next
+//! value directly.
 //!
 //! # When a process dies
 //!
-//! An end records which process has it. When that has died, at any instruction, another process, or the same program
-//! started again, gets the end from [`Latest::take_over_writer`] or [`Latest::take_over_reader`]; while it lives they
-//! fail. A completely written value is there, an incomplete one is never seen. A new reader may get the value that the dead
-//! one was just taking as not new. The other end notices nothing.
+//! An end records which process owns it. When that process has died, at any instruction, another
+//! process, or the same program started again, gets the end from [`Latest::take_over_writer`] or
+//! [`Latest::take_over_reader`]; while it is alive they fail. Completely written values are
+//! preserved, incomplete ones are never seen. A new reader may get the value that the dead one was
+//! just taking as not new. The other end notices nothing.
 //!
 //! # Invariants
 //!
-//! *L1* The word says which slot is the writer's, which the reader's and which the middle one: three different ones. Each
-//! exchange permutes them.
-//! *L2* A slot is touched only by the side that owns it; the middle one by nobody. It changes owner in an exchange
-//! that acquires what the other side did to it and releases what this side did to its own. The reader's slot changes by the
-//! writer's hand only while the word says [`WANTED`], and then the reader uses none.
-//! *L3* There is at most one writer and one reader: each holds a claim while it lives.
-//! *L4* The reader's slot and the middle one hold complete values.
+//! *L1* The word assigns one slot to the writer, one to the reader and one to the middle: three
+//! different ones. Each exchange permutes them. *L2* Only the owner of a slot accesses it, and
+//! neither side the middle one. A slot changes owner in an exchange that acquires the other side's
+//! changes to it and releases this side's changes to its own. The writer's exchange changes the
+//! reader's slot only while the word has [`WANTED`], and then the reader uses none. *L3* There is
+//! at most one writer and one reader: each holds a claim while it exists. *L4* The reader's slot
+//! and the middle one hold complete values.
 
 use core::fmt;
 
@@ -50,11 +54,11 @@ use crate::atomic::{AtomicU32, Ordering, UnsafeCell};
 
 /// In the state: the reader has not seen the middle slot.
 const NEW: u32 = 0x40;
-/// The reader tries to take the middle slot, and a writer came in between. Only together with `NEW`, or left by a dead
-/// reader.
+/// The reader tries to take the middle slot, and a writer interfered. Only together with `NEW`, or
+/// left by a dead reader.
 const WANTED: u32 = 0x80;
 
-/// Which slots are the writer's, the middle one and the reader's, two bits each.
+/// Returns a state from the slots of the writer, the middle and the reader, two bits each.
 const fn slots(back: u32, middle: u32, front: u32) -> u32 {
     back | middle << 2 | front << 4
 }
@@ -71,10 +75,10 @@ const fn front(state: u32) -> u32 {
     state >> 4 & 3
 }
 
-/// At first the middle slot is number 0, and counts as seen.
+/// Initially the middle slot is number 0, and counts as seen.
 const INITIAL: u32 = slots(1, 0, 2);
 
-/// The state after the writer has made its slot the newest one.
+/// Returns the state after the writer has made its slot the newest one.
 const fn published(state: u32) -> u32 {
     match state & WANTED {
         0 => slots(middle(state), back(state), front(state)) | NEW,
@@ -82,14 +86,15 @@ const fn published(state: u32) -> u32 {
     }
 }
 
-/// The state after the reader has taken the middle slot.
+/// Returns the state after the reader has taken the middle slot.
 const fn taken(state: u32) -> u32 {
     slots(back(state), front(state), middle(state))
 }
 
 /// A cell that holds the newest complete value.
 ///
-/// `T: Copy`, because an old value is overwritten, not dropped: nobody's destructor runs on the real-time path.
+/// `T: Copy`, because an old value is overwritten, not dropped: no destructor runs on the real-time
+/// path.
 #[repr(C)]
 pub struct Latest<T> {
     state: Padded<AtomicU32>,
@@ -99,12 +104,12 @@ pub struct Latest<T> {
     slots: [Padded<UnsafeCell<T>>; 3],
 }
 
-// SAFETY: by L1–L3 each slot is touched by one thread at a time, and changes hands with release and acquire. Values
-// cross threads: `T: Send`.
+// SAFETY: by L1–L3 one thread at a time accesses each slot, whose owner changes with release and
+// acquire. Values move between threads: `T: Send`.
 unsafe impl<T: Send> Sync for Latest<T> {}
 
 impl<T: Copy> Latest<T> {
-    /// A cell that holds `initial`, which counts as seen.
+    /// Creates a cell that holds `initial`, which counts as seen.
     #[cfg(not(loom))]
     pub const fn new(initial: T) -> Self {
         Self {
@@ -120,7 +125,7 @@ impl<T: Copy> Latest<T> {
         }
     }
 
-    /// A cell that holds `initial`, which counts as seen.
+    /// Creates a cell that holds `initial`, which counts as seen.
     #[cfg(loom)]
     pub fn new(initial: T) -> Self {
         Self {
@@ -132,7 +137,7 @@ impl<T: Copy> Latest<T> {
         }
     }
 
-    /// The writing end. Dropping it makes it available again.
+    /// Returns the writing end. Dropping it makes it available again.
     ///
     /// # Errors
     /// [`Taken`] if it is in use.
@@ -140,7 +145,7 @@ impl<T: Copy> Latest<T> {
         self.writer.take(&self.home).map(|()| self.writer_now())
     }
 
-    /// The reading end. Dropping it makes it available again.
+    /// Returns the reading end. Dropping it makes it available again.
     ///
     /// # Errors
     /// [`Taken`] if it is in use.
@@ -148,37 +153,37 @@ impl<T: Copy> Latest<T> {
         self.reader.take(&self.home).map(|()| self.reader_now())
     }
 
-    /// The writing end, if it is free or the process that had it is dead.
+    /// Returns the writing end, if it is free or the process that had it is dead.
     ///
     /// # Errors
-    /// [`TakeOverError`] if its process is alive, or cannot be identified.
+    /// [`TakeOverError`] if its process is alive or cannot be identified.
     pub fn take_over_writer(&self) -> Result<LatestWriter<'_, T>, TakeOverError> {
         self.writer.take_over(&self.home).map(|()| self.writer_now())
     }
 
-    /// The reading end, if it is free or the process that had it is dead.
+    /// Returns the reading end, if it is free or the process that had it is dead.
     ///
     /// # Errors
-    /// [`TakeOverError`] if its process is alive, or cannot be identified.
+    /// [`TakeOverError`] if its process is alive or cannot be identified.
     pub fn take_over_reader(&self) -> Result<LatestReader<'_, T>, TakeOverError> {
         self.reader.take_over(&self.home).map(|()| self.reader_now())
     }
 
-    /// The writing end, whoever has it: for a process that knows better than the kernel; see
-    /// [`TakeOverError::Unknown`].
+    /// Returns the writing end regardless of its owner: for a process with better knowledge than
+    /// the kernel; see [`TakeOverError::Unknown`].
     ///
     /// # Safety
-    /// The previous writer will never be used again, and nobody else takes the end at this moment.
+    /// The previous writer is never used again, and no other thread takes the end concurrently.
     pub unsafe fn take_over_writer_unchecked(&self) -> LatestWriter<'_, T> {
         self.writer.seize(&self.home);
         self.writer_now()
     }
 
-    /// The reading end, whoever has it: for a process that knows better than the kernel; see
-    /// [`TakeOverError::Unknown`].
+    /// Returns the reading end regardless of its owner: for a process with better knowledge than
+    /// the kernel; see [`TakeOverError::Unknown`].
     ///
     /// # Safety
-    /// The previous reader will never be used again, and nobody else takes the end at this moment.
+    /// The previous reader is never used again, and no other thread takes the end concurrently.
     pub unsafe fn take_over_reader_unchecked(&self) -> LatestReader<'_, T> {
         self.reader.seize(&self.home);
         self.reader_now()
@@ -190,9 +195,9 @@ impl<T: Copy> Latest<T> {
     }
 
     fn reader_now(&self) -> LatestReader<'_, T> {
-        // A reader that died while it wanted a slot must not be given one any more: that would be taken from this one.
-        // Acquire: the slot may be one that the writer put before it. That reader has finished with its own, which its mark
-        // released.
+        // A slot wanted by a dead reader must not be assigned any more: it would be taken from this
+        // one. Acquire: the writer may have assigned the slot. The dead reader had finished with
+        // its own, which its flag released.
         let state = self.state.0.fetch_and(!WANTED, Ordering::Acquire);
         LatestReader { cell: self, front: front(state) }
     }
@@ -200,7 +205,7 @@ impl<T: Copy> Latest<T> {
 
 #[cfg(loom)]
 impl<T: Copy> Latest<T> {
-    /// The state left by a reader that dies after asking for a slot while there is a new value.
+    /// The state left by a reader that dies after requesting a slot while there is a new value.
     pub(super) fn leave_wanting(&self) {
         self.state.0.fetch_or(NEW | WANTED, Ordering::Release);
     }
@@ -216,8 +221,8 @@ impl<T> fmt::Debug for Latest<T> {
 /// The writing end of a [`Latest`].
 pub struct LatestWriter<'a, T> {
     cell: &'a Latest<T>,
-    /// The word as it presumably is: as this writer left it, or as the reader leaves it, if that had been there before the last write.
-    /// Only the writer's slot is certain.
+    /// The predicted word: as this writer left it, or as the reader leaves it, if the reader was
+    /// active before the last write. Only the writer's slot is certain.
     expected: u32,
 }
 
@@ -228,24 +233,28 @@ impl<T: Copy> LatestWriter<'_, T> {
         self.write_with(|slot| *slot = value);
     }
 
-    /// Lets `f` write the newest value in place. It finds some value that was written before, not always the last.
+    /// Lets `f` write the newest value in place. The slot contains some previously written value,
+    /// not always the last.
     ///
     /// # Panics
-    /// If `f` does; then nothing is published.
+    /// If `f` panics; then nothing is published.
     #[inline]
     pub fn write_with(&mut self, f: impl FnOnce(&mut T)) {
-        // SAFETY: by L1 and L2 the slot `back` is this writer's alone, and by L3 there is no other writer.
+        // SAFETY: by L1 and L2 this writer owns the slot `back` exclusively, and by L3 there is no
+        // other writer.
         self.cell.slots[back(self.expected) as usize].0.with_mut(|slot| f(unsafe { &mut *slot }));
-        // Not loaded before: while the reader is at work too, that would fetch its cache line twice, to read and then to write.
+        // Not loaded first: while the reader is active too, that would fetch its cache line twice,
+        // to read and then to write.
         let mut state = self.expected;
         loop {
             let next = published(state);
-            // Release: the reader that gets the slot sees the value. Acquire: the reader has finished with the slot that
-            // comes back. It fails if something else was expected, and only if the reader came in between: once when it wants
-            // the slot, and once when it takes it, after which there is nothing for it to take.
+            // Release: the reader that gets the slot sees the value. Acquire: the reader has
+            // finished with the returned slot. Fails if the prediction was wrong, and only if the
+            // reader interfered: once when it requests the slot, and once when it takes it, after
+            // which there is nothing for it to take.
             match self.cell.state.0.compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
-                    // A reader that keeps up has taken this one, too, by the next time.
+                    // A reader that keeps up will have taken this value, too, by the next write.
                     let keeps_up = state & NEW == 0;
                     return self.expected = if keeps_up { taken(next) } else { next };
                 }
@@ -267,13 +276,13 @@ impl<T> fmt::Debug for LatestWriter<'_, T> {
     }
 }
 
-/// A value, and whether it is the first reading of it.
+/// A value, and whether this is its first reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reading<T> {
     /// The newest value that had been written completely.
     pub value: T,
-    /// Whether it was written since the previous reading.
+    /// `true` if the value was written since the previous reading.
     pub is_new: bool,
 }
 
@@ -290,12 +299,13 @@ impl<T: Copy> LatestReader<'_, T> {
         self.read_with(|&value, is_new| Reading { value, is_new })
     }
 
-    /// Lets `f` read the newest value in place, and tells it whether this is the first reading. Does not delay the writer.
+    /// Passes `f` the newest value in place, and whether this is its first reading. Does not delay
+    /// the writer.
     #[inline]
     pub fn read_with<R>(&mut self, f: impl FnOnce(&T, bool) -> R) -> R {
         let is_new = self.take_new();
-        // SAFETY: by L1 and L2 the slot `front` is this reader's alone, and by L3 there is no other reader. By L4 it holds
-        // a value.
+        // SAFETY: by L1 and L2 this reader owns the slot `front` exclusively, and by L3 there is no
+        // other reader. By L4 it holds a value.
         self.cell.slots[self.front as usize].0.with(|slot| f(unsafe { &*slot }, is_new))
     }
 
@@ -303,7 +313,7 @@ impl<T: Copy> LatestReader<'_, T> {
     #[inline]
     fn take_new(&mut self) -> bool {
         let word = &self.cell.state.0;
-        // Relaxed: only a hint, since nobody but this reader takes the mark away.
+        // Relaxed: only a hint, since only this reader clears the flag.
         let state = word.load(Ordering::Relaxed);
         if state & NEW == 0 {
             return false;
@@ -317,16 +327,16 @@ impl<T: Copy> LatestReader<'_, T> {
         true
     }
 
-    /// Takes the middle slot, which is new, although a writer publishes one value after another.
+    /// Takes the middle slot, which is new, even if a writer publishes values continuously.
     #[cold]
     fn take_wanted(&mut self) -> u32 {
         let word = &self.cell.state.0;
-        // Release: this reader has finished with its slot, which the writer may now take. The mark disappears with
-        // whichever exchange comes first, the writer's or the one below.
+        // Release: this reader has finished with its slot, which the writer may now take. The flag
+        // is cleared by the first exchange, the writer's or the one below.
         let state = word.fetch_or(WANTED, Ordering::Release) | WANTED;
         let next = taken(state);
-        // Acquire: the writer has finished with the slot, or it has put its value before this reader, and may have published
-        // more since.
+        // Acquire: the writer has finished with the slot, or it has assigned its value to this
+        // reader, and may have published more since.
         match word.compare_exchange(state, next, Ordering::Acquire, Ordering::Acquire) {
             Ok(_) => front(next),
             Err(now) => front(now),
@@ -346,8 +356,9 @@ impl<T> fmt::Debug for LatestReader<'_, T> {
     }
 }
 
-// SAFETY: `repr(C)` without pointers, and `T` has none. `write` sets every field. Two processes are two threads to
-// L1–L3, which rest on atomics alone; an index that another process corrupted is caught by the bounds check.
+// SAFETY: `repr(C)` without pointers, and `T` has none. `write` sets every field. To L1–L3, which
+// rely on atomics only, two processes are two threads; the bounds check catches an index that
+// another process corrupted.
 #[cfg(not(loom))]
 unsafe impl<T: super::Plain> super::Shareable for Latest<T> {
     const KIND: u32 = 2;
@@ -355,7 +366,8 @@ unsafe impl<T: super::Plain> super::Shareable for Latest<T> {
     type Init = T;
 
     unsafe fn write(this: *mut Self, initial: T) {
-        // SAFETY: `this` is valid for writes by the contract of this function. Everything else stays zero: no claims.
+        // SAFETY: `this` is valid for writes by the contract of this function. The other fields
+        // stay zero: no claims.
         unsafe {
             (&raw mut (*this).state).write(Padded(AtomicU32::new(INITIAL)));
             (&raw mut (*this).home).write(Home::here());
@@ -401,6 +413,6 @@ mod tests {
         let reader = cell.reader().unwrap();
         (2..6).for_each(|value| writer.write(value));
         assert_eq!(front(cell.state.0.load(Ordering::Relaxed)), reader.front);
-        assert_eq!(reader.front, slot, "the slot that it looks at stays its own");
+        assert_eq!(reader.front, slot, "the reader retains its slot");
     }
 }

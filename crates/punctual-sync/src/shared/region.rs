@@ -1,11 +1,12 @@
 //! Placing a structure in memory that several processes have mapped.
 //!
-//! One process calls [`init_at`], the others call [`attach_at`]. The structure starts with a header that describes
-//! it; a process built for another layout gets a [`LayoutError`] that names what it expected and
-//! what it found. The caller maps the memory (`shm_open`, `memfd_create`, a file in `/dev/shm`) and keeps it
-//! mapped; addresses may differ from process to process.
+//! One process calls [`init_at`], the others call [`attach_at`]. The structure starts with a header
+//! that describes it; a process built for another layout gets a [`LayoutError`] with the expected
+//! and the found value. The caller maps the memory (`shm_open`, `memfd_create`, a file in
+//! `/dev/shm`) and keeps it mapped; addresses may differ from process to process.
 //!
-//! Real-time safety: both are for start-up. They neither allocate nor block, but touch every page they use.
+//! Real-time safety: both are for start-up. They neither allocate nor block, but touch every page
+//! they use.
 //!
 //! ```
 //! use punctual_sync::shared::{Ring, attach_at, init_at, region_size};
@@ -18,7 +19,7 @@
 //! let pad = start.align_offset(128);
 //! let (start, len) = (start.wrapping_add(pad), memory.len() * 16 - pad);
 //!
-//! // SAFETY: the memory outlives both references and nobody else uses it.
+//! // SAFETY: the memory outlives both references and has no other user.
 //! let mine: &Samples = unsafe { init_at(start, len, ()) }.unwrap();
 //! mine.producer().unwrap().push(17).unwrap();
 //!
@@ -41,17 +42,18 @@ use crate::atomic::{AtomicU32, Ordering};
 /// "PNCT", read as a little-endian number.
 const MAGIC: u32 = u32::from_le_bytes(*b"PNCT");
 
-/// Of the header and of every structure; grows with each change to either.
+/// The version of the header and of every structure; incremented with each change to either.
 const VERSION: u32 = 2;
 
-/// Values that may cross between processes: every bit pattern is valid, there is no padding, and so no pointer
-/// whose target the other process lacks.
+/// Values that may be shared between processes: every bit pattern is valid and there is no padding,
+/// so there are no pointers whose target the other process lacks.
 ///
-/// Implemented for everything that is [`bytemuck::AnyBitPattern`] and [`bytemuck::NoUninit`]: numbers, arrays of
-/// them, and structures that derive `bytemuck::Pod`. Integers that happen to hold addresses are on the user.
+/// Implemented for all types that are [`bytemuck::AnyBitPattern`] and [`bytemuck::NoUninit`]:
+/// numbers, arrays of them, and structures that derive `bytemuck::Pod`. The user is responsible for
+/// integers that represent addresses.
 ///
 /// # Safety
-/// Implementing it promises what the first sentence says.
+/// The type has the properties in the first sentence.
 pub unsafe trait Plain: Copy + Send + 'static {}
 
 // SAFETY: `AnyBitPattern` promises that every bit pattern is valid, which excludes references; `NoUninit` promises
@@ -61,36 +63,36 @@ unsafe impl<T: AnyBitPattern + NoUninit + Send> Plain for T {}
 /// Structures that can be placed in shared memory.
 ///
 /// # Safety
-/// The type is `repr(C)`, holds no pointers, and is sound when several processes use one of it through shared
-/// references. After `write` it is initialised. `KIND` is no other type's.
+/// The type is `repr(C)`, holds no pointers, and is sound when several processes use one instance
+/// through shared references. `write` initializes it. `KIND` is unique among all types.
 pub unsafe trait Shareable: Sized + Sync {
-    /// Which structure this is.
+    /// Identifies the structure.
     const KIND: u32;
-    /// How many elements or threads it has room for, if its type says so. Padding hides that from its size.
+    /// The capacity in elements or threads, if the type has one. Padding hides it from the size.
     const CAPACITY: usize = 0;
     /// The type of its elements; `()` if there are none.
     type Element;
-    /// The argument of its initialisation.
+    /// The argument of its initialization.
     type Init;
 
-    /// Initialises the structure in place, so that a large one never lies on a stack.
+    /// Initializes the structure in place, so that a large structure never occupies a stack.
     ///
     /// # Safety
-    /// `this` is valid for writes, aligned, all zero, and used by nobody else.
+    /// `this` is valid for writes, aligned, all zero, and not used by any other thread.
     unsafe fn write(this: *mut Self, init: Self::Init);
 }
 
-/// What the header describes, each compared by [`attach_at`].
+/// A property described by the header and compared by [`attach_at`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LayoutField {
-    /// The mark of an initialised region; 0 where there is none.
+    /// The mark of an initialized region; 0 if there is none.
     Magic,
     /// The version of this crate's layouts.
     Version,
-    /// Which structure.
+    /// The kind of structure.
     Kind,
-    /// How many elements or threads it has room for.
+    /// The capacity in elements or threads.
     Capacity,
     /// The structure's size in bytes.
     Size,
@@ -108,7 +110,7 @@ pub enum LayoutField {
     Address,
 }
 
-/// A region is not what the caller was built for.
+/// A region does not have the layout that the caller was built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LayoutError {
@@ -125,7 +127,7 @@ impl fmt::Display for LayoutError {
         let Self { field, expected, found } = *self;
         match field {
             LayoutField::Magic => {
-                write!(f, "no initialised region: expected magic {expected:#x}, found {found:#x}")
+                write!(f, "no initialized region: expected magic {expected:#x}, found {found:#x}")
             }
             LayoutField::Version => write!(f, "version: expected {expected}, found {found}"),
             LayoutField::Kind => write!(f, "structure: expected kind {expected}, found {found}"),
@@ -143,7 +145,7 @@ impl fmt::Display for LayoutError {
             }
             LayoutField::Length => write!(f, "mapping: expected at least {expected} bytes, found {found}"),
             LayoutField::Address => {
-                write!(f, "address: expected a multiple of {expected}, found {found} bytes beyond one")
+                write!(f, "address: expected a multiple of {expected}, found a remainder of {found}")
             }
         }
     }
@@ -151,10 +153,11 @@ impl fmt::Display for LayoutError {
 
 impl core::error::Error for LayoutError {}
 
-/// In front of every structure. Fields of fixed width, so that any two programs agree on it.
+/// Precedes every structure. The fields have fixed widths, so that any two programs agree on the
+/// layout.
 #[repr(C)]
 struct Header {
-    /// Written last, so that a region that is being initialised is refused.
+    /// Written last, so that a region under initialization is rejected.
     magic: AtomicU32,
     version: u32,
     kind: u32,
@@ -190,7 +193,7 @@ impl Header {
     fn check(&self, found: &Self) -> Result<(), LayoutError> {
         use LayoutField::{Align, Capacity, ElementAlign, ElementSize, ElementType, Kind, Size, Version};
 
-        // The version comes first: it says what the other fields mean.
+        // The version comes first: it determines the meaning of the other fields.
         let fields = [
             (Version, self.version.into(), found.version.into()),
             (Kind, self.kind.into(), found.kind.into()),
@@ -217,12 +220,12 @@ const fn hash(name: &str) -> u64 {
     hash
 }
 
-/// The bytes that a structure and its header need.
+/// Returns the number of bytes that a structure and its header need.
 pub const fn region_size<T: Shareable>() -> usize {
     size_of::<Placed<T>>()
 }
 
-/// The alignment that a region needs, in bytes. A mapping of whole pages always has it.
+/// Returns the alignment that a region needs, in bytes. A mapping of whole pages always has it.
 pub const fn region_align<T: Shareable>() -> usize {
     align_of::<Placed<T>>()
 }
@@ -240,55 +243,59 @@ fn place<T: Shareable>(start: *mut u8, len: usize) -> Result<*mut Placed<T>, Lay
     Ok(start.cast())
 }
 
-/// Makes a structure at the start of a region, over whatever was there.
+/// Creates a structure at the start of a region, overwriting its contents.
 ///
 /// # Errors
 /// A [`LayoutError`] if the region is too small or not aligned.
 ///
 /// # Safety
-/// `start` is valid for reads and writes of `len` bytes for `'a`. No thread of any process uses the region while
-/// this runs, or ever again through an older attachment. During `'a` every process uses the region only through
-/// what this function and [`attach_at`] return.
+/// `start` is valid for reads and writes of `len` bytes for `'a`. No thread of any process uses the
+/// region while this runs, or ever again through an older attachment. During `'a` every process
+/// uses the region only through the references that this function and [`attach_at`] return.
 pub unsafe fn init_at<'a, T: Shareable>(
     start: *mut u8,
     len: usize,
     init: T::Init,
 ) -> Result<&'a T, LayoutError> {
     let placed = place::<T>(start, len)?;
-    // SAFETY: `place` checked size and alignment; the caller promises that the memory is valid and unused. The body
-    // is zeroed before `write`, as its contract asks, and initialised after it.
+    // SAFETY: `place` checked size and alignment; the caller guarantees that the memory is valid
+    // and unused. The body is zeroed before `write`, as its contract requires, and initialized
+    // after it.
     unsafe {
         placed.write_bytes(0, 1);
         (&raw mut (*placed).header).write(Header::of::<T>());
         T::write(&raw mut (*placed).body, init);
-        // Release: whoever sees the magic number sees the rest.
+        // Release: a thread that sees the magic number sees the rest.
         (*placed).header.magic.store(MAGIC, Ordering::Release);
         Ok(&(*placed).body)
     }
 }
 
-/// Finds the structure that [`init_at`] made, in this process or another.
+/// Returns the structure that [`init_at`] created, in this process or another.
 ///
 /// # Errors
-/// A [`LayoutError`] if the region is too small, not aligned, not initialised, or holds something else. Types are
-/// told apart by the name that the compiler gives them, so processes should get an element's type from one crate,
-/// and be built by one compiler if it is generic. A field that changes its meaning but not its size goes unseen.
+/// A [`LayoutError`] if the region is too small, not aligned, not initialized, or holds another
+/// structure. Element types are compared by the name that the compiler gives them, so processes
+/// should get an element's type from one crate, and be built by one compiler if it is generic. A
+/// field that changes its meaning but not its size goes undetected.
 ///
 /// # Safety
-/// `start` is valid for reads and writes of `len` bytes for `'a`. If the region begins with the magic number, then
-/// [`init_at`] put it there, and during `'a` every process uses the region only through what these functions return.
+/// `start` is valid for reads and writes of `len` bytes for `'a`. If the region begins with the
+/// magic number, then [`init_at`] put it there, and during `'a` every process uses the region only
+/// through the references that these functions return.
 pub unsafe fn attach_at<'a, T: Shareable>(start: *mut u8, len: usize) -> Result<&'a T, LayoutError> {
     let placed = place::<T>(start, len)?;
-    // SAFETY: `place` checked size and alignment, and the caller promises that the memory is valid. Every bit
-    // pattern is a valid header. The magic number is atomic, and the header is not written after it.
+    // SAFETY: `place` checked size and alignment, and the caller guarantees that the memory is
+    // valid. Every bit pattern is a valid header. The magic number is atomic, and the header is not
+    // written after it.
     let magic = unsafe { (*placed).header.magic.load(Ordering::Acquire) };
     if magic != MAGIC {
         return Err(LayoutError { field: LayoutField::Magic, expected: MAGIC.into(), found: magic.into() });
     }
-    // SAFETY: as above; with the magic number there, nobody writes the header.
+    // SAFETY: as above; once the magic number is written, the header is not changed.
     Header::of::<T>().check(unsafe { &(*placed).header })?;
-    // SAFETY: the header says that the body is an initialised `T` of this layout, whose element is this type; all
-    // use of it goes through shared references, for which `Shareable` makes it sound.
+    // SAFETY: by its header the body is an initialized `T` of this layout with this element type;
+    // all uses go through shared references, for which `Shareable` makes it sound.
     Ok(unsafe { &(*placed).body })
 }
 
@@ -296,7 +303,7 @@ pub unsafe fn attach_at<'a, T: Shareable>(start: *mut u8, len: usize) -> Result<
 mod tests {
     use super::*;
 
-    /// The values that the authors publish.
+    /// The reference values published by the authors.
     #[test]
     fn hashes_as_every_other_program_does() {
         let hashes = ["", "a", "foobar"].map(hash);

@@ -6,13 +6,13 @@
 //! static LOG: Ring<u32, 4> = Ring::new();
 //!
 //! let (mut producer, mut consumer) = LOG.split().unwrap();
-//! // A batch: written one by one, seen at once.
+//! // A batch: written one by one, published at once.
 //! producer.stage(1).unwrap();
 //! producer.stage(2).unwrap();
 //! assert_eq!(consumer.pop(), None);
 //! producer.publish();
 //!
-//! // Taken one by one, and the places given back at once.
+//! // Taken one by one, and the slots returned at once.
 //! assert_eq!((consumer.take(), consumer.take(), consumer.take()), (Some(1), Some(2), None));
 //! consumer.release();
 //!
@@ -20,31 +20,35 @@
 //! assert_eq!(producer.push(7), Err(7));
 //! ```
 //!
-//! Two counters that only grow: `tail` counts published items, `head` places given back. Each is written by one side
-//! (L. Lamport, "Specifying Concurrent Program Modules", TOPLAS 5(2), 1983). Each side remembers what it last saw of
-//! the other's counter and looks again only when that does not suffice, so that most operations touch no cache line
-//! of the other side's; batches save the rest (P. P. C. Lee, T. Bu, G. Chandranmenon, "A lock-free, cache-efficient
-//! multi-core synchronization mechanism for line-rate network traffic monitoring", IPDPS 2010).
+//! Two counters that only grow: `tail` counts published items, `head` returned slots. Each is
+//! written by one side (L. Lamport, "Specifying Concurrent Program Modules", TOPLAS 5(2), 1983).
+//! Each side caches the other's counter and rereads it only when the cached value does not suffice,
+//! so that most operations access no cache line of the other side; batches save the remaining
+//! accesses (P. P. C. Lee, T. Bu, G. Chandranmenon, "A lock-free, cache-efficient multi-core
+//! synchronization mechanism for line-rate network traffic monitoring", IPDPS 2010).
 //!
-//! Real-time safety: nothing here allocates, blocks or enters the kernel. Every operation is wait-free: one load of
-//! the other side's counter and one store of the own one at most, plus the copying of the items. Taking an end asks the
-//! kernel once in the life of a process who that is, if the ring is in shared memory; taking over asks it every time.
+//! Real-time safety: nothing here allocates, blocks or enters the kernel. Every operation is
+//! wait-free: at most one load of the other side's counter and one store of its own, plus the
+//! copying of the items. If the ring is in shared memory, taking an end queries the process's
+//! identity from the kernel once in the lifetime of a process; taking over queries it every time.
 //!
 //! # When a process dies
 //!
-//! An end records which process has it. When that has died, at any instruction, another process, or the same program
-//! started again, gets the end from [`Ring::take_over_producer`] or [`Ring::take_over_consumer`]; while it lives they
-//! fail. Published items are there, each whole and once. Items that the dead producer had not published are lost; items
-//! that the dead consumer had taken and not released come again, since nobody can know what became of them. The other end
-//! notices nothing.
+//! An end records which process owns it. When that process has died, at any instruction, another
+//! process, or the same program started again, gets the end from [`Ring::take_over_producer`] or
+//! [`Ring::take_over_consumer`]; while it is alive they fail. Published items are preserved, each
+//! completely and once. Items that the dead producer had not published are lost; items that the
+//! dead consumer had taken and not released are delivered again, since it is unknown whether they
+//! were processed. The other end notices nothing.
 //!
 //! # Invariants
 //!
-//! *R1* `head ≤ tail ≤ head + N`, counted without wrapping. The producer stores `tail` only after it saw a `head`
-//! with `tail − head ≤ N`, and `head` only grows; the consumer moves `head` only up to a `tail` it saw.
-//! *R2* The place of counter `i` belongs to the consumer if `head ≤ i < tail`, otherwise to the producer. It changes
-//! hands with the counter: a release store on one side, an acquire load on the other.
-//! *R3* There is at most one producer and one consumer: each holds a claim while it lives.
+//! *R1* `head ≤ tail ≤ head + N`, counted without wrapping. The producer stores `tail` only after
+//! it saw a `head` with `tail − head ≤ N`, and `head` only grows; the consumer advances `head` only
+//! up to a `tail` it saw. *R2* The slot of counter `i` belongs to the consumer if `head ≤ i <
+//! tail`, otherwise to the producer. Ownership passes with the counter: a release store on one
+//! side, an acquire load on the other. *R3* There is at most one producer and one consumer: each
+//! holds a claim while it exists.
 
 use core::fmt;
 use core::mem::MaybeUninit;
@@ -65,8 +69,8 @@ pub struct Ring<T, const N: usize> {
     items: Padded<[UnsafeCell<MaybeUninit<T>>; N]>,
 }
 
-// SAFETY: by R2 and R3 each place is touched by one thread at a time, and changes hands with release and acquire.
-// Items cross threads: `T: Send`.
+// SAFETY: by R2 and R3 one thread at a time accesses each slot, whose owner changes with release
+// and acquire. Items move between threads: `T: Send`.
 unsafe impl<T: Send, const N: usize> Sync for Ring<T, N> {}
 // SAFETY: a ring owns its items.
 unsafe impl<T: Send, const N: usize> Send for Ring<T, N> {}
@@ -81,7 +85,7 @@ impl<T, const N: usize> Ring<T, N> {
         N as u32 - 1
     };
 
-    /// An empty ring.
+    /// Creates an empty ring.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         let _ = Self::MASK;
@@ -95,7 +99,7 @@ impl<T, const N: usize> Ring<T, N> {
         }
     }
 
-    /// An empty ring.
+    /// Creates an empty ring.
     #[cfg(loom)]
     pub fn new() -> Self {
         let _ = Self::MASK;
@@ -109,17 +113,17 @@ impl<T, const N: usize> Ring<T, N> {
         }
     }
 
-    /// Both ends.
+    /// Returns both ends.
     ///
     /// # Errors
-    /// [`Taken`] if one of them is in use; the other one stays free.
+    /// [`Taken`] if one of them is in use; the other stays free.
     pub fn split(&self) -> Result<(RingProducer<'_, T, N>, RingConsumer<'_, T, N>), Taken> {
-        // If the second is in use, the first is dropped and gives its claim back.
+        // If the second is in use, the first is dropped and returns its claim.
         let producer = self.producer()?;
         Ok((producer, self.consumer()?))
     }
 
-    /// The producing end. Dropping it makes it available again.
+    /// Returns the producing end. Dropping it makes it available again.
     ///
     /// # Errors
     /// [`Taken`] if it is in use.
@@ -127,7 +131,7 @@ impl<T, const N: usize> Ring<T, N> {
         self.producer.0.take(&self.home).map(|()| self.producer_now())
     }
 
-    /// The consuming end. Dropping it makes it available again.
+    /// Returns the consuming end. Dropping it makes it available again.
     ///
     /// # Errors
     /// [`Taken`] if it is in use.
@@ -135,12 +139,12 @@ impl<T, const N: usize> Ring<T, N> {
         self.consumer.take(&self.home).map(|()| self.consumer_now())
     }
 
-    /// The producing end, if it is free or the process that had it is dead.
+    /// Returns the producing end, if it is free or the process that had it is dead.
     ///
-    /// What the dead producer had not published is lost.
+    /// Items that the dead producer had not published are lost.
     ///
     /// # Errors
-    /// [`TakeOverError`] if its process is alive, or cannot be identified.
+    /// [`TakeOverError`] if its process is alive or cannot be identified.
     pub fn take_over_producer(&self) -> Result<RingProducer<'_, T, N>, TakeOverError>
     where
         T: Copy,
@@ -148,12 +152,12 @@ impl<T, const N: usize> Ring<T, N> {
         self.producer.0.take_over(&self.home).map(|()| self.producer_now())
     }
 
-    /// The consuming end, if it is free or the process that had it is dead.
+    /// Returns the consuming end, if it is free or the process that had it is dead.
     ///
-    /// Items that the dead consumer took and did not release come once more.
+    /// Items that the dead consumer took and did not release are delivered again.
     ///
     /// # Errors
-    /// [`TakeOverError`] if its process is alive, or cannot be identified.
+    /// [`TakeOverError`] if its process is alive or cannot be identified.
     pub fn take_over_consumer(&self) -> Result<RingConsumer<'_, T, N>, TakeOverError>
     where
         T: Copy,
@@ -161,11 +165,11 @@ impl<T, const N: usize> Ring<T, N> {
         self.consumer.take_over(&self.home).map(|()| self.consumer_now())
     }
 
-    /// The producing end, whoever has it: for a process that knows better than the kernel, see
-    /// [`TakeOverError::Unknown`].
+    /// Returns the producing end regardless of its owner: for a process with better knowledge than
+    /// the kernel, see [`TakeOverError::Unknown`].
     ///
     /// # Safety
-    /// The previous producer will never be used again, and nobody else takes the end at this moment.
+    /// The previous producer is never used again, and no other thread takes the end concurrently.
     pub unsafe fn take_over_producer_unchecked(&self) -> RingProducer<'_, T, N>
     where
         T: Copy,
@@ -174,11 +178,11 @@ impl<T, const N: usize> Ring<T, N> {
         self.producer_now()
     }
 
-    /// The consuming end, whoever has it: for a process that knows better than the kernel, see
-    /// [`TakeOverError::Unknown`].
+    /// Returns the consuming end regardless of its owner: for a process with better knowledge than
+    /// the kernel, see [`TakeOverError::Unknown`].
     ///
     /// # Safety
-    /// The previous consumer will never be used again, and nobody else takes the end at this moment.
+    /// The previous consumer is never used again, and no other thread takes the end concurrently.
     pub unsafe fn take_over_consumer_unchecked(&self) -> RingConsumer<'_, T, N>
     where
         T: Copy,
@@ -201,40 +205,43 @@ impl<T, const N: usize> Ring<T, N> {
         RingConsumer { ring: self, head, tail: self.tail.0.load(Ordering::Acquire) }
     }
 
-    /// The number of items. A snapshot while others use the ring.
+    /// Returns the number of items. A snapshot while others use the ring.
     pub fn len(&self) -> usize {
-        // Acquire: `tail` is not older than the one that the consumer saw. Relaxed: no item is read.
+        // Acquire: `tail` is not older than the one that the consumer saw. Relaxed: no item is
+        // read.
         let head = self.head.0.load(Ordering::Acquire);
         let tail = self.tail.0.load(Ordering::Relaxed);
-        // `head` is the older of the two, so this may count items that have gone by now.
+        // `head` is the older of the two, so this may count items that have been consumed.
         (tail.wrapping_sub(head) as usize).min(N)
     }
 
-    /// Whether there is no item. A snapshot while others use the ring.
+    /// Returns `true` if there is no item. A snapshot while others use the ring.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The capacity, in items: `N`.
+    /// Returns the capacity, in items: `N`.
     pub const fn capacity(&self) -> usize {
         N
     }
 
     #[inline(always)]
     fn item(&self, counter: u32) -> &UnsafeCell<MaybeUninit<T>> {
-        // Masked, so that no counter leads out of the array, not even one that another process corrupted.
+        // Masked, so that every counter stays in the array, even one that another process
+        // corrupted.
         &self.items.0[(counter & Self::MASK) as usize]
     }
 
-    /// The places of `count` items, at most `N`, from a counter on: in one piece up to the end of the array, and in another from its
-    /// beginning. Calls `copy` with the number of the first place of each and the part of the items that is for it.
+    /// Visits the slots of `count` items, at most `N`, from a counter on: one piece up to the end
+    /// of the array, and another from its beginning. Calls `copy` with the index of the first slot
+    /// of each piece and the range of items that belong there.
     #[cfg(not(loom))]
     #[inline(always)]
     fn pieces(&self, counter: u32, count: usize, mut copy: impl FnMut(usize, core::ops::Range<usize>)) {
         let at = (counter & Self::MASK) as usize;
         let first = N - at;
         if count <= first {
-            // All of it, so that a length that the compiler knows remains one.
+            // All of it, so that a constant length remains constant.
             copy(at, 0..count);
         } else {
             copy(at, 0..first);
@@ -242,21 +249,23 @@ impl<T, const N: usize> Ring<T, N> {
         }
     }
 
-    /// The same in pieces of one, since loom's cells do not lie one behind the other.
+    /// The same in pieces of one, since loom's cells are not contiguous.
     #[cfg(loom)]
     fn pieces(&self, counter: u32, count: usize, mut copy: impl FnMut(usize, core::ops::Range<usize>)) {
         for item in 0..count {
             let number = (counter.wrapping_add(item as u32) & Self::MASK) as usize;
-            // Only that loom sees it; who copies has the place for itself, or shares it with nobody who writes.
+            // Shows the access to loom; the copying side owns the slot, or shares it with no
+            // writer.
             self.items.0[number].with_mut(|_| ());
             copy(number, item..item + 1);
         }
     }
 
-    /// Where the place of this number is, and those behind it are. Dereferencing it is up to unsafe code.
+    /// Returns a pointer to the slot with this index, valid for the following slots too.
+    /// Dereferencing it is up to unsafe code.
     #[inline(always)]
     fn place(&self, number: usize) -> *mut T {
-        // A pointer to the first, valid for all of them; both wrappers are transparent.
+        // A pointer to the first slot, valid for all of them; both wrappers are transparent.
         #[cfg(not(loom))]
         let place = self.items.0.as_ptr().cast_mut().cast::<T>().wrapping_add(number);
         #[cfg(loom)]
@@ -279,8 +288,9 @@ impl<T, const N: usize> fmt::Debug for Ring<T, N> {
 
 impl<T, const N: usize> Drop for Ring<T, N> {
     fn drop(&mut self) {
-        // A consumer that was leaked may have taken items which `head` does not show as taken. Then what is left is
-        // leaked too. Otherwise dropping a consumer drops nothing, it only gives the claim back.
+        // A leaked consumer may have taken items that `head` does not show as taken. Then the
+        // remaining items are leaked too. Otherwise dropping a consumer drops no items and only
+        // returns the claim.
         if core::mem::needs_drop::<T>() && !self.consumer.is_taken() {
             let mut consumer = self.consumer_now();
             while consumer.pop().is_some() {}
@@ -288,12 +298,13 @@ impl<T, const N: usize> Drop for Ring<T, N> {
     }
 }
 
-/// The producing end of a [`Ring`]. Dropping it publishes what was staged.
+/// The producing end of a [`Ring`]. Dropping it publishes the staged items.
 pub struct RingProducer<'a, T, const N: usize> {
     ring: &'a Ring<T, N>,
-    /// The counter of the next item: at or beyond the published `tail`. Kept here besides, as the consumer keeps its own: a producer that
-    /// loads `tail` for each item, from a line that the consumer polls, may be so slow that the consumer always waits for it, and then each item
-    /// costs that line's way there and back, which is five times as much in `benches/cells.rs`.
+    /// The counter of the next item: at or after the published `tail`. Cached here, as the consumer
+    /// caches its own: a producer that loads `tail` for each item, from a line that the consumer
+    /// polls, may be so slow that the consumer always waits for it, and then each item costs a
+    /// round trip of that line, five times as much in `benches/cells.rs`.
     next: u32,
     /// The last seen `head`.
     head: u32,
@@ -303,7 +314,7 @@ impl<T, const N: usize> RingProducer<'_, T, N> {
     /// Appends an item and publishes it, and everything staged before it.
     ///
     /// # Errors
-    /// Gives the item back if the ring is full.
+    /// Returns the item if the ring is full.
     #[inline]
     pub fn push(&mut self, item: T) -> Result<(), T> {
         self.stage(item)?;
@@ -314,15 +325,15 @@ impl<T, const N: usize> RingProducer<'_, T, N> {
     /// Appends an item that the consumer sees after the next [`publish`](Self::publish).
     ///
     /// # Errors
-    /// Gives the item back if the ring is full.
+    /// Returns the item if the ring is full.
     #[inline]
     pub fn stage(&mut self, item: T) -> Result<(), T> {
         if !self.has_room() {
             return Err(item);
         }
         self.ring.item(self.next).with_mut(|place| {
-            // SAFETY: by R1 and R2 the place of a counter from `tail` to `head + N` is the producer's, of which
-            // there is one; `has_room` saw that `next` is in that range.
+            // SAFETY: by R1 and R2 the producer, of which there is one, owns the slots of counters
+            // from `tail` to `head + N`; `has_room` checked that `next` is in that range.
             unsafe { (*place).write(item) };
         });
         self.next = self.next.wrapping_add(1);
@@ -336,14 +347,14 @@ impl<T, const N: usize> RingProducer<'_, T, N> {
         self.ring.tail.0.store(self.next, Ordering::Release);
     }
 
-    /// Appends as many of `items` as there is room for and publishes them in one store, and everything staged before
-    /// them; returns how many.
+    /// Appends as many of `items` as fit and publishes them in one store, with everything staged
+    /// before them; returns their number.
     #[inline]
     pub fn push_slice(&mut self, items: &[T]) -> usize
     where
         T: Copy,
     {
-        // Apart, for a length that the compiler knows.
+        // Separate branches, so that a constant length stays constant.
         let count = if self.has_room_for(items.len()) {
             self.copy_in(items);
             items.len()
@@ -356,7 +367,7 @@ impl<T, const N: usize> RingProducer<'_, T, N> {
         count
     }
 
-    /// Stages items, for which there is room.
+    /// Stages items that are known to fit.
     #[inline(always)]
     fn copy_in(&mut self, items: &[T])
     where
@@ -364,15 +375,16 @@ impl<T, const N: usize> RingProducer<'_, T, N> {
     {
         self.ring.pieces(self.next, items.len(), |number, items_from| {
             let piece = &items[items_from];
-            // SAFETY: by R1 and R2 the places of counters from `tail` to `head + N` are the producer's, of which there is one; there
-            // is room for the items, and `pieces` gives the places of so many counters from `next` on, each once. `items` is
-            // somebody else's memory, since a producer has no reference into the ring's.
+            // SAFETY: by R1 and R2 the producer, of which there is one, owns the slots of counters
+            // from `tail` to `head + N`; the items fit, and `pieces` visits the slots of that many
+            // counters from `next` on, each once. `items` is foreign memory, since a producer has
+            // no reference into the ring's.
             unsafe { self.ring.place(number).copy_from_nonoverlapping(piece.as_ptr(), piece.len()) };
         });
         self.next = self.next.wrapping_add(items.len() as u32);
     }
 
-    /// How many items there is room for. It only grows until the next item is appended.
+    /// Returns the number of items that fit. It only grows until the next item is appended.
     #[inline]
     pub fn room(&mut self) -> usize {
         // Acquire: as in `has_room`.
@@ -380,8 +392,8 @@ impl<T, const N: usize> RingProducer<'_, T, N> {
         self.cached_room()
     }
 
-    /// Whether there is room for so many items. Asks the consumer's side only if there was not when it did so last, which makes it cheaper
-    /// than [`room`](Self::room).
+    /// Returns `true` if `items` items fit. Rereads the consumer's counter only if they did not fit
+    /// by the cached value, which makes it cheaper than [`room`](Self::room).
     #[inline]
     pub fn has_room_for(&mut self, items: usize) -> bool {
         self.cached_room() >= items || self.room() >= items
@@ -398,7 +410,7 @@ impl<T, const N: usize> RingProducer<'_, T, N> {
         if self.next.wrapping_sub(self.head) < N as u32 {
             return true;
         }
-        // Acquire: the consumer has read the items of the places it gave back.
+        // Acquire: the consumer has read the items of the slots it returned.
         self.head = self.ring.head.0.load(Ordering::Acquire);
         self.next.wrapping_sub(self.head) < N as u32
     }
@@ -418,17 +430,17 @@ impl<T, const N: usize> fmt::Debug for RingProducer<'_, T, N> {
     }
 }
 
-/// The consuming end of a [`Ring`]. Dropping it releases what was taken.
+/// The consuming end of a [`Ring`]. Dropping it releases the taken items.
 pub struct RingConsumer<'a, T, const N: usize> {
     ring: &'a Ring<T, N>,
-    /// The counter of the next item: at or beyond the published `head`.
+    /// The counter of the next item: at or after the published `head`.
     head: u32,
     /// The last seen `tail`.
     tail: u32,
 }
 
 impl<T, const N: usize> RingConsumer<'_, T, N> {
-    /// Takes the oldest item and gives its place back, and the places of everything taken before it.
+    /// Takes the oldest item and returns its slot, with the slots of everything taken before it.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         let item = self.take()?;
@@ -436,33 +448,35 @@ impl<T, const N: usize> RingConsumer<'_, T, N> {
         Some(item)
     }
 
-    /// Takes the oldest item; its place becomes free with the next [`release`](Self::release).
+    /// Takes the oldest item; its slot becomes free with the next [`release`](Self::release).
     #[inline]
     pub fn take(&mut self) -> Option<T> {
         if !self.has_item() {
             return None;
         }
-        // SAFETY: by R1 and R2 the places from `head` to `tail` hold items and are the consumer's, of which there is
-        // one; `has_item` saw that `head` is in that range. Moving `head` on makes sure the item is read once.
+        // SAFETY: by R1 and R2 the slots from `head` to `tail` hold items and belong to the
+        // consumer, of which there is one; `has_item` checked that `head` is in that range.
+        // Advancing `head` ensures that the item is read once.
         let item = self.ring.item(self.head).with(|place| unsafe { (*place).assume_init_read() });
         self.head = self.head.wrapping_add(1);
         Some(item)
     }
 
-    /// Gives the places of everything taken back to the producer, in one store.
+    /// Returns the slots of everything taken to the producer, in one store.
     #[inline]
     pub fn release(&mut self) {
         // Release: the producer that sees the counter writes after these reads.
         self.ring.head.0.store(self.head, Ordering::Release);
     }
 
-    /// Fills `items` with as many of the oldest items as there are and releases them in one store; returns how many.
+    /// Fills `items` with as many of the oldest items as available and releases them in one store;
+    /// returns their number.
     #[inline]
     pub fn pop_slice(&mut self, items: &mut [T]) -> usize
     where
         T: Copy,
     {
-        // Apart, for a length that the compiler knows.
+        // Separate branches, so that a constant length stays constant.
         let count = if self.has_ready(items.len()) {
             self.copy_out(items);
             items.len()
@@ -475,7 +489,7 @@ impl<T, const N: usize> RingConsumer<'_, T, N> {
         count
     }
 
-    /// Takes as many items as `items` has, which are there.
+    /// Takes as many items as `items` has room for, which are available.
     #[inline(always)]
     fn copy_out(&mut self, items: &mut [T])
     where
@@ -483,15 +497,16 @@ impl<T, const N: usize> RingConsumer<'_, T, N> {
     {
         self.ring.pieces(self.head, items.len(), |number, items_from| {
             let piece = &mut items[items_from];
-            // SAFETY: by R1 and R2 the places from `head` to `tail` hold items and are the consumer's, of which there is one; there
-            // are so many, and `pieces` gives the places of so many counters from `head` on, each once. `T: Copy`, so that an item
-            // may be read while its place still holds it. `items` is somebody else's memory.
+            // SAFETY: by R1 and R2 the slots from `head` to `tail` hold items and belong to the
+            // consumer, of which there is one; enough are available, and `pieces` visits the slots
+            // of that many counters from `head` on, each once. `T: Copy`, so an item may be read
+            // while its slot still holds it. `items` is foreign memory.
             unsafe { piece.as_mut_ptr().copy_from_nonoverlapping(self.ring.place(number), piece.len()) };
         });
         self.head = self.head.wrapping_add(items.len() as u32);
     }
 
-    /// How many items there are to take. It only grows until the next one is taken.
+    /// Returns the number of available items. It only grows until the next one is taken.
     #[inline]
     pub fn ready(&mut self) -> usize {
         // Acquire: as in `has_item`.
@@ -499,8 +514,8 @@ impl<T, const N: usize> RingConsumer<'_, T, N> {
         self.cached_ready()
     }
 
-    /// Whether there are so many items to take. Asks the producer's side only if there were not when it did so last, which makes it cheaper
-    /// than [`ready`](Self::ready).
+    /// Returns `true` if `items` items are available. Rereads the producer's counter only if they
+    /// were not by the cached value, which makes it cheaper than [`ready`](Self::ready).
     #[inline]
     pub fn has_ready(&mut self, items: usize) -> bool {
         self.cached_ready() >= items || self.ready() >= items
@@ -508,7 +523,7 @@ impl<T, const N: usize> RingConsumer<'_, T, N> {
 
     #[inline(always)]
     fn cached_ready(&self) -> usize {
-        // At most `N`, also with a `tail` that another process corrupted.
+        // At most `N`, even with a `tail` that another process corrupted.
         (self.tail.wrapping_sub(self.head) as usize).min(N)
     }
 
@@ -537,8 +552,8 @@ impl<T, const N: usize> fmt::Debug for RingConsumer<'_, T, N> {
     }
 }
 
-// SAFETY: `repr(C)` without pointers, and `T` has none. All zero but its home is an empty ring without claims. For R1–R3,
-// which rest on atomics alone, two processes are two threads.
+// SAFETY: `repr(C)` without pointers, and `T` has none. All zero except for its home is an empty
+// ring without claims. To R1–R3, which rely on atomics only, two processes are two threads.
 #[cfg(not(loom))]
 unsafe impl<T: super::Plain, const N: usize> super::Shareable for Ring<T, N> {
     const KIND: u32 = 1;
@@ -563,7 +578,7 @@ mod tests {
         let ring = Ring::<u8, 4>::new();
         let (mut producer, mut consumer) = ring.split().unwrap();
         ring.tail.0.store(100, Ordering::Relaxed);
-        // The producer knows its own counter.
+        // The producer uses its own counter.
         assert_eq!((ring.len(), consumer.ready(), producer.room()), (4, 4, 4));
         ring.head.0.store(100, Ordering::Relaxed);
         assert_eq!((producer.room(), producer.has_room_for(1), producer.push(1)), (0, false, Err(1)));
@@ -576,7 +591,7 @@ mod tests {
         assert!(!consumer.has_ready(1));
         assert_eq!(producer.push_slice(&[1, 2, 3, 4]), 4);
         assert!(!producer.has_room_for(1));
-        // Both have looked when there was less.
+        // Both cached their counters when there was less.
         assert!(consumer.has_ready(4) && !consumer.has_ready(5));
         (1..4).for_each(|item| assert_eq!(consumer.pop(), Some(item)));
         assert!(producer.has_room_for(3) && !producer.has_room_for(4));
@@ -590,9 +605,9 @@ mod tests {
             claim.give_to(another);
         }
         assert!(ring.split().is_err());
-        // SAFETY: nobody has the ends.
+        // SAFETY: no thread uses the ends.
         drop(unsafe { (ring.take_over_producer_unchecked(), ring.take_over_consumer_unchecked()) });
-        assert!(ring.split().is_ok(), "it gave them back");
+        assert!(ring.split().is_ok(), "the ends were returned");
     }
 
     #[test]

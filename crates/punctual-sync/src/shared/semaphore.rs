@@ -1,4 +1,5 @@
-//! A counting semaphore: threads acquire and signal units, and a free unit goes to the highest waiting level.
+//! A counting semaphore: threads acquire and signal units, and a free unit goes to the highest
+//! waiting level.
 //!
 //! ```
 //! use punctual_sync::Instant;
@@ -14,11 +15,12 @@
 //! assert!(BUFFERS.try_acquire());
 //! ```
 //!
-//! Only the first thread in line takes a free unit, or as many threads as there are units. So a low level
-//! cannot steal a unit from a higher level that has not run yet.
+//! Only the first thread in line takes a free unit, or as many threads as there are units. So a low
+//! level cannot steal a unit from a higher level that has not run yet.
 //!
-//! An acquired unit is gone until a thread signals, possibly another one: use this for events. For units that threads
-//! use and return, like buffers, use [`hold`](Semaphore::hold): a [`Unit`] is returned when dropped.
+//! An acquired unit is consumed until a thread signals, possibly another one: use this for events.
+//! For units that threads use and return, like buffers, use [`hold`](Semaphore::hold): a [`Unit`]
+//! is returned when dropped.
 //!
 //! ```
 //! # use punctual_sync::shared::Semaphore;
@@ -29,33 +31,36 @@
 //! assert_eq!(BUFFERS.free(), 2);
 //! ```
 //!
-//! Real-time safety: nothing allocates. `try_acquire` and `signal` are lock-free: an attempt is repeated only if
-//! another thread acquired, signalled, or joined or left the line meanwhile. Finding the first in line takes `W²` steps at
-//! most. `signal` enters the kernel once for each thread it wakes; `acquire` sleeps there unless a unit is free, and in
-//! shared memory checks 20 times a second which processes are alive.
+//! Real-time safety: nothing allocates. `try_acquire` and `signal` are lock-free: an attempt is
+//! repeated only if another thread acquired, signaled, or joined or left the line in the meantime.
+//! Finding the first in line takes `W²` steps at most. `signal` enters the kernel once for each
+//! thread it wakes; `acquire` sleeps there unless a unit is free, and in shared memory checks 20
+//! times per second which processes are alive.
 //!
 //! # When a process dies
 //!
-//! * A unit is acquired, and returned, in one step. A process that dies at any instruction of [`Semaphore::acquire`] or
-//!   [`Semaphore::signal`] has done so, or has not.
-//! * A semaphore in shared memory knows which process waits in a place and which one holds a [`Unit`]. Of dead ones the
-//!   places are freed and the units given back, each once, by whoever waits for longer than 50 ms, finds no
-//!   place, or calls [`Semaphore::recover`]. Units that were acquired, not held, have been consumed: the semaphore cannot
-//!   know whether anybody was to signal them.
-//! * A process that dies after it made a unit free, and before it woke those who wait for one, lets them sleep for
-//!   another 50 ms.
+//! * A unit is acquired, and returned, in one step. A process that dies at any instruction of
+//!   [`Semaphore::acquire`] or [`Semaphore::signal`] has completed the operation, or has not.
+//! * A semaphore in shared memory records which process waits in a slot and which one holds a
+//!   [`Unit`]. The slots of dead processes are freed and their units returned, each once, by a
+//!   thread that waits for longer than 50 ms, finds no slot, or calls [`Semaphore::recover`]. Units
+//!   that were acquired, not held, have been consumed: the semaphore cannot know whether the dead
+//!   process was to signal them.
+//! * A process that dies after it freed a unit, and before it woke the waiters, delays them by up
+//!   to 50 ms.
 //!
 //! # Invariants
 //!
-//! *S1* Units are neither made nor lost: each is counted as free, or held by the place whose bit is beside the count in
-//! the same word, or was acquired.
-//! *S2* A free unit and the thread that is to have it never stay together asleep. Whoever adds to the free units, or leaves
-//! the line, looks for waiters afterwards; whoever starts to wait looks at the free units afterwards; sequentially
-//! consistent fences stand between, so that one of them sees the other. `signal` has no fence: its exchange and its look are
-//! sequentially consistent themselves. If that look misses the waiter's bit, it precedes the waiter's fence in their single
-//! order, and so does the exchange; so the waiter's look, after its fence, finds the unit.
-//! *S3* A place is used by one thread at a time, whose process has the claim. Its bits, for waiting and for holding, change
-//! only by the hand of whoever has the claim.
+//! *S1* Units are neither created nor lost: each is counted as free, or held by the slot whose bit
+//! is in the same word as the count, or was acquired. *S2* A free unit and the sleeping thread that
+//! is to have it never coexist for long. A thread that adds to the free units, or leaves the line,
+//! checks for waiters afterwards; a thread that starts to wait checks the free units afterwards;
+//! sequentially consistent fences separate the steps, so that one of them sees the other. `signal`
+//! has no fence: its exchange and its load are sequentially consistent themselves. If that load
+//! misses the waiter's bit, it precedes the waiter's fence in their single order, and so does the
+//! exchange; so the waiter's load, after its fence, finds the unit. *S3* A slot is used by one
+//! thread at a time, whose process has the claim. Its bits, for waiting and for holding, are
+//! changed only by the holder of the claim.
 
 use core::cmp::Reverse;
 use core::fmt;
@@ -65,41 +70,42 @@ use super::{AcquireError, Padded, SignalError, sleep};
 use crate::Instant;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// A counting semaphore with places for `W` threads that wait or hold units, 32 at most.
+/// A counting semaphore with slots for `W` threads that wait or hold units, 32 at most.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Semaphore<const W: usize = 16> {
-    /// The number of free units; above them a bit for each place that holds one.
+    /// The number of free units; above it one bit for each slot that holds a unit.
     units: Padded<AtomicU64>,
-    /// The places where threads wait, as bits.
+    /// The slots of waiting threads, as bits.
     waiting: Padded<AtomicU32>,
-    /// Orders those who wait at the same level.
+    /// Orders the waiters at one level.
     arrivals: AtomicU32,
     home: Home,
     places: [Place; W],
 }
 
-/// In `units`: the bits that count those that are free.
+/// In `units`: the bits of the number of free units.
 const FREE: u64 = u32::MAX as u64;
 
 #[derive(Debug)]
 #[repr(C)]
 struct Place {
     claim: Claim,
-    /// Whether the place's thread has been told to look for a unit. It sleeps on this while it has not.
+    /// Set if the slot's thread has been notified to check for a unit. It sleeps on this word while
+    /// it is 0.
     is_told: AtomicU32,
     level: AtomicU32,
     arrival: AtomicU32,
 }
 
 impl Semaphore {
-    /// A semaphore with `units` free units and 16 places.
+    /// Creates a semaphore with `units` free units and 16 slots.
     #[cfg(not(loom))]
     pub const fn new(units: u32) -> Self {
         Self::with_places(units)
     }
 
-    /// A semaphore with `units` free units and 16 places.
+    /// Creates a semaphore with `units` free units and 16 slots.
     #[cfg(loom)]
     pub fn new(units: u32) -> Self {
         Self::with_places(units)
@@ -109,10 +115,11 @@ impl Semaphore {
 impl<const W: usize> Semaphore<W> {
     const CHECK: () = assert!(is_possible(W), "a semaphore has 1 to 32 places");
 
-    /// The largest number of free units that can be added to. Higher counts are left to held units that are returned.
+    /// The largest number of free units after [`signal`](Self::signal). Only returned held units
+    /// may exceed it.
     pub const MAX: u32 = u32::MAX / 2;
 
-    /// A semaphore with `units` free units.
+    /// Creates a semaphore with `units` free units.
     ///
     /// # Panics
     /// If `units` is more than [`MAX`](Self::MAX).
@@ -125,7 +132,7 @@ impl<const W: usize> Semaphore<W> {
         Self { units, waiting, arrivals, home, places: [const { Place::new() }; W] }
     }
 
-    /// A semaphore with `units` free units.
+    /// Creates a semaphore with `units` free units.
     #[cfg(loom)]
     pub fn with_places(units: u32) -> Self {
         let () = Self::CHECK;
@@ -134,54 +141,55 @@ impl<const W: usize> Semaphore<W> {
         Self { units, waiting, arrivals, home, places: core::array::from_fn(|_| Place::new()) }
     }
 
-    /// The number of free units. A snapshot while others use the semaphore.
+    /// Returns the number of free units. A snapshot while others use the semaphore.
     pub fn free(&self) -> u32 {
         (self.units.0.load(Ordering::Relaxed) & FREE) as u32
     }
 
-    /// The number of waiting threads. A snapshot while others use the semaphore.
+    /// Returns the number of waiting threads. A snapshot while others use the semaphore.
     pub fn waiting(&self) -> usize {
         self.waiting.0.load(Ordering::Relaxed).count_ones() as usize
     }
 
-    /// Takes a unit if one is free and nobody waits for it.
+    /// Takes a unit if one is free and no thread waits for it.
     #[inline]
     pub fn try_acquire(&self) -> bool {
         self.waiting() == 0 && self.take_free(0, 0)
     }
 
-    /// Takes a unit, sleeping until there is one for the caller. A higher `level` is served first; among equals, who
-    /// came first.
+    /// Takes a unit, sleeping until there is one for the caller. A higher `level` is served first;
+    /// equal levels in order of arrival.
     ///
     /// # Errors
-    /// [`AcquireError::Full`] if all `W` places are taken already.
+    /// [`AcquireError::Full`] if all `W` slots are in use.
     #[inline]
     pub fn acquire(&self, level: u8) -> Result<(), AcquireError> {
         self.acquire_or(level, None)
     }
 
-    /// Takes a unit like [`acquire`](Self::acquire), but sleeps not past `deadline`.
+    /// Takes a unit like [`acquire`](Self::acquire), but does not sleep past `deadline`.
     ///
     /// # Errors
-    /// [`AcquireError::TimedOut`] if there was none for the caller by then, [`AcquireError::Full`] if all `W` places
-    /// are taken already.
+    /// [`AcquireError::TimedOut`] if there was none for the caller by then, [`AcquireError::Full`]
+    /// if all `W` slots are in use.
     pub fn acquire_until(&self, level: u8, deadline: Instant) -> Result<(), AcquireError> {
         self.acquire_or(level, Some(deadline))
     }
 
-    /// Takes a unit like [`acquire`](Self::acquire), to be given back by the caller. It takes one of the `W` places too.
+    /// Takes a unit like [`acquire`](Self::acquire), to be returned by the caller. Also occupies
+    /// one of the `W` slots.
     ///
     /// # Errors
-    /// [`AcquireError::Full`] if all `W` places are taken already.
+    /// [`AcquireError::Full`] if all `W` slots are in use.
     pub fn hold(&self, level: u8) -> Result<Unit<'_, W>, AcquireError> {
         self.hold_or(level, None)
     }
 
-    /// Takes a unit like [`hold`](Self::hold), but sleeps not past `deadline`.
+    /// Takes a unit like [`hold`](Self::hold), but does not sleep past `deadline`.
     ///
     /// # Errors
-    /// [`AcquireError::TimedOut`] if there was none for the caller by then, [`AcquireError::Full`] if all `W` places
-    /// are taken already.
+    /// [`AcquireError::TimedOut`] if there was none for the caller by then, [`AcquireError::Full`]
+    /// if all `W` slots are in use.
     pub fn hold_until(&self, level: u8, deadline: Instant) -> Result<Unit<'_, W>, AcquireError> {
         self.hold_or(level, Some(deadline))
     }
@@ -199,17 +207,19 @@ impl<const W: usize> Semaphore<W> {
                 return Err(SignalError { added: units, free });
             }
             let sum = word + u64::from(units);
-            // Release: whoever gets the unit sees what the signaller did before. Sequentially consistent: for the look below.
+            // Release: the thread that gets the unit sees the signaler's earlier actions.
+            // Sequentially consistent: for the load below.
             match self.units.0.compare_exchange_weak(word, sum, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(now) => word = now,
             }
         }
-        // loom takes such an access for one that acquires and releases, and knows the order of fences only.
+        // loom treats such an access as acquire and release only, and models the order of fences
+        // only.
         #[cfg(loom)]
         fence(Ordering::SeqCst);
-        // Sequentially consistent, after an exchange that is: it needs no fence in between (S2), which would be a second locked
-        // instruction where an exchange is one.
+        // Sequentially consistent, after an exchange that is: needs no fence in between (S2), which
+        // would be a second locked instruction on machines where the exchange is one.
         let waiting = self.waiting.0.load(Ordering::SeqCst);
         if waiting != 0 {
             self.call_first(waiting);
@@ -217,18 +227,19 @@ impl<const W: usize> Semaphore<W> {
         Ok(())
     }
 
-    /// Returns the units of dead processes and frees their places. In shared memory, asks the kernel which processes are
-    /// alive. Waiting threads do this themselves; call it if you only use [`try_acquire`](Self::try_acquire).
+    /// Returns the units of dead processes and frees their slots. In shared memory, asks the kernel
+    /// which processes are alive. Waiting threads do this themselves; call it if you only use
+    /// [`try_acquire`](Self::try_acquire).
     #[cold]
     pub fn recover(&self) {
         for (index, place) in self.places.iter().enumerate() {
-            // The place is this thread's then, as if its process had waited there or held a unit.
+            // This thread now owns the slot, as if its process had waited there or held a unit.
             if place.claim.inherit(&self.home) {
                 self.give_back(index);
                 self.leave(index);
             }
         }
-        // A dead process may have made a unit free, or left the line, and told nobody.
+        // A dead process may have freed a unit, or left the line, without notifying any waiter.
         self.call();
     }
 
@@ -237,7 +248,7 @@ impl<const W: usize> Semaphore<W> {
         if self.try_acquire() { Ok(()) } else { self.acquire_in_line(level, deadline) }
     }
 
-    /// By itself, so that taking a free unit saves no registers for it.
+    /// Separate, so that taking a free unit saves no registers for it.
     #[cold]
     fn acquire_in_line(&self, level: u8, deadline: Option<Instant>) -> Result<(), AcquireError> {
         let index = self.claim().ok_or(AcquireError::Full)?;
@@ -248,7 +259,7 @@ impl<const W: usize> Semaphore<W> {
 
     fn hold_or(&self, level: u8, deadline: Option<Instant>) -> Result<Unit<'_, W>, AcquireError> {
         let index = self.claim().ok_or(AcquireError::Full)?;
-        // Returns the place, whatever happens.
+        // Frees the slot in every case.
         let unit = Unit { semaphore: self, index };
         if self.waiting() != 0 || !self.take_free(0, held(index)) {
             self.wait(index, level, deadline, held(index))?;
@@ -256,7 +267,7 @@ impl<const W: usize> Semaphore<W> {
         Ok(unit)
     }
 
-    /// Waits in the caller's place for a unit, which gets these bits, and stops waiting.
+    /// Waits in the caller's slot for a unit, which gets the bits `mark`, and stops waiting.
     fn wait(
         &self,
         index: usize,
@@ -268,12 +279,14 @@ impl<const W: usize> Semaphore<W> {
         let arrival = self.arrivals.fetch_add(1, Ordering::Relaxed);
         place.level.store(level.into(), Ordering::Relaxed);
         place.arrival.store(arrival, Ordering::Relaxed);
-        // Release: whoever looks who is first reads the level and the arrival that belong to the bit.
+        // Release: a thread that determines the first in line reads the level and the arrival that
+        // belong to the bit.
         self.waiting.0.fetch_or(1 << index, Ordering::Release);
-        // A unit may have become free before its signaller could see this place (S2).
+        // A unit may have become free before its signaler could see this slot (S2).
         fence(Ordering::SeqCst);
         let result = loop {
-            // Before the look. Acquire: whoever tells this thread from now on wakes it; who did so before is seen.
+            // Before the check. Acquire: a later notification wakes this thread; an earlier one is
+            // seen.
             place.is_told.swap(0, Ordering::Acquire);
             if self.take_free(self.ahead_of(index), mark) {
                 break Ok(());
@@ -281,18 +294,18 @@ impl<const W: usize> Semaphore<W> {
             match sleep::wait(&place.is_told, 0, deadline, &self.home) {
                 Ok(sleep::Woken::Perhaps) => {}
                 Ok(sleep::Woken::Late) => self.recover(),
-                // A unit that came at the last moment is this thread's all the same.
+                // A unit that came at the last moment still belongs to this thread.
                 Err(_) if self.take_free(self.ahead_of(index), mark) => break Ok(()),
                 Err(_) => break Err(AcquireError::TimedOut),
             }
         };
         self.waiting.0.fetch_and(!(1 << index), Ordering::Release);
-        // Somebody else may be first now (S2).
+        // Another thread may be first now (S2).
         self.call();
         result
     }
 
-    /// Takes a free place.
+    /// Takes a free slot.
     fn claim(&self) -> Option<usize> {
         let free = || {
             self.places
@@ -307,7 +320,8 @@ impl<const W: usize> Semaphore<W> {
         })
     }
 
-    /// Frees the caller's place, in which nobody waits and which holds nothing, or in which a dead process waited.
+    /// Frees the caller's slot, in which no thread waits and which holds nothing, or in which a
+    /// dead process waited.
     fn leave(&self, index: usize) {
         let bit = 1 << index;
         if self.waiting.0.load(Ordering::Relaxed) & bit != 0 {
@@ -316,12 +330,12 @@ impl<const W: usize> Semaphore<W> {
         self.places[index].claim.give_back(&self.home);
     }
 
-    /// Makes the unit free that the caller's place holds, if it holds one.
+    /// Frees the unit that the caller's slot holds, if any.
     fn give_back(&self, index: usize) {
         let mut word = self.units.0.load(Ordering::Relaxed);
         while word & held(index) != 0 {
             let given = (word & !held(index)) + 1;
-            // Release: whoever gets the unit sees what its last holder did.
+            // Release: the next owner of the unit sees the actions of its last holder.
             match self.units.0.compare_exchange_weak(word, given, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => word = now,
@@ -329,7 +343,8 @@ impl<const W: usize> Semaphore<W> {
         }
     }
 
-    /// Takes one of the free units, of which the first `ahead` are others', and puts these bits beside those that are left.
+    /// Takes one of the free units, the first `ahead` of which belong to others, and sets the bits
+    /// `mark` in the same step.
     #[inline]
     fn take_free(&self, ahead: u32, mark: u64) -> bool {
         let mut word = self.units.0.load(Ordering::Relaxed);
@@ -344,12 +359,12 @@ impl<const W: usize> Semaphore<W> {
         false
     }
 
-    /// Tells those to look who may have a unit now.
+    /// Notifies the threads that may get a unit now.
     #[inline]
     fn call(&self) {
-        // Between what the caller made known and the looks below (S2).
+        // Between the caller's change and the checks below (S2).
         fence(Ordering::SeqCst);
-        // Relaxed: `ahead_of` acquires what comes with the bits.
+        // Relaxed: `ahead_of` acquires the data that belong to the bits.
         let waiting = self.waiting.0.load(Ordering::Relaxed);
         if waiting != 0 {
             self.call_first(waiting);
@@ -361,17 +376,18 @@ impl<const W: usize> Semaphore<W> {
         for index in bits::<W>(waiting) {
             if self.ahead_of(index) < self.free() {
                 let is_told = &self.places[index].is_told;
-                // Release: the thread sees what it is told about. If another has told it and it has not looked yet, it will
-                // see this too.
+                // Release: the thread sees the change it is notified of. If another thread has
+                // notified it and it has not checked yet, it will see this too.
                 if is_told.swap(1, Ordering::Release) == 0 {
-                    // The thread may have gone on meanwhile, and another may sleep here: it looks, and sleeps again.
+                    // The thread may have continued in the meantime, and another may sleep here: it
+                    // checks, and sleeps again.
                     sleep::wake(is_told, 1, &self.home);
                 }
             }
         }
     }
 
-    /// How many of those who wait come before the one in the place `index`.
+    /// Returns the number of waiters ahead of the one in slot `index`.
     fn ahead_of(&self, index: usize) -> u32 {
         // Arrivals are compared by their distance from the latest, so the counter may wrap.
         let latest = self.arrivals.load(Ordering::Relaxed);
@@ -393,12 +409,13 @@ const fn is_possible(places: usize) -> bool {
     places >= 1 && places <= 32
 }
 
-/// The bit in `units` that says that the place `index` holds a unit.
+/// Returns the bit in `units` that marks slot `index` as holding a unit.
 const fn held(index: usize) -> u64 {
     1 << (32 + index)
 }
 
-/// The indices of the bits. Bits beyond the places can only come from another process's error.
+/// Returns the indices of the bits. Bits above the number of slots can only result from another
+/// process's error.
 fn bits<const W: usize>(mut word: u32) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let index = word.trailing_zeros() as usize;
@@ -420,8 +437,9 @@ impl Place {
     }
 }
 
-/// A unit of a [`Semaphore`] that belongs to its holder. Dropping it, also while a panic unwinds, returns it. If its process
-/// dies, others return it. A leaked one stays taken for as long as its process lives.
+/// A unit of a [`Semaphore`] that belongs to its holder. Dropping it, also while a panic unwinds,
+/// returns it. If its process dies, others return it. A leaked unit stays taken for the lifetime of
+/// its process.
 #[must_use]
 pub struct Unit<'a, const W: usize = 16> {
     semaphore: &'a Semaphore<W>,
@@ -442,8 +460,8 @@ impl<const W: usize> fmt::Debug for Unit<'_, W> {
     }
 }
 
-// SAFETY: `repr(C)`, atomic words without pointers, for which zero is "nobody waits", and one that is written here and
-// never again. For S1–S3, which rest on atomics alone, two processes are two threads.
+// SAFETY: `repr(C)`, atomic words without pointers, for which zero means "no waiters", and another
+// that is written here only. To S1–S3, which rely on atomics only, two processes are two threads.
 #[cfg(not(loom))]
 unsafe impl<const W: usize> super::Shareable for Semaphore<W> {
     const KIND: u32 = 6;
@@ -480,7 +498,7 @@ mod tests {
         assert_eq!((0..32).map(held).fold(FREE, |all, bit| all + bit), u64::MAX);
     }
 
-    /// One who came first, waits in the place, and never runs.
+    /// A thread that came first, waits in the slot, and never runs.
     fn wait_forever<const W: usize>(semaphore: &Semaphore<W>, index: usize, level: u32) {
         let place = &semaphore.places[index];
         place.claim.take(&semaphore.home).unwrap();
@@ -522,7 +540,7 @@ mod tests {
     fn recovering_tells_who_was_not_told_of_a_unit() {
         let semaphore = Semaphore::<2>::with_places(0);
         wait_forever(&semaphore, 1, 1);
-        // By one who died before it told anybody.
+        // Signaled by a thread that died before it notified a waiter.
         semaphore.units.0.fetch_add(1, Ordering::Relaxed);
         semaphore.recover();
         let told = semaphore.places.each_ref().map(|place| place.is_told.load(Ordering::Relaxed));

@@ -1,12 +1,13 @@
 //! Sleeping on a word until another thread or process changes it.
 //!
-//! These are the kernel's futexes without the private flag if the word lies in memory that processes share, and with it otherwise, which
-//! spares the kernel the search for the page; those in `crate::futex` are the ones that `futex::calls` counts. The kernel compares the word
-//! and queues the sleeper in one step, so a change between the caller's look at the word and its sleep is not missed. Under
-//! loom, a queue of the model's own takes the kernel's place.
+//! These are kernel futexes without the private flag if the word is in memory shared by processes,
+//! and with it otherwise, which spares the kernel the page lookup; `futex::calls` counts those in
+//! `crate::futex` only. The kernel compares the word and queues the sleeper in one step, so a
+//! change between the caller's check of the word and its sleep is not missed. Under loom, the
+//! model's own queue replaces the kernel.
 //!
-//! A process may die before it wakes a sleeper. So in shared memory a thread sleeps for at most [`NAP`] before it checks
-//! the word, and which processes are alive.
+//! A process may die before it wakes a sleeper. So in shared memory a thread sleeps for at most
+//! [`NAP`] before it checks the word and the processes again.
 
 use super::TimedOut;
 use super::owner::Home;
@@ -17,7 +18,7 @@ use crate::atomic::AtomicU32;
 #[cfg(not(loom))]
 const NAP: crate::Duration = crate::Duration::from_millis(50);
 
-/// Why a sleep ended.
+/// The reason a sleep ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Woken {
     /// The word differs from the expected value, or the wake-up is spurious.
@@ -52,7 +53,8 @@ pub(super) fn wait(
     }
 }
 
-/// The instant as the kernel takes it. Every number of ns fits: it counts signed seconds in 64 bits.
+/// Converts an instant to the kernel's format. Every number of ns fits, since the kernel counts
+/// signed seconds in 64 bits.
 #[cfg(not(loom))]
 fn timespec(instant: Instant) -> rustix::thread::futex::Timespec {
     const NS: u64 = 1_000_000_000;
@@ -62,14 +64,16 @@ fn timespec(instant: Instant) -> rustix::thread::futex::Timespec {
     }
 }
 
-/// Wakes up to `count` threads that sleep on `word`, with this `home`.
+/// Wakes up to `count` threads that sleep on `word` with this `home`.
 #[cfg(not(loom))]
 pub(super) fn wake(word: &AtomicU32, count: u32, home: &Home) {
-    // The kernel takes the count as signed. It fails only for an address it cannot read, which this is not.
+    // The kernel takes a signed count. It fails only for an unreadable address, which is impossible
+    // here.
     let _ = rustix::thread::futex::wake(word, flags(home), count.min(i32::MAX as u32));
 }
 
-/// The same for who sleeps and who wakes: the kernel finds a private futex by its address in the process, any other by its page.
+/// Returns the flags, the same for sleeping and waking: the kernel identifies a private futex by
+/// its address in the process, any other by its page.
 #[cfg(not(loom))]
 fn flags(home: &Home) -> rustix::thread::futex::Flags {
     use rustix::thread::futex::Flags;
@@ -89,7 +93,7 @@ mod model {
 
     #[derive(Default)]
     struct Sleepers {
-        /// Which word, and which sleep.
+        /// The word and the number of the sleep.
         asleep: Vec<(usize, u32)>,
         sleeps: u32,
     }
@@ -102,7 +106,7 @@ mod model {
         core::ptr::from_ref(word).addr()
     }
 
-    /// A deadline has always just passed: loom tries every moment for it.
+    /// A deadline has always just passed: loom tries it at every moment.
     pub(in super::super) fn wait(
         word: &AtomicU32,
         expected: u32,
@@ -117,7 +121,7 @@ mod model {
             return Err(TimedOut);
         }
         if home.is_shared() {
-            // So are naps: each one has just passed.
+            // The same holds for naps: each one has just passed.
             drop(sleepers);
             loom::thread::yield_now();
             return Ok(Woken::Late);
@@ -142,7 +146,7 @@ mod model {
         KERNEL.1.notify_all();
     }
 
-    /// How many threads sleep.
+    /// Returns the number of sleeping threads.
     pub(crate) fn asleep() -> usize {
         KERNEL.0.lock().unwrap().asleep.len()
     }

@@ -12,38 +12,42 @@
 //! assert_eq!(*held, [0.0, 0.0, 0.5]);
 //! ```
 //!
-//! Waiting threads spin. On one CPU a high level would spin for a low one that it preempted, until the bound: use a
-//! [PCP mutex](crate) between the levels of one CPU.
+//! Waiting threads spin. On one CPU a high level would spin for a low one that it preempted, until
+//! the bound: use a [PCP mutex](crate) between the levels of one CPU.
 //!
-//! Tickets with one place per waiter to spin on (T. E. Anderson, "The Performance of Spin Lock Alternatives for
-//! Shared-Memory Multiprocessors", TPDS 1(1), 1990, section IV-D). A thread that gives up marks its place and goes;
-//! the holder that comes to the mark passes over it (the idea is that of M. L. Scott, W. N. Scherer, "Scalable
-//! Queue-Based Spin Locks with Timeout", PPoPP 2001, for queues of nodes).
+//! The lock uses tickets with one slot per waiter to spin on (T. E. Anderson, "The Performance of
+//! Spin Lock Alternatives for Shared-Memory Multiprocessors", TPDS 1(1), 1990, section IV-D). A
+//! thread that gives up marks its slot as abandoned and leaves; the holder that reaches the mark
+//! skips the slot (an idea of M. L. Scott, W. N. Scherer, "Scalable Queue-Based Spin Locks with
+//! Timeout", PPoPP 2001, for queues of nodes).
 //!
-//! Real-time safety: nothing allocates. Taking a ticket is lock-free: an attempt is repeated only if another thread took
-//! one. Waiting ends with its limit. Unlocking passes over each mark once: `W` at most, unless further threads give up
-//! meanwhile, each of which has spun through its bound. Only in shared memory does anything enter the kernel: a process
-//! identifies itself once; and a thread that reaches its bound or finds no place checks whether the holder's process is
-//! alive before it gives up.
+//! Real-time safety: nothing allocates. Taking a ticket is lock-free: an attempt is repeated only
+//! if another thread took one. Waiting ends with its limit. Unlocking skips each mark once: `W` at
+//! most, unless further threads give up in the meantime, each of which has spun through its bound.
+//! The lock enters the kernel only in shared memory: a process identifies itself once; and a thread
+//! that reaches its bound or finds no slot checks whether the holder's process is alive before it
+//! gives up.
 //!
 //! # When a process dies
 //!
-//! A lock in shared memory records which process has each ticket, and which one passes the token on. If one has died, at
-//! any instruction, the next thread that reaches its bound, or calls [`TicketLock::recover`], passes the token on in its
-//! place. If the dead process had the lock, the value may be half changed: then [`TicketLock::lock`] fails with
-//! [`TicketLockError::OwnerDied`], for everybody and at once, until somebody gets the lock from
-//! [`TicketLock::take_over`]; so nobody uses such a value unknowingly. Tickets of dead processes that only waited are
-//! passed over.
+//! A lock in shared memory records which process has each ticket, and which one passes the token
+//! on. If one has died, at any instruction, the next thread that reaches its bound, or calls
+//! [`TicketLock::recover`], passes the token on in its place. If the dead process held the lock,
+//! the value may be half changed: then [`TicketLock::lock`] fails with
+//! [`TicketLockError::OwnerDied`], for every thread and at once, until one gets the lock from
+//! [`TicketLock::take_over`]; so no thread uses such a value unknowingly. Tickets of dead processes
+//! that only waited are skipped.
 //!
 //! # Invariants
 //!
-//! *T1* There is one token. It lies as `GRANTED` in the place of the ticket `serving`, or is in the hands of the thread
-//! that wrote `serving`, whose number is beside it. A guard stands for a `GRANTED` place that has an owner.
-//! *T2* A place belongs to the ticket that it names, and to later ones when that is finished: its word is the only thing
-//! that says who has drawn a ticket, so drawing is one step.
-//! *T3* `next` is a hint. All tickets before it have been drawn; some behind it may have been, too.
-//! *T4* Only the holder of the token, or of a place, changes its word, or a thread that [recovers](TicketLock::recover) it
-//! from a dead process, one at a time. Numbers of processes are reused only when no word names them.
+//! *T1* There is one token. It is stored as `GRANTED` in the slot of the ticket `serving`, or is
+//! held by the thread that wrote `serving` together with its peer number. A guard represents a
+//! `GRANTED` slot that has an owner. *T2* A slot belongs to the ticket that it names, and to later
+//! ones when that ticket is finished: its word alone records who has drawn a ticket, so drawing is
+//! one step. *T3* `next` is a hint. All tickets before it have been drawn; some behind it may have
+//! been, too. *T4* Only the holder of the token, or of a slot, changes its word, or a thread that
+//! [recovers](TicketLock::recover) it from a dead process, one at a time. Peer numbers are reused
+//! only when no word names them.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -55,8 +59,8 @@ use crate::atomic::{AtomicU32, AtomicU64, Ordering, UnsafeCell, relax};
 #[cfg(feature = "std")]
 use crate::{Duration, spin};
 
-/// The content of a place: in the upper half the ticket that it belongs to, then the state, and the peer that has the
-/// ticket.
+/// The content of a slot: in the upper 32 bits the ticket that it belongs to, then the state, and
+/// the peer that has the ticket.
 type Word = u64;
 
 const EMPTY: u64 = 0;
@@ -89,16 +93,16 @@ const fn is_possible(places: usize) -> bool {
     places.is_power_of_two() && places <= 1 << 16
 }
 
-/// Whose turn it is.
+/// The current turn.
 #[repr(C)]
 struct Turn {
-    /// The ticket being served, and the peer who passed the token on to it. The state is not used.
+    /// The ticket being served, and the peer that passed the token to it. The state is not used.
     serving: AtomicU64,
-    /// Whether the value may be half changed.
+    /// Set if the value may be half changed.
     is_spoilt: AtomicU32,
 }
 
-/// A value behind a ticket lock with places for `W` threads, a power of two.
+/// A value behind a ticket lock with slots for `W` threads, a power of two.
 #[repr(C)]
 pub struct TicketLock<T, const W: usize = 16> {
     next: Padded<AtomicU32>,
@@ -110,20 +114,20 @@ pub struct TicketLock<T, const W: usize = 16> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: by T1 one guard at a time reaches the value, and the token passes with release and acquire. The value is
-// used by several threads in turn: `T: Send`.
+// SAFETY: by T1 one guard at a time accesses the value, and the token passes with release and
+// acquire. Several threads use the value in turn: `T: Send`.
 unsafe impl<T: Send, const W: usize> Sync for TicketLock<T, W> {}
 // SAFETY: a lock owns its value.
 unsafe impl<T: Send, const W: usize> Send for TicketLock<T, W> {}
 
 impl<T> TicketLock<T> {
-    /// An unlocked lock with 16 places.
+    /// Creates an unlocked lock with 16 slots.
     #[cfg(not(loom))]
     pub const fn new(value: T) -> Self {
         Self::with_places(value)
     }
 
-    /// An unlocked lock with 16 places.
+    /// Creates an unlocked lock with 16 slots.
     #[cfg(loom)]
     pub fn new(value: T) -> Self {
         Self::with_places(value)
@@ -131,9 +135,9 @@ impl<T> TicketLock<T> {
 }
 
 impl<T, const W: usize> TicketLock<T, W> {
-    const CHECK: () = assert!(is_possible(W), "places: a power of two up to 2^16");
+    const CHECK: () = assert!(is_possible(W), "the number of slots is a power of two up to 2^16");
 
-    /// An unlocked lock.
+    /// Creates an unlocked lock.
     #[cfg(not(loom))]
     pub const fn with_places(value: T) -> Self {
         let () = Self::CHECK;
@@ -148,7 +152,7 @@ impl<T, const W: usize> TicketLock<T, W> {
         Self { next: Padded(AtomicU32::new(0)), turn, places, recovery, peers, value: UnsafeCell::new(value) }
     }
 
-    /// An unlocked lock.
+    /// Creates an unlocked lock.
     #[cfg(loom)]
     pub fn with_places(value: T) -> Self {
         let () = Self::CHECK;
@@ -158,24 +162,24 @@ impl<T, const W: usize> TicketLock<T, W> {
         Self { next: Padded(AtomicU32::new(0)), turn, places, recovery, peers, value: UnsafeCell::new(value) }
     }
 
-    /// The place `index` of a lock that was never used: the token lies in that of ticket 0.
+    /// Returns the initial content of slot `index`: the token is in that of ticket 0.
     const fn initial(index: usize) -> Word {
         word(index as u32, if index == 0 { GRANTED } else { EMPTY }, 0)
     }
 
-    /// Locks, spinning for at most `limit`; see [Spinning](crate#spinning). If a panic unwinds through the guard, it unlocks;
-    /// the value is then as the panic left it.
+    /// Locks, spinning for at most `limit`; see [Spinning](crate#spinning). If a panic unwinds
+    /// through the guard, it unlocks; the value is then as the panic left it.
     ///
     /// # Errors
-    /// [`TicketLockError::TimedOut`] if the turn did not come, [`TicketLockError::Full`] if all `W` places are taken,
-    /// [`TicketLockError::OwnerDied`] if a process died while it had the lock.
+    /// [`TicketLockError::TimedOut`] if the turn did not come, [`TicketLockError::Full`] if all `W`
+    /// slots are in use, [`TicketLockError::OwnerDied`] if a process died while it held the lock.
     #[cfg(feature = "std")]
     #[inline]
     pub fn lock(&self, limit: Duration) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
         self.lock_while(spin::within(limit))
     }
 
-    /// Locks like `lock`, spinning for as long as `go_on`, asked before each look, says so.
+    /// Locks like `lock`, spinning while `go_on`, called before each check, returns `true`.
     ///
     /// # Errors
     /// Those of [`TicketLockError`].
@@ -184,16 +188,17 @@ impl<T, const W: usize> TicketLock<T, W> {
         self.checked(self.lock_anyway(go_on)?)
     }
 
-    /// Locks if nobody holds the lock or waits for it, or died while it had it.
+    /// Locks if the lock is free, has no waiters, and no process died while it held the lock.
     pub fn try_lock(&self) -> Option<TicketGuard<'_, T, W>> {
         let me = self.me()?;
         self.draw_token(me).and_then(|guard| self.checked(guard).ok())
     }
 
-    /// Takes the ticket that is being served, if nobody has.
+    /// Takes the ticket that is being served, if it is free.
     #[inline]
     fn draw_token(&self, me: Peer) -> Option<TicketGuard<'_, T, W>> {
-        // Relaxed: only says where to look. If the token is there, the ticket is being served.
+        // Relaxed: only determines which slot to check. If the token is there, the ticket is being
+        // served.
         let ticket = ticket(self.turn.0.serving.load(Ordering::Relaxed));
         let (free, mine) = (word(ticket, GRANTED, 0), word(ticket, GRANTED, me));
         // Acquire: the token comes with the value.
@@ -203,39 +208,43 @@ impl<T, const W: usize> TicketLock<T, W> {
         Some(self.guard(ticket, me))
     }
 
-    /// Locks like `lock`, also if a process died while it had the lock: the caller sees to the value. From then
-    /// on others lock it again. Should the caller's process die before it unlocks, they do not.
+    /// Locks like `lock`, also if a process died while it held the lock: the caller repairs the
+    /// value. From then on other threads can lock it again, unless the caller's process dies before
+    /// it unlocks.
     ///
     /// # Errors
-    /// [`TicketLockError::TimedOut`] if the turn did not come, [`TicketLockError::Full`] if all `W` places are taken.
+    /// [`TicketLockError::TimedOut`] if the turn did not come, [`TicketLockError::Full`] if all `W`
+    /// slots are in use.
     #[cfg(feature = "std")]
     pub fn take_over(&self, limit: Duration) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
         self.take_over_while(spin::within(limit))
     }
 
-    /// Locks like `take_over`, spinning for as long as `go_on`, asked before each look, says so.
+    /// Locks like `take_over`, spinning while `go_on`, called before each check, returns `true`.
     ///
     /// # Errors
-    /// [`TicketLockError::TimedOut`] if the turn did not come, [`TicketLockError::Full`] if all `W` places are taken.
+    /// [`TicketLockError::TimedOut`] if the turn did not come, [`TicketLockError::Full`] if all `W`
+    /// slots are in use.
     pub fn take_over_while(
         &self,
         go_on: impl FnMut() -> bool,
     ) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
         let guard = self.lock_anyway(go_on)?;
-        // Relaxed: only who has the token, or recovers it, reads or writes this.
+        // Relaxed: only the holder of the token, or its recoverer, reads or writes this.
         self.turn.0.is_spoilt.store(0, Ordering::Relaxed);
         Ok(guard)
     }
 
-    /// Passes the token on for dead processes, and passes over their tickets. In shared memory, asks the kernel which
-    /// processes are alive. `lock` does this itself before it fails; call it if you only use `try_lock`.
+    /// Passes the token on for dead processes, and skips their tickets. In shared memory, asks the
+    /// kernel which processes are alive. `lock` does this itself before it fails; call it if you
+    /// only use `try_lock`.
     #[cold]
     pub fn recover(&self) {
         if !self.peers.home().is_shared() {
             return;
         }
         let home = self.peers.home();
-        // If a living process has it, recovery is left to that one.
+        // If a living process has the claim, recovery is left to that process.
         if self.recovery.take_over(home).is_ok() {
             let me = self.me().or_else(|| {
                 self.forget_peers();
@@ -246,19 +255,21 @@ impl<T, const W: usize> TicketLock<T, W> {
         }
     }
 
-    /// Passes the token on until a living process has it, or nobody.
+    /// Passes the token on until a living process has it, or none waits.
     fn recover_token(&self, me: Peer) {
         loop {
             let serving = self.turn.0.serving.load(Ordering::Relaxed);
             let now = ticket(serving);
-            // Acquire: if the ticket is finished, `serving` is seen below to have moved on (`finish`).
+            // Acquire: if the ticket is finished, `serving` is seen below to have advanced
+            // (`finish`).
             let place = self.place(now).load(Ordering::Acquire);
             let is_granted = ticket(place) == now && state(place) == GRANTED;
             if !self.peers.has_died(if is_granted { peer(place) } else { peer(serving) }) {
                 return;
             }
-            // What was read may be older than the death, which makes the last word final. Relaxed: learning of the death
-            // orders these looks after all that the dead did.
+            // The loaded values may be older than the death, which makes the last word final.
+            // Relaxed: detecting the death orders these loads after all actions of the dead
+            // process.
             let is_final = self.turn.0.serving.load(Ordering::Relaxed) == serving
                 && (!is_granted || self.place(now).load(Ordering::Relaxed) == place);
             if !is_final {
@@ -277,10 +288,10 @@ impl<T, const W: usize> TicketLock<T, W> {
         }
     }
 
-    /// Frees the numbers of dead processes that no ticket names any more.
+    /// Frees the numbers of dead processes that no ticket names.
     fn forget_peers(&self) {
         for dead in self.peers.dead() {
-            // Relaxed: only the dead wrote their number into words, before they died.
+            // Relaxed: only the dead process wrote its number into words, before it died.
             let is_named = self.places.iter().any(|place| peer(place.0.load(Ordering::Relaxed)) == dead);
             if !is_named && peer(self.turn.0.serving.load(Ordering::Relaxed)) != dead {
                 self.peers.forget(dead);
@@ -294,7 +305,7 @@ impl<T, const W: usize> TicketLock<T, W> {
 
     #[inline]
     fn lock_anyway(&self, go_on: impl FnMut() -> bool) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
-        // An attempt that must fail would take the cache line from whoever holds the lock.
+        // An attempt that must fail would take the cache line from the holder of the lock.
         let serving = ticket(self.turn.0.serving.load(Ordering::Relaxed));
         if self.next.0.load(Ordering::Relaxed) == serving
             && let Some(me) = self.me()
@@ -345,10 +356,10 @@ impl<T, const W: usize> TicketLock<T, W> {
             let ahead = ticket(seen).wrapping_sub(next);
             if ahead != 0 {
                 if ahead > u32::MAX / 2 {
-                    // It belongs to a ticket that is not finished.
+                    // The slot belongs to a ticket that is not finished.
                     return Err(TicketLockError::Full);
                 }
-                // The hint is old: everything up to the place's last ticket is finished.
+                // The hint is stale: everything up to the slot's last ticket is finished.
                 next = ticket(seen).wrapping_sub(W as u32).wrapping_add(1);
                 continue;
             }
@@ -360,7 +371,8 @@ impl<T, const W: usize> TicketLock<T, W> {
                     continue;
                 }
             };
-            // Relaxed: whoever has drawn the ticket looks at the place again, with acquire, before it takes the token.
+            // Relaxed: a thread that has drawn the ticket checks the slot again, with acquire,
+            // before it takes the token.
             if place.compare_exchange(seen, drawn, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 self.next.0.store(next.wrapping_add(1), Ordering::Relaxed);
                 return Ok((next, me));
@@ -373,7 +385,7 @@ impl<T, const W: usize> TicketLock<T, W> {
     fn pass_on(&self, mut ticket: u32, me: Peer) {
         loop {
             let next = ticket.wrapping_add(1);
-            // From here on the token is in this thread's hands.
+            // From here on this thread holds the token.
             self.turn.0.serving.store(word(next, 0, me), Ordering::Relaxed);
             self.finish(ticket);
             if self.grant(next) {
@@ -383,25 +395,27 @@ impl<T, const W: usize> TicketLock<T, W> {
         }
     }
 
-    /// Leaves the place of the `finished` ticket to later ones, unless that was done.
+    /// Releases the slot of the `finished` ticket to later ones, unless that was done.
     #[inline]
     fn finish(&self, finished: u32) {
         let place = self.place(finished);
-        // Relaxed: the place was last changed by who has the token, or before the token came.
+        // Relaxed: the slot was last changed by the holder of the token, or before the token came.
         if ticket(place.load(Ordering::Relaxed)) == finished {
-            // Release: after `serving` has been written. Otherwise it could look as if nobody had the token.
+            // Release: after `serving` has been written. Otherwise the token could seem to have no
+            // holder.
             place.store(word(finished.wrapping_add(W as u32), EMPTY, 0), Ordering::Release);
         }
     }
 
-    /// Puts the token into the place of `ticket`, unless that was abandoned. Returns whether it did.
+    /// Puts the token into the slot of `ticket`, unless that was abandoned. Returns `true` if it
+    /// did.
     #[inline]
     fn grant(&self, ticket: u32) -> bool {
         let place = self.place(ticket);
         let mut seen = place.load(Ordering::Relaxed);
         while state(seen) != ABANDONED {
             let granted = with_state(seen, GRANTED);
-            // Release: the token goes with the value.
+            // Release: the token passes with the value.
             match place.compare_exchange(seen, granted, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(now) => seen = now,
@@ -410,7 +424,7 @@ impl<T, const W: usize> TicketLock<T, W> {
         false
     }
 
-    /// How many tickets have been drawn and are not finished at this moment.
+    /// Returns the number of tickets that have been drawn and are not finished at this moment.
     pub(crate) fn tickets(&self) -> u32 {
         let first = ticket(self.turn.0.serving.load(Ordering::Relaxed));
         let is_drawn = |&ahead: &u32| {
@@ -425,15 +439,15 @@ impl<T, const W: usize> TicketLock<T, W> {
         &self.places[ticket as usize % W].0
     }
 
-    /// The caller received the token for `ticket`.
+    /// Creates the guard for `ticket`, whose token the caller has received.
     fn guard(&self, ticket: u32, me: Peer) -> TicketGuard<'_, T, W> {
         TicketGuard { lock: self, granted: word(ticket, GRANTED, me), value: PhantomData }
     }
 
-    /// Refuses the guard if the value may be half changed.
+    /// Rejects the guard if the value may be half changed.
     #[inline]
     fn checked<'a>(&self, guard: TicketGuard<'a, T, W>) -> Result<TicketGuard<'a, T, W>, TicketLockError> {
-        // Relaxed: it is written by who has the token, which came with it.
+        // Relaxed: only the holder of the token writes it, and the token came with it.
         match self.turn.0.is_spoilt.load(Ordering::Relaxed) {
             0 => Ok(guard),
             _ => Err(TicketLockError::OwnerDied),
@@ -451,7 +465,8 @@ impl<T, const W: usize> fmt::Debug for TicketLock<T, W> {
 #[must_use]
 pub struct TicketGuard<'a, T, const W: usize = 16> {
     lock: &'a TicketLock<T, W>,
-    /// The content of its place. One word: two halves written one by one and read as one would stall on store forwarding.
+    /// The content of its slot, as one word: two half words written separately and read together
+    /// would stall on store forwarding.
     granted: Word,
     /// A guard may be shared only if the value may.
     value: PhantomData<&'a mut T>,
@@ -485,8 +500,8 @@ impl<T: fmt::Debug, const W: usize> fmt::Debug for TicketGuard<'_, T, W> {
     }
 }
 
-// SAFETY: `repr(C)` without pointers, and `T` has none. `write` sets what is not zero. Two processes are two threads
-// to T1–T4, which rest on atomics alone.
+// SAFETY: `repr(C)` without pointers, and `T` has none. `write` sets all nonzero fields. To T1–T4,
+// which rely on atomics only, two processes are two threads.
 #[cfg(not(loom))]
 unsafe impl<T: super::Plain, const W: usize> super::Shareable for TicketLock<T, W> {
     const KIND: u32 = 5;

@@ -1,5 +1,5 @@
-//! Places, ends and wakes of the structures in `asynch`: what is given back, who is told, and what wakers may do. Tasks
-//! are polled by hand, so nothing waits.
+//! Slots, ends and wakes of the structures in `asynch`: returned slots, notified tasks, and the
+//! actions that wakers may take. Tasks are polled by hand, so nothing waits.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -22,7 +22,7 @@ fn an_access_that_is_dropped_gives_its_place_back() {
         assert!(granted.poll().is_none());
         drop(held);
         assert_eq!(granted.wakes(), 1);
-        // It was dropped before it saw that it has the access.
+        // Dropped before it saw that it has the access.
     }
     let held = arbiter.try_access().unwrap();
     let mut access = task(arbiter.access());
@@ -72,14 +72,14 @@ fn a_channel_is_split_once() {
     let ends = channel.split_once().unwrap();
     assert_eq!(channel.split_once().err(), Some(Taken));
     drop(ends);
-    assert_eq!(channel.split_once().err(), Some(Taken), "its ends cannot be had again");
+    assert_eq!(channel.split_once().err(), Some(Taken), "its ends are taken permanently");
 }
 
 #[test]
 fn a_channel_is_empty_when_the_last_message_was_received() {
     let mut channel = Channel::<u32, 2>::new();
     let (mut sender, mut receiver) = channel.split();
-    // Two that the receiver has not looked at, then one that it has.
+    // Two that the receiver has not seen, then one that it has.
     sender.try_send(1).unwrap();
     sender.try_send(2).unwrap();
     for message in 1..=2 {

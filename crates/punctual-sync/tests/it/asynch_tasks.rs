@@ -13,7 +13,7 @@ use punctual_sync::asynch::signal::Signal;
 use punctual_sync::asynch::watch::Watch;
 use punctual_sync::{make_channel, make_signal, make_watch};
 
-/// Runs a future to its end on this thread.
+/// Runs a future to completion on this thread.
 fn run<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -40,13 +40,13 @@ fn access_is_granted_in_order() {
     let [mut a, b, mut c, mut d] = tasks;
     drop(held);
     assert_eq!((a.wakes(), b.wakes(), c.wakes()), (1, 0, 0));
-    assert!(c.poll().is_none() && arbiter.try_access().is_none(), "nobody overtakes");
-    let access = a.poll().expect("it was handed over");
+    assert!(c.poll().is_none() && arbiter.try_access().is_none(), "no task overtakes");
+    let access = a.poll().expect("the access was handed over");
     drop(b);
     drop(access);
-    assert_eq!((c.wakes(), d.wakes()), (1, 0), "who left is passed over");
+    assert_eq!((c.wakes(), d.wakes()), (1, 0), "a task that left is skipped");
     drop(c);
-    assert_eq!(d.wakes(), 1, "what came too late is passed on");
+    assert_eq!(d.wakes(), 1, "a late notification is passed on");
     *d.poll().unwrap() += 1;
     assert_eq!(*arbiter.try_access().unwrap(), 1);
 }
@@ -73,7 +73,7 @@ fn a_leaked_future_is_sound() {
     leaked.leak();
     drop(held);
     assert!(other.poll().is_none() && arbiter.try_access().is_none(), "the leaked future has the access");
-    // It keeps its place for good, and the arbiter can be dropped.
+    // It retains its slot permanently, and the arbiter can be dropped.
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_leaked_access_keeps_the_arbiter_until_it_is_restored() {
         leaked.leak();
         let mut another = task(arbiter.access());
         let poll = std::panic::AssertUnwindSafe(|| another.poll().is_none());
-        assert!(std::panic::catch_unwind(poll).is_err(), "the only place is taken");
+        assert!(std::panic::catch_unwind(poll).is_err(), "the only slot is taken");
         drop(another);
         *arbiter.get_mut() += 1;
         arbiter.restore();
@@ -164,7 +164,7 @@ fn senders_get_room_in_order() {
     assert!(first.poll().is_none() && second.poll().is_none());
     assert_eq!(receiver.try_recv(), Ok(0));
     assert_eq!((first.wakes(), second.wakes()), (1, 0));
-    assert_eq!(c.try_send(3), Err(TrySendError::Full(3)), "the room is the first one's");
+    assert_eq!(c.try_send(3), Err(TrySendError::Full(3)), "the room belongs to the first");
     // It leaves, and its room goes to the second.
     drop(first);
     assert_eq!((second.wakes(), second.poll()), (1, Some(Ok(()))));
@@ -218,7 +218,7 @@ fn a_channel_is_split_again() {
         let mut waiting = task(sender.send(item.clone()));
         assert!(waiting.poll().is_none());
         drop(receiver.try_recv().unwrap());
-        // With all ends leaked, what they left behind is dropped by the next split.
+        // With all ends leaked, the next split drops their messages.
         waiting.leak();
         std::mem::forget((sender, receiver));
     }
@@ -253,7 +253,7 @@ fn leaked_ends_stay_taken() {
     std::mem::forget(writer.clone());
     assert!(watch.reader().is_err());
     writer.write(1);
-    assert_eq!(reader.try_changed(), Some(1), "the others lose nothing");
+    assert_eq!(reader.try_changed(), Some(1), "the other ends still work");
     let mut leaked = task(reader.changed());
     assert!(leaked.poll().is_none());
     leaked.leak();
@@ -353,12 +353,12 @@ fn a_watch_tells_every_reader() {
     writer.write(2);
     assert_eq!((changed.poll(), first.poll()), (Some(2), Some(2)));
     drop((changed, first));
-    assert_eq!((reader.try_get(), another.try_get()), (Some(2), Some(2)), "a value stays");
+    assert_eq!((reader.try_get(), another.try_get()), (Some(2), Some(2)), "a value remains");
     assert!(task(reader.changed()).poll().is_none());
     assert_eq!((another.try_changed(), run(another.get())), (None, 2));
     writer.write(2);
-    assert_eq!(run(reader.changed()), 2, "written is changed");
-    assert_eq!(reader.clone().try_changed(), None, "a clone has seen what the reader has");
+    assert_eq!(run(reader.changed()), 2, "a write is a change");
+    assert_eq!(reader.clone().try_changed(), None, "a clone has seen the reader's value");
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn values_between_threads_are_whole() {
                 let mut last = 0;
                 while last < LAST {
                     let value = run(reader.changed());
-                    assert!(value.iter().all(|part| *part == value[0]), "a value is whole");
+                    assert!(value.iter().all(|part| *part == value[0]), "a value is not torn");
                     assert!(value[0] > last, "values get newer");
                     last = value[0];
                 }
@@ -402,13 +402,13 @@ fn a_task_preempts_another_in_the_middle() {
         let seen = seen.clone();
         preempting(move |at| {
             seen.lock().unwrap().push(at);
-            // Whatever was interrupted, this send completes.
+            // This send completes regardless of the interrupted operation.
             other.lock().unwrap().try_send(100).unwrap();
         })
     };
     let mut context = Context::from_waker(&waker);
     let mut receiving = Box::pin(receiver.recv());
-    // Beginning to wait clones the waker, and the message that is sent just then is not missed.
+    // Beginning to wait clones the waker, and a message sent at that point is not missed.
     assert_eq!(receiving.as_mut().poll(&mut context), Poll::Ready(Ok(100)));
     drop(receiving);
     while receiver.try_recv().is_ok() {}

@@ -1,6 +1,6 @@
-//! The lock of MSRP on real threads: how often it enters the kernel, in which order it serves, and what it refuses.
+//! The MSRP lock on real threads: its number of system calls, its order of service, and its errors.
 //!
-//! Threads that must not reach their bound look 2³² times, which takes many seconds.
+//! Threads that must not reach their bound check 2³² times, which takes many seconds.
 
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use punctual_sync::{MsrpLock, MsrpThread, futex};
 const PATIENT: u32 = u32::MAX;
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// How many futex calls the calling thread makes in `f`.
+/// Returns the number of futex calls that the calling thread makes in `f`.
 fn calls<R>(f: impl FnOnce() -> R) -> u64 {
     let before = futex::calls();
     f();
@@ -26,7 +26,7 @@ fn calls<R>(f: impl FnOnce() -> R) -> u64 {
 }
 
 fn await_queued<const W: usize>(lock: &MsrpLock<W>, threads: u32) {
-    until("a place to be taken", || (lock.queued() == threads).then_some(()));
+    until("a slot to be taken", || (lock.queued() == threads).then_some(()));
 }
 
 #[test]
@@ -73,8 +73,9 @@ fn spinning_no_call_and_first_come_first_served() {
     assert_eq!(*order.lock().unwrap(), [1, 2, 3]);
 }
 
-/// Who has reached its bound makes one call, and whoever unlocks for it another; so does it, since the kernel has
-/// marked the lock when it handed it over. Then everything is as before.
+/// A thread that has reached its bound makes one call, and the thread that unlocks for it another;
+/// so does the first, since the kernel has marked the lock when it handed it over. Then everything
+/// is as before.
 #[test]
 fn beyond_the_bound_one_call_to_wait_and_one_to_hand_over() {
     let _alive = watchdog(LIMIT);
@@ -154,7 +155,8 @@ fn a_panic_unlocks() {
     assert!(other.unwrap(), "{lock:?}");
 }
 
-/// Each has one lock and wants the other's: both spin, both give up, and the kernel lets one know.
+/// Each has one lock and needs the other's: both spin, both give up, and the kernel returns an
+/// error to one.
 #[test]
 fn a_circle_is_told_to_one_thread() {
     let _alive = watchdog(LIMIT);
@@ -174,7 +176,7 @@ fn a_circle_is_told_to_one_thread() {
     assert_eq!((a.queued(), b.queued()), (0, 0));
 }
 
-/// Bounds of every length together; the count is read and written apart.
+/// Bounds of every length together; the count is read and written separately.
 #[test]
 fn nothing_is_lost_among_many_threads() {
     const ROUNDS: u64 = 5_000;
@@ -203,8 +205,8 @@ fn nothing_is_lost_among_many_threads() {
     assert_eq!(lock.queued(), 0);
 }
 
-/// What the bound is for: the holder does not run, because a higher thread on its CPU does. That one wants the lock,
-/// and with spinning alone neither would ever go on.
+/// The purpose of the bound: the holder does not run, because a higher thread on its CPU does. That
+/// thread needs the lock, and with spinning alone neither would ever continue.
 #[test]
 fn beyond_the_bound_the_holder_inherits() {
     const LOW: i32 = 11;
@@ -214,14 +216,14 @@ fn beyond_the_bound_the_holder_inherits() {
     let (low, high, has_run) = (Release::default(), Release::default(), AtomicBool::new(false));
     scope(|scope| {
         scope.spawn(|| {
-            become_fifo(Some(rt.cpu), HIGH).expect("it was allowed before");
+            become_fifo(Some(rt.cpu), HIGH).expect("allowed before");
             let me = MsrpThread::current();
             high.wait();
             drop(lock.lock_while(&me, looks(1_000)).unwrap());
             has_run.store(true, Ordering::Release);
         });
         scope.spawn(|| {
-            become_fifo(Some(rt.cpu), LOW).expect("it was allowed before");
+            become_fifo(Some(rt.cpu), LOW).expect("allowed before");
             let me = MsrpThread::current();
             low.wait();
             let held = lock.lock_while(&me, looks(0)).unwrap();
@@ -229,7 +231,7 @@ fn beyond_the_bound_the_holder_inherits() {
             assert_eq!(running_priority(), HIGH, "inherited");
             drop(held);
             assert!(has_run.load(Ordering::Acquire), "handed over");
-            assert_eq!(running_priority(), LOW, "given back");
+            assert_eq!(running_priority(), LOW, "priority restored");
         });
         [&low, &high].into_iter().for_each(Release::await_asleep);
         low.release();

@@ -1,5 +1,7 @@
-//! Table 5.1 of J. K. Balciunas, *Real-time interrupt-driven concurrency for modern application processors*, University of
-//! Twente, 2021: bounded inversion and deadlock prevention with no system call in the best case, one or two in the worst. Calls are counted where the crate enters the kernel.
+//! Table 5.1 of J. K. Balciunas, *Real-time interrupt-driven concurrency for modern application
+//! processors*, University of Twente, 2021: bounded inversion and deadlock prevention with no
+//! system call in the best case, one or two in the worst. Calls are counted where the crate enters
+//! the kernel.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
@@ -8,7 +10,7 @@ use std::time::Duration;
 use crate::pcp_support::{await_asleep, thread_id, watchdog};
 use punctual_sync::{PcpGroup, PcpMutex, futex};
 
-/// How many futex calls the calling thread makes in `f`.
+/// Returns the number of futex calls that the calling thread makes in `f`.
 fn calls<R>(f: impl FnOnce() -> R) -> u64 {
     let before = futex::calls();
     f();
@@ -24,7 +26,8 @@ fn best_case_no_call() {
     assert_eq!(calls(|| a.lock(&member, |_| b.lock(&member, |x| *x += 1).unwrap()).unwrap()), 0);
 }
 
-/// A thread whose priority is above what others hold is not blocked, and nothing tells the kernel of it.
+/// A thread whose priority is above all ceilings held by others is not blocked, and the kernel is
+/// not involved.
 #[test]
 fn a_lock_above_the_ceilings_of_others_no_call() {
     let _alive = watchdog(Duration::from_secs(120));
@@ -122,8 +125,8 @@ fn worst_case_two_calls_for_one_lock_and_unlock() {
     assert_eq!(counted, 2);
 }
 
-/// Figure 2.2: two threads lock two mutexes in opposite orders, again and again. With any other lock they end up waiting
-/// for each other.
+/// Figure 2.2: two threads repeatedly lock two mutexes in opposite orders. With any other lock they
+/// deadlock.
 #[test]
 fn deadlock_prevention_runs_to_completion() {
     const ROUNDS: u32 = 20_000;
@@ -164,7 +167,7 @@ fn regression_an_unlock_does_not_wait_for_a_higher_holder() {
                 let member = group.join(2).unwrap();
                 let section = |(): &mut ()| {
                     inside.store(true, Ordering::Release);
-                    // Leaves only after the lower thread has let go.
+                    // Leaves only after the lower thread has released.
                     while !unlocked.load(Ordering::Acquire) {
                         thread::yield_now();
                     }

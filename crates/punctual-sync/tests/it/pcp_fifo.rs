@@ -1,8 +1,9 @@
-//! The order in which `SCHED_FIFO` threads on one CPU run: figure 2.1 of
-//! J. K. Balciunas (University of Twente, 2021), and bounded priority inversion.
+//! The order in which `SCHED_FIFO` threads on one CPU run: figure 2.1 of J. K. Balciunas
+//! (University of Twente, 2021), and bounded priority inversion.
 //!
-//! Only the order of events is looked at, never a time. Every thread is bounded by count, by `RLIMIT_RTTIME` and by a
-//! watchdog. Without the privilege for `SCHED_FIFO` a line says that nothing was checked.
+//! The tests check only the order of events, never a time. Every thread is bounded by count, by
+//! `RLIMIT_RTTIME` and by a watchdog. Without the privilege for `SCHED_FIFO` a line reports that
+//! nothing was checked.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +13,13 @@ use std::time::{Duration, Instant};
 use crate::pcp_support::{Events, Release, become_fifo, real_time, running_priority};
 use punctual_sync::{Member, PcpGroup, PcpMutex, TimedQueue};
 
-/// Kernel priorities, lowest first, which the members state too.
+/// Kernel priorities, lowest first, which are also the members' declared priorities.
 const LOW: u8 = 11;
 const MEDIUM: u8 = 12;
 const HIGH: u8 = 13;
 
-/// τ3 holds s1, to which τ2 has no claim; τ2 wants s2, which nobody holds. The ceiling of s1 makes it wait, and τ3 run in
-/// its place until τ1 comes, which waits for s1.
+/// τ3 holds s1, which τ2 never locks; τ2 locks s2, which is free. The ceiling of s1 makes it wait,
+/// and τ3 run in its place until τ1 arrives, which waits for s1.
 #[test]
 fn figure_2_1_in_order() {
     let Some(rt) = real_time("figure_2_1_in_order") else { return };
@@ -28,7 +29,7 @@ fn figure_2_1_in_order() {
     let (t1, t2, t3) = (Release::default(), Release::default(), Release::default());
     let events = Events::new();
     let member = |priority: u8, release: &Release| -> Member<'_> {
-        become_fifo(Some(cpu), priority.into()).expect("it was allowed before");
+        become_fifo(Some(cpu), priority.into()).expect("allowed before");
         let member = group.join(priority).unwrap();
         release.wait();
         member
@@ -58,7 +59,7 @@ fn figure_2_1_in_order() {
                 events.add("3 goes on for 1");
             };
             s1.lock(&member, in_s1).unwrap();
-            assert_eq!(running_priority(), LOW.into(), "given back");
+            assert_eq!(running_priority(), LOW.into(), "priority restored");
             events.add("3 ends");
         });
         [&t1, &t2, &t3].into_iter().for_each(Release::await_asleep);
@@ -79,8 +80,9 @@ fn figure_2_1_in_order() {
     assert_eq!(events.list(), expected);
 }
 
-/// A low thread holds what a high one wants, and a medium one becomes ready. Returns the order of events under a lock that
-/// is given as a function which runs a critical section for a thread of this priority.
+/// A low thread holds a lock that a high one needs, and a medium one becomes ready. Returns the
+/// order of events under a lock, given as a function that runs a critical section for a thread of
+/// this priority.
 fn inversion(
     cpu: usize,
     lock: impl Fn(Option<&Member<'_>>, &dyn Fn()) + Sync,
@@ -89,7 +91,7 @@ fn inversion(
     let (low, medium, high) = (Release::default(), Release::default(), Release::default());
     let events = Events::new();
     let become_ready = |priority: u8, release: &Release| {
-        become_fifo(Some(cpu), priority.into()).expect("it was allowed before");
+        become_fifo(Some(cpu), priority.into()).expect("allowed before");
         release.wait();
     };
     thread::scope(|scope| {
@@ -142,11 +144,11 @@ fn priority_inversion_is_bounded() {
     };
     let bounded = inversion(cpu, lock, &group);
     let expected = ["low has", "high wants", "low leaves", "high has", "medium begins", "medium ends"];
-    assert_eq!(bounded, expected, "the high thread waits for the low one's critical section and no longer");
+    assert_eq!(bounded, expected, "the high thread waits only for the low one's critical section");
 }
 
-/// The high thread waits for the medium one in one group, which waits for the low one in another: the low one inherits
-/// from both.
+/// The high thread waits for the medium one in one group, which waits for the low one in another:
+/// the low one inherits from both.
 #[test]
 fn inheritance_is_transitive() {
     let Some(rt) = real_time("inheritance_is_transitive") else { return };
@@ -154,7 +156,7 @@ fn inheritance_is_transitive() {
     let (a, b) = (PcpMutex::new(&one, HIGH, ()), PcpMutex::new(&other, HIGH, ()));
     let (low, medium, high) = (Release::default(), Release::default(), Release::default());
     let become_ready = |priority: u8, release: &Release| {
-        become_fifo(Some(rt.cpu), priority.into()).expect("it was allowed before");
+        become_fifo(Some(rt.cpu), priority.into()).expect("allowed before");
         release.wait();
     };
     thread::scope(|scope| {
@@ -185,10 +187,11 @@ fn inheritance_is_transitive() {
     });
 }
 
-/// pcp-mutex 0.2: a high thread spins for a preempted low one, so that on one CPU neither goes on.
+/// pcp-mutex 0.2: a high thread spins for a preempted low one, so that on one CPU neither
+/// continues.
 ///
-/// The low thread is interrupted at a different point of its lock and unlock each time, by a thread that the
-/// clock wakes.
+/// The low thread is interrupted at a different point of its lock and unlock each time, by a thread
+/// that the clock wakes.
 #[test]
 fn regression_no_livelock_on_one_cpu() {
     let Some(rt) = real_time("regression_no_livelock_on_one_cpu") else { return };
@@ -199,7 +202,7 @@ fn regression_no_livelock_on_one_cpu() {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            become_fifo(Some(cpu), HIGH.into()).expect("it was allowed before");
+            become_fifo(Some(cpu), HIGH.into()).expect("allowed before");
             let member = group.join(HIGH).unwrap();
             let mut clock = queue.receiver().unwrap();
             for round in 0..2_000_u64 {
@@ -213,7 +216,7 @@ fn regression_no_livelock_on_one_cpu() {
             done.store(true, Ordering::Release);
         });
         scope.spawn(|| {
-            become_fifo(Some(cpu), LOW.into()).expect("it was allowed before");
+            become_fifo(Some(cpu), LOW.into()).expect("allowed before");
             let member = group.join(LOW).unwrap();
             let end = Instant::now() + Duration::from_secs(1);
             while !done.load(Ordering::Acquire) && Instant::now() < end {

@@ -1,4 +1,4 @@
-//! What a lock checks, and what survives a panic. One thread at a time, so no test waits for anything.
+//! The checks of a lock, and the state after a panic. One thread at a time, so no test waits.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -36,7 +36,7 @@ fn regression_no_second_reference_through_a_nested_lock() {
         b.lock(&member, |_| a.lock(&member, |y| *y = 2))
     });
     assert_eq!(innermost, Ok(Ok(Err(PcpLockError::Reentrant))));
-    assert_eq!(a.lock(&member, |x| *x), Ok(1), "and it is locked no longer");
+    assert_eq!(a.lock(&member, |x| *x), Ok(1), "unlocked again");
 }
 
 /// pcp-mutex 0.2: after a panic the next locker fails.
@@ -60,7 +60,7 @@ fn regression_a_panic_unlocks() {
     assert!(format!("{group:?}").contains("free"));
 }
 
-/// pcp-mutex 0.2: one process-wide futex serialises every group.
+/// pcp-mutex 0.2: one process-wide futex serializes every group.
 #[test]
 fn regression_groups_do_not_meet() {
     let (one, other) = (PcpGroup::new(), PcpGroup::new());
@@ -72,7 +72,7 @@ fn regression_groups_do_not_meet() {
                 let member = other.join(1).unwrap();
                 let before = futex::calls();
                 free.lock(&member, |value| *value += 1).unwrap();
-                assert_eq!(futex::calls() - before, 0, "a ceiling of another group is none");
+                assert_eq!(futex::calls() - before, 0, "a ceiling of another group does not count");
             });
         });
     })
@@ -128,17 +128,18 @@ fn nested_locks_in_any_order_of_ceilings() {
     assert_eq!(mutexes.map(|mut mutex| *mutex.get_mut()), [1; 5]);
 }
 
-/// The child of a fork has what nobody held at that moment. Its one thread is alone, so it never needs the kernel.
+/// The child of a fork can lock mutexes that were free at that moment. It has one thread, so it
+/// never needs the kernel.
 #[test]
 fn a_forked_child_locks_what_nobody_held() {
     let group = PcpGroup::new();
     let mutex = PcpMutex::new(&group, 9, 1);
     let member = group.join(1).unwrap();
-    // SAFETY: the child does nothing but lock, which neither allocates nor takes any other lock, and end.
+    // SAFETY: the child only locks, which neither allocates nor takes any other lock, and ends.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let locked = mutex.lock(&member, |value| *value);
-        // SAFETY: ends the process without running anything else of it.
+        // SAFETY: ends the process without running any other code of it.
         unsafe { libc::_exit(if locked == Ok(1) { 0 } else { 1 }) };
     }
     assert!(child > 0, "{}", std::io::Error::last_os_error());

@@ -1,5 +1,5 @@
-//! The order of items, the bounds, and what happens to items that nobody receives. One thread, so nothing waits
-//! except for times that are microseconds away.
+//! The order of items, the capacity, and the fate of items that are never received. One thread, so
+//! the only waits are for times that are microseconds away.
 
 use std::rc::Rc;
 
@@ -45,7 +45,7 @@ fn regression_an_overdue_item_keeps_its_place() {
     let due = now() + Duration::from_micros(200);
     queue.send_at(2, due).unwrap();
     queue.send(1).unwrap();
-    // Only if the machine has not been away for so long that the first two lie the other way round.
+    // Only if the machine was not delayed for so long that the order of the first two is reversed.
     let early = now() < due;
     pass(due);
     queue.send(3).unwrap();
@@ -138,7 +138,7 @@ fn what_nobody_receives_is_dropped_with_the_queue() {
     assert_eq!(Rc::strong_count(&item), 1);
 }
 
-/// A queue that only one thread uses never enters the kernel while items are ready.
+/// A queue used by a single thread never enters the kernel while items are ready.
 #[test]
 fn items_that_are_ready_cost_no_system_call() {
     let queue = TimedQueue::<u32, 8>::new();
@@ -153,7 +153,7 @@ fn items_that_are_ready_cost_no_system_call() {
     assert_eq!(futex::calls() - before, 0);
 }
 
-/// The receiver knows of the scheduled item already when the immediate one is sent.
+/// The receiver has seen the scheduled item already when the immediate one is sent.
 #[test]
 fn a_single_scheduled_item_keeps_its_place() {
     let queue = TimedQueue::<u32, 2>::new();

@@ -1,4 +1,4 @@
-//! Who is woken, and by whom; and many senders at once.
+//! Wakes of the receiver, and many concurrent senders.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -7,7 +7,7 @@ use std::time::Duration as StdDuration;
 use crate::pcp_support::{await_asleep, thread_id, watchdog};
 use punctual_sync::{Duration, TimedQueue, futex, now};
 
-/// How many futex calls the calling thread makes in `f`.
+/// Returns the number of futex calls that the calling thread makes in `f`.
 fn calls(f: impl FnOnce()) -> u64 {
     let before = futex::calls();
     f();
@@ -16,7 +16,7 @@ fn calls(f: impl FnOnce()) -> u64 {
 
 /// futex-queue 0.1: spurious wakes of the receiver.
 ///
-/// Here it sleeps through items that it does not have to know of, and enters the kernel once.
+/// Here the receiver sleeps through items that do not concern it, and enters the kernel once.
 #[test]
 fn regression_a_sender_wakes_only_when_it_must() {
     let _alive = watchdog(StdDuration::from_secs(120));
@@ -33,7 +33,11 @@ fn regression_a_sender_wakes_only_when_it_must() {
             (value, futex::calls() - before, receiver.len())
         });
         await_asleep(&first);
-        assert_eq!(calls(|| queue.send_at(20, hour(3)).unwrap()), 0, "later than what it waits for");
+        assert_eq!(
+            calls(|| queue.send_at(20, hour(3)).unwrap()),
+            0,
+            "later than the receiver's wake-up time"
+        );
         assert_eq!(calls(|| queue.send_at(21, hour(4)).unwrap()), 0, "also with an item in the inbox");
         assert_eq!(calls(|| queue.send(1).unwrap()), 1, "ready now");
         assert_eq!(receiver.join().unwrap(), (1, 1, 3), "one sleep");
@@ -44,13 +48,13 @@ fn regression_a_sender_wakes_only_when_it_must() {
             receiver.recv().value
         });
         await_asleep(&second);
-        assert_eq!(calls(|| queue.send_at(2, now()).unwrap()), 1, "earlier than what it waits for");
+        assert_eq!(calls(|| queue.send_at(2, now()).unwrap()), 1, "earlier than the receiver's wake-up time");
         assert_eq!(receiver.join().unwrap(), 2);
     });
-    assert_eq!(calls(|| queue.send(3).unwrap()), 0, "nobody sleeps");
+    assert_eq!(calls(|| queue.send(3).unwrap()), 0, "no receiver sleeps");
 }
 
-/// A receiver that has been woken and has not run yet is awake: nobody wakes it again.
+/// A receiver that has been woken and has not run yet is awake: no sender wakes it again.
 #[test]
 fn a_burst_wakes_no_more_often_than_the_receiver_sleeps() {
     let _alive = watchdog(StdDuration::from_secs(120));
@@ -71,7 +75,7 @@ fn a_burst_wakes_no_more_often_than_the_receiver_sleeps() {
     });
 }
 
-/// How often the calling thread has given up the CPU to wait for something.
+/// Returns the number of times the calling thread has given up the CPU to wait.
 fn waits() -> i64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: `usage` is valid for writes, and a successful call has written all of it.
@@ -82,8 +86,8 @@ fn waits() -> i64 {
     usage.ru_nvcsw
 }
 
-/// futex-queue 0.1: a non-PI mutex on the hot path, which senders wait for. Here none ever waits, for the others or for
-/// the receiver, and each one's items stay in order.
+/// futex-queue 0.1: a non-PI mutex on the hot path, which senders wait for. Here no sender ever
+/// waits, for the others or for the receiver, and each one's items stay in order.
 #[test]
 fn regression_senders_do_not_wait() {
     const SENDERS: u32 = 3;
@@ -132,7 +136,7 @@ fn regression_senders_do_not_wait() {
     });
 }
 
-/// The receiver sleeps again and again, and no item is forgotten or too early.
+/// The receiver sleeps repeatedly, and no item is lost or too early.
 #[test]
 fn a_receiver_that_sleeps_loses_nothing() {
     const ITEMS: u64 = 2_000;

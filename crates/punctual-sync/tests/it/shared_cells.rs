@@ -49,7 +49,7 @@ fn ring_has_one_of_each_end() {
     let ring = Ring::<u8, 2>::new();
     let producer = ring.producer().unwrap();
     assert!(ring.producer().is_err() && ring.split().is_err());
-    let consumer = ring.consumer().expect("`split` gave back what it could not use");
+    let consumer = ring.consumer().expect("`split` returned the end it could not use");
     assert!(ring.consumer().is_err());
     drop((producer, consumer));
     assert!(ring.split().is_ok());
@@ -86,12 +86,13 @@ fn ring_with_a_leaked_consumer_drops_nothing_twice() {
     drop(consumer.take());
     std::mem::forget(consumer);
     drop(ring);
-    assert_eq!(Rc::strong_count(&item), 1, "it was dropped once, when it had been taken");
+    assert_eq!(Rc::strong_count(&item), 1, "dropped once, after it was taken");
 }
 
 #[test]
 fn ring_outlives_its_counters() {
-    // 2³² items would take too long; a ring of two goes round often enough to show that counters are masked.
+    // 2³² items would take too long; a ring of two wraps often enough to show that counters are
+    // masked.
     let ring = Ring::<u32, 2>::new();
     let (mut producer, mut consumer) = ring.split().unwrap();
     for item in 0..100_000 {
@@ -153,7 +154,7 @@ fn latest_between_threads() {
         let mut last = 0;
         until("the last value", || {
             let reading = reader.read();
-            assert!(reading.value.iter().all(|value| *value == reading.value[0]), "a value is whole");
+            assert!(reading.value.iter().all(|value| *value == reading.value[0]), "a value is not torn");
             assert!(if reading.is_new { reading.value[0] > last } else { reading.value[0] == last });
             last = reading.value[0];
             (last == 50_000).then_some(())
@@ -193,7 +194,7 @@ fn barrier_keeps_threads_together() {
             for phase in 0..PHASES {
                 arrivals.lock().unwrap()[phase] += 1;
                 led += usize::from(barrier.wait().unwrap());
-                assert_eq!(arrivals.lock().unwrap()[phase], 3, "everybody has arrived");
+                assert_eq!(arrivals.lock().unwrap()[phase], 3, "every member has arrived");
             }
             led
         };
@@ -252,7 +253,7 @@ fn ticket_lock_between_threads() {
     let lock = TicketLock::new(0_u32);
     let gave_up: u32 = scope(|scope| {
         let add = || {
-            // Gives up now and then, so that marks are passed over.
+            // Gives up now and then, so that marks are skipped.
             (0..5_000)
                 .map(|i| u32::from(lock.lock_while(looks(i % 50)).map(|mut sum| *sum += 1).is_err()))
                 .sum::<u32>()
@@ -274,7 +275,7 @@ fn semaphore_counts() {
     let most = Semaphore::<1>::MAX;
     semaphore.signal(most).unwrap();
     for added in [1, u32::MAX] {
-        let error = semaphore.signal(added).expect_err("it cannot count that far");
+        let error = semaphore.signal(added).expect_err("the maximum is exceeded");
         assert_eq!((error.added, error.free), (added, most));
     }
 }
@@ -294,7 +295,7 @@ fn semaphore_serves_the_highest_level_first_and_equals_in_order() {
         }
         for count in 1..=5 {
             semaphore.signal(1).unwrap();
-            until("one thread to go", || (served.lock().unwrap().len() == count).then_some(()));
+            until("one thread to be served", || (served.lock().unwrap().len() == count).then_some(()));
         }
     });
     assert_eq!(*served.lock().unwrap(), [(3, 1), (3, 3), (2, 2), (2, 4), (1, 0)]);
@@ -332,12 +333,13 @@ fn semaphore_units_come_back() {
     assert_eq!((semaphore.free(), semaphore.waiting()), (1, 0));
     semaphore.signal(2).unwrap();
     let units = [semaphore.hold(1).unwrap(), semaphore.hold(1).unwrap()];
-    assert_eq!(semaphore.hold(1).map(drop), Err(AcquireError::Full), "a unit that is held takes a place");
+    assert_eq!(semaphore.hold(1).map(drop), Err(AcquireError::Full), "a held unit occupies a slot");
     drop(units);
     assert_eq!(semaphore.free(), 3);
 }
 
-/// A waiter that has not run yet is not overtaken by a lower one, and of two units both waiters get one at once.
+/// A waiter that has not run yet is not overtaken by a lower one, and of two units both waiters get
+/// one at once.
 #[test]
 fn semaphore_units_are_not_snatched() {
     let semaphore = Semaphore::<4>::with_places(0);

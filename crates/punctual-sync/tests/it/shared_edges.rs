@@ -1,4 +1,5 @@
-//! Corners of the structures in `shared`: the first and last of their values, and ends that nobody had.
+//! Edge cases of the structures in `shared`: the first and last of their values, and ends that were
+//! never taken.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,22 +18,22 @@ struct Memory([u8; 4096]);
 fn a_cell_in_used_memory_holds_its_initial_value_in_every_slot() {
     let mut memory = Memory([0xff; 4096]);
     let end = region_size::<Latest<[u32; 3]>>();
-    // SAFETY: the memory outlives the reference, and nobody else uses it.
+    // SAFETY: the memory outlives the reference, and has no other user.
     let cell: &Latest<[u32; 3]> = unsafe { init_at(memory.0.as_mut_ptr(), end, [7, 8, 9]) }.unwrap();
     let (mut writer, mut reader) = (cell.writer().unwrap(), cell.reader().unwrap());
     assert_eq!(reader.read().value, [7, 8, 9]);
-    // Two writes in a row go to the other two slots.
+    // Two successive writes go to the other two slots.
     for _ in 0..2 {
         writer.write_with(|slot| assert_eq!(*slot, [7, 8, 9]));
     }
     drop((writer, reader));
-    assert!(memory.0[end..].iter().all(|byte| *byte == 0xff), "nothing beyond is written");
+    assert!(memory.0[end..].iter().all(|byte| *byte == 0xff), "no byte after the cell is written");
 }
 
 #[test]
 fn an_end_that_is_seized_is_taken() {
     let cell = Latest::new(0_u8);
-    // SAFETY: nobody has the ends.
+    // SAFETY: no thread uses the ends.
     let (writer, reader) = unsafe { (cell.take_over_writer_unchecked(), cell.take_over_reader_unchecked()) };
     assert!(cell.take_over_writer().is_err() && cell.take_over_reader().is_err());
     drop((writer, reader));
@@ -50,14 +51,14 @@ fn slices_of_every_length_go_around_the_end_of_the_array_from_every_place() {
         }
         let items: Vec<[u16; 3]> = (100..100 + length).map(|item| [item, at, length]).collect();
         assert_eq!(producer.push_slice(&items), items.len());
-        // One by one in the one half of the cases, and as a slice in the other.
+        // One by one in half of the cases, and as a slice in the others.
         let mut out = vec![[0; 3]; items.len()];
         if (at + length) % 2 == 0 {
             out.fill_with(|| consumer.pop().unwrap());
         } else {
             assert_eq!(consumer.pop_slice(&mut out), items.len());
         }
-        assert_eq!(out, items, "{length} items from place {at} on");
+        assert_eq!(out, items, "{length} items from slot {at} on");
         assert!(ring.is_empty());
     }
 }
@@ -68,7 +69,7 @@ fn a_slice_is_as_long_as_it_is_though_there_is_more_room_than_an_end_knew() {
     let (mut producer, mut consumer) = ring.split().unwrap();
     assert_eq!(producer.push_slice(&[1, 2, 3, 4]), 4);
     let mut two = [0; 2];
-    // The consumer saw nothing yet, and the producer nothing taken.
+    // The consumer has seen no item yet, and the producer no free slot.
     assert_eq!((consumer.pop_slice(&mut two), two), (2, [1, 2]));
     assert_eq!((consumer.pop_slice(&mut two), two), (2, [3, 4]));
     assert_eq!(producer.push_slice(&[5, 6]), 2);
@@ -78,7 +79,7 @@ fn a_slice_is_as_long_as_it_is_though_there_is_more_room_than_an_end_knew() {
 #[test]
 fn a_lock_in_used_memory_holds_its_initial_value() {
     let mut memory = Memory([0xff; 4096]);
-    // SAFETY: the memory outlives the reference, and nobody else uses it.
+    // SAFETY: the memory outlives the reference, and has no other user.
     let lock: &TicketLock<u32, 2> = unsafe { init_at(memory.0.as_mut_ptr(), 4096, 7) }.unwrap();
     assert_eq!(lock.try_lock().as_deref(), Some(&7));
 }
@@ -87,7 +88,7 @@ fn a_lock_in_used_memory_holds_its_initial_value() {
 fn a_semaphore_in_a_region_begins_with_at_most_its_largest_count() {
     let mut memory = Memory([0; 4096]);
     let mut begin = |units| {
-        // SAFETY: the memory outlives the reference, and nobody else uses it.
+        // SAFETY: the memory outlives the reference, and has no other user.
         let semaphore: &Semaphore<2> = unsafe { init_at(memory.0.as_mut_ptr(), 4096, units) }.unwrap();
         semaphore.free()
     };
@@ -116,7 +117,7 @@ fn a_flag_that_was_set_before_does_not_end_a_wait() {
     }
 }
 
-/// Until the other thread has begun to spin, or a little before.
+/// Waits until the other thread has begun to spin, or until just before.
 fn give_time(is_there: &AtomicBool) {
     while !is_there.load(Ordering::Relaxed) {
         spin_loop();

@@ -27,20 +27,21 @@ struct Mapping {
 impl Mapping {
     fn of(descriptor: i32) -> Self {
         let (read_write, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
-        // SAFETY: a new mapping, of memory that the descriptor keeps; it replaces none.
+        // SAFETY: a new mapping of memory that the descriptor keeps alive; it replaces none.
         let start = unsafe { libc::mmap(ptr::null_mut(), PAGE * PAGES, read_write, shared, descriptor, 0) };
         assert_ne!(start, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
         Self { start: start.cast() }
     }
 
-    /// Makes a structure at `page`.
+    /// Creates a structure at `page`.
     fn init<T: Shareable>(&self, page: usize, init: T::Init) -> &'static T {
-        // SAFETY: the mapping stays until the process ends; each structure has pages of its own, in both processes.
+        // SAFETY: the mapping exists until the process ends; each structure has separate pages, in
+        // both processes.
         unsafe { init_at(self.start.add(page * PAGE), PAGE * 4, init) }.unwrap()
     }
 
     fn attach<T: Shareable>(&self, page: usize) -> Result<&'static T, LayoutError> {
-        // SAFETY: as above; what begins with the magic number was made by `init`.
+        // SAFETY: as above; a region that begins with the magic number was created by `init`.
         unsafe { attach_at(self.start.add(page * PAGE), PAGE * 4) }
     }
 }
@@ -49,7 +50,7 @@ fn soon() -> Instant {
     now() + Duration::from_secs(60)
 }
 
-/// Runs the test `child` in a process of its own.
+/// Runs the test `child` in another process.
 fn start_child(descriptor: i32) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
     command
@@ -60,7 +61,7 @@ fn start_child(descriptor: i32) -> Child {
 
 #[test]
 fn two_processes() {
-    // SAFETY: the name is a string that ends with zero. The child inherits the descriptor.
+    // SAFETY: the name is a zero-terminated string. The child inherits the descriptor.
     let descriptor = unsafe { libc::memfd_create(c"punctual-test".as_ptr(), 0) };
     assert!(descriptor >= 0, "{}", std::io::Error::last_os_error());
     // SAFETY: passes numbers only.
@@ -90,10 +91,10 @@ fn two_processes() {
     barrier.wait_until(soon()).expect("the other process arrives");
     assert_eq!(*until("the lock", || sum.lock_while(looks(1_000)).ok()), 2 * ROUNDS);
     assert!(child.status_within(TEST_LIMIT).unwrap().success());
-    assert!(there.consumer().is_ok(), "the child gave its end back");
+    assert!(there.consumer().is_ok(), "the child returned its end");
 }
 
-/// What the second process does. In the first, nothing.
+/// The second process's part. Does nothing in the first process.
 #[test]
 fn child() {
     let Ok(descriptor) = env::var(DESCRIPTOR) else { return };
@@ -137,10 +138,10 @@ fn memory() -> Box<Memory> {
     Box::new(Memory([0; PAGE * 4]))
 }
 
-/// Attaches to what lies in `memory`, which nobody uses meanwhile.
+/// Attaches to the structure in `memory`, which has no other user.
 fn attach<T: Shareable>(memory: &mut Memory, len: usize) -> Result<(), LayoutError> {
-    // SAFETY: the memory is borrowed for longer than the reference lives, and begins with the magic number only if
-    // `init_at` put it there.
+    // SAFETY: the memory is borrowed for longer than the reference exists, and begins with the
+    // magic number only if `init_at` put it there.
     unsafe { attach_at::<T>(memory.0.as_mut_ptr(), len) }.map(|_| ())
 }
 
@@ -151,7 +152,7 @@ fn what_does_not_fit_is_refused() {
     assert_eq!((found.field, found.found), (LayoutField::Magic, 0));
     assert!(found.to_string().contains("expected magic 0x54434e50, found 0x0"), "{found}");
 
-    // SAFETY: the memory is this test's alone.
+    // SAFETY: only this test uses the memory.
     unsafe { init_at::<Ring<u32, 8>>(memory.0.as_mut_ptr(), PAGE * 4, ()) }.unwrap();
     assert_eq!(attach::<Ring<u32, 8>>(&mut memory, PAGE * 4), Ok(()));
 
@@ -160,7 +161,7 @@ fn what_does_not_fit_is_refused() {
         assert_eq!(error.field, field, "{error}");
         assert_eq!(error.to_string(), text);
     };
-    // Both take the same space.
+    // Both occupy the same space.
     assert_eq!(size_of::<Ring<u32, 16>>(), size_of::<Ring<u32, 8>>());
     expect(
         attach::<Ring<u32, 16>>(&mut memory, PAGE * 4),
@@ -199,7 +200,7 @@ fn a_region_is_aligned_and_large_enough() {
         (LayoutField::Length, 1 + short as u64, short as u64)
     );
     assert_eq!(region_align::<Line>(), 128);
-    // SAFETY: the memory is this test's alone, and the function refuses what is not aligned.
+    // SAFETY: only this test uses the memory, and the function rejects unaligned memory.
     let error = unsafe { init_at::<Line>(memory.0.as_mut_ptr().add(8), PAGE, ()) }.unwrap_err();
     assert_eq!((error.field, error.expected, error.found), (LayoutField::Address, 128, 8));
 }
@@ -207,7 +208,7 @@ fn a_region_is_aligned_and_large_enough() {
 #[test]
 fn an_end_that_lives_is_not_taken_over() {
     let mut memory = memory();
-    // SAFETY: the memory is this test's alone and outlives the reference.
+    // SAFETY: only this test uses the memory, which outlives the reference.
     let ring: &Line = unsafe { init_at(memory.0.as_mut_ptr(), PAGE * 4, ()) }.unwrap();
     let (mut producer, mut consumer) = ring.split().unwrap();
     let me = std::process::id();
@@ -216,14 +217,14 @@ fn an_end_that_lives_is_not_taken_over() {
     producer.push_slice(&[1, 2]);
     producer.stage(3).unwrap();
     assert_eq!(consumer.take(), Some(1));
-    // As if they were another's, who cannot be identified.
+    // As if they belonged to a process that cannot be identified.
     std::mem::forget((producer, consumer));
     // SAFETY: the old ends are never used again.
     let (mut producer, mut consumer) =
         unsafe { (ring.take_over_producer_unchecked(), ring.take_over_consumer_unchecked()) };
     producer.push(4).unwrap();
     let items: Vec<_> = std::iter::from_fn(|| consumer.pop()).collect();
-    assert_eq!(items, [1, 2, 4], "what was staged is lost, what was not released comes again");
+    assert_eq!(items, [1, 2, 4], "staged items are lost, unreleased ones are delivered again");
 }
 
 #[test]
@@ -233,5 +234,5 @@ fn nobody_outside_of_shared_memory_is_known() {
     assert_eq!(cell.take_over_writer().map(drop), Err(TakeOverError::Unknown));
     assert_eq!(cell.take_over_reader().map(drop), Err(TakeOverError::Unknown));
     drop((writer, reader));
-    assert!(cell.take_over_writer().is_ok() && cell.take_over_reader().is_ok(), "it was free");
+    assert!(cell.take_over_writer().is_ok() && cell.take_over_reader().is_ok(), "both ends were free");
 }

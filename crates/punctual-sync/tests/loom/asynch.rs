@@ -11,7 +11,7 @@ use punctual_sync::asynch::channel::{Channel, NoReceiver, ReceiveError};
 use punctual_sync::asynch::signal::Signal;
 use punctual_sync::asynch::watch::Watch;
 
-/// A waker that notes that it was woken.
+/// A waker that records wakes.
 #[derive(Default)]
 struct Woken(std::sync::atomic::AtomicBool);
 
@@ -27,8 +27,8 @@ impl Woken {
     }
 }
 
-/// Polls a future, lets the others end, and polls it again, if it was told to look again. loom would only say
-/// "deadlock" of a lost wake.
+/// Polls a future, lets the others end, and polls it again if it was woken. loom would report a
+/// lost wake only as "deadlock".
 fn poll_twice<F: Future>(future: F, others: impl FnOnce()) -> F::Output {
     let woken = std::sync::Arc::new(Woken::default());
     let waker = Waker::from(woken.clone());
@@ -39,10 +39,10 @@ fn poll_twice<F: Future>(future: F, others: impl FnOnce()) -> F::Output {
     if let std::task::Poll::Ready(output) = first {
         return output;
     }
-    assert!(woken.is_woken(), "a task waits, and was not woken");
+    assert!(woken.is_woken(), "a waiting task was not woken");
     match poll() {
         std::task::Poll::Ready(output) => output,
-        std::task::Poll::Pending => panic!("a task was woken for nothing"),
+        std::task::Poll::Pending => panic!("spurious wake"),
     }
 }
 
@@ -62,7 +62,7 @@ fn access_is_exclusive() {
             let other = spawn(move || block_on(enter()));
             block_on(enter());
             other.join().unwrap();
-            assert_eq!(arbiter.try_access().expect("it is free").count(), 2);
+            assert_eq!(arbiter.try_access().expect("the arbiter is free").count(), 2);
         });
     });
 }
@@ -98,7 +98,7 @@ fn three_accesses_exclude_each_other() {
             let others = [(); 2].map(|()| spawn(move || block_on(enter())));
             block_on(enter());
             others.into_iter().for_each(|thread| thread.join().unwrap());
-            assert_eq!(arbiter.try_access().expect("it is free").count(), 3);
+            assert_eq!(arbiter.try_access().expect("the arbiter is free").count(), 3);
         });
     });
 }
@@ -117,7 +117,7 @@ fn a_dropped_access_passes_its_permit_on() {
             drop(held);
             block_on(async { arbiter.access().await.enter() });
             impatient.join().unwrap();
-            assert!(arbiter.try_access().is_some(), "it is free when everybody has gone");
+            assert!(arbiter.try_access().is_some(), "free once all accesses have ended");
         });
     });
 }
@@ -138,7 +138,7 @@ fn a_waker_that_changes() {
             held.enter();
             drop(held);
             waiting.join().unwrap();
-            assert_eq!(arbiter.try_access().expect("it is free").count(), 2);
+            assert_eq!(arbiter.try_access().expect("the arbiter is free").count(), 2);
         });
     });
 }
@@ -217,7 +217,7 @@ fn two_senders() {
             another.try_send(10).unwrap();
             let received = [(); 3].map(|()| block_on(receiver.recv()).unwrap());
             let theirs: Vec<_> = received.into_iter().filter(|message| *message != 10).collect();
-            assert_eq!(theirs, [1, 2], "each sender's in order");
+            assert_eq!(theirs, [1, 2], "each sender's messages in order");
             sending.join().unwrap();
         });
     });
@@ -248,7 +248,7 @@ fn a_dropped_send_passes_its_permit_on() {
             if dropping.join().unwrap() {
                 assert_eq!(block_on(receiver.recv()), Ok(3));
             }
-            assert_eq!(sender.try_send(2), Ok(()), "there is room");
+            assert_eq!(sender.try_send(2), Ok(()), "the channel has room");
             assert_eq!(block_on(receiver.recv()), Ok(2));
         });
     });
@@ -267,7 +267,7 @@ fn a_signal_wakes_its_reader() {
             let last = if first == 1 { block_on(reader.wait()) } else { first };
             assert_eq!((first == 1 || first == 2, last), (true, 2));
             writing.join().unwrap();
-            assert_eq!(reader.try_read(), None, "it was taken");
+            assert_eq!(reader.try_read(), None, "the value was taken");
         });
     });
 }
@@ -299,8 +299,8 @@ fn a_reader_sees_whole_values() {
             let writing = spawn(move || (2..4).for_each(|value| writer.write([value; 2])));
             let mut last = 1;
             for _ in 0..2 {
-                let [a, b] = reader.try_get().expect("it was written");
-                assert_eq!(a, b, "a value is whole");
+                let [a, b] = reader.try_get().expect("a value was written");
+                assert_eq!(a, b, "a value is not torn");
                 assert!(a >= last, "values get newer");
                 last = a;
             }
@@ -310,8 +310,8 @@ fn a_reader_sees_whole_values() {
     });
 }
 
-/// With as few nodes as there can be, a writer takes the one that another has just replaced, while a reader may be about to
-/// announce itself on it.
+/// With the minimum number of nodes, a writer takes the one that another has just replaced, while a
+/// reader may be about to register on it.
 #[test]
 fn two_writers_use_nodes_again() {
     check(2, || {
@@ -324,20 +324,20 @@ fn two_writers_use_nodes_again() {
                 another.write([3; 2]);
             });
             let reading = spawn(move || {
-                let [a, b] = reader.try_get().expect("it was written");
-                assert_eq!(a, b, "a value is whole");
+                let [a, b] = reader.try_get().expect("a value was written");
+                assert_eq!(a, b, "a value is not torn");
             });
             writer.write([4; 2]);
             writing.join().unwrap();
             reading.join().unwrap();
-            let [a, b] = watch.reader().unwrap().try_get().expect("it was written");
-            assert!(a == b && (a == 3 || a == 4), "the last one of either writer");
+            let [a, b] = watch.reader().unwrap().try_get().expect("a value was written");
+            assert!(a == b && (a == 3 || a == 4), "the last value of either writer");
         });
     });
 }
 
-/// A notifier chooses the first; that one leaves, and another begins to wait in its place: it does not overtake the
-/// second.
+/// A notifier chooses the first task; that one leaves, and another begins to wait in its slot: it
+/// does not overtake the second.
 #[test]
 fn a_choice_falls_to_nobody_else() {
     check(3, || {
@@ -378,7 +378,7 @@ fn a_task_that_is_polled_during_a_write_sees_it_or_is_woken() {
             let writing = spawn(move || writer.write(1));
             let seen = is_seen();
             writing.join().unwrap();
-            assert!(seen || woken.is_woken(), "a task waits, and was not woken");
+            assert!(seen || woken.is_woken(), "a waiting task was not woken");
         });
     });
 }

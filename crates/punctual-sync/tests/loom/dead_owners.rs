@@ -1,5 +1,5 @@
-//! Models of what is done about processes that die in the midst of using what is `shared`. `cargo test` without `--cfg loom`
-//! skips them.
+//! Models of the recovery after processes that die while using a structure in `shared`. `cargo
+//! test` without `--cfg loom` skips them.
 
 use crate::model::{Region, check, lend, looks};
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -8,7 +8,8 @@ use punctual_sync::Instant;
 use punctual_sync::shared::model as processes;
 use punctual_sync::shared::{Barrier, BarrierError, Latest, Semaphore, TicketLock, TicketLockError};
 
-/// One dies with the lock, or while it waits for it. Two others pass the token on, each as if it were alone.
+/// One process dies holding the lock, or while it waits for it. Two others pass the token on, each
+/// as if it were alone.
 #[test]
 fn ticket_lock_of_a_dead_process_is_recovered_once() {
     check(1, || {
@@ -37,12 +38,13 @@ fn ticket_lock_of_a_dead_process_is_recovered_once() {
             enter(3);
             other.join().unwrap();
             let free = lock.take_over_while(looks(0)).map(|region| region.enter());
-            assert_eq!(free, Ok(()), "the lock is free when everybody has gone");
+            assert_eq!(free, Ok(()), "the lock is free once all users have gone");
         });
     });
 }
 
-/// Nobody works with what a dead process left, though it dies while the others wait already.
+/// No thread uses the value that a dead process left, even if it dies while the others wait
+/// already.
 #[test]
 fn ticket_lock_says_that_its_owner_died() {
     check(2, || {
@@ -62,7 +64,7 @@ fn ticket_lock_says_that_its_owner_died() {
                 processes::begin(2);
                 let first = lock.lock_while(looks(1)).map(|region| region.enter());
                 dying.join().unwrap();
-                // Its process has died with the lock, unless this one had it then.
+                // Its process has died with the lock, unless this one held it then.
                 if is_dead.load(Ordering::Acquire) {
                     let second = lock.lock_while(looks(0)).map(|region| region.enter());
                     assert_eq!(second, Err(TicketLockError::OwnerDied), "after {first:?}");
@@ -74,7 +76,7 @@ fn ticket_lock_says_that_its_owner_died() {
     });
 }
 
-/// A unit of a dead process comes back once, though two look for it.
+/// A unit of a dead process is returned once, although two threads recover it.
 #[test]
 fn semaphore_unit_of_a_dead_process_comes_back_once() {
     check(2, || {
@@ -101,7 +103,7 @@ fn semaphore_unit_of_a_dead_process_comes_back_once() {
     });
 }
 
-/// Of the phase in which a process died nobody believes that everybody came.
+/// No thread considers a phase complete in which a process died.
 #[test]
 fn barrier_breaks_once_for_all() {
     check(2, || {
@@ -122,13 +124,13 @@ fn barrier_breaks_once_for_all() {
             let mine = arrive(3);
             let theirs = other.join().unwrap();
             let passed = (mine.is_ok(), theirs.is_ok());
-            assert!(passed.0 == passed.1, "both were there, or neither: {mine:?}, {theirs:?}");
+            assert!(passed.0 == passed.1, "both arrived, or neither: {mine:?}, {theirs:?}");
             assert_eq!((barrier.arrived(), barrier.repair()), (0, false));
         });
     });
 }
 
-/// An end is taken over once, and its successor sees what the dead one did.
+/// An end is taken over once, and its successor sees the dead process's writes.
 #[test]
 fn latest_writer_is_taken_over_once() {
     check(3, || {
@@ -153,9 +155,9 @@ fn latest_writer_is_taken_over_once() {
             take_over(3);
             other.join().unwrap();
             dead.join().unwrap();
-            assert!(taken.load(Ordering::Relaxed) <= 1, "the first who took it over lives");
+            assert!(taken.load(Ordering::Relaxed) <= 1, "the first new owner is alive");
             let [a, b] = cell.reader().unwrap().read().value;
-            assert_eq!(a, b, "a value is whole");
+            assert_eq!(a, b, "a value is not torn");
         });
     });
 }

@@ -1,6 +1,5 @@
-//! Models of what outlasts a user of the structures in `asynch` and `shared`: places, ends, numbers, and the order of those
-//! who wait.
-//! `cargo test` without `--cfg loom` skips them.
+//! Models of the state that outlasts a user of the structures in `asynch` and `shared`: slots,
+//! ends, peer numbers, and the order of waiters. `cargo test` without `--cfg loom` skips them.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -19,7 +18,7 @@ type Waiting<'a, const W: usize> = Pin<Box<Access<'a, Region, W>>>;
 /// Begins to wait, if it has to.
 fn access<const W: usize>(arbiter: &'static Arbiter<Region, W>) -> Waiting<'static, W> {
     let mut access = Box::pin(arbiter.access());
-    assert!(!poll(&mut access), "somebody has the access");
+    assert!(!poll(&mut access), "another task has the access");
     access
 }
 
@@ -69,7 +68,7 @@ fn a_place_given_up_while_its_task_is_woken_is_free_again() {
     });
 }
 
-/// Two begin to wait after the notifier has looked how many did.
+/// Two tasks begin to wait after the notifier has counted the waiters.
 #[test]
 fn late_comers_do_not_overtake() {
     check(2, || {
@@ -80,7 +79,7 @@ fn late_comers_do_not_overtake() {
             let mut late = [(); 2].map(|()| Box::pin(arbiter.access()));
             let granted = late.each_mut().map(poll);
             releasing.join().unwrap();
-            assert_eq!(granted, [false; 2], "the first has it, or nobody yet");
+            assert_eq!(granted, [false; 2], "the first has it, or no task yet");
             assert!(poll(&mut first));
         });
     });
@@ -101,7 +100,8 @@ fn the_next_reader_of_a_signal_takes_nothing_twice() {
     });
 }
 
-/// The receiver finds no message, then no sender: it has to look for the last message of the last one.
+/// The receiver finds no message, then no sender: it has to check for the last message of the last
+/// sender.
 #[test]
 fn the_last_message_of_the_last_sender_is_received() {
     check(2, || {
@@ -117,7 +117,8 @@ fn the_last_message_of_the_last_sender_is_received() {
     });
 }
 
-/// A second writer replaces the first one's value, and a third writes into that node, which has not seen the first otherwise.
+/// A second writer replaces the first one's value, and a third writes into that node without other
+/// synchronization with the first.
 #[test]
 fn a_node_is_written_after_its_last_writer() {
     check(2, || {
@@ -140,7 +141,7 @@ fn lock(lock: &TicketLock<(), 2>, process: u32) -> Result<(), TicketLockError> {
     lock.lock_while(looks(0)).map(drop)
 }
 
-/// In a model there is room for three.
+/// A model supports three processes.
 #[test]
 fn numbers_of_the_dead_are_given_anew_when_no_word_names_them() {
     check(0, || {
@@ -148,7 +149,7 @@ fn numbers_of_the_dead_are_given_anew_when_no_word_names_them() {
             assert_eq!(lock(ticket_lock, 1), Ok(()));
             processes::die();
             assert_eq!((lock(ticket_lock, 2), lock(ticket_lock, 3)), (Ok(()), Ok(())));
-            assert_eq!(lock(ticket_lock, 4), Ok(()), "the first one's number is free");
+            assert_eq!(lock(ticket_lock, 4), Ok(()), "the first process's number is free");
         });
     });
 }
@@ -179,7 +180,8 @@ fn who_dies_with_the_lock_keeps_its_number_until_the_lock_is_passed_on() {
     });
 }
 
-/// One died after it had passed the lock on, and another unlocks while a third looks whether anybody died with the lock.
+/// One process died after it had passed the lock on, and another unlocks while a third checks for a
+/// dead owner.
 #[test]
 fn a_lock_whose_last_but_one_user_died_is_not_passed_on_twice() {
     check(2, || {

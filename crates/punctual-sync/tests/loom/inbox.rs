@@ -1,10 +1,11 @@
-//! Models of messages from many senders, and of the bell that wakes who takes them. `cargo test` without `--cfg loom` skips them.
+//! Models of messages from many senders, and of the doorbell that wakes the receiver. `cargo test`
+//! without `--cfg loom` skips them.
 
 use crate::model::{check, lend};
 use loom::thread::{spawn, yield_now};
 use punctual_sync::shared::{Doorbell, Inbox};
 
-/// Both want the only slot, so that one of them takes it again after a drain.
+/// Both need the only slot, so that one of them takes it again after a drain.
 #[test]
 fn inbox_gives_each_message_once_and_whole() {
     check(3, || {
@@ -69,7 +70,7 @@ fn doorbell_is_rung_for_what_a_sleeper_missed() {
             let rung = senders.into_iter().map(|sender| sender.join().unwrap());
             let rung = rung.filter(|rung| *rung).count();
             if sleeps && taken < 2 {
-                assert_eq!(rung, 1, "it sleeps, a message waits, and nobody has rung");
+                assert_eq!(rung, 1, "it sleeps with a message queued and no doorbell rung");
             }
         });
     });

@@ -1,8 +1,9 @@
-//! The lock of MSRP under every interleaving: it has one holder at a time, whether threads spin for it or sleep; who
-//! spins is served in order and stays out of the kernel; everybody who sleeps is woken.
+//! The MSRP lock under every interleaving: it has one holder at a time, whether threads spin for it
+//! or sleep; spinning threads are served in order and stay out of the kernel; every sleeping thread
+//! is woken.
 //!
-//! loom itself panics if two threads are in the region at once, or in turn without the second seeing what the first
-//! did. The kernel's model panics if everybody sleeps.
+//! loom panics if two threads are in the region at once, or in turn without the second seeing the
+//! first one's writes. The kernel's model panics if every thread sleeps.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,8 +14,8 @@ use punctual_sync::MsrpLockError;
 use punctual_sync::futex::{self, model::check, model::start};
 use punctual_sync::{MsrpLock, MsrpThread};
 
-/// Turns that are never used up between two threads: one that yields lets the other run. Of three, loom also explores
-/// that two yield to each other until they give up.
+/// A number of turns that two threads never use up: a yield lets the other run. With three threads,
+/// loom also explores executions in which two yield to each other until they give up.
 const PATIENT: u32 = 100;
 
 type Lock = MsrpLock<4>;
@@ -26,9 +27,10 @@ fn enter<const W: usize>(lock: &MsrpLock<W>, region: &Region, turns: u32) {
     drop(held);
 }
 
-/// After all others have ended, the lock is free, nothing is left in the queue, and `expected` entered.
+/// Checks that after all others have ended the lock is free, the queue is empty, and `expected`
+/// threads entered.
 fn settled<const W: usize>(lock: &MsrpLock<W>, region: &Region, expected: u32) {
-    assert_eq!(lock.queued(), 0, "every place was given back");
+    assert_eq!(lock.queued(), 0, "every slot was returned");
     let before = futex::calls();
     let me = MsrpThread::current();
     let held = lock.lock_while(&me, looks(0)).unwrap();
@@ -43,7 +45,7 @@ fn spinning_threads_stay_out_of_the_kernel() {
         let (lock, region) = (arena.put(Lock::with_places()), arena.put(Region::new()));
         let enter = || {
             enter(lock, region, PATIENT);
-            assert_eq!(futex::calls(), 0, "who passes its turn on has let go of the lock before");
+            assert_eq!(futex::calls(), 0, "a thread releases the lock before it passes its turn on");
         };
         let other = start(2, enter);
         enter();
@@ -63,7 +65,7 @@ fn one_spins_and_one_sleeps() {
     });
 }
 
-/// While one holds the lock, one comes to sleep and one to spin.
+/// While one thread holds the lock, one arrives to sleep and one to spin.
 #[test]
 fn three_threads_take_turns() {
     check(1, |arena| {
@@ -79,7 +81,7 @@ fn three_threads_take_turns() {
     });
 }
 
-/// Who finds no place is not in the queue, and gets the lock all the same.
+/// A thread that finds no slot is not in the queue, and still gets the lock.
 #[test]
 fn more_threads_than_places() {
     check(3, |arena| {
@@ -91,19 +93,19 @@ fn more_threads_than_places() {
     });
 }
 
-/// A thread that unlocks and locks again comes after the one that has waited meanwhile.
+/// A thread that unlocks and locks again comes after the one that has been waiting.
 #[test]
 fn spinning_threads_are_served_in_order() {
     check(4, |arena| {
         let lock = arena.put(Lock::with_places());
-        // Of loom's cells: it panics if two threads are at this one without the lock between them.
+        // One of loom's cells: it panics if two threads access it without the lock in between.
         let entered = arena.put(Cell::new(0));
         let me = MsrpThread::current();
         let held = lock.lock_while(&me, looks(0)).unwrap();
         let other = start(2, || {
             let me = MsrpThread::current();
             let held = lock.lock_while(&me, looks(PATIENT)).unwrap();
-            assert_eq!(entered.replace(1), 0, "it came first");
+            assert_eq!(entered.replace(1), 0, "this thread came first");
             drop(held);
         });
         while lock.queued() < 2 {
@@ -118,11 +120,11 @@ fn spinning_threads_are_served_in_order() {
     });
 }
 
-/// Locks that are nested in opposite orders: the kernel finds the circle, one thread is told, and both locks stay
-/// usable.
+/// Locks that are nested in opposite orders: the kernel detects the cycle, one thread gets an
+/// error, and both locks stay usable.
 #[test]
 fn a_circle_is_an_error() {
-    /// In any execution, so none of loom's.
+    /// Across executions, so not one of loom's.
     static FOUND: AtomicBool = AtomicBool::new(false);
     check(2, |arena| {
         let (a, b) = (arena.put(Lock::with_places()), arena.put(Lock::with_places()));
@@ -143,5 +145,5 @@ fn a_circle_is_an_error() {
         settled(a, regions.0, 0);
         settled(b, regions.1, 0);
     });
-    assert!(FOUND.load(Ordering::Relaxed), "there is a circle");
+    assert!(FOUND.load(Ordering::Relaxed), "a cycle was found");
 }

@@ -1,8 +1,8 @@
-//! The priority ceiling protocol under every interleaving: a mutex has one holder at a time, everybody who waits is
-//! told, and nobody waits in a circle.
+//! The priority ceiling protocol under every interleaving: a mutex has one holder at a time, every
+//! waiter is woken, and there is no deadlock.
 //!
-//! loom itself panics if two threads are in a mutex's value at once, or in turn without the second seeing what the first
-//! did. The kernel's model panics if everybody sleeps.
+//! loom panics if two threads access a mutex's value at once, or in turn without the second seeing
+//! the first one's writes. The kernel's model panics if every thread sleeps.
 
 use punctual_sync::futex::model::{Arena, check, start};
 use punctual_sync::{Member, PcpGroup, PcpLockError, PcpMutex};
@@ -78,7 +78,8 @@ fn opposite_orders_end() {
     });
 }
 
-/// The higher thread passes the lower one's ceiling, so both hold something; then the lower one has to wait for it.
+/// The higher thread passes the lower one's ceiling, so both hold a mutex; then the lower one has
+/// to wait for it.
 #[test]
 fn a_nested_lock_waits_for_a_higher_holder() {
     check(4, |arena| {
@@ -95,7 +96,8 @@ fn a_nested_lock_waits_for_a_higher_holder() {
     });
 }
 
-/// A thread that lets go of the inner mutex admits the one whose priority is above the outer one's ceiling.
+/// A thread that releases the inner mutex admits the one whose priority is above the outer one's
+/// ceiling.
 #[test]
 fn an_inner_unlock_admits() {
     check(4, |arena| {
@@ -114,7 +116,7 @@ fn an_inner_unlock_admits() {
     });
 }
 
-/// A mutex of a low ceiling inside one of a high ceiling does not lower what the thread keeps out.
+/// A mutex of a low ceiling inside one of a high ceiling does not lower the thread's ceiling.
 #[test]
 fn a_lower_mutex_within_keeps_the_ceiling() {
     check(4, |arena| {
@@ -135,8 +137,8 @@ fn a_lower_mutex_within_keeps_the_ceiling() {
     });
 }
 
-/// Two groups know nothing of each other, so their locks can close a circle: the kernel finds it, and one thread is
-/// told instead of waiting. What it gave up stays usable.
+/// Two groups are independent of each other, so their locks can form a cycle: the kernel detects
+/// it, and one thread gets an error instead of waiting. The mutex it gave up stays usable.
 #[test]
 fn a_circle_through_two_groups_is_an_error() {
     check(2, |arena| {

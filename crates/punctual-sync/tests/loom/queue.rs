@@ -1,7 +1,8 @@
-//! The timed queue under every interleaving: nothing is lost or late, order holds, and a place is reused safely.
+//! The timed queue under every interleaving: nothing is lost or late, order holds, and slots are
+//! reused safely.
 //!
-//! The model's clock moves only when everybody sleeps, so an item that is received after its time is one of which the
-//! receiver was not told.
+//! The model's clock moves only when every thread sleeps, so an item received after its time means
+//! a missing wake of the receiver.
 
 use loom::sync::atomic::{AtomicU32, Ordering};
 use punctual_sync::futex::model::{check, start};
@@ -13,7 +14,7 @@ fn at(time: u64) -> Instant {
 
 fn on_time(item: &Item<u64>) {
     let due = item.due.map_or(0, |due| due.as_ticks());
-    assert_eq!(now().as_ticks(), due, "the item is received at its time");
+    assert_eq!(now().as_ticks(), due, "an item is received at its time");
 }
 
 #[test]
@@ -28,7 +29,7 @@ fn a_first_item() {
     });
 }
 
-/// An item that is due is taken out of the inbox at once, unless another has arrived by then.
+/// A due item is taken out of the inbox at once, unless another has arrived by then.
 #[test]
 fn an_item_that_is_due() {
     check(3, |arena| {
@@ -64,7 +65,8 @@ fn an_earlier_item() {
     });
 }
 
-/// The receiver goes to sleep again and again while one thread sends for earlier and another at once.
+/// The receiver goes to sleep repeatedly while one thread sends an earlier item and another an
+/// immediate one.
 #[test]
 fn keeps_items_of_two_senders() {
     check(2, |arena| {
@@ -101,7 +103,7 @@ fn each_senders_items_stay_in_order() {
     });
 }
 
-/// With a single place every item but the first goes where another has been taken out.
+/// With a single slot every item but the first is stored where another has been taken out.
 #[test]
 fn a_place_is_used_again() {
     check(3, |arena| {
@@ -120,7 +122,7 @@ fn a_place_is_used_again() {
     });
 }
 
-/// Both places come back before an item is sent: one beside the list of free ones, one in it.
+/// Both slots are freed before an item is sent: one next to the free list, one in it.
 #[test]
 fn two_places_are_used_again() {
     check(3, |arena| {
@@ -136,14 +138,14 @@ fn two_places_are_used_again() {
         assert!(before.eq(0..2));
         sender.join();
         let after: Vec<_> = std::iter::from_fn(|| receiver.try_recv()).map(|item| *item.value).collect();
-        assert_eq!(after.len() as u32, sent.load(Ordering::Relaxed), "what was accepted is received once");
-        // All are out now, so there is room for two.
+        assert_eq!(after.len() as u32, sent.load(Ordering::Relaxed), "an accepted item is received once");
+        // All have been received, so there is room for two.
         (4..6).for_each(|value| queue.send(Box::new(value)).unwrap());
         assert_eq!(receiver.len(), 2);
     });
 }
 
-/// Two senders contend for the last place: one gets it, the other its item back.
+/// Two senders contend for the last slot: one gets it, the other gets its item back.
 #[test]
 fn the_last_place() {
     check(3, |arena| {
@@ -161,7 +163,8 @@ fn the_last_place() {
     });
 }
 
-/// A sender is preempted while it claims a place, and finds the list as it was but for what lies behind.
+/// A sender is preempted while it claims a slot, and then finds the same head of the list with a
+/// different tail.
 #[test]
 fn a_preempted_claim() {
     check(3, |arena| {
@@ -175,7 +178,8 @@ fn a_preempted_claim() {
             sent.extend(values.into_iter().filter(|&value| queue.send(value).is_ok()));
         };
         send([1, 2], &mut sent);
-        // The first place that comes back lies beside the list; the third time it is the one that was first in it.
+        // The first returned slot is next to the list; the third time it is the former head of the
+        // list.
         received.extend(receiver.try_recv().map(|item| item.value));
         sent.extend(queue.send(3).ok().map(|()| 3));
         received.extend((0..2).filter_map(|_| receiver.try_recv()).map(|item| item.value));
@@ -183,11 +187,11 @@ fn a_preempted_claim() {
         send([4, 5], &mut sent);
         received.extend(std::iter::from_fn(|| receiver.try_recv()).map(|item| item.value));
         received.retain(|&value| value != 10);
-        assert_eq!(received, sent, "what was accepted is received once and in order");
+        assert_eq!(received, sent, "accepted items are received once and in order");
     });
 }
 
-/// A receiver that gives up at its deadline loses nothing.
+/// A receiver that gives up at its deadline loses no item.
 #[test]
 fn a_deadline_and_an_item() {
     check(3, |arena| {
@@ -208,16 +212,16 @@ fn an_item_before_the_deadline() {
         let queue = arena.put(TimedQueue::<u64, 1>::new());
         queue.send_at(3, at(3)).unwrap();
         let item = queue.receiver().unwrap().recv_deadline(at(9));
-        on_time(&item.expect("it is due earlier"));
+        on_time(&item.expect("the item is due earlier"));
     });
 }
 
-/// One gives the receiving side up, and another that gets it goes on where the first has left off.
+/// One thread gives up the receiving side, and another that gets it continues at that point.
 #[test]
 fn a_receiver_that_is_handed_over() {
     check(3, |arena| {
         let queue = arena.put(TimedQueue::<u64, 2>::new());
-        // The second is scheduled, so the first receiver leaves it in a place of its own.
+        // The second is scheduled, so the first receiver stores it in a different slot.
         queue.send(0).unwrap();
         queue.send_at(0, at(0)).unwrap();
         let first = queue.receiver().unwrap();
@@ -229,6 +233,6 @@ fn a_receiver_that_is_handed_over() {
             assert_eq!(second.recv().value, 0);
         }
         other.join();
-        assert!(queue.receiver().is_ok(), "both have given it up");
+        assert!(queue.receiver().is_ok(), "both have dropped the receiver");
     });
 }

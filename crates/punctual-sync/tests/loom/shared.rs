@@ -1,4 +1,5 @@
-//! Models of the structures in `shared`, but for messages. `cargo test` without `--cfg loom` skips them.
+//! Models of the structures in `shared`, except for messages. `cargo test` without `--cfg loom`
+//! skips them.
 
 use crate::model::{Region, check, lend, looks};
 use loom::sync::atomic::{AtomicBool, Ordering};
@@ -8,11 +9,12 @@ use punctual_sync::shared::{
     AcquireError, Barrier, Flag, Latest, Ring, Semaphore, TicketLock, TicketLockError, asleep,
 };
 
-/// Waits for threads after which nobody has to be woken any more. loom would only say "deadlock" of a lost wake.
+/// Waits for threads after which no wake is needed. loom would report a lost wake only as
+/// "deadlock".
 fn join_awake(threads: impl IntoIterator<Item = (JoinHandle<()>, &'static AtomicBool)>) {
     for (thread, has_ended) in threads {
         while !has_ended.load(Ordering::Acquire) {
-            assert_eq!(asleep(), 0, "a thread sleeps, and nobody is left to wake it");
+            assert_eq!(asleep(), 0, "a thread sleeps, and none is left to wake it");
             yield_now();
         }
         thread.join().unwrap();
@@ -65,7 +67,7 @@ fn ring_in_batches() {
             let mut expected = 0;
             while expected < 6 {
                 let ready = consumer.ready();
-                assert!(ready == 0 || ready == 3, "a batch is seen as a whole, not {ready} of it");
+                assert!(ready == 0 || ready == 3, "a batch is seen completely, not {ready} of it");
                 for _ in 0..ready {
                     assert_eq!(consumer.take(), Some(expected));
                     expected += 1;
@@ -78,7 +80,7 @@ fn ring_in_batches() {
     });
 }
 
-/// Slices as long as there is room or as there are items, and whole ones that ask for less than all.
+/// Slices as long as the room or the available items, and complete ones that request less than all.
 #[test]
 fn ring_in_slices() {
     check(3, || {
@@ -144,7 +146,7 @@ fn latest_is_complete() {
             for _ in 0..3 {
                 let reading = reader.read();
                 let [a, b] = reading.value;
-                assert_eq!(a, b, "a value is whole");
+                assert_eq!(a, b, "a value is not torn");
                 assert!(if reading.is_new { a > last } else { a == last }, "only newer values are new");
                 last = a;
             }
@@ -185,7 +187,7 @@ fn flag_wakes_sleepers() {
     });
 }
 
-/// All who wait go on, though one was woken first.
+/// All waiters continue, although one was woken first.
 #[test]
 fn flag_wakes_two_sleepers() {
     check(2, || {
@@ -270,7 +272,7 @@ fn barrier_time_out_keeps_the_count() {
             let other = spawn(|| barrier.spin_while(looks(1)));
             let mine = barrier.spin_while(looks(1));
             let theirs = other.join().unwrap();
-            assert_eq!(mine.is_ok(), theirs.is_ok(), "both were there, or neither");
+            assert_eq!(mine.is_ok(), theirs.is_ok(), "both arrived, or neither");
             assert_eq!(barrier.arrived(), 0);
         });
     });
@@ -300,7 +302,7 @@ fn ticket_lock_keeps_its_token() {
                 .into_iter()
                 .for_each(|thread| assert_ne!(thread.join().unwrap(), Err(TicketLockError::Full)));
             let free = lock.lock_while(looks(0)).map(|region| region.enter());
-            assert_eq!(free, Ok(()), "the lock is free when everybody has gone");
+            assert_eq!(free, Ok(()), "the lock is free once all users have gone");
         });
     });
 }
@@ -336,7 +338,7 @@ fn semaphore_loses_no_wake() {
     });
 }
 
-/// A unit that its holder returns goes to whoever waits for one.
+/// A unit that its holder returns goes to a waiter.
 #[test]
 fn semaphore_gives_on_what_was_held() {
     check(3, || {
@@ -370,7 +372,7 @@ fn semaphore_excludes() {
     });
 }
 
-/// Who was told of a unit, and has given up, does not leave those behind it asleep.
+/// A thread that was notified of a unit and has given up does not leave those behind it asleep.
 #[test]
 fn semaphore_passes_the_call_on() {
     check(2, || {
@@ -390,7 +392,7 @@ fn semaphore_passes_the_call_on() {
     });
 }
 
-/// A unit that has become free for one who waits is not snatched before that one runs.
+/// A unit that became free for a waiter is not stolen before the waiter runs.
 #[test]
 fn semaphore_serves_the_first() {
     check(3, || {
@@ -416,14 +418,15 @@ fn semaphore_time_out_loses_no_unit() {
             let left = match impatient.join().unwrap() {
                 Ok(()) => 0,
                 Err(AcquireError::TimedOut) => 1,
-                Err(error) => panic!("there are two places: {error}"),
+                Err(error) => panic!("there are two slots: {error}"),
             };
             assert_eq!((semaphore.free(), semaphore.waiting()), (left, 0));
         });
     });
 }
 
-/// A new writer goes on with the slot that the last one left it, while a value of that one may be being read.
+/// A new writer continues with the slot of the last one, while a value of that one may be being
+/// read.
 #[test]
 fn latest_changes_hands() {
     check(3, || {
@@ -437,7 +440,7 @@ fn latest_changes_hands() {
             let mut last = 0;
             for _ in 0..2 {
                 let [a, b] = reader.read().value;
-                assert!(a == b && a >= last, "a value is whole, and no older one");
+                assert!(a == b && a >= last, "a value is not torn, and no older one");
                 last = a;
             }
             writing.join().unwrap();
@@ -446,7 +449,7 @@ fn latest_changes_hands() {
     });
 }
 
-/// A reader that a writer overtakes is given the next value, not made to try for ever.
+/// A reader that a writer overtakes gets the next value, and does not retry forever.
 #[test]
 fn latest_reader_is_not_starved() {
     check(3, || {
@@ -455,15 +458,15 @@ fn latest_reader_is_not_starved() {
             writer.write([1; 2]);
             let writing = spawn(move || (2..4).for_each(|value| writer.write([value; 2])));
             let [a, b] = reader.read().value;
-            assert!(a == b && a >= 1, "a value is whole");
+            assert!(a == b && a >= 1, "a value is not torn");
             writing.join().unwrap();
             assert_eq!(reader.read().value, [3; 2]);
         });
     });
 }
 
-/// A slot that a reader gave away without having taken another is written only after that reader has looked at it. Giving
-/// way is free, so that few preemptions lead there.
+/// A slot that a reader offered without having taken another is written only after the reader has
+/// finished with it. Offering is cheap, so few preemptions lead there.
 #[test]
 fn latest_slot_is_given_away_after_reading() {
     check(2, || {
@@ -472,17 +475,17 @@ fn latest_slot_is_given_away_after_reading() {
                 let mut writer = cell.writer().unwrap();
                 writer.write([1; 2]);
                 yield_now();
-                // Comes in between when the reader takes the first.
+                // Interferes when the reader takes the first.
                 writer.write([2; 2]);
                 yield_now();
-                // Put before the reader; then its old slot comes back, and is written.
+                // Assigned to the reader; then its old slot is returned, and is written.
                 (3..6).for_each(|value| writer.write([value; 2]));
             });
             let mut reader = cell.reader().unwrap();
             let mut last = 0;
             for _ in 0..2 {
                 let [a, b] = reader.read().value;
-                assert!(a == b && a >= last, "a value is whole, and no older one");
+                assert!(a == b && a >= last, "a value is not torn, and no older one");
                 last = a;
                 yield_now();
             }
@@ -492,7 +495,7 @@ fn latest_slot_is_given_away_after_reading() {
     });
 }
 
-/// All who wait go on, though one was woken first.
+/// All waiters continue, although one was woken first.
 #[test]
 fn barrier_wakes_all_sleepers() {
     check(1, || {
@@ -505,7 +508,7 @@ fn barrier_wakes_all_sleepers() {
                 });
                 (thread, has_ended)
             });
-            // The last to come: nobody else wakes them.
+            // The last to arrive: no other thread wakes them.
             while barrier.arrived() < 2 {
                 yield_now();
             }
@@ -515,7 +518,7 @@ fn barrier_wakes_all_sleepers() {
     });
 }
 
-/// Whoever gives up at the last moment, and finds that the others came, sees what they did.
+/// A thread that gives up at the last moment, and finds that the others arrived, sees their writes.
 #[test]
 fn barrier_left_too_late_orders_what_came_before() {
     check(3, || {
@@ -528,7 +531,7 @@ fn barrier_left_too_late_orders_what_came_before() {
             if passed {
                 region.enter();
             }
-            assert_eq!(other.join().unwrap(), passed, "both were there, or neither");
+            assert_eq!(other.join().unwrap(), passed, "both arrived, or neither");
         });
     });
 }

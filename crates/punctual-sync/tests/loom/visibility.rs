@@ -1,5 +1,6 @@
-//! Models of what a thread sees of what others did before: every way through `Flag` and `Barrier` that ends a wait orders
-//! it after what ended it, also the ways on which nobody really waits; and who takes over sees what the dead were given.
+//! Models of visibility: every path through `Flag` and `Barrier` that ends a wait orders it after
+//! the cause, including paths on which no thread actually waits; and a thread that takes over sees
+//! the state that the dead one was given.
 
 use crate::model::{Region, check, lend, looks};
 use loom::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +9,7 @@ use punctual_sync::Instant;
 use punctual_sync::shared::model as processes;
 use punctual_sync::shared::{Barrier, BarrierError, Flag, Latest, Ring, Semaphore, asleep};
 
-/// Enters after another thread that sets the flag, if `seen` says that it did.
+/// Enters after another thread that sets the flag, if `seen` reports the flag.
 fn flag(seen: fn(&Flag) -> bool) {
     check(2, move || {
         lend((Flag::new(), Region::new()), |(flag, region)| {
@@ -44,7 +45,7 @@ fn a_flag_that_nobody_sleeps_for_shows_what_came_before() {
     });
 }
 
-/// Two arrive, and either may find that the phase is over at any of its looks.
+/// Two threads arrive, and either may find that the phase is over at any of its checks.
 #[test]
 fn a_phase_found_over_shows_what_came_before() {
     for turns in [0, 2] {
@@ -52,7 +53,7 @@ fn a_phase_found_over_shows_what_came_before() {
             lend((Barrier::new(2), Region::new()), |(barrier, region)| {
                 let other = spawn(move || {
                     region.enter();
-                    // Whether or not it gives up: it was there before.
+                    // Regardless of the outcome: it has arrived before.
                     let _ = barrier.spin_while(looks(0));
                 });
                 if barrier.spin_while(looks(turns)).is_ok() {
@@ -64,12 +65,12 @@ fn a_phase_found_over_shows_what_came_before() {
     }
 }
 
-/// Whoever repairs a barrier sees what those did who had arrived.
+/// A thread that repairs a barrier sees the writes of those that had arrived.
 #[test]
 fn repairing_shows_what_came_before_the_break() {
     check(2, || {
         lend((Barrier::new(3), Region::new()), |(barrier, region)| {
-            // Later nobody is a newcomer, whose entry would be seen instead.
+            // So that no thread is a newcomer later, whose entry would be seen instead.
             for process in [1, 2, 3] {
                 processes::begin(process);
                 assert_eq!(barrier.spin_while(looks(0)), Err(BarrierError::TimedOut));
@@ -93,7 +94,7 @@ fn repairing_shows_what_came_before_the_break() {
     });
 }
 
-/// Whoever passes a barrier that was repaired sees what was done before the repair.
+/// A thread that passes a repaired barrier sees the writes made before the repair.
 #[test]
 fn passing_a_repaired_barrier_shows_what_came_before_the_repair() {
     check(2, || {
@@ -106,7 +107,7 @@ fn passing_a_repaired_barrier_shows_what_came_before_the_repair() {
             broken.join().unwrap();
             let other = spawn(|| {
                 processes::begin(2);
-                // With a dead member about, it arrives only after the repair.
+                // With a dead member registered, it arrives only after the repair.
                 if barrier.spin_while(looks(0)).is_ok() {
                     region.enter();
                 }
@@ -121,7 +122,7 @@ fn passing_a_repaired_barrier_shows_what_came_before_the_repair() {
 
 #[test]
 fn a_process_that_a_barrier_has_no_room_for_is_told() {
-    // In a model there is room for three.
+    // A model supports three processes.
     check(0, || {
         lend(Barrier::new(9), |barrier| {
             for process in 1..=3 {
@@ -134,7 +135,8 @@ fn a_process_that_a_barrier_has_no_room_for_is_told() {
     });
 }
 
-/// The slot that a dead reader was given just before is the new reader's, with what the writer put there.
+/// A slot assigned to a dead reader just before belongs to the new reader, with the value that the
+/// writer put there.
 #[test]
 fn a_new_reader_sees_what_a_dead_one_was_given() {
     check(2, || {
@@ -150,7 +152,7 @@ fn a_new_reader_sees_what_a_dead_one_was_given() {
     });
 }
 
-/// A new producer writes where the consumer has read, of which the old producer had not heard.
+/// A new producer writes where the consumer has read, unknown to the old producer.
 #[test]
 fn a_new_producer_sees_what_the_consumer_has_read() {
     check(2, || {
@@ -179,7 +181,7 @@ fn a_new_consumer_sees_what_the_producer_has_written() {
     });
 }
 
-/// Items come and go between the looks at the two counters.
+/// Items come and go between the loads of the two counters.
 #[test]
 fn a_ring_never_seems_to_hold_more_than_it_can() {
     check(2, || {
@@ -208,7 +210,8 @@ fn a_ring_that_holds_one_item_at_a_time_never_seems_to_hold_two() {
                 producer.push(1).unwrap();
                 assert_eq!(consumer.pop(), Some(1));
             });
-            // Not this thread, which has made the ring: after a yield loom shows nobody again what that one saw before.
+            // Not this thread, which has created the ring: after a yield loom shows no other thread
+            // an older value.
             let looking = spawn(|| assert!(ring.len() <= 1));
             passing.join().unwrap();
             looking.join().unwrap();
@@ -216,8 +219,9 @@ fn a_ring_that_holds_one_item_at_a_time_never_seems_to_hold_two() {
     });
 }
 
-/// The place of the one who waits at a low level was last used at a high one. Whoever signals has to see the new level with
-/// the bit, or it tells the wrong one, who leaves the unit to the other, who sleeps.
+/// The slot of the thread that waits at a low level was last used at a high one. The signaler has
+/// to see the new level with the bit, or it notifies the wrong thread, which leaves the unit to the
+/// other, which sleeps.
 #[test]
 fn a_signal_is_for_the_highest_who_waits_now() {
     check(2, || {
@@ -232,7 +236,7 @@ fn a_signal_is_for_the_highest_who_waits_now() {
             spawn(|| semaphore.signal(1).unwrap()).join().unwrap();
             let one_has_ended = || low.load(Ordering::Acquire) || high.load(Ordering::Acquire);
             while !one_has_ended() {
-                assert!(asleep() < 2, "there is a unit for one of them");
+                assert!(asleep() < 2, "a unit is free for one of them");
                 yield_now();
             }
             semaphore.signal(1).unwrap();

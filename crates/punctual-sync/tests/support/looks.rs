@@ -1,6 +1,6 @@
-//! A limit on spinning by looks, where the clock must not decide.
+//! A limit on spinning by number of checks, for tests that must not depend on the clock.
 
-/// Lets a thread look so many times.
+/// Allows a thread this number of checks.
 pub(crate) fn looks(mut left: u32) -> impl FnMut() -> bool {
     move || {
         let go_on = left > 0;

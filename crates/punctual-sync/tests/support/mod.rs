@@ -1,4 +1,4 @@
-//! What the tests of `shared` and `asynch` have in common.
+//! The common parts of the tests of `shared` and `asynch`.
 
 #![allow(dead_code, unused_imports, reason = "every test uses its own part of this")]
 
@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 pub(crate) use looks::looks;
 
-/// Repeats `attempt` until it gives something. Far beyond any load of the machine, it gives up.
+/// Repeats `attempt` until it returns `Some`. Panics after a time far longer than any delay of the
+/// machine.
 #[track_caller]
 pub(crate) fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use punctual_sync::shared::{Latest, Shareable, init_at, region_size};
 
 const SIZE: usize = 16 << 10;
-/// No operation here takes as many instructions, not even one that asks the kernel who is alive.
+/// More instructions than any operation here takes, including those that check which processes are
+/// alive.
 const MAX_STEPS: usize = 1_000_000;
 
 /// Memory that is shared with forks.
@@ -26,15 +27,17 @@ impl Shared {
     }
 
     fn init<T: Shareable>(&self, init: T::Init) -> &'static T {
-        // SAFETY: the mapping stays until the process ends. A test makes one structure after the other, and by then the
-        // processes that used the last one are dead and its threads have ended.
+        // SAFETY: the mapping exists until the process ends. A test creates one structure after the
+        // other, and by then the processes that used the last one are dead and its threads have
+        // ended.
         unsafe { init_at(self.start, SIZE, init) }.unwrap()
     }
 
-    /// Whether the memory is not what was noted last; notes what it is.
+    /// Returns `true` if the memory differs from `last`, and updates `last`.
     fn has_changed(&self, last: &mut Vec<u8>) -> bool {
-        // The system's functions: threads of this process may be writing too, as the child may at other times.
-        // SAFETY: both are valid for as many bytes.
+        // System functions, since threads of this process may be writing too, as the child may at
+        // other times.
+        // SAFETY: both are valid for that many bytes.
         unsafe {
             let same = libc::memcmp(self.start.cast(), last.as_ptr().cast(), last.len()) == 0;
             libc::memcpy(last.as_mut_ptr().cast(), self.start.cast(), last.len());
@@ -43,28 +46,29 @@ impl Shared {
     }
 }
 
-/// What a process was doing when it was killed.
+/// The activity of a process when it was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Killed {
     /// In the middle, after this number of changes to the memory.
     After(usize),
     /// Waiting in the kernel.
     Asleep,
-    /// It was through.
+    /// It had finished.
     Done,
 }
 
-/// Makes a structure in shared memory of its own.
+/// Creates a structure in separate shared memory.
 pub(crate) fn in_shared_memory<T: Shareable + 'static>(init: T::Init) -> &'static T {
     Shared::new().init(init)
 }
 
-/// Makes a structure, prepares it, lets another process do `operation` on it, kills that process, and has the structure
-/// checked: for every moment at which it can be killed.
+/// Creates a structure, prepares it, lets another process perform `operation` on it, kills that
+/// process, and has the structure checked: for every point at which it can be killed.
 ///
-/// What a dead process leaves behind is the memory. So it is enough to kill once after each instruction that has changed
-/// it, before the first, and in a sleep: all other instructions leave the same. With `PUNCTUAL_EVERY_STEP` in the
-/// environment it is killed after each instruction all the same, which takes hours.
+/// A dead process leaves behind only the memory. So it is enough to kill once after each
+/// instruction that has changed it, before the first, and in a sleep: all other points leave the
+/// same state. With `PUNCTUAL_EVERY_STEP` in the environment the process is killed after each
+/// instruction, which takes hours.
 pub(crate) fn kill_at_every_step<T: Shareable + 'static, P>(
     init: impl Fn() -> T::Init,
     prepare: impl Fn(&'static T) -> P,
@@ -84,7 +88,7 @@ pub(crate) fn kill_at_every_step<T: Shareable + 'static, P>(
         child.kill();
         check(structure, prepared, killed);
         if !matches!(killed, Killed::After(_)) {
-            assert!(after > 0, "the operation changes something");
+            assert!(after > 0, "the operation must change the memory");
             return;
         }
     }
@@ -96,8 +100,10 @@ pub(crate) struct Child(libc::pid_t);
 impl Child {
     /// Starts a process that stops before `operation` and after it; `None` if it may not be traced.
     pub(crate) fn fork(operation: impl FnOnce()) -> Option<Self> {
-        // The child must not allocate, since another thread may have held the allocator's lock in that moment.
-        // SAFETY: the child does nothing but `operation` and system calls, and ends without running anything else.
+        // The child must not allocate, since another thread may have held the allocator's lock at
+        // that moment.
+        // SAFETY: the child only runs `operation` and system calls, and ends without running any
+        // other code.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0, "{}", Error::last_os_error());
         if pid == 0 {
@@ -106,7 +112,8 @@ impl Child {
                 if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0 {
                     libc::_exit(77);
                 }
-                // It learns who it is: that takes many steps, none of which changes shared memory.
+                // Learns its identity now: that takes many steps, none of which changes shared
+                // memory.
                 know_oneself();
                 libc::raise(libc::SIGSTOP);
                 operation();
@@ -117,7 +124,8 @@ impl Child {
         let child = Self(pid);
         match child.wait() {
             Some(libc::SIGSTOP) => {
-                // SAFETY: passes numbers only. The child does not outlive this process, should that be killed.
+                // SAFETY: passes numbers only. The child does not outlive this process if that is
+                // killed.
                 unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, libc::PTRACE_O_EXITKILL) };
                 Some(child)
             }
@@ -126,7 +134,7 @@ impl Child {
         }
     }
 
-    /// Lets it run until the memory has changed `after` times.
+    /// Runs the process until the memory has changed `after` times.
     fn step(&self, memory: &Shared, size: usize, after: usize, every_step: bool) -> Killed {
         let (mut last, mut changes) = (vec![0; size], 0);
         memory.has_changed(&mut last);
@@ -147,19 +155,20 @@ impl Child {
         panic!("the operation does not end");
     }
 
-    /// Lets it run to the end of the operation, or until it sleeps.
+    /// Runs the process to the end of the operation, or until it sleeps.
     pub(crate) fn run(&self) {
         self.start();
         self.wait_awake();
     }
 
-    /// Lets it run.
+    /// Continues the process.
     pub(crate) fn start(&self) {
         self.go_on(false);
     }
 
     pub(crate) fn kill(self) {
-        // SAFETY: passes numbers only; the child has not been waited for, so the number is still its own.
+        // SAFETY: passes numbers only; the child has not been waited for, so the PID still belongs
+        // to it.
         unsafe { libc::kill(self.0, libc::SIGKILL) };
         while self.wait().is_some() {}
     }
@@ -170,37 +179,37 @@ impl Child {
         assert_eq!(unsafe { libc::ptrace(request, self.0, 0, 0) }, 0, "{}", Error::last_os_error());
     }
 
-    /// Waits until it has stopped, and by which signal; `None` if it has ended.
+    /// Waits until the process has stopped, and returns the signal; `None` if it has ended.
     fn wait(&self) -> Option<i32> {
         let mut status = 0;
-        // SAFETY: the status is a valid place.
+        // SAFETY: the status is valid for writes.
         let waited = unsafe { libc::waitpid(self.0, &raw mut status, 0) };
         assert_eq!(waited, self.0, "{}", Error::last_os_error());
         libc::WIFSTOPPED(status).then(|| libc::WSTOPSIG(status))
     }
 
-    /// Waits until it has stopped, and by which signal; `None` if it sleeps.
+    /// Waits until the process has stopped, and returns the signal; `None` if it sleeps.
     fn wait_awake(&self) -> Option<i32> {
         let mut asleep = 0;
         for turn in 0_u32.. {
             let mut status = 0;
-            // SAFETY: the status is a valid place.
+            // SAFETY: the status is valid for writes.
             match unsafe { libc::waitpid(self.0, &raw mut status, libc::WNOHANG) } {
                 0 => {}
                 _ => return Some(libc::WSTOPSIG(status)),
             }
-            // Mostly it stops at once.
+            // Usually it stops at once.
             if turn < 100 {
                 continue;
             }
-            // Twice: it may be on the way from a sleep to a stop.
+            // Twice: it may be between a sleep and a stop.
             asleep = if is_asleep(&format!("/proc/{}/stat", self.0)) { asleep + 1 } else { 0 };
             if asleep == 2 {
                 return None;
             }
             std::thread::yield_now();
         }
-        unreachable!("it stops, sleeps or is killed")
+        unreachable!("the process stops, sleeps or is killed")
     }
 }
 
@@ -209,11 +218,11 @@ fn is_asleep(stat: &str) -> bool {
     stat.rsplit(") ").next().is_some_and(|fields| fields.starts_with('S'))
 }
 
-/// Starts a thread, and lets it run until it sleeps.
+/// Starts a thread, and waits until it sleeps.
 pub(crate) fn start_asleep<R: Send + 'static>(wait: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
     let (send, receive) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
-        // SAFETY: passes nothing.
+        // SAFETY: passes no arguments.
         send.send(unsafe { libc::gettid() }).unwrap();
         wait()
     });
@@ -224,22 +233,22 @@ pub(crate) fn start_asleep<R: Send + 'static>(wait: impl FnOnce() -> R + Send + 
     thread
 }
 
-/// What a thread returns, which nothing keeps from its end any more: from now on it has a minute.
+/// Returns the result of a thread that nothing blocks any more, within a minute.
 pub(crate) fn end_of<R>(thread: JoinHandle<R>) -> R {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !thread.is_finished() {
-        assert!(Instant::now() < deadline, "it waits in vain");
+        assert!(Instant::now() < deadline, "the thread still waits");
         std::thread::yield_now();
     }
     thread.join().unwrap()
 }
 
-/// Makes the calling process ask the kernel who it is, as it would at its first use of shared memory.
+/// Makes the calling process query its identity, as it would at its first use of shared memory.
 fn know_oneself() {
     #[repr(C, align(4096))]
     struct Memory([u8; 4096]);
     let mut memory = Memory([0; 4096]);
-    // SAFETY: the memory outlives the reference and nobody else uses it.
+    // SAFETY: the memory outlives the reference and has no other user.
     let cell: &Latest<u32> = unsafe { init_at(memory.0.as_mut_ptr(), 4096, 0) }.unwrap();
     drop(cell.writer());
 }

@@ -1,11 +1,11 @@
-//! Tasks that are polled by hand, and wakers that do something.
+//! Tasks that are polled by hand, and wakers with side effects.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
 
-/// A task that is polled by hand, and how often it was woken.
+/// A task that is polled by hand and counts its wakes.
 pub(crate) struct Task<F: Future> {
     future: Pin<Box<F>>,
     wakes: Arc<Wakes>,
@@ -30,7 +30,7 @@ impl<F: Future> Task<F> {
         self.poll_with(&waker)
     }
 
-    /// Polls it with a waker that is not counted.
+    /// Polls the task with a waker that is not counted.
     pub(crate) fn poll_with(&mut self, waker: &Waker) -> Option<F::Output> {
         match self.future.as_mut().poll(&mut Context::from_waker(waker)) {
             Poll::Ready(output) => Some(output),
@@ -42,14 +42,14 @@ impl<F: Future> Task<F> {
         self.wakes.0.load(Ordering::Relaxed)
     }
 
-    /// Ends the task's memory to be used or freed, but not the task.
+    /// Leaks the task: its memory is never used or freed again.
     pub(crate) fn leak(self) {
         std::mem::forget(self.future);
     }
 }
 
-/// A waker whose every operation does something else with the object that it is used by: what a task of a higher level
-/// does that preempts there, on the same CPU.
+/// A waker whose every operation also uses the object that uses the waker, like a task of a higher
+/// level that preempts there, on the same CPU.
 struct Preempting {
     then: Box<dyn Fn(&'static str) + Send + Sync>,
 }
@@ -57,13 +57,13 @@ struct Preempting {
 static PREEMPTING: RawWakerVTable = RawWakerVTable::new(
     |data| {
         preempt(data, "clone");
-        // SAFETY: `data` came from `Arc::into_raw`, and this waker keeps it.
+        // SAFETY: `data` came from `Arc::into_raw`, and this waker owns a count.
         unsafe { Arc::increment_strong_count(data.cast::<Preempting>()) };
         RawWaker::new(data, &PREEMPTING)
     },
     |data| {
         preempt(data, "wake");
-        // SAFETY: `data` came from `Arc::into_raw`, and this waker is its owner.
+        // SAFETY: `data` came from `Arc::into_raw`, and this waker owns it.
         drop(unsafe { Arc::from_raw(data.cast::<Preempting>()) });
     },
     |data| preempt(data, "wake"),
@@ -75,12 +75,13 @@ static PREEMPTING: RawWakerVTable = RawWakerVTable::new(
 );
 
 fn preempt(data: *const (), at: &'static str) {
-    // SAFETY: the waker keeps what `data` points to.
+    // SAFETY: the waker keeps `data` alive.
     (unsafe { &*data.cast::<Preempting>() }.then)(at);
 }
 
 pub(crate) fn preempting(then: impl Fn(&'static str) + Send + Sync + 'static) -> Waker {
     let data = Arc::into_raw(Arc::new(Preempting { then: Box::new(then) }));
-    // SAFETY: the table keeps to the contract: it counts the wakers of `data`, which may be used by any thread.
+    // SAFETY: the table meets the contract: it counts the wakers of `data`, which may be used by
+    // any thread.
     unsafe { Waker::from_raw(RawWaker::new(data.cast(), &PREEMPTING)) }
 }

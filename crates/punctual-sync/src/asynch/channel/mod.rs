@@ -19,26 +19,28 @@
 //! # assert!(core::pin::pin!(work).poll(&mut context).is_ready());
 //! ```
 //!
-//! The names and the behaviour are those of `rtic_sync::channel`, with these differences: the number of senders is
-//! limited, see the parent module; and messages to a receiver that is being dropped may be dropped with the channel
-//! instead of being returned.
+//! The names and the behavior are those of `rtic_sync::channel`, with these differences: the number
+//! of senders is limited, see the parent module; and messages to a receiver that is being dropped
+//! may be dropped with the channel instead of being returned.
 //!
-//! A message lies in a *node* from the free list. Sending pushes the node on a stack, and the receiver takes the whole
-//! stack at once and reverses it (R. K. Treiber, "Systems Programming: Coping with Parallelism", IBM RJ 5118, 1986). A
-//! message is sent the moment it is visible, so a sender that is preempted in the middle of sending hides no later message
-//! of another, as it would in a ring with claimed but unpublished places.
+//! A message is stored in a *node* from the free list. Sending pushes the node onto a stack, and
+//! the receiver takes the whole stack at once and reverses it (R. K. Treiber, "Systems Programming:
+//! Coping with Parallelism", IBM RJ 5118, 1986). A message is sent the moment it is visible, so a
+//! sender that is preempted in the middle of sending hides no later message of another, as it would
+//! in a ring with claimed but unpublished cells.
 //!
-//! Real-time safety: nothing allocates, blocks or enters the kernel, apart from what wakers do. Sending and receiving
-//! are lock-free: an attempt is repeated only if another thread sent or received meanwhile. Receiving looks once at
-//! each message that arrived since the stack was last taken; there are never more than `N`.
+//! Real-time safety: nothing allocates, blocks or enters the kernel, except what wakers do. Sending
+//! and receiving are lock-free: an attempt is repeated only if another thread sent or received in
+//! the meantime. Receiving visits once each message that arrived since the stack was last taken;
+//! there are never more than `N`.
 //!
 //! # Invariants
 //!
-//! *C1* A node is in the free list, belongs to one sender that is writing it, is in the inbox, or belongs to the
-//! receiver. It changes hands with a release and an acquire of the word that leads to it.
-//! *C2* There are at least as many nodes in the free list as permits that are free or held by senders, until the
-//! receiver is dropped. So a sender with a permit finds a node.
-//! *C3* There is one receiver: `split` makes it.
+//! *C1* A node is in the free list, belongs to one sender that is writing it, is in the inbox, or
+//! belongs to the receiver. Its owner changes with a release and an acquire of the word that leads
+//! to it. *C2* There are at least as many nodes in the free list as permits that are free or held
+//! by senders, until the receiver is dropped. So a sender with a permit finds a node. *C3* There is
+//! one receiver: `split` creates it.
 
 mod receiver;
 mod sender;
@@ -55,18 +57,19 @@ use super::waiters::Waiters;
 use crate::Taken;
 use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 
-/// A channel for `N` messages, with places for `W` tasks: the receiver and `W − 1` senders.
+/// A channel for `N` messages, with slots for `W` tasks: the receiver and `W − 1` senders.
 pub struct Channel<T, const N: usize, const W: usize = 16> {
-    /// One permit for each message that there is room for.
+    /// One permit for each free message slot.
     permits: Permits<W>,
-    /// The free list: index + 1 of its first node in the lower half, 0 for none; in the upper half a count of
-    /// removals, so that a first node that left and returned is not mistaken for one that stayed.
+    /// The free list: index + 1 of its first node in the lower 32 bits, 0 for none; in the upper 32
+    /// bits a count of removals, so that a first node that left and returned is not mistaken for
+    /// one that stayed.
     free: AtomicU64,
-    /// The messages that the receiver has not looked at, newest first.
+    /// The messages that the receiver has not seen, newest first.
     inbox: AtomicU32,
-    /// The messages that it has looked at, oldest first. Only the receiver changes it.
+    /// The messages that it has seen, oldest first. Only the receiver changes it.
     ready: AtomicU32,
-    /// From node to node in each of these lists.
+    /// The links of these lists.
     next: [AtomicU32; N],
     messages: [UnsafeCell<MaybeUninit<T>>; N],
     receiver: Waiters<W>,
@@ -75,24 +78,25 @@ pub struct Channel<T, const N: usize, const W: usize = 16> {
     is_closed: AtomicBool,
 }
 
-// SAFETY: by C1 each message is touched by one thread at a time. Messages cross threads: `T: Send`.
+// SAFETY: by C1 one thread at a time accesses each message. Messages move between threads: `T:
+// Send`.
 unsafe impl<T: Send, const N: usize, const W: usize> Sync for Channel<T, N, W> {}
 // SAFETY: a channel owns its messages.
 unsafe impl<T: Send, const N: usize, const W: usize> Send for Channel<T, N, W> {}
 
-/// The number of places has an upper limit, too, that of `Waiters`.
+/// `Waiters` limits the number of slots from above.
 const fn is_possible(messages: usize, places: usize) -> bool {
     messages >= 1 && messages < u32::MAX as usize && places >= 2
 }
 
 impl<T, const N: usize> Channel<T, N> {
-    /// An empty channel with 16 places.
+    /// Creates an empty channel with 16 slots.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self::with_places()
     }
 
-    /// An empty channel with 16 places.
+    /// Creates an empty channel with 16 slots.
     #[cfg(loom)]
     pub fn new() -> Self {
         Self::with_places()
@@ -102,7 +106,7 @@ impl<T, const N: usize> Channel<T, N> {
 impl<T, const N: usize, const W: usize> Channel<T, N, W> {
     const CHECK: () = assert!(is_possible(N, W), "N is at least 1, and W at least 2");
 
-    /// An empty channel with `W` places, up to 32.
+    /// Creates an empty channel with `W` slots, up to 32.
     #[cfg(not(loom))]
     pub const fn with_places() -> Self {
         let () = Self::CHECK;
@@ -126,7 +130,7 @@ impl<T, const N: usize, const W: usize> Channel<T, N, W> {
         }
     }
 
-    /// An empty channel with `W` places, up to 32.
+    /// Creates an empty channel with `W` slots, up to 32.
     #[cfg(loom)]
     pub fn with_places() -> Self {
         let () = Self::CHECK;
@@ -145,38 +149,42 @@ impl<T, const N: usize, const W: usize> Channel<T, N, W> {
         }
     }
 
-    /// A sender and the receiver. Messages that are left from an earlier split are dropped.
+    /// Returns a sender and the receiver. Messages left from an earlier split are dropped.
     pub fn split(&mut self) -> (Sender<'_, T, N, W>, Receiver<'_, T, N, W>) {
         if self.is_split.load(Ordering::Relaxed) {
-            // The borrow proves that nobody holds an end. The nodes of leaked ends are free again, too.
+            // The borrow proves that no end exists. The nodes of leaked ends are free again, too.
             *self = Self::with_places();
         }
         self.split_once().expect("the channel is new, or has not been split")
     }
 
-    /// A sender and the receiver of a channel that has not been split.
+    /// Returns a sender and the receiver of a channel that has not been split.
     ///
     /// # Errors
-    /// [`Taken`] the second time.
+    /// [`Taken`] if the channel has been split.
     #[doc(hidden)]
     pub fn split_once(&self) -> Result<(Sender<'_, T, N, W>, Receiver<'_, T, N, W>), Taken> {
-        // Relaxed: it only tells whether another was first.
+        // Relaxed: it only determines whether another thread was first.
         if self.is_split.swap(true, Ordering::Relaxed) {
             return Err(Taken);
         }
         Ok((Sender::new(self), Receiver::new(self)))
     }
 
-    /// Takes a node from the free list. There is one for whoever has a permit, unless the receiver was dropped (C2).
+    /// Takes a node from the free list. A sender with a permit finds one, unless the receiver was
+    /// dropped (C2).
     fn take_node(&self) -> Option<u32> {
-        // Acquire, here and on failure: the link of the first node, and that the receiver has read its last message.
+        // Acquire, here and on failure: the link of the first node, and that the receiver has read
+        // its last message.
         let mut head = self.free.load(Ordering::Acquire);
         loop {
             let node = (head as u32).checked_sub(1)?;
-            // May be stale, if another sender took the node meanwhile; then the count has moved on.
+            // May be stale, if another sender took the node in the meantime; then the count has
+            // advanced.
             let next = self.next[node as usize].load(Ordering::Relaxed);
             let taken = (head & !u64::from(u32::MAX)).wrapping_add(1 << 32) | u64::from(next);
-            // Relaxed: the count makes every word unique, so what it finds is what was acquired.
+            // Relaxed: the count makes every word unique, so a successful exchange finds the
+            // acquired value.
             match self.free.compare_exchange_weak(head, taken, Ordering::Relaxed, Ordering::Acquire) {
                 Ok(_) => return Some(node),
                 Err(now) => head = now,
@@ -198,7 +206,7 @@ impl<T, const N: usize, const W: usize> Channel<T, N, W> {
         }
     }
 
-    /// Sends the message that is in `node`.
+    /// Sends the message in `node`.
     fn put_node(&self, node: u32) {
         let mut last = self.inbox.load(Ordering::Relaxed);
         loop {
@@ -215,7 +223,8 @@ impl<T, const N: usize, const W: usize> Channel<T, N, W> {
     fn next_node(&self) -> Option<u32> {
         let mut node = self.ready.load(Ordering::Relaxed);
         if node == 0 {
-            // The relaxed look saves an atomic instruction; a message it misses is followed by a wake.
+            // The relaxed load saves an atomic instruction; a message it misses is followed by a
+            // wake.
             if self.inbox.load(Ordering::Relaxed) == 0 {
                 return None;
             }
@@ -236,7 +245,7 @@ impl<T, const N: usize, const W: usize> Channel<T, N, W> {
     /// Takes the oldest message; the receiver only.
     fn next_message(&self) -> Option<T> {
         let node = self.next_node()?;
-        // SAFETY: by C1 the node is the receiver's, it holds a message, and it is read once.
+        // SAFETY: by C1 the receiver owns the node, which holds a message, and it is read once.
         let message = self.messages[node as usize].with(|message| unsafe { (*message).assume_init_read() });
         self.free_node(node);
         // After the node: see C2.
@@ -269,22 +278,22 @@ impl<T, const N: usize, const W: usize> fmt::Debug for Channel<T, N, W> {
     }
 }
 
-/// A sender and the receiver of a new channel with `'static` lifetime: `make_channel!(type, messages)`, or
-/// `make_channel!(type, messages, places)`.
+/// Returns a sender and the receiver of a new channel with `'static` lifetime: `make_channel!(type,
+/// messages)`, or `make_channel!(type, messages, slots)`.
 ///
 /// # Panics
-/// If the same place in the program is reached twice.
+/// If the same invocation is reached twice.
 #[macro_export]
 macro_rules! make_channel {
     ($T:ty, $N:expr) => {{
         static CHANNEL: $crate::asynch::channel::Channel<$T, { $N }> =
             $crate::asynch::channel::Channel::with_places();
-        CHANNEL.split_once().expect("`make_channel!` is reached once")
+        CHANNEL.split_once().expect("`make_channel!` must run once")
     }};
     ($T:ty, $N:expr, $W:expr) => {{
         static CHANNEL: $crate::asynch::channel::Channel<$T, { $N }, { $W }> =
             $crate::asynch::channel::Channel::with_places();
-        CHANNEL.split_once().expect("`make_channel!` is reached once")
+        CHANNEL.split_once().expect("`make_channel!` must run once")
     }};
 }
 

@@ -7,7 +7,7 @@ use super::Channel;
 use crate::asynch::waiters::Until;
 use crate::atomic::Ordering;
 
-/// Why there is no message.
+/// The reason no message was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReceiveError {
@@ -20,8 +20,8 @@ pub enum ReceiveError {
 impl fmt::Display for ReceiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NoSender => "every sender has been dropped, and every message received",
-            Self::Empty => "there is no message",
+            Self::NoSender => "every sender has been dropped and every message received",
+            Self::Empty => "the channel is empty",
         })
     }
 }
@@ -49,14 +49,14 @@ impl<'a, T, const N: usize, const W: usize> Receiver<'a, T, N, W> {
         if !self.is_closed() {
             return Err(ReceiveError::Empty);
         }
-        // The last sender may have sent between the two looks.
+        // The last sender may have sent between the two checks.
         self.channel.next_message().ok_or(ReceiveError::NoSender)
     }
 
     /// Receives a message, waiting for one if there is none.
     ///
     /// # Errors
-    /// [`ReceiveError::NoSender`], if there is none and nobody is left to send one.
+    /// [`ReceiveError::NoSender`], if there is none and no sender is left.
     pub async fn recv(&mut self) -> Result<T, ReceiveError> {
         let mut until = Until::new(&self.channel.receiver);
         poll_fn(|cx| {
@@ -68,17 +68,17 @@ impl<'a, T, const N: usize, const W: usize> Receiver<'a, T, N, W> {
         .await
     }
 
-    /// Whether there is no sender any more.
+    /// Returns `true` if no sender is left.
     pub fn is_closed(&self) -> bool {
         self.channel.senders.count() == 0
     }
 
-    /// Whether there is no room. A snapshot while others use the channel.
+    /// Returns `true` if the channel is full. A snapshot while others use the channel.
     pub fn is_full(&self) -> bool {
         self.channel.permits.free() == 0
     }
 
-    /// Whether there is no message. A snapshot while others use the channel.
+    /// Returns `true` if there is no message. A snapshot while others use the channel.
     pub fn is_empty(&self) -> bool {
         self.channel.has_no_message()
     }
@@ -86,8 +86,8 @@ impl<'a, T, const N: usize, const W: usize> Receiver<'a, T, N, W> {
 
 impl<T, const N: usize, const W: usize> Drop for Receiver<'_, T, N, W> {
     fn drop(&mut self) {
-        // Relaxed: it tells nothing but itself. Those who wait are woken after it, and `wake_all` puts the fence that
-        // `Room::poll` relies on.
+        // Relaxed: it publishes nothing but itself. Waiting senders are woken after it, and
+        // `wake_all` executes the fence that `Room::poll` relies on.
         self.channel.is_closed.store(true, Ordering::Relaxed);
         self.channel.permits.wake_all();
         while self.channel.next_message().is_some() {}

@@ -12,13 +12,13 @@ use crate::atomic::Ordering;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct NoReceiver<T>(pub T);
 
-/// Why [`Sender::try_send`] did not send. Holds the message.
+/// The reason [`Sender::try_send`] did not send. Holds the message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TrySendError<T> {
     /// The receiver has been dropped.
     NoReceiver(T),
-    /// There is no room, or others wait for it.
+    /// The channel is full, or others wait for room.
     Full(T),
 }
 
@@ -27,7 +27,7 @@ pub struct Sender<'a, T, const N: usize, const W: usize = 16> {
     channel: &'a Channel<T, N, W>,
 }
 
-/// A wait for room, which is left when its future is dropped.
+/// A wait for room, which ends when its future is dropped.
 struct Room<'a, T, const N: usize, const W: usize> {
     channel: &'a Channel<T, N, W>,
     waiting: Option<Waiting>,
@@ -44,10 +44,10 @@ impl<'a, T, const N: usize, const W: usize> Sender<'a, T, N, W> {
         Self { channel }
     }
 
-    /// Sends a message if there is room and nobody waits for it.
+    /// Sends a message if there is room and no sender waits for it.
     ///
     /// # Errors
-    /// Gives the message back if there is no room or no receiver.
+    /// Returns the message if there is no room or no receiver.
     pub fn try_send(&mut self, message: T) -> Result<(), TrySendError<T>> {
         if self.is_closed() {
             return Err(TrySendError::NoReceiver(message));
@@ -58,10 +58,11 @@ impl<'a, T, const N: usize, const W: usize> Sender<'a, T, N, W> {
         self.put(message).map_err(|NoReceiver(message)| TrySendError::NoReceiver(message))
     }
 
-    /// Sends a message, waiting for room if there is none. Senders get room in the order in which they began to wait.
+    /// Sends a message, waiting for room if there is none. Senders get room in the order in which
+    /// they began to wait.
     ///
     /// # Errors
-    /// Gives the message back if there is no receiver.
+    /// Returns the message if there is no receiver.
     pub async fn send(&mut self, message: T) -> Result<(), NoReceiver<T>> {
         let mut room = Room { channel: self.channel, waiting: None };
         match poll_fn(|cx| room.poll(cx.waker())).await {
@@ -70,27 +71,29 @@ impl<'a, T, const N: usize, const W: usize> Sender<'a, T, N, W> {
         }
     }
 
-    /// Whether there is no receiver any more.
+    /// Returns `true` if no receiver is left.
     pub fn is_closed(&self) -> bool {
         self.channel.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Whether there is no room. A snapshot while others use the channel.
+    /// Returns `true` if the channel is full. A snapshot while others use the channel.
     pub fn is_full(&self) -> bool {
         self.channel.permits.free() == 0
     }
 
-    /// Whether there is no message. A snapshot while others use the channel.
+    /// Returns `true` if there is no message. A snapshot while others use the channel.
     pub fn is_empty(&self) -> bool {
         self.channel.has_no_message()
     }
 
     /// Sends a message for which the caller has a permit.
     fn put(&self, message: T) -> Result<(), NoReceiver<T>> {
-        // By C2 there is a node unless the receiver was dropped, which gives everybody leave to look around.
+        // By C2 there is a node unless the receiver was dropped, which lets every waiting sender
+        // proceed.
         let Some(node) = self.channel.take_node() else { return Err(NoReceiver(message)) };
         self.channel.messages[node as usize].with_mut(|cell| {
-            // SAFETY: by C1 the node that this thread took from the free list is its own, and holds no message.
+            // SAFETY: by C1 this thread owns the node that it took from the free list, which holds
+            // no message.
             unsafe { (*cell).write(message) };
         });
         self.channel.put_node(node);
@@ -104,8 +107,9 @@ impl<T, const N: usize, const W: usize> Room<'_, T, N, W> {
         let is_closed = || self.channel.is_closed.load(Ordering::Relaxed);
         if !is_closed() {
             let polled = self.channel.permits.poll_acquire(&mut self.waiting, waker);
-            // Again: the receiver's end wakes those who wait without giving them permits. Whoever begins to wait
-            // and is not seen by that sees the end, because a fence stands in between on both sides.
+            // Checked again: the receiver's drop wakes the waiting senders without giving them
+            // permits. A sender that begins to wait and is not seen by the drop sees the close,
+            // because both sides execute a fence in between.
             if !is_closed() {
                 return polled.map(Ok);
             }
@@ -132,7 +136,7 @@ impl<T, const N: usize, const W: usize> Clone for Sender<'_, T, N, W> {
 impl<T, const N: usize, const W: usize> Drop for Sender<'_, T, N, W> {
     fn drop(&mut self) {
         if self.channel.senders.remove() == 0 {
-            // The receiver must not wait for messages that nobody will send.
+            // The receiver must not wait for messages that no sender will send.
             self.channel.receiver.wake_all();
         }
     }
@@ -144,7 +148,7 @@ impl<T, const N: usize, const W: usize> fmt::Debug for Sender<'_, T, N, W> {
     }
 }
 
-// The messages need not be `Debug` for the errors to be printed.
+// `Debug` for the errors does not require `Debug` messages.
 impl<T> fmt::Debug for NoReceiver<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("NoReceiver(..)")

@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 
-/// Owns what a model puts into it, and frees it when the execution has ended.
+/// Owns the values of a model, and frees them when the execution has ended.
 ///
-/// A model joins every thread it starts before it returns and keeps no reference, so nothing outlives this.
+/// A model joins every thread it starts before it returns and retains no reference, so no use
+/// outlives the arena.
 pub struct Arena(RefCell<Vec<Box<dyn FnOnce()>>>);
 
 impl Arena {
@@ -12,14 +13,15 @@ impl Arena {
         Self(RefCell::new(Vec::new()))
     }
 
-    /// Keeps `value` until the end of the execution.
+    /// Stores `value` until the end of the execution.
     pub fn put<T: 'static>(&self, value: T) -> &'static T {
         let place = Box::into_raw(Box::new(value));
         self.0.borrow_mut().push(Box::new(move || {
             // SAFETY: `place` was made by `Box::into_raw` above and is freed once, after its last use.
             drop(unsafe { Box::from_raw(place) });
         }));
-        // SAFETY: `place` stays until the arena is dropped, and a model uses nothing of it after that.
+        // SAFETY: `place` is valid until the arena is dropped, and a model uses none of its values
+        // after that.
         unsafe { &*place }
     }
 }

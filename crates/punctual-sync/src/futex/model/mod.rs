@@ -1,7 +1,8 @@
-//! A kernel made of loom's primitives: threads with identities, a clock, futexes and priority-inheritance futexes.
+//! A kernel made of loom's primitives: threads with identities, a clock, futexes and
+//! priority-inheritance futexes.
 //!
-//! The clock stands still as long as anybody is awake. When everybody sleeps, it moves to the next timeout; if there
-//! is none, something was forgotten, and the model says so.
+//! The clock stands still as long as any thread is awake. When every thread sleeps, it advances to
+//! the next timeout; without a timeout, a wake was lost, and the model reports that.
 
 mod arena;
 
@@ -27,7 +28,7 @@ loom::thread_local! {
 }
 
 std::thread_local! {
-    /// Of the execution that goes on; all its threads run on one of the operating system's.
+    /// Belongs to the current execution; all its threads run on one thread of the operating system.
     static KERNEL: RefCell<Option<Arc<Kernel>>> = const { RefCell::new(None) };
 }
 
@@ -35,7 +36,7 @@ struct Sleeper {
     thread: u32,
     word: usize,
     until: Option<u64>,
-    /// Of a priority-inheritance futex: whom this thread waits for.
+    /// For a priority-inheritance futex: the thread that this one waits for.
     owner: Option<u32>,
     woken: bool,
 }
@@ -64,8 +65,8 @@ fn address(word: &AtomicU32) -> usize {
     core::ptr::from_ref(word).addr()
 }
 
-/// Explores every execution of `model` with at most `preemptions` preemptions, or fewer if `LOOM_MAX_PREEMPTIONS`
-/// says so. The model's first thread is thread 1.
+/// Explores every execution of `model` with at most `preemptions` preemptions, or with the value of
+/// `LOOM_MAX_PREEMPTIONS` if that is lower. The model's first thread is thread 1.
 pub fn check(preemptions: usize, model: impl Fn(&Arena) + Sync + Send + 'static) {
     // One at a time: loom maps and unmaps a stack for each thread of each execution, and in two threads of one
     // process that takes ten times as long.
@@ -85,7 +86,7 @@ pub fn check(preemptions: usize, model: impl Fn(&Arena) + Sync + Send + 'static)
     });
 }
 
-/// Starts a thread that is `thread` to the kernel.
+/// Starts a thread whose TID in the kernel is `thread`.
 pub fn start(thread: u32, body: impl FnOnce() + 'static) -> Started {
     kernel().state.lock().unwrap().awake += 1;
     let handle = loom::thread::spawn(move || {
@@ -100,7 +101,7 @@ pub fn start(thread: u32, body: impl FnOnce() + 'static) -> Started {
     Started { thread, handle }
 }
 
-/// A thread that was started.
+/// A started thread.
 pub struct Started {
     thread: u32,
     handle: loom::thread::JoinHandle<()>,
@@ -112,7 +113,7 @@ impl Started {
         let kernel = kernel();
         let state = kernel.state.lock().unwrap();
         if !state.ended.contains(&self.thread) {
-            // No futex has so low an address.
+            // Below the address of any futex.
             kernel.sleep(state, self.thread as usize, None, None);
         } else {
             drop(state);
@@ -121,12 +122,12 @@ impl Started {
     }
 }
 
-/// The time now.
+/// Returns the current time.
 pub fn now() -> Instant {
     Instant::from_ticks(kernel().now.load(Ordering::Acquire))
 }
 
-/// Moves the clock on, and wakes whoever sleeps no longer than up to then.
+/// Advances the clock, and wakes the threads that sleep until that time or earlier.
 pub fn advance(now: u64) {
     let kernel = kernel();
     let mut state = kernel.state.lock().unwrap();
@@ -134,7 +135,7 @@ pub fn advance(now: u64) {
     kernel.rouse(&mut state, |s| s.until.is_some_and(|until| until <= now), usize::MAX);
 }
 
-/// How many futex system calls the calling thread has made.
+/// Returns the number of futex system calls that the calling thread has made.
 pub fn calls() -> u64 {
     CALLS.with(Cell::get)
 }
@@ -169,7 +170,7 @@ pub(crate) fn wake(word: &AtomicU32, threads: u32) {
 pub(crate) fn lock_pi(word: &AtomicU32) -> Result<()> {
     count();
     let (kernel, me) = (kernel(), me());
-    assert_ne!(me, 0, "a thread has an identity");
+    assert_ne!(me, 0, "a thread has a TID");
     let state = kernel.state.lock().unwrap();
     let mut now = word.load(Ordering::Acquire);
     let owner = loop {
@@ -178,7 +179,7 @@ pub(crate) fn lock_pi(word: &AtomicU32) -> Result<()> {
             return Err(Errno::DEADLK);
         }
         let claimed = if owner == 0 { me | now } else { now | WAITERS };
-        // The word is user space's too, so the kernel compares and swaps.
+        // User space changes the word too, so the kernel uses compare-and-swap.
         match word.compare_exchange(now, claimed, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) if owner == 0 => return Ok(()),
             Ok(_) => break owner,
@@ -201,7 +202,7 @@ pub(crate) fn unlock_pi(word: &AtomicU32) -> Result<()> {
     let first = state.sleepers.iter().find(|s| s.word == futex && !s.woken).map(|s| s.thread);
     match first {
         Some(next) => {
-            // The kernel leaves the mark whether or not others wait.
+            // The kernel leaves the flag set, regardless of other waiters.
             word.store(next | WAITERS, Ordering::Release);
             for other in state.sleepers.iter_mut().filter(|s| s.word == futex) {
                 other.owner = Some(next);
@@ -209,7 +210,7 @@ pub(crate) fn unlock_pi(word: &AtomicU32) -> Result<()> {
             kernel.rouse(&mut state, |s| s.thread == next, 1);
         }
         None => {
-            // Refused if user space changed it just now.
+            // Fails if user space has just changed it.
             let _ = word.compare_exchange(now, 0, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
@@ -217,7 +218,7 @@ pub(crate) fn unlock_pi(word: &AtomicU32) -> Result<()> {
 }
 
 impl State {
-    /// Whether `thread` waits for `other`, directly or along a chain.
+    /// Returns `true` if `thread` waits for `other`, directly or along a chain.
     fn waits_for(&self, thread: u32, other: u32) -> bool {
         let mut at = thread;
         while let Some(owner) =
@@ -252,7 +253,7 @@ impl Kernel {
         }
     }
 
-    /// Wakes up to `most` of those sleepers.
+    /// Wakes up to `most` of the selected sleepers.
     fn rouse(&self, state: &mut State, which: impl Fn(&Sleeper) -> bool, most: usize) {
         let mut woken = 0;
         for sleeper in state.sleepers.iter_mut().filter(|s| !s.woken && which(s)).take(most) {
@@ -263,7 +264,7 @@ impl Kernel {
         self.ring.notify_all();
     }
 
-    /// The calling thread is about to sleep or to end.
+    /// Records that the calling thread is about to sleep or to end.
     fn less(&self, state: &mut State) {
         state.awake -= 1;
         if state.awake > 0 || state.sleepers.is_empty() {
@@ -276,7 +277,7 @@ impl Kernel {
                 None => format!("thread {} sleeps", s.thread),
             };
             let all = state.sleepers.iter().map(of).collect::<Vec<_>>().join(", ");
-            panic!("everybody sleeps, so somebody was not told: {all}");
+            panic!("every thread sleeps, so a wake was lost: {all}");
         };
         self.now.store(next, Ordering::Release);
         self.rouse(state, |s| s.until.is_some_and(|until| until <= next), usize::MAX);

@@ -1,20 +1,24 @@
 //! Ownership of parts of a structure by processes, and the handling of their death.
 //!
-//! A process can be killed at any instruction, and what it owned in shared memory stays as it was. So every part that one
-//! process at a time may use, an end, a place, a ticket, names its owner in the word that hands it out: whoever reads the
-//! word knows which process to ask the kernel about. Nobody asks before it has waited in vain or found no room.
+//! A process can be killed at any instruction, and its parts of shared memory remain as they were.
+//! So every part that one process at a time may use (an end, a slot, a ticket) names its owner in
+//! the word that assigns it: a reader of the word knows which process to ask the kernel about. It
+//! asks only after a wait has timed out or found no room.
 //!
-//! * An [`Owner`] is a process id and the time at which that process started, in one word. A process that got the id of a
-//!   dead one started later, so it is not mistaken for it.
-//! * A [`Home`] is the process-id namespace of whoever initialised a structure. Ids mean something there and nowhere else, so
-//!   processes of another namespace own as [`ANONYMOUS`]: their death is not noticed, and they notice nobody's.
-//! * A [`Claim`] is a part with an owner. [`Peers`] gives the processes that use a structure short numbers, for words in
-//!   which an owner has no room.
+//! * An [`Owner`] is a PID and the start time of that process, in one word. A process that got the
+//!   PID of a dead one started later, so it is not mistaken for it.
+//! * A [`Home`] is the PID namespace of the process that initialized a structure. PIDs are
+//!   meaningful only there, so processes of another namespace own parts as [`ANONYMOUS`]: their
+//!   death is not noticed, and they notice no other's.
+//! * A [`Claim`] is a part with an owner. [`Peers`] gives the processes that use a structure short
+//!   numbers, for words that are too small for an owner.
 //!
-//! Structures that were not made by `init_at` belong to one process. They have no home, everything in them is owned
-//! anonymously, and nobody asks the kernel: what unwinds gives back what it had, and what is leaked stays leaked.
+//! Structures that were not created by `init_at` belong to one process. They have no home, all
+//! their parts are owned anonymously, and the kernel is never asked: unwinding returns the parts,
+//! and leaked ones stay leaked.
 //!
-//! Without the feature `std` there is no kernel to ask, and processes own anonymously as well.
+//! Without the feature `std` there is no kernel to ask, and processes own parts anonymously as
+//! well.
 
 use core::fmt;
 
@@ -26,7 +30,7 @@ mod process;
 
 #[cfg(loom)]
 pub(super) mod process {
-    //! Threads of a model that play processes.
+    //! Model threads that represent processes.
 
     use super::{ANONYMOUS, Owner};
     use crate::atomic::{AtomicU32, Ordering};
@@ -38,12 +42,12 @@ pub(super) mod process {
         static ref DEAD: AtomicU32 = AtomicU32::new(0);
     }
 
-    /// The calling thread is process `number`, 1 to 31, from now on.
+    /// Makes the calling thread process `number`, 1 to 31.
     pub(crate) fn begin(number: u32) {
         PROCESS.with(|process| process.set(number));
     }
 
-    /// The calling thread's process is killed. The thread does nothing more.
+    /// Kills the calling thread's process. The thread does nothing afterwards.
     pub(crate) fn die() {
         PROCESS.with(|process| DEAD.fetch_or(1 << process.get(), Ordering::AcqRel));
     }
@@ -64,7 +68,7 @@ pub(super) mod process {
 
 #[cfg(not(feature = "std"))]
 mod process {
-    //! Nobody can be identified.
+    //! Without `std` no process can be identified.
 
     use super::{ANONYMOUS, Owner};
 
@@ -81,15 +85,15 @@ mod process {
     }
 }
 
-/// A process: its id, then its start in clock ticks since boot.
+/// A process: its PID, then its start in clock ticks since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Owner(u64);
 
-/// Process ids are below 2²² on Linux, and 2⁴² ticks are a thousand years.
+/// PIDs are below 2²² on Linux, and 2⁴² ticks are a thousand years.
 const START_BITS: u32 = 42;
 
 const NOBODY: Owner = Owner(0);
-/// An owner that cannot be identified, so that its death goes unnoticed. No process has the id 0.
+/// An owner that cannot be identified, so that its death goes unnoticed. No process has PID 0.
 const ANONYMOUS: Owner = Owner(1);
 
 impl Owner {
@@ -103,9 +107,9 @@ impl Owner {
     }
 }
 
-/// Where owners of a structure can be told apart: a process-id namespace, or nowhere.
+/// The PID namespace in which owners of a structure can be identified, or none.
 ///
-/// Written when the structure is made, and never again.
+/// Written only when the structure is created.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(super) struct Home(u32);
@@ -114,10 +118,10 @@ impl Home {
     /// The home of a structure of one process.
     pub(super) const NOWHERE: Self = Self(0);
 
-    /// That of a structure in shared memory which a process has made that cannot be identified.
+    /// The home of a structure in shared memory that was created by an unidentified process.
     const UNKNOWN: u32 = u32::MAX;
 
-    /// The home of a structure that the calling process places in shared memory.
+    /// Returns the home of a structure that the calling process places in shared memory.
     #[cfg(not(loom))]
     pub(super) fn here() -> Self {
         Self(match process::namespace() {
@@ -126,13 +130,14 @@ impl Home {
         })
     }
 
-    /// Whether the structure is one of a single process, whose futexes are therefore private.
+    /// Returns `true` if the structure belongs to a single process, so that its futexes are
+    /// private.
     #[cfg(all(feature = "std", not(loom)))]
     pub(super) fn is_private(&self) -> bool {
         self.0 == Self::NOWHERE.0
     }
 
-    /// Whether owners may die while the structure lives.
+    /// Returns `true` if owners may die before the structure.
     #[inline(always)]
     pub(super) fn is_shared(&self) -> bool {
         self.namespace() != 0
@@ -140,14 +145,15 @@ impl Home {
 
     #[inline(always)]
     fn namespace(&self) -> u32 {
-        // A model's structures are shared if their threads play processes.
+        // A model's structures are shared if their threads represent processes.
         #[cfg(loom)]
         return process::namespace();
         #[cfg(not(loom))]
         return if self.0 == Self::UNKNOWN { 0 } else { self.0 };
     }
 
-    /// The calling process. In shared memory the kernel is asked once in the life of a process.
+    /// Returns the calling process. In shared memory this asks the kernel once in the lifetime of a
+    /// process.
     #[inline]
     fn me(&self) -> Owner {
         if !self.is_shared() {
@@ -157,31 +163,33 @@ impl Home {
         if namespace == self.namespace() { owner } else { ANONYMOUS }
     }
 
-    /// Whether `owner` is certainly dead, according to the kernel. Some system calls, unless it is the caller itself.
+    /// Returns `true` if `owner` is certainly dead, according to the kernel. Makes some system
+    /// calls, unless it is the caller itself.
     fn has_died(&self, owner: Owner) -> bool {
         let me = self.me();
-        // A process that cannot identify itself cannot ask about others: their ids may mean something else here.
+        // A process that cannot identify itself cannot ask about others: their PIDs may belong to
+        // other processes here.
         me != ANONYMOUS && ![NOBODY, ANONYMOUS, me].contains(&owner) && process::has_died(owner)
     }
 }
 
-/// Why a part of a structure was not taken over.
+/// The reason a part of a structure was not taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TakeOverError {
-    /// The process with this id has it, and is alive.
+    /// The process with this PID owns it and is alive.
     Alive(u32),
-    /// Its owner cannot be identified: the structure is not in shared memory, or the process had no `/proc`, no `std`, or
-    /// another namespace of process ids.
+    /// Its owner cannot be identified: the structure is not in shared memory, or the process had no
+    /// `/proc`, no `std`, or another PID namespace.
     Unknown,
 }
 
 impl fmt::Display for TakeOverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Alive(pid) => write!(f, "process {pid} has it and lives: wait until that has ended"),
+            Self::Alive(pid) => write!(f, "process {pid} owns it and is alive: wait until it has ended"),
             Self::Unknown => f.write_str(
-                "it is in use by somebody who cannot be identified: if that is known to have died, \
+                "the owner cannot be identified: if it is known to have died, \
                  use the unchecked form",
             ),
         }
@@ -192,7 +200,7 @@ impl core::error::Error for TakeOverError {}
 
 /// The right to a part of a structure that one process at a time may use, with its holder.
 ///
-/// Whoever takes the claim sees everything its previous holder did.
+/// A thread that takes the claim sees all actions of its previous holder.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(super) struct Claim(AtomicU64);
@@ -209,7 +217,7 @@ impl Claim {
         if self.exchange(NOBODY, home.me()) { Ok(()) } else { Err(Taken) }
     }
 
-    /// Takes the claim if it is free, or if whoever has it is dead.
+    /// Takes the claim if it is free, or if its owner is dead.
     pub(super) fn take_over(&self, home: &Home) -> Result<(), TakeOverError> {
         loop {
             // Relaxed: the exchange acquires.
@@ -229,7 +237,7 @@ impl Claim {
         }
     }
 
-    /// Takes the claim from its owner only if that is dead.
+    /// Takes the claim from its owner only if the owner is dead.
     #[cfg(feature = "std")]
     pub(super) fn inherit(&self, home: &Home) -> bool {
         // Relaxed: the exchange acquires.
@@ -237,12 +245,12 @@ impl Claim {
         home.has_died(owner) && self.exchange(owner, home.me())
     }
 
-    /// Takes the claim from whoever has it.
+    /// Takes the claim regardless of its owner.
     pub(super) fn seize(&self, home: &Home) {
         self.0.store(home.me().0, Ordering::Relaxed);
     }
 
-    /// Returns the claim. In the child of a fork it stays, since it is the parent's.
+    /// Returns the claim. In the child of a fork it remains, since it is the parent's.
     pub(super) fn give_back(&self, home: &Home) {
         // Relaxed: a caller that has the claim took it itself.
         if self.0.load(Ordering::Relaxed) == home.me().0 {
@@ -251,12 +259,12 @@ impl Claim {
         }
     }
 
-    /// Whether somebody has it. Orders nothing; use [`take`](Self::take) for that.
+    /// Returns `true` if the claim has an owner. Orders nothing; use [`take`](Self::take) for that.
     pub(super) fn is_taken(&self) -> bool {
         self.0.load(Ordering::Relaxed) != NOBODY.0
     }
 
-    /// As if this process had taken it.
+    /// Sets the owner, as if that process had taken the claim.
     #[cfg(all(test, not(loom)))]
     pub(super) fn give_to(&self, owner: Owner) {
         self.0.store(owner.0, Ordering::Relaxed);
@@ -267,10 +275,10 @@ impl Claim {
     }
 }
 
-/// The number of processes that can use a structure that numbers them.
+/// The maximum number of processes that a structure can number.
 const PEERS: usize = if cfg!(loom) { 3 } else { 32 };
 
-/// A process as a number: 0 is nobody, and [`Peers::ANONYMOUS`] somebody.
+/// A process as a number: 0 means none, and [`Peers::ANONYMOUS`] an unidentified one.
 pub(super) type Peer = u32;
 
 /// The processes that have used a structure.
@@ -278,7 +286,7 @@ pub(super) type Peer = u32;
 #[repr(C)]
 pub(super) struct Peers {
     home: Home,
-    /// The owner at index `i` is the peer `i + 2`. One process may be here several times.
+    /// The owner at index `i` is the peer `i + 2`. A process may have several entries.
     owners: [AtomicU64; PEERS],
 }
 
@@ -287,7 +295,7 @@ impl Peers {
     const FIRST: Peer = 2;
 
     const_new! {
-        /// The peers of a structure of one process, which are anonymous.
+        /// Creates the peers of a structure of one process, which are anonymous.
         pub(super) fn new() -> Self {
             Self {
                 home: Home::NOWHERE,
@@ -299,7 +307,7 @@ impl Peers {
         }
     }
 
-    /// The peers of a structure in shared memory; so far none.
+    /// Creates the peers of a structure in shared memory, initially none.
     #[cfg(not(loom))]
     pub(super) fn shared() -> Self {
         Self { home: Home::here(), ..Self::new() }
@@ -309,8 +317,8 @@ impl Peers {
         &self.home
     }
 
-    /// The calling process, unless there are too many: then [`forget`](Self::forget) the dead. `newcomer` is called if it
-    /// was not among the peers.
+    /// Returns the calling process, or `None` if there are too many: then [`forget`](Self::forget)
+    /// the dead ones. Calls `newcomer` if the process was not among the peers.
     #[inline(always)]
     pub(super) fn me(&self, newcomer: impl FnOnce()) -> Option<Peer> {
         if self.home.is_shared() { self.find_me(newcomer) } else { Some(Self::ANONYMOUS) }
@@ -321,36 +329,37 @@ impl Peers {
         if me == ANONYMOUS {
             return Some(Self::ANONYMOUS);
         }
-        // Relaxed: an entry with this process's id was made by it, or by a thread of it that may do the same again.
+        // Relaxed: an entry with this process's PID was made by it, or by one of its threads that
+        // may repeat this.
         let is_me = |owner: &AtomicU64| owner.load(Ordering::Relaxed) == me.0;
         if let Some(index) = self.owners.iter().position(is_me) {
             return Some(index as Peer + Self::FIRST);
         }
         newcomer();
-        // Relaxed: it comes with nothing. Who reads the number in a word and does not yet find the owner here takes it for
-        // one that lives, and asks again when it has waited in vain once more.
+        // Relaxed: publishes no data. A thread that reads the number in a word and does not find
+        // the owner here yet considers it alive, and asks again after its next wait has timed out.
         let enter = |owner: &AtomicU64| {
             owner.compare_exchange(NOBODY.0, me.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };
         self.owners.iter().position(enter).map(|index| index as Peer + Self::FIRST)
     }
 
-    /// Whether the process with this number is dead.
+    /// Returns `true` if the process with this number is dead.
     pub(super) fn has_died(&self, peer: Peer) -> bool {
         let owner = peer.checked_sub(Self::FIRST).and_then(|index| self.owners.get(index as usize));
         owner.is_some_and(|owner| self.home.has_died(Owner(owner.load(Ordering::Relaxed))))
     }
 
-    /// The numbers of the dead peers.
+    /// Returns the numbers of the dead peers.
     pub(super) fn dead(&self) -> impl Iterator<Item = Peer> {
         (Self::FIRST..Self::FIRST + PEERS as Peer).filter(|&peer| self.has_died(peer))
     }
 
-    /// Frees the number of a dead process, to which nothing in the structure refers any more.
+    /// Frees the number of a dead process that the structure no longer refers to.
     pub(super) fn forget(&self, peer: Peer) {
         let owner = &self.owners[(peer - Self::FIRST) as usize];
         let dead = owner.load(Ordering::Relaxed);
-        // It fails if another process has done so.
+        // Fails if another process has done so.
         let _ = owner.compare_exchange(dead, NOBODY.0, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
@@ -367,7 +376,11 @@ mod tests {
             assert_ne!(Owner::new(4, start), Owner::new(4, start ^ 1));
         }
         assert_ne!(Owner::new(4, 0), Owner::new(4, 1 << 41));
-        assert_eq!(Owner::new(4, last + 1), Owner::new(4, 0), "the rest is left out, not taken for an id");
+        assert_eq!(
+            Owner::new(4, last + 1),
+            Owner::new(4, 0),
+            "excess bits are cut off and do not change the PID"
+        );
     }
 
     #[test]
@@ -377,7 +390,7 @@ mod tests {
         assert!(Home::NOWHERE.is_private() && !Home::NOWHERE.is_shared());
     }
 
-    /// A process that had this one's id before.
+    /// A process that had this one's PID before.
     fn dead() -> Owner {
         Owner(Home::here().me().0 ^ 1)
     }
@@ -387,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "asks the kernel who it is")]
+    #[cfg_attr(miri, ignore = "asks the kernel for its identity")]
     fn only_who_knows_itself_asks_whether_another_has_died() {
         assert!(Home::here().has_died(dead()));
         for home in [Home::NOWHERE, elsewhere()] {
@@ -396,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "asks the kernel who it is")]
+    #[cfg_attr(miri, ignore = "asks the kernel for its identity")]
     fn an_owner_that_cannot_be_asked_about_is_unknown() {
         let here = Home::here();
         for (home, owner) in [(&here, ANONYMOUS), (&Home::NOWHERE, here.me()), (&elsewhere(), dead())] {
@@ -408,14 +421,14 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "asks the kernel who it is")]
+    #[cfg_attr(miri, ignore = "asks the kernel for its identity")]
     fn a_process_of_another_namespace_is_an_anonymous_peer() {
         let peers = Peers { home: elsewhere(), ..Peers::new() };
-        assert_eq!(peers.me(|| panic!("it is not entered")), Some(Peers::ANONYMOUS));
+        assert_eq!(peers.me(|| panic!("not entered")), Some(Peers::ANONYMOUS));
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "asks the kernel who it is")]
+    #[cfg_attr(miri, ignore = "asks the kernel for its identity")]
     fn every_peer_is_asked_about() {
         let peers = Peers { owners: [const { AtomicU64::new(0) }; PEERS], ..Peers::shared() };
         assert_eq!(peers.dead().count(), 0);

@@ -1,7 +1,7 @@
 //! Identification of processes by the kernel.
 //!
-//! Real-time safety: [`identity`] asks the kernel once in the life of a process, later calls are two loads. [`has_died`]
-//! makes up to four system calls. Nothing allocates.
+//! Real-time safety: [`identity`] asks the kernel once in the lifetime of a process, later calls
+//! are two loads. [`has_died`] makes up to four system calls. Nothing allocates.
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -13,27 +13,27 @@ use rustix::process::{Pid, getpid, test_kill_process};
 
 use super::{ANONYMOUS, NOBODY, Owner};
 
-/// The identity of this process. In a page that the kernel clears in the child of a fork.
+/// The identity of this process, in a page that the kernel clears in the child of a fork.
 struct Known {
-    /// 0 if nothing is known yet. Written last.
+    /// 0 if the identity is not known yet. Written last.
     owner: AtomicU64,
     namespace: AtomicU32,
 }
 
 const PAGE: usize = 4096;
 
-/// The namespace of the calling process's id; 0 if it cannot be identified.
+/// Returns the namespace of the calling process's PID; 0 if it cannot be identified.
 pub(super) fn namespace() -> u32 {
     let (owner, namespace) = identity();
     if owner == ANONYMOUS { 0 } else { namespace }
 }
 
-/// The calling process, and the namespace of its id.
+/// Returns the calling process, and the namespace of its PID.
 #[inline]
 pub(super) fn identity() -> (Owner, u32) {
     static KNOWN: AtomicPtr<Known> = AtomicPtr::new(ptr::null_mut());
     let known = KNOWN.load(Ordering::Acquire);
-    // SAFETY: a page that is stored there is never unmapped, and atomics are valid for every content of it.
+    // SAFETY: a stored page is never unmapped, and atomics are valid for every content.
     match unsafe { known.as_ref() } {
         Some(known) => {
             // Acquire: pairs with the release in `learn`.
@@ -42,8 +42,8 @@ pub(super) fn identity() -> (Owner, u32) {
         }
         None => match page() {
             Ok(new) => {
-                // Release: the page is there before it is found. Another thread may have been first; then its page
-                // stands, and this one is not used.
+                // Release: the page is initialized before it is found. Another thread may have been
+                // first; then its page is used, and this one is not.
                 let _ = KNOWN.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
                 // SAFETY: as above.
                 learn(unsafe { &*KNOWN.load(Ordering::Acquire) })
@@ -53,10 +53,10 @@ pub(super) fn identity() -> (Owner, u32) {
     }
 }
 
-/// A page of zeros, also after every fork.
+/// Maps a page of zeros, which is cleared after every fork.
 fn page() -> Result<*mut Known, Errno> {
     let (rights, private) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-    // SAFETY: a new mapping, which replaces none; what is in it is cleared before anything is.
+    // SAFETY: a new mapping, which replaces none; its content is zeroed.
     unsafe {
         let page = rustix::mm::mmap_anonymous(ptr::null_mut(), PAGE, rights, private)?;
         rustix::mm::madvise(page, PAGE, Advice::LinuxWipeOnFork)?;
@@ -68,7 +68,7 @@ fn page() -> Result<*mut Known, Errno> {
 fn learn(known: &Known) -> (Owner, u32) {
     let (owner, namespace) = ask().unwrap_or((ANONYMOUS, 0));
     known.namespace.store(namespace, Ordering::Relaxed);
-    // Release: the namespace comes with it. Threads that learn at once learn the same.
+    // Release: publishes the namespace. Threads that learn it concurrently store the same values.
     known.owner.store(owner.0, Ordering::Release);
     (owner, namespace)
 }
@@ -80,13 +80,14 @@ fn ask() -> Option<(Owner, u32)> {
     Some((status.owner(pid)?, u32::try_from(namespace).ok()?))
 }
 
-/// Whether the process with this id is no longer `owner`, or has ended. When in doubt, returns `false`.
+/// Returns `true` if the process with this PID is no longer `owner`, or has ended. When in doubt,
+/// returns `false`.
 pub(super) fn has_died(owner: Owner) -> bool {
     let Some(pid) = i32::try_from(owner.pid()).ok().and_then(Pid::from_raw) else { return false };
     if test_kill_process(pid) == Err(Errno::SRCH) {
         return true;
     }
-    // If it is not visible, it is another user's, and alive.
+    // An invisible process belongs to another user, and is alive.
     let Some(status) = status_of(owner.pid()) else { return false };
     Owner::new(owner.pid(), status.start) != owner || status.has_ended()
 }
@@ -101,12 +102,12 @@ struct Status {
 }
 
 impl Status {
-    /// The process `pid`, if this is about it. Otherwise `/proc` shows another namespace, in which the ids are others.
+    /// Returns the process `pid`, if this status belongs to it. Otherwise `/proc` shows another namespace.
     fn owner(&self, pid: u32) -> Option<Owner> {
         (self.pid == pid).then(|| Owner::new(pid, self.start))
     }
 
-    /// A zombie whose only thread is the one that has ended has no thread that could do anything.
+    /// A zombie whose only thread is the one that has ended has no thread left to run.
     fn has_ended(&self) -> bool {
         self.is_zombie && self.threads <= 1
     }
@@ -116,7 +117,7 @@ fn status_of(pid: u32) -> Option<Status> {
     status(core::ffi::CStr::from_bytes_until_nul(&path_of(pid)).ok()?)
 }
 
-/// The file that tells about a process, ended by a zero.
+/// Returns the path of a process's status file, terminated by a zero.
 fn path_of(pid: u32) -> [u8; 22] {
     let mut path = *b"/proc/0000000000/stat\0";
     let (mut rest, digits) = (pid, &mut path[6..16]);
@@ -124,7 +125,7 @@ fn path_of(pid: u32) -> [u8; 22] {
         *digit = b'0' + (rest % 10) as u8;
         rest /= 10;
     }
-    // Not "/proc/0000000017": the kernel takes no leading zeros.
+    // The kernel does not accept leading zeros.
     let zeros = path[6..15].iter().take_while(|&&digit| digit == b'0').count();
     path.copy_within(6 + zeros.., 6);
     path
@@ -137,11 +138,11 @@ fn status(path: &core::ffi::CStr) -> Option<Status> {
     parse(&text[..length])
 }
 
-/// Reads proc_pid_stat(5).
+/// Parses proc_pid_stat(5).
 fn parse(text: &[u8]) -> Option<Status> {
     let number = |field: &[u8]| core::str::from_utf8(field).ok()?.parse::<u64>().ok();
     let pid = number(text.split(|&byte| byte == b' ').next()?)?;
-    // The name, in parentheses, may hold anything, also blanks and parentheses.
+    // The name, in parentheses, may contain anything, also blanks and parentheses.
     let name_end = text.iter().rposition(|&byte| byte == b')')?;
     let mut fields = text.get(name_end + 2..)?.split(|&byte| byte == b' ');
     let state = fields.next()?;
@@ -174,7 +175,7 @@ mod tests {
     fn a_zombie_is_told_by_its_state() {
         let zombie = parse(b"17 (a) Z 1 17 17 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0").unwrap();
         assert!(zombie.has_ended() && !parse(OTHERS).unwrap().has_ended());
-        assert!(!Status { threads: 2, ..zombie }.has_ended(), "another thread goes on");
+        assert!(!Status { threads: 2, ..zombie }.has_ended(), "another thread continues");
     }
 
     #[test]
@@ -204,7 +205,7 @@ mod tests {
     #[test]
     fn a_process_that_started_at_another_time_is_another() {
         let (me, _) = identity();
-        assert!(has_died(Owner(me.0 - 1)), "its id has been given to this one");
+        assert!(has_died(Owner(me.0 - 1)), "this process has reused its PID");
     }
 
     #[test]
@@ -212,7 +213,7 @@ mod tests {
         use punctual_process::child::BoundedChild;
 
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        // Its start time can be read while it is a zombie, and no longer once it is gone.
+        // Its start time is readable while it is a zombie, but not once it has been reaped.
         let start = status_of(child.id()).unwrap().start;
         let owner = Owner::new(child.id(), start);
         while !has_died(owner) {

@@ -1,4 +1,5 @@
-//! What the tests on real threads share: a watchdog, real-time threads on one CPU, and a look at what a thread does.
+//! The common parts of the tests on real threads: a watchdog, real-time threads on one CPU, and the
+//! state of a thread.
 
 #![allow(dead_code, reason = "every test uses its own part of this")]
 
@@ -10,31 +11,33 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Ends the process if it is not dropped in time: a test that hangs at a real-time priority would take a CPU along.
+/// Ends the process if it is not dropped in time: a test that hangs at a real-time priority would
+/// block a CPU.
 pub(crate) struct Watchdog(#[allow(dead_code, reason = "dropping it is the signal")] Sender<()>);
 
 pub(crate) fn watchdog(limit: Duration) -> Watchdog {
     let (alive, done) = mpsc::channel::<()>();
     thread::spawn(move || {
-        // Above the threads that it watches, where it may be.
+        // Above the threads that it monitors, if permitted.
         let _ = become_fifo(None, 90);
         if done.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
-            eprintln!("watchdog: nothing happens any more, ending the process");
+            eprintln!("watchdog: the test hangs, ending the process");
             std::process::abort();
         }
     });
     Watchdog(alive)
 }
 
-/// The calling thread as the kernel knows it.
+/// Returns the calling thread's TID.
 pub(crate) fn thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32
 }
 
-/// State and current priority of a thread of this process. A real-time priority `p`, lent ones included, is `-1 - p`.
+/// Returns the state and current priority of a thread of this process. A real-time priority `p`,
+/// including inherited ones, is `-1 - p`.
 fn state(thread: u32) -> Option<(char, i32)> {
     let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).ok()?;
-    // The name may contain anything, also parentheses.
+    // The name may contain anything, including parentheses.
     let mut fields = stat[stat.rfind(')')? + 2..].split(' ');
     let state = fields.next()?.chars().next()?;
     Some((state, fields.nth(14)?.parse().ok()?))
@@ -51,12 +54,13 @@ pub(crate) fn await_asleep(thread: &AtomicU32) {
     }
 }
 
-/// The real-time priority at which the calling thread runs right now, lent ones included; 0 if it has none.
+/// Returns the real-time priority at which the calling thread currently runs, including inherited
+/// ones; 0 if it has none.
 pub(crate) fn running_priority() -> i32 {
     state(thread_id()).map_or(0, |(_, priority)| (-1 - priority).max(0))
 }
 
-/// Pins the calling thread, if asked to, and gives it `SCHED_FIFO`.
+/// Pins the calling thread, if requested, and gives it `SCHED_FIFO`.
 pub(crate) fn become_fifo(cpu: Option<usize>, priority: i32) -> io::Result<()> {
     if let Some(cpu) = cpu {
         let mut only = rustix::thread::CpuSet::new();
@@ -66,23 +70,24 @@ pub(crate) fn become_fifo(cpu: Option<usize>, priority: i32) -> io::Result<()> {
     punctual_process::scheduling::set_policy(libc::SCHED_FIFO, priority)
 }
 
-/// Limits how long a thread of this process may run at a real-time priority without sleeping: then the kernel ends it.
+/// Limits how long a thread of this process may run at a real-time priority without sleeping: then
+/// the kernel kills it.
 fn limit_real_time() {
     const LIMIT: libc::rlim_t = 2_000_000;
     let limits = libc::rlimit { rlim_cur: LIMIT, rlim_max: LIMIT };
-    // SAFETY: `limits` is initialised and outlives the call, which only reads it.
+    // SAFETY: `limits` is initialized and outlives the call, which only reads it.
     let set = unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &limits) };
     assert_eq!(set, 0, "a limit can be lowered: {}", io::Error::last_os_error());
 }
 
-/// The right to run `SCHED_FIFO` threads on one CPU, which one test at a time has.
+/// The right to run `SCHED_FIFO` threads on one CPU, held by one test at a time.
 pub(crate) struct RealTime {
     pub(crate) cpu: usize,
     _one: MutexGuard<'static, ()>,
     _alive: Watchdog,
 }
 
-/// Waits for its turn to run real-time threads; gives a loud line instead if this process may not.
+/// Waits for the right to run real-time threads; prints a message instead if this process may not.
 pub(crate) fn real_time(test: &str) -> Option<RealTime> {
     static ONE: Mutex<()> = Mutex::new(());
     let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,14 +102,14 @@ pub(crate) fn real_time(test: &str) -> Option<RealTime> {
         Ok(cpu) => Some(RealTime { cpu, _one: one, _alive: watchdog(Duration::from_secs(120)) }),
         Err(error) => {
             eprintln!(
-                "SKIPPED {test}: SCHED_FIFO is refused ({error}), so the order of threads is not checked"
+                "SKIPPED {test}: SCHED_FIFO was refused ({error}), so the order of threads is not checked"
             );
             None
         }
     }
 }
 
-/// What happened, in order. Adding to it neither locks nor allocates.
+/// The events in order. Adding an event neither locks nor allocates.
 pub(crate) struct Events {
     names: [OnceLock<&'static str>; 32],
     count: AtomicUsize,
@@ -117,17 +122,17 @@ impl Events {
 
     pub(crate) fn add(&self, event: &'static str) {
         let place = self.count.fetch_add(1, Ordering::AcqRel);
-        self.names[place].set(event).expect("every place is used once");
+        self.names[place].set(event).expect("every entry is used once");
     }
 
-    /// After all threads have ended.
+    /// Called after all threads have ended.
     pub(crate) fn list(&self) -> Vec<&'static str> {
         let count = self.count.load(Ordering::Acquire);
-        self.names[..count].iter().map(|name| *name.get().expect("nobody is adding")).collect()
+        self.names[..count].iter().map(|name| *name.get().expect("no thread is adding")).collect()
     }
 }
 
-/// A thread that sleeps until another tells it to go on.
+/// A thread that sleeps until another one releases it.
 #[derive(Default)]
 pub(crate) struct Release {
     thread: AtomicU32,
@@ -150,9 +155,9 @@ impl Release {
         await_asleep(&self.thread);
     }
 
-    /// Lets it go on. It sleeps already.
+    /// Releases the thread, which sleeps already.
     pub(crate) fn release(&self) {
         self.told.store(true, Ordering::Release);
-        self.handle.get().expect("it sleeps").unpark();
+        self.handle.get().expect("the thread sleeps").unpark();
     }
 }

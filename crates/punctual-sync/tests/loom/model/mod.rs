@@ -1,4 +1,4 @@
-//! What the models of `shared` and `asynch` have in common.
+//! The common parts of the models of `shared` and `asynch`.
 
 #![allow(dead_code, unused_imports, reason = "every model uses its own part of this")]
 
@@ -11,8 +11,8 @@ pub(crate) use looks::looks;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, Ordering};
 
-/// Explores every execution of `model` with at most `preemptions` preemptions, or fewer if
-/// `LOOM_MAX_PREEMPTIONS` says so.
+/// Explores every execution of `model` with at most `preemptions` preemptions, or with the value of
+/// `LOOM_MAX_PREEMPTIONS` if that is lower.
 pub(crate) fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     // One at a time: loom maps and unmaps a stack for each thread of each execution, and in two threads of one
     // process that takes ten times as long.
@@ -27,23 +27,23 @@ pub(crate) fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static
 /// Lends `value` to the threads of a model, which `body` starts and joins.
 pub(crate) fn lend<T: 'static>(value: T, body: impl FnOnce(&'static T)) {
     let raw = Box::into_raw(Box::new(value));
-    // SAFETY: the box is freed below, after `body`, which joins every thread that it lends the value to. If it
-    // panics instead, the box is leaked.
+    // SAFETY: the box is freed below, after `body`, which joins every thread that it lends the
+    // value to. If it panics instead, the box is leaked.
     body(unsafe { &*raw });
-    // SAFETY: it came from `into_raw`, and nobody uses it any more.
+    // SAFETY: the pointer came from `into_raw`, and is no longer used.
     drop(unsafe { Box::from_raw(raw) });
 }
 
-/// Something that two threads must not be in at once, and that counts how often one was.
+/// A region that at most one thread may be in at a time; counts the entries.
 ///
-/// Entering is not one instant: another thread can be scheduled in the middle. loom panics if it then enters
-/// too, or if it enters later without seeing what its predecessor did.
+/// Entering takes more than one step: another thread can be scheduled in the middle. loom panics if
+/// that thread then enters too, or if it enters later without seeing its predecessor's effects.
 pub(crate) struct Region {
     entered: UnsafeCell<u32>,
     inside: AtomicU32,
 }
 
-// SAFETY: loom checks every access to `entered`; that is what it is for.
+// SAFETY: loom checks every access to `entered`; this is the purpose of the type.
 unsafe impl Sync for Region {}
 // SAFETY: as above.
 unsafe impl Send for Region {}
@@ -53,17 +53,17 @@ impl Region {
         Self { entered: UnsafeCell::new(0), inside: AtomicU32::new(0) }
     }
 
-    /// Is inside for a while.
+    /// Enters the region and leaves it.
     pub(crate) fn enter(&self) {
         self.entered.with_mut(|entered| {
-            // Does nothing but let loom switch threads.
+            // Only lets loom switch threads.
             self.inside.load(Ordering::Relaxed);
             // SAFETY: `with_mut` panics if any other access is in progress.
             unsafe { *entered += 1 };
         });
     }
 
-    /// How often it was entered.
+    /// Returns the number of entries.
     pub(crate) fn count(&self) -> u32 {
         // SAFETY: `with` panics if a writing access is in progress.
         self.entered.with(|entered| unsafe { *entered })

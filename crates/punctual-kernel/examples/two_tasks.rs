@@ -1,6 +1,7 @@
-//! Two tasks that only compute share one thread of a Linux process, preempted every millisecond without the scheduler's help, until
-//! one of them has done its work and stops both: the example of G. Wassen and S. Lankes, *Bare-Metal Execution of Hard Real-Time
-//! Tasks Within a General-Purpose Operating System*, "UMI Scheduler Code Example".
+//! Two tasks that only compute share one thread of a Linux process, preempted every millisecond
+//! without the scheduler's help, until one of them has finished and stops both: the example of G.
+//! Wassen and S. Lankes, *Bare-Metal Execution of Hard Real-Time Tasks Within a General-Purpose
+//! Operating System*, "UMI Scheduler Code Example".
 //!
 //! `cargo run --release -p punctual-kernel --features linux --example two_tasks`
 
@@ -27,7 +28,8 @@ mod tasks {
 
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     static ROUNDS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
-    /// How often the other task was seen to have gone on: neither gives the processor away, so it was taken.
+    /// Counts observed progress of the other task: neither yields the processor, so each is a
+    /// preemption.
     static PREEMPTIONS: AtomicU64 = AtomicU64::new(0);
 
     fn task(me: usize) {
@@ -52,7 +54,7 @@ mod tasks {
             start(Preemption::Any, || {
                 Kernel::set_time_slice(1_000_000);
                 for (me, stack) in STACKS.iter().enumerate() {
-                    Thread::spawn(5, stack, task, me).expect("there are slots for two");
+                    Thread::spawn(5, stack, task, me).expect("two slots are free");
                 }
                 Kernel::run(); // returns after a task calls `stop`
                 preemption()

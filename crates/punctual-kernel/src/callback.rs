@@ -11,9 +11,9 @@ type Link<P> = Cell<Option<&'static Callback<P>>>;
 
 /// A thread that runs callbacks, one after the other in the order in which they became due.
 ///
-/// Callbacks of one server do not interrupt each other; one that waits keeps the others waiting.
+/// Callbacks of one server do not interrupt each other; a callback that waits delays the others.
 pub struct Server<P: Port> {
-    /// The first and the last that are due.
+    /// The first and the last due callback.
     due: (Link<P>, Link<P>),
     count: Semaphore<P>,
     is_started: Cell<bool>,
@@ -24,7 +24,7 @@ pub struct Server<P: Port> {
 unsafe impl<P: Port> Sync for Server<P> {}
 
 impl<P: Port> Server<P> {
-    /// A server without a thread. Callbacks that become due wait for it to be started.
+    /// Creates a server without a thread. Due callbacks wait until it is started.
     pub const fn new() -> Self {
         Self {
             due: (Cell::new(None), Cell::new(None)),
@@ -34,10 +34,11 @@ impl<P: Port> Server<P> {
         }
     }
 
-    /// Runs the callbacks from now on, at this priority.
+    /// Starts running the callbacks, at this priority.
     ///
     /// # Errors
-    /// [`SubscribeError::Started`] if it does so already, [`SubscribeError::Spawn`] if there is no thread for it.
+    /// [`SubscribeError::Started`] if it is running already, [`SubscribeError::Spawn`] if the
+    /// thread cannot be spawned.
     pub fn start<const SIZE: usize>(
         &'static self,
         priority: u8,
@@ -81,7 +82,8 @@ impl<P: Port> Server<P> {
             None => self.due.0.set(Some(callback)),
         }
         self.due.1.set(Some(callback));
-        // There are fewer callbacks than addresses, and each is in the list once.
+        // There are fewer callbacks than addresses, and each is in the list once, so this does not
+        // overflow.
         let _ = self.count.v();
     }
 }
@@ -94,7 +96,8 @@ impl<P: Port> Default for Server<P> {
 
 /// A function that a [`Server`] calls with its argument.
 ///
-/// If it becomes due again before it has begun to run, that is one [missed](Self::missed) call, and it runs once.
+/// If it becomes due again before it has begun to run, it counts one [missed](Self::missed) call,
+/// and runs once.
 pub struct Callback<P: Port> {
     server: &'static Server<P>,
     function: fn(usize),
@@ -103,9 +106,9 @@ pub struct Callback<P: Port> {
     is_due: Cell<bool>,
     missed: Cell<u32>,
     timer: Timer<P>,
-    /// 0 if it is not periodic.
+    /// 0 if the callback is not periodic.
     period: Cell<u64>,
-    /// The interrupt that is held back until the callback has run.
+    /// The interrupt that is disabled until the callback has run.
     interrupt: Cell<Option<u32>>,
     home: P::Home,
 }
@@ -114,7 +117,7 @@ pub struct Callback<P: Port> {
 unsafe impl<P: Port> Sync for Callback<P> {}
 
 impl<P: Port> Callback<P> {
-    /// A callback that nothing makes due yet.
+    /// Creates a callback without a trigger.
     pub const fn new(server: &'static Server<P>, function: fn(usize), argument: usize) -> Self {
         Self {
             server,
@@ -130,18 +133,20 @@ impl<P: Port> Callback<P> {
         }
     }
 
-    /// Makes it due once, at `time` in nanoseconds of [`Kernel::now`]. An earlier request of that kind is forgotten.
+    /// Makes the callback due once, at `time` in nanoseconds of [`Kernel::now`]. Replaces an
+    /// earlier request of this kind.
     pub fn at(&'static self, time: u64) {
         self.set(time, 0);
     }
 
-    /// Makes it due once, so many nanoseconds from now. An earlier request of that kind is forgotten.
+    /// Makes the callback due once, after `delay` nanoseconds. Replaces an earlier request of this
+    /// kind.
     pub fn after(&'static self, delay: u64) {
         self.set(P::now().saturating_add(delay), 0);
     }
 
-    /// Makes it due at `first` and every `period` nanoseconds after that: at the times of that grid, however late it runs.
-    /// An earlier request of that kind is forgotten.
+    /// Makes the callback due at `first` and every `period` nanoseconds after that, on that grid
+    /// even if it runs late. Replaces an earlier request of this kind.
     ///
     /// # Errors
     /// [`SubscribeError::Period`] if `period` is 0.
@@ -153,14 +158,15 @@ impl<P: Port> Callback<P> {
         Ok(())
     }
 
-    /// Takes back what [`at`](Self::at), [`after`](Self::after) or [`every`](Self::every) has requested. A callback that is due
-    /// already still runs.
+    /// Cancels the request of [`at`](Self::at), [`after`](Self::after) or [`every`](Self::every). A
+    /// callback that is due already still runs.
     pub fn cancel(&'static self) {
         let section = Section::enter(&self.home);
         section.kernel.timers.disarm(&self.timer);
     }
 
-    /// Makes it due on every interrupt of this number, which the controller holds back until the callback has run.
+    /// Makes the callback due on every interrupt of this number, which the interrupt controller
+    /// disables until the callback has run.
     ///
     /// # Errors
     /// [`SubscribeError::NoSuchInterrupt`] and [`SubscribeError::Taken`].
@@ -171,7 +177,7 @@ impl<P: Port> Callback<P> {
         Ok(())
     }
 
-    /// How often it became due before it had begun to run for the last time.
+    /// Returns the number of times it became due again before its last start.
     pub fn missed(&'static self) -> u32 {
         let _section = Section::<P>::enter(&self.home);
         self.missed.get()
@@ -184,11 +190,11 @@ impl<P: Port> Callback<P> {
         section.kernel.timers.arm(&self.timer, time, Owner::Callback(self));
     }
 
-    /// Its time has come. Called with interrupts masked.
+    /// Handles the callback's time. Called with interrupts masked.
     pub(crate) fn expired(&'static self, kernel: &'static Kernel<P>, due: u64) {
         let period = self.period.get();
         if period > 0 {
-            // How often it should have come since.
+            // The number of grid points since.
             let late = P::now().saturating_sub(due);
             let skipped = if late < period { 0 } else { late / period };
             self.miss(u32::try_from(skipped).unwrap_or(u32::MAX));
@@ -198,7 +204,7 @@ impl<P: Port> Callback<P> {
         self.make_due();
     }
 
-    /// Its interrupt has come. Called with interrupts masked.
+    /// Handles the callback's interrupt. Called with interrupts masked.
     pub(crate) fn interrupted(&'static self, number: u32) {
         P::disable_interrupt(number);
         self.make_due();
@@ -216,7 +222,7 @@ impl<P: Port> Callback<P> {
         self.missed.set(self.missed.get().saturating_add(times));
     }
 
-    /// It has run: its interrupt may come again.
+    /// Enables the callback's interrupt again after it has run.
     fn finished(&'static self) {
         let _section = Section::<P>::enter(&self.home);
         if let Some(number) = self.interrupt.get() {

@@ -1,4 +1,4 @@
-//! What can go wrong, one type for each operation.
+//! The errors, one type for each operation.
 
 use core::fmt;
 
@@ -24,97 +24,99 @@ macro_rules! error {
 }
 
 error! {
-    /// Why there is no new thread.
+    /// The reason a thread was not spawned.
     SpawnError {
         /// Every slot of the kernel has a thread that has not ended.
-        TooManyThreads => "every thread slot is in use: give the kernel more, or join a thread first",
+        TooManyThreads => "every thread slot is in use: give the kernel more slots, or join a thread first",
         /// Another thread runs on this stack.
         StackInUse => "the stack belongs to a thread that has not ended: give each thread its own",
-        /// The stack is too small for this port and this argument; the number is the least size that would do.
+        /// The stack is too small for this port and this argument; the number is the minimum size.
         StackTooSmall(needed: usize) => "the stack is too small: it needs at least {needed} bytes",
         /// Priorities are 1 to 32.
-        Priority(priority: u8) => "{priority} is no priority: they are 1 to 32, and 32 goes first",
+        Priority(priority: u8) => "{priority} is not a priority: priorities are 1 to 32, 32 is the highest",
     }
 }
 
 error! {
-    /// Why a thread could not be waited for, or how it ended.
+    /// The reason a thread could not be joined, or the way it ended.
     JoinError {
-        /// The handle is of a thread whose slot has another thread by now.
+        /// The thread has ended, and another one uses its slot.
         Stale => "the thread has ended, and its slot belongs to another one",
         /// A thread waits for itself.
         Itself => "a thread cannot wait for its own end",
         /// The thread ended while it held the mutex of this name.
         EndedHolding(mutex: &'static str) => "the thread ended while it held the mutex `{mutex}`: unlock it first",
-        /// There is nobody who could wait: see [`WaitError::CannotBlock`].
+        /// No thread is calling that could wait: see [`WaitError::CannotBlock`].
         CannotBlock => "interrupt handlers, masked sections and code outside of threads cannot wait",
     }
 }
 
 error! {
-    /// Why a wait has ended otherwise than it should.
+    /// The reason a wait failed.
     WaitError {
-        /// The caller is an interrupt handler, has interrupts masked, or is no thread.
+        /// The caller is an interrupt handler, has interrupts masked, or is not a thread.
         CannotBlock => "interrupt handlers, masked sections and code outside of threads cannot wait",
-        /// The time has come before a unit.
-        TimedOut => "the time was over",
+        /// The deadline passed before a unit was available.
+        TimedOut => "the wait timed out",
     }
 }
 
 error! {
-    /// Why a semaphore was not signalled. It is unchanged.
+    /// The reason a semaphore was not signaled. The semaphore is unchanged.
     SignalError {
-        /// It would have more units than its maximum, which is this.
-        Overflow(maximum: u32) => "the semaphore would have more than its {maximum} units: somebody signals without need",
+        /// The semaphore would exceed its maximum, which is this number.
+        Overflow(maximum: u32) => "the semaphore would exceed its {maximum} units: a caller signals too often",
     }
 }
 
 error! {
-    /// Why a mutex was not locked.
+    /// The reason a mutex was not locked.
     LockError {
-        /// The calling thread holds it.
+        /// The calling thread holds the mutex.
         Recursive(mutex: &'static str) => "the thread already holds the mutex `{mutex}`: pass the guard on instead",
-        /// Whoever holds it waits, directly or through others, for what the caller holds.
+        /// The holder waits, directly or through others, for a mutex that the caller holds.
         Deadlock(mutex: &'static str) => "the mutex `{mutex}` is held by a thread that waits for the caller: lock in one order",
         /// The thread that held it has ended, so the data may be half changed.
         OwnerEnded(mutex: &'static str) => "the thread that held the mutex `{mutex}` has ended without unlocking it",
-        /// The caller holds a mutex of the same group, named here, whose order is not below.
-        OutOfOrder(held: &'static str) => "the caller holds `{held}`, which comes later: pass its guard to `and_lock`, or use `lock_all`",
-        /// It is held, and the caller does not want to wait.
+        /// The caller holds a mutex of the same group, named here, whose order is not lower.
+        OutOfOrder(held: &'static str) => "the caller holds `{held}`, which is later in the order: pass its guard to `and_lock`, or use `lock_all`",
+        /// The mutex is held, and the caller does not want to wait.
         WouldBlock(mutex: &'static str) => "the mutex `{mutex}` is held by another thread",
-        /// The caller is an interrupt handler, has interrupts masked, or is no thread.
+        /// The caller is an interrupt handler, has interrupts masked, or is not a thread.
         CannotBlock => "interrupt handlers, masked sections and code outside of threads cannot hold a mutex",
     }
 }
 
 error! {
-    /// Why a mutex was not unlocked.
+    /// The reason a mutex was not unlocked.
     UnlockError {
-        /// Another thread holds it, or none does.
+        /// The caller does not hold the mutex.
         NotOwner(mutex: &'static str) => "the mutex `{mutex}` is not held by the caller",
     }
 }
 
 error! {
-    /// Why an interrupt has no subscriber, or a callback no server.
+    /// The reason an interrupt has no subscriber, or a callback no server.
     SubscribeError {
-        /// The kernel has no slot for this number; they are below this.
-        NoSuchInterrupt(slots: usize) => "the kernel has interrupt slots for numbers below {slots}: give it more",
+        /// The kernel has no slot for this number; numbers are below this one.
+        NoSuchInterrupt(slots: usize) => "the kernel has interrupt slots for numbers below {slots}: give it more slots",
         /// The interrupt has a subscriber.
         Taken => "the interrupt has a subscriber already",
-        /// A period has at least one nanosecond.
-        Period => "a period of zero cannot be kept",
+        /// A period is at least one nanosecond.
+        Period => "the period is zero",
         /// The server has a thread already.
         Started => "the server has been started already",
-        /// There is no thread for the server.
+        /// The server's thread could not be spawned.
         Spawn(error: SpawnError) => "no thread for the server: {error}",
     }
 }
 
 error! {
-    /// What a kernel cannot go on after. The port decides how it ends: see [`Port::fault`](crate::Port::fault).
+    /// An unrecoverable fault of a kernel. The port decides how it ends: see
+    /// [`Port::fault`](crate::Port::fault).
     Fault {
-        /// The thread in this slot has written below its stack, by now over what lies there.
+        /// The thread in this slot has written below its stack, and may have overwritten other
+        /// data.
         StackOverflow(slot: usize) => "the thread in slot {slot} has overflowed its stack: give it a larger one",
     }
 }

@@ -1,4 +1,4 @@
-//! Subscribers of interrupts.
+//! Interrupt subscribers.
 
 use core::cell::Cell;
 
@@ -6,7 +6,7 @@ use crate::callback::Callback;
 use crate::kernel::Section;
 use crate::{Kernel, Port, SubscribeError};
 
-/// Room for the subscriber of one interrupt.
+/// Storage for the subscriber of one interrupt.
 pub struct InterruptSlot<P: Port> {
     subscriber: Cell<Option<Subscriber<P>>>,
 }
@@ -28,7 +28,7 @@ impl<P: Port> Clone for Subscriber<P> {
 impl<P: Port> Copy for Subscriber<P> {}
 
 impl<P: Port> InterruptSlot<P> {
-    /// Room for a subscriber.
+    /// Creates a slot without a subscriber.
     pub const fn new() -> Self {
         Self { subscriber: Cell::new(None) }
     }
@@ -41,11 +41,12 @@ impl<P: Port> Default for InterruptSlot<P> {
 }
 
 impl<P: Port> Kernel<P> {
-    /// Has `handler` called for every interrupt of this number, with the number, and the interrupt controller pass it on.
+    /// Registers `handler`, which is called with the number for every interrupt of this number, and
+    /// enables the interrupt.
     ///
-    /// The handler runs with interrupts masked, on the stack of what it interrupts, and cannot wait. It has to see to it that
-    /// the line is no longer raised. What it makes ready runs when it returns. To run at a priority of your choice instead, use
-    /// [`Callback::subscribe_irq`].
+    /// The handler runs with interrupts masked, on the stack of the interrupted code, and cannot
+    /// wait. It must clear the interrupt line. Threads that it makes ready run when it returns. To
+    /// run at a chosen priority instead, use [`Callback::subscribe_irq`].
     ///
     /// # Errors
     /// [`SubscribeError::NoSuchInterrupt`] and [`SubscribeError::Taken`].
@@ -53,7 +54,7 @@ impl<P: Port> Kernel<P> {
         Section::<P>::enter(&P::HOME).kernel.subscribe(number, Subscriber::Handler(handler))
     }
 
-    /// Has the interrupt controller hold an interrupt back, and forgets its subscriber.
+    /// Disables an interrupt in the interrupt controller, and removes its subscriber.
     pub fn unsubscribe_irq(number: u32) {
         let section = Section::<P>::enter(&P::HOME);
         if let Some(slot) = section.kernel.interrupts.get(number as usize) {
@@ -73,10 +74,12 @@ impl<P: Port> Kernel<P> {
         Ok(())
     }
 
-    /// What the port calls for an interrupt other than the timer's. Says whether it has a subscriber.
+    /// Handles an interrupt other than the timer's; called by the port. Returns `true` if it has a
+    /// subscriber.
     ///
     /// # Safety
-    /// With interrupts masked, by an interrupt handler that calls [`interrupt_end`](Self::interrupt_end) before it returns.
+    /// Called with interrupts masked, by an interrupt handler that calls
+    /// [`interrupt_end`](Self::interrupt_end) before it returns.
     pub unsafe fn interrupt(&'static self, number: u32) -> bool {
         let subscriber = self.interrupts.get(number as usize).and_then(|slot| slot.subscriber.get());
         match subscriber {

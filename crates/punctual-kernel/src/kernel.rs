@@ -1,4 +1,4 @@
-//! Who runs: starting, switching, sleeping, and what interrupts do to that.
+//! Scheduling: starting, switching, sleeping, and the effects of interrupts.
 
 use core::cell::Cell;
 use core::ptr;
@@ -10,39 +10,39 @@ use crate::slot::{Link, State, ThreadSlot, Wake};
 use crate::timer::{Owner, Timers};
 use crate::{Fault, Port};
 
-/// The state of a kernel. A [port](Port) has one; everything is done through [`Kernel`]'s associated functions, [`Thread`],
-/// and the objects that threads share.
+/// The state of a kernel. A [port](Port) has one; programs use [`Kernel`]'s associated functions,
+/// [`Thread`], and the objects that threads share.
 ///
 /// [`Thread`]: crate::Thread
-// In this order: see `Ready`.
+// The order of the fields matters: see `Ready`.
 #[repr(C)]
 pub struct Kernel<P: Port> {
     pub(crate) ready: Ready<P>,
-    /// The running thread, if nothing is special: what a switch has to look at, in one look. None as well where no thread runs, and
-    /// at times for no reason.
+    /// The running thread, on the fast path: a switch checks this field only. `None` if no thread
+    /// runs or a special condition holds, and at times spuriously.
     plain: Link<P>,
-    /// The running thread. None is whoever has called `run`, or will.
+    /// The running thread. `None` stands for the caller of `run`, before, during and after it.
     current: Link<P>,
-    /// The slots without a thread, those first whose threads have ended longest ago. At first there are none.
+    /// The slots without a thread, those whose threads ended longest ago first. Initially empty.
     free: (Link<P>, Link<P>),
     are_slots_linked: Cell<bool>,
-    /// Whether all threads may have ended.
+    /// `true` if all threads may have ended.
     has_thread_ended: Cell<bool>,
     threads: &'static [ThreadSlot<P>],
     pub(crate) interrupts: &'static [InterruptSlot<P>],
     pub(crate) timers: Timers<P>,
-    /// Where the registers of the caller of `run` are.
+    /// The saved context of the caller of `run`.
     outside: Cell<*mut u8>,
     is_running: Cell<bool>,
     stopping: Cell<bool>,
-    /// How long a thread runs before its peers, in nanoseconds; 0 if that is unlimited.
+    /// The time slice among threads of equal priority, in nanoseconds; 0 if unlimited.
     slice: Cell<u64>,
 }
 
 // SAFETY: the crate accesses it with interrupts masked, on the one core or thread that the port lets in (see `Port`).
 unsafe impl<P: Port> Sync for Kernel<P> {}
 
-/// Interrupts are masked, as long as this exists, and the caller may access the kernel and the object it has named.
+/// Masks interrupts as long as it exists; the caller may access the kernel and the given object.
 pub(crate) struct Section<P: Port> {
     pub(crate) kernel: &'static Kernel<P>,
     mask: P::Mask,
@@ -51,26 +51,27 @@ pub(crate) struct Section<P: Port> {
 impl<P: Port> Section<P> {
     #[inline]
     pub(crate) fn enter(home: &P::Home) -> Self {
-        // SAFETY: the section ends before the function that the kernel's user calls, or never, if that is of a thread that no kernel
-        // runs any more.
+        // SAFETY: the section ends before the function that the kernel's user calls, or never, if
+        // it belongs to a thread that no kernel runs any longer.
         let kernel = unsafe { P::enter(home) };
         Self { kernel, mask: P::mask() }
     }
 
-    /// Whether interrupts were masked before.
+    /// Returns `true` if interrupts were masked before.
     #[inline]
     pub(crate) fn is_nested(&self) -> bool {
         P::was_masked(self.mask)
     }
 
-    /// The thread that calls, if it may block.
+    /// Returns the calling thread, if it may block.
     #[inline]
     pub(crate) fn blocker(&self) -> Option<&'static ThreadSlot<P>> {
         if P::was_masked(self.mask) { None } else { self.kernel.current.get() }
     }
 
-    /// Switches to a thread of this rank that has become ready, if it goes before the caller and the caller may be preempted. In an interrupt
-    /// handler or a masked section that is made good for at its end.
+    /// Switches to a thread of this rank that has become ready, if it precedes the caller and the
+    /// caller may be preempted. In an interrupt handler or a masked section the switch is postponed
+    /// to its end.
     #[inline]
     pub(crate) fn preempt(&self, by: &'static ThreadSlot<P>, rank: Rank) {
         if self.is_nested() {
@@ -83,7 +84,7 @@ impl<P: Port> Section<P> {
         }
     }
 
-    /// As `preempt`, where the caller's priority may have fallen below that of several threads.
+    /// As `preempt`, for a caller whose priority may have fallen below that of several threads.
     pub(crate) fn reschedule(&self) {
         if !P::was_masked(self.mask) {
             self.kernel.reschedule();
@@ -94,15 +95,17 @@ impl<P: Port> Section<P> {
 impl<P: Port> Drop for Section<P> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: of the `mask` in `enter`; what was masked after that is restored already, since sections end in reverse order.
+        // SAFETY: the value of the `mask` in `enter`; later masks are restored already, since
+        // sections end in reverse order.
         unsafe { P::restore(self.mask) };
     }
 }
 
 impl<P: Port> Kernel<P> {
-    /// A kernel with room for so many threads, and for subscribers of interrupts with numbers below the length of `interrupts`.
+    /// Creates a kernel with slots for threads, and for subscribers of interrupts with numbers
+    /// below the length of `interrupts`.
     ///
-    /// Only that of the [port](Port) ever runs.
+    /// Only the [port](Port)'s kernel ever runs.
     pub const fn new(threads: &'static [ThreadSlot<P>], interrupts: &'static [InterruptSlot<P>]) -> Self {
         assert!(threads.len() <= u16::MAX as usize, "a kernel has at most 65535 threads");
         Self {
@@ -122,15 +125,15 @@ impl<P: Port> Kernel<P> {
         }
     }
 
-    /// Runs the threads that have been spawned, and those they spawn, until all have ended or one calls [`stop`](Self::stop).
-    /// When no thread is ready, the core sleeps.
+    /// Runs the threads that have been spawned, and those they spawn, until all have ended or one
+    /// calls [`stop`](Self::stop). When no thread is ready, the core sleeps.
     ///
-    /// After a stop the threads are where they were, and go on when this is called again.
+    /// After a stop the threads keep their state, and continue when this is called again.
     ///
     /// # Panics
-    /// If it runs already.
+    /// If the kernel is running already.
     pub fn run() {
-        // SAFETY: used in this function alone, which the kernel's user calls.
+        // SAFETY: used in this function only, which the kernel's user calls.
         let kernel = unsafe { P::enter(&P::HOME) };
         let mask = P::mask();
         assert!(!kernel.is_running.replace(true), "the kernel runs already");
@@ -143,11 +146,12 @@ impl<P: Port> Kernel<P> {
             }
         }
         kernel.is_running.set(false);
-        // SAFETY: of `mask` above.
+        // SAFETY: the value of `mask` above.
         unsafe { P::restore(mask) };
     }
 
-    /// Has [`run`](Self::run) return: from a thread at once, from an interrupt handler or a masked section at its end.
+    /// Makes [`run`](Self::run) return: from a thread at once, from an interrupt handler or a
+    /// masked section at its end.
     pub fn stop() {
         let section = Section::<P>::enter(&P::HOME);
         section.kernel.stopping.set(true);
@@ -155,13 +159,13 @@ impl<P: Port> Kernel<P> {
         section.reschedule();
     }
 
-    /// The time in nanoseconds, on the port's clock.
+    /// Returns the time in nanoseconds, on the port's clock.
     pub fn now() -> u64 {
         P::now()
     }
 
-    /// Runs `f` with interrupts masked, so that no other thread and no interrupt handler comes between. What `f` makes ready
-    /// runs afterwards.
+    /// Runs `f` with interrupts masked, so that no other thread and no interrupt handler runs in
+    /// between. Threads that `f` makes ready run afterwards.
     pub fn masked<R>(f: impl FnOnce() -> R) -> R {
         let section = Section::<P>::enter(&P::HOME);
         let result = f();
@@ -169,20 +173,21 @@ impl<P: Port> Kernel<P> {
         result
     }
 
-    /// Lets a thread run for so many nanoseconds at most before the others of its priority; without a limit if it is 0, as it
-    /// is at first. It applies from the next switch on.
+    /// Limits the time for which a thread runs before the others of its priority, in nanoseconds; 0
+    /// means unlimited, the default. Applies from the next switch on.
     pub fn set_time_slice(nanoseconds: u64) {
         let section = Section::<P>::enter(&P::HOME);
         section.kernel.slice.set(nanoseconds);
         section.kernel.plain.set(None);
     }
 
-    /// Whether it is to stop, which is dealt with then.
+    /// Returns `true` if a stop was requested, and clears the request.
     fn has_stopped(&self) -> bool {
         self.stopping.take()
     }
 
-    /// Whether there is no thread. It takes a step for each slot, once after a thread has ended.
+    /// Returns `true` if there is no thread. Takes a step for each slot, once after a thread has
+    /// ended.
     fn have_all_ended(&self) -> bool {
         let all =
             self.has_thread_ended.get() && self.threads.iter().all(|slot| slot.state.get() == State::Ended);
@@ -190,31 +195,33 @@ impl<P: Port> Kernel<P> {
         all
     }
 
-    /// What the port calls for the timer's interrupt.
+    /// Handles the timer interrupt; called by the port.
     ///
     /// # Safety
-    /// With interrupts masked, by an interrupt handler that calls [`interrupt_end`](Self::interrupt_end) before it returns.
+    /// Called with interrupts masked, by an interrupt handler that calls
+    /// [`interrupt_end`](Self::interrupt_end) before it returns.
     pub unsafe fn timer_interrupt(&'static self) {
         self.expire();
     }
 
-    /// What the port calls when it has dealt with all interrupts: switches to another thread if that goes first now.
+    /// Switches to another thread if it goes first now; called by the port once all interrupts are
+    /// handled.
     ///
     /// # Safety
-    /// With interrupts masked, as the last thing that an interrupt handler does on the stack of the thread that it has
-    /// interrupted, where everything that the thread may use is saved.
+    /// Called with interrupts masked, as the last action of an interrupt handler on the stack of
+    /// the interrupted thread, with all state saved that the thread may use.
     #[inline]
     pub unsafe fn interrupt_end(&'static self) {
         self.reschedule();
     }
 
-    /// Whether no thread is ready.
+    /// Returns `true` if no thread is ready.
     #[cfg(feature = "sim")]
     pub(crate) fn is_idle(&self) -> bool {
         self.ready.highest().is_none() && !self.stopping.get()
     }
 
-    /// Calls an interrupt handler, which is no thread whatever it has interrupted.
+    /// Calls an interrupt handler, which is not a thread, whatever it has interrupted.
     pub(crate) fn outside_of_threads(&self, handler: impl FnOnce()) {
         let interrupted = self.current.take();
         handler();
@@ -229,7 +236,7 @@ impl<P: Port> Kernel<P> {
     #[inline(always)]
     fn reschedule(&'static self) {
         let Some(me) = self.plain.get() else { return self.reschedule_specially() };
-        // The caller is ready, so somebody is.
+        // The caller is ready, so there is a ready thread.
         if let Some(first) = self.ready.highest()
             && !first.is(me)
         {
@@ -252,13 +259,13 @@ impl<P: Port> Kernel<P> {
         }
     }
 
-    /// Whether a thread runs, time is not sliced, and nobody has called `stop`.
+    /// Returns `true` if a thread runs, time is not sliced, and no stop was requested.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.plain.get().is_some()
     }
 
-    /// [`switch`](Self::switch) between threads where nothing is special.
+    /// [`switch`](Self::switch) between threads without special conditions.
     #[inline]
     pub(crate) fn switch_plainly(&'static self, from: &'static ThreadSlot<P>, to: &'static ThreadSlot<P>) {
         self.check_stack(from);
@@ -268,7 +275,8 @@ impl<P: Port> Kernel<P> {
         unsafe { P::switch(from.context.as_ptr(), to.context.get()) };
     }
 
-    /// Continues `to`, or the caller of `run`, and returns when somebody continues `from`, which is who calls.
+    /// Continues `to`, or the caller of `run`, and returns when `from`, which is the caller, is
+    /// continued.
     #[inline]
     pub(crate) fn switch(
         &'static self,
@@ -290,11 +298,12 @@ impl<P: Port> Kernel<P> {
         if self.slice.get() != 0 {
             self.exchange_slices(from, to);
         } else {
-            // Who has called `stop` switches to none.
+            // `None` after a call of `stop`.
             self.plain.set(to);
         }
-        // SAFETY: interrupts are masked, as in all of this module. A context is saved when its thread is switched from and
-        // continued once, when `current` becomes it again; the one of a new thread is prepared.
+        // SAFETY: interrupts are masked, as in all of this module. A context is saved when the
+        // kernel switches away from its thread and continued once, when `current` becomes that
+        // thread again; the context of a new thread is prepared.
         unsafe { P::switch(save, context) };
     }
 
@@ -303,7 +312,7 @@ impl<P: Port> Kernel<P> {
         if P::GUARDED {
             return;
         }
-        // SAFETY: the lowest word of a stack, which is there for good.
+        // SAFETY: the lowest word of a stack, which is a static.
         if unsafe { thread.canary.get().read_volatile() } != CANARY {
             self.overflowed(thread);
         }
@@ -311,17 +320,18 @@ impl<P: Port> Kernel<P> {
 
     #[cold]
     fn overflowed(&self, thread: &ThreadSlot<P>) -> ! {
-        // Once is enough: the port may want to switch once more.
+        // Reports once: the port may need to switch once more.
         thread.canary.set(&INTACT);
         P::fault(Fault::StackOverflow(self.index(thread)))
     }
 
-    /// The slot's number.
+    /// Returns the slot's number.
     fn index(&self, thread: &ThreadSlot<P>) -> usize {
         (ptr::from_ref(thread).addr() - self.threads.as_ptr().addr()) / size_of::<ThreadSlot<P>>()
     }
 
-    /// The number of the running thread's slot, if this address is in the `below` bytes below its stack or the lowest `within` of it.
+    /// Returns the number of the running thread's slot, if this address is in the `below` bytes
+    /// below its stack or the lowest `within` bytes of it.
     #[cfg(feature = "linux")]
     pub(crate) fn overflowed_slot(&self, address: usize, below: usize, within: usize) -> Option<usize> {
         let thread = self.current.get()?;
@@ -331,7 +341,7 @@ impl<P: Port> Kernel<P> {
             .then(|| self.index(thread))
     }
 
-    /// The slot with this address, if there is one.
+    /// Returns the slot with this address, if any.
     pub(crate) fn slot_at(&self, address: usize) -> Option<&'static ThreadSlot<P>> {
         let offset = address.wrapping_sub(self.threads.as_ptr().addr());
         if !offset.is_multiple_of(size_of::<ThreadSlot<P>>()) {
@@ -340,15 +350,15 @@ impl<P: Port> Kernel<P> {
         self.threads.get(offset / size_of::<ThreadSlot<P>>())
     }
 
-    /// Lets a thread run that has waited, or is new.
+    /// Makes a thread ready that has waited, or is new.
     #[inline]
     pub(crate) fn make_ready(&self, thread: &'static ThreadSlot<P>) {
         thread.state.set(State::Ready);
         self.ready.push_last(thread);
     }
 
-    /// Has the calling thread, which is in no ring but that of what it waits for, wait until somebody makes it ready; or until
-    /// its time is over.
+    /// Suspends the calling thread, which is in no ring but that of its wait queue, until another
+    /// one makes it ready or its timeout expires.
     #[inline]
     pub(crate) fn suspend(
         &'static self,
@@ -364,7 +374,7 @@ impl<P: Port> Kernel<P> {
         me.wake.get()
     }
 
-    /// Ends a thread's wait otherwise than by its time.
+    /// Ends a thread's wait for a reason other than its timeout.
     #[inline]
     pub(crate) fn wake(&'static self, thread: &'static ThreadSlot<P>, why: Wake) {
         if thread.timer.is_armed() {
@@ -374,7 +384,7 @@ impl<P: Port> Kernel<P> {
         self.make_ready(thread);
     }
 
-    /// A thread's time is over.
+    /// Ends a thread's wait by its timeout.
     pub(crate) fn time_out(&self, thread: &'static ThreadSlot<P>) {
         if let Some(queue) = thread.queue.get() {
             queue.remove(thread);
@@ -383,7 +393,7 @@ impl<P: Port> Kernel<P> {
         self.make_ready(thread);
     }
 
-    /// A slot without a thread. None as well before `link_slots`.
+    /// Takes a slot without a thread. Also returns `None` before `link_slots`.
     #[inline]
     pub(crate) fn take_slot(&self) -> Option<&'static ThreadSlot<P>> {
         let slot = self.free.0.get()?;
@@ -391,7 +401,7 @@ impl<P: Port> Kernel<P> {
         Some(slot)
     }
 
-    /// Links all slots, if that has not been done. Says whether it was so.
+    /// Links all slots, if that has not been done. Returns `true` if it did.
     pub(crate) fn link_slots(&self) -> bool {
         let is_first = !self.are_slots_linked.replace(true);
         if is_first {
@@ -400,8 +410,8 @@ impl<P: Port> Kernel<P> {
         is_first
     }
 
-    /// Gives back the slot of a thread that has ended. It is used again as late as possible, so that handles tell how the thread
-    /// has ended for as long as possible.
+    /// Returns the slot of a thread that has ended. It is reused as late as possible, so that
+    /// handles report the thread's result for as long as possible.
     pub(crate) fn give_slot(&self, slot: &'static ThreadSlot<P>) {
         self.has_thread_ended.set(true);
         match self.free.0.get().and(self.free.1.get()) {
@@ -417,7 +427,7 @@ impl<P: Port> Kernel<P> {
         self.begin_slice(to);
     }
 
-    /// A thread that is preempted goes on with what is left of its slice; any other has a new one next time.
+    /// Saves the rest of a preempted thread's slice; any other thread gets a new slice next time.
     fn keep_slice(&self, thread: Option<&'static ThreadSlot<P>>) {
         if let Some(thread) = thread {
             let end = self.timers.slice_end.get();
@@ -426,7 +436,8 @@ impl<P: Port> Kernel<P> {
         }
     }
 
-    /// Lets the next thread of the running one's priority run, if there is one. Called by a thread that may be preempted.
+    /// Runs the next thread of the running one's priority, if any. Called by a thread that may be
+    /// preempted.
     #[inline]
     pub(crate) fn pass_on(&'static self) {
         let Some(me) = self.plain.get() else { return self.pass_on_specially() };
@@ -463,7 +474,7 @@ impl<P: Port> Kernel<P> {
         self.timers.program();
     }
 
-    /// The running thread goes on: it may have to share from now on.
+    /// Extends the slice of the running thread, which may have to share from now on.
     #[cold]
     fn extend_slice(&self, me: &'static ThreadSlot<P>) {
         if !Ready::is_alone(me) && self.timers.slice_end.get() == u64::MAX {
@@ -471,24 +482,25 @@ impl<P: Port> Kernel<P> {
         }
     }
 
-    /// Lets the peers of the running thread go first, if it has run for long enough.
+    /// Lets the peers of the running thread go first, if its slice has ended.
     pub(crate) fn end_slice(&self, now: u64) {
         if now < self.timers.slice_end.get() {
             return;
         }
         self.timers.slice_end.set(u64::MAX);
-        // The running thread is the first of its priority, also if a higher one has just become ready.
+        // The running thread is the first of its priority, even if a higher one has just become
+        // ready.
         if let Some(me) = self.current.get() {
             self.ready.rotate(me);
         }
     }
 }
 
-/// For a thread whose overflow has been reported.
+/// The canary of a thread whose overflow has been reported.
 static INTACT: usize = CANARY;
 
-/// What is in every byte of a stack below what has been used of it.
+/// The value of every unused byte of a stack.
 pub(crate) const PATTERN: u8 = 0xA5;
 
-/// The same in a word. The lowest of a stack stays so.
+/// The same value in a word. The lowest word of a stack retains it.
 pub(crate) const CANARY: usize = usize::from_ne_bytes([PATTERN; size_of::<usize>()]);

@@ -1,8 +1,9 @@
 //! A small real-time kernel: threads that block, with fixed priorities, on one core.
 //!
-//! It is `no_std` and never allocates: threads, stacks, mutexes, semaphores and callbacks are statics of the program. It runs on a
-//! [port](Port); with the feature `sim` there is one that simulates a processor on the host, with its clock and its interrupts,
-//! so that a program can be tested with an interrupt at every point.
+//! It is `no_std` and never allocates: threads, stacks, mutexes, semaphores and callbacks are
+//! statics of the program. It runs on a [port](Port); the feature `sim` provides one that simulates
+//! a processor on the host, with its clock and its interrupts, so that a program can be tested with
+//! an interrupt at every point.
 //!
 #![cfg_attr(not(feature = "sim"), doc = "```ignore")]
 #![cfg_attr(feature = "sim", doc = "```")]
@@ -41,22 +42,24 @@
 //! });
 //! ```
 //!
-//! # Who runs
+//! # Scheduling
 //!
-//! Priorities are 1 to 32, and 32 goes first. The ready thread of the highest priority runs, and of several the one that became
-//! ready first. A thread that is preempted keeps its place; one that waits, yields or has used up its
-//! [slice](Kernel::set_time_slice) goes to the end. Where threads wait, they wait in the same order.
+//! Priorities are 1 to 32, and 32 is the highest. The ready thread of the highest priority runs; of
+//! several, the one that became ready first. A preempted thread keeps its position; a thread that
+//! waits, yields or has used up its [slice](Kernel::set_time_slice) goes to the end. Waiting
+//! threads are served in the same order.
 //!
-//! # What takes how long
+//! # Bounds
 //!
-//! With interrupts masked, nothing is searched but: the up to 31 priorities above that of a thread that begins to wait; the
-//! threads of which each waits for the next, when a mutex is contended; the mutexes that a thread holds, when it unlocks one for
-//! which others wait; the timers that are due earlier, when one is armed.
+//! With interrupts masked, the only searches are over: the up to 31 priorities above that of a
+//! thread that begins to wait; the chain of threads that wait for each other, when a mutex is
+//! contended; the mutexes that a thread holds, when it unlocks one with waiters; the timers that
+//! are due earlier, when one is armed.
 //!
 //! # Interrupts
 //!
-//! A handler, see [`Kernel::subscribe_irq`], may call everything that does not wait: what it has made ready runs when it returns.
-//! A wait in a handler is an error.
+//! A handler, see [`Kernel::subscribe_irq`], may call every operation that does not wait: threads
+//! that it makes ready run when it returns. A wait in a handler is an error.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -99,7 +102,7 @@ pub use stack::Stack;
 pub use switch::{prepare, switch};
 pub use thread::Thread;
 
-/// The examples of the README and of the page about the kernel are tests.
+/// The examples of the README and of the kernel guide are tests.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../README.md")]

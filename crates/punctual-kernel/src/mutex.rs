@@ -14,11 +14,12 @@ use crate::slot::{State, ThreadSlot, Wake};
 use crate::wait_queue::WaitQueue;
 use crate::{LockError, Port, UnlockError};
 
-/// A mutex that protects no data, locked and unlocked by calls. [`Mutex`] is the one to prefer.
+/// A mutex that protects no data, locked and unlocked by calls. Prefer [`Mutex`].
 ///
-/// Threads wait in the order of their priorities. As long as one waits, the thread that holds the mutex has at least its priority, and
-/// so has, if that waits for another mutex itself, whoever holds that. A thread that gets a higher priority goes behind those that
-/// have it; one that falls back to a lower one goes before them.
+/// Threads wait in the order of their priorities. While a thread waits, the holder of the mutex has
+/// at least its priority, and if the holder waits for another mutex itself, so has that mutex's
+/// holder. A thread whose priority is raised goes behind those of that priority; one whose priority
+/// is lowered goes before them.
 pub struct RawMutex<P: Port> {
     owner: Cell<Option<&'static ThreadSlot<P>>>,
     /// The owner has ended.
@@ -35,7 +36,7 @@ pub struct RawMutex<P: Port> {
 unsafe impl<P: Port> Sync for RawMutex<P> {}
 
 impl<P: Port> RawMutex<P> {
-    /// A mutex that nobody holds. Errors call it by its name.
+    /// Creates an unlocked mutex. Errors refer to it by its name.
     pub const fn new(name: &'static str) -> Self {
         Self::placed(name, None)
     }
@@ -52,15 +53,15 @@ impl<P: Port> RawMutex<P> {
         }
     }
 
-    /// Its name.
+    /// Returns the mutex's name.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Locks it, and waits for that as long as another thread holds it.
+    /// Locks the mutex, waiting while another thread holds it.
     ///
     /// # Errors
-    /// Every variant of [`LockError`] but `OutOfOrder` and `WouldBlock`.
+    /// Every variant of [`LockError`] except `OutOfOrder` and `WouldBlock`.
     #[inline]
     pub fn lock(&'static self) -> Result<(), LockError> {
         let section = Section::enter(&self.home);
@@ -72,10 +73,10 @@ impl<P: Port> RawMutex<P> {
         self.contend(&section, me)
     }
 
-    /// Locks it if nobody holds it.
+    /// Locks the mutex if it is free.
     ///
     /// # Errors
-    /// Every variant of [`LockError`] but `OutOfOrder` and `Deadlock`.
+    /// Every variant of [`LockError`] except `OutOfOrder` and `Deadlock`.
     pub fn try_lock(&'static self) -> Result<(), LockError> {
         let section = Section::enter(&self.home);
         let me = section.blocker().ok_or(LockError::CannotBlock)?;
@@ -87,7 +88,8 @@ impl<P: Port> RawMutex<P> {
         Err(LockError::WouldBlock(self.name))
     }
 
-    /// Unlocks it. The first thread that waits gets it, and runs at once if it goes before the caller then.
+    /// Unlocks the mutex. The first waiting thread gets it, and runs at once if it precedes the
+    /// caller then.
     ///
     /// # Errors
     /// If the caller does not hold it. Then nothing is changed.
@@ -95,7 +97,7 @@ impl<P: Port> RawMutex<P> {
     pub fn unlock(&'static self) -> Result<(), UnlockError> {
         let section = Section::enter(&self.home);
         let me = section.kernel.current().ok_or(UnlockError::NotOwner(self.name))?;
-        // Who has it in the list holds it.
+        // A thread that has the mutex in its list holds it.
         if me.held.get().is_some_and(|last| ptr::eq(last, self)) {
             me.held.set(self.next_held.get());
         } else {
@@ -109,7 +111,8 @@ impl<P: Port> RawMutex<P> {
         Ok(())
     }
 
-    /// Makes a mutex usable again whose owner has ended. Says whether it was so; what the mutex protects may be half changed.
+    /// Makes a mutex usable again whose owner has ended. Returns `true` if it had; the protected
+    /// data may be half changed.
     pub fn recover(&'static self) -> bool {
         let _section = Section::<P>::enter(&self.home);
         let was = self.is_abandoned.take();
@@ -137,11 +140,12 @@ impl<P: Port> RawMutex<P> {
         }
     }
 
-    /// Waits for the owner, who inherits. It takes a step for each thread that is waited for in a row, twice.
+    /// Waits for the owner, which inherits the priority. Takes a step for each thread in the chain
+    /// of waiters, twice.
     #[cold]
     #[inline(never)]
     fn contend(&'static self, section: &Section<P>, me: &'static ThreadSlot<P>) -> Result<(), LockError> {
-        let Some(owner) = self.owner.get() else { unreachable!("it was looked at") };
+        let Some(owner) = self.owner.get() else { unreachable!("checked by the caller") };
         self.check(me, owner)?;
         let mut at = owner;
         while let Some(next) = at.waiting_for.get().and_then(|mutex| mutex.owner.get()) {
@@ -180,9 +184,10 @@ impl<P: Port> RawMutex<P> {
             && to.rank.get() < base
             && Ready::is_alone(me)
         {
-            // As a rule: the caller holds nothing else, so the first that has waited here is of whom it has its priority. That
-            // takes the place of the caller, which is alone with it, and so goes first now. It has waited for no time, as nobody
-            // who waits for a mutex does.
+            // The common case: the caller holds no other mutex, so its priority is inherited from
+            // the first waiter. The waiter takes the position of the caller, which is alone at that
+            // priority, and so goes first now. It has no timeout, like every thread that waits for
+            // a mutex.
             debug_assert_eq!(me.rank.get(), to.rank.get());
             to.wake.set(Wake::Granted);
             to.state.set(State::Ready);
@@ -197,7 +202,8 @@ impl<P: Port> RawMutex<P> {
         }
     }
 
-    /// Takes it out of the list of what a thread holds, if it is there, behind others that were locked later.
+    /// Removes the mutex from the list of those a thread holds, if it is there, behind others that
+    /// were locked later.
     #[cold]
     fn unlink_held(&'static self, me: &'static ThreadSlot<P>) -> Result<(), UnlockError> {
         let mut at = me.held.get();
@@ -212,7 +218,7 @@ impl<P: Port> RawMutex<P> {
         Err(UnlockError::NotOwner(self.name))
     }
 
-    /// Its owner ends. Returns what else it holds.
+    /// Abandons the mutex of a thread that ends. Returns the next mutex that it holds.
     pub(crate) fn abandon(&'static self, kernel: &'static Kernel<P>) -> Option<&'static Self> {
         self.is_abandoned.set(true);
         while let Some(waiter) = self.waiters.first() {
@@ -225,7 +231,8 @@ impl<P: Port> RawMutex<P> {
 }
 
 impl<P: Port> ThreadSlot<P> {
-    /// The highest of its own priority and those of the threads that wait for what it holds. It takes a step for each mutex held.
+    /// Returns the highest of its own priority and those of the threads that wait for its mutexes.
+    /// Takes a step for each mutex held.
     fn inherited(&self) -> Rank {
         let mut rank = self.base.get();
         let mut at = self.held.get();
@@ -238,14 +245,15 @@ impl<P: Port> ThreadSlot<P> {
         rank
     }
 
-    /// What it holds, the last locked first.
+    /// Returns the held mutexes, the last locked first.
     pub(crate) fn all_held(&self) -> impl Iterator<Item = &'static RawMutex<P>> {
         core::iter::successors(self.held.get(), |mutex| mutex.next_held.get())
     }
 }
 
 impl<P: Port> Kernel<P> {
-    /// Has a thread that is waited for, and whom it waits for itself, run with this priority at least.
+    /// Raises the priority of a thread with waiters, and of the threads that it waits for in turn,
+    /// to at least this one.
     fn inherit(&'static self, from: &'static ThreadSlot<P>, rank: Rank) {
         let mut at = Some(from);
         while let Some(thread) = at.filter(|thread| thread.rank.get() > rank) {
@@ -254,11 +262,11 @@ impl<P: Port> Kernel<P> {
         }
     }
 
-    /// Changes a thread's priority, and its place wherever it is queued.
+    /// Changes a thread's priority, and its position in every queue.
     fn set_rank(&'static self, thread: &'static ThreadSlot<P>, rank: Rank) {
         let before = thread.rank.get();
         if rank == before {
-            // It keeps its place.
+            // It keeps its position.
             return;
         }
         if let Some(queue) = thread.queue.get() {
@@ -279,17 +287,18 @@ impl<P: Port> Kernel<P> {
     }
 }
 
-/// Data that one thread at a time uses. See [`RawMutex`] for who waits and who inherits.
+/// Data that one thread at a time uses. See [`RawMutex`] for the order of waiters and priority
+/// inheritance.
 pub struct Mutex<P: Port, T> {
     pub(crate) raw: RawMutex<P>,
     data: UnsafeCell<T>,
 }
 
-// SAFETY: `raw` lets one thread at a time at the data, which so moves from thread to thread.
+// SAFETY: `raw` admits one thread at a time to the data, which thus moves from thread to thread.
 unsafe impl<P: Port, T: Send> Sync for Mutex<P, T> {}
 
 impl<P: Port, T> Mutex<P, T> {
-    /// A mutex that nobody holds. Errors call it by its name.
+    /// Creates an unlocked mutex. Errors refer to it by its name.
     pub const fn new(name: &'static str, data: T) -> Self {
         Self { raw: RawMutex::new(name), data: UnsafeCell::new(data) }
     }
@@ -298,7 +307,7 @@ impl<P: Port, T> Mutex<P, T> {
         Self { raw: RawMutex::placed(name, Some(place)), data: UnsafeCell::new(data) }
     }
 
-    /// Waits until nobody else holds the mutex, and holds it until the guard is dropped.
+    /// Locks the mutex, waiting while another thread holds it, until the guard is dropped.
     ///
     /// # Errors
     /// As for [`RawMutex::lock`].
@@ -308,7 +317,7 @@ impl<P: Port, T> Mutex<P, T> {
         Ok(MutexGuard::of_locked(self))
     }
 
-    /// Locks it if nobody holds it.
+    /// Locks the mutex if it is free.
     ///
     /// # Errors
     /// As for [`RawMutex::try_lock`].
@@ -317,28 +326,30 @@ impl<P: Port, T> Mutex<P, T> {
         Ok(MutexGuard::of_locked(self))
     }
 
-    /// Makes a mutex usable again whose owner has ended. Says whether it was so; the data may be half changed.
+    /// Makes a mutex usable again whose owner has ended. Returns `true` if it had; the data may be
+    /// half changed.
     ///
     /// # Safety
-    /// Nobody uses a reference to the data any more that the owner got of its guard, which was never dropped.
+    /// References to the data that the owner obtained from its guard, which was never dropped, are
+    /// no longer used.
     pub unsafe fn recover(&'static self) -> bool {
         self.raw.recover()
     }
 }
 
-/// The data of a [`Mutex`] that is held. It is unlocked when this is dropped, by the thread that has locked it: a guard cannot be
-/// sent to another.
-#[must_use = "it is unlocked at once"]
+/// The data of a held [`Mutex`]. Dropping it unlocks the mutex, on the thread that has locked it: a
+/// guard cannot be sent to another.
+#[must_use = "the mutex is unlocked at once"]
 pub struct MutexGuard<P: Port, T: 'static> {
     mutex: &'static Mutex<P, T>,
     _of_one_thread: PhantomData<*const ()>,
 }
 
-// SAFETY: shared, it gives shared access to the data only.
+// SAFETY: a shared guard gives only shared access to the data.
 unsafe impl<P: Port, T: Sync> Sync for MutexGuard<P, T> {}
 
 impl<P: Port, T> MutexGuard<P, T> {
-    /// Of a mutex that the calling thread has locked and has no guard of.
+    /// Creates the guard of a mutex that the calling thread has locked and has no guard of.
     #[inline]
     pub(crate) fn of_locked(mutex: &'static Mutex<P, T>) -> Self {
         Self { mutex, _of_one_thread: PhantomData }
@@ -350,7 +361,7 @@ impl<P: Port, T> Deref for MutexGuard<P, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the thread holds the mutex as long as there is the guard, and there is one guard.
+        // SAFETY: the thread holds the mutex while the guard exists, and there is one guard.
         unsafe { &*self.mutex.data.get() }
     }
 }
@@ -366,7 +377,7 @@ impl<P: Port, T> DerefMut for MutexGuard<P, T> {
 impl<P: Port, T> Drop for MutexGuard<P, T> {
     #[inline]
     fn drop(&mut self) {
-        // Only an owner has a guard, so there is nothing to be refused.
+        // Only an owner has a guard, so this does not fail.
         let _ = self.mutex.raw.unlock();
     }
 }

@@ -1,4 +1,4 @@
-//! Mutexes that are locked in one order only, so that no circle of threads can wait for each other.
+//! Mutexes that are locked in one order only, so that threads cannot deadlock.
 
 use core::mem;
 use core::ptr;
@@ -9,22 +9,22 @@ use core::ops::{Deref, DerefMut};
 use crate::kernel::Section;
 use crate::{LockError, Mutex, MutexGuard, Port, RawMutex};
 
-/// What mutexes belong together whose orders are compared.
+/// A group of mutexes whose orders are compared.
 #[derive(Debug)]
 pub struct Group {
-    // So that two groups have different addresses.
+    // Ensures that two groups have different addresses.
     _place: u8,
 }
 
 impl Group {
-    /// A group without mutexes.
-    #[allow(clippy::new_without_default, reason = "a group is a static, of which each is another")]
+    /// Creates a group without mutexes.
+    #[allow(clippy::new_without_default, reason = "a group is a static with its own identity")]
     pub const fn new() -> Self {
         Self { _place: 0 }
     }
 }
 
-/// A mutex's place in the order.
+/// A mutex's position in the order.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     group: &'static Group,
@@ -37,43 +37,46 @@ impl Place {
     }
 }
 
-/// A [`Mutex`] of a [`Group`]. Of those a thread holds, the next has to come later in the order.
+/// A [`Mutex`] of a [`Group`]. A thread may lock only mutexes that come later in the order than
+/// those it holds.
 ///
-/// Where that does not fit, [`and_lock`](OrderedGuards::and_lock) releases what comes later, locks, and takes that again; and
-/// [`lock_all`] locks several in their order, however they are named.
+/// If that is impractical, [`and_lock`](OrderedGuards::and_lock) releases the later mutexes, locks,
+/// and takes them again; and [`lock_all`] locks several in their order, regardless of the order of
+/// the arguments.
 pub struct OrderedMutex<P: Port, T> {
     mutex: Mutex<P, T>,
-    /// How often it has been locked. Written by whoever has.
+    /// The number of times it has been locked. Written by the holder.
     times: Cell<u32>,
 }
 
-// SAFETY: as for `Mutex`; `times` is accessed by the thread that holds the mutex alone.
+// SAFETY: as for `Mutex`; only the thread that holds the mutex accesses `times`.
 unsafe impl<P: Port, T: Send> Sync for OrderedMutex<P, T> {}
 
 impl<P: Port, T> OrderedMutex<P, T> {
-    /// A mutex that nobody holds, at this place of the order. Errors call it by its name.
+    /// Creates an unlocked mutex at this position of the order. Errors refer to it by its name.
     pub const fn new(group: &'static Group, order: u32, name: &'static str, data: T) -> Self {
         Self { mutex: Mutex::placed(name, Place { group, order }, data), times: Cell::new(0) }
     }
 
-    /// Waits until nobody else holds the mutex, and holds it until the guard is dropped.
+    /// Locks the mutex, waiting while another thread holds it, until the guard is dropped.
     ///
     /// # Errors
-    /// As for [`RawMutex::lock`], and [`LockError::OutOfOrder`] if the caller holds one of the group that does not come before.
+    /// As for [`RawMutex::lock`], and [`LockError::OutOfOrder`] if the caller holds one of the
+    /// group that is not earlier in the order.
     pub fn lock(&'static self) -> Result<OrderedGuard<P, T>, LockError> {
         lock_in_order(&self.mutex.raw)?;
         Ok(self.guard())
     }
 
-    /// The guard of a mutex that the caller has just locked.
+    /// Returns the guard of a mutex that the caller has just locked.
     fn guard(&'static self) -> OrderedGuard<P, T> {
         self.times.set(self.times.get().wrapping_add(1));
         OrderedGuard { guard: MutexGuard::of_locked(&self.mutex), mutex: self }
     }
 }
 
-/// The data of an [`OrderedMutex`] that is held.
-#[must_use = "it is unlocked at once"]
+/// The data of a held [`OrderedMutex`].
+#[must_use = "the mutex is unlocked at once"]
 pub struct OrderedGuard<P: Port, T: 'static> {
     guard: MutexGuard<P, T>,
     mutex: &'static OrderedMutex<P, T>,
@@ -93,14 +96,14 @@ impl<P: Port, T> DerefMut for OrderedGuard<P, T> {
     }
 }
 
-/// What has become of the data behind guards that were given up to lock a mutex that comes earlier.
+/// The state of the data behind guards that were released to lock an earlier mutex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exclusion {
     /// None was released: the mutex comes later than all of them.
     Kept,
-    /// Some were released and taken again, and nobody else has had one meanwhile.
+    /// Some were released and taken again, and no other thread held them in the meantime.
     Regained,
-    /// Somebody else has had one meanwhile: what was read before may no longer be so.
+    /// Another thread held one in the meantime: values read before may be stale.
     Lost,
 }
 
@@ -109,7 +112,7 @@ fn lock_in_order<P: Port>(mutex: &'static RawMutex<P>) -> Result<(), LockError> 
     mutex.lock()
 }
 
-/// Whether all that the caller holds of the mutex's group comes before it.
+/// Checks that all mutexes of the group that the caller holds come before `mutex`.
 fn check_order<P: Port>(mutex: &'static RawMutex<P>) -> Result<(), LockError> {
     let section = Section::<P>::enter(&P::HOME);
     let (Some(me), Some(place)) = (section.blocker(), mutex.place) else {
@@ -131,7 +134,7 @@ fn check_order<P: Port>(mutex: &'static RawMutex<P>) -> Result<(), LockError> {
 /// Locks all in their order, or none.
 fn lock_sorted<P: Port, const N: usize>(mutexes: [&'static RawMutex<P>; N]) -> Result<(), LockError> {
     let mut sorted = mutexes;
-    // Without a place they would not be here.
+    // Every mutex here has a position.
     sorted.sort_unstable_by_key(|mutex| mutex.place.map(Place::key));
     for (i, mutex) in sorted.iter().enumerate() {
         if let Err(error) = lock_in_order(mutex) {
@@ -149,8 +152,8 @@ fn unlock_all<P: Port>(mutexes: &[&'static RawMutex<P>]) {
     }
 }
 
-/// Locks several mutexes, as an array or a tuple of two to four, and returns their guards in the same order. They are locked
-/// in the order of their group.
+/// Locks several mutexes, as an array or a tuple of two to four, and returns their guards in the
+/// same order. They are locked in the order of their group.
 ///
 /// # Errors
 /// As for [`OrderedMutex::lock`]; then none is locked.
@@ -167,18 +170,19 @@ pub trait OrderedMutexes: sealed::Sealed {
     fn lock_all(self) -> Result<Self::Guards, LockError>;
 }
 
-/// Guards that can be given up for a while, to lock a mutex that comes earlier: one, or a tuple of two or three of them.
+/// Guards that can be released temporarily, to lock an earlier mutex: one, or a tuple of two or
+/// three of them.
 pub trait OrderedGuards<P: Port>: sealed::Sealed + Sized {
-    /// The same guards, and that of one mutex more.
+    /// The same guards, and that of one more mutex.
     type And<U: 'static>;
 
-    /// Locks `other` as well, wherever it is in the order. Mutexes that come later are released and taken again, in their order.
-    /// That is why this consumes the guards: references to what they protect have to be taken anew, and
-    /// [`Exclusion`] says whether somebody else may have changed it.
+    /// Locks `other` as well, regardless of its position. Later mutexes are released and taken
+    /// again, in their order. This is why it consumes the guards: references to the data have to be
+    /// taken again, and [`Exclusion`] reports whether another thread may have changed it.
     ///
     /// # Errors
-    /// As for [`OrderedMutex::lock`]; [`LockError::OutOfOrder`] if the caller holds a mutex that comes later than `other` and is
-    /// not among these. Then all guards are dropped.
+    /// As for [`OrderedMutex::lock`]; [`LockError::OutOfOrder`] if the caller holds a mutex that is
+    /// later than `other` and not among these. Then all guards are dropped.
     fn and_lock<U: Send + 'static>(
         self,
         other: &'static OrderedMutex<P, U>,
@@ -200,8 +204,8 @@ impl<P: Port, T: Send + 'static, const N: usize> OrderedMutexes for [&'static Or
     }
 }
 
-/// Locks `other` beside `mine`, which the caller holds; those of its group that come later are released and taken again. Says
-/// whether there were none. On an error the caller holds none of them.
+/// Locks `other` together with `mine`, which the caller holds; later ones of its group are released
+/// and taken again. Returns `true` if there were none. On an error the caller holds none of them.
 fn lock_beside<P: Port, const N: usize>(
     other: &'static RawMutex<P>,
     mut mine: [&'static RawMutex<P>; N],
@@ -210,7 +214,7 @@ fn lock_beside<P: Port, const N: usize>(
         (Some(mine), Some(other)) => ptr::eq(mine.group, other.group) && mine.order > other.order,
         _ => false,
     };
-    // Those that stay first, and the others in their order.
+    // Those that stay locked first, and the others in their order.
     mine.sort_unstable_by_key(|mutex| (comes_later(mutex), mutex.place.map(Place::key)));
     let (kept, released) = mine.split_at(mine.iter().take_while(|mutex| !comes_later(mutex)).count());
     unlock_all(released);
@@ -251,7 +255,7 @@ impl<P: Port, T: Send> OrderedGuards<P> for OrderedGuard<P, T> {
     ) -> Result<(Self::And<U>, Exclusion), LockError> {
         let mutex = self.mutex;
         let before = mutex.times.get();
-        // From here on the guard is made again, or not at all.
+        // From here on the guard is created again, or not at all.
         mem::forget(self);
         let is_kept = lock_beside(&other.mutex.raw, [&mutex.mutex.raw])?;
         let is_same = mutex.times.get() == before;
@@ -291,7 +295,7 @@ macro_rules! tuples_of_guards {
             ) -> Result<(Self::And<U>, Exclusion), LockError> {
                 let mutexes = ($(self.$field.mutex,)+);
                 let before = [$(mutexes.$field.times.get()),+];
-                // From here on the guards are made again, or not at all.
+                // From here on the guards are created again, or not at all.
                 mem::forget(self);
                 let is_kept = lock_beside(&other.mutex.raw, [$(&mutexes.$field.mutex.raw),+])?;
                 let is_same = before == [$(mutexes.$field.times.get()),+];

@@ -1,4 +1,4 @@
-//! The threads that could run: a ring for each priority, and a bit for each ring that has threads.
+//! The ready threads: a ring for each priority, and a bit for each ring that has threads.
 
 use core::cell::Cell;
 
@@ -6,13 +6,14 @@ use crate::Port;
 use crate::rank::{RANKS, Rank};
 use crate::slot::{Link, ThreadSlot, append, neighbour, unlink};
 
-/// The threads that are ready, the running one among them. It is the first of its ring.
-// In this order, as in `Kernel`: what is reached by an index takes no instruction more where it is at the front.
+/// The threads that are ready, including the running one, which is the first of its ring.
+// The order of the fields matters, as in `Kernel`: indexed access needs no extra instruction at the
+// front.
 #[repr(C)]
 pub(crate) struct Ready<P: Port> {
-    /// Of each rank, and one more that no rank has: what `highest` finds where no bit is set.
+    /// The first thread of each rank, and one more entry: the result of `highest` if no bit is set.
     first: [Link<P>; RANKS + 1],
-    /// The bits of those ranks of which a thread is ready.
+    /// One bit for each rank with a ready thread.
     bits: Cell<u32>,
 }
 
@@ -21,7 +22,7 @@ impl<P: Port> Ready<P> {
         Self { bits: Cell::new(0), first: [const { Cell::new(None) }; RANKS + 1] }
     }
 
-    /// Who has to run.
+    /// Returns the thread that has to run.
     #[inline]
     pub(crate) fn highest(&self) -> Option<&'static ThreadSlot<P>> {
         self.first[self.bits.get().leading_zeros() as usize].get()
@@ -69,13 +70,13 @@ impl<P: Port> Ready<P> {
         }
     }
 
-    /// Puts a thread into the place of another of its priority, which is alone in its ring.
+    /// Replaces a thread that is alone in its ring by another of its priority.
     #[inline]
     pub(crate) fn replace(&self, rank: Rank, by: &'static ThreadSlot<P>) {
         self.first[rank.index()].set(Some(by));
     }
 
-    /// Has the ring begin with the thread after its first; returns that.
+    /// Rotates the ring so that it begins with the thread after its first; returns that thread.
     #[inline]
     pub(crate) fn rotate(&self, first: &'static ThreadSlot<P>) -> &'static ThreadSlot<P> {
         let next = neighbour(&first.next, first);
@@ -83,7 +84,7 @@ impl<P: Port> Ready<P> {
         next
     }
 
-    /// Whether a ready thread is the only one of its priority that is.
+    /// Returns `true` if a ready thread is the only ready one of its priority.
     #[inline]
     pub(crate) fn is_alone(thread: &'static ThreadSlot<P>) -> bool {
         thread.next.get().is_none_or(|next| next.is(thread))

@@ -7,11 +7,12 @@ use crate::slot::{State, ThreadSlot, Wake};
 use crate::wait_queue::WaitQueue;
 use crate::{Port, SignalError, WaitError};
 
-/// A counter of units that threads take and give back, or that stand for events. Threads wait for a unit in the order of
-/// their priorities, those of one priority in the order in which they came; nobody overtakes a thread that waits.
+/// A counter of units that threads take and return, or that represent events. Threads wait for a
+/// unit in the order of their priorities, and in order of arrival within a priority; no thread
+/// overtakes a waiting one.
 ///
-/// Every operation takes a bounded number of steps: what waits is found by priority and not searched. Only `p` and `p_until`
-/// wait; the others can be called by interrupt handlers.
+/// Every operation takes a bounded number of steps: waiters are found by priority and not searched.
+/// Only `p` and `p_until` wait; interrupt handlers can call the others.
 pub struct Semaphore<P: Port> {
     units: Cell<u32>,
     maximum: u32,
@@ -23,19 +24,19 @@ pub struct Semaphore<P: Port> {
 unsafe impl<P: Port> Sync for Semaphore<P> {}
 
 impl<P: Port> Semaphore<P> {
-    /// A semaphore with `units`, which never has more than `maximum`.
+    /// Creates a semaphore with `units`, which never has more than `maximum`.
     ///
     /// # Panics
-    /// If it has more than that to begin with.
+    /// If `units` exceeds `maximum`.
     pub const fn new(units: u32, maximum: u32) -> Self {
         assert!(units <= maximum, "a semaphore begins with at most its maximum");
         Self { units: Cell::new(units), maximum, waiters: WaitQueue::new(), home: P::HOME }
     }
 
-    /// P: takes a unit, and waits for one if there is none.
+    /// P: takes a unit, waiting for one if necessary.
     ///
     /// # Errors
-    /// [`WaitError::CannotBlock`] if there is none and the caller cannot wait.
+    /// [`WaitError::CannotBlock`] if no unit is free and the caller cannot wait.
     #[inline]
     pub fn p(&'static self) -> Result<(), WaitError> {
         let section = Section::<P>::enter(&self.home);
@@ -46,7 +47,7 @@ impl<P: Port> Semaphore<P> {
         self.wait(&section, None)
     }
 
-    /// Takes a unit if there is one, and says whether there was.
+    /// Takes a unit if one is free, and returns whether it did.
     #[inline]
     pub fn try_p(&'static self) -> bool {
         let _section = Section::<P>::enter(&self.home);
@@ -55,10 +56,11 @@ impl<P: Port> Semaphore<P> {
         left.is_some()
     }
 
-    /// P that waits until `time` at the longest, in nanoseconds of [`Kernel::now`](crate::Kernel::now).
+    /// P that waits until `time` at most, in nanoseconds of [`Kernel::now`](crate::Kernel::now).
     ///
     /// # Errors
-    /// [`WaitError::TimedOut`] if there was no unit until then, [`WaitError::CannotBlock`] as for [`p`](Self::p).
+    /// [`WaitError::TimedOut`] if no unit was free until then, [`WaitError::CannotBlock`] as for
+    /// [`p`](Self::p).
     pub fn p_until(&'static self, time: u64) -> Result<(), WaitError> {
         let section = Section::enter(&self.home);
         if let Some(left) = self.units.get().checked_sub(1) {
@@ -83,10 +85,11 @@ impl<P: Port> Semaphore<P> {
         }
     }
 
-    /// V: gives a unit. The first thread that waits gets it, and runs at once if it goes before the caller.
+    /// V: returns a unit. The first waiting thread gets it, and runs at once if it precedes the
+    /// caller.
     ///
     /// # Errors
-    /// [`SignalError::Overflow`] if there are as many units as there can be.
+    /// [`SignalError::Overflow`] if the semaphore has its maximum.
     #[inline]
     pub fn v(&'static self) -> Result<(), SignalError> {
         let section = Section::enter(&self.home);
@@ -109,10 +112,10 @@ impl<P: Port> Semaphore<P> {
         section.preempt(to, to.rank.get());
     }
 
-    /// V by `n`: gives `n` units at once, to the first `n` threads that wait, and keeps what is left.
+    /// V by `n`: returns `n` units at once, to the first `n` waiting threads, and keeps the rest.
     ///
     /// # Errors
-    /// [`SignalError::Overflow`] if there would be more than there can be; then nothing is given.
+    /// [`SignalError::Overflow`] if the maximum would be exceeded; then no unit is added.
     pub fn v_by(&'static self, n: u32) -> Result<(), SignalError> {
         let section = Section::<P>::enter(&self.home);
         let waiting = self.waiters.count(n);
@@ -134,7 +137,7 @@ impl<P: Port> Semaphore<P> {
         Ok(())
     }
 
-    /// How many units there are now.
+    /// Returns the current number of units.
     pub fn units(&'static self) -> u32 {
         let _section = Section::<P>::enter(&self.home);
         self.units.get()

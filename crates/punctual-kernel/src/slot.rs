@@ -9,15 +9,15 @@ use crate::timer::Timer;
 use crate::wait_queue::WaitQueue;
 use crate::{JoinError, Port, RawMutex};
 
-/// Another thread in a list.
+/// A link to another thread in a list.
 pub(crate) type Link<P> = Cell<Option<&'static ThreadSlot<P>>>;
 
-/// What a thread is doing.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It runs, or would if no other went before.
+    /// It runs, or is ready to run.
     Ready,
-    /// It waits for a time alone.
+    /// It waits for a time only.
     Sleeping,
     /// It waits for a mutex.
     Locking,
@@ -29,52 +29,52 @@ pub enum State {
     Ended,
 }
 
-/// Why a thread goes on that has waited.
+/// The reason a waiting thread continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wake {
-    /// It has got what it waited for.
+    /// Its wait has succeeded.
     Granted,
-    /// Its time is over.
+    /// Its wait has timed out.
     TimedOut,
     /// The thread that held the mutex has ended.
     OwnerEnded,
 }
 
-/// Room for one thread of a kernel. All of it is accessed with interrupts masked only.
+/// The slot of one thread of a kernel. All its fields are accessed with interrupts masked only.
 pub struct ThreadSlot<P: Port> {
-    /// The neighbours in the ring of threads of one priority, which are ready or wait at the same place. None, or the thread itself,
-    /// if there is no other: see [`neighbour`].
+    /// The neighbors in the ring of threads of one priority, which are ready or wait in the same
+    /// queue. `None`, or the thread itself, if there is no other: see [`neighbour`].
     pub(crate) next: Link<P>,
     pub(crate) previous: Link<P>,
-    /// The first of the next higher and lower priority that waits at the same place, if this is a first itself. In a free slot, `lower`
-    /// is the next free one.
+    /// The first of the next higher and lower priority that waits in the same queue, if this thread
+    /// is a first itself. In a free slot, `lower` is the next free one.
     pub(crate) higher: Link<P>,
     pub(crate) lower: Link<P>,
-    /// Where its registers are, while it does not run.
+    /// The saved context, while the thread does not run.
     pub(crate) context: Cell<*mut u8>,
     /// The lowest word of its stack.
     pub(crate) canary: Cell<*const usize>,
-    /// What its stack says of being in use.
+    /// The use state of its stack.
     pub(crate) stack: Cell<Option<&'static Cell<Use>>>,
-    /// With what it has inherited.
+    /// The priority, including inherited ones.
     pub(crate) rank: Cell<Rank>,
-    /// What it was spawned with.
+    /// The priority that it was spawned with.
     pub(crate) base: Cell<Rank>,
     pub(crate) state: Cell<State>,
     pub(crate) wake: Cell<Wake>,
-    /// What is left of its slice since it was preempted, in nanoseconds; 0 if the next is a new one.
+    /// The rest of its slice since it was preempted, in nanoseconds; 0 if the next slice is new.
     pub(crate) slice_left: Cell<u64>,
-    /// How many threads have ended in this slot.
+    /// The number of threads that have ended in this slot.
     pub(crate) generation: Cell<u32>,
-    /// How the last of them ended.
+    /// The result of the last of them.
     pub(crate) result: Cell<Result<(), JoinError>>,
-    /// The mutex it has locked last and not unlocked; the others are linked to that.
+    /// The mutex it has locked last and not unlocked; the others are linked to that one.
     pub(crate) held: Cell<Option<&'static RawMutex<P>>>,
     pub(crate) waiting_for: Cell<Option<&'static RawMutex<P>>>,
-    /// Where it waits.
+    /// The queue that it waits in.
     pub(crate) queue: Cell<Option<&'static WaitQueue<P>>>,
     pub(crate) timer: Timer<P>,
-    /// Who waits for its end.
+    /// The threads that wait for its end.
     pub(crate) joiners: WaitQueue<P>,
 }
 
@@ -82,7 +82,7 @@ pub struct ThreadSlot<P: Port> {
 unsafe impl<P: Port> Sync for ThreadSlot<P> {}
 
 impl<P: Port> ThreadSlot<P> {
-    /// Room for a thread.
+    /// Creates a slot for a thread.
     pub const fn new() -> Self {
         Self {
             next: Cell::new(None),
@@ -119,14 +119,14 @@ impl<P: Port> Default for ThreadSlot<P> {
     }
 }
 
-/// The neighbour of a thread: itself, if it is alone in its ring or in none. A thread that goes into a ring of its own has
-/// nothing to be written for that.
+/// Returns the neighbor of a thread: itself, if it is alone in its ring or in none. A thread that
+/// becomes alone in a ring needs no writes for that.
 #[inline]
 pub(crate) fn neighbour<P: Port>(link: &Link<P>, of: &'static ThreadSlot<P>) -> &'static ThreadSlot<P> {
     link.get().unwrap_or(of)
 }
 
-/// Puts a thread into a ring, before its first, which is at the end.
+/// Appends a thread to a ring, before its first.
 #[inline]
 pub(crate) fn append<P: Port>(first: &'static ThreadSlot<P>, thread: &'static ThreadSlot<P>) {
     let last = neighbour(&first.previous, first);
@@ -136,7 +136,7 @@ pub(crate) fn append<P: Port>(first: &'static ThreadSlot<P>, thread: &'static Th
     first.previous.set(Some(thread));
 }
 
-/// Takes a thread out of its ring; returns the one after it, if it was not alone.
+/// Removes a thread from its ring; returns the one after it, if it was not alone.
 #[inline]
 pub(crate) fn unlink<P: Port>(thread: &'static ThreadSlot<P>) -> Option<&'static ThreadSlot<P>> {
     let next = neighbour(&thread.next, thread);

@@ -6,41 +6,43 @@ use core::mem::MaybeUninit;
 use crate::kernel::{CANARY, PATTERN, Section};
 use crate::{Port, SpawnError};
 
-/// What a stack is used for.
+/// The use of a stack.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// For nothing, and it has no pattern yet.
+    /// Unused, without the fill pattern.
     Raw,
-    /// It is being filled with the pattern.
+    /// Being filled with the pattern.
     Filling,
-    /// For nothing.
+    /// Unused.
     Free,
-    /// By a thread that has not ended.
+    /// Used by a thread that has not ended.
     Taken,
 }
 
 /// A stack of `SIZE` bytes, for one thread after the other.
 ///
-/// Where the port has [guards](Port::GUARDED), a page lies below that nobody can access. Elsewhere the lowest word keeps a value that is
-/// looked at whenever the thread is switched from, and if it has changed, the port's [`fault`](Port::fault) is called. That is no
-/// protection, since by then something may be overwritten that lies below.
+/// If the port has [guards](Port::GUARDED), an inaccessible page lies below it. Otherwise the
+/// lowest word holds a canary that is checked whenever the kernel switches away from the thread; if
+/// it has changed, the port's [`fault`](Port::fault) is called. The canary is not a protection,
+/// since memory below the stack may be overwritten by then.
 #[repr(C, align(16))]
 pub struct Stack<P: Port, const SIZE: usize> {
-    /// Next to the bytes, since its size is a multiple of 16.
+    /// Adjacent to the bytes, since its size is a multiple of 16.
     guard: P::Guard,
     bytes: UnsafeCell<[MaybeUninit<u8>; SIZE]>,
     pub(crate) state: Cell<Use>,
     pub(crate) home: P::Home,
 }
 
-// SAFETY: the guard is given to the port alone; the flags are accessed with interrupts masked, on the one core or thread that the port lets in; the bytes by the
-// thread that runs on them, and by others once that has ended or, to look for what it has left untouched, as raw memory.
+// SAFETY: the guard is passed to the port only; the flags are accessed with interrupts masked, on
+// the one core or thread that the port admits; the bytes by the thread that runs on them, and by
+// others once that has ended or, to find the untouched ones, as raw memory.
 unsafe impl<P: Port, const SIZE: usize> Sync for Stack<P, SIZE> {}
 
 impl<P: Port, const SIZE: usize> Stack<P, SIZE> {
-    /// A stack that nobody uses.
+    /// Creates an unused stack.
     pub const fn new() -> Self {
-        const { assert!(size_of::<P::Guard>().is_multiple_of(16), "there is no gap above a guard") };
+        const { assert!(size_of::<P::Guard>().is_multiple_of(16), "a guard's size is a multiple of 16") };
         assert!(SIZE.is_multiple_of(16) && SIZE >= 64, "the size of a stack is a multiple of 16");
         Self {
             guard: P::GUARD,
@@ -50,7 +52,8 @@ impl<P: Port, const SIZE: usize> Stack<P, SIZE> {
         }
     }
 
-    /// Fills the stack with a pattern, which takes time in proportion to its size. The first spawn on it does so otherwise.
+    /// Fills the stack with a pattern, which takes time in proportion to its size. Otherwise the
+    /// first spawn on it does so.
     ///
     /// # Errors
     /// [`SpawnError::StackInUse`] if a thread runs on it.
@@ -62,7 +65,7 @@ impl<P: Port, const SIZE: usize> Stack<P, SIZE> {
             }
             self.state.set(Use::Filling);
         }
-        // SAFETY: all of the bytes, which are nobody's: the state keeps everybody else off.
+        // SAFETY: all of the bytes, which are unused: the state excludes other users.
         unsafe { self.bytes.get().cast::<u8>().write_bytes(PATTERN, SIZE) };
         P::guard(&self.guard);
         let _section = Section::<P>::enter(&self.home);
@@ -70,8 +73,9 @@ impl<P: Port, const SIZE: usize> Stack<P, SIZE> {
         Ok(())
     }
 
-    /// How many bytes have been used at most, by all threads that have run on this stack. It takes time in proportion to
-    /// what has not been used. Bytes that a thread has reserved and not written do not count.
+    /// Returns the maximum number of bytes used by all threads that have run on this stack. Takes
+    /// time in proportion to the unused part. Bytes that a thread has reserved and not written do
+    /// not count.
     pub fn high_water(&'static self) -> usize {
         {
             let _section = Section::<P>::enter(&self.home);
@@ -80,8 +84,9 @@ impl<P: Port, const SIZE: usize> Stack<P, SIZE> {
             }
         }
         let words = SIZE / size_of::<usize>();
-        // SAFETY: within the bytes. Volatile, and the value only compared, since a thread may write there meanwhile: it runs
-        // on the same core or thread of the operating system, so no access is torn.
+        // SAFETY: within the bytes. Volatile, and the value only compared, since a thread may write
+        // there concurrently: it runs on the same core or thread of the operating system, so no
+        // access is torn.
         let untouched = (0..words).take_while(|&i| unsafe { self.words().add(i).read_volatile() } == CANARY);
         SIZE - untouched.count() * size_of::<usize>()
     }
@@ -90,13 +95,13 @@ impl<P: Port, const SIZE: usize> Stack<P, SIZE> {
         self.bytes.get().cast()
     }
 
-    /// The lowest word, which keeps its value.
+    /// Returns the address of the lowest word, the canary.
     #[inline]
     pub(crate) fn canary(&'static self) -> *const usize {
         self.words()
     }
 
-    /// The upper end.
+    /// Returns the upper end.
     #[inline]
     pub(crate) fn top(&'static self) -> *mut u8 {
         // SAFETY: one past the last byte.

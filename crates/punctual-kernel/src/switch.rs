@@ -1,12 +1,14 @@
-//! Switching from one stack to another, and laying out a new one, on each kind of processor. Ports are made of these.
+//! Switching between stacks, and preparing a new one, for each kind of processor. Ports are built
+//! from these functions.
 //!
-//! A switch is a function call, so what a caller saves is saved. It saves what a function has to preserve on the stack that it
-//! leaves, with the rounding mode and its like, and takes the same from the other. The flags need not be saved: a call destroys
-//! them. An interrupt saves all the rest, on the same stack, before it calls the kernel.
+//! A switch is a function call, so the caller-saved state is saved. It saves the callee-saved state
+//! on the stack that it leaves, with the rounding mode and similar control bits, and loads the same
+//! from the other. The flags need not be saved: a call destroys them. An interrupt saves all other
+//! state, on the same stack, before it calls the kernel.
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
 compile_error!(
-    "punctual-kernel: cannot switch threads on this processor yet: x86-64, aarch64 and arm it knows"
+    "punctual-kernel: cannot switch threads on this processor: supported are x86-64, aarch64 and arm"
 );
 
 use core::arch::naked_asm;
@@ -14,13 +16,14 @@ use core::arch::naked_asm;
 use crate::Port;
 use crate::thread::begin;
 
-/// Lays out a new thread: see [`Port::prepare`].
+/// Prepares a new thread: see [`Port::prepare`].
 ///
 /// # Safety
-/// As for that.
+/// As for [`Port::prepare`].
 #[inline]
 pub unsafe fn prepare(top: *mut u8, entry: unsafe extern "C" fn()) -> *mut u8 {
-    // SAFETY: there is that much below `top`, which is aligned to 16 bytes. The other registers may begin with anything.
+    // SAFETY: there is enough space below `top`, which is aligned to 16 bytes. The other registers
+    // may have any initial value.
     unsafe {
         let context = top.cast::<usize>().sub(FRAME);
         context.add(CONTROL.0).write(CONTROL.1);
@@ -29,13 +32,13 @@ pub unsafe fn prepare(top: *mut u8, entry: unsafe extern "C" fn()) -> *mut u8 {
     }
 }
 
-/// Where a thread begins, with what is for [`begin`] at the stack pointer.
+/// The entry point of a thread, with the argument of [`begin`] at the stack pointer.
 ///
 /// # Safety
-/// Reached by a switch to what [`prepare`] has laid out.
+/// Reached by a switch to a context that [`prepare`] has created.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn enter<P: Port, A>() {
-    // A frame pointer of 0 ends a backtrace. The stack is aligned as it has to be at a call.
+    // A frame pointer of 0 ends a backtrace. The stack is aligned as required at a call.
     #[cfg(target_arch = "x86_64")]
     naked_asm!("mov rdi, rsp", "xor ebp, ebp", "call {}", "ud2", sym begin::<P, A>);
     #[cfg(target_arch = "aarch64")]
@@ -47,12 +50,13 @@ pub(crate) unsafe extern "C" fn enter<P: Port, A>() {
 /// Saves and continues: see [`Port::switch`](crate::Port::switch).
 ///
 /// # Safety
-/// As for that.
+/// As for [`Port::switch`](crate::Port::switch).
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 pub unsafe extern "C" fn switch(from: *mut *mut u8, to: *mut u8) {
-    // rdi = from, rsi = to. The System V ABI has a function preserve rbx, rbp, r12 to r15, the stack pointer and the control
-    // bits of MXCSR and of the x87 unit. The status bits of MXCSR go along, which does no harm.
+    // rdi = from, rsi = to. In the System V ABI a function preserves rbx, rbp, r12 to r15, the
+    // stack pointer and the control bits of MXCSR and of the x87 unit. The status bits of MXCSR are
+    // saved too, which is harmless.
     naked_asm!(
         "push rbp",
         "push rbx",
@@ -80,22 +84,23 @@ pub unsafe extern "C" fn switch(from: *mut *mut u8, to: *mut u8) {
 
 #[cfg(target_arch = "x86_64")]
 mod layout {
-    /// What `switch` takes from the stack.
+    /// The number of words that `switch` loads from the stack.
     pub(super) const FRAME: usize = 8;
     pub(super) const RETURN: usize = 7;
-    /// MXCSR and the x87 control word as a process begins with: every exception masked, to the nearest, extended precision.
+    /// The initial MXCSR and x87 control word of a process: all exceptions masked, round to
+    /// nearest, extended precision.
     pub(super) const CONTROL: (usize, usize) = (0, 0x037F_0000_1F80);
 }
 
 /// Saves and continues: see [`Port::switch`](crate::Port::switch).
 ///
 /// # Safety
-/// As for that.
+/// As for [`Port::switch`](crate::Port::switch).
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 pub unsafe extern "C" fn switch(from: *mut *mut u8, to: *mut u8) {
-    // x0 = from, x1 = to. The procedure call standard has a function preserve x19 to x29, the stack pointer and d8 to d15; x30 is
-    // where to go on, and FPCR the rounding mode.
+    // x0 = from, x1 = to. In the procedure call standard a function preserves x19 to x29, the stack
+    // pointer and d8 to d15; x30 is the return address, and FPCR the rounding mode.
     naked_asm!(
         "sub sp, sp, #176",
         "stp x19, x20, [sp]",
@@ -133,7 +138,7 @@ pub unsafe extern "C" fn switch(from: *mut *mut u8, to: *mut u8) {
 #[cfg(target_arch = "aarch64")]
 mod layout {
     pub(super) const FRAME: usize = 22;
-    /// FPCR: to the nearest, no exceptions.
+    /// FPCR: round to nearest, no exceptions.
     pub(super) const CONTROL: (usize, usize) = (20, 0);
     /// x30.
     pub(super) const RETURN: usize = 11;
@@ -142,12 +147,13 @@ mod layout {
 /// Saves and continues: see [`Port::switch`](crate::Port::switch).
 ///
 /// # Safety
-/// As for that.
+/// As for [`Port::switch`](crate::Port::switch).
 #[cfg(target_arch = "arm")]
 #[unsafe(naked)]
 pub unsafe extern "C" fn switch(from: *mut *mut u8, to: *mut u8) {
-    // r0 = from, r1 = to. The procedure call standard has a function preserve r4 to r11, the stack pointer and d8 to d15; lr is
-    // where to go on, and FPSCR, in r3, has the rounding mode. The frame is a multiple of 8 bytes.
+    // r0 = from, r1 = to. In the procedure call standard a function preserves r4 to r11, the stack
+    // pointer and d8 to d15; lr is the return address, and FPSCR, in r3, has the rounding mode. The
+    // frame is a multiple of 8 bytes.
     naked_asm!(
         ".fpu vfpv3-d16",
         "vmrs r3, fpscr",
@@ -166,7 +172,7 @@ pub unsafe extern "C" fn switch(from: *mut *mut u8, to: *mut u8) {
 mod layout {
     /// r3 to r11, lr, d8 to d15.
     pub(super) const FRAME: usize = 10 + 16;
-    /// r3, for FPSCR: to the nearest, no exceptions.
+    /// r3, for FPSCR: round to nearest, no exceptions.
     pub(super) const CONTROL: (usize, usize) = (0, 0);
     /// lr.
     pub(super) const RETURN: usize = 9;

@@ -1,4 +1,4 @@
-//! Threads: spawning, ending, waiting for that and for a time.
+//! Threads: spawning, ending, joining and sleeping.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -10,8 +10,8 @@ use crate::slot::{State, ThreadSlot, Wake};
 use crate::stack::Use;
 use crate::{JoinError, Port, SpawnError, Stack, WaitError, switch};
 
-/// A handle of a thread. A copy does not keep the thread from ending, nor its slot from being used again: then the handle says
-/// so.
+/// A handle of a thread. A copy does not prevent the thread from ending, nor its slot from being
+/// reused: then the handle reports that.
 pub struct Thread<P: Port> {
     /// The address of its slot.
     slot: usize,
@@ -44,20 +44,22 @@ impl<P: Port> fmt::Debug for Thread<P> {
     }
 }
 
-/// What is at the upper end of a new thread's stack.
+/// The data at the upper end of a new thread's stack.
 struct Start<A> {
     entry: fn(A),
     argument: A,
 }
 
 impl<P: Port> Thread<P> {
-    /// Starts a thread, which calls `entry(argument)` and ends when that returns. If it goes before the caller, it runs at once;
-    /// otherwise after all threads of its priority that are ready.
+    /// Starts a thread, which calls `entry(argument)` and ends when that returns. If it precedes
+    /// the caller, it runs at once; otherwise after all ready threads of its priority.
     ///
-    /// From an interrupt handler, or before [`run`](crate::Kernel::run), it runs when its turn comes.
+    /// Spawned from an interrupt handler, or before [`run`](crate::Kernel::run), it runs when it is
+    /// scheduled.
     ///
     /// # Errors
-    /// If there is no slot, the stack is in use or too small, or `priority` is none of 1 to 32. The argument is dropped.
+    /// If there is no slot, the stack is in use or too small, or `priority` is not in 1 to 32. The
+    /// argument is dropped.
     pub fn spawn<A: Send + 'static, const SIZE: usize>(
         priority: u8,
         stack: &'static Stack<P, SIZE>,
@@ -65,7 +67,7 @@ impl<P: Port> Thread<P> {
         argument: A,
     ) -> Result<Self, SpawnError> {
         const { assert!(align_of::<Start<A>>() <= 16, "the argument may be aligned to 16 bytes at most") };
-        // The word that is looked at lies lowest.
+        // The canary is the lowest word.
         let needed = P::MIN_STACK + size_of::<Start<A>>().next_multiple_of(16) + 16;
         if SIZE < needed {
             return Err(SpawnError::StackTooSmall(needed));
@@ -82,7 +84,8 @@ impl<P: Port> Thread<P> {
             return Self::prepare_and_spawn(priority, stack, entry, argument);
         };
         stack.state.set(Use::Taken);
-        // SAFETY: the stack is large enough, as looked at above, aligned to 16 bytes, and nobody else's: it is claimed.
+        // SAFETY: the stack is large enough, as checked above, aligned to 16 bytes, and has no
+        // other user: it is claimed.
         let context = unsafe {
             let start = stack.top().sub(size_of::<Start<A>>().next_multiple_of(16));
             start.cast::<Start<A>>().write(Start { entry, argument });
@@ -101,7 +104,7 @@ impl<P: Port> Thread<P> {
         Ok(this)
     }
 
-    /// Spawns the first thread on a stack, or the first of the kernel; or else says what is wrong.
+    /// Spawns the first thread on a stack, or the first of the kernel; otherwise returns the error.
     #[cold]
     #[inline(never)]
     fn prepare_and_spawn<A: Send + 'static, const SIZE: usize>(
@@ -124,7 +127,8 @@ impl<P: Port> Thread<P> {
         Self::spawn(priority, stack, entry, argument)
     }
 
-    /// The thread that calls; none if that is an interrupt handler in the midst of nothing, or not a thread of this kernel.
+    /// Returns the calling thread; `None` in an interrupt handler outside of threads, or outside of
+    /// this kernel.
     pub fn current() -> Option<Self> {
         let section = Section::<P>::enter(&P::HOME);
         section.kernel.current().map(Self::of)
@@ -135,8 +139,8 @@ impl<P: Port> Thread<P> {
         Self { slot: ptr::from_ref(slot).addr(), generation: slot.generation.get(), _port: PhantomData }
     }
 
-    /// Lets the other threads of the caller's priority that are ready run first. Without any, and in an interrupt handler or
-    /// a masked section, it does nothing.
+    /// Lets the other ready threads of the caller's priority run first. Without any, and in an
+    /// interrupt handler or a masked section, it does nothing.
     #[inline]
     pub fn yield_now() {
         let section = Section::<P>::enter(&P::HOME);
@@ -145,7 +149,8 @@ impl<P: Port> Thread<P> {
         }
     }
 
-    /// Waits until `time`, in nanoseconds of [`Kernel::now`](crate::Kernel::now). If that has come, it returns at once.
+    /// Waits until `time`, in nanoseconds of [`Kernel::now`](crate::Kernel::now). Returns at once
+    /// if it has passed.
     ///
     /// # Errors
     /// [`WaitError::CannotBlock`] if the caller cannot wait.
@@ -163,7 +168,7 @@ impl<P: Port> Thread<P> {
     ///
     /// # Errors
     /// * [`JoinError::EndedHolding`] if it ended while it held a mutex.
-    /// * [`JoinError::Stale`] if it has ended so long ago that another thread has its slot.
+    /// * [`JoinError::Stale`] if another thread has its slot by now.
     /// * [`JoinError::Itself`] or [`JoinError::CannotBlock`] if the caller cannot wait for it.
     pub fn join(self) -> Result<(), JoinError> {
         let section = Section::<P>::enter(&P::HOME);
@@ -185,14 +190,14 @@ impl<P: Port> Thread<P> {
         me.result.get()
     }
 
-    /// Its priority, with what it has inherited; none if it has ended.
+    /// Returns its priority, including inherited ones; `None` if it has ended.
     pub fn priority(self) -> Option<u8> {
         let section = Section::<P>::enter(&P::HOME);
         let slot = self.slot_in(&section).ok()?;
         (slot.generation.get() == self.generation).then(|| slot.rank.get().priority())
     }
 
-    /// What it is doing.
+    /// Returns its state.
     pub fn state(self) -> State {
         let section = Section::<P>::enter(&P::HOME);
         match self.slot_in(&section) {
@@ -206,21 +211,22 @@ impl<P: Port> Thread<P> {
     }
 }
 
-/// What every thread begins with, interrupts masked; `switch::enter` calls it.
+/// The first function of every thread, with interrupts masked; `switch::enter` calls it.
 pub(crate) extern "C" fn begin<P: Port, A>(start: *mut u8) -> ! {
     // SAFETY: written there by `spawn`, and read once.
     let Start { entry, argument } = unsafe { start.cast::<Start<A>>().read() };
-    // SAFETY: masked they are, and this is the beginning.
+    // SAFETY: the context switch that got here masked interrupts, and this is the beginning of the
+    // thread.
     unsafe { P::unmask() };
     P::call(entry, argument);
     end::<P>()
 }
 
-/// Ends the thread that calls.
+/// Ends the calling thread.
 fn end<P: Port>() -> ! {
     let section = Section::<P>::enter(&P::HOME);
     let kernel = section.kernel;
-    let Some(me) = kernel.current() else { unreachable!("only threads begin, and end") };
+    let Some(me) = kernel.current() else { unreachable!("only threads end here") };
     let mut result = Ok(());
     while let Some(mutex) = me.held.get() {
         me.held.set(mutex.abandon(kernel));
@@ -235,8 +241,8 @@ fn end<P: Port>() -> ! {
     me.state.set(State::Ended);
     me.result.set(result);
     me.generation.set(me.generation.get().wrapping_add(1));
-    // The stack is free from here on, and still in use by this function. With interrupts masked nobody can spawn a thread on
-    // it before the switch, and nothing comes back here after it.
+    // From here on the stack is free, but still in use by this function. With interrupts masked no
+    // code can spawn a thread on it before the switch, and nothing returns here after it.
     if let Some(stack) = me.stack.take() {
         stack.set(Use::Free);
     }

@@ -1,6 +1,7 @@
-//! What is to happen at a time, in a list, the next first. There is no tick: the port's alarm is set to the first.
+//! Timers in a list, the next due first. There is no tick: the port's alarm is set to the first.
 //!
-//! To arm takes as many steps as timers are due earlier, at most as many as there are threads and callbacks.
+//! Arming takes as many steps as timers are due earlier, at most as many as there are threads and
+//! callbacks.
 
 use core::cell::Cell;
 
@@ -8,7 +9,7 @@ use crate::callback::Callback;
 use crate::slot::ThreadSlot;
 use crate::{Kernel, Port};
 
-/// Whom a timer is for.
+/// The owner of a timer.
 pub(crate) enum Owner<P: Port> {
     Thread(&'static ThreadSlot<P>),
     Callback(&'static Callback<P>),
@@ -26,7 +27,7 @@ type Link<P> = Cell<Option<&'static Timer<P>>>;
 
 pub(crate) struct Timer<P: Port> {
     due: Cell<u64>,
-    /// None if it is not armed.
+    /// `None` if it is not armed.
     owner: Cell<Option<Owner<P>>>,
     next: Link<P>,
     previous: Link<P>,
@@ -44,9 +45,9 @@ impl<P: Port> Timer<P> {
 
 pub(crate) struct Timers<P: Port> {
     first: Link<P>,
-    /// What the alarm is set to.
+    /// The current setting of the alarm.
     alarm: Cell<u64>,
-    /// When the running thread has to let its peers run, if time is sliced.
+    /// The end of the running thread's slice, if time is sliced.
     pub(crate) slice_end: Cell<u64>,
 }
 
@@ -76,7 +77,7 @@ impl<P: Port> Timers<P> {
         self.program();
     }
 
-    /// Forgets a timer, which may be armed or not. The alarm may still come, for nothing.
+    /// Disarms a timer, which may be armed or not. The alarm may still trigger spuriously.
     pub(crate) fn disarm(&self, timer: &'static Timer<P>) {
         if timer.owner.take().is_none() {
             return;
@@ -91,7 +92,7 @@ impl<P: Port> Timers<P> {
         }
     }
 
-    /// Takes the first timer if it is due.
+    /// Removes the first timer if it is due.
     pub(crate) fn take_due(&self, now: u64) -> Option<(u64, Owner<P>)> {
         let timer = self.first.get().filter(|timer| timer.due.get() <= now)?;
         let owner = timer.owner.get()?;
@@ -99,7 +100,7 @@ impl<P: Port> Timers<P> {
         Some((timer.due.get(), owner))
     }
 
-    /// Sets the alarm to what comes first, if that has changed.
+    /// Sets the alarm to the first due time, if that has changed.
     pub(crate) fn program(&self) {
         let due = self.first.get().map_or(u64::MAX, |timer| timer.due.get()).min(self.slice_end.get());
         if due != self.alarm.get() {
@@ -108,14 +109,14 @@ impl<P: Port> Timers<P> {
         }
     }
 
-    /// The alarm has come, so the port no longer has it.
+    /// Records that the alarm has triggered, so the port no longer has it.
     fn rung(&self) {
         self.alarm.set(u64::MAX);
     }
 }
 
 impl<P: Port> Kernel<P> {
-    /// Does what is due. Called with interrupts masked.
+    /// Does the due work. Called with interrupts masked.
     pub(crate) fn expire(&'static self) {
         let now = P::now();
         self.timers.rung();

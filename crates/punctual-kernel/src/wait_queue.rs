@@ -1,7 +1,9 @@
-//! Threads that wait at one place, the highest first, those of one priority in the order in which they came.
+//! A queue of waiting threads, the highest priority first, and in order of arrival within a
+//! priority.
 //!
-//! Those of one priority are a ring, and the first of each ring are a list. So to go in takes as many steps as there are
-//! priorities above, 31 at most, however many wait; everything else takes the same few.
+//! Threads of one priority form a ring, and the first of each ring form a list. So inserting takes
+//! as many steps as there are higher priorities, 31 at most, for any number of waiters; every other
+//! operation takes constant time.
 
 use core::cell::Cell;
 
@@ -17,13 +19,13 @@ impl<P: Port> WaitQueue<P> {
         Self { highest: Cell::new(None) }
     }
 
-    /// Who is to be woken first.
+    /// Returns the thread to be woken first.
     #[inline]
     pub(crate) fn first(&self) -> Option<&'static ThreadSlot<P>> {
         self.highest.get()
     }
 
-    /// Lets a thread, which is in no ring, wait here.
+    /// Inserts a thread, which is in no ring.
     pub(crate) fn insert(&'static self, thread: &'static ThreadSlot<P>) {
         let rank = thread.rank.get();
         thread.queue.set(Some(self));
@@ -48,7 +50,7 @@ impl<P: Port> WaitQueue<P> {
         }
     }
 
-    /// Takes out the first.
+    /// Removes the first thread.
     #[inline]
     pub(crate) fn remove_first(&self, first: &'static ThreadSlot<P>) {
         first.queue.set(None);
@@ -66,7 +68,7 @@ impl<P: Port> WaitQueue<P> {
         self.highest.set(next.or(below));
     }
 
-    /// Takes out a thread that waits here.
+    /// Removes a waiting thread.
     pub(crate) fn remove(&self, thread: &'static ThreadSlot<P>) {
         thread.queue.set(None);
         let (above, below) = (thread.higher.get(), thread.lower.get());
@@ -99,7 +101,7 @@ impl<P: Port> WaitQueue<P> {
 }
 
 impl<P: Port> WaitQueue<P> {
-    /// How many threads wait here, at most `limit`. It takes a step for each.
+    /// Returns the number of waiting threads, at most `limit`. Takes a step for each.
     pub(crate) fn count(&self, limit: u32) -> u32 {
         let mut count = 0;
         let mut leader = self.highest.get();

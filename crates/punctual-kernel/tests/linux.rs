@@ -1,6 +1,7 @@
-//! The port inside a process, under signals: the order of what runs, no lost wake, registers and FPU intact.
+//! The port inside a process, under signals: the order of execution, no lost wake, registers and
+//! FPU intact.
 //!
-//! There is one kernel in a process, so each test but the first runs one in a process of its own.
+//! A process has one kernel, so each test but the first runs one in another process.
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 use std::arch::asm;
@@ -26,10 +27,11 @@ type Stack = punctual_kernel::Stack<Linux, 65536>;
 
 static STACKS: [Stack; 6] = [const { Stack::new() }; 6];
 
-/// 20 kHz, on a machine that keeps up.
+/// 20 kHz, on a machine that is fast enough.
 const PERIOD: u64 = 50_000;
 
-/// How often the timer preempts. `PUNCTUAL_KERNEL_PREEMPTIONS=1200000` is a minute on a machine that keeps up.
+/// The number of preemptions by the timer. `PUNCTUAL_KERNEL_PREEMPTIONS=1200000` takes a minute on
+/// a machine that is fast enough.
 fn preemptions() -> u32 {
     env::var("PUNCTUAL_KERNEL_PREEMPTIONS").map_or(2_000, |text| text.parse().expect("a number"))
 }
@@ -43,7 +45,7 @@ static SERVER: Server = Server::new();
 static TICK: Callback = Callback::new(&SERVER, tick, 0);
 
 fn tick(_: usize) {
-    // Leaves other values in the registers of the FPU than there were.
+    // Leaves different values in the registers of the FPU.
     let calls = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
     let value = u64::from(calls) << 32 | 0xFFFF;
     if !registers_survive(value, None) || !vectors_survive(value, None) {
@@ -52,7 +54,7 @@ fn tick(_: usize) {
     if calls >= WANTED.load(Ordering::Relaxed) && have_all_run() {
         Kernel::stop();
     } else {
-        // Where a tick takes longer than its period, it comes less often until the others have run, too.
+        // If a tick takes longer than its period, ticks are delayed until the others have run, too.
         static PAUSE: AtomicU64 = AtomicU64::new(PERIOD);
         let pause = if others_have_run() { PERIOD } else { 2 * PAUSE.load(Ordering::Relaxed).min(1 << 30) };
         PAUSE.store(pause, Ordering::Relaxed);
@@ -60,26 +62,27 @@ fn tick(_: usize) {
     }
 }
 
-/// Whether the threads that compute have, since the last tick.
+/// Returns `true` if the computing threads have run since the last tick.
 fn others_have_run() -> bool {
     static BEFORE: AtomicU32 = AtomicU32::new(0);
     let now = ROUNDS.iter().map(|rounds| rounds.load(Ordering::Relaxed)).sum();
     BEFORE.swap(now, Ordering::Relaxed) != now
 }
 
-/// Whether all of them have run, and the one that waits for units.
+/// Returns `true` if all of them have run, and the one that waits for units.
 fn have_all_run() -> bool {
     let ran = |count: &AtomicU32| count.load(Ordering::Relaxed) > 1;
     ROUNDS.iter().all(ran) && ran(&TAKEN)
 }
 
-/// Fills registers, waits until the counter has changed, if one is given, and says whether they are what they were.
+/// Fills registers, waits until the counter has changed, if one is given, and returns whether the
+/// registers are unchanged.
 fn registers_survive(value: u64, until: Option<&AtomicU32>) -> bool {
     let before = until.map_or(0, |counter| counter.load(Ordering::Relaxed));
     let differs = AtomicU32::new(1);
     let (counter, before) = until.map_or((&differs, 0), |counter| (counter, before));
     let wrong: u64;
-    // SAFETY: changes only the registers that it names, and reads the counter, which is there.
+    // SAFETY: changes only the registers that it names, and reads the counter, which exists.
     #[cfg(target_arch = "aarch64")]
     unsafe {
         asm!(
@@ -152,7 +155,7 @@ fn registers_survive(value: u64, until: Option<&AtomicU32>) -> bool {
     wrong == 0
 }
 
-/// As `registers_survive`, all 32 bytes of the vector registers, where there are so many.
+/// As `registers_survive`, for all 32 bytes of the vector registers, if the processor has them.
 #[cfg(target_arch = "x86_64")]
 fn vectors_survive(value: u64, until: Option<&AtomicU32>) -> bool {
     if !std::is_x86_feature_detected!("avx2") {
@@ -162,7 +165,8 @@ fn vectors_survive(value: u64, until: Option<&AtomicU32>) -> bool {
     let differs = AtomicU32::new(1);
     let (counter, before) = until.map_or((&differs, 0), |counter| (counter, counter.load(Ordering::Relaxed)));
     let right: u8;
-    // SAFETY: changes only the registers that it names, which the processor has, and reads what is there.
+    // SAFETY: changes only the registers that it names, which the processor has, and reads
+    // initialized memory.
     unsafe {
         asm!(
             "vmovdqu ymm0, [{e}]",
@@ -230,13 +234,13 @@ fn vectors_survive(value: u64, until: Option<&AtomicU32>) -> bool {
     right == 1
 }
 
-/// They are 16 bytes long, and `registers_survive` looks at all of them.
+/// They are 16 bytes long, and `registers_survive` checks all of them.
 #[cfg(target_arch = "aarch64")]
 fn vectors_survive(_: u64, _: Option<&AtomicU32>) -> bool {
     true
 }
 
-/// Computes for ever, preempted in the middle of it each time.
+/// Computes forever, preempted in the middle each time.
 fn computes(index: usize) {
     loop {
         let value = u64::from(ROUNDS[index].fetch_add(1, Ordering::Relaxed)) << 8 | index as u64;
@@ -246,7 +250,7 @@ fn computes(index: usize) {
     }
 }
 
-// A producer outside raises, a handler signals, a thread takes: every unit arrives.
+// An outside producer raises, a handler signals, a thread takes: every unit arrives.
 static UNITS: Semaphore = Semaphore::new(0, u32::MAX);
 static HANDLED: AtomicU32 = AtomicU32::new(0);
 static TAKEN: AtomicU32 = AtomicU32::new(0);
@@ -284,8 +288,8 @@ fn inversion_low(_: ()) {
     log(1);
 }
 
-/// Raises for as long as the kernel runs: again when the last has been delivered, so that each counts, and a few times for
-/// each tick, so that the threads that compute get to run.
+/// Raises as long as the kernel runs: again when the last has been delivered, so that each counts,
+/// and a few times for each tick, so that the computing threads get to run.
 fn raise_until(ended: &AtomicBool) {
     let mut raised = 0;
     while !ended.load(Ordering::Relaxed) {
@@ -297,7 +301,8 @@ fn raise_until(ended: &AtomicBool) {
     }
 }
 
-/// Runs the threads until there have been enough ticks. Returns how many units were lost, give or take one.
+/// Runs the threads until there have been enough ticks. Returns the number of lost units, up to one
+/// too many.
 fn run() -> u32 {
     Thread::spawn(21, &STACKS[3], inversion_low, ()).unwrap();
     Kernel::run();
@@ -316,10 +321,10 @@ fn run() -> u32 {
     Kernel::masked(|| HANDLED.load(Ordering::Relaxed) - TAKEN.load(Ordering::Relaxed) - UNITS.units())
 }
 
-/// In a test's own process: what it does there.
+/// Selects what a test's own process does.
 const OWN_PROCESS: &str = "PUNCTUAL_TEST_KERNEL_PROCESS";
 
-/// Runs the first test in a process that does this.
+/// Runs the first test in another process that does `what`.
 fn in_own_process(what: &str) -> (Output, String) {
     let test = "keeps_order_registers_and_wakes_under_signals";
     let output = Command::new(env::current_exe().unwrap())
@@ -345,7 +350,7 @@ fn takes_what_the_machine_grants() {
     let (output, said) = in_own_process("any");
     assert!(output.status.success() && said.contains("taken: Signals"), "{}\n{said}", output.status);
     let (output, said) = in_own_process("any but timers");
-    let is_refused = said.contains("no timer's signal preempts here") && said.contains(REFUSED);
+    let is_refused = said.contains("cannot create a timer") && said.contains(REFUSED);
     assert!(
         output.status.success() && (said.contains("taken: PerfEvents") || is_refused),
         "{}\n{said}",
@@ -371,14 +376,17 @@ fn leaves_other_faults_to_who_has_handled_them() {
 fn says_why_there_are_no_user_interrupts() {
     let (output, said) = in_own_process("user interrupts");
     let has_them = punctual_kernel::linux::has_user_interrupts();
-    let why =
-        if has_them { "Linux does not give a process" } else { "this processor has no user interrupts" };
+    let why = if has_them {
+        "Linux does not support the user interrupts"
+    } else {
+        "this processor has no user interrupts"
+    };
     assert!(output.status.success() && said.contains(why), "{}\n{said}", output.status);
 }
 
 const REFUSED: &str = "no perf event preempts here";
 
-/// Goes down until something is in the way.
+/// Recurses until the stack overflows.
 #[inline(never)]
 fn descend(depth: u64) -> u64 {
     let frame = black_box([depth; 32]);
@@ -387,28 +395,28 @@ fn descend(depth: u64) -> u64 {
 
 fn accesses_nothing(_: ()) {
     let nothing: *mut u32 = ptr::without_provenance_mut(8);
-    // SAFETY: nothing is there, so the process ends here. That is the test.
+    // SAFETY: the address is unmapped, so the process ends here. That is the test.
     unsafe { nothing.write_volatile(0) };
 }
 
-/// Starts with any source of interrupts, and says which it is, or why there is none.
+/// Starts with any source of interrupts, and prints it, or the reason there is none.
 fn take_any() {
-    // SAFETY: nothing runs.
+    // SAFETY: the closure starts no threads.
     match unsafe { start(Preemption::Any, preemption) } {
         Ok(taken) => println!("taken: {taken:?}"),
         Err(refused) => println!("{refused}"),
     }
-    assert_eq!(preemption(), Preemption::Polled, "nothing preempts any more");
+    assert_eq!(preemption(), Preemption::Polled, "no preemption after the end");
 }
 
-/// From here on Linux has no room for the signal of a timer.
+/// Makes Linux refuse the signal of a timer from here on.
 fn refuse_timers() {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: lowers a limit of this process, which is the test's own.
+    // SAFETY: lowers a limit of this process, which runs only this test.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_SIGPENDING, &none) }, 0);
 }
 
-/// Runs a thread that does not come back, while another waits.
+/// Runs a thread that does not return, while another waits.
 fn end_in(entry: fn(())) {
     // SAFETY: the threads call the kernel, compute, and end the process.
     let outcome = unsafe {
@@ -433,7 +441,7 @@ fn keeps_order_registers_and_wakes_under_signals() {
         }
         #[cfg(feature = "uintr")]
         Ok("user interrupts") => {
-            // SAFETY: nothing runs.
+            // SAFETY: the closure starts no threads.
             let refused = unsafe { start(Preemption::UserInterrupts, || ()) }.unwrap_err();
             println!("{refused}");
         }
@@ -443,14 +451,14 @@ fn keeps_order_registers_and_wakes_under_signals() {
 }
 
 fn keep_order_registers_and_wakes(preemption: Preemption) {
-    // An event takes longer, and what is done for it is the same.
+    // An event takes longer, and is handled in the same way.
     let wanted =
         if preemption == Preemption::PerfEvents { preemptions().div_ceil(10) } else { preemptions() };
     WANTED.store(wanted, Ordering::Relaxed);
     let ended = AtomicBool::new(false);
     let outcome = thread::scope(|scope| {
         scope.spawn(|| raise_until(&ended));
-        // SAFETY: the threads of the kernel call only the kernel, and compute.
+        // SAFETY: the kernel's threads only call the kernel, and compute.
         let outcome = unsafe { start(preemption, || panic::catch_unwind(run)) };
         ended.store(true, Ordering::Relaxed);
         outcome
@@ -458,7 +466,7 @@ fn keep_order_registers_and_wakes(preemption: Preemption) {
     if let Err(error) = &outcome
         && preemption == Preemption::PerfEvents
     {
-        // What is said when Linux refuses the event.
+        // The message when Linux refuses the event.
         assert!(error.to_string().starts_with(REFUSED), "{error}");
         return println!("{error}");
     }

@@ -46,9 +46,9 @@ pub(crate) fn main() {
     preemptions::print();
 }
 
-/// Keeps this thread, and those it starts, on the CPU where it is.
+/// Pins this thread, and those it starts, to its current CPU.
 fn pin() {
-    // SAFETY: a set that is filled in; asks and sets what every thread may.
+    // SAFETY: a set that is filled in; queries and sets an affinity that every thread may change.
     unsafe {
         let mut set: libc::cpu_set_t = MaybeUninit::zeroed().assume_init();
         libc::CPU_SET(libc::sched_getcpu().max(0) as usize, &mut set);
@@ -56,10 +56,10 @@ fn pin() {
     }
 }
 
-/// What the process has used of processors, in nanoseconds: others that run meanwhile do not count.
+/// Returns the CPU time of the process, in nanoseconds: other processes do not count.
 fn processor_time() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: fills it in.
+    // SAFETY: fills in the structure.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -68,13 +68,13 @@ fn per_switch(began: u64, switches: u32) -> f64 {
     (processor_time() - began) as f64 / f64::from(switches)
 }
 
-/// Runs threads of the kernel, of the same priority unless told.
+/// Runs two threads of the kernel.
 fn on_kernel(preemption: Preemption, threads: [(u8, fn(())); 2]) {
     // SAFETY: the threads call only the kernel.
     let outcome = unsafe {
         start(preemption, || {
             for (stack, (priority, entry)) in STACKS.iter().zip(threads) {
-                Thread::spawn(priority, stack, entry, ()).expect("there is room");
+                Thread::spawn(priority, stack, entry, ()).expect("two stacks and slots are free");
             }
             Kernel::run();
         })
@@ -119,12 +119,12 @@ fn contexts() -> f64 {
     }
     fn swap(from: usize, to: usize) {
         let contexts = (&raw mut CONTEXTS).cast::<libc::ucontext_t>();
-        // SAFETY: both are there, and only this thread uses them.
+        // SAFETY: both contexts exist, and only this thread uses them.
         unsafe { libc::swapcontext(contexts.add(from), contexts.add(to)) };
     }
     let mut stack = vec![0_u8; 65536];
     let contexts = (&raw mut CONTEXTS).cast::<libc::ucontext_t>();
-    // SAFETY: the second context gets a stack that lasts longer than it is used.
+    // SAFETY: the second context gets a stack that outlives its use.
     unsafe {
         libc::getcontext(contexts.add(1));
         (*contexts.add(1)).uc_stack.ss_sp = stack.as_mut_ptr().cast();
@@ -145,7 +145,7 @@ fn futexes() -> f64 {
     fn pass(me: u32) {
         for _ in 0..ROUNDS {
             while TURN.load(Ordering::Acquire) != me {
-                // SAFETY: waits while the word, which is there for good, is so.
+                // SAFETY: waits while the static word has this value.
                 unsafe {
                     libc::syscall(
                         libc::SYS_futex,
@@ -157,7 +157,7 @@ fn futexes() -> f64 {
                 };
             }
             TURN.store(1 - me, Ordering::Release);
-            // SAFETY: wakes.
+            // SAFETY: wakes waiters of a static word.
             unsafe { libc::syscall(libc::SYS_futex, &TURN, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
         }
     }
@@ -169,7 +169,8 @@ fn futexes() -> f64 {
     per_switch(began, 2 * ROUNDS)
 }
 
-/// A thread raises an interrupt for itself; the handler readies a higher one, which runs and waits again.
+/// A thread raises an interrupt for itself; the handler readies a higher thread, which runs and
+/// waits again.
 fn preempts() -> f64 {
     const ROUNDS: u32 = SWITCHES / 100;
     static SEMAPHORE: Semaphore = Semaphore::new(0, u32::MAX);
@@ -180,7 +181,7 @@ fn preempts() -> f64 {
         Kernel::unsubscribe_irq(7);
     }
     fn raises(_: ()) {
-        Kernel::subscribe_irq(7, |_| _ = SEMAPHORE.v()).expect("it is free");
+        Kernel::subscribe_irq(7, |_| _ = SEMAPHORE.v()).expect("the slot is free");
         for _ in 0..ROUNDS {
             Raiser::new(7).raise();
         }

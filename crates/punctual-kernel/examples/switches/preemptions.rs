@@ -1,5 +1,5 @@
-//! What a preemption takes from the thread that is preempted, there and back, for each source of interrupts: the time between the
-//! last look at the clock before it and the first after it.
+//! The cost of a preemption to the preempted thread, there and back, for each source of interrupts:
+//! the time between the last reading of the clock before it and the first after it.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -15,12 +15,12 @@ use super::{Kernel, STACKS, Semaphore, Thread};
 
 const ROUNDS: usize = 10;
 const SAMPLES: usize = 200;
-/// From one preemption to the next, in nanoseconds.
+/// The time between preemptions, in nanoseconds.
 const PERIOD: u64 = 200_000;
 
 static GAPS: [AtomicU64; SAMPLES] = [const { AtomicU64::new(0) }; SAMPLES];
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
-/// How often the thread has run that preempts.
+/// The number of runs of the preempting thread.
 static RUNS: AtomicU32 = AtomicU32::new(0);
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
@@ -57,13 +57,13 @@ pub(super) fn print() {
         println!("{name:<46}{max:>10}{p99:>10}{median:>10}{min:>10}");
     }
     #[cfg(feature = "uintr")]
-    // SAFETY: nothing runs.
+    // SAFETY: the closure starts no threads.
     if let Err(error) = unsafe { start(Preemption::UserInterrupts, || ()) } {
         println!("user interrupts: {error}");
     }
 }
 
-/// Looks at the clock until enough preemptions have been seen, for a second at most.
+/// Reads the clock until enough preemptions have been seen, for a second at most.
 fn watch(each: fn()) {
     let mut before = Kernel::now();
     let end = before + 1_000_000_000;
@@ -74,7 +74,7 @@ fn watch(each: fn()) {
         let mut now = Kernel::now();
         let seen = RUNS.load(Ordering::Relaxed);
         if seen != runs {
-            // It may have been between the two.
+            // The preemption may have been between the two.
             now = Kernel::now();
             GAPS[taken].store(now - before, Ordering::Relaxed);
             runs = seen;
@@ -102,14 +102,15 @@ fn sleeps(preemption: Preemption) -> io::Result<()> {
     // SAFETY: the threads call only the kernel.
     unsafe {
         start(preemption, || {
-            Thread::spawn(9, &STACKS[0], wakes, ()).expect("there is room");
-            Thread::spawn(1, &STACKS[1], watches, preemption == Preemption::Polled).expect("there is room");
+            Thread::spawn(9, &STACKS[0], wakes, ()).expect("two slots are free");
+            Thread::spawn(1, &STACKS[1], watches, preemption == Preemption::Polled)
+                .expect("two slots are free");
             Kernel::run();
         })
     }
 }
 
-/// A thread of the kernel waits for what a thread of Linux raises.
+/// A thread of the kernel waits for interrupts that a thread of Linux raises.
 fn raised() -> io::Result<()> {
     static UNITS: Semaphore = Semaphore::new(0, u32::MAX);
     fn wakes(_: ()) {
@@ -127,18 +128,19 @@ fn raised() -> io::Result<()> {
         // SAFETY: the threads call only the kernel.
         unsafe {
             start(Preemption::Signals, || {
-                Kernel::subscribe_irq(7, |_| _ = UNITS.v()).expect("it is free");
-                Thread::spawn(9, &STACKS[0], wakes, ()).expect("there is room");
-                Thread::spawn(1, &STACKS[1], watches, false).expect("there is room");
+                Kernel::subscribe_irq(7, |_| _ = UNITS.v()).expect("the slot is free");
+                Thread::spawn(9, &STACKS[0], wakes, ()).expect("two slots are free");
+                Thread::spawn(1, &STACKS[1], watches, false).expect("two slots are free");
                 Kernel::run();
             })
         }
     })
 }
 
-/// Does something from time to time on another CPU, until enough has been seen, and once more.
+/// Calls `does` periodically on another CPU, until enough preemptions have been seen, and once
+/// more.
 fn elsewhere(ready: &Barrier, mut does: impl FnMut()) {
-    // SAFETY: sets that are filled in; asks and sets what every thread may.
+    // SAFETY: sets that are filled in; queries and sets an affinity that every thread may change.
     unsafe {
         let mut set: libc::cpu_set_t = MaybeUninit::zeroed().assume_init();
         let here = libc::sched_getcpu();
@@ -155,7 +157,7 @@ fn elsewhere(ready: &Barrier, mut does: impl FnMut()) {
     does();
 }
 
-/// A thread of Linux, which goes before the one that looks, waits for times.
+/// A thread of Linux with a higher priority than the measuring thread waits for times.
 fn linux_timer() -> io::Result<()> {
     let ready = Barrier::new(2);
     thread::scope(|scope| {
@@ -174,11 +176,11 @@ fn linux_timer() -> io::Result<()> {
     Ok(())
 }
 
-/// A thread of Linux, which goes before the one that looks, waits for another on another CPU.
+/// A thread of Linux with a higher priority than the measuring thread waits for one on another CPU.
 fn linux_wake() -> io::Result<()> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     fn futex(operation: i32, value: u32) {
-        // SAFETY: waits or wakes, at a word that is there for good.
+        // SAFETY: waits or wakes on a static word.
         unsafe {
             libc::syscall(
                 libc::SYS_futex,
@@ -214,7 +216,8 @@ fn linux_wake() -> io::Result<()> {
     Ok(())
 }
 
-/// Makes this a real-time thread, so that others of the machine take nothing; or an ordinary one, for 0.
+/// Makes this a real-time thread, so that other processes do not disturb it; or an ordinary one,
+/// for 0.
 fn set_priority(priority: i32) {
     let policy = if priority > 0 { libc::SCHED_FIFO } else { libc::SCHED_OTHER };
     if let Err(error) = set_policy(policy, priority) {

@@ -1,4 +1,4 @@
-//! The pages below stacks, and what happens where a thread gets there.
+//! The guard pages below stacks, and the handling of stack overflows.
 
 use core::cell::UnsafeCell;
 use core::fmt::{self, Write};
@@ -17,7 +17,7 @@ pub struct Guard(UnsafeCell<[u8; SIZE]>);
 
 const SIZE: usize = 4096;
 
-// SAFETY: nobody accesses what is in it.
+// SAFETY: no code accesses its content.
 unsafe impl Sync for Guard {}
 
 impl Guard {
@@ -25,9 +25,11 @@ impl Guard {
         Self(UnsafeCell::new([0; SIZE]))
     }
 
-    /// Takes it away for good, unless pages are larger here: then only the lowest word of a stack is looked at.
+    /// Protects the page permanently, unless pages are larger on this machine: then only the lowest
+    /// word of a stack is checked.
     pub(super) fn forbid(&'static self) {
-        // SAFETY: asks; and the page is nobody's. If Linux refuses, for want of memory for its own tables, it stays what it was.
+        // SAFETY: a query; and no code uses the page. If Linux refuses, for lack of memory for its
+        // page tables, the page stays unprotected.
         unsafe {
             if libc::sysconf(libc::_SC_PAGESIZE) == SIZE as libc::c_long {
                 libc::mprotect(self.0.get().cast(), SIZE, libc::PROT_NONE);
@@ -36,13 +38,15 @@ impl Guard {
     }
 }
 
-/// Has an overflow said as such. The handler has a stack of its own, if Rust has not given the thread one already.
+/// Installs the handler that reports overflows. It gets a stack of its own, unless Rust has given
+/// the thread one already.
 pub(super) fn watch() -> io::Result<()> {
     static IS_WATCHED: AtomicBool = AtomicBool::new(false);
     if IS_WATCHED.swap(true, Ordering::Relaxed) {
         return Ok(());
     }
-    // SAFETY: structures that are filled in; the stack of the handler is never freed; the handler does what handlers may.
+    // SAFETY: structures that are filled in; the handler's stack is never freed; the handler is
+    // async-signal-safe.
     unsafe {
         let mut stack: libc::stack_t = mem::zeroed();
         libc::sigaltstack(ptr::null(), &mut stack);
@@ -65,24 +69,24 @@ pub(super) fn watch() -> io::Result<()> {
     Ok(())
 }
 
-/// What handled faults before.
+/// The previous fault handler.
 struct Before(UnsafeCell<libc::sigaction>);
 
-// SAFETY: written once, before the handler is there that reads it.
+// SAFETY: written once, before the handler that reads it is installed.
 unsafe impl Sync for Before {}
 
 // SAFETY: all zero is the default action.
 static BEFORE: Before = Before(UnsafeCell::new(unsafe { mem::zeroed() }));
 
-/// An access that is not allowed: if it is below the stack of the thread that runs, this ends the process and says so; otherwise
-/// whoever has handled faults before does, when the instruction is repeated.
+/// Handles an invalid access: if it is below the stack of the running thread, reports it and ends
+/// the process; otherwise the previous handler runs when the instruction is repeated.
 extern "C" fn on_fault(_: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: what Linux says about this signal and what it has interrupted.
+    // SAFETY: the arguments that Linux passes for this signal and the interrupted code.
     let (code, address, stack_pointer) =
         unsafe { ((*info).si_code, (*info).si_addr().addr(), signal::stack_pointer(context.cast())) };
-    // Linux itself, if there was no room for the frame of a signal. Then there is no address.
+    // Sent by Linux itself if there was no room for a signal frame. Then there is no address.
     let places = match code {
-        // SAFETY: asks.
+        // SAFETY: a query.
         libc::SI_KERNEL => (stack_pointer, unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize),
         _ => (address, 0),
     };
@@ -91,17 +95,17 @@ extern "C" fn on_fault(_: i32, info: *mut libc::siginfo_t, context: *mut libc::c
     {
         let mut line = Line { bytes: [0; 160], length: 0 };
         let _ = writeln!(line, "punctual-kernel: {}", Fault::StackOverflow(slot));
-        // SAFETY: writes what is there; both may be called by a handler.
+        // SAFETY: writes initialized bytes; both functions are async-signal-safe.
         unsafe {
             libc::write(libc::STDERR_FILENO, line.bytes.as_ptr().cast(), line.length);
             libc::abort();
         }
     }
-    // SAFETY: the action was filled in by Linux.
+    // SAFETY: Linux filled in the action.
     unsafe { libc::sigaction(libc::SIGSEGV, BEFORE.0.get(), ptr::null_mut()) };
 }
 
-/// A text that is built without memory of the heap.
+/// A text built without heap memory.
 struct Line {
     bytes: [u8; 160],
     length: usize,

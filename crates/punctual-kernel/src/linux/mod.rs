@@ -1,15 +1,18 @@
-//! Threads inside one thread of a Linux process, best on a CPU that is taken from Linux: they are switched in user space, and
-//! preempted by a signal.
+//! Threads inside one thread of a Linux process, preferably on a CPU taken from Linux: they are
+//! switched in user space, and preempted by a signal.
 //!
-//! Threads of the kernel share what Linux keeps for a thread of its own:
+//! Threads of the kernel share the state that Linux keeps for its thread:
 //!
-//! * *Thread-local storage* belongs to the thread of Linux; see [`start`]. `errno` is kept for a thread that is preempted.
-//! * *The signal mask.* The kernel leaves it alone but for its own signal, which is blocked from the instant it comes until its
-//!   handler has masked interrupts: how that is enough, see `signal.rs`.
-//! * *Async-signal-safety.* The handler reads a clock, sets a timer and works on the kernel's data, all of which is allowed. What
-//!   it switches to is code of the program, and is bound by [`start`].
+//! * *Thread-local storage* belongs to the thread of Linux; see [`start`]. `errno` is preserved for
+//!   a preempted thread.
+//! * *The signal mask.* The kernel changes it only for its own signal, which is blocked from its
+//!   delivery until its handler has masked interrupts; `signal.rs` explains why that is sufficient.
+//! * *Async-signal-safety.* The handler reads a clock, sets a timer and works on the kernel's data,
+//!   all of which is allowed. It switches to code of the program, which must satisfy the contract
+//!   of [`start`].
 //!
-//! Shadow stacks, as of x86-64's CET, know neither: a process that has them on is killed at the first switch.
+//! Shadow stacks, as in x86-64's CET, are incompatible: a process with shadow stacks enabled is
+//! killed at the first switch.
 
 mod guard;
 mod perf;
@@ -28,35 +31,40 @@ use crate::{InterruptSlot, Kernel, Port, ThreadSlot};
 use guard::Guard;
 use signal::SIGNAL;
 
-/// Threads that the kernel has room for.
+/// The number of threads that the kernel has slots for.
 pub const THREADS: usize = 64;
 
-/// Interrupts that the kernel has slots for.
+/// The number of interrupts that the kernel has slots for.
 pub const INTERRUPTS: usize = 64;
 
 /// The port: one thread of this process.
 #[derive(Debug)]
 pub struct Linux;
 
-/// How threads are preempted.
+/// The method of preempting threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preemption {
-    /// By the first of [`Signals`](Self::Signals) and [`PerfEvents`](Self::PerfEvents) that this machine grants; [`preemption`] says
-    /// which that is. Linux refuses a timer where `RLIMIT_SIGPENDING` is reached, and a sandbox may.
+    /// The first of [`Signals`](Self::Signals) and [`PerfEvents`](Self::PerfEvents) that this
+    /// machine grants; [`preemption`] returns which. Linux refuses a timer if `RLIMIT_SIGPENDING`
+    /// is reached, and a sandbox may refuse it too.
     Any,
-    /// By a signal: of a timer (`timer_create`, `SIGEV_THREAD_ID`) at what is due, and of `tgkill` for a [`Raiser`].
+    /// A signal: of a timer (`timer_create`, `SIGEV_THREAD_ID`) for due times, and of `tgkill` for
+    /// a [`Raiser`].
     Signals,
-    /// By a signal: of a perf event (`sigtrap`) at what is due, 10 µs from when it is set at the earliest, and of `tgkill` for a
-    /// [`Raiser`]. The event counts the time for which the thread of Linux has its CPU: what others take of that delays it.
+    /// A signal: of a perf event (`sigtrap`) for due times, at least 10 µs after it is set, and of
+    /// `tgkill` for a [`Raiser`]. The event counts the CPU time of the thread of Linux: other
+    /// threads on the CPU delay it.
     ///
-    /// From Linux 5.19 on, with `CAP_PERFMON` or at most 1 in `/proc/sys/kernel/perf_event_paranoid`. Nobody else, such as a
-    /// debugger, uses `SIGTRAP` in this process.
+    /// Requires Linux 5.19, and `CAP_PERFMON` or at most 1 in
+    /// `/proc/sys/kernel/perf_event_paranoid`. No other code, such as a debugger, may use `SIGTRAP`
+    /// in this process.
     PerfEvents,
-    /// By user interrupts of the processor (UINTR), which reach a thread without the kernel. They are looked for, and refused in either
-    /// case: Linux up to 6.18 has no system calls by which a process could receive them.
+    /// User interrupts of the processor (UINTR), which reach a thread without the kernel. Currently
+    /// always refused, after a check of the processor: Linux up to 6.18 has no system calls for
+    /// receiving them.
     #[cfg(feature = "uintr")]
     UserInterrupts,
-    /// Not at all. What is due is done when a thread calls [`poll`], and while none is ready.
+    /// None. Due work is done when a thread calls [`poll`], and while no thread is ready.
     Polled,
 }
 
@@ -64,27 +72,28 @@ static SLOTS: [ThreadSlot<Linux>; THREADS] = [const { ThreadSlot::new() }; THREA
 static INTERRUPT_SLOTS: [InterruptSlot<Linux>; INTERRUPTS] = [const { InterruptSlot::new() }; INTERRUPTS];
 static KERNEL: Kernel<Linux> = Kernel::new(&SLOTS, &INTERRUPT_SLOTS);
 
-/// Whether a thread of this process has begun to be the kernel's.
+/// Set once a thread of this process has become the kernel's.
 static IS_CLAIMED: AtomicBool = AtomicBool::new(false);
 static THREAD_ID: AtomicI32 = AtomicI32::new(0);
 /// The timer's id, an integer or a pointer to libc.
 static TIMER: AtomicUsize = AtomicUsize::new(0);
 static HAS_SIGNALS: AtomicBool = AtomicBool::new(false);
-/// A perf event is the alarm, and not the timer.
+/// The alarm is a perf event, not the timer.
 static HAS_EVENT: AtomicBool = AtomicBool::new(false);
 
-// Those below are accessed by the kernel's thread and the signal handler on it, in the order of the program, but for `RAISED`,
-// to which others add. So the processor's order does not matter, and compiler fences keep that of the program.
+// The statics below are accessed by the kernel's thread and the signal handler on it, in program
+// order, except for `RAISED`, which others set bits of. So the processor's ordering does not
+// matter, and compiler fences preserve the program order.
 
-/// Interrupts are masked. A byte that `signal::resume` writes as well.
+/// Interrupts are masked. One byte, which `signal::resume` also writes.
 static IS_MASKED: AtomicBool = AtomicBool::new(false);
-/// A signal has come while they were, or something else has to be looked at.
+/// A signal came while interrupts were masked, or other work is pending.
 static IS_PENDING: AtomicBool = AtomicBool::new(false);
 /// The perf event has sent its signal.
 static HAS_TRAPPED: AtomicBool = AtomicBool::new(false);
-/// When something is due; never if it is `u64::MAX`.
+/// The next due time; `u64::MAX` if there is none.
 static ALARM: AtomicU64 = AtomicU64::new(u64::MAX);
-/// Interrupts that the controller passes on, a bit each, and those that have come.
+/// The enabled interrupts, one bit each, and the raised ones.
 static ENABLED: AtomicU64 = AtomicU64::new(0);
 static RAISED: AtomicU64 = AtomicU64::new(0);
 
@@ -92,28 +101,29 @@ thread_local! {
     static IS_KERNELS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes the calling thread of Linux the one that the kernel runs on, for good, and calls `f`, which spawns threads and calls
-/// [`Kernel::run`].
+/// Makes the calling thread of Linux permanently the one that the kernel runs on, and calls `f`,
+/// which spawns threads and calls [`Kernel::run`].
 ///
 /// # Safety
-/// Unless it is [`Preemption::Polled`], a thread of the kernel can be preempted at any instruction, and another runs on the same thread of
-/// Linux. So outside of [`Kernel::masked`], threads call only what is async-signal-safe: nothing that allocates, prints through
-/// `std`, or uses thread-local variables. Nobody else handles or blocks `SIGURG` on this thread, but that
+/// Unless it is [`Preemption::Polled`], a thread of the kernel can be preempted at any instruction,
+/// and another runs on the same thread of Linux. So outside of [`Kernel::masked`], threads call
+/// only async-signal-safe functions: nothing that allocates, prints through `std`, or uses
+/// thread-local variables. No other code handles or blocks `SIGURG` on this thread, except that
 /// handlers of other signals block it while they run (`sa_mask`).
 ///
-/// A thread may not panic: that ends the process.
+/// A thread must not panic: a panic ends the process.
 ///
 /// # Errors
-/// If another thread of Linux has been the kernel's, or Linux refuses the handler, the timer or the perf event; for
-/// [`Preemption::Any`] if it refuses both.
+/// If another thread of Linux has been the kernel's, or Linux refuses the handler, the timer or the
+/// perf event; for [`Preemption::Any`] if it refuses both.
 pub unsafe fn start<R>(preemption: Preemption, f: impl FnOnce() -> R) -> io::Result<R> {
     if !IS_KERNELS.get() {
         if IS_CLAIMED.swap(true, Ordering::Relaxed) {
             return Err(io::Error::other(
-                "another thread of this process runs the kernel: there can be one only",
+                "another thread of this process runs the kernel: only one thread can",
             ));
         }
-        // SAFETY: asks.
+        // SAFETY: a query.
         THREAD_ID.store(unsafe { libc::gettid() }, Ordering::Relaxed);
         IS_KERNELS.set(true);
     }
@@ -126,7 +136,7 @@ pub unsafe fn start<R>(preemption: Preemption, f: impl FnOnce() -> R) -> io::Res
     }
     let result = f();
     if HAS_SIGNALS.swap(false, Ordering::Relaxed) {
-        // A signal that is on its way still finds its handler.
+        // A signal in flight still finds its handler.
         if HAS_EVENT.load(Ordering::Relaxed) {
             perf::close();
         } else {
@@ -137,7 +147,8 @@ pub unsafe fn start<R>(preemption: Preemption, f: impl FnOnce() -> R) -> io::Res
     Ok(result)
 }
 
-/// How threads are preempted where this is called, within [`start`]; before and after it, not at all.
+/// Returns the method of preemption in effect within [`start`]; [`Preemption::Polled`] before and
+/// after it.
 pub fn preemption() -> Preemption {
     match (HAS_SIGNALS.load(Ordering::Relaxed), HAS_EVENT.load(Ordering::Relaxed)) {
         (false, _) => Preemption::Polled,
@@ -146,7 +157,7 @@ pub fn preemption() -> Preemption {
     }
 }
 
-/// Prepares what preempts the calling thread, and returns what it is.
+/// Prepares the preemption of the calling thread, and returns its method.
 fn prepare(preemption: Preemption) -> io::Result<Preemption> {
     match preemption {
         Preemption::Any => {
@@ -169,7 +180,7 @@ fn prepare(preemption: Preemption) -> io::Result<Preemption> {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
                 match has_user_interrupts() {
-                    true => "Linux does not give a process the user interrupts that this processor has",
+                    true => "Linux does not support the user interrupts of this processor",
                     false => "this processor has no user interrupts (UINTR)",
                 },
             ));
@@ -179,7 +190,8 @@ fn prepare(preemption: Preemption) -> io::Result<Preemption> {
     Ok(preemption)
 }
 
-/// Whether the processor has user interrupts: Intel's *Software Developer's Manual*, volume 2, `CPUID`, leaf 7, bit 5 of EDX.
+/// Returns `true` if the processor has user interrupts: Intel's *Software Developer's Manual*,
+/// volume 2, `CPUID`, leaf 7, bit 5 of EDX.
 #[cfg(feature = "uintr")]
 pub fn has_user_interrupts() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -192,7 +204,7 @@ pub fn has_user_interrupts() -> bool {
 }
 
 fn create_timer() -> io::Result<()> {
-    // SAFETY: zeroed it is an event of nothing; what it is set to are valid values.
+    // SAFETY: a zeroed event is valid; its fields are set to valid values.
     let (outcome, timer) = unsafe {
         let mut event: libc::sigevent = mem::zeroed();
         event.sigev_notify = libc::SIGEV_THREAD_ID;
@@ -205,9 +217,7 @@ fn create_timer() -> io::Result<()> {
         let error = io::Error::last_os_error();
         return Err(io::Error::new(
             error.kind(),
-            std::format!(
-                "no timer's signal preempts here: {error}; it takes room in `ulimit -i`, for one signal"
-            ),
+            std::format!("cannot create a timer: {error}; raise `ulimit -i` by one signal"),
         ));
     }
     TIMER.store(timer.expose_provenance(), Ordering::Relaxed);
@@ -218,7 +228,8 @@ fn timer() -> libc::timer_t {
     ptr::with_exposed_provenance_mut(TIMER.load(Ordering::Relaxed))
 }
 
-/// Does what is due, and delivers what has been raised. For threads that compute for long where nothing preempts them.
+/// Does the due work, and delivers raised interrupts. For threads that compute for long without
+/// preemption.
 pub fn poll() {
     if is_something_due() {
         IS_PENDING.store(true, Ordering::Relaxed);
@@ -228,14 +239,14 @@ pub fn poll() {
 
 /// Raises an interrupt, from any thread of the process or a signal handler.
 ///
-/// If it comes again before it is delivered, it is delivered once.
+/// An interrupt raised again before it is delivered is delivered once.
 #[derive(Clone, Copy, Debug)]
 pub struct Raiser {
     bit: u64,
 }
 
 impl Raiser {
-    /// Of the interrupt with this number.
+    /// Creates a raiser of the interrupt with this number.
     ///
     /// # Panics
     /// If it is not below [`INTERRUPTS`].
@@ -244,12 +255,12 @@ impl Raiser {
         Self { bit: 1 << number }
     }
 
-    /// Raises it.
+    /// Raises the interrupt.
     pub fn raise(self) {
-        // Release: the handler sees what was done before.
+        // Release: the handler sees the caller's earlier writes.
         RAISED.fetch_or(self.bit, Ordering::Release);
         if HAS_SIGNALS.load(Ordering::Acquire) {
-            // SAFETY: a signal that has its handler.
+            // SAFETY: a signal with an installed handler.
             unsafe {
                 libc::syscall(libc::SYS_tgkill, libc::getpid(), THREAD_ID.load(Ordering::Relaxed), SIGNAL)
             };
@@ -257,7 +268,7 @@ impl Raiser {
     }
 }
 
-/// Does what interrupts ask for, until there is nothing more, on behalf of who has just stopped masking them.
+/// Handles interrupts until none is pending, on behalf of the code that has just unmasked them.
 #[cold]
 fn deliver() {
     loop {
@@ -273,16 +284,18 @@ fn deliver() {
     }
 }
 
-/// Does what interrupts ask for now, and continues another thread if that goes first then. Called with interrupts masked.
+/// Handles the pending interrupts, and continues another thread if it goes first then. Called with
+/// interrupts masked.
 fn serve() {
     IS_PENDING.store(false, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
     handle();
-    // SAFETY: masked; everything that the thread may use is in the signal's frame, or it has called.
+    // SAFETY: interrupts are masked; all state that the thread may use is in the signal's frame, or
+    // it has made a call.
     unsafe { KERNEL.interrupt_end() };
 }
 
-/// Calls the kernel for every interrupt that has come. Called with interrupts masked.
+/// Calls the kernel for every pending interrupt. Called with interrupts masked.
 fn handle() {
     let enabled = ENABLED.load(Ordering::Relaxed);
     // Acquire: see `Raiser::raise`.
@@ -290,7 +303,7 @@ fn handle() {
     while raised != 0 {
         let number = raised.trailing_zeros();
         raised &= raised - 1;
-        // SAFETY: masked, and both callers end the interrupt.
+        // SAFETY: interrupts are masked, and both callers end the interrupt.
         unsafe { KERNEL.interrupt(number) };
     }
     let alarm = ALARM.load(Ordering::Relaxed);
@@ -300,7 +313,7 @@ fn handle() {
         // SAFETY: as above.
         unsafe { KERNEL.timer_interrupt() };
         if has_trapped && ALARM.load(Ordering::Relaxed) == u64::MAX {
-            // It would come again.
+            // It would trigger again.
             perf::disarm();
         }
     } else if has_trapped {
@@ -314,19 +327,20 @@ fn is_something_due() -> bool {
         || Linux::now() >= ALARM.load(Ordering::Relaxed)
 }
 
-// SAFETY: `enter` panics on every thread of Linux but the one that has claimed the kernel, which is one for good; so there is one
-// kernel, and its slots are private here. The signal handler runs nothing between `mask` and `restore`, see `signal.rs`. `switch` and
-// `prepare` are those of the processor.
+// SAFETY: `enter` panics on every thread of Linux but the one that has claimed the kernel
+// permanently; so there is one kernel, and its slots are private to this module. The signal handler
+// runs nothing between `mask` and `restore`, see `signal.rs`. `switch` and `prepare` are those of
+// the processor.
 unsafe impl Port for Linux {
     type Home = ();
     const HOME: () = ();
     type Mask = bool;
-    // Two frames of signals, and what a handler of an interrupt needs: see `signal::handle`.
+    // Two signal frames, and the needs of an interrupt handler: see `signal::handle`.
     const MIN_STACK: usize = 32 * 1024;
 
     type Guard = Guard;
     const GUARD: Guard = Guard::new();
-    // Where pages are larger, there is no guard.
+    // If pages are larger, there is no guard.
     const GUARDED: bool = false;
 
     fn guard(guard: &'static Guard) {
@@ -368,26 +382,26 @@ unsafe impl Port for Linux {
     }
 
     unsafe fn unmask() {
-        // SAFETY: masked, by this function's contract.
+        // SAFETY: interrupts are masked, by this function's contract.
         unsafe { Self::restore(false) };
     }
 
     #[inline]
     unsafe fn prepare(top: *mut u8, entry: unsafe extern "C" fn()) -> *mut u8 {
-        // SAFETY: nobody uses the stack below `top`, and it is long enough, by this function's contract.
+        // SAFETY: the stack below `top` is unused and long enough, by this function's contract.
         unsafe { crate::prepare(top, entry) }
     }
 
     #[inline]
     unsafe fn switch(from: *mut *mut u8, to: *mut u8) {
-        // SAFETY: interrupts are masked, `from` can be written, and `to` was saved or prepared and not continued since, by this
-        // function's contract.
+        // SAFETY: interrupts are masked, `from` is writable, and `to` was saved or prepared and not
+        // continued since, by this function's contract.
         unsafe { crate::switch(from, to) }
     }
 
     fn now() -> u64 {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: fills it in; this clock is always there.
+        // SAFETY: fills in the structure; this clock always exists.
         unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
         time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
     }
@@ -403,7 +417,7 @@ unsafe impl Port for Linux {
                 time => perf::arm(time.saturating_sub(Self::now())),
             };
         }
-        // All zero is never. A time in the past is at once.
+        // All zero disarms the timer. A time in the past expires at once.
         let value = match time {
             u64::MAX => libc::timespec { tv_sec: 0, tv_nsec: 0 },
             time => libc::timespec {
@@ -413,7 +427,7 @@ unsafe impl Port for Linux {
         };
         let interval = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let setting = libc::itimerspec { it_interval: interval, it_value: value };
-        // SAFETY: created in `start`. With valid values it does not fail.
+        // SAFETY: created in `start`. Does not fail with valid values.
         unsafe { libc::timer_settime(timer(), libc::TIMER_ABSTIME, &setting, ptr::null_mut()) };
     }
 
@@ -432,7 +446,8 @@ unsafe impl Port for Linux {
 
     fn enable_interrupt(number: u32) {
         ENABLED.fetch_or(1 << number, Ordering::Relaxed);
-        // It may have come before. Interrupts are masked here; whoever ends that looks.
+        // The interrupt may have been raised before. Interrupts are masked here; the code that
+        // unmasks them checks the flag.
         IS_PENDING.store(true, Ordering::Relaxed);
     }
 
@@ -441,19 +456,20 @@ unsafe impl Port for Linux {
     }
 }
 
-/// Sleeps until the signal has come, also if it has since interrupts were masked.
+/// Sleeps until the signal has come, also if it has come since interrupts were masked.
 fn wait_for_signal() {
-    // SAFETY: sets of signals are filled in before they are used; the mask is what it was in the end.
+    // SAFETY: sets of signals are filled in before they are used; the signal mask is restored at
+    // the end.
     unsafe {
         let mut blocked: libc::sigset_t = mem::zeroed();
         let mut before: libc::sigset_t = mem::zeroed();
         libc::sigemptyset(&mut blocked);
         libc::sigaddset(&mut blocked, SIGNAL);
         libc::pthread_sigmask(libc::SIG_BLOCK, &blocked, &mut before);
-        // While it is blocked it does not come between the look and the sleep.
+        // The blocked signal cannot come between the check and the sleep.
         if !IS_PENDING.load(Ordering::Relaxed) {
             match ALARM.load(Ordering::Relaxed) {
-                // A perf event sends nothing to who sleeps, and has counted too little then.
+                // A perf event sends nothing to a sleeping thread, and has counted too little then.
                 time if time != u64::MAX && HAS_EVENT.load(Ordering::Relaxed) => {
                     let left = time.saturating_sub(Linux::now());
                     let left = libc::timespec {

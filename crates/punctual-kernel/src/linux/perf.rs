@@ -1,9 +1,12 @@
-//! An alarm without a timer: a perf event that counts the time for which the thread runs, and sends it `SIGTRAP` when that is over.
+//! An alarm without a timer: a perf event that counts the thread's CPU time, and sends `SIGTRAP`
+//! when it has elapsed.
 //!
-//! The event counts while the thread has a CPU. So what other threads of Linux take of that, and the thread's own sleep, delays the
-//! alarm: for the former the CPU has to be isolated, for the latter it is set anew after each sleep.
+//! The event counts while the thread has a CPU. So CPU time of other threads of Linux, and the
+//! thread's own sleep, delay the alarm: for the former the CPU has to be isolated, for the latter
+//! the event is set again after each sleep.
 //!
-//! See `perf_event_open(2)`, `sigtrap`. From Linux 5.19 on the signal waits if it is blocked; before, it would end the process.
+//! See `perf_event_open(2)`, `sigtrap`. From Linux 5.19 on a blocked signal stays pending; before,
+//! it would kill the process.
 
 use core::mem;
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -11,7 +14,7 @@ use std::io;
 
 /// The event's descriptor.
 static EVENT: AtomicI32 = AtomicI32::new(-1);
-/// Whether it counts. It does so again and again until it is disabled.
+/// Set while the event counts. It counts repeatedly until it is disabled.
 static IS_ENABLED: AtomicBool = AtomicBool::new(false);
 
 /// `struct perf_event_attr` up to its seventh version, which has `sig_data`.
@@ -32,7 +35,7 @@ const _: () = assert!(size_of::<Attributes>() == 128);
 const TYPE_SOFTWARE: u32 = 1;
 const CPU_CLOCK: u64 = 0;
 
-/// Flags: not counting at first; removed by `exec`, which `sigtrap` demands; the signal.
+/// Flags: initially disabled; removed on `exec`, which `sigtrap` requires; the signal.
 const DISABLED: u64 = 1 << 0;
 const REMOVE_ON_EXEC: u64 = 1 << 36;
 const SIGTRAP: u64 = 1 << 37;
@@ -44,7 +47,7 @@ const ENABLE: u64 = 0x2400;
 const DISABLE: u64 = 0x2401;
 const PERIOD: u64 = 0x4008_2404;
 
-/// Makes the event, of the calling thread.
+/// Opens the event for the calling thread.
 pub(super) fn open() -> io::Result<()> {
     // SAFETY: all zero is an event that counts nothing.
     let mut attributes: Attributes = unsafe { mem::zeroed() };
@@ -53,7 +56,7 @@ pub(super) fn open() -> io::Result<()> {
     attributes.config = CPU_CLOCK;
     attributes.sample_period = u64::MAX >> 1;
     attributes.flags = DISABLED | REMOVE_ON_EXEC | SIGTRAP;
-    // SAFETY: the structure is filled in, and read only.
+    // SAFETY: the structure is filled in, and only read.
     let event =
         unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, CLOSE_ON_EXEC) };
     if event < 0 {
@@ -70,7 +73,7 @@ pub(super) fn open() -> io::Result<()> {
     Ok(())
 }
 
-/// Has the signal come when the thread has run for so many nanoseconds from now on, 10 000 at least.
+/// Arms the event: the signal comes after `nanoseconds` of the thread's CPU time, at least 10 000.
 pub(super) fn arm(nanoseconds: u64) {
     let period = nanoseconds.clamp(1, u64::MAX >> 1);
     request(PERIOD, (&raw const period).expose_provenance());
@@ -79,22 +82,22 @@ pub(super) fn arm(nanoseconds: u64) {
     }
 }
 
-/// Has it not come.
+/// Disarms the event.
 pub(super) fn disarm() {
     if IS_ENABLED.swap(false, Ordering::Relaxed) {
         request(DISABLE, 0);
     }
 }
 
-/// Removes the event. A signal that is on its way still comes.
+/// Closes the event. A signal in flight still comes.
 pub(super) fn close() {
     disarm();
-    // SAFETY: of `open`, and nobody else's.
+    // SAFETY: the descriptor of `open`, which no other code uses.
     unsafe { libc::close(EVENT.swap(-1, Ordering::Relaxed)) };
 }
 
-/// `errno` stays as it is: with an event and these arguments it does not fail.
+/// Leaves `errno` unchanged: with an open event and these arguments it does not fail.
 fn request(request: u64, argument: usize) {
-    // SAFETY: the event is there, and an argument that is an address is that of a number.
+    // SAFETY: the event is open, and an argument that is an address points to a number.
     unsafe { libc::ioctl(EVENT.load(Ordering::Relaxed), request as _, argument) };
 }

@@ -1,38 +1,46 @@
-//! The signal that preempts: its handler, and how a thread goes on that it has interrupted.
+//! The signal that preempts: its handler, and the continuation of an interrupted thread.
 //!
-//! # Where the state of a preempted thread is
+//! # The state of a preempted thread
 //!
-//! Linux saves everything that the interrupted code uses in the signal's frame, below the red zone of the stack that is current:
-//! registers, flags and, by XSAVE or its like, the FPU. The handler runs as a function on the same stack, and a switch in it is
-//! one between functions. The frame stays where it is until the thread is continued: then `rt_sigreturn` restores it. Linux
-//! keeps nothing about signals that have not returned, so they may return in any order.
+//! Linux saves all state of the interrupted code in the signal's frame, below the red zone of the
+//! current stack: registers, flags and, by XSAVE or an equivalent, the FPU. The handler runs as a
+//! function on the same stack, and a switch in it is one between functions. The frame remains until
+//! the thread is continued: then `rt_sigreturn` restores it. Linux records nothing about signals
+//! that have not returned, so they may return in any order.
 //!
-//! # Why frames do not pile up
+//! # Bounding the number of frames
 //!
-//! A thread must not be interrupted again by a signal that needs a frame of its own before it is rid of the last. Neither of two
-//! ways of keeping a signal out does for that alone. Blocked by Linux, it would stay so for a thread to which the handler
-//! switches, and to unblock it takes a system call, which a voluntary switch must not need. Kept out by a flag that the handler
-//! looks at, it comes in between where the flag is cleared and where `rt_sigreturn` takes effect, once or, if signals come as fast
-//! as they are dealt with, each time again, one frame below the other.
+//! A thread must not be interrupted again by a signal that needs another frame before it has left
+//! the previous one. Each of the two ways of excluding a signal is insufficient alone. If Linux
+//! blocks it, it would stay blocked for a thread to which the handler switches, and unblocking
+//! takes a system call, which a voluntary switch must not need. If a flag that the handler checks
+//! excludes it, it can come between clearing the flag and `rt_sigreturn` taking effect, once or, if
+//! signals come as fast as they are handled, repeatedly, one frame below the other.
 //!
-//! So the two take turns, and the end is a section that is begun again:
+//! So the two are combined, and the end is a restartable section:
 //!
-//! 1. Linux blocks the signal as it enters the handler. If interrupts are masked, the handler notes that there is something to
-//!    be done and returns: whoever masks them does it when he stops to.
-//! 2. Otherwise the handler masks interrupts, and only then unblocks the signal. From here on every thread runs with the signal
-//!    unblocked, so no switch has to change that.
-//! 3. It does what interrupts ask for, and switches, maybe for long. The mask of interrupts goes from thread to thread as in any
-//!    switch: whoever is continued is in a masked section, and ends it.
-//! 4. When the thread is continued it is in [`resume`], which allows interrupts, looks whether something has been noted meanwhile,
-//!    and has Linux restore the frame. A signal between those steps finds, by the address of the instruction that it has
-//!    interrupted, that nothing has been lost yet: the frame is whole, and the stack pointer is at it. Instead of beginning anew
-//!    below, it masks interrupts and sends the thread back to the beginning of [`resume`], which does what is to be done.
-//!    After the system call the thread is where it was before step 1, with the mask of signals that it had there.
+//! 1. Linux blocks the signal as it enters the handler. If interrupts are masked, the handler
+//!    records pending work and returns: the code that masked them does the work when it unmasks
+//!    them.
+//! 2. Otherwise the handler masks interrupts, and only then unblocks the signal. From here on every
+//!    thread runs with the signal unblocked, so no switch has to change that.
+//! 3. It handles the pending interrupts, and switches, possibly for a long time. The interrupt mask
+//!    passes from thread to thread as in any switch: a continued thread is in a masked section, and
+//!    ends it.
+//! 4. When the thread is continued it is in [`resume`], which unmasks interrupts, checks for
+//!    pending work, and has Linux restore the frame. A signal between those steps detects, by the
+//!    address of the interrupted instruction, that nothing has been lost yet: the frame is
+//!    complete, and the stack pointer is at it. Instead of starting another frame below, it masks
+//!    interrupts and sends the thread back to the beginning of [`resume`], which does the pending
+//!    work. After the system call the thread is where it was before step 1, with its signal mask of
+//!    that time.
 //!
-//! So at every instant there is at most one frame in which a thread waits, and one of a handler that only looks (steps 1 and 4) and
-//! is not interrupted by this signal. That bounds what preemption takes of a stack, however fast signals come.
+//! So at every instant there is at most one frame in which a thread waits, and one of a handler
+//! that only checks (steps 1 and 4) and is not interrupted by this signal. That bounds the stack
+//! that preemption needs, however fast signals come.
 //!
-//! Handlers of other signals on this thread have to block this one (`sa_mask`): what they interrupt is no thread of the kernel's.
+//! Handlers of other signals on this thread have to block this one (`sa_mask`): the code they
+//! interrupt is not a thread of the kernel.
 
 use core::arch::naked_asm;
 use core::ops::Range;
@@ -43,25 +51,27 @@ use std::io;
 use super::{HAS_TRAPPED, IS_KERNELS, IS_MASKED, IS_PENDING, Linux, serve};
 use crate::Port;
 
-/// What preempts. By default it does nothing, is not queued, and programs hardly use it.
+/// The preempting signal. By default it is ignored and not queued, and programs rarely use it.
 pub(super) const SIGNAL: i32 = libc::SIGURG;
 
-/// What a perf event sends besides. Where this says "the signal", it is both: each is blocked while the other is handled.
+/// The additional signal of a perf event. In this module "the signal" means both: each is blocked
+/// while the other is handled.
 const TRAP: i32 = libc::SIGTRAP;
 
-/// What interrupts of the program need at least, besides frames of signals.
+/// The minimum stack for the program's interrupt handlers, besides signal frames.
 const HANDLERS: usize = 8 * 1024;
 
-/// Has Linux call the handler, also for traps of a perf event.
+/// Installs the handler, also for traps of a perf event.
 pub(super) fn handle(traps: bool) -> io::Result<()> {
-    // SAFETY: asks. The answer is 0 where Linux does not know.
+    // SAFETY: a query. Returns 0 if Linux does not provide the value.
     let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
     if 2 * frame + HANDLERS > Linux::MIN_STACK {
         return Err(io::Error::other(std::format!(
-            "a signal takes {frame} bytes on this processor, more than stacks of this port have room for: use Preemption::Polled"
+            "a signal frame takes {frame} bytes on this processor, too many for this port's stacks: use Preemption::Polled"
         )));
     }
-    // SAFETY: zeroed it is an action without flags and mask; what it is set to are valid values, and the handler is argued above.
+    // SAFETY: a zeroed action has no flags and an empty mask; its fields are set to valid values,
+    // and the module documents the handler's soundness.
     let outcome = unsafe {
         let mut action: libc::sigaction = mem::zeroed();
         action.sa_sigaction = on_signal as *const () as usize;
@@ -79,7 +89,7 @@ pub(super) fn handle(traps: bool) -> io::Result<()> {
 
 /// The handler. The signal is blocked until it returns or unblocks it.
 pub(super) extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // Somebody may send it to the process, and Linux choose another thread.
+    // The signal may be sent to the process, and Linux choose another thread.
     if !IS_KERNELS.get() {
         return;
     }
@@ -94,19 +104,19 @@ pub(super) extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, cont
     IS_MASKED.store(true, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
     let context = context.cast::<libc::ucontext_t>();
-    // SAFETY: the context of what was interrupted, which is this handler's until it returns.
+    // SAFETY: the context of the interrupted code, which belongs to this handler until it returns.
     let instruction = unsafe { &mut *instruction(context) };
     if resume_code().contains(&(*instruction as usize)) {
         *instruction = resume_code().start as _;
         return;
     }
     unblock();
-    // SAFETY: interrupts are masked and the signal is not blocked; the frame is that of this call. What this function has on the
-    // stack is below it and needs no drop.
+    // SAFETY: interrupts are masked and the signal is not blocked; the frame is that of this call.
+    // This function's locals on the stack are below it and need no drop.
     unsafe { resume_at(info, context) }
 }
 
-/// Unblocks the signal. `errno` stays as it is.
+/// Unblocks the signal. Leaves `errno` unchanged.
 fn unblock() {
     // SAFETY: a set that is filled in; the mask may be changed in a handler.
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &both(), ptr::null_mut()) };
@@ -123,9 +133,9 @@ fn both() -> libc::sigset_t {
     }
 }
 
-/// What is done on the frame of an interrupted thread. `errno` is its own.
+/// Handles interrupts on the frame of an interrupted thread. Preserves its `errno`.
 extern "C" fn serve_interrupted() {
-    // SAFETY: the place of this thread's `errno`: the thread of Linux is the same throughout.
+    // SAFETY: the location of this thread's `errno`: the thread of Linux is the same throughout.
     unsafe {
         let errno = libc::__errno_location();
         let kept = *errno;
@@ -134,10 +144,10 @@ extern "C" fn serve_interrupted() {
     }
 }
 
-/// How many bytes of code [`resume`] has.
+/// The size of [`resume`], in bytes of code.
 const RESUME_SIZE: usize = 64;
 
-/// Where the instructions of [`resume`] are.
+/// Returns the address range of [`resume`].
 pub(super) fn resume_code() -> Range<usize> {
     let start = resume as *const () as usize;
     start..start + RESUME_SIZE
@@ -145,22 +155,22 @@ pub(super) fn resume_code() -> Range<usize> {
 
 #[cfg(target_arch = "x86_64")]
 unsafe fn instruction(context: *mut libc::ucontext_t) -> *mut libc::greg_t {
-    // SAFETY: a place in it.
+    // SAFETY: a field of the context.
     unsafe { &raw mut (*context).uc_mcontext.gregs[libc::REG_RIP as usize] }
 }
 
 #[cfg(target_arch = "aarch64")]
 unsafe fn instruction(context: *mut libc::ucontext_t) -> *mut libc::c_ulonglong {
-    // SAFETY: a place in it.
+    // SAFETY: a field of the context.
     unsafe { &raw mut (*context).uc_mcontext.pc }
 }
 
-/// The stack pointer of what was interrupted.
+/// Returns the stack pointer of the interrupted code.
 ///
 /// # Safety
-/// The context is that of a handler that runs.
+/// The context belongs to a running handler.
 pub(super) unsafe fn stack_pointer(context: *const libc::ucontext_t) -> usize {
-    // SAFETY: a place in it.
+    // SAFETY: a field of the context.
     unsafe {
         #[cfg(target_arch = "x86_64")]
         return (*context).uc_mcontext.gregs[libc::REG_RSP as usize] as usize;
@@ -172,12 +182,15 @@ pub(super) unsafe fn stack_pointer(context: *const libc::ucontext_t) -> usize {
 /// Continues in [`resume`], with the stack pointer where `rt_sigreturn` expects it.
 ///
 /// # Safety
-/// Interrupts are masked and the signal is not blocked; both arguments are those of the handler that calls.
+/// Interrupts are masked and the signal is not blocked; both arguments are those of the calling
+/// handler.
 unsafe fn resume_at(info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) -> ! {
-    // The handler of x86-64 would return to an address just below the context, and on aarch64 the frame begins with the information.
+    // On x86-64 the handler would return to an address just below the context, and on aarch64 the
+    // frame begins with the information.
     let frame =
         if cfg!(target_arch = "x86_64") { context.expose_provenance() } else { info.expose_provenance() };
-    // SAFETY: the frame lies above everything that has been put on this stack since, and `resume` needs no more.
+    // SAFETY: the frame is above everything pushed onto this stack since, and `resume` needs no
+    // more.
     unsafe {
         #[cfg(target_arch = "x86_64")]
         core::arch::asm!("mov rsp, {}", "jmp {}", in(reg) frame, sym resume, options(noreturn));
@@ -186,9 +199,10 @@ unsafe fn resume_at(info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) 
     }
 }
 
-/// Does what interrupts ask for, and lets the thread go on whose frame is at the stack pointer.
+/// Handles pending interrupts, and continues the thread whose frame is at the stack pointer.
 ///
-/// Interrupts are masked at the beginning. Each instruction may be followed by the first instead of by the next.
+/// Interrupts are masked at the beginning. Each instruction may be followed by the first one
+/// instead of the next.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn resume() {
@@ -212,9 +226,10 @@ unsafe extern "C" fn resume() {
     )
 }
 
-/// Does what interrupts ask for, and lets the thread go on whose frame is at the stack pointer.
+/// Handles pending interrupts, and continues the thread whose frame is at the stack pointer.
 ///
-/// Interrupts are masked at the beginning. Each instruction may be followed by the first instead of by the next.
+/// Interrupts are masked at the beginning. Each instruction may be followed by the first one
+/// instead of the next.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 unsafe extern "C" fn resume() {

@@ -1,5 +1,5 @@
-//! The port with a signal at every instruction: the processor traps after each (its trap flag), and the handler of that decides
-//! whether a signal comes there. What follows does not depend on time.
+//! The port with a signal at every instruction: the processor traps after each (its trap flag), and
+//! the trap handler decides whether a signal comes there. The result does not depend on time.
 
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -25,20 +25,21 @@ const TRAP_FLAG: i64 = 1 << 8;
 
 static STEP: AtomicU32 = AtomicU32::new(0);
 static RAISED: AtomicU32 = AtomicU32::new(0);
-/// Those in `signal::resume`.
+/// Those raised in `signal::resume`.
 static RAISED_WITHIN: AtomicU32 = AtomicU32::new(0);
 static HANDLED: AtomicU32 = AtomicU32::new(0);
 static TAKEN: AtomicU32 = AtomicU32::new(0);
 static WRONG: AtomicU32 = AtomicU32::new(0);
 static ROUNDS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
-/// Whether the last step was in `signal::resume`.
+/// Set if the last step was in `signal::resume`.
 static WAS_WITHIN: AtomicBool = AtomicBool::new(false);
 static ENDED: AtomicU32 = AtomicU32::new(0);
 
 static UNITS: Semaphore = Semaphore::new(0, u32::MAX);
 static PAIR: Mutex<[u64; 2]> = Mutex::new("pair", [0; 2]);
 
-/// Whether a signal comes at this step: after pauses of different lengths, in which the threads go on.
+/// Returns `true` if a signal comes at this step: after pauses of different lengths, in which the
+/// threads make progress.
 fn is_due(step: u32) -> bool {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let is_due = step >= NEXT.load(Ordering::Relaxed);
@@ -48,8 +49,9 @@ fn is_due(step: u32) -> bool {
     is_due
 }
 
-/// Whether a signal comes at this instruction of `signal::resume`. If one came at each, that would never be left: so it is one
-/// in each pass, another one each time, in many passes in a row.
+/// Returns `true` if a signal comes at this instruction of `signal::resume`. With a signal at each,
+/// it would never end: so there is one in each pass, at a different instruction each time, in many
+/// successive passes.
 fn is_in_turn(follows: bool) -> bool {
     static PASS: AtomicU32 = AtomicU32::new(0);
     static PLACE: AtomicU32 = AtomicU32::new(0);
@@ -64,7 +66,7 @@ fn is_in_turn(follows: bool) -> bool {
 }
 
 extern "C" fn on_step(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the context of what has been interrupted, which is this handler's until it returns.
+    // SAFETY: the context of the interrupted code, which belongs to this handler until it returns.
     let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
     let instruction = registers[libc::REG_RIP as usize] as usize;
     let step = STEP.fetch_add(1, Ordering::Relaxed);
@@ -77,7 +79,8 @@ extern "C" fn on_step(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_voi
     let comes = if is_within { is_in_turn(follows) } else { is_due(step) };
     if comes && HANDLED.load(Ordering::Relaxed) == RAISED.load(Ordering::Relaxed) {
         RAISED_WITHIN.fetch_add(u32::from(is_within), Ordering::Relaxed);
-        // Both come when this handler returns, that of the lower number first, so the other interrupts its first instruction.
+        // Both come when this handler returns, that of the lower number first, so the other
+        // interrupts its first instruction.
         send(AT_ENTRY);
         raise();
     }
@@ -87,13 +90,13 @@ extern "C" fn on_step(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_voi
 const AT_ENTRY: i32 = libc::SIGVTALRM;
 const _: () = assert!(AT_ENTRY > SIGNAL);
 
-/// How often the kernel's signal was interrupted at its first instruction.
+/// The number of interruptions of the kernel's signal handler at its first instruction.
 static ENTRIES: AtomicU32 = AtomicU32::new(0);
 
-/// Sends the kernel's signal once more, and this one, before the first instruction of the kernel's handler: several times, which
-/// would take a frame each if they were not blocked there.
+/// Sends the kernel's signal once more, and this one, before the first instruction of the kernel's
+/// handler: several times, which would take a frame each if they were not blocked there.
 extern "C" fn on_entry(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the context of what has been interrupted.
+    // SAFETY: the context of the interrupted code.
     let instruction =
         unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] };
     if instruction as usize == signal::on_signal as *const () as usize
@@ -104,23 +107,23 @@ extern "C" fn on_entry(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_vo
     }
 }
 
-/// Sends a signal to this thread, for nothing.
+/// Sends a signal to this thread.
 fn send(signal: i32) {
-    // SAFETY: a signal that has its handler.
+    // SAFETY: a signal with an installed handler.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal) };
 }
 
-/// From here on the processor traps after each instruction, unless that is over.
+/// Makes the processor trap after each instruction from here on, unless that is over.
 fn step() {
     if STEP.load(Ordering::Relaxed) < STEPS {
-        // SAFETY: sets the flag; there is a handler.
+        // SAFETY: sets the flag; a handler is installed.
         unsafe { core::arch::asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
     }
 }
 
 fn handle_steps() {
     let stack = vec![0_u8; 65536].leak();
-    // SAFETY: a stack for good, an action that is filled in, and a handler that does what handlers may.
+    // SAFETY: a permanent stack, an action that is filled in, and an async-signal-safe handler.
     unsafe {
         let stack = libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: stack.len() };
         assert_eq!(libc::sigaltstack(&stack, ptr::null_mut()), 0);
@@ -135,10 +138,10 @@ fn handle_steps() {
     }
 }
 
-/// The interrupt: what comes after it, until the thread goes on that it has interrupted, is stepped through as well. One of
-/// three comes again at once, while interrupts are masked.
+/// The interrupt: the code after it, until the interrupted thread continues, is stepped through as
+/// well. One in three is raised again at once, while interrupts are masked.
 fn interrupt(_: u32) {
-    // Before this one is counted: meanwhile nobody else raises.
+    // Before this one is counted: no other code raises in between.
     let comes_again = (HANDLED.load(Ordering::Relaxed) + 1).is_multiple_of(3);
     if comes_again {
         raise();
@@ -148,7 +151,7 @@ fn interrupt(_: u32) {
     step();
 }
 
-/// Only called when all but the interrupt that is being handled have been, so each counts.
+/// Only called when all interrupts but the one being handled have been handled, so each counts.
 fn raise() {
     RAISED.fetch_add(1, Ordering::Relaxed);
     Raiser::new(5).raise();
@@ -157,9 +160,9 @@ fn raise() {
 fn takes(_: ()) {
     while UNITS.p().is_ok() {
         TAKEN.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: its place.
+        // SAFETY: the location of `errno`.
         unsafe { errno().write_volatile(1) };
-        // The thread that this one has preempted was in the handler.
+        // The thread preempted by this one was in the handler.
         if is_something_pending()
             || is_signal_blocked()
             || compute(f64::from(TAKEN.load(Ordering::Relaxed))).is_nan()
@@ -169,7 +172,8 @@ fn takes(_: ()) {
     }
 }
 
-/// What comes is dealt with before a thread goes on, and not at its next call of the kernel.
+/// Returns `true` if an interrupt is pending, which must be handled before a thread continues, not
+/// at its next call of the kernel.
 fn is_something_pending() -> bool {
     IS_PENDING.load(Ordering::Relaxed)
 }
@@ -187,9 +191,9 @@ fn compute(seed: f64) -> f64 {
     (seed * 0.75 + 0.25) * (seed - 0.5)
 }
 
-/// What `errno` is for this thread while it computes: the handler has to keep it.
+/// Returns the location of this thread's `errno`, whose value the handler has to preserve.
 fn errno() -> *mut i32 {
-    // SAFETY: asks for its place.
+    // SAFETY: a query.
     unsafe { libc::__errno_location() }
 }
 
@@ -197,10 +201,10 @@ fn computes((index, expected): (usize, f64)) {
     step();
     while STEP.load(Ordering::Relaxed) < STEPS {
         let code = 1000 + index as i32;
-        // SAFETY: its place.
+        // SAFETY: the location of `errno`.
         unsafe { errno().write_volatile(code) };
         let is_right = (0..20).all(|_| compute(black_box(index as f64)) == expected);
-        // SAFETY: its place.
+        // SAFETY: the location of `errno`.
         let kept = unsafe { errno().read_volatile() } == code;
         let mut was_late = is_something_pending();
         let pair = PAIR.lock().map(|mut pair| {
@@ -223,7 +227,7 @@ fn computes((index, expected): (usize, f64)) {
     }
 }
 
-/// The test runs in a process of its own, so that it can say how that ended.
+/// The test runs in another process, so that it can report how that ended.
 const OWN_PROCESS: &str = "PUNCTUAL_TEST_KERNEL_STEPS";
 
 #[test]
@@ -242,13 +246,14 @@ fn goes_on_wherever_a_signal_comes() {
 
 fn goes_on() {
     static LEFT: AtomicU64 = AtomicU64::new(0);
-    // What runs in circles has an end: some hundred times what it takes.
+    // Bounds an endless loop: some hundred times the normal run time.
     let limit = libc::rlimit { rlim_cur: 200, rlim_max: 200 };
     // SAFETY: sets a limit of this process.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_CPU, &limit) }, 0);
     let expected = [compute(black_box(0.0)), compute(black_box(1.0))];
     handle_steps();
-    // SAFETY: the threads of the kernel call only the kernel, and compute; the handler of steps keeps the signal out.
+    // SAFETY: the kernel's threads only call the kernel, and compute; the step handler excludes the
+    // signal.
     let outcome = unsafe {
         start(Preemption::Signals, || {
             Kernel::subscribe_irq(5, interrupt).unwrap();
@@ -264,13 +269,13 @@ fn goes_on() {
     let [raised, handled, taken] = [&RAISED, &HANDLED, &TAKEN].map(|count| count.load(Ordering::Relaxed));
     let within = RAISED_WITHIN.load(Ordering::Relaxed);
     let entries = ENTRIES.load(Ordering::Relaxed);
-    assert!(entries > 100, "hardly a signal came at the entry of the handler: {entries}");
-    assert!(raised > 50 && within > 20, "hardly a signal came: {raised}, of those {within} at the end");
+    assert!(entries > 100, "too few signals at the entry of the handler: {entries}");
+    assert!(raised > 50 && within > 20, "too few signals: {raised}, {within} at the end");
     assert_eq!((handled, taken, LEFT.load(Ordering::Relaxed)), (raised, raised, 0), "no wake is lost");
     assert_eq!(WRONG.load(Ordering::Relaxed), 0, "registers, the FPU, errno");
     let rounds = ROUNDS.each_ref().map(|rounds| rounds.load(Ordering::Relaxed));
-    assert!(rounds.iter().all(|&rounds| rounds > 1), "both go on: {rounds:?}");
-    // SAFETY: asks.
+    assert!(rounds.iter().all(|&rounds| rounds > 1), "both make progress: {rounds:?}");
+    // SAFETY: a query.
     let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
     let used = STACKS.each_ref().map(Stack::high_water);
     let bound = 2 * frame.max(2048) + 8 * 1024;

@@ -1,11 +1,12 @@
-//! A simulated processor on the host: its clock stands still while threads compute, and interrupts come where an
-//! [`Environment`] wants them.
+//! A simulated processor on the host: its clock stands still while threads compute, and interrupts
+//! come where an [`Environment`] generates them.
 //!
-//! All threads run on one thread of the host, so a run with the same environment is the same run. Between two calls of the
-//! kernel, and at each of them, there is a [`Point`] where an interrupt may come; since a thread shares nothing with others but
-//! by such calls, these are all the points that differ.
+//! All threads run on one thread of the host, so a run with the same environment is reproducible.
+//! Between two calls of the kernel, and at each of them, there is a [`Point`] where an interrupt
+//! may come; since a thread shares state with others only by such calls, these are all the
+//! distinguishable points.
 //!
-//! A panic in a thread ends the simulation and is that of [`run`].
+//! A panic in a thread ends the simulation and propagates out of [`run`].
 
 use core::any::Any;
 use core::cell::{Cell, RefCell};
@@ -17,51 +18,52 @@ use std::vec::Vec;
 
 use crate::{InterruptSlot, Kernel, Port, ThreadSlot};
 
-/// Threads that a simulated kernel has room for.
+/// The number of threads that a simulated kernel has slots for.
 pub const THREADS: usize = 16;
 
-/// Interrupts that a simulated kernel has slots for.
+/// The number of interrupts that a simulated kernel has slots for.
 pub const INTERRUPTS: usize = 8;
 
 /// The port: a simulated processor.
 #[derive(Debug)]
 pub struct Sim;
 
-/// Where an interrupt may come.
+/// A point where an interrupt may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
     /// Just before the kernel masks interrupts, or when a thread calls [`point`].
     Before,
-    /// Just after the kernel allows interrupts again.
+    /// Just after the kernel unmasks interrupts.
     After,
     /// No thread is ready.
     Idle,
 }
 
-/// What happens at a point.
+/// An event at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Nothing more. At [`Point::Idle`], the clock moves on to the alarm.
+    /// No further event. At [`Point::Idle`], the clock advances to the alarm.
     Nothing,
-    /// An interrupt that is not the timer's.
+    /// An interrupt other than the timer's.
     Interrupt(u32),
-    /// The clock moves on by so many nanoseconds. If the alarm is due then, the timer interrupts.
+    /// The clock advances by this number of nanoseconds. If the alarm is due then, the timer
+    /// interrupts.
     Advance(u64),
 }
 
-/// What comes from outside of the processor.
+/// The environment of the processor.
 pub trait Environment {
-    /// What happens here. It is asked again until that is nothing.
+    /// Returns the next event. Called repeatedly until it returns [`Event::Nothing`].
     fn next(&mut self, point: Point) -> Event;
 
-    /// A call of the kernel by a thread takes effect: interrupts have been masked.
+    /// Called when a thread's call of the kernel takes effect: interrupts have been masked.
     fn takes_effect(&mut self) {}
 
-    /// No thread is ready.
+    /// Called when no thread is ready.
     fn idles(&mut self) {}
 }
 
-/// An environment where nothing happens but that time passes while no thread is ready.
+/// An environment without events, except that time passes while no thread is ready.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quiet;
 
@@ -72,13 +74,13 @@ impl Environment for Quiet {
 }
 
 struct World {
-    /// Tells this simulation from all others, before and at the same time.
+    /// Distinguishes this simulation from all others, earlier and concurrent.
     id: u64,
     kernel: Kernel<Sim>,
     is_masked: Cell<bool>,
     clock: Cell<u64>,
     alarm: Cell<u64>,
-    /// Interrupts that the controller passes on, a bit each, and those it holds back.
+    /// The enabled interrupts, one bit each, and those pending while disabled.
     enabled: Cell<u32>,
     raised: Cell<u32>,
     environment: RefCell<Box<dyn Environment>>,
@@ -89,15 +91,16 @@ thread_local! {
     static WORLD: Cell<Option<&'static World>> = const { Cell::new(None) };
 }
 
-/// The simulation that runs on this thread of the host.
+/// Returns the simulation that runs on this thread of the host.
 fn world() -> &'static World {
     WORLD.get().expect("no simulation runs on this thread: call punctual_kernel::sim::run")
 }
 
-/// Simulates a processor on which `f` begins, with a kernel of its own. `f` spawns threads and calls [`Kernel::run`].
+/// Simulates a processor with a new kernel, and runs `f` on it. `f` spawns threads and calls
+/// [`Kernel::run`].
 ///
 /// # Panics
-/// If `f` or a thread does, or if no thread can ever run again while the kernel runs.
+/// If `f` or a thread panics, or if no thread can ever run again while the kernel runs.
 pub fn run<R>(f: impl FnOnce() -> R) -> R {
     run_in(Quiet, f)
 }
@@ -115,7 +118,7 @@ pub fn run_in<R>(environment: impl Environment + 'static, f: impl FnOnce() -> R)
     let interrupts: &'static mut [InterruptSlot<Sim>] =
         Vec::leak((0..INTERRUPTS).map(|_| InterruptSlot::new()).collect::<Vec<_>>());
     let memory = (&raw mut *threads, &raw mut *interrupts);
-    // SAFETY: leaked just now. The mutable references are not used any more.
+    // SAFETY: just leaked. The mutable references are no longer used.
     let (threads, interrupts) = unsafe { (&*memory.0, &*memory.1) };
     let world = Box::into_raw(Box::new(World {
         id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
@@ -132,8 +135,9 @@ pub fn run_in<R>(environment: impl Environment + 'static, f: impl FnOnce() -> R)
     WORLD.set(Some(unsafe { &*world }));
     let outcome = panic::catch_unwind(AssertUnwindSafe(f));
     WORLD.set(None);
-    // SAFETY: no thread of this simulation runs any more, `enter` lets nobody at its kernel since `WORLD` no longer has it, and
-    // objects that refer to the slots have the id of this simulation, with which `enter` lets nobody in again.
+    // SAFETY: no thread of this simulation runs any longer, `enter` admits no code to its kernel
+    // since `WORLD` no longer refers to it, and objects that refer to the slots have the id of this
+    // simulation, which `enter` never admits again.
     let world = unsafe {
         let world = Box::from_raw(world);
         drop((Box::from_raw(memory.0), Box::from_raw(memory.1)));
@@ -150,7 +154,7 @@ pub fn point() {
     world().point(Point::Before);
 }
 
-/// Raises an interrupt, as a device that a thread has told to do something does.
+/// Raises an interrupt, like a device started by a thread.
 pub fn raise(number: u32) {
     let world = world();
     world.raised.set(world.raised.get() | 1 << number);
@@ -161,7 +165,7 @@ pub fn raise(number: u32) {
 
 impl World {
     fn point(&'static self, point: Point) {
-        // After a panic there is nothing more to happen.
+        // No events after a panic.
         while !self.has_panicked() {
             self.deliver_raised();
             let event = self.environment.borrow_mut().next(point);
@@ -181,7 +185,7 @@ impl World {
         self.clock.set(to);
         if self.alarm.get() <= to {
             self.alarm.set(u64::MAX);
-            // SAFETY: an interrupt, as `interrupt` makes it.
+            // SAFETY: called in an interrupt, as `interrupt` simulates it.
             self.interrupt(|| unsafe { self.kernel.timer_interrupt() });
         }
     }
@@ -201,11 +205,13 @@ impl World {
         }
     }
 
-    /// What the processor does on an interrupt, on the stack of what is interrupted: everything there stays as it is.
+    /// Simulates the processor's response to an interrupt, on the stack of the interrupted code,
+    /// which is preserved.
     fn interrupt(&'static self, handle: impl FnOnce()) {
         self.is_masked.set(true);
         handle();
-        // SAFETY: masked, on the stack of the thread that is interrupted, whose registers are those of a caller.
+        // SAFETY: interrupts are masked, and this is on the stack of the interrupted thread, whose
+        // registers are those of a caller.
         unsafe { self.kernel.interrupt_end() };
         self.is_masked.set(false);
     }
@@ -215,15 +221,16 @@ impl World {
 #[derive(Debug)]
 pub struct Home(AtomicU64);
 
-// SAFETY: `enter` lets in only what runs on the host thread of a simulation, and objects only in the simulation in which they have
-// been used first; ids are not used twice. No other kernel gets the slots, which `run_in` makes. All of a simulation runs on
-// one thread of the host, and nothing interrupts it between `mask` and `restore`, since interrupts are calls at points. `switch`
-// and `prepare` are those of the processor.
+// SAFETY: `enter` admits only code on the host thread of a simulation, and objects only in the
+// simulation in which they were used first; ids are not reused. No other kernel gets the slots,
+// which `run_in` creates. All of a simulation runs on one thread of the host, and nothing
+// interrupts it between `mask` and `restore`, since interrupts are calls at points. `switch` and
+// `prepare` are those of the processor.
 unsafe impl Port for Sim {
     type Home = Home;
     const HOME: Home = Home(AtomicU64::new(0));
     type Mask = bool;
-    // What the standard library needs to panic.
+    // The standard library's need for a panic.
     const MIN_STACK: usize = 32 * 1024;
 
     type Guard = ();
@@ -234,7 +241,7 @@ unsafe impl Port for Sim {
 
     unsafe fn enter(home: &Home) -> &'static Kernel<Self> {
         let world = world();
-        // Relaxed: an object whose first user is another simulation is used no further.
+        // Relaxed: an object whose first user is another simulation is not used further.
         match home.0.compare_exchange(0, world.id, Ordering::Relaxed, Ordering::Relaxed) {
             Err(id) if id != world.id => panic!("this object belongs to another simulation"),
             _ => &world.kernel,
@@ -273,13 +280,13 @@ unsafe impl Port for Sim {
     }
 
     unsafe fn prepare(top: *mut u8, entry: unsafe extern "C" fn()) -> *mut u8 {
-        // SAFETY: nobody uses the stack below `top`, and it is long enough, by this function's contract.
+        // SAFETY: the stack below `top` is unused and long enough, by this function's contract.
         unsafe { crate::prepare(top, entry) }
     }
 
     unsafe fn switch(from: *mut *mut u8, to: *mut u8) {
-        // SAFETY: interrupts are masked, `from` can be written, and `to` was saved or prepared and not continued since, by this
-        // function's contract.
+        // SAFETY: interrupts are masked, `from` is writable, and `to` was saved or prepared and not
+        // continued since, by this function's contract.
         unsafe { crate::switch(from, to) }
     }
 
@@ -299,7 +306,7 @@ unsafe impl Port for Sim {
         world.point(Point::Idle);
         if world.clock.get() == before && world.kernel.is_idle() {
             let alarm = world.alarm.get();
-            assert!(alarm != u64::MAX, "every thread waits, and nothing is due: none can ever run again");
+            assert!(alarm != u64::MAX, "every thread waits and no timer is armed: none can ever run again");
             world.advance(alarm.max(before));
         }
         world.is_masked.set(true);
@@ -318,9 +325,9 @@ unsafe impl Port for Sim {
     fn call<A>(entry: fn(A), argument: A) {
         if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(|| entry(argument))) {
             *world().panic.borrow_mut() = Some(payload);
-            // If it was the environment that panicked, in a section that had hardly begun.
+            // If the environment panicked, in a section that had just begun.
             world().is_masked.set(false);
-            // It does not come back.
+            // Does not return.
             Kernel::<Self>::stop();
         }
     }

@@ -1,4 +1,5 @@
-//! What threads see of the kernel, one rule each; among them the qualitative tests of 001, I.D and IV.
+//! The observable behavior of threads, one rule each, including the qualitative tests of 001, I.D
+//! and IV.
 
 use std::cell::{Cell, RefCell};
 
@@ -15,7 +16,7 @@ type Callback = punctual_kernel::Callback<Sim>;
 type Stack = punctual_kernel::Stack<Sim, 49152>;
 
 thread_local! {
-    // All threads of a simulation run on the one thread of the test.
+    // All threads of a simulation run on the thread of the test.
     static LOG: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -23,7 +24,7 @@ fn log(text: impl Into<String>) {
     LOG.with_borrow_mut(|log| log.push(text.into()));
 }
 
-/// Runs `f` in a thread of this priority, and everything that it starts; returns what was logged.
+/// Runs `f` in a thread of this priority, and everything that it starts; returns the log.
 fn run(priority: u8, stack: &'static Stack, f: fn()) -> String {
     sim::run(|| {
         Thread::spawn(priority, stack, |f: fn()| f(), f).unwrap();
@@ -88,7 +89,7 @@ fn inherits_through_a_chain_and_falls_back() {
         Thread::spawn(5, &STACKS[1], middle, ()).unwrap();
         assert_eq!(me.priority(), Some(5));
         Thread::spawn(9, &STACKS[2], |()| drop(B.lock().unwrap()), ()).unwrap();
-        assert_eq!(me.priority(), Some(9), "from who waits for whom it waits for");
+        assert_eq!(me.priority(), Some(9), "inherited through the chain");
         drop(a);
         assert_eq!(me.priority(), Some(1));
     });
@@ -146,7 +147,7 @@ fn tells_timeouts_and_units_apart() {
         assert!(SEMAPHORE.p_until(100).is_err());
         assert_eq!(Kernel::now(), 100);
         SEMAPHORE.v().unwrap();
-        assert_eq!(SEMAPHORE.units(), 1, "nobody waits any more");
+        assert_eq!(SEMAPHORE.units(), 1, "no thread waits");
         SEMAPHORE.p().unwrap();
         let waits = |()| {
             SEMAPHORE.p_until(300).unwrap();
@@ -192,7 +193,7 @@ fn counts_missed_calls_and_stays_on_the_grid() {
             PERIODIC.every(100, 100).unwrap();
             COMPUTES.set(370);
             sim::point();
-            assert_eq!(PERIODIC.missed(), 2, "those of 200 and 300");
+            assert_eq!(PERIODIC.missed(), 2, "the calls of 200 and 300");
             Thread::sleep_until(450).unwrap();
             Kernel::stop();
         };
@@ -227,7 +228,7 @@ fn runs_a_callback_on_an_interrupt_that_is_held_back_meanwhile() {
 
 /// Time passes at each call of the kernel, and each `sim::point`.
 struct Ticks {
-    /// It is asked again until it says nothing, so it says so by turns.
+    /// `next` is called until it returns `Nothing`, so it alternates.
     is_again: bool,
 }
 
@@ -264,7 +265,7 @@ fn takes_turns_where_time_is_sliced() {
         Kernel::run();
     });
     let order = LOG.take();
-    assert_eq!(order[12..], ["c"; 6], "only those of one priority take turns");
+    assert_eq!(order[12..], ["c"; 6], "only threads of one priority take turns");
     assert!(changes(&order[..12]) >= 3, "{order:?}");
 }
 
@@ -330,7 +331,7 @@ fn keeps_what_is_left_of_a_slice_while_preempted() {
     });
     let order = LOG.take();
     let first = order.iter().position(|who| who == "b").unwrap();
-    assert!(first < 15, "preempted every 30 of its 100, it still came to an end of its slice: {order:?}");
+    assert!(first < 15, "preempted every 30 of its 100, it still used up its slice: {order:?}");
 }
 
 #[test]
@@ -376,7 +377,7 @@ fn releases_and_retakes_what_comes_later_in_the_order() {
     static GROUP: Group = Group::new();
     static R1: OrderedMutex<u32> = OrderedMutex::new(&GROUP, 1, "r1", 0);
     static R2: OrderedMutex<u32> = OrderedMutex::new(&GROUP, 2, "r2", 0);
-    // 001, figure 5: each holds one and asks for the other.
+    // 001, figure 5: each holds one and requests the other.
     let ran = run(1, &STACKS[0], || {
         let r1 = R1.lock().unwrap();
         let other = |()| {
@@ -384,7 +385,7 @@ fn releases_and_retakes_what_comes_later_in_the_order() {
             *r2 += 1;
             let ((r2, mut r1), exclusion) = r2.and_lock(&R1).unwrap();
             assert_eq!(exclusion, Exclusion::Lost);
-            assert_eq!(*r2, 11, "the other thread had it meanwhile");
+            assert_eq!(*r2, 11, "the other thread had it in between");
             *r1 += 1;
             log("T2");
         };
@@ -419,7 +420,7 @@ fn says_when_nobody_had_what_was_released() {
 }
 
 thread_local! {
-    /// How long the running thread computes, until the next point.
+    /// The computing time of the running thread, until the next point.
     static COMPUTES: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -435,7 +436,7 @@ impl sim::Environment for Computing {
     }
 }
 
-/// Computes for so many times 10 ns, and logs each.
+/// Computes `count` times 10 ns, and logs each.
 fn steps(name: &str, count: usize) {
     for _ in 0..count {
         log(name);

@@ -1,4 +1,4 @@
-//! What must not be done, and that each is an error as documented and harms nobody.
+//! Misuse: each case returns the documented error and harms no other thread.
 
 use std::panic::{self, AssertUnwindSafe};
 
@@ -24,9 +24,9 @@ fn in_thread(stack: &'static Stack, f: fn()) {
     });
 }
 
-/// The message of the panic of `f`.
+/// Returns the message of the panic of `f`.
 fn panic_of(f: impl FnOnce()) -> String {
-    let payload = panic::catch_unwind(AssertUnwindSafe(f)).expect_err("it panics");
+    let payload = panic::catch_unwind(AssertUnwindSafe(f)).expect_err("`f` panics");
     payload
         .downcast_ref::<String>()
         .cloned()
@@ -99,9 +99,10 @@ fn names_the_mutex_that_a_thread_held_when_it_ended() {
         let waits = |()| assert_eq!(MUTEX.lock().unwrap_err(), LockError::OwnerEnded("valve"));
         Thread::spawn(7, &STACKS[2], waits, ()).unwrap();
         assert_eq!(thread.join(), Err(JoinError::EndedHolding("valve")));
-        assert_eq!(thread.join(), Err(JoinError::EndedHolding("valve")), "also when it has ended");
+        assert_eq!(thread.join(), Err(JoinError::EndedHolding("valve")), "also after it has ended");
         assert_eq!(MUTEX.lock().unwrap_err(), LockError::OwnerEnded("valve"));
-        // The slot of the thread that has ended has another one some time, which does not hold the mutex either.
+        // Eventually another thread uses the slot of the ended one; it does not hold the mutex
+        // either.
         for _ in 0..2 * sim::THREADS {
             let other = |()| assert_eq!(MUTEX.lock().unwrap_err(), LockError::OwnerEnded("valve"));
             Thread::spawn(6, &STACKS[1], other, ()).unwrap();
@@ -199,7 +200,7 @@ fn a_waiter_whose_owner_ended_waits_for_nothing_any_more() {
             OTHER.unlock().unwrap();
         };
         Thread::spawn(9, &STACKS[3], last, ()).unwrap();
-        assert_eq!(Thread::current().unwrap().priority(), Some(5), "nobody waits for this thread");
+        assert_eq!(Thread::current().unwrap().priority(), Some(5), "no thread waits for this one");
         ENDED.unlock().unwrap();
     });
 }
@@ -214,7 +215,7 @@ fn gives_no_unit_to_a_thread_whose_time_was_over_behind_a_higher_one() {
         Thread::spawn(7, &STACKS[2], |()| UNITS.p().unwrap(), ()).unwrap();
         Thread::sleep_until(Kernel::now() + 20).unwrap();
         UNITS.v().unwrap();
-        assert_eq!(UNITS.units(), 0, "the higher one has it");
+        assert_eq!(UNITS.units(), 0, "the higher thread has it");
         UNITS.v().unwrap();
         assert_eq!(UNITS.units(), 1);
     });
@@ -234,7 +235,7 @@ fn keeps_nothing_if_a_mutex_cannot_be_locked_beside_others() {
         let [first, second, third, same] = &MUTEXES;
         let guards = lock_all((first, second)).unwrap();
         let beyond = third.lock().unwrap();
-        // Beside the first, but the third is no guard that could be given up.
+        // Together with the first, but the third is not a guard that could be released.
         assert_eq!(guards.and_lock(same).map(drop), Err(LockError::OutOfOrder("3")));
         drop(beyond);
         let equal = first.lock().unwrap();
@@ -260,7 +261,7 @@ fn refuses_more_threads_than_there_are_slots() {
         }
         assert_eq!(Thread::spawn(5, &STACKS[0], |()| {}, ()), Err(SpawnError::TooManyThreads));
         Kernel::run();
-        assert!(Thread::spawn(5, &STACKS[0], |()| {}, ()).is_ok(), "the stack was not kept");
+        assert!(Thread::spawn(5, &STACKS[0], |()| {}, ()).is_ok(), "the stack is free again");
     });
 }
 
@@ -354,7 +355,8 @@ fn notices_an_overflow_of_the_stack_at_the_next_switch() {
     let message = panic_of(|| {
         in_thread(&STACKS[0], || {
             let overflows = |()| {
-                // As an overflow does that reaches just below the stack, but not over somebody else's memory.
+                // Like an overflow that reaches just below the stack, without overwriting other
+                // memory.
                 let lowest = (&raw const STACKS[1]).cast_mut().cast::<usize>();
                 // SAFETY: the lowest word of this thread's stack, which is not that deep.
                 unsafe { lowest.write_volatile(0) };

@@ -1,7 +1,8 @@
-//! Random programs of threads, mutexes, semaphores, timers and interrupts on the simulated kernel, compared at each of their calls
-//! with a model: who runs, who waits for what, every priority, and every answer.
+//! Random programs of threads, mutexes, semaphores, timers and interrupts on the simulated kernel,
+//! compared with a model at each call: the running thread, the waiting threads, every priority, and
+//! every result.
 //!
-//! `PUNCTUAL_KERNEL_SCHEDULES` says how many, `PUNCTUAL_KERNEL_SEED` which is the first.
+//! `PUNCTUAL_KERNEL_SCHEDULES` sets the number of programs, `PUNCTUAL_KERNEL_SEED` the first seed.
 
 use std::env;
 use std::panic;
@@ -14,13 +15,13 @@ fn number(variable: &str, default: u64) -> u64 {
     env::var(variable).map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// Runs what belongs to a seed, and names it where it fails.
+/// Runs the program of a seed, and prints the seed on a failure.
 fn seeded<R>(seed: u64, f: impl FnOnce() -> R) -> R {
     match panic::catch_unwind(panic::AssertUnwindSafe(f)) {
         Ok(result) => result,
         Err(payload) => {
             let program = Program::random(&mut Random(seed));
-            eprintln!("PUNCTUAL_KERNEL_SEED={seed} shows it again:\n{program:#?}");
+            eprintln!("PUNCTUAL_KERNEL_SEED={seed} reproduces the failure:\n{program:#?}");
             panic::resume_unwind(payload)
         }
     }

@@ -1,10 +1,11 @@
-//! What the tests of schedules share: random programs, the model of what they have to do, and running both.
+//! The common parts of the schedule tests: random programs, the model of their behavior, and
+//! running both.
 
 pub(crate) mod model;
 pub(crate) mod program;
 pub(crate) mod schedule;
 
-/// Random numbers, the same for the same seed everywhere (SplitMix64).
+/// Random numbers, reproducible from the seed on every machine (SplitMix64).
 #[derive(Clone)]
 pub(crate) struct Random(pub(crate) u64);
 
@@ -17,7 +18,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Below `n`.
+    /// Returns a number below `n`.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }

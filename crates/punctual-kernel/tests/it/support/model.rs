@@ -1,8 +1,9 @@
-//! What programs have to do, said as simply as can be: lists that are searched, and priorities computed from their definition.
+//! The specification of programs, as simple as possible: lists that are searched, and priorities
+//! computed from their definition.
 
 use super::program::{MAXIMUM, MUTEXES, Op, Program, SEMAPHORES};
 
-/// What a call returns, in the words of the kernel's errors.
+/// The result of a call, in terms of the kernel's errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Ok,
@@ -36,11 +37,11 @@ pub(crate) struct Thread {
     base: u8,
     pub(crate) priority: u8,
     pub(crate) doing: Doing,
-    /// Of two threads in one place, the one with the lower number goes first.
+    /// Orders two threads in one queue: the lower number goes first.
     turn: i64,
-    /// When its wait is over, and the number of that request.
+    /// The end of its timeout, and the number of that request.
     deadline: Option<(u64, u64)>,
-    /// What it has locked, in that order.
+    /// The mutexes it has locked, in that order.
     held: Vec<usize>,
     pub(crate) answer: Option<Answer>,
 }
@@ -79,12 +80,12 @@ impl Model {
         }
     }
 
-    /// Who has to run.
+    /// Returns the thread that has to run.
     pub(crate) fn running(&self) -> Option<usize> {
         self.first_of(|doing| doing == Doing::Ready)
     }
 
-    /// When something is due next.
+    /// Returns the next due time.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         self.threads.iter().filter_map(|thread| thread.deadline).map(|(time, _)| time).min()
     }
@@ -118,7 +119,8 @@ impl Model {
         self.send_to_end(thread);
     }
 
-    /// Priorities as they are defined: the highest of a thread's own and of those that wait for what it holds.
+    /// Computes priorities by their definition: the highest of a thread's own and of those that
+    /// wait for its mutexes.
     fn inherit(&mut self) {
         let mut priorities: Vec<u8> = self.threads.iter().map(|thread| thread.base).collect();
         for _ in 0..self.threads.len() {
@@ -153,7 +155,7 @@ impl Model {
         self.inherit();
     }
 
-    /// None if the thread waits, or has ended.
+    /// Returns `None` if the thread waits, or has ended.
     fn effect(&mut self, me: usize, op: Op) -> Option<Answer> {
         match op {
             Op::Lock(mutex) | Op::TryLock(mutex) => {
@@ -246,7 +248,7 @@ impl Model {
         }
     }
 
-    /// V, of a thread or an interrupt handler.
+    /// V, by a thread or an interrupt handler.
     pub(crate) fn signal(&mut self, semaphore: usize, n: u32) -> Answer {
         let waits = |thread: &&Thread| thread.doing == Doing::Waiting(semaphore);
         let waiting = self.threads.iter().filter(waits).count() as u32;

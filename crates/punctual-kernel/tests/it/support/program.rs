@@ -4,7 +4,7 @@ use super::Random;
 
 pub(crate) const MUTEXES: usize = 3;
 pub(crate) const SEMAPHORES: usize = 2;
-/// The most units that a semaphore may have.
+/// The maximum number of units of a semaphore.
 pub(crate) const MAXIMUM: u32 = 3;
 
 /// A call of the kernel by a thread.
@@ -14,13 +14,13 @@ pub(crate) enum Op {
     TryLock(usize),
     Unlock(usize),
     P(usize),
-    /// With how long it waits at most.
+    /// With the maximum waiting time.
     PUntil(usize, u64),
     TryP(usize),
     V(usize),
     VBy(usize, u32),
     Yield,
-    /// For how long.
+    /// With the duration.
     Sleep(u64),
     Join(usize),
     Spawn(usize),
@@ -32,9 +32,9 @@ pub(crate) enum Op {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
-    /// For each thread its priority and what it does, `End` last.
+    /// The priority and the operations of each thread, `End` last.
     pub(crate) threads: Vec<(u8, Vec<Op>)>,
-    /// How many of them are there from the beginning on.
+    /// The number of initial threads.
     pub(crate) initial: usize,
     pub(crate) units: [u32; SEMAPHORES],
 }
@@ -43,7 +43,8 @@ impl Program {
     pub(crate) fn random(random: &mut Random) -> Self {
         let count = 2 + random.below(4);
         let initial = 1 + random.below(count);
-        // In one of three, threads do hardly more than to lock, so that they wait for each other in rows.
+        // In one of three programs, threads do little more than lock, so that they form chains of
+        // waiters.
         let kinds = if random.below(3) == 0 { 8 } else { 20 };
         let threads = (0..count)
             .map(|thread| {
@@ -52,7 +53,8 @@ impl Program {
                 for _ in 0..2 + random.below(7) {
                     ops.push(operation(random, kinds, count, &mut held));
                 }
-                // Every thread but the first few is spawned by some other, and most give back what they hold.
+                // Every thread but the first few is spawned by another, and most release what they
+                // hold.
                 if thread + 1 >= initial && thread + 1 < count {
                     let at = random.below(ops.len() + 1);
                     ops.insert(at, Op::Spawn(thread + 1));

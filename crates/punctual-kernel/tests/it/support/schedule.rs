@@ -1,4 +1,4 @@
-//! A program on the simulated kernel, with the model beside it.
+//! A program on the simulated kernel, together with the model.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -17,28 +17,28 @@ type Mutex = punctual_kernel::RawMutex<Sim>;
 const NAMES: [&str; MUTEXES] = ["m0", "m1", "m2"];
 const STACK: usize = 48 * 1024;
 
-/// Where interrupts come.
+/// The points at which interrupts come.
 #[derive(Clone, Debug)]
 pub(crate) enum Interrupts {
-    /// At each point with a probability of so many in 64.
+    /// At each point with a probability of `chance` in 64.
     Random { seed: u64, chance: usize },
     /// At one point, the one with this number, and of this kind.
     One { at: usize, kind: usize },
 }
 
-/// How many kinds of interrupts there are: V of the first semaphore, V by 2 of the second, the clock.
+/// The number of kinds of interrupts: V of the first semaphore, V by 2 of the second, the clock.
 pub(crate) const KINDS: usize = 3;
 
-/// Ends the program, when nothing else can happen.
+/// Ends the program when no other event can happen.
 const END: u32 = 7;
 
 struct State_ {
     program: Program,
     model: RefCell<Model>,
     handles: RefCell<Vec<Option<Thread>>>,
-    /// What each thread is about to call.
+    /// The call that each thread is about to make.
     pending: RefCell<Vec<Option<Op>>>,
-    /// The kernel is asked, not told.
+    /// Set while the kernel is only queried.
     is_looking: Cell<bool>,
     points: Cell<usize>,
 }
@@ -65,7 +65,7 @@ struct Outside {
 }
 
 impl Outside {
-    /// Whether there is an interrupt at this point, and its kind.
+    /// Returns the kind of the interrupt at this point, if any.
     fn choose(&mut self) -> Option<usize> {
         let number = self.state.points.get();
         self.state.points.set(number + 1);
@@ -127,12 +127,9 @@ impl Environment for Outside {
             return;
         }
         let mut model = self.state.model.borrow_mut();
-        let running = model.running().expect("a thread calls the kernel, but none is ready");
+        let running = model.running().expect("a thread calls the kernel although none is ready");
         let op = self.state.pending.borrow_mut()[running].take();
-        model.call(
-            running,
-            op.unwrap_or_else(|| panic!("another thread runs than {running}, whose turn it is")),
-        );
+        model.call(running, op.unwrap_or_else(|| panic!("another thread than {running} runs")));
     }
 
     fn idles(&mut self) {
@@ -141,7 +138,7 @@ impl Environment for Outside {
     }
 }
 
-/// Does what only asks the kernel.
+/// Runs `f`, which only queries the kernel.
 fn look<R>(state: &State_, f: impl FnOnce() -> R) -> R {
     state.is_looking.set(true);
     let result = f();
@@ -149,7 +146,7 @@ fn look<R>(state: &State_, f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Compares what the kernel and the model say of every thread.
+/// Compares the state of every thread in the kernel and the model.
 fn compare(state: &State_) {
     let handles = state.handles.borrow();
     let kernel: Vec<_> =
@@ -174,13 +171,13 @@ fn compare(state: &State_) {
 fn spawn(thread: usize) {
     let (state, objects) = current();
     let priority = state.program.threads[thread].0;
-    let handle = Thread::spawn(priority, &*objects.stacks[thread], body, thread).expect("there is room");
+    let handle = Thread::spawn(priority, &*objects.stacks[thread], body, thread).expect("a slot is free");
     state.handles.borrow_mut()[thread] = Some(handle);
 }
 
 fn body(me: usize) {
     let (state, objects) = current();
-    // By now the thread may have run before its spawner knows its handle.
+    // The thread may have run before its spawner receives its handle.
     state.handles.borrow_mut()[me] = look(&state, Thread::current);
     for &op in &state.program.threads[me].1 {
         assert_eq!(state.model.borrow().running(), Some(me), "thread {me} runs");
@@ -189,7 +186,7 @@ fn body(me: usize) {
         let op = match op {
             Op::PUntil(semaphore, time) => Op::PUntil(semaphore, now + time),
             Op::Sleep(time) => Op::Sleep(now + time),
-            // Nobody has told the handle yet.
+            // The handle is not known yet.
             Op::Join(other) if state.handles.borrow()[other].is_none() => Op::Nothing,
             op => op,
         };
@@ -205,7 +202,7 @@ fn body(me: usize) {
 }
 
 fn call(op: Op, state: &State_, objects: &'static Objects) -> Answer {
-    let name = |name| NAMES.iter().position(|&other| other == name).expect("a mutex has this name");
+    let name = |name| NAMES.iter().position(|&other| other == name).expect("the name is that of a mutex");
     let locked = |result| match result {
         Ok(()) => Answer::Ok,
         Err(LockError::Recursive(_)) => Answer::Recursive,
@@ -244,7 +241,7 @@ fn call(op: Op, state: &State_, objects: &'static Objects) -> Answer {
         }
         Op::Sleep(time) => waited(Thread::sleep_until(time)),
         Op::Join(other) => {
-            let handle = state.handles.borrow()[other].expect("it was looked at");
+            let handle = state.handles.borrow()[other].expect("checked above");
             match handle.join() {
                 Ok(()) => Answer::Ok,
                 Err(JoinError::EndedHolding(mutex)) => Answer::EndedHolding(name(mutex)),
@@ -272,7 +269,8 @@ fn signal_second(_: u32) {
     let _ = current().1.semaphores[1].v_by(2);
 }
 
-/// Runs a program on the kernel and the model; returns how many points there were. A difference is a panic.
+/// Runs a program on the kernel and the model; returns the number of points. Panics on a
+/// difference.
 pub(crate) fn run(program: &Program, interrupts: Interrupts) -> usize {
     let objects = Box::into_raw(Box::new(Objects {
         mutexes: NAMES.map(Mutex::new),
@@ -302,13 +300,13 @@ pub(crate) fn run(program: &Program, interrupts: Interrupts) -> usize {
             spawn(thread);
             state.model.borrow_mut().spawn(thread);
         }
-        // The first thread begins by looking, and from then on interrupts come.
+        // The first thread begins with a query, and from then on interrupts come.
         Kernel::run();
         state.is_looking.set(true);
         compare(&state);
     });
     CURRENT.set(None);
-    // SAFETY: made above, and nobody uses it any more. A panic leaves it behind.
+    // SAFETY: created above, and no longer used. A panic leaks it.
     drop(unsafe { Box::from_raw(objects) });
     state.points.get()
 }

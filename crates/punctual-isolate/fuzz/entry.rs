@@ -1,4 +1,5 @@
-//! What is fuzzed: one function for each kind of input, for the fuzzer and for the test that needs none.
+//! The fuzzed inputs: one function for each kind, for the fuzzer and for the test that runs without
+//! it.
 #![allow(dead_code)]
 
 use punctual_isolate::cpus::Cpus;
@@ -7,7 +8,7 @@ use punctual_isolate::facts::Machine;
 use punctual_isolate::isolate::{Account, Plan, Request, boot};
 use punctual_isolate::tree::Tree;
 
-/// Any bytes as the files of a machine: nothing that is made of them does anything to a terminal.
+/// Reads arbitrary bytes as the files of a machine: no output contains terminal control characters.
 pub(crate) fn machine(data: &[u8]) {
     let machine = Machine::look(Tree::parse(&String::from_utf8_lossy(data)).recorded());
     let scene = Scene::new(&machine);
@@ -30,7 +31,8 @@ pub(crate) fn machine(data: &[u8]) {
     }
 }
 
-/// Any bytes as the model of an app, and as lists and masks of CPUs, which read as they are written.
+/// Reads arbitrary bytes as the model of an app, and as lists and masks of CPUs, which must
+/// round-trip.
 pub(crate) fn words(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = App::of_model(&text);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * /dev/punctual-cpu: starts an image on a CPU that hotplug has taken from Linux, on
+ * /dev/punctual-cpu: starts an image on a CPU that is offline in Linux, on
  * 64-bit ARM with PSCI and a GIC, and ends it.
  *
- * Whoever may open the device may run any code at the kernel's level, so it is
- * root's, or a group's that is as trusted as root. It has one user at a time.
+ * A process that may open the device can run any code at the kernel's level, so it
+ * belongs to root, or to a group as trusted as root. It has one user at a time.
  *
- * write() takes the image at its place in the block, mmap() gives the part that both sides
- * share, close() ends the image; the rest is in punctual_cpu.h. The CPU goes offline and
- * online by its file in /sys; the latter is refused while an image runs there.
+ * write() copies the image to its offset in the block, mmap() maps the part that both sides
+ * share, close() ends the image; punctual_cpu.h defines the rest. The CPU goes offline and
+ * online by its file in /sys; going online fails while an image runs there.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -40,10 +40,10 @@
 
 static ulong phys;
 module_param(phys, ulong, 0444);
-MODULE_PARM_DESC(phys, "2 MB kept from Linux, for the image; 0 has them allocated");
+MODULE_PARM_DESC(phys, "address of 2 MB reserved for the image; 0: allocate them");
 static uint spi = 200;
 module_param(spi, uint, 0444);
-MODULE_PARM_DESC(spi, "a shared interrupt that no device has, for the image to interrupt Linux");
+MODULE_PARM_DESC(spi, "an unused shared peripheral interrupt, for the image to interrupt Linux");
 
 static DEFINE_MUTEX(lock);
 static struct page *pages;
@@ -56,19 +56,19 @@ static u32 gic, mapped_door;
 static bool by_smc, is_open;
 static enum cpuhp_state hotplug;
 static struct eventfd_ctx *door;
-/* The CPU on which an image was started and has not been seen to end; -1: none. */
+/* The CPU on which an image was started and whose end was not observed yet; -1: none. */
 static int taken = -1;
 static u64 taken_id;
 /* The grace of that image. The copy in shared memory belongs to user space, which may overwrite it at any time. */
 static u32 grace_ms;
-/* It has run, and is off: Linux may have it again. Before, firmware may say so of a CPU that it is about to start. */
+/* The image has run, and its CPU is off: Linux may use it again. Before that, firmware may report off for a CPU that it is about to start. */
 static bool was_off;
 
 static long psci(u32 function, u64 a, u64 b, u64 c)
 {
 	struct arm_smccc_res res;
 
-	/* arm_smccc_1_1_invoke() knows no conduit where the firmware has version 1.0 of the calling convention. */
+	/* arm_smccc_1_1_invoke() finds no conduit if the firmware has version 1.0 of the calling convention. */
 	if (by_smc)
 		arm_smccc_smc(function, a, b, c, 0, 0, 0, 0, &res);
 	else
@@ -96,7 +96,7 @@ static int mpidr(unsigned int cpu, u64 *id)
 	return reg ? 0 : -ENODEV;
 }
 
-/* All of the block to where a CPU without MMU and caches sees it, and out of the caches. */
+/* Cleans and invalidates the block, so that a CPU with MMU and caches disabled reads it. */
 static void clean(void)
 {
 	ulong line = 4UL << (read_sysreg(ctr_el0) >> 16 & 15), at;
@@ -106,7 +106,7 @@ static void clean(void)
 	asm volatile("dsb sy" ::: "memory");
 }
 
-/* Where the registers of the interrupt controller for a CPU are. */
+/* Finds the address of the interrupt controller's registers for a CPU. */
 static int place(u64 id, u64 *at)
 {
 	struct resource region;
@@ -157,11 +157,11 @@ static int stop(u32 patience_ms)
 
 	if (taken < 0)
 		return -ESRCH;
-	/* No interrupt: one that stayed pending would meet Linux at the return, which never ends it. */
+	/* Sends no interrupt: if it stayed pending, Linux would get it when the CPU returns, and never complete it. */
 	smp_store_release(&head->stop, 1);
 	while (!is_off()) {
 		if (ktime_after(ktime_get(), end)) {
-			pr_err("the image on CPU %d does not end; the CPU is lost until the next boot\n", taken);
+			pr_err("the image on CPU %d does not end; the CPU is unusable until the next boot\n", taken);
 			return -ETIMEDOUT;
 		}
 		usleep_range(500, 1000);
@@ -201,7 +201,7 @@ static int start(struct punctual_cpu_start *what)
 		if (IS_ERR(eventfd))
 			return PTR_ERR(eventfd);
 	}
-	/* From here to the start nobody brings the CPU online. */
+	/* The CPU cannot go online between this and the start. */
 	cpus_read_lock();
 	if (cpu_online(what->cpu)) {
 		error = -EADDRINUSE;
@@ -235,7 +235,7 @@ static int start(struct punctual_cpu_start *what)
 	schedule_delayed_work(&beating, 0);
 unlock:
 	cpus_read_unlock();
-	/* The handler of an interrupt may still use the one of the image before. */
+	/* An interrupt handler may still use the context of the previous image. */
 	if (eventfd) {
 		synchronize_irq(mapped_door);
 		eventfd_ctx_put(eventfd);
@@ -249,7 +249,7 @@ static int ring(void)
 
 	if (taken < 0)
 		return -ESRCH;
-	/* The image says that it ends, waits until nobody rings, and forgets what is pending: either sees the other. */
+	/* An ending image sets its state, waits until `ringing` is 0, and clears pending interrupts: at least one side sees the other's write. */
 	WRITE_ONCE(head->ringing, 1);
 	smp_mb();
 	if (READ_ONCE(head->state) != PUNCTUAL_CPU_RUNS || READ_ONCE(head->stop)) {
@@ -354,7 +354,7 @@ static int punctual_open(struct inode *inode, struct file *file)
 
 	mutex_lock(&lock);
 	is_busy = is_open || taken >= 0;
-	/* Nothing of an earlier image is left. */
+	/* Erases an earlier image. */
 	if (!is_busy)
 		memset(head, 0, PUNCTUAL_CPU_BLOCK);
 	is_open |= !is_busy;
@@ -378,7 +378,7 @@ static int punctual_release(struct inode *inode, struct file *file)
 
 static int coming_online(unsigned int cpu)
 {
-	/* Without the lock: whoever has it may wait for hotplug. */
+	/* Without the lock, since its holder may wait for hotplug. */
 	return READ_ONCE(taken) == (int)cpu && !is_off() ? -EBUSY : 0;
 }
 
@@ -423,7 +423,7 @@ static int __init look(void)
 	by_smc = method && !strcmp(method, "smc");
 	of_node_put(firmware);
 	if (error)
-		pr_err("the device tree has no PSCI: nothing can start a CPU here\n");
+		pr_err("the device tree has no PSCI, so no CPU can be started\n");
 	return error;
 }
 
@@ -431,7 +431,7 @@ static int __init memory(void)
 {
 	if (phys) {
 		if (phys % PUNCTUAL_CPU_BLOCK || pfn_is_map_memory(PHYS_PFN(phys))) {
-			pr_err("phys=%#lx: not a multiple of 2 MB, or memory of Linux\n", phys);
+			pr_err("phys=%#lx: not a multiple of 2 MB, or memory that Linux uses\n", phys);
 			return -EINVAL;
 		}
 		base = phys;
@@ -442,7 +442,7 @@ static int __init memory(void)
 		head = pages ? page_address(pages) : NULL;
 	}
 	if (!head)
-		pr_err("there are no 2 MB of memory in one piece; load the module early, or keep some by mem= and phys=\n");
+		pr_err("no 2 MB of contiguous memory; load the module early, or reserve memory with mem= and phys=\n");
 	return head ? 0 : -ENOMEM;
 }
 
@@ -478,7 +478,7 @@ static int __init punctual_init(void)
 	mapped_door = irq_create_fwspec_mapping(&wanted);
 	error = mapped_door ? request_irq(mapped_door, rang, IRQF_NO_THREAD, "punctual-cpu", &device) : -ENXIO;
 	if (error) {
-		pr_err("spi=%u cannot be had: %d\n", spi, error);
+		pr_err("spi=%u is not available: %d\n", spi, error);
 		mapped_door = 0;
 		goto undo;
 	}
@@ -509,4 +509,4 @@ module_init(punctual_init);
 module_exit(punctual_exit);
 MODULE_LICENSE("Dual MIT/GPL");
 MODULE_VERSION("1");
-MODULE_DESCRIPTION("An image on a CPU beside Linux");
+MODULE_DESCRIPTION("Runs an image on a CPU without Linux");

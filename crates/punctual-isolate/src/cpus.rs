@@ -1,4 +1,4 @@
-//! Sets of CPUs, in the forms in which the kernel writes them.
+//! Sets of CPUs, in the kernel's formats.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
@@ -18,16 +18,16 @@ use punctual_core::cpus::{self, MAX_CPUS, range};
 pub struct Cpus(BTreeSet<usize>);
 
 impl Cpus {
-    /// Parses a list such as `0-2,5` or `0-15:2/4`. What it does not understand it leaves out.
+    /// Parses a list such as `0-2,5` or `0-15:2/4`. Skips malformed parts.
     #[must_use]
     pub fn of_list(list: &str) -> Self {
         cpus::list(list).collect()
     }
 
-    /// Parses a list of which everything is understood.
+    /// Parses a list strictly.
     ///
     /// # Errors
-    /// The part that is no number and no range.
+    /// Returns the part that is neither a number nor a range.
     pub fn checked(list: &str) -> Result<Self, String> {
         match list.split(',').find(|part| range(part).is_none_or(|mut range| range.next().is_none())) {
             Some(part) => Err(format!("`{part}` is not a CPU or a range of CPUs, such as 2 or 2-3")),
@@ -47,7 +47,7 @@ impl Cpus {
         Self(set)
     }
 
-    /// The set as a mask in groups of 32 bits.
+    /// Returns the set as a mask in groups of 32 bits.
     #[must_use]
     pub fn mask(&self) -> String {
         let groups = self.last().map_or(1, |last| last / 32 + 1);
@@ -61,66 +61,66 @@ impl Cpus {
         out
     }
 
-    /// Whether the CPU is one of them.
+    /// Returns `true` if the set contains `cpu`.
     #[must_use]
     pub fn has(&self, cpu: usize) -> bool {
         self.0.contains(&cpu)
     }
 
-    /// Whether there are none.
+    /// Returns `true` if the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many they are.
+    /// Returns the number of CPUs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The lowest.
+    /// Returns the lowest CPU.
     #[must_use]
     pub fn first(&self) -> Option<usize> {
         self.0.first().copied()
     }
 
-    /// The highest.
+    /// Returns the highest CPU.
     #[must_use]
     pub fn last(&self) -> Option<usize> {
         self.0.last().copied()
     }
 
-    /// All of them, in order.
+    /// Returns all CPUs, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
         self.0.iter().copied()
     }
 
-    /// These without those.
+    /// Returns the difference of two sets.
     #[must_use]
     pub fn without(&self, those: &Self) -> Self {
         Self(&self.0 - &those.0)
     }
 
-    /// These and those.
+    /// Returns the union of two sets.
     #[must_use]
     pub fn and(&self, those: &Self) -> Self {
         Self(&self.0 | &those.0)
     }
 
-    /// What is both in these and in those.
+    /// Returns the intersection of two sets.
     #[must_use]
     pub fn common(&self, those: &Self) -> Self {
         Self(&self.0 & &those.0)
     }
 
-    /// Whether there is anything in both.
+    /// Returns `true` if the two sets intersect.
     #[must_use]
     pub fn meets(&self, those: &Self) -> bool {
         !self.0.is_disjoint(&those.0)
     }
 
-    /// `CPU 3`, or `CPUs 2-3`.
+    /// Formats the set as `CPU 3` or `CPUs 2-3`.
     #[must_use]
     pub fn named(&self) -> String {
         format!("{} {self}", if self.len() == 1 { "CPU" } else { "CPUs" })

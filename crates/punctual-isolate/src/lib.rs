@@ -1,11 +1,13 @@
-//! What a machine does to real-time threads, and what can be done about it.
+//! The effects of a machine on real-time threads, and their remedies.
 //!
-//! * [`facts`] reads the machine: CPUs, interrupts, threads, control groups, the kernel and how it was booted; from `/proc` and
-//!   `/sys`, or from a recording of them ([`tree`]).
-//! * [`doctor`] says what stands between a real-time thread and its deadline, and how to remove it.
-//! * [`isolate`] takes CPUs from the rest of the system, and gives them back.
+//! * [`facts`] reads the machine: CPUs, interrupts, threads, control groups, the kernel and its
+//!   boot parameters; from `/proc` and `/sys`, or from a recording of them ([`tree`]).
+//! * [`doctor`] reports conditions that make real-time threads miss deadlines, and how to remove
+//!   them.
+//! * [`isolate`] isolates CPUs from the rest of the system, and returns them.
 //! * [`offline`] runs a program without Linux on a CPU that Linux gave up.
-//! * [`change`] changes settings so that they can be changed back, whatever happens to the process that changed them.
+//! * [`change`] makes reversible changes of settings, robust against the death of the process that
+//!   makes them.
 //!
 //! ```
 //! use punctual_isolate::doctor::{Scene, examine};

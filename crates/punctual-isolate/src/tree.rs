@@ -1,7 +1,7 @@
-//! Where facts are read from: the `/proc` and `/sys` of this machine, of a directory, or of a recording.
+//! The source of facts: the `/proc` and `/sys` of this machine, of a directory, or of a recording.
 //!
-//! A recording is a text file in the form in which `tail -n +1 FILE..` prints files, so that one can be read, made and changed
-//! by hand:
+//! A recording is a text file in the format of `tail -n +1 FILE..`, so that it can be read, created
+//! and edited by hand:
 //!
 //! ```
 //! use punctual_isolate::tree::Tree;
@@ -11,7 +11,7 @@
 //! assert_eq!(tree.text("/proc/cmdline"), None);
 //! ```
 //!
-//! Whatever a file says, reading it neither panics nor hangs nor takes more than a bounded amount of memory.
+//! For any file content, reading neither panics nor hangs, and uses a bounded amount of memory.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,17 +21,18 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// No file of the kernel's that is read here is longer; `/proc/interrupts` of a thousand CPUs is.
+/// An upper bound on the size of the kernel files read here, such as `/proc/interrupts` with a
+/// thousand CPUs.
 const MAX_FILE: u64 = 8 << 20;
-/// No directory has more entries that matter.
+/// An upper bound on the relevant entries of a directory.
 const MAX_ENTRIES: usize = 1 << 17;
 
-/// Why a file was not read.
+/// The reason a file was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lack {
-    /// There is none: the kernel has no such thing.
+    /// The file does not exist: the kernel lacks the feature.
     Absent,
-    /// There is one, or there may be, but this process may not read it.
+    /// The file exists, or may exist, but this process must not read it.
     Refused,
 }
 
@@ -39,7 +40,7 @@ pub enum Lack {
 #[derive(Debug)]
 pub struct Tree {
     source: Source,
-    /// What has been read of a tree that is being recorded.
+    /// The files read so far, if the tree is being recorded.
     record: Option<RefCell<BTreeMap<String, Result<String, Lack>>>>,
 }
 
@@ -50,25 +51,25 @@ enum Source {
 }
 
 impl Tree {
-    /// This machine.
+    /// Reads this machine.
     #[must_use]
     pub fn system() -> Self {
         Self::directory("/")
     }
 
-    /// The tree in which `root` stands for `/`.
+    /// Reads the tree in which `root` stands for `/`.
     pub fn directory(root: impl Into<PathBuf>) -> Self {
         Self { source: Source::Directory(root.into()), record: None }
     }
 
-    /// The same tree; [`recording`](Self::recording) will have what is read of it from now on.
+    /// Starts recording: [`recording`](Self::recording) will contain everything read from now on.
     #[must_use]
     pub fn recorded(mut self) -> Self {
         self.record = Some(RefCell::default());
         self
     }
 
-    /// Reads a recording. What stands before the first file is a comment.
+    /// Parses a recording. Text before the first file is a comment.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut files = BTreeMap::new();
@@ -99,7 +100,7 @@ impl Tree {
         Self { source: Source::Recording(files), record: None }
     }
 
-    /// A recorded tree with the text of one file replaced.
+    /// Returns a recorded tree with the text of one file replaced.
     #[must_use]
     pub fn with(mut self, path: &str, text: &str) -> Self {
         if let Source::Recording(files) = &mut self.source {
@@ -108,7 +109,7 @@ impl Tree {
         self
     }
 
-    /// A recorded tree without one file.
+    /// Returns a recorded tree without one file.
     #[must_use]
     pub fn without(mut self, path: &str) -> Self {
         if let Source::Recording(files) = &mut self.source {
@@ -117,13 +118,13 @@ impl Tree {
         self
     }
 
-    /// Whether this is a running system, and no recording.
+    /// Returns `true` for a running system, `false` for a recording.
     #[must_use]
     pub fn is_live(&self) -> bool {
         matches!(&self.source, Source::Directory(root) if root == Path::new("/"))
     }
 
-    /// What has been read so far, if it is [recorded](Self::recorded).
+    /// Returns everything read so far, if it is [recorded](Self::recorded).
     #[must_use]
     pub fn recording(&self) -> String {
         let mut out = String::new();
@@ -144,37 +145,38 @@ impl Tree {
         out
     }
 
-    /// The text of a file, without the white space around it.
+    /// Returns the text of a file, without surrounding white space.
     ///
     /// # Errors
-    /// There is no such file, or it may not be read.
+    /// The file does not exist, or must not be read.
     pub fn read(&self, path: &str) -> Result<String, Lack> {
         let text = self.look(path).map(|text| text.trim().to_owned());
         self.note(path, || text.clone());
         text
     }
 
-    /// The text of a file, without the white space around it, if it can be read.
+    /// Returns the text of a file, without surrounding white space, if it can be read.
     #[must_use]
     pub fn text(&self, path: &str) -> Option<String> {
         self.read(path).ok()
     }
 
-    /// Like [`text`](Self::text), but a recording does not learn of it.
+    /// Like [`text`](Self::text), but not recorded.
     pub(crate) fn glance(&self, path: &str) -> Option<String> {
         self.look(path).ok()
     }
 
-    /// The number that is all of a file.
+    /// Returns the number in a file.
     #[must_use]
     pub fn number<T: std::str::FromStr>(&self, path: &str) -> Option<T> {
         self.text(path)?.parse().ok()
     }
 
-    /// The first line of a file of the form `KEY: value` or `KEY=value`, without its key.
+    /// Returns the first line of the form `KEY: value` or `KEY=value`, without its key; `Ok(None)`
+    /// if there is no such line.
     ///
     /// # Errors
-    /// There is no such file, or it may not be read. `Ok(None)` if it has no such line.
+    /// The file does not exist, or must not be read.
     pub fn field(&self, path: &str, key: &str) -> Result<Option<String>, Lack> {
         let text = match self.look(path) {
             Ok(text) => text,
@@ -188,7 +190,7 @@ impl Tree {
         Ok(value(line, key).map(str::to_owned))
     }
 
-    /// What a directory has, numbers in their order. Nothing if it cannot be read.
+    /// Returns the entries of a directory, numbers in numeric order. Empty if it cannot be read.
     #[must_use]
     pub fn list(&self, path: &str) -> Vec<String> {
         let mut names: Vec<String> = match &self.source {
@@ -212,18 +214,18 @@ impl Tree {
         names
     }
 
-    /// Those of the entries of a directory that are numbers, in order.
+    /// Returns the numeric entries of a directory, in order.
     #[must_use]
     pub fn numbers(&self, path: &str) -> Vec<u32> {
         self.list(path).iter().filter_map(|name| name.parse().ok()).collect()
     }
 
-    /// Has a recording know something that was measured instead of read.
+    /// Adds a measured value to a recording.
     pub(crate) fn keep(&self, path: &str, text: &str) {
         self.note(path, || Ok(text.to_owned()));
     }
 
-    /// The bytes of a file that is no text.
+    /// Returns the bytes of a binary file.
     pub(crate) fn bytes(&self, path: &str) -> Option<Vec<u8>> {
         match &self.source {
             Source::Directory(root) => load(&root.join(path.trim_start_matches('/'))).ok(),
@@ -248,7 +250,7 @@ impl Tree {
         }
     }
 
-    /// Keeps one line of a file of which only some are of interest.
+    /// Records one line of a file of which only some are relevant.
     fn note_line(&self, path: &str, line: &str) {
         if let Some(record) = &self.record {
             let mut record = record.borrow_mut();
@@ -263,7 +265,7 @@ impl Tree {
     }
 }
 
-/// Reads a file, but never waits for what it may be in place of one, as a pipe.
+/// Reads a file, without ever waiting for another kind of file in its place, such as a pipe.
 fn load(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let mut bytes = Vec::new();
@@ -271,13 +273,14 @@ fn load(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The value of a line of the form `KEY: value` or `KEY=value`.
+/// Returns the value of a line of the form `KEY: value` or `KEY=value`.
 fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let rest = line.strip_prefix(key)?.trim_start();
     rest.strip_prefix([':', '=']).map(str::trim)
 }
 
-/// A line of a recording: it is never taken for the head of a file and does nothing to a terminal.
+/// Escapes a line of a recording: it cannot be taken for the head of a file and has no control
+/// characters.
 fn escaped(line: &str) -> String {
     let mut out = String::new();
     if line.starts_with("==>") {

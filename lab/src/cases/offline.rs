@@ -179,7 +179,7 @@ fn ran(outcome: &Outcome) -> Result {
     demand(outcome, said("nothing is taken") == 1, "after a kill something is left")?;
     demand(outcome, said("refused 2") == 4, "something was not refused")?;
     demand(outcome, said("CPU 0 stays with Linux") == 1, "CPU 0 was not refused as such")?;
-    demand(outcome, said("there is no CPU 7") == 1, "a CPU that is not there was not refused as such")?;
+    demand(outcome, said("CPU 7 does not exist") == 1, "a CPU that is not there was not refused as such")?;
     demand(outcome, said("modprobe punctual_cpu") == 1, "a missing module was not named")
 }
 
@@ -353,7 +353,7 @@ mod tests {
 
     const GOOD: &str = "meanwhile 0-1\nkept away\nsecond 2\nended 0\nperiodic: safe after 900 ticks\nfault 101\n\
         punctual: data abort\nstuck 101\npunctual: it was asked to end, and did not within 1000 ms\nnothing is taken or \
-        changed\nerror: CPU 0 stays with Linux\nrefused 2\nerror: there is no CPU 7\nrefused 2\nerror: no program\nrefused 2\n\
+        changed\nerror: CPU 0 stays with Linux\nrefused 2\nerror: CPU 7 does not exist\nrefused 2\nerror: no program\nrefused 2\n\
         error: modprobe punctual_cpu\nrefused 2\n";
 
     #[test]

@@ -1,4 +1,4 @@
-//! Whatever the input, the reader gives something or an error.
+//! For any input, the reader returns a value or an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,9 +1,11 @@
-//! What has been changed, in a file that outlives the process that changes it.
+//! A record of changes, in a file that outlives the process that makes them.
 //!
-//! The first line names the boot, the owner and the purpose. Each change has two lines: one written before the change, and
-//! one written after it with the value that the kernel stored, which may differ from the value that was written. If the
-//! second line is missing, the process was killed in between and the stored value is unknown; undoing then restores the old
-//! value without comparing. The owner holds a lock on the file while it runs. The file is not flushed to a disk: a crash of the machine resets the settings as well.
+//! The first line names the boot, the owner and the purpose. Each change has two lines: one written
+//! before the change, and one written after it with the value that the kernel stored, which may
+//! differ from the value that was written. If the second line is missing, the process was killed in
+//! between and the stored value is unknown; undoing then restores the old value without comparing.
+//! The owner holds a lock on the file while it runs. The file is not flushed to a disk: a crash of
+//! the machine resets the settings as well.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -21,7 +23,7 @@ const SCHEMA: &str = "punctual-journal/1";
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 const ENDING: &str = "journal";
 
-/// Where journals are.
+/// The directory of the journals.
 #[derive(Debug, Clone)]
 pub struct Store {
     directory: PathBuf,
@@ -41,7 +43,8 @@ struct Entry {
     setting: Setting,
     old: String,
     new: String,
-    /// The kernel stores `new`. Otherwise a write is in flight, and the setting may have any value.
+    /// `true` if the kernel stores `new`. Otherwise a write is in flight, and the setting may have
+    /// any value.
     #[serde(default)]
     stored: bool,
 }
@@ -49,117 +52,116 @@ struct Entry {
 /// A process that has changed settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// Its number, in its own PID namespace.
+    /// Its PID, in its own PID namespace.
     pub process: u32,
-    /// What it calls itself.
+    /// Its name.
     pub name: String,
 }
 
 impl Owner {
-    /// The calling process.
+    /// Returns the calling process.
     #[must_use]
     pub fn this() -> Self {
         Self { process: std::process::id(), name: Tree::system().text("/proc/self/comm").unwrap_or_default() }
     }
 }
 
-/// Why a journal cannot be used.
+/// The reason a journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// It cannot be written or read.
+    /// The journal cannot be written or read.
     #[error(
-        "{path}: {error}; settings are not changed without a journal: run as root, or give a directory that can be written"
+        "{path}: {error}; settings are not changed without a journal: run as root, or name a writable directory"
     )]
     Io {
         /// The file or directory.
         path: String,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// Others may have written it.
-    #[error(
-        "{path} belongs to somebody else, or others may write it; as what it says is done, look at it and remove it"
-    )]
+    /// Others may have written the journal.
+    #[error("{path} has another owner or is writable by others, so it is not trusted: inspect and remove it")]
     Untrusted {
         /// The file.
         path: String,
     },
-    /// A line of it makes no sense.
+    /// A line of the journal is damaged.
     #[error(
-        "{path}, line {line}: it is damaged ({why}); nothing of it was undone. Look at it, set back by hand what it says, and \
-         remove it, or boot: that sets back everything"
+        "{path}, line {line}: the journal is damaged ({why}); nothing was undone: restore its settings by hand and \
+         remove it, or reboot, which resets every setting"
     )]
     Damaged {
         /// The file.
         path: String,
         /// The line.
         line: usize,
-        /// What is the matter.
+        /// The kind of damage.
         why: String,
     },
-    /// Somebody else has changed these settings and still needs them.
-    #[error("{purpose}: {} ({}) has it{}", .owner.name, .owner.process, if *.keep { "; undo that first" } else { ", and runs" })]
+    /// Another process has changed these settings and still needs them.
+    #[error("{purpose}: owned by {} ({}){}", .owner.name, .owner.process, if *.keep { "; undo that first" } else { ", which is running" })]
     Owned {
-        /// Who.
+        /// The owner.
         owner: Owner,
-        /// What for.
+        /// The purpose.
         purpose: String,
-        /// Whether it was to last beyond the process.
+        /// `true` if it was to outlast the process.
         keep: bool,
     },
-    /// The kernel refuses a change.
+    /// The kernel refused a change.
     #[error("{setting} cannot be set to `{new}`: {error}")]
     Refused {
-        /// What was to be set.
+        /// The setting.
         setting: Setting,
-        /// To what.
+        /// The new value.
         new: String,
-        /// What the kernel says.
+        /// The kernel's error.
         error: io::Error,
     },
 }
 
-/// What is known of settings that somebody has changed.
+/// The settings changed by an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
     /// The name of the journal.
     pub name: String,
-    /// Who changed them.
+    /// The owner.
     pub owner: Owner,
-    /// What for.
+    /// The purpose.
     pub purpose: String,
-    /// Whether they are to outlast the process.
+    /// `true` if they are to outlast the process.
     pub keep: bool,
-    /// Whether the process runs and has the journal open.
+    /// `true` if the process runs and has the journal open.
     pub is_running: bool,
-    /// Number of settings that were changed.
+    /// The number of changed settings.
     pub changes: usize,
 }
 
-/// What came of undoing.
+/// The result of undoing.
 #[derive(Debug, Default)]
 pub struct Undone {
-    /// How many settings are again as they were.
+    /// The number of restored settings.
     pub restored: usize,
-    /// What was left as it is.
+    /// The settings that were not restored.
     pub left: Vec<Left>,
 }
 
-/// A setting that was not set back.
+/// A setting that was not restored.
 #[derive(Debug)]
 pub struct Left {
-    /// Which.
+    /// The setting.
     pub setting: Setting,
-    /// What it was.
+    /// Its old value.
     pub old: String,
-    /// Why not.
+    /// The reason.
     pub why: String,
-    /// Whether trying again may help.
+    /// `true` if a retry may help.
     pub is_open: bool,
 }
 
-/// The journal of one purpose, open for writing. While it is open, no other process undoes its changes.
+/// The journal of one purpose, open for writing. While it is open, no other process undoes its
+/// changes.
 #[derive(Debug)]
 #[must_use = "a journal that is dropped may be undone by any process, unless its settings are to outlast this one"]
 pub struct Journal {
@@ -169,13 +171,13 @@ pub struct Journal {
 }
 
 impl Store {
-    /// Where journals of this machine are.
+    /// Returns the directory of this machine's journals.
     #[must_use]
     pub fn system() -> Self {
         Self::at("/run/punctual")
     }
 
-    /// Journals in a directory, which is created when it is needed.
+    /// Stores journals in a directory, which is created on demand.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into() }
     }
@@ -184,13 +186,13 @@ impl Store {
         self.directory.join(file_name(name))
     }
 
-    /// Opens the directory, which nobody else may be able to write.
+    /// Opens the directory, which no other user may be able to write.
     fn open(&self) -> Result<Directory, JournalError> {
         DirBuilder::new().recursive(true).mode(0o755).create(&self.directory).map_err(at(&self.directory))?;
         Directory::open(&self.directory).map_err(at(&self.directory))
     }
 
-    /// Holds off every other process that would change or undo anything, until the file is dropped.
+    /// Locks out every other process that would change or undo settings, until the file is dropped.
     fn lock(&self, directory: &Directory) -> Result<File, JournalError> {
         let name = Path::new("lock");
         let opened = match directory.create_file(name) {
@@ -202,11 +204,11 @@ impl Store {
         Ok(file)
     }
 
-    /// Begins a journal. What a dead process has left under that name is undone first. With `keep` the settings are to
-    /// outlast this process.
+    /// Begins a journal. First undoes the changes that a dead process has left under this name.
+    /// With `keep` the settings are to outlast this process.
     ///
     /// # Errors
-    /// Somebody has them already, or the file cannot be written.
+    /// Another process owns them already, or the file cannot be written.
     pub fn begin(
         &self,
         name: &str,
@@ -229,12 +231,12 @@ impl Store {
             Head { schema: SCHEMA.into(), boot: boot(), owner: Owner::this(), purpose: purpose.into(), keep };
         let mut file = directory.create_file(&file_name(name)).map_err(at(&path))?;
         punctual_files::lock(&file).map_err(at(&path))?;
-        let line = serde_json::to_string(&head).expect("it is of texts and numbers");
+        let line = serde_json::to_string(&head).expect("text and numbers serialize");
         file.write_all(format!("{line}\n").as_bytes()).map_err(at(&path))?;
         Ok(Journal { path, file, changed: Vec::new() })
     }
 
-    /// What has been changed and not been undone.
+    /// Returns the settings that have been changed and not been undone.
     ///
     /// # Errors
     /// A journal cannot be read.
@@ -254,10 +256,11 @@ impl Store {
         Ok(held)
     }
 
-    /// Undoes what a journal of this name says, and removes it when nothing is left to do. `None` if there is none.
+    /// Undoes the changes in the journal of this name, and removes the journal when nothing is left
+    /// to do. Returns `None` if there is no such journal.
     ///
     /// # Errors
-    /// It cannot be read, or makes no sense; nothing was changed then.
+    /// The journal cannot be read or is damaged; then nothing was changed.
     pub fn undo(&self, name: &str, settings: &mut dyn Settings) -> Result<Option<Undone>, JournalError> {
         self.undo_if(name, settings, |_| true).map(|undone| undone.map(|(_, undone)| undone))
     }
@@ -281,7 +284,7 @@ impl Store {
         Ok(Some((held, found.finish(&directory, settings)?)))
     }
 
-    /// Undoes what processes have left that were killed, and says how much that was.
+    /// Undoes the changes of killed processes, and returns the results.
     ///
     /// # Errors
     /// A journal cannot be read.
@@ -289,7 +292,7 @@ impl Store {
         let mut recovered = Vec::new();
         let is_abandoned = |held: &Held| !held.keep && !held.is_running;
         for held in self.held()?.into_iter().filter(is_abandoned) {
-            // Another process may have begun a journal of the name since.
+            // Another process may have begun a journal of this name since.
             recovered.extend(self.undo_if(&held.name, settings, is_abandoned)?);
         }
         Ok(recovered)
@@ -297,13 +300,15 @@ impl Store {
 }
 
 impl Journal {
-    /// Makes a change, after noting it. What already is as it should be is not changed, nor ever undone.
+    /// Makes a change, after recording it. A setting that has the new value already is neither
+    /// changed nor undone.
     ///
     /// # Errors
     /// The journal cannot be written, or the kernel refuses the change.
     ///
     /// # Panics
-    /// The setting was changed before under this journal: its first value would not be known after an interrupted undo.
+    /// The setting was changed before under this journal: its first value would be unknown after an
+    /// interrupted undo.
     pub fn apply(&mut self, change: &Change, settings: &mut dyn Settings) -> Result<(), JournalError> {
         let Change { setting, new } = change;
         assert!(!self.changed.contains(setting), "{setting} is changed twice");
@@ -316,7 +321,7 @@ impl Journal {
         note(&mut self.file, &entry).map_err(at(&self.path))?;
         self.changed.push(setting.clone());
         settings.set(setting, new).map_err(refused)?;
-        // The kernel may store another value, for example without the CPUs that do not exist.
+        // The kernel may store another value, for example without nonexistent CPUs.
         let stored = settings.get(setting).map_err(refused)?;
         note(&mut self.file, &Entry { new: stored, stored: true, ..entry }).map_err(at(&self.path))
     }
@@ -348,9 +353,9 @@ fn restore(entry: &Entry, settings: &mut dyn Settings, journal: Option<&mut File
     let left = |why: String, is_open| Left { setting: setting.clone(), old: old.clone(), why, is_open };
     let now = match settings.get(setting) {
         Ok(now) => setting.canonical(&now),
-        // A thread that has ended, a device that is gone.
+        // The thread has ended, or the device has gone.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(left("it is not there any more".into(), false));
+            return Err(left("it no longer exists".into(), false));
         }
         Err(error) => return Err(left(error.to_string(), true)),
     };
@@ -358,11 +363,11 @@ fn restore(entry: &Entry, settings: &mut dyn Settings, journal: Option<&mut File
         return Ok(());
     }
     if *stored && now != setting.canonical(new) {
-        return Err(left(format!("somebody has set it to `{now}` since"), false));
+        return Err(left(format!("it was set to `{now}` in the meantime"), false));
     }
     if *stored && let Some(journal) = journal {
-        // The kernel may rewrite the old value as well. Restoring goes on without the note, for example on a full disk: it
-        // matters only if this process is killed at the write.
+        // The kernel may rewrite the old value as well. Restoring continues without the record, for
+        // example on a full disk: it matters only if this process is killed at the write.
         let _ = note(journal, &Entry { stored: false, ..entry.clone() });
     }
     settings.set(setting, old).map_err(|error| left(error.to_string(), true))
@@ -380,7 +385,8 @@ struct Found {
 }
 
 impl Found {
-    /// Reads a journal, if there is one. An incomplete last line was not followed by its change, or does not yet confirm one.
+    /// Reads a journal, if there is one. An incomplete last line was not followed by its change, or
+    /// does not yet confirm one.
     fn read(directory: &Directory, name: &Path) -> Result<Option<Self>, JournalError> {
         let path = directory.path().join(name);
         let opened = match directory.open_file(name, true) {
@@ -412,7 +418,7 @@ impl Found {
         };
         let head: Head = serde_json::from_str(first).map_err(|error| damaged(1, error.to_string()))?;
         if head.schema != SCHEMA {
-            return Err(damaged(1, format!("`{}` is of another version of Punctual", head.schema)));
+            return Err(damaged(1, format!("`{}` belongs to another version of Punctual", head.schema)));
         }
         let entries = lines
             .map(|(at, line)| serde_json::from_str(line).map_err(|error| damaged(at + 1, error.to_string())));
@@ -430,11 +436,12 @@ impl Found {
         Held { name, owner, purpose, keep: *keep, is_running: self.is_running, changes }
     }
 
-    /// Undoes the changes of this boot, and removes the journal unless something may be undone later.
+    /// Undoes the changes of this boot, and removes the journal unless a setting may be restored
+    /// later.
     fn finish(mut self, directory: &Directory, settings: &mut dyn Settings) -> Result<Undone, JournalError> {
         let mut undone = Undone::default();
         if self.head.boot == boot() {
-            // Who is still in a group keeps its files from being set back.
+            // Processes still in a group prevent restoring its files.
             for entry in &self.entries {
                 if let Setting::Group(path) = &entry.setting {
                     let _ = settings.set(&Setting::Members(path.clone()), "none");
@@ -445,7 +452,7 @@ impl Found {
                 truncated.and_then(|()| self.file.seek(SeekFrom::End(0))).is_ok().then_some(&mut self.file);
             let mut seen: Vec<&Setting> = Vec::new();
             for entry in self.entries.iter().rev() {
-                // The last line on a setting is the current one.
+                // The last line for a setting is the current one.
                 if seen.contains(&&entry.setting) {
                     continue;
                 }

@@ -1,8 +1,9 @@
-//! Settings that are changed so that they can be changed back, whatever happens to the process that changed them.
+//! Reversible changes of settings, robust against the death of the process that makes them.
 //!
-//! Before each change, a [`Journal`] has what is changed, from what and to what. Undoing goes through it backwards and sets
-//! back whatever still has the value that it was given; what somebody has changed since is left as it is. Undoing can be
-//! interrupted at any time, and done again.
+//! Before each change, a [`Journal`] records the setting, its old value and its new one. Undoing
+//! goes through it backwards and restores every setting that still has the value it was given;
+//! settings that others have changed since are left alone. Undoing can be interrupted at any time,
+//! and repeated.
 
 mod journal;
 mod settings;
@@ -10,17 +11,17 @@ mod settings;
 pub use self::journal::{Held, Journal, JournalError, Left, Owner, Store, Undone};
 pub use self::settings::{Live, Setting, Settings};
 
-/// A setting and what it is to be.
+/// A setting and its new value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// What is set.
+    /// The setting.
     pub setting: Setting,
-    /// To what.
+    /// The new value.
     pub new: String,
 }
 
 impl Change {
-    /// The change of a file of the kernel's.
+    /// Creates the change of a kernel file.
     #[must_use]
     pub fn file(path: &str, new: &str) -> Self {
         Self { setting: Setting::File(path.to_owned()), new: new.to_owned() }

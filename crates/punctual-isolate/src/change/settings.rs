@@ -1,4 +1,4 @@
-//! What can be set: files of the kernel's, and how threads are scheduled.
+//! The supported settings: kernel files, and the scheduling of threads.
 
 use std::fmt::{self, Display, Formatter};
 use std::fs::{self, OpenOptions};
@@ -13,36 +13,37 @@ use crate::cpus::Cpus;
 use crate::facts::Thread;
 use crate::tree::Tree;
 
-/// Something that has a value.
+/// A setting.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Setting {
     /// A file of `/proc` or `/sys`.
     File(String),
-    /// The policy and priority of a thread, as in `fifo 50`. The thread is the one that began at `started`.
+    /// The policy and priority of a thread, as in `fifo 50`. The thread is the one that began at
+    /// `started`.
     Policy {
-        /// Its number.
+        /// Its TID.
         thread: u32,
-        /// When it began.
+        /// Its start time.
         started: u64,
     },
     /// The CPUs that a thread may run on, as a list.
     Affinity {
-        /// Its number.
+        /// Its TID.
         thread: u32,
-        /// When it began.
+        /// Its start time.
         started: u64,
     },
-    /// A control group: `there` or `absent`. Processes of one that goes go to the group above.
+    /// A control group: `there` or `absent`. Processes of a removed group move to its parent.
     Group(String),
-    /// Whether groups below one have a controller: `on` or `off`.
+    /// Controls whether child groups have a controller: `on` or `off`.
     Controller {
         /// The directory of the group.
         group: String,
         /// The controller.
         name: String,
     },
-    /// The processes of a group: `some`, which are those of the group above that can be moved, or `none`.
+    /// The processes of a group: `some` (the movable processes of the parent group) or `none`.
     Members(String),
 }
 
@@ -60,17 +61,18 @@ impl Display for Setting {
 }
 
 impl Setting {
-    /// A value in the one form that stands for all in which the kernel may write it, so that values can be compared.
+    /// Returns a canonical form of a value, regardless of the form in which the kernel writes it,
+    /// so that values can be compared.
     #[must_use]
     pub fn canonical(&self, value: &str) -> String {
         let value = value.trim();
         let Self::File(path) = self else { return value.to_owned() };
         let name = path.rsplit('/').next().unwrap_or_default();
-        // One that the kernel does not keep to says why behind it.
+        // The kernel appends the reason if a partition is invalid.
         if name == "cpuset.cpus.partition" {
             return value.split(' ').next().unwrap_or_default().to_owned();
         }
-        // Of choices the one that is made stands in brackets.
+        // The selected choice is in brackets.
         if let Some((_, rest)) = value.split_once('[')
             && let Some((chosen, _)) = rest.split_once(']')
         {
@@ -86,35 +88,35 @@ impl Setting {
     }
 }
 
-/// What reads and changes settings.
+/// Reads and changes settings.
 pub trait Settings {
-    /// What is set.
+    /// Returns the value of a setting.
     ///
     /// # Errors
-    /// It is not there any more, or may not be read.
+    /// The setting no longer exists, or must not be read.
     fn get(&self, setting: &Setting) -> io::Result<String>;
 
-    /// Sets it.
+    /// Changes a setting.
     ///
     /// # Errors
-    /// It is not there any more, or the kernel refuses.
+    /// The setting no longer exists, or the kernel refuses.
     fn set(&mut self, setting: &Setting, value: &str) -> io::Result<()>;
 }
 
-/// The settings of this machine, or those of files in another place.
+/// The settings of this machine, or those of a directory tree.
 #[derive(Debug)]
 pub struct Live {
     root: PathBuf,
 }
 
 impl Live {
-    /// Those of this machine.
+    /// Uses the settings of this machine.
     #[must_use]
     pub fn system() -> Self {
         Self::at("/")
     }
 
-    /// Those of the tree in which `root` stands for `/`. It has no threads.
+    /// Uses the tree in which `root` stands for `/`. It has no threads.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -123,7 +125,7 @@ impl Live {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// The thread of that number, if it is still the same.
+    /// Returns the thread with this TID, if it is still the same.
     fn find(&self, thread: u32, started: u64) -> io::Result<Thread> {
         if self.root != Path::new("/") {
             return Err(gone());
@@ -165,13 +167,14 @@ impl Settings for Live {
     fn set(&mut self, setting: &Setting, value: &str) -> io::Result<()> {
         match setting {
             Setting::File(path) => {
-                // Without creating: what is not there is not set. In one call: the kernel takes each for a value.
+                // Without creating: a missing file is not set. In one call: the kernel takes each
+                // write for a value.
                 let mut file =
                     OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(self.path(path))?;
                 let value = format!("{value}\n");
                 file.write_all(value.as_bytes())?;
-                // For files of a tree, and afterwards: one that is killed in between is not to leave an empty file. The kernel's
-                // have no length.
+                // For files of a tree, and afterwards: a kill in between must not leave an empty
+                // file. Kernel files have no length.
                 let _ = file.set_len(value.len() as u64);
                 Ok(())
             }
@@ -199,7 +202,7 @@ impl Settings for Live {
             }
             Setting::Members(path) if value == "some" => {
                 let group = self.path(path);
-                // Threads of the kernel that are bound to a CPU, and whoever has ended meanwhile, stay.
+                // Kernel threads that are bound to a CPU, and processes that have ended, stay.
                 let _stayed = pass(above(&group)?, &group)?;
                 Ok(())
             }
@@ -208,26 +211,26 @@ impl Settings for Live {
     }
 }
 
-/// Which controllers the groups below a group have, and the processes in it.
+/// The files with the controllers of child groups, and with the processes of a group.
 const CONTROLLERS: &str = "cgroup.subtree_control";
 const PROCESSES: &str = "cgroup.procs";
 
-/// How often it is tried to empty a group whose processes go on to start others.
+/// The number of attempts to empty a group whose processes keep starting others.
 const ROUNDS: usize = 100;
 
-/// Hands the processes of a group over to another, one by one. Returns how many stayed.
+/// Moves the processes of a group to another, one by one. Returns the number that stayed.
 fn pass(from: &Path, to: &Path) -> io::Result<usize> {
     let processes = fs::read_to_string(from.join(PROCESSES))?;
     Ok(processes.lines().filter(|process| fs::write(to.join(PROCESSES), process).is_err()).count())
 }
 
-/// Hands all processes of a group over to the one above.
+/// Moves all processes of a group to its parent.
 fn empty(group: &Path) -> io::Result<()> {
     for _ in 0..ROUNDS {
         match fs::read_to_string(group.join(PROCESSES)) {
             Ok(processes) if processes.trim().is_empty() => break,
             Ok(_) => drop(pass(group, above(group)?)?),
-            // What has no such file has no processes.
+            // A group without this file has no processes.
             Err(error) if error.kind() == io::ErrorKind::NotFound => break,
             Err(error) => return Err(error),
         }
@@ -236,7 +239,7 @@ fn empty(group: &Path) -> io::Result<()> {
 }
 
 fn above(group: &Path) -> io::Result<&Path> {
-    group.parent().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "there is no group above it"))
+    group.parent().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the group has no parent"))
 }
 
 fn gone() -> io::Error {
@@ -245,7 +248,7 @@ fn gone() -> io::Error {
 
 fn set_policy(thread: u32, value: &str) -> io::Result<()> {
     let invalid =
-        || io::Error::new(io::ErrorKind::InvalidInput, format!("`{value}` is not a policy and a priority"));
+        || io::Error::new(io::ErrorKind::InvalidInput, format!("`{value}` is not a policy with a priority"));
     let (policy, priority) = value.split_once(' ').ok_or_else(invalid)?;
     let policy = match policy {
         "other" => libc::SCHED_OTHER,

@@ -1,4 +1,4 @@
-//! The app whose needs a machine is held against.
+//! The app whose requirements a machine is compared with.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -8,25 +8,25 @@ use serde::Deserialize;
 use super::{Chosen, Scene};
 use crate::cpus::Cpus;
 
-/// The kernel priority of level 0, unless the app chooses another.
+/// The default kernel priority of level 0.
 const USUAL_BASE: u8 = 50;
 
-/// What an app declares, and what was seen of it when it ran.
+/// The declarations of an app, and observations of its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct App {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The CPUs that its partitions name.
     pub cpus: Cpus,
-    /// How many partitions it has that name none.
+    /// The number of partitions without a CPU.
     pub unplaced: usize,
-    /// Whether its threads may run on any CPU.
+    /// `true` if its threads may run on any CPU.
     pub is_global: bool,
     /// Its highest level.
     pub highest: u8,
     /// The tasks that wait for descriptors.
     pub bound: Vec<String>,
-    /// The devices that it has open, by their paths. Nothing if it was not run.
+    /// The paths of its open devices. Empty if it was not run.
     pub devices: Vec<String>,
     /// Its process, if it runs.
     pub process: Option<u32>,
@@ -54,10 +54,10 @@ struct Task {
 }
 
 impl App {
-    /// Reads the model that an app writes if it is told to by `PUNCTUAL_MODEL`.
+    /// Reads the model that an app writes if `PUNCTUAL_MODEL` is set.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns the problem with the model.
     pub fn of_model(json: &str) -> Result<Self, String> {
         let model: Model = serde_json::from_str(json).map_err(|error| error.to_string())?;
         if model.schema != "punctual-model/1" {
@@ -80,22 +80,24 @@ impl App {
         })
     }
 
-    /// The kernel priorities of its threads, by their number on each CPU, from the process that runs.
+    /// Returns the kernel priorities of its threads, from the running process or computed from its
+    /// levels.
     fn band(&self) -> RangeInclusive<u8> {
         USUAL_BASE + 1..=USUAL_BASE.saturating_add(self.highest.max(1)).min(99)
     }
 }
 
 impl Scene<'_> {
-    /// Holds the machine against what an app needs: on the CPUs that it names, or would take.
+    /// Compares the machine with the requirements of an app: on the CPUs that it names, or would
+    /// use.
     ///
     /// # Errors
-    /// It names CPUs that are not there.
+    /// The app names nonexistent CPUs.
     pub fn for_app(mut self, app: App) -> Result<Self, String> {
         let machine = self.machine;
         let online = &machine.topology.online;
         let mut cpus = app.cpus.clone();
-        // As the app itself chooses: isolated ones first, then the highest.
+        // The app's own choice: isolated ones first, then the highest.
         let isolated = machine.isolated().common(online);
         let free = isolated.iter().rev().chain(online.without(&isolated).iter().rev()).collect::<Vec<_>>();
         let taken = cpus.clone();
@@ -108,15 +110,15 @@ impl Scene<'_> {
         if let Some((own, band)) = seen {
             (cpus, self.band) = (own, band);
         }
-        self =
-            self.on(cpus).map_err(|error| format!("{} wants CPUs that it cannot have: {error}", app.name))?;
+        self = self.on(cpus).map_err(|error| format!("{} requests unavailable CPUs: {error}", app.name))?;
         self.chosen = Chosen::App;
         self.app = Some(app);
         Ok(self)
     }
 }
 
-/// Where the app's real-time threads may run, and their priorities, if it runs and has any.
+/// Returns the CPUs allowed to the app's real-time threads, and their priorities, if it runs and
+/// has any.
 fn observed(scene: &Scene, app: &App) -> Option<(Cpus, RangeInclusive<u8>)> {
     let process = app.process?;
     let threads = scene.machine.threads.iter().filter(|thread| thread.process == process);

@@ -1,4 +1,4 @@
-//! What a check has found.
+//! The findings of checks.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,12 @@ use punctual_report::format::format_nanos;
 
 use crate::change::Change;
 
-/// How much something matters.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing; nothing is wrong.
+    /// Information only.
     Note,
-    /// Costs some microseconds, or something now and then.
+    /// Costs some microseconds, or occurs rarely.
     Low,
     /// Costs tens to hundreds of microseconds.
     Medium,
@@ -21,7 +21,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// In a word.
+    /// Returns the severity as a word.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -33,118 +33,118 @@ impl Severity {
     }
 }
 
-/// Something that stands between a real-time thread and its deadline.
+/// A condition that may make a real-time thread miss its deadline.
 #[derive(Debug, Clone)]
 pub struct Finding {
     /// The check that found it.
     pub check: &'static str,
-    /// How much it matters.
+    /// The severity.
     pub severity: Severity,
-    /// What is the case.
+    /// The condition.
     pub found: String,
-    /// Why that matters.
+    /// Its consequence.
     pub why: String,
-    /// How much time it takes, if something is known of that.
+    /// Its cost, if known.
     pub cost: Option<Cost>,
-    /// What to do.
+    /// The remedies.
     pub fixes: Vec<Fix>,
 }
 
-/// How much time something takes.
+/// The time cost of a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cost {
-    /// In ns.
+    /// The time in ns.
     pub ns: u64,
-    /// Of what: `for a system call`.
+    /// The unit of occurrence: `for a system call`.
     pub of: String,
-    /// Where the figure is from.
+    /// The origin of the figure.
     pub source: Source,
 }
 
-/// Where a figure is from.
+/// The origin of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// It was measured here.
+    /// Measured on this machine.
     Measured,
-    /// The kernel or a driver states it.
+    /// Stated by the kernel or a driver.
     Stated,
-    /// It is of this order on other machines.
+    /// Typical order of magnitude on other machines.
     Typical,
 }
 
 impl Cost {
-    /// A figure that was measured here.
+    /// Creates a figure that was measured on this machine.
     pub(super) fn measured(ns: u64, of: impl Into<String>) -> Self {
         Self { ns, of: of.into(), source: Source::Measured }
     }
 
-    /// A figure that the kernel states.
+    /// Creates a figure that the kernel states.
     pub(super) fn stated(ns: u64, of: impl Into<String>) -> Self {
         Self { ns, of: of.into(), source: Source::Stated }
     }
 
-    /// The order of magnitude elsewhere.
+    /// Creates a typical order of magnitude.
     pub(super) fn typical(ns: u64, of: impl Into<String>) -> Self {
         Self { ns, of: of.into(), source: Source::Typical }
     }
 
-    /// In a line.
+    /// Formats the cost on one line.
     #[must_use]
     pub fn line(&self) -> String {
         let time = format_nanos(self.ns as f64);
         match self.source {
             Source::Measured => format!("measured here: {time} {}", self.of),
-            Source::Stated => format!("{time} {}, as the kernel states", self.of),
-            Source::Typical => format!("of the order of {time} {}; not measured here", self.of),
+            Source::Stated => format!("{time} {}, as stated by the kernel", self.of),
+            Source::Typical => format!("typically {time} {}; not measured here", self.of),
         }
     }
 }
 
-/// What to do about a finding.
+/// A remedy for a finding.
 #[derive(Debug, Clone)]
 pub struct Fix {
-    /// A command, or what to edit.
+    /// A command, or an edit to make.
     pub command: String,
-    /// For how long that helps.
+    /// The duration of its effect.
     pub lasts: Lasts,
-    /// What `--fix` writes, if it can do the same and undo it.
+    /// The changes made by `--fix`, if it can make and undo them.
     pub changes: Vec<Change>,
 }
 
-/// How long a remedy helps.
+/// The duration of a remedy's effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lasts {
-    /// At once, until the machine is booted again.
+    /// Immediate, until the next reboot.
     UntilReboot,
-    /// At once, and after a reboot as well.
+    /// Immediate and permanent.
     Always,
-    /// After the next reboot, and from then on.
+    /// Permanent from the next reboot on.
     FromReboot,
-    /// For what is started that way.
+    /// Only for processes started this way.
     ThisStart,
 }
 
 impl Lasts {
-    /// In a phrase.
+    /// Describes the duration in a phrase.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::UntilReboot => "lost at the next reboot",
             Self::Always => "survives a reboot",
-            Self::FromReboot => "takes effect with the next reboot, and stays",
-            Self::ThisStart => "has to be given at each start",
+            Self::FromReboot => "takes effect at the next reboot, permanently",
+            Self::ThisStart => "required at each start",
         }
     }
 }
 
-/// What could not be looked at.
+/// A property that could not be determined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
     /// The check that needed it.
     pub check: &'static str,
-    /// What is not known.
+    /// The unknown property.
     pub what: String,
-    /// Why, and how it can be found out.
+    /// The reason, and how to find out.
     pub why: String,
 }
 
@@ -168,18 +168,18 @@ impl Finding {
         self
     }
 
-    /// A remedy that consists of settings, by a command that does the same.
+    /// Adds a remedy that consists of settings, with a command that does the same.
     pub(super) fn set(mut self, command: impl Into<String>, changes: Vec<Change>) -> Self {
         self.fixes.push(Fix { command: command.into(), lasts: Lasts::UntilReboot, changes });
         self
     }
 
-    /// A remedy that is the setting of one file.
+    /// Adds a remedy that writes one file.
     pub(super) fn write(self, path: &str, value: &str) -> Self {
         self.set(format!("echo {value} > {}", quoted(path)), vec![Change::file(path, value)])
     }
 
-    /// The finding of a check, with nothing in it that does anything to a terminal.
+    /// Assigns the finding to a check, and removes terminal control characters.
     pub(super) fn of(mut self, check: &'static str) -> Self {
         self.check = check;
         for text in [&mut self.found, &mut self.why] {
@@ -195,7 +195,7 @@ impl Finding {
     }
 }
 
-/// A word of a shell's command, whatever is in it: names of devices and groups may mean something to a shell.
+/// Quotes a word for a shell: names of devices and groups may contain special characters.
 pub(super) fn quoted(word: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_-.,:+=@%".contains(c);
     match word.chars().all(is_plain) {
@@ -204,7 +204,7 @@ pub(super) fn quoted(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// Text that does nothing but be read. Threads, interrupts and devices are called what somebody likes.
+/// Escapes control characters. Names of threads, interrupts and devices are arbitrary.
 pub(crate) fn clean(text: &str) -> String {
     Printable(text).to_string()
 }

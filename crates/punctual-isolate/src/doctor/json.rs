@@ -1,10 +1,11 @@
-//! A report for programs: `docs/doctor-schema.json` describes it.
+//! The machine-readable report: `docs/doctor-schema.json` describes it.
 
 use serde::Serialize;
 
 use super::{Chosen, Report, Scene, Source};
 
-/// The version of the format. It rises when the meaning of something changes or something goes away.
+/// The version of the format. Incremented when the meaning of a field changes or a field is
+/// removed.
 pub const SCHEMA: &str = "punctual-doctor/1";
 
 #[derive(Serialize)]
@@ -54,7 +55,7 @@ struct Gap<'a> {
     why: &'a str,
 }
 
-/// The report as one JSON document.
+/// Returns the report as one JSON document.
 #[must_use]
 pub fn json(scene: &Scene, report: &Report) -> String {
     let machine = scene.machine;
@@ -107,5 +108,5 @@ pub fn json(scene: &Scene, report: &Report) -> String {
         findings: findings.collect(),
         unknown: unknown.map(|gap| Gap { check: gap.check, what: &gap.what, why: &gap.why }).collect(),
     };
-    serde_json::to_string_pretty(&document).expect("it has no maps with keys other than text")
+    serde_json::to_string_pretty(&document).expect("all map keys are text")
 }

@@ -1,28 +1,29 @@
-//! What is measured instead of read: costs on the CPU that this runs on, in a few milliseconds.
+//! Costs that are measured instead of read: on the current CPU, in a few milliseconds.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use crate::tree::Tree;
 
-/// Where a recording has the figures.
+/// The path of the system-call cost in a recording.
 pub(super) const SYSTEM_CALL: &str = "/measured/system_call_ns";
-/// Of reading the clock.
+/// The path of the clock cost in a recording.
 pub(super) const CLOCK: &str = "/measured/clock_ns";
 
-/// Rounds, of which the quickest counts: what interrupts a round is not the cost of a call.
+/// The number of rounds, of which the quickest counts: interruptions of a round are not the cost of
+/// a call.
 const ROUNDS: usize = 32;
 const CALLS: u32 = 500;
 
-/// What a system call that does nothing takes, in ns, if this is a running system or a recording has it.
+/// Returns the cost of a null system call, in ns, on a running system or from a recording.
 pub(super) fn system_call(tree: &Tree) -> Option<u64> {
     of(tree, SYSTEM_CALL, || {
-        // Not one that a library could answer by itself.
+        // A call that a library cannot answer itself.
         black_box(rustix::process::getppid());
     })
 }
 
-/// What reading the clock takes, in ns, likewise.
+/// Returns the cost of reading the clock, in ns, on a running system or from a recording.
 pub(super) fn clock(tree: &Tree) -> Option<u64> {
     of(tree, CLOCK, || {
         black_box(Instant::now());

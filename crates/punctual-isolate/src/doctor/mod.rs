@@ -1,6 +1,7 @@
-//! What on a machine stands between a real-time thread and its deadline, worst first.
+//! Conditions of a machine that make real-time threads miss deadlines, worst first.
 //!
-//! Each check is a file in `checks`: a name, and a function that looks at a [`Scene`] and adds [`Finding`]s to a [`Report`].
+//! Each check is a file in `checks`: a name, and a function that examines a [`Scene`] and adds
+//! [`Finding`]s to a [`Report`].
 
 mod app;
 mod checks;
@@ -19,39 +20,39 @@ use crate::facts::Machine;
 use crate::tree::Lack;
 pub(crate) use finding::clean;
 
-/// The kernel priorities of an app that does not choose: those above the kernel's interrupt threads.
+/// The default kernel priorities of an app: those above the kernel's interrupt threads.
 const USUAL_BAND: RangeInclusive<u8> = 51..=78;
 
-/// What is looked at.
+/// The subject of the checks.
 #[derive(Debug)]
 pub struct Scene<'a> {
     /// The machine.
     pub machine: &'a Machine,
-    /// The CPUs that real-time threads run on.
+    /// The CPUs of the real-time threads.
     pub cpus: Cpus,
-    /// Why it is these.
+    /// The reason for this choice.
     pub chosen: Chosen,
     /// The kernel priorities of these threads.
     pub band: RangeInclusive<u8>,
-    /// The app that they belong to, if it is one in particular.
+    /// The app of these threads, if known.
     pub app: Option<App>,
 }
 
-/// Why certain CPUs are looked at.
+/// The reason for the choice of CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chosen {
-    /// Somebody said so.
+    /// The user named them.
     Asked,
-    /// The app says so.
+    /// The app names them.
     App,
     /// They are isolated.
     Isolated,
-    /// It is where an app would run.
+    /// The default CPU of an app.
     Usual,
 }
 
 impl<'a> Scene<'a> {
-    /// The CPUs that are isolated, or else the one that an app would take.
+    /// Chooses the isolated CPUs, or the default CPU of an app.
     #[must_use]
     pub fn new(machine: &'a Machine) -> Self {
         let isolated = machine.isolated().common(&machine.topology.online);
@@ -62,21 +63,21 @@ impl<'a> Scene<'a> {
         Self { machine, cpus, chosen, band: USUAL_BAND, app: None }
     }
 
-    /// Looks at these CPUs.
+    /// Chooses these CPUs.
     ///
     /// # Errors
-    /// Some are not there, or not online.
+    /// Some do not exist, or are not online.
     pub fn on(mut self, cpus: Cpus) -> Result<Self, String> {
         let online = &self.machine.topology.online;
         let missing = cpus.without(online);
         if !missing.is_empty() {
-            return Err(format!("{} not online here; online are {online}", is_or_are(&missing)));
+            return Err(format!("{} not online; online: {online}", is_or_are(&missing)));
         }
         (self.cpus, self.chosen) = (cpus, Chosen::Asked);
         Ok(self)
     }
 
-    /// The other CPUs that are online.
+    /// Returns the other online CPUs.
     #[must_use]
     pub fn others(&self) -> Cpus {
         self.machine.topology.online.without(&self.cpus)
@@ -87,24 +88,24 @@ fn is_or_are(cpus: &Cpus) -> String {
     format!("{} {}", cpus.named(), if cpus.len() == 1 { "is" } else { "are" })
 }
 
-/// What was found.
+/// The result of an examination.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// What is wrong, worst first.
+    /// The findings, worst first.
     pub findings: Vec<Finding>,
-    /// What cannot be told, and why.
+    /// The unknown properties, with reasons.
     pub unknown: Vec<Unknown>,
-    /// The check that is looking.
+    /// The current check.
     check: &'static str,
 }
 
-/// One thing to look at.
+/// A check.
 struct Check {
     name: &'static str,
     look: fn(&Scene, &mut Report),
 }
 
-/// Looks at everything.
+/// Runs all checks.
 #[must_use]
 pub fn examine(scene: &Scene) -> Report {
     let mut report = Report::default();
@@ -112,20 +113,20 @@ pub fn examine(scene: &Scene) -> Report {
         report.check = check.name;
         (check.look)(scene, &mut report);
     }
-    // Stable, so that equals stay in the order of the checks.
+    // Stable, so that equal findings stay in the order of the checks.
     report.findings.sort_by_key(|finding| {
         (std::cmp::Reverse(finding.severity), std::cmp::Reverse(finding.cost.as_ref().map(|cost| cost.ns)))
     });
     report
 }
 
-/// The names of all checks.
+/// Returns the names of all checks.
 pub fn names() -> impl Iterator<Item = &'static str> {
     checks::ALL.iter().map(|check| check.name)
 }
 
 impl Report {
-    /// Whether nothing is wrong, but for what is only worth knowing.
+    /// Returns `true` if there are no findings except notes.
     #[must_use]
     pub fn is_fit(&self) -> bool {
         self.findings.iter().all(|finding| finding.severity == Severity::Note)
@@ -135,25 +136,25 @@ impl Report {
         self.findings.push(finding.of(self.check));
     }
 
-    /// Notes what cannot be told.
+    /// Records an unknown property.
     fn unknown(&mut self, what: &str, why: &str) {
         self.unknown.push(Unknown { check: self.check, what: clean(what), why: clean(why) });
     }
 
-    /// The text of a file that a check needs. If it may not be read, that is noted; if there is none, the kernel has no such
-    /// thing, and there is nothing to find.
+    /// Reads a file that a check needs. An unreadable file is recorded as unknown; a missing one
+    /// means that the kernel lacks the feature, and there is no finding.
     fn read(&mut self, scene: &Scene, path: &str) -> Option<String> {
         match scene.machine.tree.read(path) {
             Ok(text) => Some(text),
             Err(Lack::Absent) => None,
             Err(Lack::Refused) => {
-                self.unknown(&format!("what {path} says"), "this process may not read it; ask as root");
+                self.unknown(&format!("the content of {path}"), "this process may not read it; run as root");
                 None
             }
         }
     }
 
-    /// The number in such a file.
+    /// Reads the number in such a file.
     fn number(&mut self, scene: &Scene, path: &str) -> Option<i64> {
         self.read(scene, path)?.parse().ok()
     }
@@ -182,7 +183,7 @@ mod tests {
     fn refuses_cpus_that_are_not_there() {
         let machine = Machine::look(Tree::parse("").with("/sys/devices/system/cpu/online", "0-3"));
         let refused = Scene::new(&machine).on(Cpus::from([3, 4])).unwrap_err();
-        assert_eq!(refused, "CPU 4 is not online here; online are 0-3");
+        assert_eq!(refused, "CPU 4 is not online; online: 0-3");
         assert_eq!(Scene::new(&machine).on(Cpus::from([1, 2])).unwrap().others(), Cpus::from([0, 3]));
     }
 

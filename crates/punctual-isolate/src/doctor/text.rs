@@ -1,4 +1,4 @@
-//! A report for people.
+//! The human-readable report.
 
 use std::fmt::Write as _;
 
@@ -8,14 +8,14 @@ use super::{Chosen, Report, Scene, Severity};
 
 const WIDTH: usize = 100;
 
-/// The report as text of lines of at most 100 characters, but for commands.
+/// Returns the report as text with lines of at most 100 characters, except for commands.
 #[must_use]
 pub fn text(scene: &Scene, report: &Report) -> String {
     let mut out = head(scene);
     let mut said = Severity::High;
     for finding in &report.findings {
         if finding.severity == Severity::Note && said != Severity::Note {
-            out += "\nWorth knowing\n";
+            out += "\nNotes\n";
         }
         said = finding.severity;
         out.push('\n');
@@ -28,13 +28,13 @@ pub fn text(scene: &Scene, report: &Report) -> String {
         }
         for fix in &finding.fixes {
             let _ = writeln!(out, "        fix    {}", fix.command);
-            let by_us = if fix.changes.is_empty() { "" } else { "; --fix does it" };
+            let by_us = if fix.changes.is_empty() { "" } else { "; --fix applies it" };
             let _ = writeln!(out, "               ({}{by_us})", fix.lasts.as_str());
         }
         let _ = writeln!(out, "        check  {}", finding.check);
     }
     if !report.unknown.is_empty() {
-        out += "\nNot known\n";
+        out += "\nUnknown\n";
         for unknown in &report.unknown {
             out +=
                 &wrapped("  ", &format!("{}: {} ({})", unknown.check, unknown.what, unknown.why), 4, WIDTH);
@@ -48,7 +48,7 @@ fn head(scene: &Scene) -> String {
     let rt = match machine.kernel.preempt_rt {
         Some(true) => "PREEMPT_RT",
         Some(false) => "not PREEMPT_RT",
-        None => "PREEMPT_RT or not is unknown",
+        None => "PREEMPT_RT unknown",
     };
     let on = machine.hypervisor.as_ref().map_or(String::new(), |name| format!(", a guest of {name}"));
     let release = match machine.kernel.release.as_str() {
@@ -57,13 +57,13 @@ fn head(scene: &Scene) -> String {
     };
     let mut out = format!("Linux {release}, {rt}, {} online{on}\n", machine.topology.online.named());
     let why = match scene.chosen {
-        Chosen::Asked => "as asked".into(),
-        Chosen::App => format!("where {} runs", scene.app.as_ref().map_or("the app", |app| &app.name)),
+        Chosen::Asked => "as requested".into(),
+        Chosen::App => format!("used by {}", scene.app.as_ref().map_or("the app", |app| &app.name)),
         Chosen::Isolated => "isolated".into(),
-        Chosen::Usual => "where an app runs unless told otherwise".into(),
+        Chosen::Usual => "the default for an app".into(),
     };
     let band = format!("priorities {} to {}", scene.band.start(), scene.band.end());
-    let _ = writeln!(out, "Looking at {} ({why}), {band}", scene.cpus.named());
+    let _ = writeln!(out, "Checking {} ({why}), {band}", scene.cpus.named());
     super::finding::clean(out.trim_end()).replace("\\n", "\n") + "\n"
 }
 
@@ -78,11 +78,11 @@ fn verdict(report: &Report) -> String {
         .collect();
     let unknown = match report.unknown.len() {
         0 => String::new(),
-        1 => "; 1 thing is not known".into(),
-        n => format!("; {n} things are not known"),
+        1 => "; 1 unknown property".into(),
+        n => format!("; {n} unknown properties"),
     };
     match said.is_empty() {
-        true => format!("fit for real-time work, as far as is known{unknown}\n"),
+        true => format!("no findings{unknown}\n"),
         false => format!("findings: {}{unknown}\n", said.join(", ")),
     }
 }

@@ -1,4 +1,4 @@
-//! Control groups: which hierarchies there are, and where in them this process is.
+//! Control groups: the mounted hierarchies, and this process's groups.
 
 use crate::cpus::Cpus;
 use crate::tree::Tree;
@@ -6,19 +6,19 @@ use crate::tree::Tree;
 /// The control groups of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cgroups {
-    /// Where version 2 is mounted.
+    /// The mount point of version 2.
     pub unified: Option<String>,
-    /// Whether version 2 has the controller of CPU sets.
+    /// `true` if version 2 has the cpuset controller.
     pub has_cpuset: bool,
-    /// Where version 1's CPU sets are mounted.
+    /// The mount point of version 1's cpuset controller.
     pub cpuset: Option<String>,
-    /// Where version 1's controller of CPU time is mounted.
+    /// The mount point of version 1's cpu controller.
     pub cpu: Option<String>,
-    /// The directory of this process's group of version 2.
+    /// The directory of this process's version 2 group.
     pub own: Option<String>,
-    /// The directory of this process's group of version 1's CPU time.
+    /// The directory of this process's version 1 cpu group.
     pub own_cpu: Option<String>,
-    /// CPUs of isolated partitions of version 2.
+    /// The CPUs of isolated version 2 partitions.
     pub isolated: Cpus,
 }
 
@@ -43,7 +43,7 @@ impl Cgroups {
                 let (controllers, path) = (parts.next()?, parts.next()?);
                 controllers.split(',').any(|of| of == controller).then_some(path)
             })?;
-            // In a container the path may lead out of what is mounted.
+            // In a container the path may lead out of the mounted tree.
             let path = if path.split('/').any(|part| part == "..") { "" } else { path.trim_end_matches('/') };
             Some(format!("{}{path}", mount?))
         };

@@ -1,12 +1,12 @@
-//! How the kernel describes each CPU (`/proc/cpuinfo`).
+//! The kernel's description of each CPU (`/proc/cpuinfo`).
 
 use crate::tree::Tree;
 
-/// The paragraphs of the description: one for each CPU, and of some architectures one that is about all.
+/// The paragraphs of the description: one for each CPU, and on some architectures one for all.
 pub(super) struct Description(Vec<Vec<(String, String)>>);
 
 impl Description {
-    /// A recording does not learn of it: all of it is long, and what is wrong with a machine does not depend on it.
+    /// Not recorded: it is long, and the findings do not depend on it.
     pub(super) fn look(tree: &Tree) -> Self {
         Self::parse(&tree.glance("/proc/cpuinfo").unwrap_or_default())
     }
@@ -19,7 +19,7 @@ impl Description {
         Self(text.split("\n\n").map(lines).collect())
     }
 
-    /// What is said under `key` of this CPU, or of all of them.
+    /// Returns the value of `key` for this CPU, or for all of them.
     pub(super) fn of(&self, cpu: usize, key: &str) -> Option<&str> {
         let find = |lines: &'_ [(String, String)], key: &str| lines.iter().position(|(name, _)| name == key);
         let is_of = |lines: &[(String, String)]| match find(lines, "processor") {

@@ -1,4 +1,4 @@
-//! The interrupts of devices: where they may go, where they go, how often they came.
+//! Device interrupts: allowed CPUs, effective CPUs, and counts.
 
 use crate::cpus::Cpus;
 use crate::tree::Tree;
@@ -6,29 +6,29 @@ use crate::tree::Tree;
 /// An interrupt of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interrupt {
-    /// The kernel's number of it.
+    /// The kernel's interrupt number.
     pub number: u32,
-    /// Who handles it, as `/proc/interrupts` says, with its controller.
+    /// The handler's name in `/proc/interrupts`, with the controller.
     pub name: String,
-    /// How often it came, by CPU in the order of the columns.
+    /// The count by CPU, in the order of the columns.
     pub counts: Vec<(usize, u64)>,
-    /// The CPUs that it may go to.
+    /// The allowed CPUs.
     pub allowed: Cpus,
-    /// Those that it goes to.
+    /// The effective CPUs.
     pub effective: Cpus,
 }
 
 impl Interrupt {
-    /// How often it came on that CPU.
+    /// Returns the count on that CPU.
     #[must_use]
     pub fn count(&self, cpu: usize) -> u64 {
         self.counts.iter().find(|&&(on, _)| on == cpu).map_or(0, |&(_, count)| count)
     }
 
-    /// Whether it goes to one of these CPUs.
+    /// Returns `true` if it goes to one of these CPUs.
     #[must_use]
     pub fn goes_to(&self, cpus: &Cpus) -> bool {
-        // Some controllers do not say.
+        // Some controllers do not report effective CPUs.
         if self.effective.is_empty() { self.allowed.meets(cpus) } else { self.effective.meets(cpus) }
     }
 }
@@ -50,7 +50,7 @@ pub(super) fn look(tree: &Tree) -> Vec<Interrupt> {
         .collect()
 }
 
-/// The rows with a number; those of the CPUs themselves have letters.
+/// Parses the numbered rows; those of the CPUs themselves have letters.
 fn parse<'a>(text: &'a str, online: &'a Cpus) -> impl Iterator<Item = Interrupt> + 'a {
     let mut lines = text.lines();
     let head: Vec<usize> = lines
@@ -59,7 +59,7 @@ fn parse<'a>(text: &'a str, online: &'a Cpus) -> impl Iterator<Item = Interrupt>
         .split_whitespace()
         .filter_map(|column| column.strip_prefix("CPU")?.parse().ok())
         .collect();
-    // Of an empty head nothing is known.
+    // An empty header provides no information.
     let columns = if head.is_empty() { online.iter().collect() } else { head };
     lines.filter_map(move |line| {
         let (number, rest) = line.trim_start().split_once(':')?;

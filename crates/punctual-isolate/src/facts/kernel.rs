@@ -1,19 +1,19 @@
-//! The kernel: what it is, how it was built, how it was booted.
+//! The kernel: its version, configuration and boot parameters.
 
 use std::collections::BTreeMap;
 
 use crate::tree::Tree;
 
-/// The clock by which the kernel keeps its time.
+/// The file with the current clock source.
 pub(crate) const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-/// How much of each period real-time threads may use, in µs; -1 is all of it.
+/// The file with the real-time threads' share of each period, in µs; -1 is all of it.
 pub(crate) const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
 pub(crate) const PERIOD: &str = "/proc/sys/kernel/sched_rt_period_us";
 
-/// A kernel is not configured in more text than this.
+/// The maximum size of a kernel configuration.
 const MAX_CONFIGURATION: usize = 4 << 20;
 
-/// The options that somebody asks for.
+/// The options that are queried.
 const OPTIONS: [&str; 11] = [
     "CONFIG_HZ",
     "CONFIG_NO_HZ_FULL",
@@ -33,28 +33,28 @@ const OPTIONS: [&str; 11] = [
 pub struct Kernel {
     /// Its release, such as `6.12.9-rt1`.
     pub release: String,
-    /// Whether it is PREEMPT_RT, unless nothing says.
+    /// `true` if it is PREEMPT_RT; `None` if unknown.
     pub preempt_rt: Option<bool>,
-    /// The clock by which it keeps its time.
+    /// The current clock source.
     pub clock_source: Option<String>,
-    /// What it leaves to real-time threads.
+    /// The limits of real-time threads.
     pub throttling: Option<Throttling>,
-    /// How it was booted.
+    /// The boot parameters.
     pub parameters: Parameters,
-    /// The options that it was built with, if that is known.
+    /// The build options, if known.
     options: Option<BTreeMap<String, String>>,
 }
 
-/// What a kernel leaves to the real-time threads of a CPU.
+/// The share of a CPU that the kernel leaves to real-time threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Throttling {
-    /// All of it.
+    /// The whole CPU.
     Off,
-    /// So much of each period, in µs.
+    /// A part of each period, in µs.
     On {
         /// The time of real-time threads.
         runtime_us: u64,
-        /// Of this time.
+        /// The period.
         period_us: u64,
     },
 }
@@ -70,13 +70,13 @@ impl Throttling {
 }
 
 impl Kernel {
-    /// Reads how it was built and booted, and how it is set.
+    /// Reads the configuration, the boot parameters and the settings.
     #[must_use]
     pub fn look(tree: &Tree) -> Self {
         let release = tree.text("/proc/sys/kernel/osrelease").unwrap_or_default();
         let options = options(tree, &release);
         let version = tree.text("/proc/version");
-        // Not every kernel that is one has the file.
+        // Not every PREEMPT_RT kernel has the file.
         let declared = tree.text("/sys/kernel/realtime").map(|text| text == "1");
         let preempt_rt = match declared {
             Some(true) => Some(true),
@@ -89,14 +89,14 @@ impl Kernel {
         Self { release, preempt_rt, clock_source, throttling: Throttling::look(tree), parameters, options }
     }
 
-    /// An option's value; `Some("n")` if it is off, `None` if nothing is known of the configuration.
+    /// Returns an option's value; `Some("n")` if it is off, `None` if the configuration is unknown.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&str> {
         debug_assert!(OPTIONS.contains(&name), "{name} is not read");
         self.options.as_ref().map(|options| options.get(name).map_or("n", String::as_str))
     }
 
-    /// Its version's first two numbers.
+    /// Returns the first two numbers of the version.
     #[must_use]
     pub fn version(&self) -> Option<(u32, u32)> {
         let mut parts = self.release.split(|c: char| !c.is_ascii_digit());
@@ -104,14 +104,14 @@ impl Kernel {
     }
 }
 
-/// The clock by which the kernel keeps its time.
+/// Returns the current clock source.
 #[must_use]
 pub fn clock_source(tree: &Tree) -> Option<String> {
     tree.text(CLOCK_SOURCE)
 }
 
 fn options(tree: &Tree, release: &str) -> Option<BTreeMap<String, String>> {
-    // A name of a file, whatever the kernel says.
+    // Must be a valid file name.
     let release: String = release.chars().filter(|&c| c != '/').collect();
     let unpacked = tree.bytes("/proc/config.gz").and_then(|bytes| gunzip(&bytes));
     let place = format!("/boot/config-{release}");
@@ -138,7 +138,7 @@ fn options(tree: &Tree, release: &str) -> Option<BTreeMap<String, String>> {
     known.then_some(found)
 }
 
-/// Unpacks a file of gzip's (RFC 1952).
+/// Unpacks a gzip file (RFC 1952).
 fn gunzip(bytes: &[u8]) -> Option<String> {
     let flags = *bytes.get(3).filter(|_| bytes.starts_with(&[0x1f, 0x8b, 8]))?;
     let mut at = 10;
@@ -157,12 +157,12 @@ fn gunzip(bytes: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(&text.ok()?).into_owned())
 }
 
-/// The parameters that the kernel was booted with.
+/// The boot parameters of the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parameters(Vec<(String, Option<String>)>);
 
 impl Parameters {
-    /// Parses a command line; blanks between double quotes separate nothing.
+    /// Parses a command line; blanks in double quotes do not separate parameters.
     #[must_use]
     pub fn parse(line: &str) -> Self {
         let mut words = vec![String::new()];
@@ -171,10 +171,10 @@ impl Parameters {
             match c {
                 '"' => is_quoted = !is_quoted,
                 c if c.is_whitespace() && !is_quoted => words.push(String::new()),
-                c => words.last_mut().expect("there is one from the start").push(c),
+                c => words.last_mut().expect("the list is never empty").push(c),
             }
         }
-        // What follows is for the first process.
+        // The rest is for the init process.
         let words = words.into_iter().take_while(|word| word != "--").filter(|word| !word.is_empty());
         Self(
             words
@@ -186,20 +186,20 @@ impl Parameters {
         )
     }
 
-    /// Whether it is there, with or without a value.
+    /// Returns `true` if the parameter is present, with or without a value.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(known, _)| is_same(known, name))
     }
 
-    /// The value of the last of that name, which is the one that counts.
+    /// Returns the effective value: that of the last parameter of this name.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(known, _)| is_same(known, name))?.1.as_deref()
     }
 }
 
-/// The kernel makes no difference between dashes and underscores.
+/// The kernel does not distinguish dashes and underscores.
 fn is_same(one: &str, other: &str) -> bool {
     one.replace('-', "_") == other.replace('-', "_")
 }

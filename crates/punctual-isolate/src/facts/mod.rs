@@ -1,7 +1,7 @@
-//! What a machine is like, read in one place.
+//! The properties of a machine.
 //!
-//! Everything is read from a [`Tree`], so that it can be had of a recording as well. What cannot be read is `None` or missing,
-//! never a guess.
+//! Everything is read from a [`Tree`], so that recordings work as well. Unreadable properties are
+//! `None` or missing, never a guess.
 
 mod cgroups;
 mod description;
@@ -24,32 +24,32 @@ pub use self::topology::{Cache, Cpu, IdleState, Topology};
 use crate::cpus::Cpus;
 use crate::tree::Tree;
 
-/// Where a kernel that knows its hypervisor says which it is.
+/// The file with the hypervisor, for kernels that provide it.
 const HYPERVISOR: &str = "/sys/hypervisor/type";
 
-/// A machine, its kernel, and what this process may do on it.
+/// A machine, its kernel, and the rights of this process.
 #[derive(Debug)]
 pub struct Machine {
-    /// Where all of this is read from.
+    /// The source of all properties.
     pub tree: Tree,
-    /// The kernel, how it was built and booted.
+    /// The kernel, its configuration and boot parameters.
     pub kernel: Kernel,
     /// The CPUs.
     pub topology: Topology,
-    /// The interrupts that devices have.
+    /// The interrupts of devices.
     pub interrupts: Vec<Interrupt>,
-    /// The threads of the kernel, and those of processes that are real-time.
+    /// The kernel threads, and the real-time threads of processes.
     pub threads: Vec<Thread>,
-    /// Where control groups are, and which are this process's.
+    /// The control groups, and those of this process.
     pub cgroups: Cgroups,
-    /// What this process may do.
+    /// The rights of this process.
     pub process: Process,
-    /// The hypervisor, if there is one that does not hide.
+    /// The hypervisor, if there is a detectable one.
     pub hypervisor: Option<String>,
 }
 
 impl Machine {
-    /// Reads everything.
+    /// Reads all properties.
     #[must_use]
     pub fn look(tree: Tree) -> Self {
         let cgroups = Cgroups::look(&tree);
@@ -65,13 +65,13 @@ impl Machine {
         }
     }
 
-    /// CPUs that the scheduler keeps free, by boot parameters or by cpuset partitions.
+    /// Returns the CPUs isolated by boot parameters or cpuset partitions.
     #[must_use]
     pub fn isolated(&self) -> Cpus {
         self.topology.isolated.and(&self.cgroups.isolated)
     }
 
-    /// The CPU that an app takes if it is not told: an isolated one, or else the highest that it may use.
+    /// Returns the default CPU of an app: an isolated one, or the highest allowed one.
     #[must_use]
     pub fn usual_cpu(&self) -> Option<usize> {
         let usable =
@@ -80,7 +80,7 @@ impl Machine {
     }
 }
 
-/// The hypervisor that the machine is a guest of, if there is one that does not hide.
+/// Returns the hypervisor of the machine, if there is a detectable one.
 #[must_use]
 pub fn hypervisor(tree: &Tree) -> Option<String> {
     let declared = tree.text(HYPERVISOR).filter(|text| !text.is_empty());
@@ -91,7 +91,8 @@ pub fn hypervisor(tree: &Tree) -> Option<String> {
     };
     declared.or_else(|| match is_flagged() {
         true => {
-            // What it says of itself is no file; a recording has it in the one where others say it.
+            // The value of `cpuid` is not a file; a recording has it in the file where others
+            // provide it.
             let name = tree.is_live().then(name_by_cpuid).flatten();
             if let Some(name) = &name {
                 tree.keep(HYPERVISOR, name);
@@ -102,10 +103,11 @@ pub fn hypervisor(tree: &Tree) -> Option<String> {
     })
 }
 
-/// The name in the `cpuid` leaf that is reserved for it. Only of a CPU that has said it is a hypervisor's.
+/// Returns the name in the `cpuid` leaf reserved for it. Only for a CPU whose hypervisor flag is
+/// set.
 #[cfg(target_arch = "x86_64")]
 fn name_by_cpuid() -> Option<String> {
-    #[allow(unused_unsafe, reason = "newer toolchains hold the instruction to be safe")]
+    #[allow(unused_unsafe, reason = "newer toolchains consider the instruction safe")]
     // SAFETY: every x86-64 CPU has `cpuid`.
     let leaf = unsafe { core::arch::x86_64::__cpuid(0x4000_0000) };
     let bytes: Vec<u8> = [leaf.ebx, leaf.ecx, leaf.edx].into_iter().flat_map(u32::to_le_bytes).collect();

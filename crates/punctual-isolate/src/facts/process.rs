@@ -1,39 +1,39 @@
-//! What this process, and what it starts, may do.
+//! The rights of this process and its children.
 
 use crate::cpus::Cpus;
 use crate::tree::Tree;
 
-/// The numbers of capabilities (capabilities(7)).
+/// Capability numbers (capabilities(7)).
 const IPC_LOCK: u32 = 14;
 const SYS_NICE: u32 = 23;
 
 /// The rights of this process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Process {
-    /// The CPUs that it may use.
+    /// The allowed CPUs.
     pub cpus: Option<Cpus>,
     /// Its effective capabilities.
     capabilities: Option<u64>,
-    /// The highest real-time priority that it may take without a capability.
+    /// The highest real-time priority allowed without a capability.
     pub rtprio: Option<u64>,
-    /// How much memory it may lock without a capability; `u64::MAX` is without limit.
+    /// The memory it may lock without a capability; `u64::MAX` means unlimited.
     pub memlock: Option<u64>,
-    /// How many descriptors it may have.
+    /// The maximum number of descriptors.
     pub descriptors: Option<u64>,
-    /// The container that it is in, if it can tell.
+    /// The container it runs in, if detectable.
     pub container: Option<Container>,
 }
 
-/// What runs a container.
+/// A container runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Container {
-    /// Docker, or what behaves like it.
+    /// Docker, or a compatible runtime.
     Docker,
     /// Podman.
     Podman,
     /// A pod of Kubernetes.
     Kubernetes,
-    /// Something else, as it calls itself.
+    /// Another runtime, by its own name.
     Other(String),
 }
 
@@ -58,13 +58,14 @@ impl Process {
         }
     }
 
-    /// Whether it may set real-time priorities whatever the limit, unless that is unknown.
+    /// Returns `true` if it may set real-time priorities regardless of the limit; `None` if
+    /// unknown.
     #[must_use]
     pub fn may_schedule(&self) -> Option<bool> {
         self.capabilities.map(|set| set >> SYS_NICE & 1 == 1)
     }
 
-    /// Whether it may lock any amount of memory, unless that is unknown.
+    /// Returns `true` if it may lock any amount of memory; `None` if unknown.
     #[must_use]
     pub fn may_lock(&self) -> Option<bool> {
         self.capabilities.map(|set| set >> IPC_LOCK & 1 == 1)

@@ -1,37 +1,38 @@
-//! How CPUs have spent their time since the machine was started (`/proc/stat`, `proc_stat(5)`).
+//! CPU times since boot (`/proc/stat`, `proc_stat(5)`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::tree::Tree;
 
-/// What all times are multiples of, whatever the kernel's tick is.
+/// The unit of all times, independent of the kernel's tick.
 pub const TICK: Duration = Duration::from_millis(10);
 
-/// Where the hypervisor's time is in a line.
+/// The index of the stolen time in a line.
 const STOLEN: usize = 7;
-/// Where the CPU had nothing to do, or waited for a disk.
+/// The indices of idle and I/O wait time.
 const IDLE: [usize; 2] = [3, 4];
 
-/// How all CPUs have spent their time.
+/// The times of all CPUs.
 #[derive(Debug, Clone, Default)]
 pub struct Statistics {
-    /// All together.
+    /// The sum over all CPUs.
     pub all: Spent,
     cpus: BTreeMap<usize, Spent>,
 }
 
-/// How the time was spent, in [`TICK`]s.
+/// Times in [`TICK`]s.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// By threads, by interrupts and by the hypervisor.
+    /// Time of threads, interrupts and the hypervisor.
     pub busy: u64,
-    /// By the hypervisor, while there was something to do. `None` of a kernel that does not count it.
+    /// Time taken by the hypervisor while the CPU was runnable. `None` for a kernel that does not
+    /// count it.
     pub stolen: Option<u64>,
 }
 
 impl Statistics {
-    /// Reads the time so far.
+    /// Reads the current times.
     #[must_use]
     pub fn look(tree: &Tree) -> Self {
         let mut statistics = Self::default();
@@ -48,7 +49,7 @@ impl Statistics {
         statistics
     }
 
-    /// Of a CPU that is online.
+    /// Returns the times of an online CPU.
     #[must_use]
     pub fn cpu(&self, number: usize) -> Option<Spent> {
         self.cpus.get(&number).copied()
@@ -57,7 +58,7 @@ impl Statistics {
 
 impl Spent {
     fn of(ticks: &str) -> Self {
-        // Of ten fields the last two are of guests, whose time is in the first two as well.
+        // The last two of ten fields are guest times, which are included in the first two.
         let fields = ticks.split_whitespace().map_while(|word| word.parse::<u64>().ok()).take(STOLEN + 1);
         let fields: Vec<u64> = fields.collect();
         let busy = fields.iter().enumerate().filter(|(at, _)| !IDLE.contains(at));

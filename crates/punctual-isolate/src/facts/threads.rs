@@ -1,40 +1,40 @@
-//! The threads that matter to real-time threads: the kernel's own, and others with a real-time policy.
+//! The threads relevant to real-time threads: kernel threads, and others with a real-time policy.
 
 use crate::cpus::Cpus;
 use crate::tree::Tree;
 
-/// Set in the flags of threads of the kernel (`PF_KTHREAD`).
+/// Flag of kernel threads (`PF_KTHREAD`).
 const KERNEL: u64 = 0x0020_0000;
-/// Set if nobody may move the thread (`PF_NO_SETAFFINITY`).
+/// Flag of unmovable threads (`PF_NO_SETAFFINITY`).
 const UNMOVABLE: u64 = 0x0400_0000;
 
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
-    /// Its number.
+    /// Its TID.
     pub id: u32,
-    /// That of its process.
+    /// Its PID.
     pub process: u32,
-    /// What it calls itself: any text.
+    /// Its name: any text.
     pub name: String,
-    /// Whether it is one of the kernel's.
+    /// `true` for a kernel thread.
     pub is_kernel: bool,
-    /// Whether it may be moved to other CPUs.
+    /// `true` if it may be moved to other CPUs.
     pub is_movable: bool,
-    /// How it is scheduled.
+    /// Its scheduling policy.
     pub policy: Policy,
-    /// When it began, in ticks since boot, by which another of the same number is told apart.
+    /// Its start time in ticks since boot, which distinguishes threads with the same TID.
     pub started: u64,
-    /// The CPUs that it may run on, if that is known.
+    /// The allowed CPUs, if known.
     pub cpus: Option<Cpus>,
     /// The CPU that it ran on last.
     pub last_cpu: usize,
 }
 
-/// How a thread is scheduled.
+/// A scheduling policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// By shares: SCHED_OTHER, SCHED_BATCH, SCHED_IDLE.
+    /// Fair sharing: SCHED_OTHER, SCHED_BATCH, SCHED_IDLE.
     Fair,
     /// SCHED_FIFO with a priority.
     Fifo(u8),
@@ -45,7 +45,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// The priority, of real-time threads.
+    /// Returns the priority of a real-time thread.
     #[must_use]
     pub fn priority(self) -> Option<u8> {
         match self {
@@ -56,7 +56,7 @@ impl Policy {
 }
 
 impl Thread {
-    /// Whether it may run on one of these CPUs, as far as is known.
+    /// Returns `true` if it may run on one of these CPUs, as far as known.
     #[must_use]
     pub fn may_run_on(&self, cpus: &Cpus) -> bool {
         self.cpus.as_ref().is_some_and(|own| own.meets(cpus))
@@ -64,11 +64,11 @@ impl Thread {
 
     /// Parses a line of `/proc/PID/task/TID/stat`.
     fn parse(process: u32, stat: &str) -> Option<Self> {
-        // The name may have parentheses and line feeds of its own.
+        // The name may contain parentheses and line feeds.
         let (before, after) = stat.rsplit_once(')')?;
         let (id, name) = before.split_once(" (")?;
         let fields: Vec<&str> = after.split_whitespace().collect();
-        // Field 3 of proc_pid_stat(5) is the first behind the name.
+        // Field 3 of proc_pid_stat(5) is the first after the name.
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         let flags = field(9)?;
         let priority = u8::try_from(field(40)?).ok()?;
@@ -91,7 +91,7 @@ impl Thread {
         })
     }
 
-    /// The thread of this number, whatever it is.
+    /// Reads the thread with this TID.
     pub(crate) fn read(tree: &Tree, process: u32, id: u32) -> Option<Self> {
         let directory = format!("/proc/{process}/task/{id}");
         let mut thread = Self::parse(process, &tree.text(&format!("{directory}/stat"))?)?;
@@ -101,7 +101,7 @@ impl Thread {
     }
 }
 
-/// How many threads of a process of this machine are real-time.
+/// Returns the number of real-time threads of a process of this machine.
 #[must_use]
 pub fn real_time_threads(process: u32) -> usize {
     let tree = Tree::system();
@@ -129,7 +129,7 @@ pub(super) fn look(tree: &Tree) -> Vec<Thread> {
 mod tests {
     use super::*;
 
-    /// A line of `stat` with this name, flags, priority and policy.
+    /// Formats a line of `stat` with this name, flags, priority and policy.
     fn stat(name: &str, flags: u64, priority: u8, policy: u8) -> String {
         format!(
             "7 ({name}) S 2 0 0 0 -1 {flags} {} 33 {} 5 {priority} {policy} 0",
@@ -161,7 +161,7 @@ mod tests {
         let names: Vec<&str> = threads.iter().map(|thread| &*thread.name).collect();
         assert_eq!(names, ["kthreadd", "control"]);
         assert!(threads[0].may_run_on(&Cpus::from([3])));
-        // Nothing is known of it.
+        // Its CPUs are unknown.
         assert!(!threads[1].may_run_on(&Cpus::from([3])));
     }
 }

@@ -1,4 +1,4 @@
-//! The CPUs: which there are, what they share, how fast and how deep asleep they may be.
+//! The CPUs: their number, shared resources, frequencies and idle states.
 
 use super::description::Description;
 use crate::cpus::Cpus;
@@ -7,40 +7,42 @@ use crate::tree::Tree;
 /// The CPUs of a machine.
 #[derive(Debug, Clone, Default)]
 pub struct Topology {
-    /// Those that work.
+    /// The online CPUs.
     pub online: Cpus,
-    /// Those that are there but switched off.
+    /// The offline CPUs.
     pub offline: Cpus,
-    /// Those that a boot parameter keeps free of other threads.
+    /// The CPUs isolated by a boot parameter.
     pub isolated: Cpus,
-    /// Those that a boot parameter keeps free of the tick.
+    /// The tickless CPUs (`nohz_full`).
     pub tickless: Cpus,
-    /// Those that are online, in order.
+    /// The online CPUs, in order.
     pub cpus: Vec<Cpu>,
 }
 
 /// One CPU.
 #[derive(Debug, Clone, Default)]
 pub struct Cpu {
-    /// The kernel's number of it.
+    /// The kernel's CPU number.
     pub number: usize,
-    /// What its maker calls it, or the number of its design.
+    /// The vendor's name, or the design number.
     pub model: Option<String>,
-    /// Family, model and stepping of an x86 CPU, such as `25-1-1`: hypervisors give different CPUs one name.
+    /// Family, model and stepping of an x86 CPU, such as `25-1-1`: hypervisors give different CPUs
+    /// the same name.
     pub family: Option<String>,
-    /// How fast it is now, in MHz; on a virtual machine mostly the rate of its time-stamp counter.
+    /// The current frequency in MHz; on a virtual machine usually the rate of its time-stamp
+    /// counter.
     pub mhz: Option<f64>,
-    /// The CPUs that are threads of the same core, itself included.
+    /// The hardware threads of the same core, including this one.
     pub siblings: Cpus,
     /// The socket.
     pub package: Option<u32>,
     /// The NUMA node.
     pub node: Option<u32>,
-    /// Its caches of data, the smallest first.
+    /// Its data caches, the smallest first.
     pub caches: Vec<Cache>,
-    /// What chooses its frequency.
+    /// The frequency governor.
     pub governor: Option<String>,
-    /// The states that it may rest in, from the shallowest on.
+    /// Its idle states, shallowest first.
     pub idle_states: Vec<IdleState>,
 }
 
@@ -49,22 +51,22 @@ pub struct Cpu {
 pub struct Cache {
     /// 1 is the nearest.
     pub level: u32,
-    /// In bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Who else uses it.
+    /// The CPUs that share it.
     pub shared: Cpus,
 }
 
-/// A state in which a CPU rests.
+/// An idle state of a CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdleState {
     /// Its number in `cpuidle`.
     pub number: u32,
-    /// What the driver calls it.
+    /// The driver's name of it.
     pub name: String,
-    /// How long leaving it takes, as the driver says.
+    /// The exit latency stated by the driver, in µs.
     pub exit_us: u64,
-    /// Whether it is disabled.
+    /// `true` if it is disabled.
     pub is_disabled: bool,
 }
 
@@ -87,13 +89,13 @@ impl Topology {
         }
     }
 
-    /// The CPU of this number, if it is online.
+    /// Returns the CPU with this number, if it is online.
     #[must_use]
     pub fn cpu(&self, number: usize) -> Option<&Cpu> {
         self.cpus.iter().find(|cpu| cpu.number == number)
     }
 
-    /// Whether two CPUs are on the same NUMA node, as far as is known.
+    /// Returns `true` if two CPUs are on the same NUMA node, as far as known.
     #[must_use]
     pub fn is_near(&self, one: usize, other: usize) -> bool {
         let node = |number| self.cpu(number).and_then(|cpu| cpu.node);
@@ -131,7 +133,7 @@ impl Cpu {
     }
 }
 
-/// The node, as the nodes tell.
+/// Returns the node, according to the node directories.
 fn node_of(tree: &Tree, cpu: usize) -> Option<u32> {
     let nodes = tree.list("/sys/devices/system/node");
     nodes.iter().filter_map(|name| name.strip_prefix("node")?.parse().ok()).find(|node: &u32| {
@@ -213,7 +215,7 @@ mod tests {
         let info = "processor : 0\ncpu family : 25\nmodel : 1\nmodel name : AMD EPYC\nstepping : 2\ncpu MHz : 2450.5\n\n\
                     processor : 1\nmodel name : other\ncpu MHz : 0.000\n";
         let tree = Tree::parse("").with("/sys/devices/system/cpu/online", "0-1").with("/proc/cpuinfo", info);
-        let [first, second] = &Topology::look(&tree).cpus[..] else { panic!("there are two") };
+        let [first, second] = &Topology::look(&tree).cpus[..] else { panic!("two CPUs") };
         assert_eq!((first.model.as_deref(), first.family.as_deref()), (Some("AMD EPYC"), Some("25-1-2")));
         assert_eq!((first.mhz, second.family.as_deref(), second.mhz), (Some(2450.5), None, None));
         let scaled = tree.with("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "1800000");

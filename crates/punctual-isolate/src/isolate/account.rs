@@ -1,29 +1,29 @@
-//! What came to a CPU while it was taken, and to the others meanwhile.
+//! Interrupt counts of isolated CPUs and the others during an isolation.
 
 use crate::cpus::Cpus;
 use crate::doctor::clean;
 use crate::tree::Tree;
 
-/// How often everything had come by some moment.
+/// The interrupt counts at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Account {
-    /// The name, and for each CPU how often.
+    /// The name, and the count for each CPU.
     rows: Vec<(String, Vec<(usize, u64)>)>,
 }
 
-/// What came between two moments.
+/// The interrupts between two moments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// The name of an interrupt or a soft interrupt, fit for a terminal.
+    /// The name of an interrupt or a soft interrupt, without control characters.
     pub name: String,
-    /// How often it came to the CPUs that were taken, on average.
+    /// The mean count of the isolated CPUs.
     pub taken: u64,
-    /// To the others.
+    /// The mean count of the others.
     pub others: u64,
 }
 
 impl Account {
-    /// Reads how often everything has come.
+    /// Reads the current counts.
     #[must_use]
     pub fn look(tree: &Tree) -> Self {
         let mut rows = Vec::new();
@@ -45,7 +45,8 @@ impl Account {
         Self { rows }
     }
 
-    /// What came since, the most frequent on the CPUs taken first; nothing of what came to neither.
+    /// Returns the differences, the most frequent on the isolated CPUs first; omits rows without
+    /// events.
     #[must_use]
     pub fn since(&self, before: &Self, taken: &Cpus, others: &Cpus) -> Vec<Row> {
         let average = |row: &(String, Vec<(usize, u64)>), of: &Cpus| {
@@ -88,7 +89,7 @@ mod tests {
         };
         let rows = at("110 130 12").since(&at("10 10 10"), &Cpus::from([3]), &Cpus::from([0, 1]));
         assert_eq!(rows, [Row { name: "LOC Local timer".into(), taken: 2, others: 110 }]);
-        // A count that went back, as of a device that was replaced, is nothing.
+        // A count that went back, as for a device that was replaced, is omitted.
         assert!(at("1 1 1").since(&at("10 10 10"), &Cpus::from([3]), &Cpus::from([0])).is_empty());
     }
 }

@@ -1,18 +1,19 @@
-//! Boot parameters that isolate CPUs: which, where they go, and what they are good for beyond what can be done at run time.
+//! Boot parameters that isolate CPUs: names, where to set them, and their benefits over run-time
+//! settings.
 
 use std::fmt::Write as _;
 
 use crate::cpus::Cpus;
 use crate::facts::Machine;
 
-/// What is known of a parameter.
+/// A parameter and its benefit.
 struct Parameter {
     name: &'static str,
     value: String,
     gain: &'static str,
 }
 
-/// What to boot with to isolate these CPUs, as text.
+/// Returns the boot parameters that isolate these CPUs, as text.
 #[must_use]
 pub fn text(machine: &Machine, cpus: &Cpus) -> String {
     let others = machine.topology.online.without(cpus);
@@ -20,7 +21,7 @@ pub fn text(machine: &Machine, cpus: &Cpus) -> String {
         Parameter {
             name: "isolcpus",
             value: format!("managed_irq,domain,{cpus}"),
-            gain: "managed interrupts, as those of NVMe disks, stay away; at run time the kernel refuses to move them",
+            gain: "managed interrupts, such as those of NVMe disks, go elsewhere; at run time the kernel refuses to move them",
         },
         Parameter {
             name: "nohz_full",
@@ -31,12 +32,12 @@ pub fn text(machine: &Machine, cpus: &Cpus) -> String {
         Parameter {
             name: "rcu_nocbs",
             value: cpus.to_string(),
-            gain: "what others free is freed elsewhere; not possible at run time",
+            gain: "RCU callbacks run elsewhere; not possible at run time",
         },
         Parameter {
             name: "irqaffinity",
             value: others.to_string(),
-            gain: "drivers that are loaded later have their interrupts elsewhere; `isolate` does the same at run time",
+            gain: "interrupts of drivers loaded later go elsewhere; `isolate` does the same at run time",
         },
     ];
     let booted = &machine.kernel.parameters;
@@ -47,7 +48,7 @@ pub fn text(machine: &Machine, cpus: &Cpus) -> String {
     for parameter in &parameters {
         let now = match booted.value(parameter.name) {
             Some(value) if value == parameter.value => "; in force".to_owned(),
-            Some(value) => format!("; now it is `{value}`, which this replaces"),
+            Some(value) => format!("; replaces the current value `{value}`"),
             None => String::new(),
         };
         let _ = writeln!(out, "  {:<12} {}{}", parameter.name, parameter.gain, crate::doctor::clean(&now));
@@ -87,7 +88,7 @@ mod tests {
         );
         assert!(said.contains("instead; in force") || said.contains("run time; in force"), "{said}");
         assert!(
-            said.contains("now it is `2`, which this replaces") && said.contains("defeats nohz_full"),
+            said.contains("replaces the current value `2`") && said.contains("defeats nohz_full"),
             "{said}"
         );
     }

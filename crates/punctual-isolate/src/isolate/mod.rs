@@ -1,7 +1,8 @@
-//! CPUs taken from the rest of the system, and given back.
+//! Isolation of CPUs from the rest of the system, and its end.
 //!
-//! A [`Plan`] has every write before it is made. [`take`] makes them, each noted in a journal before; [`Store::undo`] gives the
-//! CPUs back, and so does the next command if the one that took them was killed.
+//! A [`Plan`] contains every write before it is made. [`take`] makes them, each recorded in a
+//! journal before; [`Store::undo`] returns the CPUs, and so does the next command if the process
+//! that isolated them was killed.
 
 mod account;
 pub mod boot;
@@ -12,14 +13,16 @@ pub use self::plan::{Plan, Refusal, Request, Step};
 
 use crate::change::{Journal, JournalError, Settings, Store};
 
-/// The name of the journal. There is one isolation at a time: two would change the same masks.
+/// The name of the journal. Only one isolation exists at a time: two would change the same masks.
 pub const JOURNAL: &str = "isolate";
 
-/// Takes the CPUs of a plan. Returns the journal and, in a line each, the optional settings that the kernel refused. With `keep`
-/// the CPUs stay taken when this process has ended; otherwise any process gives them back once the journal is dropped.
+/// Isolates the CPUs of a plan. Returns the journal and, one per line, the optional settings that
+/// the kernel refused. With `keep` the CPUs stay isolated when this process has ended; otherwise
+/// any process can return them once the journal is dropped.
 ///
 /// # Errors
-/// Somebody has CPUs already, or the kernel refuses something indispensable: then everything is undone.
+/// Another process has isolated CPUs already, or the kernel refuses a required setting: then
+/// everything is undone.
 pub fn take(
     plan: &Plan,
     store: &Store,

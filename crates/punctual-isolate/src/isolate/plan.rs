@@ -1,4 +1,4 @@
-//! What is written to take CPUs.
+//! The writes that isolate CPUs.
 
 use std::fmt::Write as _;
 
@@ -7,38 +7,38 @@ use crate::cpus::Cpus;
 use crate::doctor::clean;
 use crate::facts::Machine;
 
-/// The groups that are made.
+/// The names of the created groups.
 const GROUP: &str = "punctual-isolated";
 const SYSTEM: &str = "punctual-system";
 
-/// What somebody wants.
+/// A request for isolation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The CPUs to take.
+    /// The CPUs to isolate.
     pub cpus: Cpus,
-    /// Whether other threads of the same cores may be switched off.
+    /// `true` if hardware threads of the same cores may be taken offline.
     pub park: bool,
 }
 
-/// Why CPUs cannot be taken.
+/// The reason CPUs cannot be isolated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// There is none of that number, or it is off.
-    #[error("{0} not online; online are {1}")]
+    /// The CPU does not exist, or is offline.
+    #[error("{0} not online; online: {1}")]
     NotOnline(String, Cpus),
-    /// Nothing would be left.
-    #[error("{0} would be taken, and nothing be left for the rest of the system; leave at least one of {1}")]
+    /// No CPU would be left.
+    #[error("isolating {0} would leave no CPU for the rest of the system: leave at least one of {1}")]
     NothingLeft(String, Cpus),
-    /// Another thread of its core would go on working.
-    #[error("CPU {0} is one core with {1}: take all of them, or switch the others off with --park")]
+    /// A sibling hardware thread of its core would stay in use.
+    #[error("CPU {0} shares a core with {1}: isolate all of them, or take the others offline with --park")]
     Sibling(usize, String),
-    /// Somebody has taken it by other means.
-    #[error("{0} in an isolated partition of somebody else's; give it back there first")]
+    /// Another program has isolated the CPU.
+    #[error("{0} in an isolated partition of another program: remove that partition first")]
     Partitioned(String),
-    /// The kernel has no CPU sets here.
+    /// No cpuset controller is mounted.
     #[error(
-        "there are no CPU sets here; mount them: mount -t cgroup2 none /sys/fs/cgroup (in a container: start it with \
+        "no cpuset controller is mounted: mount -t cgroup2 none /sys/fs/cgroup (in a container: start it with \
          --privileged --cgroupns=host)"
     )]
     NoCpuSets,
@@ -47,34 +47,35 @@ pub enum Refusal {
 /// A write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What it is good for.
+    /// Its purpose.
     pub why: &'static str,
-    /// What is written.
+    /// The change.
     pub change: Change,
-    /// Whether the CPU is not taken without.
+    /// `true` if isolation fails without it.
     pub is_required: bool,
 }
 
-/// Every write that takes CPUs, in order.
+/// All writes of an isolation, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// The CPUs that are taken.
+    /// The isolated CPUs.
     pub cpus: Cpus,
-    /// Those that are left for everybody else.
+    /// The CPUs of the rest of the system.
     pub others: Cpus,
-    /// The control group for what is to run there. None if boot parameters isolate the CPUs already.
+    /// The control group for processes on the isolated CPUs. `None` if boot parameters isolate the
+    /// CPUs already.
     pub group: Option<String>,
     /// The writes.
     pub steps: Vec<Step>,
-    /// What cannot be taken away by writes.
+    /// Remaining disturbances that writes cannot remove.
     pub notes: Vec<String>,
 }
 
 impl Plan {
-    /// Plans how to take CPUs.
+    /// Plans the isolation of CPUs.
     ///
     /// # Errors
-    /// They cannot be taken.
+    /// The CPUs cannot be isolated.
     pub fn new(machine: &Machine, request: &Request) -> Result<Self, Refusal> {
         let cpus = &request.cpus;
         let online = &machine.topology.online;
@@ -122,11 +123,11 @@ impl Plan {
     fn park(&mut self, parked: &Cpus) {
         for cpu in parked.iter() {
             let path = format!("/sys/devices/system/cpu/cpu{cpu}/online");
-            self.required("the other thread of the core is switched off", Change::file(&path, "0"));
+            self.required("the sibling hardware thread is taken offline", Change::file(&path, "0"));
         }
     }
 
-    /// Sends interrupts elsewhere, from now on and those of drivers to come.
+    /// Moves interrupts to other CPUs, including those of drivers loaded later.
     fn interrupts(&mut self, machine: &Machine) {
         for interrupt in &machine.interrupts {
             if !interrupt.allowed.meets(&self.cpus) {
@@ -137,12 +138,16 @@ impl Plan {
             if rest.is_empty() {
                 rest = self.others.clone();
             }
-            self.optional("an interrupt goes elsewhere", Change::file(&path, &rest.to_string()));
+            self.optional("the interrupt is moved to other CPUs", Change::file(&path, &rest.to_string()));
         }
-        self.mask(machine, "/proc/irq/default_smp_affinity", "interrupts of drivers to come go elsewhere");
+        self.mask(
+            machine,
+            "/proc/irq/default_smp_affinity",
+            "interrupts of drivers loaded later go to other CPUs",
+        );
     }
 
-    /// Takes the CPUs out of a mask.
+    /// Removes the CPUs from a mask.
     fn mask(&mut self, machine: &Machine, path: &str, why: &'static str) {
         let Some(set) = machine.tree.text(path).map(|mask| Cpus::of_mask(&mask)) else { return };
         let rest = set.without(&self.cpus);
@@ -154,15 +159,15 @@ impl Plan {
     fn masks(&mut self, machine: &Machine) {
         for name in ["cpumask", "writeback/cpumask"] {
             let path = format!("/sys/devices/virtual/workqueue/{name}");
-            self.mask(machine, &path, "work that is bound to no CPU is done elsewhere");
+            self.mask(machine, &path, "unbound work runs on other CPUs");
         }
         let tree = &machine.tree;
         for device in tree.list("/sys/class/net") {
             let queues = format!("/sys/class/net/{device}/queues");
             for queue in tree.list(&queues) {
                 let (name, why) = match queue.starts_with("rx-") {
-                    true => ("rps_cpus", "packets that came are handled elsewhere"),
-                    false => ("xps_cpus", "packets are sent from elsewhere"),
+                    true => ("rps_cpus", "received packets are handled on other CPUs"),
+                    false => ("xps_cpus", "packets are sent from other CPUs"),
                 };
                 self.mask(machine, &format!("{queues}/{queue}/{name}"), why);
             }
@@ -171,7 +176,7 @@ impl Plan {
         if let Some(set) = tree.text(watchdog).map(|list| Cpus::of_list(&list)) {
             let rest = set.without(&self.cpus);
             if set.meets(&self.cpus) && !rest.is_empty() {
-                self.optional("no watchdog comes", Change::file(watchdog, &rest.to_string()));
+                self.optional("no watchdog interrupts", Change::file(watchdog, &rest.to_string()));
             }
         }
     }
@@ -180,12 +185,12 @@ impl Plan {
         for cpu in self.cpus.clone().iter() {
             let server = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
             if machine.tree.number::<u64>(&server).is_some_and(|ns| ns > 0) {
-                self.optional("the fair server displaces nobody", Change::file(&server, "0"));
+                self.optional("the fair server preempts no threads", Change::file(&server, "0"));
             }
         }
         let wanted = [
-            ("/proc/sys/kernel/timer_migration", "0", "timers of others stay where they are"),
-            ("/proc/sys/vm/stat_interval", "60", "statistics of memory are gathered once a minute"),
+            ("/proc/sys/kernel/timer_migration", "0", "timers of other CPUs are not migrated here"),
+            ("/proc/sys/vm/stat_interval", "60", "memory statistics are gathered once per minute"),
         ];
         for (path, value, why) in wanted {
             if machine.tree.text(path).is_some_and(|old| old != value) {
@@ -196,8 +201,9 @@ impl Plan {
 
     fn groups(&mut self, machine: &Machine) -> Result<(), Refusal> {
         if self.cpus.without(&machine.topology.isolated).is_empty() {
-            // A partition of CPUs that isolcpus= has would be invalid.
-            self.notes.push(format!("boot parameters keep other threads off {} already", self.cpus.named()));
+            // A partition of CPUs in isolcpus= would be invalid.
+            self.notes
+                .push(format!("boot parameters already isolate {} from other threads", self.cpus.named()));
             return Ok(());
         }
         let cpus = self.cpus.to_string();
@@ -206,11 +212,14 @@ impl Plan {
         if let (Some(root), true) = (&machine.cgroups.unified, machine.cgroups.has_cpuset) {
             let group = format!("{root}/{GROUP}");
             let controller = Setting::Controller { group: root.clone(), name: "cpuset".into() };
-            self.required("groups have CPU sets", Change { setting: controller, new: "on".into() });
-            self.required("a group for what runs there", there(&group));
-            self.required("its CPUs", file(&group, "cpuset.cpus", &cpus));
             self.required(
-                "no other thread runs there, and nothing is balanced",
+                "enable the cpuset controller for groups",
+                Change { setting: controller, new: "on".into() },
+            );
+            self.required("a group for the isolated processes", there(&group));
+            self.required("the group's CPUs", file(&group, "cpuset.cpus", &cpus));
+            self.required(
+                "no other thread runs there, and no load balancing",
                 file(&group, "cpuset.cpus.partition", "isolated"),
             );
             self.group = Some(group);
@@ -220,17 +229,17 @@ impl Plan {
         let memory = machine.tree.text(&format!("{root}/cpuset.mems")).unwrap_or_else(|| "0".into());
         let (group, system) = (format!("{root}/{GROUP}"), format!("{root}/{SYSTEM}"));
         for (group, cpus, why) in [
-            (&system, self.others.to_string(), "a group for everybody else"),
-            (&group, cpus, "a group for what runs there"),
+            (&system, self.others.to_string(), "a group for all other processes"),
+            (&group, cpus, "a group for the isolated processes"),
         ] {
             self.required(why, there(group));
-            self.required("its CPUs", file(group, "cpuset.cpus", &cpus));
-            self.required("its memory", file(group, "cpuset.mems", &memory));
+            self.required("the group's CPUs", file(group, "cpuset.cpus", &cpus));
+            self.required("the group's memory nodes", file(group, "cpuset.mems", &memory));
         }
         let all = Change { setting: Setting::Members(system), new: "some".into() };
-        self.required("everybody else is elsewhere", all);
-        self.optional("nothing is balanced onto it", file(&root, "cpuset.sched_load_balance", "0"));
-        self.optional("nothing is balanced within it", file(&group, "cpuset.sched_load_balance", "0"));
+        self.required("all other processes run on other CPUs", all);
+        self.optional("no load balancing to these CPUs", file(&root, "cpuset.sched_load_balance", "0"));
+        self.optional("no load balancing within the group", file(&group, "cpuset.sched_load_balance", "0"));
         self.notes.push(
             "control groups of version 1: threads in other groups than the topmost stay where they may run, and who has \
              an affinity of its own may lose it"
@@ -240,7 +249,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What stays.
+    /// Adds notes on the remaining disturbances.
     fn remarks(&mut self, machine: &Machine) {
         for interrupt in &machine.interrupts {
             let is_bound = !interrupt.allowed.is_empty() && interrupt.allowed.without(&self.cpus).is_empty();
@@ -248,13 +257,13 @@ impl Plan {
                 let comes = self.cpus.iter().map(|cpu| interrupt.count(cpu)).fold(0, u64::saturating_add);
                 let disk = ["nvme", "ahci", "sata", "virtio", "mmc", "scsi"];
                 let of = if disk.iter().any(|name| interrupt.name.contains(name)) {
-                    ", maybe of a disk,"
+                    ", possibly of a disk,"
                 } else {
                     ""
                 };
                 self.notes.push(clean(&format!(
-                    "interrupt {} ({}){of} is for {} only; if the kernel manages it, it stays ({comes} so far). Boot \
-                     with isolcpus=managed_irq,domain,{} to keep it from working there",
+                    "interrupt {} ({}){of} is bound to {}; if the kernel manages it, it cannot be moved ({comes} so far). Boot \
+                     with isolcpus=managed_irq,domain,{} to keep it off",
                     interrupt.number,
                     interrupt.name,
                     self.cpus.named(),
@@ -265,7 +274,7 @@ impl Plan {
         let ticking = self.cpus.without(&machine.topology.tickless);
         if !ticking.is_empty() {
             self.notes.push(format!(
-                "{} the tick, which only boot parameters take away (punctual isolate boot)",
+                "{} the tick, which only boot parameters remove (punctual isolate boot)",
                 if ticking.len() == 1 {
                     format!("CPU {ticking} keeps")
                 } else {
@@ -275,11 +284,14 @@ impl Plan {
         }
     }
 
-    /// The plan as text: a line for each write.
+    /// Returns the plan as text: one line per write.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut out =
-            format!("{} taken, {} left for everybody else\n", self.cpus.named(), self.others.named());
+        let mut out = format!(
+            "isolating {}, leaving {} to the rest of the system\n",
+            self.cpus.named(),
+            self.others.named()
+        );
         let mut said = "";
         for step in &self.steps {
             if step.why != said {

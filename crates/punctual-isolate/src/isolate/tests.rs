@@ -9,7 +9,7 @@ use crate::cpus::Cpus;
 use crate::facts::Machine;
 use crate::tree::Tree;
 
-/// A recorded machine of `tests/machines`.
+/// Loads a recorded machine of `tests/machines`.
 fn machine(name: &str) -> Machine {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines").join(name).with_extension("txt");
     Machine::look(Tree::parse(&std::fs::read_to_string(path).unwrap()))
@@ -35,7 +35,8 @@ fn small() -> Tree {
     )
 }
 
-/// The settings of a machine in memory, with control groups as the kernel's, which dies at a write.
+/// The settings of a machine in memory, with control groups like the kernel's, which dies at a
+/// write.
 #[derive(Clone, Default)]
 struct Fake {
     values: BTreeMap<Setting, String>,
@@ -73,7 +74,7 @@ impl Settings for Fake {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
         if matches!(setting, Setting::Members(_)) && !self.values.contains_key(setting) {
-            // Nobody is in it.
+            // No process is in it.
             return Ok(());
         }
         let dies = self.dies_at == Some(self.writes);
@@ -112,27 +113,27 @@ fn plan_takes_whatever_can_be_taken() {
     let plan = Plan::new(&Machine::look(small()), &request("3")).unwrap();
     assert_eq!(
         plan.text(),
-        "CPU 3 taken, CPUs 0-2 left for everybody else
-# an interrupt goes elsewhere
+        "isolating CPU 3, leaving CPUs 0-2 to the rest of the system
+# the interrupt is moved to other CPUs
 /proc/irq/24/smp_affinity_list = 0-2
 /proc/irq/25/smp_affinity_list = 0-2
-# interrupts of drivers to come go elsewhere
+# interrupts of drivers loaded later go to other CPUs
 /proc/irq/default_smp_affinity = 7
-# work that is bound to no CPU is done elsewhere
+# unbound work runs on other CPUs
 /sys/devices/virtual/workqueue/cpumask = 7
-# timers of others stay where they are
+# timers of other CPUs are not migrated here
 /proc/sys/kernel/timer_migration = 0
-# groups have CPU sets
+# enable the cpuset controller for groups
 the controller cpuset of /sys/fs/cgroup = on
-# a group for what runs there
+# a group for the isolated processes
 the control group /sys/fs/cgroup/punctual-isolated = there
-# its CPUs
+# the group's CPUs
 /sys/fs/cgroup/punctual-isolated/cpuset.cpus = 3
-# no other thread runs there, and nothing is balanced
+# no other thread runs there, and no load balancing
 /sys/fs/cgroup/punctual-isolated/cpuset.cpus.partition = isolated
-note: interrupt 25 (nvme0q3), maybe of a disk, is for CPU 3 only; if the kernel manages it, it stays (9 so far). Boot with \
-         isolcpus=managed_irq,domain,3 to keep it from working there
-note: CPU 3 keeps the tick, which only boot parameters take away (punctual isolate boot)
+note: interrupt 25 (nvme0q3), possibly of a disk, is bound to CPU 3; if the kernel manages it, it cannot be moved (9 so far). \
+         Boot with isolcpus=managed_irq,domain,3 to keep it off
+note: CPU 3 keeps the tick, which only boot parameters remove (punctual isolate boot)
 "
     );
 }
@@ -141,12 +142,12 @@ note: CPU 3 keeps the tick, which only boot parameters take away (punctual isola
 fn plan_refuses_what_cannot_be_taken() {
     let refused =
         |tree: Tree, cpus: &str| Plan::new(&Machine::look(tree), &request(cpus)).unwrap_err().to_string();
-    assert_eq!(refused(small(), "3-4"), "CPU 4 is not online; online are 0-3");
-    assert!(refused(small(), "0-3").contains("nothing be left"));
+    assert_eq!(refused(small(), "3-4"), "CPU 4 is not online; online: 0-3");
+    assert!(refused(small(), "0-3").contains("leave no CPU"));
     let siblings = small().with("/sys/devices/system/cpu/cpu3/topology/thread_siblings_list", "1,3");
     assert_eq!(
         refused(siblings, "3"),
-        "CPU 3 is one core with CPU 1: take all of them, or switch the others off with --park"
+        "CPU 3 shares a core with CPU 1: isolate all of them, or take the others offline with --park"
     );
     let taken = small().with("/sys/fs/cgroup/cpuset.cpus.isolated", "3");
     assert!(refused(taken, "2-3").starts_with("CPU 3 is in an isolated partition"));
@@ -225,7 +226,7 @@ fn undoes_everything_if_something_indispensable_is_refused() {
     assert!(error.contains("cpuset.cpus.partition cannot be set to `isolated`"), "{error}");
     assert_eq!(fake.values, before.values);
     assert!(store.held().unwrap().is_empty());
-    // An interrupt that the kernel manages is only mentioned.
+    // An interrupt that the kernel manages is only reported.
     let managed = Setting::File("/proc/irq/25/smp_affinity_list".into());
     let mut fake = Fake { refuses: Some(managed), ..before };
     let (_, refused) = take(&plan, &store, true, &mut fake).unwrap();

@@ -1,29 +1,29 @@
-//! Whether a machine can run a program on a CPU that Linux gave up.
+//! Checks that a machine can run a program on a CPU that Linux gave up.
 
 use crate::cpus::Cpus;
 use crate::tree::{Lack, Tree};
 
 use super::layout::VERSION;
 
-/// Why it cannot. Nothing has been changed then.
+/// The reason it cannot. Nothing has been changed then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Another processor.
+    /// The processor is not supported.
     #[error(
-        "this machine is {0}: only on 64-bit ARM can a CPU that Linux gave up be started; take it from other threads instead: \
+        "this machine is {0}: only 64-bit ARM can start a CPU that Linux gave up; isolate the CPU instead: \
          punctual isolate run --cpus {1}, with an app that polls"
     )]
     Processor(String, usize),
-    /// There is none of that number.
-    #[error("there is no CPU {0}; there are {1}")]
+    /// The CPU does not exist.
+    #[error("CPU {0} does not exist; existing: {1}")]
     Absent(usize, Cpus),
-    /// It is the first one.
-    #[error("CPU 0 stays with Linux, whose clock and firmware may rely on it; take another one")]
+    /// The first CPU.
+    #[error("CPU 0 stays with Linux, whose clock and firmware may rely on it: choose another CPU")]
     First,
-    /// It is the last one.
+    /// The last online CPU.
     #[error(
-        "CPU {0} is the only one online; Linux needs one, so bring another online first, or boot with more"
+        "CPU {0} is the only one online and Linux needs one: bring another online first, or boot with more"
     )]
     Only(usize),
     /// The kernel cannot take it offline.
@@ -32,13 +32,13 @@ pub enum Refusal {
          CONFIG_HOTPLUG_CPU, on a machine whose firmware can turn the CPU off"
     )]
     NoHotplug(usize),
-    /// The firmware keeps CPUs in a loop.
+    /// The firmware holds CPUs in a spin table.
     #[error(
         "the firmware starts CPUs by a spin table, as that of a Raspberry Pi 4 does, and cannot take one back; have it load \
          TF-A as `armstub`, which brings PSCI (docs/book/src/guides/amp.md)"
     )]
     SpinTable,
-    /// Nothing in the firmware starts a CPU.
+    /// The firmware cannot start a CPU.
     #[error(
         "the firmware has no PSCI in the device tree, which starts a CPU; a machine that boots by ACPI alone is not \
          supported"
@@ -49,9 +49,9 @@ pub enum Refusal {
         "the module punctual_cpu is not loaded: modprobe punctual_cpu, which docs/book/src/guides/amp.md says how to build{0}"
     )]
     NoModule(&'static str),
-    /// The module is of another release.
+    /// The module belongs to another release.
     #[error(
-        "the module punctual_cpu is of version {0}, and this is version {VERSION}: build it of the sources of this release, \
+        "the module punctual_cpu has version {0}, not {VERSION}: build it from the sources of this release, \
          rmmod punctual_cpu, and load it"
     )]
     Module(String),
@@ -60,10 +60,10 @@ pub enum Refusal {
 const CPUS: &str = "/sys/devices/system/cpu";
 const FIRMWARE: &str = "/sys/firmware/devicetree/base";
 
-/// Says whether a program can run on a CPU that Linux gives up.
+/// Checks that a program can run on a CPU that Linux gives up.
 ///
 /// # Errors
-/// It cannot.
+/// Returns the reason if it cannot.
 pub fn check(tree: &Tree, cpu: usize) -> Result<(), Refusal> {
     let arch = tree.text("/proc/sys/kernel/arch").unwrap_or_else(|| std::env::consts::ARCH.to_owned());
     if arch != "aarch64" {
@@ -80,7 +80,7 @@ pub fn check(tree: &Tree, cpu: usize) -> Result<(), Refusal> {
     if online.has(cpu) && online.len() == 1 {
         return Err(Refusal::Only(cpu));
     }
-    // A text of the device tree ends with a zero.
+    // Strings in the device tree end with a zero.
     let firmware = |name: &str| {
         tree.text(&format!("{FIRMWARE}/{name}")).map(|text| text.trim_end_matches('\0').to_owned())
     };
@@ -117,7 +117,7 @@ pub fn check(tree: &Tree, cpu: usize) -> Result<(), Refusal> {
 mod tests {
     use super::*;
 
-    /// A machine on which it can be done.
+    /// A machine that supports it.
     const GOOD: &str = "==> /proc/sys/kernel/arch <==\naarch64
 ==> /sys/devices/system/cpu/present <==\n0-3
 ==> /sys/devices/system/cpu/online <==\n0-3
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn accepts_a_machine_that_has_all_it_takes() {
         assert_eq!(check(&Tree::parse(GOOD), 3), Ok(()));
-        // Somebody took it offline before.
+        // Another process took it offline before.
         assert_eq!(check(&Tree::parse(&GOOD.replace("online <==\n0-3", "online <==\n0-2")), 3), Ok(()));
     }
 

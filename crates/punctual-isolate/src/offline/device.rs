@@ -15,57 +15,53 @@ use super::layout::{
 
 const PATH: &str = "/dev/punctual-cpu";
 
-/// Why a program does not run on a CPU without Linux.
+/// The reason a program does not run on a CPU without Linux.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// The device is not there, or not for us.
+    /// The device does not exist, or access is denied.
     #[error(
         "{PATH}: {0}; load the module punctual_cpu, and run as root or in the group that a udev rule names"
     )]
     Open(io::Error),
-    /// Somebody has it.
-    #[error(
-        "a program runs on a CPU without Linux already, or its CPU is lost; one at a time: end that first"
-    )]
+    /// The device is in use.
+    #[error("a program runs on a CPU without Linux already, or its CPU is lost: end that program first")]
     Taken,
-    /// The module is of another release.
-    #[error(
-        "the module has version {0} of the layout, and this is version {VERSION}: build and load that of this release"
-    )]
+    /// The module belongs to another release.
+    #[error("the module has layout version {0}, not {VERSION}: build and load the module of this release")]
     Version(u32),
     /// The program cannot run there.
     #[error(transparent)]
     Image(#[from] ImageError),
     /// Linux still has the CPU.
-    #[error("CPU {0} is online: somebody has given it back to Linux; take it offline first")]
+    #[error("CPU {0} is online: it was returned to Linux; take it offline first")]
     Online(u32),
     /// The firmware or the interrupt controller does not know the CPU.
-    #[error("neither the firmware nor the interrupt controller knows CPU {0}; the kernel's log may say more")]
+    #[error("neither the firmware nor the interrupt controller knows CPU {0}: see the kernel log")]
     Unknown(u32),
-    /// The firmware refuses.
-    #[error("the firmware does not start CPU {0}; the kernel's log has its answer")]
+    /// The firmware refused.
+    #[error("the firmware does not start CPU {0}: see its answer in the kernel log")]
     Firmware(u32),
-    /// It goes on.
+    /// The program does not end.
     #[error(
-        "the program does not end: it runs with interrupts masked; CPU {0} is lost until the machine boots again, and Linux goes \
+        "the program does not end, since it masks interrupts; CPU {0} is lost until the next boot, and Linux continues \
          on without it"
     )]
     Lost(u32),
-    /// Nothing runs.
+    /// No program runs.
     #[error("no program runs there")]
     Idle,
-    /// Anything else.
+    /// Any other error.
     #[error("{0}: {1}")]
     Io(&'static str, io::Error),
 }
 
-/// How a program runs.
+/// Options for running a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// How long it goes on without a sign of life of Linux; for ever if it is zero.
+    /// The time for which it continues without a heartbeat of Linux; unlimited if zero.
     pub patience: Duration,
-    /// How long it has to end by itself when it is asked to.
+    /// The time it has to end after a request.
     pub grace: Duration,
 }
 
@@ -75,21 +71,21 @@ impl Default for Options {
     }
 }
 
-/// What a program says of itself.
+/// The program's own state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
-    /// It has not come to its first instructions.
+    /// It has not reached its first instructions.
     Loaded,
-    /// It runs.
+    /// It is running.
     Runs,
     /// It has ended with this code.
     Ended(i32),
-    /// It has panicked, hit a fault, or did not end in time. Its text says which.
+    /// It has panicked, caused a fault, or did not end in time. Its text reports which.
     Faulted(i32),
 }
 
-/// The device, which one process at a time has. Dropped, it ends what runs.
+/// The device, which has one user at a time. Dropping it ends the program.
 #[derive(Debug)]
 pub struct Device {
     file: File,
@@ -97,12 +93,12 @@ pub struct Device {
     mapped: NonNull<u8>,
     door: OwnedFd,
     about: About,
-    /// How much of the text was read.
+    /// The number of text bytes that were read.
     read: u64,
     started: Option<(u32, Options)>,
 }
 
-// SAFETY: the mapping is of the process, not of a thread.
+// SAFETY: the mapping belongs to the process, not to a thread.
 unsafe impl Send for Device {}
 
 fn millis(duration: Duration) -> u32 {
@@ -113,7 +109,7 @@ impl Device {
     /// Opens the device.
     ///
     /// # Errors
-    /// It is not there, of another version, or somebody has it.
+    /// The device does not exist, has another version, or is in use.
     pub fn open() -> Result<Self, DeviceError> {
         let file = OpenOptions::new().read(true).write(true).open(PATH).map_err(|error| {
             if error.raw_os_error() == Some(libc::EBUSY) {
@@ -128,13 +124,14 @@ impl Device {
         if about.version != VERSION {
             return Err(DeviceError::Version(about.version));
         }
-        // SAFETY: it makes a descriptor, which nobody else has.
+        // SAFETY: creates a descriptor, which has no other owner.
         let door = unsafe {
             let door = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
             (door >= 0).then(|| OwnedFd::from_raw_fd(door))
         };
         let door = door.ok_or_else(|| DeviceError::Io("making an eventfd", io::Error::last_os_error()))?;
-        // SAFETY: a new mapping where the kernel likes, of a length that the module allows.
+        // SAFETY: a new mapping at an address of the kernel's choice, of a length that the module
+        // allows.
         let mapped = unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             libc::mmap(ptr::null_mut(), SHARED, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
@@ -146,15 +143,16 @@ impl Device {
     }
 
     fn shared(&self) -> &Shared {
-        // SAFETY: the mapping begins with it and lasts as long as this; what others write meanwhile is atomic or not read
-        // here, and any value is one of these fields.
+        // SAFETY: the mapping begins with it and exists as long as this value; concurrent writes of
+        // others are atomic or not read here, and any value is valid for these fields.
         unsafe { self.mapped.cast().as_ref() }
     }
 
-    /// Loads a program and starts it on a CPU that is offline.
+    /// Loads a program and starts it on an offline CPU.
     ///
     /// # Errors
-    /// The CPU is not offline, the program cannot run there, or the firmware refuses. Nothing runs then.
+    /// The CPU is not offline, the program cannot run there, or the firmware refuses. Nothing runs
+    /// then.
     pub fn start(&mut self, image: &Image, cpu: usize, options: Options) -> Result<(), DeviceError> {
         let number = u32::try_from(cpu).unwrap_or(u32::MAX);
         let failed = |error: io::Error| match error.raw_os_error() {
@@ -183,19 +181,20 @@ impl Device {
         Ok(())
     }
 
-    /// Whether the CPU runs a program.
+    /// Returns `true` if the CPU runs a program.
     ///
     /// # Errors
-    /// The module does not say.
+    /// The module does not answer.
     pub fn is_on(&self) -> Result<bool, DeviceError> {
         let on = call(&self.file, IS_ON, ptr::null_mut());
         Ok(on.map_err(|error| DeviceError::Io("asking the module", error))? == 1)
     }
 
-    /// Asks the program to end, and waits until the CPU is off, a little longer than the program's grace at most.
+    /// Requests the program to end, and waits until the CPU is off, at most a little longer than
+    /// the program's grace.
     ///
     /// # Errors
-    /// It does not end.
+    /// The program does not end.
     pub fn stop(&self) -> Result<(), DeviceError> {
         let Some((cpu, options)) = self.started else { return Err(DeviceError::Idle) };
         let mut patience = millis(options.grace).saturating_mul(2).saturating_add(1000);
@@ -212,7 +211,7 @@ impl Device {
     /// Interrupts the program: its interrupt `BELL`.
     ///
     /// # Errors
-    /// Nothing runs, or it is about to end.
+    /// No program runs, or it is about to end.
     pub fn ring(&self) -> Result<(), DeviceError> {
         call(&self.file, RING, ptr::null_mut()).map_err(|error| match error.raw_os_error() {
             Some(libc::ESRCH) => DeviceError::Idle,
@@ -221,26 +220,27 @@ impl Device {
         Ok(())
     }
 
-    /// Waits until the program rings, at most so long; says whether it did. A signal ends the wait.
+    /// Waits until the program rings the doorbell, at most for `most`; returns whether it did. A
+    /// signal ends the wait.
     pub fn wait(&self, most: Duration) -> bool {
         let mut wanted = libc::pollfd { fd: self.door.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let most = i32::try_from(most.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: one descriptor that is open, as the count says.
+        // SAFETY: one open descriptor, as the count says.
         let come = unsafe { libc::poll(&mut wanted, 1, most) };
         let mut count = [0; 8];
         come > 0 && rustix::io::read(&self.door, &mut count).is_ok()
     }
 
-    /// The descriptors of the device and of the bell.
+    /// Returns the descriptors of the device and of the doorbell.
     pub(super) fn descriptors(&self) -> [RawFd; 2] {
         [self.file.as_raw_fd(), self.door.as_raw_fd()]
     }
 
-    /// What the program says of itself.
+    /// Returns the program's own state.
     #[must_use]
     pub fn state(&self) -> State {
         let shared = self.shared();
-        // Acquire: who sees the state sees the code.
+        // Acquire: a thread that sees the state sees the code.
         match shared.state.load(Ordering::Acquire) {
             0 => State::Loaded,
             1 => State::Runs,
@@ -249,17 +249,18 @@ impl Device {
         }
     }
 
-    /// A count that grows a hundred times a second while the program can be interrupted.
+    /// Returns a counter that grows a hundred times per second while the program can be
+    /// interrupted.
     #[must_use]
     pub fn beat(&self) -> u64 {
         self.shared().beat.load(Ordering::Acquire)
     }
 
-    /// Adds what the program has printed since the last call; returns how many bytes were missed, because nobody read them in
-    /// time.
+    /// Appends the program's output since the last call; returns the number of bytes lost because
+    /// they were not read in time.
     pub fn read(&mut self, text: &mut Vec<u8>) -> u64 {
         let byte = |at: u64| {
-            // SAFETY: it is within the ring, which is mapped and which both sides access atomically.
+            // SAFETY: within the ring, which is mapped and which both sides access atomically.
             let place = unsafe {
                 &*self.mapped.as_ptr().add(TEXT + (at % TEXT_SIZE as u64) as usize).cast::<AtomicU8>()
             };
@@ -269,7 +270,7 @@ impl Device {
         let begin = self.read.max(written.saturating_sub(TEXT_SIZE as u64));
         let kept = text.len();
         text.extend((begin..written).map(byte));
-        // What was overwritten meanwhile is somebody else's text.
+        // Bytes overwritten in the meantime belong to newer text.
         let now = self.shared().written.load(Ordering::Acquire);
         let valid = begin.max(now.saturating_sub(TEXT_SIZE as u64)).min(written);
         text.drain(kept..kept + usize::try_from(valid - begin).unwrap_or(0));
@@ -278,11 +279,12 @@ impl Device {
         missed
     }
 
-    /// The memory that programs share, as `punctual_bare::amp::memory` has it there. Only atomic accesses are sound, and only
-    /// as long as this is not dropped.
+    /// Returns the memory that programs share, at the same offset as in
+    /// `punctual_bare::amp::memory`. Only atomic accesses are sound, and only until this value is
+    /// dropped.
     #[must_use]
     pub fn memory(&self) -> *mut [u8] {
-        // SAFETY: it is within the mapping.
+        // SAFETY: within the mapping.
         let begin = unsafe { self.mapped.as_ptr().add(USER) };
         ptr::slice_from_raw_parts_mut(begin, SHARED - USER)
     }
@@ -290,14 +292,15 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // SAFETY: it was mapped so, and nothing refers to it any more. The file is closed afterwards, which ends what runs.
+        // SAFETY: mapped with this length, and no longer referred to. Closing the file afterwards
+        // ends the program.
         unsafe { libc::munmap(self.mapped.as_ptr().cast(), SHARED) };
     }
 }
 
-/// An ioctl of the module.
+/// Calls an ioctl of the module.
 fn call(file: &File, request: u64, argument: *mut libc::c_void) -> io::Result<i32> {
-    // SAFETY: the argument is of the type that goes with the request, or null where it takes none.
+    // SAFETY: the argument has the type of the request, or is null if it takes none.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), request as _, argument) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

@@ -1,7 +1,8 @@
-//! The half on Linux of an app whose other half is a program without Linux.
+//! The Linux part of an app whose other part is a program without Linux.
 //!
-//! It is another process, which is handed the descriptors of the memory and of the bell. What is where is said in the
-//! environment, as `punctual`, whose runtime reads it, expects it.
+//! It is another process, which inherits the descriptors of the memory and of the doorbell.
+//! Environment variables describe them in the format expected by `punctual`, whose runtime reads
+//! them.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -13,11 +14,12 @@ use rustix::process::{self, Pid, Signal};
 use super::device::Device;
 use super::layout::{RING, SHARED, STATE, USER};
 
-/// The variable that says what is where.
+/// The variable that describes the memory and the descriptors.
 const PLACES: &str = "PUNCTUAL_HALVES";
 
-/// Has the process that `command` starts find the program that runs, or will run, on `device`; whoever calls this does not
-/// [wait](Device::wait) for its bell any more. The process ends when the calling thread does.
+/// Connects the process that `command` starts to the program that runs, or will run, on `device`;
+/// the caller must not [wait](Device::wait) for its doorbell any longer. The process ends when the
+/// calling thread does.
 pub fn hand_over(device: &Device, command: &mut Command) {
     let descriptors = device.descriptors();
     let [memory, bell] = descriptors;
@@ -26,7 +28,7 @@ pub fn hand_over(device: &Device, command: &mut Command) {
         format!("device={memory},bell={bell},mapped={SHARED},memory={USER},state={STATE},ring={RING}"),
     );
     let parent = process::getpid();
-    // SAFETY: between fork and exec it makes system calls alone.
+    // SAFETY: only makes system calls between fork and exec.
     unsafe { command.pre_exec(move || inherit(descriptors, parent)) };
 }
 
@@ -38,7 +40,7 @@ fn inherit(descriptors: [RawFd; 2], parent: Pid) -> io::Result<()> {
         }
     }
     process::set_parent_process_death_signal(Some(Signal::TERM))?;
-    // It may have died before that was in force.
+    // The parent may have died before that took effect.
     if process::getppid() != Some(parent) {
         return Err(io::ErrorKind::BrokenPipe.into());
     }

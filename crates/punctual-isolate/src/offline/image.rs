@@ -1,36 +1,35 @@
-//! An image for a CPU beside Linux: read from the file that the linker makes, relocated to its block of memory, with page tables.
+//! An image for a CPU without Linux: read from the linker's output, relocated to its block of
+//! memory, with page tables.
 //!
-//! *System V ABI*, 4.1 and *ELF for the Arm 64-bit Architecture*; *Arm Architecture Reference Manual for A-profile architecture*,
-//! D8.3.
+//! *System V ABI*, 4.1 and *ELF for the Arm 64-bit Architecture*; *Arm Architecture Reference
+//! Manual for A-profile architecture*, D8.3.
 
 use super::layout::{BLOCK, MAGIC, SHARED, VERSION};
 
-/// Why a file is no image that can run here.
+/// The reason a file is not a valid image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageError {
-    /// It is another kind of file, or for another processor.
+    /// Another kind of file, or for another processor.
     #[error(
-        "it is no program for a CPU beside Linux ({0}); build it for the board `amp` of punctual-bare, with \
+        "not a program for a CPU without Linux ({0}): build it for the board `amp` of punctual-bare, with \
          -Crelocation-model=pic and -pie"
     )]
     Foreign(&'static str),
-    /// It is cut off, or something in it points outside.
-    #[error("it is damaged: {0}; build it again")]
+    /// The file is truncated, or contains an invalid offset.
+    #[error("the image is damaged ({0}): rebuild it")]
     Damaged(&'static str),
-    /// It was built with another version of the layout.
-    #[error(
-        "it has version {0} of the layout that it shares with Linux, and this is version {VERSION}; build it with the same release"
-    )]
+    /// Built with another version of the layout.
+    #[error("the image has layout version {0}, not {VERSION}: build it with the same release")]
     Version(u32),
 }
 
-/// Where an image will run.
+/// The location of a running image.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     /// The address of the block.
     pub(super) base: u64,
-    /// The registers that it uses: where they begin, and how many bytes.
+    /// The registers that it uses: start addresses and sizes.
     pub(super) devices: [(u64, u64); 2],
 }
 
@@ -43,37 +42,37 @@ struct Segment {
     executable: bool,
 }
 
-/// A program for a CPU beside Linux.
+/// A program for a CPU without Linux.
 #[derive(Debug)]
 pub struct Image {
-    /// From the beginning of the block; nothing before [`SHARED`] is used.
+    /// From the beginning of the block; bytes before [`SHARED`] are not used.
     bytes: Vec<u8>,
     segments: Vec<Segment>,
-    /// What has to be added to the address of the block: where, and the rest.
+    /// The relocations: the offset of each, and the value to be added to the address of the block.
     relocations: Vec<(usize, u64)>,
     tables: usize,
 }
 
 const PAGE: usize = 4096;
-/// How many pages an image has for tables.
+/// The number of pages reserved for tables.
 const TABLES: usize = 8;
 
-/// Little-endian numbers of a file.
+/// Reads a little-endian number of a file.
 fn number<const N: usize>(bytes: &[u8], at: usize) -> Result<u64, ImageError> {
-    let end = at.checked_add(N).ok_or(ImageError::Damaged("a number beyond its end"))?;
-    let part = bytes.get(at..end).ok_or(ImageError::Damaged("it is cut off"))?;
+    let end = at.checked_add(N).ok_or(ImageError::Damaged("an offset out of range"))?;
+    let part = bytes.get(at..end).ok_or(ImageError::Damaged("truncated"))?;
     Ok(part.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
 }
 
 fn size(value: u64) -> Result<usize, ImageError> {
-    usize::try_from(value).map_err(|_| ImageError::Damaged("a number beyond its end"))
+    usize::try_from(value).map_err(|_| ImageError::Damaged("an offset out of range"))
 }
 
 impl Image {
     /// Reads a file.
     ///
     /// # Errors
-    /// It is none, or of another version.
+    /// The file is not an image, or has another version.
     pub fn read(file: &[u8]) -> Result<Self, ImageError> {
         if !file.starts_with(b"\x7fELF\x02\x01") {
             return Err(ImageError::Foreign("not a 64-bit ELF file"));
@@ -82,7 +81,7 @@ impl Image {
             return Err(ImageError::Foreign("not for 64-bit ARM"));
         }
         if number::<2>(file, 16)? != 3 {
-            return Err(ImageError::Foreign("it cannot be relocated"));
+            return Err(ImageError::Foreign("not relocatable"));
         }
         let mut image =
             Self { bytes: vec![0; BLOCK], segments: Vec::new(), relocations: Vec::new(), tables: 0 };
@@ -101,7 +100,7 @@ impl Image {
                         return Err(ImageError::Foreign("a segment outside of its block"));
                     }
                     let part = offset.checked_add(filled).and_then(|end| file.get(offset..end));
-                    let part = part.ok_or(ImageError::Damaged("it is cut off"))?;
+                    let part = part.ok_or(ImageError::Damaged("truncated"))?;
                     image.bytes[address..address + filled].copy_from_slice(part);
                     let (writable, executable) = (flags & 2 != 0, flags & 1 != 0);
                     image.segments.push(Segment { address, size: all, writable, executable });
@@ -111,7 +110,7 @@ impl Image {
             }
         }
         if number::<8>(&image.bytes, SHARED)? != MAGIC {
-            return Err(ImageError::Foreign("it does not begin as one"));
+            return Err(ImageError::Foreign("no image header"));
         }
         match number::<4>(&image.bytes, SHARED + 8)? as u32 {
             VERSION => {}
@@ -120,7 +119,7 @@ impl Image {
         image.tables = size(number::<8>(&image.bytes, SHARED + 16)?)?;
         let end = image.tables.checked_add(TABLES * PAGE).filter(|&end| end <= BLOCK);
         if end.is_none() || image.tables < SHARED || !image.tables.is_multiple_of(PAGE) {
-            return Err(ImageError::Damaged("its page tables lie outside of it"));
+            return Err(ImageError::Damaged("page tables outside of the image"));
         }
         if let Some((address, all)) = dynamic {
             image.read_relocations(address, all)?;
@@ -128,7 +127,8 @@ impl Image {
         Ok(image)
     }
 
-    /// Reads what the dynamic section at `address` says of relocations, of which the linker makes one kind only.
+    /// Reads the relocations from the dynamic section at `address`; the linker creates a single
+    /// kind.
     fn read_relocations(&mut self, address: usize, all: usize) -> Result<(), ImageError> {
         const RELA: u64 = 7;
         const RELA_SIZE: u64 = 8;
@@ -146,23 +146,23 @@ impl Image {
         for at in (table..table.saturating_add(length)).step_by(24) {
             let place = size(number::<8>(&self.bytes, at)?)?;
             if number::<8>(&self.bytes, at + 8)? != RELATIVE {
-                return Err(ImageError::Foreign("it needs a library"));
+                return Err(ImageError::Foreign("requires a library"));
             }
             if !(SHARED..=BLOCK - 8).contains(&place) {
-                return Err(ImageError::Damaged("a relocation outside of it"));
+                return Err(ImageError::Damaged("a relocation outside of the image"));
             }
             self.relocations.push((place, number::<8>(&self.bytes, at + 16)?));
         }
         Ok(())
     }
 
-    /// What is to be in the block from [`SHARED`] on.
+    /// Returns the content of the block from [`SHARED`] on.
     pub(super) fn placed(&self, place: &Place) -> Result<Vec<u8>, ImageError> {
         let mut bytes = self.bytes.clone();
         for &(at, addend) in &self.relocations {
             bytes[at..at + 8].copy_from_slice(&place.base.wrapping_add(addend).to_le_bytes());
         }
-        // Whatever a segment has there.
+        // Regardless of the segment's content.
         bytes[self.tables..self.tables + TABLES * PAGE].fill(0);
         let mut tables = Tables { bytes: &mut bytes, base: place.base, begin: self.tables, used: 1 };
         for page in (0..SHARED).step_by(PAGE) {
@@ -172,7 +172,7 @@ impl Image {
         for segment in &self.segments {
             let attributes = match segment {
                 Segment { writable: true, executable: true, .. } => {
-                    return Err(ImageError::Foreign("code that can be written"));
+                    return Err(ImageError::Foreign("writable code"));
                 }
                 Segment { executable: true, .. } => CODE,
                 Segment { writable: true, .. } => MEMORY,
@@ -184,7 +184,7 @@ impl Image {
             }
             last = last.max(end);
         }
-        // The rest is memory that the program may take.
+        // The rest is memory for the program.
         for page in (last..BLOCK).step_by(PAGE) {
             tables.map(place.base + page as u64, MEMORY)?;
         }
@@ -208,10 +208,10 @@ const NEVER_EXECUTE: u64 = 1 << 53 | 1 << 54;
 const MEMORY: u64 = TABLE | ACCESSED | INNER_SHAREABLE | NEVER_EXECUTE;
 const CONSTANTS: u64 = MEMORY | READ_ONLY;
 const CODE: u64 = TABLE | ACCESSED | INNER_SHAREABLE | READ_ONLY | 1 << 54;
-/// The second kind of memory that the image's first instructions declare.
+/// The second memory type that the image's first instructions declare.
 const DEVICE: u64 = TABLE | ACCESSED | NEVER_EXECUTE | 1 << 2;
 
-/// Page tables of three levels and 39 bits of addresses, in which everything is where it is.
+/// Page tables with three levels and 39 address bits, with an identity mapping.
 struct Tables<'a> {
     bytes: &'a mut [u8],
     base: u64,
@@ -222,7 +222,7 @@ struct Tables<'a> {
 impl Tables<'_> {
     fn map(&mut self, address: u64, attributes: u64) -> Result<(), ImageError> {
         if address >> 39 != 0 {
-            return Err(ImageError::Foreign("the machine has it beyond 512 GB"));
+            return Err(ImageError::Foreign("the machine's address is above 512 GB"));
         }
         let mut table = self.begin;
         for shift in [30, 21] {
@@ -230,7 +230,7 @@ impl Tables<'_> {
             let mut next = number::<8>(self.bytes, entry)?;
             if next == 0 {
                 if self.used == TABLES {
-                    return Err(ImageError::Damaged("there is no room for its page tables"));
+                    return Err(ImageError::Damaged("too little space for page tables"));
                 }
                 next = (self.base + (self.begin + self.used * PAGE) as u64) | TABLE;
                 self.used += 1;

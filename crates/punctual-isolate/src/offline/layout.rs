@@ -1,23 +1,23 @@
-//! What Linux and the image share, as `module/punctual_cpu.h` says it.
+//! The memory shared by Linux and the image, as defined in `module/punctual_cpu.h`.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
-/// The version of everything here. Module, image and this crate have to have the same.
+/// The version of this layout. Module, image and this crate must agree.
 pub const VERSION: u32 = 1;
 
-/// How an image begins.
+/// The first word of an image.
 pub(super) const MAGIC: u64 = 0x3155_5043_5443_4e50;
-/// The block of memory.
+/// The size of the memory block.
 pub(super) const BLOCK: usize = 0x20_0000;
-/// The part of it that is mapped here; the image lies behind.
+/// The part of it that is mapped here; the image is behind it.
 pub(super) const SHARED: usize = 0x8_0000;
-/// The ring of text.
+/// The offset of the text ring.
 pub(super) const TEXT: usize = 0x1000;
 pub(super) const TEXT_SIZE: usize = 0xF000;
-/// What programs share.
+/// The offset of the memory that programs share.
 pub(super) const USER: usize = 0x1_0000;
 
-/// At the beginning of the block.
+/// The header at the beginning of the block.
 #[repr(C)]
 pub(super) struct Shared {
     base: u64,
@@ -46,10 +46,10 @@ pub(super) struct Shared {
 
 const _: () = assert!(size_of::<Shared>() == 192);
 
-/// Where [`Shared::state`] is.
+/// The offset of [`Shared::state`].
 pub(super) const STATE: usize = std::mem::offset_of!(Shared, state);
 
-/// What the module says of itself.
+/// The module's description of itself.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct About {
@@ -59,7 +59,7 @@ pub(super) struct About {
     pub(super) distributor: u64,
 }
 
-/// What it is told at a start.
+/// The parameters of a start.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Start {
@@ -77,7 +77,7 @@ pub(super) const STOP: u64 = request(1, 0xA3, size_of::<u32>());
 pub(super) const RING: u64 = request(0, 0xA4, 0);
 pub(super) const IS_ON: u64 = request(0, 0xA5, 0);
 
-/// The number of an ioctl, as `_IOC` makes it on all processors that matter here.
+/// Returns the number of an ioctl, as `_IOC` computes it on all supported processors.
 const fn request(direction: u64, number: u64, size: usize) -> u64 {
     direction << 30 | (size as u64) << 16 | (b'p' as u64) << 8 | number
 }
@@ -92,7 +92,7 @@ mod tests {
     const HEADER: &str = include_str!("../../module/punctual_cpu.h");
     const MODULE: &str = include_str!("../../module/punctual_cpu.c");
 
-    /// The fields of a structure, with the size of each; reserved ones are there to fill lines.
+    /// Returns the fields of a structure with their sizes; reserved ones fill cache lines.
     fn fields(text: &str, name: &str) -> Vec<(String, usize)> {
         let begin = text.find(&format!("struct {name} {{")).unwrap_or_else(|| panic!("no struct {name}"));
         let body = &text[begin..begin + text[begin..].find("\n}").unwrap()];
@@ -157,7 +157,8 @@ mod tests {
         assert_eq!([STOP, RING, IS_ON], [0x4004_70A3, 0x70A4, 0x70A5]);
     }
 
-    /// Every place of `name` as a whole word, with the text before and after it on its line.
+    /// Returns every occurrence of `name` as a whole word, with the text before and after it on its
+    /// line.
     fn places<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         text.lines().flat_map(move |line| {
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!((definitions.len(), calls.len()), (1, 2));
         for (_, after) in calls {
             assert!(after.contains("min") && after.contains("MAX_STOP_MS"), "stop{after}");
-            assert!(!after.contains("2 * "), "the product is of 32 bits: stop{after}");
+            assert!(!after.contains("2 * "), "the product has 32 bits: stop{after}");
         }
     }
 }

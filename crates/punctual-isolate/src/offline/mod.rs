@@ -1,8 +1,10 @@
-//! A program without Linux on a CPU that Linux gave up: 64-bit ARM with PSCI, by the kernel module in `module/`.
+//! A program without Linux on a CPU that Linux gave up: 64-bit ARM with PSCI, with the kernel
+//! module in `module/`.
 //!
-//! [`check`] says whether that can be done here, [`Image`] reads the program, [`give_up`] takes the CPU from Linux, with a
-//! journal as for any isolation, and [`Device`] starts the program, listens to it and ends it. `docs/book/src/guides/amp.md` says what the
-//! program may do, and what a machine has to have.
+//! [`check`] reports whether the machine supports it, [`Image`] reads the program, [`give_up`]
+//! takes the CPU from Linux, with a journal as for any isolation, and [`Device`] starts the
+//! program, receives its output and ends it. `docs/book/src/guides/amp.md` describes the program's
+//! environment and the requirements on the machine.
 //!
 
 mod check;
@@ -20,11 +22,11 @@ pub use self::layout::VERSION;
 use crate::change::{Change, Journal, JournalError, Settings, Store};
 use crate::isolate::JOURNAL;
 
-/// Takes a CPU offline, noted in the journal of isolations: undoing that brings it online again. The caller keeps the journal
-/// for as long as it uses the CPU.
+/// Takes a CPU offline, recorded in the journal of isolations: undoing brings it online again. The
+/// caller holds the journal as long as it uses the CPU.
 ///
 /// # Errors
-/// Somebody has CPUs already, or the kernel refuses.
+/// Another process has isolated CPUs already, or the kernel refuses.
 pub fn give_up(cpu: usize, store: &Store, settings: &mut dyn Settings) -> Result<Journal, JournalError> {
     let mut journal = store.begin(JOURNAL, &format!("CPU {cpu} without Linux"), false, settings)?;
     let change = Change::file(&format!("/sys/devices/system/cpu/cpu{cpu}/online"), "0");

@@ -1,5 +1,6 @@
-//! Whatever files say, they are read without a panic and without end, and nothing of them does anything to a terminal: the
-//! machines of `tests/machines`, changed at random with a fixed seed.
+//! Files with any content are read without a panic and in bounded time, and no output contains
+//! terminal control characters: the machines of `tests/machines`, changed at random with a fixed
+//! seed.
 
 #[path = "../../fuzz/entry.rs"]
 mod entry;
@@ -7,7 +8,7 @@ mod entry;
 use std::fs;
 use std::path::Path;
 
-/// How often each machine is changed.
+/// The number of changes of each machine.
 const ROUNDS: usize = 12;
 
 /// xorshift64
@@ -22,7 +23,7 @@ impl Random {
     }
 }
 
-/// What tends to break readers.
+/// Inputs that tend to break parsers.
 const PIECES: [&str; 16] = [
     "18446744073709551615",
     "-1",

@@ -1,7 +1,7 @@
-//! What is found on the machines of `tests/machines`: the text has to be the expected one to the byte, the JSON has to follow
-//! its schema, and neither does anything to a terminal.
+//! The findings on the machines of `tests/machines`: the text must match the expected one exactly,
+//! the JSON must follow its schema, and neither contains terminal control characters.
 //!
-//! `BLESS=1 cargo test -p punctual-isolate --test it machines` writes what is found as what is expected.
+//! `BLESS=1 cargo test -p punctual-isolate --test machines` overwrites the expected findings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines")
 }
 
-/// The names of the recorded machines.
+/// Returns the names of the recorded machines.
 fn names() -> Vec<String> {
     let entries = fs::read_dir(directory()).unwrap().map(|entry| entry.unwrap().path());
     let machines = entries.filter(|path| path.extension().is_some_and(|ending| ending == "txt"));
@@ -28,7 +28,7 @@ fn load(name: &str) -> Machine {
     let text = fs::read_to_string(directory().join(name).with_extension("txt")).unwrap();
     assert!(
         ["Recorded: ", "Constructed: "].iter().any(|start| text.starts_with(start)),
-        "{name} does not say where it is from"
+        "{name} does not state its origin"
     );
     Machine::look(Tree::parse(&text))
 }

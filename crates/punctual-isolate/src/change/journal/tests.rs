@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
 
-/// A directory that goes with the test.
+/// A directory that is removed with the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -26,8 +26,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Settings in memory. The process that uses them is killed at the access, read or write, of that number: before it, or
-/// right after it.
+/// Settings in memory. The process that uses them is killed at the access, read or write, of that
+/// number: before it, or right after it.
 #[derive(Debug, Clone, Default)]
 struct Memory {
     values: BTreeMap<Setting, String>,
@@ -57,7 +57,7 @@ impl Memory {
         }
     }
 
-    /// The value that is stored when `value` is written.
+    /// Returns the value that is stored when `value` is written.
     fn stored(&self, setting: &Setting, value: &str) -> String {
         match (self.rewrites, setting, value) {
             (true, Setting::File(path), "0-2") if path.ends_with("smp_affinity_list") => "0-1".into(),
@@ -68,7 +68,7 @@ impl Memory {
         }
     }
 
-    /// The values after everything was restored.
+    /// Returns the values after everything was restored.
     fn restored(&self) -> BTreeMap<Setting, String> {
         let stored = |(setting, value): (&Setting, &String)| (setting.clone(), self.stored(setting, value));
         self.values.iter().map(stored).collect()
@@ -201,7 +201,7 @@ fn leaves_what_somebody_else_has_changed_since() {
     let why: Vec<&str> = undone.left.iter().map(|left| &*left.why).collect();
     assert_eq!(
         (undone.restored, why),
-        (2, vec!["it is not there any more", "somebody has set it to `0-1` since"])
+        (2, vec!["it no longer exists", "it was set to `0-1` in the meantime"])
     );
     assert_eq!(memory.values[&file("/sys/workqueue/cpumask")], "3");
     assert!(scratch.store().held().unwrap().is_empty());
@@ -226,11 +226,11 @@ fn refuses_a_second_owner_by_name() {
     let (mut memory, store) = (Memory::new(), scratch.store());
     let journal = apply_all(&store, &mut memory);
     let refused = store.begin("x", "CPU 3", false, &mut memory).unwrap_err().to_string();
-    assert!(refused.contains(&format!("({}) has it, and runs", std::process::id())), "{refused}");
+    assert!(refused.contains(&format!("({}), which is running", std::process::id())), "{refused}");
     assert!(store.held().unwrap()[0].is_running);
     assert!(store.recover(&mut memory).unwrap().is_empty());
     drop(journal);
-    // It does not become free by its owner's end if it was to outlast it.
+    // If it was to outlast its owner, it does not become free when the owner ends.
     store.undo("x", &mut memory).unwrap();
     drop(store.begin("x", "CPU 3", true, &mut memory).unwrap());
     let refused = store.begin("x", "CPU 3", false, &mut memory).unwrap_err().to_string();
@@ -296,7 +296,7 @@ fn refuses_journals_that_others_may_write() {
 
 #[test]
 fn undoes_what_the_kernel_made_of_a_value() {
-    /// Forgets CPU 9.
+    /// Ignores CPU 9.
     struct Clamping(Memory);
     impl Settings for Clamping {
         fn get(&self, setting: &Setting) -> io::Result<String> {

@@ -1,4 +1,4 @@
-//! What the control group of this process lets it have of the CPUs.
+//! The CPU limits of this process's control group.
 
 use super::*;
 
@@ -7,22 +7,30 @@ pub(super) const CHECK: Check = Check { name: "cgroup", look };
 fn look(scene: &Scene, report: &mut Report) {
     let machine = scene.machine;
     if let Some(allowed) = &machine.process.cpus {
-        // What is isolated may be asked for all the same.
+        // Isolated CPUs may still be requested.
         let missing = scene.cpus.without(allowed).without(&machine.topology.isolated);
         if !missing.is_empty() {
             let finding =
                 Finding::new(Severity::High, format!("this process may not run on {}", missing.named()))
-                    .why("Its CPU set, or its affinity, leaves out CPUs that are to be used.");
+                    .why("Its CPU set or affinity excludes CPUs for real-time threads.");
             report.add(match machine.process.container {
-                Some(Container::Docker) => finding.fix(Lasts::ThisStart, format!("docker run --cpuset-cpus={} IMAGE", scene.cpus)),
-                Some(Container::Podman) => finding.fix(Lasts::ThisStart, format!("podman run --cpuset-cpus={} IMAGE", scene.cpus)),
+                Some(Container::Docker) => {
+                    finding.fix(Lasts::ThisStart, format!("docker run --cpuset-cpus={} IMAGE", scene.cpus))
+                }
+                Some(Container::Podman) => {
+                    finding.fix(Lasts::ThisStart, format!("podman run --cpuset-cpus={} IMAGE", scene.cpus))
+                }
                 Some(Container::Kubernetes) => finding.fix(
                     Lasts::Always,
-                    "kubelet: cpuManagerPolicy: static; pod: as many CPUs as limits as as requests, a whole number",
+                    "kubelet: cpuManagerPolicy: static; pod: equal CPU limits and requests, a whole number",
                 ),
-                _ => finding
-                    .fix(Lasts::ThisStart, format!("taskset -c {} COMMAND", scene.cpus))
-                    .fix(Lasts::Always, format!("in the [Service] of a unit of systemd: AllowedCPUs={0} CPUAffinity={0}", scene.cpus)),
+                _ => finding.fix(Lasts::ThisStart, format!("taskset -c {} COMMAND", scene.cpus)).fix(
+                    Lasts::Always,
+                    format!(
+                        "in the [Service] of a unit of systemd: AllowedCPUs={0} CPUAffinity={0}",
+                        scene.cpus
+                    ),
+                ),
             });
         }
     }
@@ -31,7 +39,7 @@ fn look(scene: &Scene, report: &mut Report) {
     let mut words = limit.split_whitespace().map(str::parse::<u64>);
     if let (Some(Ok(quota)), Some(Ok(period))) = (words.next(), words.next()) {
         let finding = Finding::new(Severity::Low, format!("the control group may use {quota} of every {period} µs of CPU time"))
-            .why("Ordinary threads of the app, such as loggers, stop when that is used up, and with them what they hold.")
+            .why("Ordinary threads of the app, such as loggers, stop when the quota is used up, along with any locks that they hold.")
             .costs(Cost::stated(period.saturating_mul(1_000), "at most"));
         report.add(match machine.process.container {
             Some(Container::Docker) => {
@@ -41,10 +49,10 @@ fn look(scene: &Scene, report: &mut Report) {
                 finding.fix(Lasts::ThisStart, "podman run without --cpus and --cpu-quota")
             }
             Some(Container::Kubernetes) => {
-                finding.fix(Lasts::Always, "kubelet: cpuCFSQuota: false, or a pod of its own CPUs")
+                finding.fix(Lasts::Always, "kubelet: cpuCFSQuota: false, or a pod with exclusive CPUs")
             }
             _ => finding
-                .fix(Lasts::Always, "in the [Service] of a unit of systemd: CPUQuota= with nothing behind"),
+                .fix(Lasts::Always, "in the [Service] of a unit of systemd: CPUQuota= with an empty value"),
         });
     }
 }

@@ -1,4 +1,4 @@
-//! The clock: what reading it costs, and whether it keeps up.
+//! The clock: the cost of reading it, and its stability.
 
 use super::*;
 use crate::facts::CLOCK_SOURCE;
@@ -16,15 +16,15 @@ fn look(scene: &Scene, report: &mut Report) {
             let available = scene.machine.tree.text(AVAILABLE).unwrap_or_default();
             let finding = Finding::new(Severity::Medium, format!("the clock source is {source}"))
                 .why(
-                    "Reading the clock is a system call that asks a device. The kernel falls back to it when it finds the \
-                     time-stamp counter unstable (dmesg | grep -i tsc).",
+                    "Reading the clock takes a system call that reads a device. The kernel falls back to it if the \
+                     time-stamp counter is unstable (dmesg | grep -i tsc).",
                 )
                 .costs(cost.or_else(|| Some(Cost::typical(1_500, "for a reading"))));
             report.add(match available.split(' ').any(|source| source == "tsc") {
                 true => finding.write(CLOCK_SOURCE, "tsc"),
                 false => finding.fix(
                     Lasts::FromReboot,
-                    "boot with tsc=reliable, if the hardware's counter is known to be",
+                    "boot with tsc=reliable, if the hardware's counter is known to be reliable",
                 ),
             });
         }
@@ -40,7 +40,7 @@ fn look(scene: &Scene, report: &mut Report) {
     if report.number(scene, MIGRATION) == Some(1) {
         report.add(
             Finding::new(Severity::Low, "timers may move to other CPUs (kernel.timer_migration)")
-                .why("Timers of ordinary threads on idle CPUs expire on busy ones, and interrupt what runs there.")
+                .why("Timers of ordinary threads on idle CPUs expire on busy ones, and interrupt the threads there.")
                 .costs(Cost::typical(5_000, "for each timer"))
                 .write(MIGRATION, "0")
                 .fix(Lasts::Always, "echo kernel.timer_migration=0 > /etc/sysctl.d/90-timers.conf"),

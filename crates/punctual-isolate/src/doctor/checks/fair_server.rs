@@ -1,4 +1,5 @@
-//! The fair server: since Linux 6.12 ordinary threads get their share of a CPU whatever real-time threads want.
+//! The fair server: since Linux 6.12 ordinary threads get their share of a CPU regardless of
+//! real-time threads.
 
 use super::*;
 
@@ -17,8 +18,8 @@ fn look(scene: &Scene, report: &mut Report) {
     if !is_known {
         if scene.machine.kernel.version().is_some_and(|version| version >= (6, 12)) {
             report.unknown(
-                "how much time the fair server takes",
-                "needs root and debugfs (mount -t debugfs none /sys/kernel/debug); it is 50 ms of every second unless changed",
+                "the time that the fair server takes",
+                "reading it requires root and debugfs (mount -t debugfs none /sys/kernel/debug); the default is 50 ms per second",
             );
         }
         return;
@@ -27,13 +28,16 @@ fn look(scene: &Scene, report: &mut Report) {
     let which: Cpus = served.iter().map(|&(cpu, _)| cpu).collect();
     let commands: Vec<String> = which.iter().map(|cpu| format!("echo 0 > {}", path(cpu))).collect();
     report.add(
-        Finding::new(Severity::Medium, format!("the fair server may displace real-time threads on {}", which.named()))
-            .why(
-                "Whenever an ordinary thread there has waited for long, it runs in place of real-time threads, also with \
-                 throttling off. Keep ordinary threads off the CPU, or switch the server off.",
-            )
-            .costs(Cost::stated(longest, "in every second"))
-            .set(commands.join("; "), which.iter().map(|cpu| Change::file(&path(cpu), "0")).collect()),
+        Finding::new(
+            Severity::Medium,
+            format!("the fair server may displace real-time threads on {}", which.named()),
+        )
+        .why(
+            "If an ordinary thread there starves, it runs in place of real-time threads, even with \
+                 throttling disabled. Keep ordinary threads off the CPU, or disable the server.",
+        )
+        .costs(Cost::stated(longest, "in every second"))
+        .set(commands.join("; "), which.iter().map(|cpu| Change::file(&path(cpu), "0")).collect()),
     );
 }
 

@@ -1,4 +1,4 @@
-//! Real-time threads of others within the priorities of the app.
+//! Foreign real-time threads within the app's priorities.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn look(scene: &Scene, report: &mut Report) {
                 scene.cpus.named()
             ),
         )
-        .why("It displaces jobs of the app, for as long as it likes.");
+        .why("It preempts jobs of the app for an unbounded time.");
         report.add(match scene.others().is_empty() {
             true => finding.fix(
                 Lasts::UntilReboot,

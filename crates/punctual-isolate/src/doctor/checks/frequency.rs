@@ -1,4 +1,4 @@
-//! Frequencies that change: a CPU that was idle is slow at first.
+//! Changing frequencies: a CPU that was idle is slow at first.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn look(scene: &Scene, report: &mut Report) {
         let path = |cpu| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
         report.add(
             Finding::new(Severity::Medium, format!("the governor of {} is `{governor}`", which.named()))
-                .why("The CPU slows down when it has little to do, and is slow when a job begins. C is not what was measured.")
+                .why("The CPU slows down under low load, and is slow when a job begins. C is longer than measured.")
                 .costs(Cost::typical(200_000, "until the frequency is up again"))
                 .set(
                     format!("cpupower -c {which} frequency-set -g performance"),
@@ -30,8 +30,8 @@ fn look(scene: &Scene, report: &mut Report) {
     let way = ways.into_iter().find(|(path, on, _)| report.read(scene, path).is_some_and(|text| text == *on));
     if let Some((path, _, value)) = way {
         report.add(
-            Finding::new(Severity::Low, "CPUs boost: they are faster while others rest")
-                .why("How long a job takes depends on what other CPUs do and on the temperature, so its C is less than certain.")
+            Finding::new(Severity::Low, "CPUs boost: they are faster while others are idle")
+                .why("A job's execution time depends on the load of other CPUs and on the temperature, so its C is uncertain.")
                 .write(path, value),
         );
     }

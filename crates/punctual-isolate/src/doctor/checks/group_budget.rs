@@ -1,4 +1,5 @@
-//! Budgets of control groups (RT_GROUP_SCHED): a group without one may have no real-time thread.
+//! Budgets of control groups (RT_GROUP_SCHED): a group without a budget may have no real-time
+//! threads.
 
 use super::*;
 
@@ -12,9 +13,9 @@ fn look(scene: &Scene, report: &mut Report) {
         report.add(
             Finding::new(
                 Severity::High,
-                format!("the control group {directory} has no time for real-time threads"),
+                format!("the control group {directory} has no budget for real-time threads"),
             )
-            .why("SCHED_FIFO is refused with EPERM to every thread in it, also to root's.")
+            .why("The kernel refuses SCHED_FIFO with EPERM to every thread in it, including root's.")
             .set(format!("echo 950000 > {}", quoted(&path)), vec![Change::file(&path, "950000")])
             .fix(
                 Lasts::ThisStart,

@@ -1,16 +1,16 @@
-//! Time that the firmware takes (system-management interrupts), which the kernel can only measure.
+//! Time taken by the firmware (system-management interrupts), which the kernel can only measure.
 
 use super::*;
 
 pub(super) const CHECK: Check = Check { name: "hardware", look };
 
-/// What the kernel's own tool calls too long, in µs.
+/// The threshold of the kernel's own tool, in µs.
 const LONG: i64 = 10;
 
 fn look(scene: &Scene, report: &mut Report) {
     let machine = scene.machine;
     if machine.hypervisor.is_some() || machine.tree.text("/sys/class/dmi/id/sys_vendor").is_none() {
-        // A guest sees its host's interruptions only, and boards without that firmware have none.
+        // A guest sees only its host's interruptions, and boards without such firmware have none.
         return;
     }
     let tracing = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -20,17 +20,22 @@ fn look(scene: &Scene, report: &mut Report) {
     match latency {
         Some(us) if us > LONG => report.add(
             Finding::new(Severity::High, format!("the firmware took up to {us} µs from a CPU"))
-                .why("System-management interrupts stop every CPU, and nothing in Linux can defer them.")
+                .why("System-management interrupts stop every CPU, and Linux cannot defer them.")
                 .costs(Cost::measured(us.unsigned_abs().saturating_mul(1_000), "at most"))
-                .fix(Lasts::Always, "in the firmware's set-up: switch off legacy USB, power management and error reporting by SMI"),
+                .fix(
+                    Lasts::Always,
+                    "in the firmware setup: disable legacy USB, power management and error reporting by SMI",
+                ),
         ),
         Some(us) if us > 0 => {}
         _ => {
             let how = match machine.kernel.option("CONFIG_HWLAT_TRACER") {
-                Some("n") => "this kernel has no hwlat tracer; run one that has, such as Debian's, for a minute",
-                _ => "let the hwlat tracer look for a minute, as root: rtla hwnoise -d 60s",
+                Some("n") => {
+                    "this kernel has no hwlat tracer; boot a kernel with it, such as Debian's, for a minute"
+                }
+                _ => "run the hwlat tracer for a minute, as root: rtla hwnoise -d 60s",
             };
-            report.unknown("how long system-management interrupts of the firmware take", how);
+            report.unknown("the duration of system-management interrupts of the firmware", how);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Idle states that take long to leave.
+//! Idle states with a long exit latency.
 
 use super::*;
 
 pub(super) const CHECK: Check = Check { name: "idle-states", look };
 
-/// About what a real-time kernel takes otherwise, in µs.
+/// Approximately the other latencies of a real-time kernel, in µs.
 const LONG: u64 = 20;
 
 fn look(scene: &Scene, report: &mut Report) {
@@ -17,7 +17,7 @@ fn look(scene: &Scene, report: &mut Report) {
         Change::file(&format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle/state{}/disable", state.number), "1")
     };
     report.add(
-        Finding::new(Severity::High, format!("{} may rest in {}", which.named(), deepest.name))
+        Finding::new(Severity::High, format!("{} may enter idle state {}", which.named(), deepest.name))
             .why("Leaving that state comes before the first instruction of a job.")
             .costs(Cost::stated(deepest.exit_us.saturating_mul(1_000), "for each wake-up from it"))
             .set(format!("cpupower -c {which} idle-set -D {LONG}"), deep.iter().map(disable).collect())
@@ -41,6 +41,6 @@ mod tests {
         assert_eq!(fixed(CHECK, &with("133", "0")), [(&*files[2], "1")]);
         assert_eq!(found(CHECK, &with("133", "1")), NOTHING);
         assert_eq!(found(CHECK, &with("20", "0")), NOTHING);
-        assert!(text(CHECK, &with("18446744073709551615", "0")).contains("CPU 3 may rest in C6"));
+        assert!(text(CHECK, &with("18446744073709551615", "0")).contains("CPU 3 may enter idle state C6"));
     }
 }

@@ -1,11 +1,11 @@
-//! Threads that serve devices, beside the priorities of the app: the trap that cost a thesis weeks of lost samples, whose SPI
-//! driver's thread had no real-time priority.
+//! Priorities of threads that serve devices, relative to the app's. The classic trap: an SPI
+//! driver's thread without a real-time priority cost a thesis weeks of lost samples.
 
 use super::*;
 
 pub(super) const CHECK: Check = Check { name: "interrupt-threads", look };
 
-/// What interrupt threads have unless somebody changes it.
+/// The default priority of interrupt threads.
 const USUAL: u8 = 50;
 
 fn look(scene: &Scene, report: &mut Report) {
@@ -22,7 +22,7 @@ fn look(scene: &Scene, report: &mut Report) {
             let change = Change { setting: setting.clone(), new: format!("fifo {to}") };
             finding.set(format!("chrt -f -p {to} {}", thread.id), vec![change]).fix(
                 Lasts::Always,
-                "a unit of systemd that does it after the device has come: docs/book/src/guides/setup.md",
+                "a systemd unit that does this once the device exists: docs/book/src/guides/setup.md",
             )
         };
         let below = scene.band.start().saturating_sub(1).clamp(1, USUAL);
@@ -33,8 +33,8 @@ fn look(scene: &Scene, report: &mut Report) {
                     format!("the thread {name} ({}), which serves a device, has no real-time priority", thread.id),
                 )
                 .why(match is_used {
-                    true => "The app uses this device: its tasks wait until every ordinary thread has let this one run.",
-                    false => "Whoever waits for this device waits until every ordinary thread has let this one run.",
+                    true => "The app uses this device: its tasks wait until the scheduler runs this thread among all ordinary ones.",
+                    false => "A thread that waits for this device waits until the scheduler runs this thread among all ordinary ones.",
                 })
                 .costs(Cost::typical(4_000_000, "under load")),
                 if is_used { aside(scene) } else { below },
@@ -51,7 +51,7 @@ fn look(scene: &Scene, report: &mut Report) {
                             scene.band.end()
                         ),
                     )
-                    .why("Tasks that wait for this device wait for tasks of lower levels, too, since those displace its thread."),
+                    .why("Tasks that wait for this device also wait for tasks of lower levels, since those preempt its thread."),
                     aside(scene),
                 ));
             }
@@ -61,7 +61,7 @@ fn look(scene: &Scene, report: &mut Report) {
                         Severity::Medium,
                         format!("the thread {name} ({}) runs at {priority} on the app's CPUs, among its priorities", thread.id),
                     )
-                    .why("It displaces some levels and not others, which no analysis of the app knows of."),
+                    .why("It preempts some levels of the app and not others, which the app's analysis does not cover."),
                     below,
                 ));
             }
@@ -70,12 +70,12 @@ fn look(scene: &Scene, report: &mut Report) {
     }
 }
 
-/// Above the app, so that its highest task gets what it waits for.
+/// Above the app, so that its highest task gets its input.
 fn aside(scene: &Scene) -> u8 {
     scene.band.end().saturating_add(1).min(98)
 }
 
-/// Threads of drivers that hand over what a device has to say.
+/// Returns `true` for threads of drivers that deliver a device's data.
 fn is_driver(name: &str) -> bool {
     let numbered = |prefix: &str| {
         name.strip_prefix(prefix)
@@ -84,7 +84,8 @@ fn is_driver(name: &str) -> bool {
     ["spi", "i2c-", "can"].iter().any(|prefix| numbered(prefix))
 }
 
-/// Whether the app has a device open that this thread serves: `spi0` serves `/dev/spidev0.1`.
+/// Returns `true` if the app has a device open that this thread serves: `spi0` serves
+/// `/dev/spidev0.1`.
 fn serves(scene: &Scene, thread: &str) -> bool {
     let devices = scene.app.iter().flat_map(|app| &app.devices);
     let mut names = devices.filter_map(|path| path.rsplit('/').next());

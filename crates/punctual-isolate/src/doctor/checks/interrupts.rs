@@ -4,14 +4,14 @@ use super::*;
 
 pub(super) const CHECK: Check = Check { name: "interrupts", look };
 
-/// Of more only how many there are is said.
+/// The maximum number of interrupts listed by name.
 const NAMED: usize = 4;
 
 fn look(scene: &Scene, report: &mut Report) {
     let others = scene.others();
     let there = |interrupt: &&crate::facts::Interrupt| interrupt.goes_to(&scene.cpus);
     let mut here: Vec<_> = scene.machine.interrupts.iter().filter(there).collect();
-    // One that never came is likely never to come.
+    // An interrupt that never came is unlikely to come.
     let count = |interrupt: &crate::facts::Interrupt| {
         scene.cpus.iter().map(|cpu| interrupt.count(cpu)).fold(0, u64::saturating_add)
     };
@@ -30,9 +30,9 @@ fn look(scene: &Scene, report: &mut Report) {
     }
     let finding = Finding::new(
         Severity::Medium,
-        format!("interrupts come to {}: {}", scene.cpus.named(), names.join(", ")),
+        format!("{} handle interrupts: {}", scene.cpus.named(), names.join(", ")),
     )
-    .why("Each stops whatever runs there, also real-time threads, for as long as its handler takes.")
+    .why("Each interrupts the running thread, including real-time threads, for the duration of its handler.")
     .costs(Cost::typical(10_000, "for each"));
     if others.is_empty() {
         report.add(finding);

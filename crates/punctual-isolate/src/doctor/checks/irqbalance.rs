@@ -1,4 +1,4 @@
-//! A daemon that moves interrupts about.
+//! A daemon that moves interrupts between CPUs.
 
 use super::*;
 
@@ -9,14 +9,14 @@ fn look(scene: &Scene, report: &mut Report) {
     let runs = tree.numbers("/proc").into_iter().any(|process| {
         let path = format!("/proc/{process}/comm");
         let is_it = tree.glance(&path).is_some_and(|name| name.trim() == "irqbalance");
-        // So that a recording has it.
+        // Reads the file, so that a recording contains it.
         is_it && tree.text(&path).is_some()
     });
     if runs {
         let banned = scene.cpus.mask();
         report.add(
             Finding::new(Severity::Medium, "irqbalance runs")
-                .why("It moves interrupts to CPUs that have little to do, and undoes what is set by hand.")
+                .why("It moves interrupts to idle CPUs, and undoes manual settings.")
                 .costs(Cost::typical(20_000, "for each interrupt on a real-time CPU"))
                 .fix(Lasts::UntilReboot, "systemctl stop irqbalance")
                 .fix(Lasts::Always, "systemctl disable --now irqbalance")

@@ -1,4 +1,4 @@
-//! Boot parameters and partitions that take CPUs from the scheduler, and how they fit together.
+//! Boot parameters and partitions that take CPUs from the scheduler, and their consistency.
 
 use super::*;
 
@@ -12,8 +12,8 @@ fn look(scene: &Scene, report: &mut Report) {
         report.add(
             Finding::new(Severity::Medium, format!("{} not isolated: any thread may run there", is_or_are(&open)))
                 .why(
-                    "The scheduler balances other threads onto it. Real-time threads preempt them, but pay for the switch, \
-                     for cold caches and for what those threads do in the kernel.",
+                    "The scheduler moves other threads onto it. Real-time threads preempt them, at the cost of a context \
+                     switch, cold caches and non-preemptible sections of those threads in the kernel.",
                 )
                 .costs(Cost::typical(20_000, "for each time"))
                 .fix(Lasts::ThisStart, format!("punctual isolate run --cpus {open} -- COMMAND"))
@@ -22,7 +22,7 @@ fn look(scene: &Scene, report: &mut Report) {
     }
     let listed = |name: &str| {
         let value = parameters.value(name)?;
-        // Flags of isolcpus stand before the CPUs.
+        // The flags of isolcpus precede the CPUs.
         let cpus = value.split(',').skip_while(|part| part.starts_with(|c: char| c.is_ascii_alphabetic()));
         Some(Cpus::of_list(&cpus.collect::<Vec<_>>().join(",")))
     };
@@ -30,9 +30,12 @@ fn look(scene: &Scene, report: &mut Report) {
     let shared = tickless.without(&machine.isolated());
     if !shared.is_empty() {
         report.add(
-            Finding::new(Severity::Low, format!("nohz_full has {}, but nothing isolates {}", shared.named(), it(&shared)))
-                .why("As soon as a second thread runs there, the tick is back, and each switch to the kernel costs more.")
-                .fix(Lasts::FromReboot, format!("boot with isolcpus=managed_irq,domain,{shared} as well")),
+            Finding::new(
+                Severity::Low,
+                format!("nohz_full has {}, but nothing isolates {}", shared.named(), it(&shared)),
+            )
+            .why("As soon as a second thread runs there, the tick returns, and each kernel entry costs more.")
+            .fix(Lasts::FromReboot, format!("boot with isolcpus=managed_irq,domain,{shared} as well")),
         );
     }
     let callbacks = listed("rcu_nocbs").unwrap_or_default().and(tickless);
@@ -40,7 +43,7 @@ fn look(scene: &Scene, report: &mut Report) {
     if !called.is_empty() && parameters.value("rcu_nocbs") != Some("all") {
         report.add(
             Finding::new(Severity::Low, format!("RCU callbacks run on {}", called.named()))
-                .why("What other threads free is freed there by a soft interrupt, in batches.")
+                .why("Memory freed by other threads is released there by a soft interrupt, in batches.")
                 .costs(Cost::typical(50_000, "for a batch"))
                 .fix(Lasts::FromReboot, format!("boot with rcu_nocbs={called}")),
         );
@@ -52,7 +55,7 @@ fn look(scene: &Scene, report: &mut Report) {
                 Severity::Medium,
                 format!("{} isolated by isolcpus and by a cpuset partition", is_or_are(&both)),
             )
-            .why("The kernel declares such a partition invalid, and nobody keeps to what it says.")
+            .why("The kernel declares such a partition invalid, and does not enforce it.")
             .fix(
                 Lasts::FromReboot,
                 "use one of them: remove isolcpus from the boot parameters, or end the partition",
@@ -63,7 +66,7 @@ fn look(scene: &Scene, report: &mut Report) {
     if let Some(wrong) = all.map(|cpus| cpus.common(&scene.cpus)).filter(|cpus| !cpus.is_empty()) {
         report.add(
             Finding::new(Severity::Medium, format!("irqaffinity= sends new interrupts to {}", wrong.named()))
-                .why("Drivers that are loaded later have their interrupts there.")
+                .why("Drivers loaded later will have their interrupts there.")
                 .fix(Lasts::FromReboot, format!("boot with irqaffinity={}", scene.others())),
         );
     }

@@ -1,4 +1,4 @@
-//! Threads of the kernel that might as well run elsewhere.
+//! Movable kernel threads on real-time CPUs.
 
 use super::*;
 
@@ -10,7 +10,8 @@ fn look(scene: &Scene, report: &mut Report) {
         return;
     }
     let is_here = |thread: &&crate::facts::Thread| {
-        // Its mask is that of the CPUs where it may work, not where it sleeps; who serves an interrupt follows it.
+        // A worker's mask is where it may work, not where it sleeps; an interrupt thread follows
+        // its interrupt.
         let is_worker = thread.name.starts_with("kworker") || thread.name.starts_with("irq/");
         thread.is_kernel
             && thread.is_movable
@@ -40,16 +41,11 @@ fn look(scene: &Scene, report: &mut Report) {
             ),
             many => {
                 let cpus = scene.cpus.named();
-                format!(
-                    "{many} threads of the kernel that can be moved may run on {cpus}, such as {}",
-                    first.name
-                )
+                format!("{many} movable kernel threads may run on {cpus}, such as {}", first.name)
             }
         },
     )
-    .why(
-        "What has something to do there displaces ordinary threads, and real-time ones if it has a priority.",
-    )
+    .why("A runnable one preempts ordinary threads, and real-time ones if it has a real-time priority.")
     .costs(Cost::typical(20_000, "for each time"))
     .set(format!("taskset -cp {others} {}   # and so on", first.id), changes.collect());
     let is_booted_so = scene.cpus.without(&scene.machine.topology.isolated).is_empty();

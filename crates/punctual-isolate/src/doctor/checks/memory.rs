@@ -1,4 +1,4 @@
-//! What the kernel does with memory behind the back of a thread.
+//! Memory management that affects threads asynchronously.
 
 use super::*;
 
@@ -13,16 +13,16 @@ const UNEVICTABLE: &str = "/proc/sys/vm/compact_unevictable_allowed";
 fn look(scene: &Scene, report: &mut Report) {
     if report.read(scene, "/proc/swaps").is_some_and(|text| text.lines().count() > 1) {
         report.add(
-            Finding::new(Severity::Medium, "there is swap")
-                .why("Memory that is not locked is written to the disk, and read again when it is touched.")
+            Finding::new(Severity::Medium, "swap is enabled")
+                .why("Memory that is not locked is written to disk, and read again on access.")
                 .costs(Cost::typical(10_000_000, "for a page from the disk"))
                 .fix(Lasts::UntilReboot, "swapoff -a")
-                .fix(Lasts::Always, "remove its lines from /etc/fstab; on Raspberry Pi OS: systemctl disable --now dphys-swapfile"),
+                .fix(Lasts::Always, "remove the swap entries from /etc/fstab; on Raspberry Pi OS: systemctl disable --now dphys-swapfile"),
         );
     }
     if report.read(scene, HUGE).is_some_and(|text| text.contains("[always]")) {
         report.add(
-            Finding::new(Severity::Low, "transparent huge pages are made of everything")
+            Finding::new(Severity::Low, "transparent huge pages are always used")
                 .why("The kernel stops a process while it replaces its pages, and a fault takes as long as clearing 2 MiB.")
                 .costs(Cost::typical(100_000, "for a fault"))
                 .write(HUGE, "madvise")
@@ -31,8 +31,8 @@ fn look(scene: &Scene, report: &mut Report) {
     }
     if report.number(scene, MERGE) == Some(1) {
         report.add(
-            Finding::new(Severity::Low, "equal pages are merged (KSM)")
-                .why("The first write to a merged page is a fault, in which it is copied.")
+            Finding::new(Severity::Low, "identical pages are merged (KSM)")
+                .why("The first write to a merged page is a fault that copies the page.")
                 .costs(Cost::typical(10_000, "for a write"))
                 .write(MERGE, "0"),
         );
@@ -42,7 +42,7 @@ fn look(scene: &Scene, report: &mut Report) {
     {
         report.add(
             Finding::new(Severity::Medium, "pages are moved between NUMA nodes")
-                .why("The kernel unmaps pages to see who uses them, so threads fault on memory that they have locked.")
+                .why("The kernel unmaps pages to detect their users, so threads fault even on locked memory.")
                 .costs(Cost::typical(50_000, "for a fault"))
                 .write(NUMA, "0")
                 .fix(Lasts::Always, "echo kernel.numa_balancing=0 > /etc/sysctl.d/90-numa.conf"),
@@ -50,8 +50,8 @@ fn look(scene: &Scene, report: &mut Report) {
     }
     if report.number(scene, COMPACTION).is_some_and(|value| value > 0) {
         report.add(
-            Finding::new(Severity::Low, "memory is compacted in advance")
-                .why("Pages are moved while they are in use, and every CPU is interrupted to forget where they were.")
+            Finding::new(Severity::Low, "memory is compacted proactively")
+                .why("Pages are moved while they are in use, and every CPU is interrupted for a TLB flush.")
                 .costs(Cost::typical(10_000, "for an interrupt"))
                 .write(COMPACTION, "0")
                 .fix(Lasts::Always, "echo vm.compaction_proactiveness=0 > /etc/sysctl.d/90-compaction.conf"),
@@ -60,7 +60,7 @@ fn look(scene: &Scene, report: &mut Report) {
     if report.number(scene, UNEVICTABLE) == Some(1) && scene.machine.kernel.preempt_rt == Some(true) {
         report.add(
             Finding::new(Severity::Low, "locked pages may be moved (vm.compact_unevictable_allowed)")
-                .why("A thread that touches a page while it is moved waits, although it has locked it.")
+                .why("A thread that accesses a page while it is moved waits, although the page is locked.")
                 .costs(Cost::typical(50_000, "for a fault"))
                 .write(UNEVICTABLE, "0")
                 .fix(Lasts::Always, "echo vm.compact_unevictable_allowed=0 > /etc/sysctl.d/90-locked.conf"),

@@ -1,4 +1,4 @@
-//! What protection against leaks between processes costs each system call.
+//! The cost per system call of mitigations against leaks between processes.
 
 use super::*;
 
@@ -8,7 +8,7 @@ const DIRECTORY: &str = "/sys/devices/system/cpu/vulnerabilities";
 
 fn look(scene: &Scene, report: &mut Report) {
     let tree = &scene.machine.tree;
-    // Those that do something at each entry to the kernel or exit from it.
+    // Those that act at each entry to the kernel or exit from it.
     let costly = [
         "meltdown",
         "mds",
@@ -29,10 +29,10 @@ fn look(scene: &Scene, report: &mut Report) {
     report.add(
         Finding::new(
             Severity::Note,
-            format!("each system call is slowed down by protection against {}", active.join(", ")),
+            format!("each system call is slowed down by mitigations of {}", active.join(", ")),
         )
-        .why("Only a machine that runs nothing but trusted programs can do without.")
-        .costs(measure::system_call(tree).map(|ns| Cost::measured(ns, "for a system call that does nothing")))
+        .why("Only a machine that runs only trusted programs can disable them.")
+        .costs(measure::system_call(tree).map(|ns| Cost::measured(ns, "for a null system call")))
         .fix(Lasts::FromReboot, "boot with mitigations=off, where every program is trusted"),
     );
 }

@@ -1,4 +1,5 @@
-//! The checks. A new one is a file here with a `CHECK`, its name among the modules, and its place in [`ALL`].
+//! The checks. A new check is a file here with a `CHECK`, an entry among the modules, and one in
+//! [`ALL`].
 
 mod cgroup;
 mod clock;
@@ -38,7 +39,7 @@ use crate::facts::{Container, Policy};
 #[cfg(test)]
 use tests::{NOTHING, fixed, found, found_on, report_of, text};
 
-/// All checks, in the order in which they look: what makes the others pointless comes first.
+/// All checks, in execution order: a problem that makes others irrelevant comes first.
 pub(super) const ALL: &[Check] = &[
     rights::CHECK,
     group_budget::CHECK,
@@ -69,7 +70,8 @@ pub(super) const ALL: &[Check] = &[
 
 #[cfg(test)]
 mod tests {
-    //! What the tests of checks share: a machine of four CPUs, the last of which is looked at, with some files in addition.
+    //! The common parts of the check tests: a machine of four CPUs whose last one is checked, with
+    //! additional files.
 
     use super::super::text as page;
     use super::*;
@@ -94,18 +96,18 @@ mod tests {
         found.chain(report.unknown.iter().map(|_| "unknown")).collect()
     }
 
-    /// The report of one check.
+    /// Returns the report of one check.
     pub(super) fn report_of(check: Check, files: &[(&str, &str)], app: Option<App>) -> Report {
         let machine = machine(files);
         let scene = Scene::new(&machine);
         let scene = match app {
-            Some(app) => scene.for_app(app).expect("the app's CPUs are there"),
+            Some(app) => scene.for_app(app).expect("the app's CPUs exist"),
             None => scene,
         };
         looked(&check, &scene)
     }
 
-    /// How much what one check finds matters.
+    /// Returns the severities of one check's findings.
     pub(super) fn found(check: Check, files: &[(&str, &str)]) -> Vec<&'static str> {
         severities(&report_of(check, files, None))
     }
@@ -113,29 +115,29 @@ mod tests {
     /// The same on other CPUs.
     pub(super) fn found_on(check: Check, cpus: &str, files: &[(&str, &str)]) -> Vec<&'static str> {
         let machine = machine(files);
-        severities(&looked(&check, &Scene::new(&machine).on(Cpus::of_list(cpus)).expect("they are there")))
+        severities(&looked(&check, &Scene::new(&machine).on(Cpus::of_list(cpus)).expect("they exist")))
     }
 
-    /// The files that the first remedy of each finding writes.
+    /// Returns the files that the first remedy of each finding writes.
     pub(super) fn fixed(check: Check, files: &[(&str, &str)]) -> Vec<(&'static str, &'static str)> {
         let changes = report_of(check, files, None)
             .findings
             .into_iter()
             .filter_map(|finding| finding.fixes.into_iter().next());
         let changes = changes.flat_map(|fix| fix.changes).filter_map(|change| match change.setting {
-            // Of a test, so nobody minds.
+            // Leaked in a test only.
             Setting::File(path) => Some((&*path.leak(), &*change.new.leak())),
             _ => None,
         });
         changes.collect()
     }
 
-    /// What is printed of the findings of one check.
+    /// Returns the printed findings of one check.
     pub(super) fn text(check: Check, files: &[(&str, &str)]) -> String {
         let machine = machine(files);
         let scene = Scene::new(&machine);
         let text = page::text(&scene, &looked(&check, &scene));
-        // In one line.
+        // On one line.
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }

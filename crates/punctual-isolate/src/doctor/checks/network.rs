@@ -1,4 +1,4 @@
-//! Packets that are steered to real-time CPUs (RPS), and what is sent from them (XPS).
+//! Packets steered to real-time CPUs (RPS), and sent from them (XPS).
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn look(scene: &Scene, report: &mut Report) {
         devices.dedup();
         report.add(
             Finding::new(Severity::Medium, format!("packets of {} are handled on {}", devices.join(", "), scene.cpus.named()))
-                .why("Receive packet steering (RPS) interrupts these CPUs to have them handle packets that came elsewhere.")
+                .why("Receive packet steering (RPS) interrupts these CPUs to handle packets that arrived elsewhere.")
                 .costs(Cost::typical(50_000, "for a burst of packets"))
                 .set(
                     format!("echo {mask} > {}   # and so on", quoted(path)),

@@ -1,4 +1,4 @@
-//! Whether the kernel bounds how long it keeps a real-time thread waiting.
+//! Checks that the kernel bounds the delays of real-time threads.
 
 use super::*;
 
@@ -10,13 +10,13 @@ fn look(scene: &Scene, report: &mut Report) {
         Some(false) => report.add(
             Finding::new(Severity::High, "the kernel is not PREEMPT_RT")
                 .why(
-                    "Interrupt handlers, soft interrupts and critical sections of the kernel run to their end before a \
-                     real-time thread, and nothing bounds how long they are.",
+                    "Interrupt handlers, soft interrupts and kernel critical sections run to completion before a \
+                     real-time thread, and their length is unbounded.",
                 )
                 .costs(Cost::typical(1_000_000, "now and then, under load"))
                 .fix(Lasts::FromReboot, "apt install linux-image-rt-$(dpkg --print-architecture)   # Debian; others: docs/book/src/guides/setup.md"),
         ),
-        None => report.unknown("whether the kernel is PREEMPT_RT", "neither /sys/kernel/realtime nor /proc/version tells"),
+        None => report.unknown("PREEMPT_RT of the kernel", "neither /sys/kernel/realtime nor /proc/version shows it"),
     }
 }
 

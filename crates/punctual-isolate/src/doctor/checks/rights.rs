@@ -1,4 +1,4 @@
-//! Limits and capabilities: who may have real-time priorities and locked memory.
+//! Limits and capabilities for real-time priorities and locked memory.
 
 use super::*;
 
@@ -9,14 +9,14 @@ fn look(scene: &Scene, report: &mut Report) {
     let highest = u64::from(*scene.band.end());
     match (process.may_schedule(), process.rtprio) {
         (Some(true), _) => {}
-        (None, None) => report.unknown("which priorities this user may have", "/proc/self/status and limits do not tell"),
+        (None, None) => report.unknown("the real-time priorities allowed to this user", "/proc/self/status and limits do not show them"),
         (_, limit) if limit.is_some_and(|limit| limit >= highest) => {}
         (_, limit) => report.add(with_ways(
             Finding::new(
                 Severity::High,
                 format!("this user may have real-time priorities up to {}, not {highest}", limit.unwrap_or(0)),
             )
-            .why("Threads run as ordinary ones, and whoever else runs displaces them."),
+            .why("Threads run with the ordinary policy, and compete with all others."),
             scene,
             ["--cap-add SYS_NICE --ulimit rtprio=99", "AmbientCapabilities=CAP_SYS_NICE, LimitRTPRIO=99"],
             "echo '@realtime - rtprio 99' > /etc/security/limits.d/real-time.conf   # for users in the group realtime",
@@ -27,7 +27,7 @@ fn look(scene: &Scene, report: &mut Report) {
     if process.may_lock() == Some(false) && locked < needed {
         report.add(with_ways(
             Finding::new(Severity::High, format!("this user may lock {} MiB of memory", locked >> 20))
-                .why("Memory that is not locked is read from the disk again when it is needed.")
+                .why("Memory that is not locked may have to be read from disk on access.")
                 .costs(Cost::typical(10_000_000, "for a page from the disk")),
             scene,
             [
@@ -43,15 +43,15 @@ fn look(scene: &Scene, report: &mut Report) {
         report.add(
             Finding::new(
                 Severity::High,
-                format!("this user may have {limit} descriptors, {} waits for {}", app.name, app.bound.len()),
+                format!("this user may open {limit} descriptors, {} waits for {}", app.name, app.bound.len()),
             )
-            .why("What cannot be opened is missed at the start.")
+            .why("The app cannot open all of them at the start.")
             .fix(Lasts::ThisStart, "ulimit -n 1024"),
         );
     }
 }
 
-/// The ways to have a right, in a container or out of one.
+/// Adds the remedies that grant a right, inside or outside of a container.
 fn with_ways(finding: Finding, scene: &Scene, [flags, unit]: [&str; 2], limits: &str) -> Finding {
     let names = flags.split(' ').nth(1).unwrap_or_default();
     match &scene.machine.process.container {

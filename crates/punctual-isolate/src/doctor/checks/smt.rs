@@ -1,4 +1,4 @@
-//! Threads of one core share its units and its caches.
+//! Hardware threads of one core share its execution units and caches.
 
 use super::*;
 
@@ -17,11 +17,11 @@ fn look(scene: &Scene, report: &mut Report) {
         report.add(
             Finding::new(
                 Severity::Medium,
-                format!("CPU {} is one core with {}, on which other threads run", cpu.number, others.named()),
+                format!("CPU {} shares a core with {}, on which other threads run", cpu.number, others.named()),
             )
-            .why("They share execution units and caches: a job takes up to twice as long while the other is busy.")
+            .why("They share execution units and caches: a job takes up to twice as long while the sibling is busy.")
             .set(commands.join("; "), offline.collect())
-            .fix(Lasts::FromReboot, "boot with nosmt, or switch it off in the firmware"),
+            .fix(Lasts::FromReboot, "boot with nosmt, or disable SMT in the firmware"),
         );
     }
 }
@@ -37,7 +37,7 @@ mod tests {
         assert_eq!(found(CHECK, &[(SIBLINGS, "1,3")]), ["medium"]);
         assert_eq!(fixed(CHECK, &[(SIBLINGS, "1,3")]), [("/sys/devices/system/cpu/cpu1/online", "0")]);
         assert_eq!(found(CHECK, &[(SIBLINGS, "3")]), NOTHING);
-        // The sibling does not work.
+        // The sibling is offline.
         assert_eq!(found(CHECK, &[(SIBLINGS, "3,7")]), NOTHING);
     }
 }

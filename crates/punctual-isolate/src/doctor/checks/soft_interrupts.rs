@@ -1,4 +1,4 @@
-//! Threads for soft interrupts and timers: under PREEMPT_RT, who wakes the app may be one of them.
+//! Threads for soft interrupts and timers: under PREEMPT_RT, one of them may wake the app.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn look(scene: &Scene, report: &mut Report) {
                     thread.policy.priority().unwrap_or(0)
                 ),
             )
-            .why("It handles packets and timers of everybody, and displaces jobs while it does.")
+            .why("It handles packets and timers of all processes, and preempts jobs meanwhile.")
             .costs(Cost::typical(100_000, "under load"))
             .set(format!("chrt -f -p {below} {}", thread.id), vec![change]),
         );

@@ -1,4 +1,4 @@
-//! Time that a hypervisor takes.
+//! Time taken by a hypervisor.
 
 use super::*;
 use crate::facts::Statistics;
@@ -18,16 +18,16 @@ fn look(scene: &Scene, report: &mut Report) {
     let share = match busy {
         0 => String::new(),
         _ => format!(
-            "; of the time that {} wanted to run since boot it took {:.1} %",
+            "; it took {1:.1} % of the runnable time of {0} since boot",
             scene.cpus.named(),
             stolen as f64 / busy as f64 * 100.0
         ),
     };
     report.add(
-        Finding::new(Severity::High, format!("this is a guest of {name}{share}"))
-            .why("The host takes the CPU away when it likes, for as long as it likes. No setting in here prevents that.")
+        Finding::new(Severity::High, format!("this machine is a guest of {name}{share}"))
+            .why("The host may preempt the virtual CPU at any time, without a bound. No setting of the guest prevents that.")
             .costs(Cost::typical(10_000_000, "now and then"))
-            .fix(Lasts::Always, "on the host: a CPU of its own for each virtual CPU, taken from everybody else, and SCHED_FIFO for its thread"),
+            .fix(Lasts::Always, "on the host: a dedicated, isolated CPU for each virtual CPU, and SCHED_FIFO for its thread"),
     );
 }
 
@@ -41,7 +41,9 @@ mod tests {
         assert_eq!(found(CHECK, &[]), NOTHING);
         assert_eq!(found(CHECK, &[guest]), ["high"]);
         let stat = ("/proc/stat", "cpu 0\ncpu3 60 10 10 900 100 0 10 10 0 0\n");
-        assert!(text(CHECK, &[guest, stat]).contains("CPU 3 wanted to run since boot it took 10.0 %"));
+        assert!(
+            text(CHECK, &[guest, stat]).contains("it took 10.0 % of the runnable time of CPU 3 since boot")
+        );
         let absurd = ("/proc/stat", "cpu3 18446744073709551615 18446744073709551615 0 0 0 0 0 1");
         assert_eq!(found(CHECK, &[guest, absurd]), ["high"]);
     }

@@ -1,4 +1,4 @@
-//! What the kernel takes from real-time threads for the sake of others.
+//! Time that the kernel reserves for threads other than real-time ones.
 
 use super::*;
 use crate::facts::{PERIOD, RUNTIME};
@@ -12,10 +12,10 @@ fn look(scene: &Scene, report: &mut Report) {
         report.add(
             Finding::new(Severity::Medium, format!("real-time threads may use {runtime} of every {period} µs"))
                 .why(
-                    "A thread that has used that up stops until the period is over. It saves the machine from a thread that \
-                     never ends, so switch it off only where something else does.",
+                    "A thread that has used its budget stops until the period ends. This protects the machine from a \
+                     runaway thread, so disable it only if another mechanism does that.",
                 )
-                .costs(Cost::stated(taken.saturating_mul(1_000), "in each period that is used up"))
+                .costs(Cost::stated(taken.saturating_mul(1_000), "in each exhausted period"))
                 .set("sysctl kernel.sched_rt_runtime_us=-1", vec![Change::file(RUNTIME, "-1")])
                 .fix(Lasts::Always, "echo kernel.sched_rt_runtime_us=-1 > /etc/sysctl.d/90-real-time.conf"),
         );

@@ -1,4 +1,4 @@
-//! The periodic tick: a timer interrupt on every busy CPU, HZ times a second.
+//! The periodic tick: a timer interrupt on every busy CPU, HZ times per second.
 
 use super::*;
 
@@ -9,11 +9,11 @@ fn look(scene: &Scene, report: &mut Report) {
     let ticking = scene.cpus.without(&scene.machine.topology.tickless);
     if kernel.parameters.value("nohz") == Some("off") && !ticking.is_empty() {
         report.add(
-            Finding::new(Severity::Low, "`nohz=off`: every CPU has a tick, also when it is idle")
-                .why("The tick interrupts real-time threads that could run undisturbed.")
+            Finding::new(Severity::Low, "`nohz=off`: every CPU has a tick, even when idle")
+                .why("The tick interrupts real-time threads that could run without interruption.")
                 .fix(
                     Lasts::FromReboot,
-                    "remove `nohz=off` from the boot parameters (punctual isolate boot says where)",
+                    "remove `nohz=off` from the boot parameters (punctual isolate boot shows the place)",
                 ),
         );
     }
@@ -22,15 +22,18 @@ fn look(scene: &Scene, report: &mut Report) {
     }
     let rate = kernel.option("CONFIG_HZ").and_then(|rate| rate.parse::<u64>().ok());
     let often = rate.map_or_else(|| "CONFIG_HZ times".into(), |rate| format!("{rate} times"));
-    let finding = Finding::new(Severity::Low, format!("{} will be interrupted by the tick {often} a second", ticking.named()))
-        .why("A thread that computes for longer than a tick is interrupted by it. Jobs that are shorter meet it by chance.")
-        .costs(Cost::typical(5_000, "for each tick"));
+    let finding = Finding::new(
+        Severity::Low,
+        format!("{} will be interrupted by the tick {often} per second", ticking.named()),
+    )
+    .why("It interrupts every thread that computes for longer than a tick, and shorter jobs by chance.")
+    .costs(Cost::typical(5_000, "for each tick"));
     report.add(match kernel.option("CONFIG_NO_HZ_FULL") {
         Some("y") => {
             finding.fix(Lasts::FromReboot, format!("boot with nohz_full={ticking} rcu_nocbs={ticking}"))
         }
         Some(_) => finding
-            .fix(Lasts::FromReboot, "use a kernel with CONFIG_NO_HZ_FULL, as Debian's is, and nohz_full="),
+            .fix(Lasts::FromReboot, "use a kernel with CONFIG_NO_HZ_FULL, such as Debian's, and nohz_full="),
         None => finding.fix(
             Lasts::FromReboot,
             format!("boot with nohz_full={ticking} rcu_nocbs={ticking}, if the kernel has CONFIG_NO_HZ_FULL"),
@@ -55,6 +58,6 @@ mod tests {
             ("/proc/sys/kernel/osrelease", "6.12"),
             ("/boot/config-6.12", "CONFIG_HZ=250\nCONFIG_NO_HZ_FULL=y"),
         ];
-        assert!(text(CHECK, &files).contains("CPU 3 will be interrupted by the tick 250 times a second"));
+        assert!(text(CHECK, &files).contains("CPU 3 will be interrupted by the tick 250 times per second"));
     }
 }

@@ -1,4 +1,4 @@
-//! Watchdogs: they interrupt every CPU, and end what never sleeps.
+//! Watchdogs: they interrupt every CPU, and report threads that never sleep.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn look(scene: &Scene, report: &mut Report) {
             let rest = Cpus::of_list(&scene.machine.tree.text(MASK).unwrap_or_default()).without(&scene.cpus);
             let finding = Finding::new(Severity::Low, format!("the soft-lockup watchdog runs on {}", watched.named()))
                 .why(
-                    "Its timer and a thread of the highest priority come every few seconds, and it complains of a real-time \
+                    "Its timer and a thread of the highest priority run every few seconds, and it reports a real-time \
                      thread that runs for longer than its threshold.",
                 )
                 .costs(Cost::typical(10_000, "every 4 s"));
@@ -29,8 +29,8 @@ fn look(scene: &Scene, report: &mut Report) {
     }
     if report.number(scene, HARD) == Some(1) {
         report.add(
-            Finding::new(Severity::Low, "the hard-lockup watchdog is on")
-                .why("It takes a performance counter and interrupts busy CPUs by an interrupt that nothing can defer.")
+            Finding::new(Severity::Low, "the hard-lockup watchdog is enabled")
+                .why("It occupies a performance counter and sends busy CPUs non-maskable interrupts.")
                 .costs(Cost::typical(5_000, "every 10 s"))
                 .write(HARD, "0")
                 .fix(Lasts::FromReboot, "boot with nmi_watchdog=0"),

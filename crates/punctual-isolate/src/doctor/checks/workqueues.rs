@@ -1,4 +1,4 @@
-//! Work that the kernel puts off, and the threads that do it.
+//! Deferred kernel work, and the threads that execute it.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn look(scene: &Scene, report: &mut Report) {
             masks.push((path, rest.mask()));
         }
     }
-    // Isolated CPUs are left out whatever the mask says.
+    // Isolated CPUs are excluded regardless of the mask.
     let excluded = tree
         .text(&format!("{DIRECTORY}/cpumask_isolated"))
         .map(|mask| Cpus::of_mask(&mask))
@@ -25,16 +25,13 @@ fn look(scene: &Scene, report: &mut Report) {
         && !scene.cpus.without(&excluded).is_empty()
     {
         report.add(
-            Finding::new(
-                Severity::Low,
-                format!("work that is bound to no CPU may run on {}", scene.cpus.named()),
-            )
-            .why("The kernel writes back files, frees memory and drives devices by worker threads.")
-            .costs(Cost::typical(20_000, "for each"))
-            .set(
-                format!("echo {mask} > {path}"),
-                masks.iter().map(|(path, mask)| Change::file(path, mask)).collect(),
-            ),
+            Finding::new(Severity::Low, format!("unbound kernel work may run on {}", scene.cpus.named()))
+                .why("The kernel writes back files, frees memory and drives devices in worker threads.")
+                .costs(Cost::typical(20_000, "for each"))
+                .set(
+                    format!("echo {mask} > {path}"),
+                    masks.iter().map(|(path, mask)| Change::file(path, mask)).collect(),
+                ),
         );
     }
 }
@@ -49,7 +46,7 @@ mod tests {
             ("/sys/devices/virtual/workqueue/cpumask", "/sys/devices/virtual/workqueue/writeback/cpumask");
         assert_eq!(fixed(CHECK, &[(all, "f"), (write, "f")]), [(all, "7"), (write, "7")]);
         assert_eq!(found(CHECK, &[(all, "7"), (write, "7")]), NOTHING);
-        // The last CPU is not taken.
+        // The last CPU is not affected.
         assert_eq!(found(CHECK, &[(all, "8")]), NOTHING);
         assert_eq!(
             found(CHECK, &[(all, "f"), ("/sys/devices/virtual/workqueue/cpumask_isolated", "8")]),

@@ -3,7 +3,7 @@ use super::*;
 const BASE: u64 = 0x4820_0000;
 const PLACE: Place = Place { base: BASE, devices: [(0x0800_0000, 0x1000), (0x080A_0000, 0x2_0000)] };
 
-/// A program of code, data with one relocation, and a stack behind a guard page.
+/// A program with code, data with one relocation, and a stack behind a guard page.
 fn file() -> Vec<u8> {
     let mut file = vec![0; 0x3000];
     let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
@@ -37,7 +37,7 @@ fn file() -> Vec<u8> {
     file
 }
 
-/// The descriptor of a page.
+/// Returns the descriptor of a page.
 fn entry(placed: &[u8], address: u64) -> u64 {
     let mut table = 0x8_2000 - SHARED;
     for shift in [30, 21] {
@@ -84,14 +84,14 @@ fn says_why_a_file_is_no_image() {
     };
     assert_eq!(Image::read(b"#!/bin/sh\n").unwrap_err(), ImageError::Foreign("not a 64-bit ELF file"));
     assert_eq!(changed(18, &[62]), ImageError::Foreign("not for 64-bit ARM"));
-    assert_eq!(changed(16, &[2]), ImageError::Foreign("it cannot be relocated"));
+    assert_eq!(changed(16, &[2]), ImageError::Foreign("not relocatable"));
     assert_eq!(changed(0x1008, &[9]), ImageError::Version(9));
-    assert_eq!(changed(0x1000, &[9]), ImageError::Foreign("it does not begin as one"));
+    assert_eq!(changed(0x1000, &[9]), ImageError::Foreign("no image header"));
     assert_eq!(changed(64 + 16, &[0, 0, 0x20]), ImageError::Foreign("a segment outside of its block"));
-    assert_eq!(changed(64 + 4, &[7]), ImageError::Foreign("code that can be written"));
-    assert_eq!(changed(0x1010, &[0, 0, 0x20]), ImageError::Damaged("its page tables lie outside of it"));
-    assert_eq!(changed(0x2080, &[0xFF; 4]), ImageError::Damaged("a relocation outside of it"));
-    assert_eq!(changed(0x2088, &[1]), ImageError::Foreign("it needs a library"));
+    assert_eq!(changed(64 + 4, &[7]), ImageError::Foreign("writable code"));
+    assert_eq!(changed(0x1010, &[0, 0, 0x20]), ImageError::Damaged("page tables outside of the image"));
+    assert_eq!(changed(0x2080, &[0xFF; 4]), ImageError::Damaged("a relocation outside of the image"));
+    assert_eq!(changed(0x2088, &[1]), ImageError::Foreign("requires a library"));
 }
 
 #[test]

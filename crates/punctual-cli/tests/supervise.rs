@@ -297,7 +297,7 @@ fn kills_an_app_that_was_asked_to_stop_and_does_not() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(128 + 9), "{said}");
     assert!(said.contains("; the app is asked to stop; its stack: "), "{said}");
-    assert!(said.contains("kills the process: it was asked to stop, and has not ended"), "{said}");
+    assert!(said.contains("kills the process: it did not end after a request to stop"), "{said}");
 }
 
 #[test]
@@ -333,8 +333,11 @@ fn kills_what_somebody_has_stopped() {
     let output = output(&scratch, &["--stopped", "0.1"], "be stopped by a signal");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(128 + 9), "{said}");
-    assert!(said.contains("somebody has stopped the process"), "{said}");
-    assert!(said.contains("kills the process: it was stopped, and nobody has let it go on"), "{said}");
+    assert!(said.contains("the process was stopped by a signal"), "{said}");
+    assert!(
+        said.contains("kills the process: it was stopped by a signal, and not continued in time"),
+        "{said}"
+    );
 }
 
 /// A group with little memory, which is removed on drop.
@@ -373,7 +376,7 @@ fn says_that_memory_was_short() {
     let output = command.env(GROUP, &group.0).output_within(TEST_LIMIT).unwrap();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(128 + 9), "{said}");
-    assert!(said.contains("ended: the kernel killed it for want of memory"), "{said}");
+    assert!(said.contains("ended: killed by the kernel, out of memory"), "{said}");
 }
 
 #[test]
@@ -384,7 +387,7 @@ fn starts_it_again_as_often_as_it_may() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(128 + 9), "{said}");
     assert_eq!(said.matches("started, process").count(), 3, "{said}");
-    assert!(said.contains("starts again in 10.0 ms") && said.contains("starts again in 20.0 ms"), "{said}");
+    assert!(said.contains("restarts in 10.0 ms") && said.contains("restarts in 20.0 ms"), "{said}");
 }
 
 #[test]

@@ -4,43 +4,44 @@ use std::collections::BTreeMap;
 
 use punctual_core::heartbeat::Running;
 
-/// A level at one moment.
+/// A snapshot of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Level {
-    /// Which heartbeat it is.
+    /// The index of its heartbeat.
     pub(crate) index: usize,
     pub(crate) partition: u32,
     pub(crate) level: u32,
     /// The execution time of its partition's jobs when its last job ended, in ns.
     pub(crate) executed: u64,
-    /// The job that runs there, if one does.
+    /// The running job, if any.
     pub(crate) running: Option<Running>,
-    /// The CPU time of its thread a moment before, in ns, if that is known.
+    /// The CPU time of its thread shortly before, in ns; `None` if unknown.
     pub(crate) clock: Option<u64>,
 }
 
-/// A job that runs. Times in ns.
+/// A running job. Times in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Job {
     pub(crate) level: Level,
     pub(crate) running: Running,
-    /// From its beginning on, without jobs of higher levels of its partition. It includes the time for which the job slept, or other
-    /// threads and the kernel displaced it.
+    /// The time since its start, without jobs of higher levels of its partition. It includes the
+    /// time for which the job slept or was preempted by other threads or the kernel.
     pub(crate) elapsed: u64,
-    /// The CPU time that it has used, without that of jobs that it called, if that is known.
+    /// The CPU time that it has used, without that of jobs that it called; `None` if unknown.
     pub(crate) cpu: Option<u64>,
-    /// Whether no higher job of its partition runs.
+    /// `true` if no job of a higher level of its partition is running.
     pub(crate) is_highest: bool,
 }
 
-/// The jobs that run at `now`, in ns, lowest level first.
+/// Returns the jobs that run at `now`, in ns, lowest level first.
 pub(crate) fn jobs(levels: &[Level], now: u64) -> Vec<Job> {
     let mut levels = levels.to_vec();
     levels.sort_by_key(|level| (level.partition, level.level));
     let mut jobs = Vec::new();
     for partition in levels.chunk_by(|one, other| one.partition == other.partition) {
         let executed = partition.iter().map(|level| level.executed).max().unwrap_or(0);
-        // What lies above a job: the next that runs, from whose beginning on all time is its own; or else nothing.
+        // The bound above a job: the next running job, which accounts for all time since its start;
+        // or `now`.
         let mut above = (now, executed, true);
         let mut here: Vec<Job> = Vec::new();
         for level in partition.iter().rev() {
@@ -48,7 +49,7 @@ pub(crate) fn jobs(levels: &[Level], now: u64) -> Vec<Job> {
             let (until, executed_until, is_highest) = above;
             let others = executed_until.saturating_sub(running.executed);
             let elapsed = until.saturating_sub(running.since).saturating_sub(others);
-            // A job that it has called runs on its thread, and has read the clock last.
+            // A called job runs on its caller's thread, and was the last to read the clock.
             let called = here.iter().rev().find(|job| job.running.thread == running.thread);
             let clock = called.map_or(level.clock, |called| called.running.cpu);
             let used = |(clock, before): (u64, u64)| {
@@ -63,9 +64,10 @@ pub(crate) fn jobs(levels: &[Level], now: u64) -> Vec<Job> {
     jobs
 }
 
-/// The first readings of the clocks of jobs that did not read them at their start, by level.
+/// The first clock readings of jobs that did not read their clocks at the start, by level.
 ///
-/// Such a job runs on a thread that polls, and does not enter the kernel. Until the first reading, all of its time counts as CPU time.
+/// Such a job runs on a polling thread, which does not enter the kernel. Until the first reading,
+/// all of its time counts as CPU time.
 #[derive(Debug, Default)]
 pub(crate) struct FirstReadings(BTreeMap<usize, FirstReading>);
 
@@ -77,7 +79,7 @@ struct FirstReading {
 }
 
 impl FirstReadings {
-    /// Whether `job` needs a first reading.
+    /// Returns `true` if `job` needs a first reading.
     pub(crate) fn lacks(&self, job: &Job) -> bool {
         let known = self.0.get(&job.level.index).is_some_and(|first| first.number == job.running.number);
         job.running.cpu.is_none() && !known
@@ -112,7 +114,8 @@ mod tests {
         Level { index: 0, partition, level, executed, running, clock: None }
     }
 
-    /// A job that began at 100 on `thread`, whose clock was at `cpu` then and is at `clock` now.
+    /// Returns a job that started at 100 on `thread`, whose clock was at `cpu` then and is at
+    /// `clock` now.
     fn measured(number: u32, thread: u32, (cpu, called): (u64, u64), clock: u64) -> Level {
         let mut level = level(0, number, 0, Some((100, 0)));
         level.clock = Some(clock);
@@ -129,23 +132,19 @@ mod tests {
         let displaced = measured(1, 7, (1_000, 0), 1_035);
         let job = jobs(&[displaced], 200)[0];
         assert_eq!((job.elapsed, job.cpu), (100, Some(35)));
-        assert_eq!(used(&[measured(1, 7, (1_000, 0), 9_000)], 200), [Some(100)], "not more than has passed");
+        assert_eq!(used(&[measured(1, 7, (1_000, 0), 9_000)], 200), [Some(100)], "at most the elapsed time");
         assert_eq!(used(&[Level { clock: None, ..displaced }], 200), [None], "unknown is not zero");
     }
 
     #[test]
     fn called_jobs_do_not_use_the_cpu_time_of_their_caller() {
-        assert_eq!(used(&[measured(1, 7, (1_000, 20), 1_050)], 200), [Some(30)], "it has ended");
+        assert_eq!(used(&[measured(1, 7, (1_000, 20), 1_050)], 200), [Some(30)], "the called job has ended");
         let running = measured(2, 7, (1_010, 0), 1_050);
         let mut levels = [measured(1, 7, (1_000, 4), 1_050), running];
         levels[1].running = levels[1].running.map(|job| Running { since: 120, ..job });
-        assert_eq!(used(&levels, 200), [Some(6), Some(40)], "it runs on the same thread");
+        assert_eq!(used(&levels, 200), [Some(6), Some(40)], "the called job runs on the same thread");
         levels[1].running = levels[1].running.map(|job| Running { thread: 8, ..job });
-        assert_eq!(
-            used(&levels, 200)[0],
-            Some(20),
-            "on another thread it preempts: no more than 20 have passed"
-        );
+        assert_eq!(used(&levels, 200)[0], Some(20), "on another thread it preempts: at most 20 have elapsed");
     }
 
     #[test]
@@ -177,7 +176,7 @@ mod tests {
 
     #[test]
     fn jobs_that_have_preempted_it_and_ended_do_not_count() {
-        // Jobs of level 2 have executed 40 since.
+        // Jobs of level 2 have executed for 40 since then.
         assert_eq!(
             executed(&[level(0, 1, 10, Some((100, 10))), level(0, 2, 50, None)], 350),
             [(1, 210, true)]
@@ -192,7 +191,7 @@ mod tests {
             level(0, 2, 70, None),
             level(1, 1, 0, Some((340, 0))),
         ];
-        // Of 200 until the higher one began, 60 were others'.
+        // Of the 200 before the higher job started, other jobs used 60.
         assert_eq!(executed(&levels, 350), [(1, 140, false), (3, 50, true), (1, 10, true)]);
     }
 

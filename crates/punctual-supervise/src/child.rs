@@ -1,4 +1,4 @@
-//! The process that is supervised.
+//! The supervised process.
 
 use std::fs;
 use std::io;
@@ -16,10 +16,10 @@ use rustix::thread::CpuSet;
 
 use crate::memory::Memory;
 
-/// No process has more ancestors below its supervisor.
+/// The maximum number of ancestors of a process below its supervisor.
 const GENERATIONS: u32 = 64;
 
-/// The process that was started. It gets SIGTERM if the supervisor dies.
+/// The started process. It gets SIGTERM if the supervisor dies.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -27,13 +27,13 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts the command, with `memory` to write into, on `cpus`.
+    /// Starts the command, which inherits `memory`, on `cpus`.
     pub(crate) fn start(mut command: Command, memory: &Memory, cpus: CpuSet, oom: i32) -> io::Result<Self> {
         let descriptor = memory.descriptor();
         command.env(heartbeat::VARIABLE, descriptor.to_string());
         let oom = oom.to_string();
         let prepare = move || {
-            // SAFETY: the calls take numbers only.
+            // SAFETY: the calls take integers only.
             unsafe {
                 if libc::fcntl(descriptor, libc::F_SETFD, 0) < 0 {
                     return Err(io::Error::last_os_error());
@@ -41,7 +41,7 @@ impl Process {
             }
             rustix::thread::sched_setaffinity(None, &cpus)?;
             rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
-            // What the supervisor is spared, the app is not.
+            // The supervisor's protection from the OOM killer must not extend to the app.
             if let Ok(file) = rustix::fs::open(
                 c"/proc/self/oom_score_adj",
                 rustix::fs::OFlags::WRONLY,
@@ -51,7 +51,8 @@ impl Process {
             }
             Ok(())
         };
-        // SAFETY: in the child, before the command, it makes system calls and neither allocates nor locks.
+        // SAFETY: in the child, before `exec`, the closure makes system calls and neither allocates
+        // nor locks.
         unsafe { command.pre_exec(prepare) };
         let mut child = command.spawn()?;
         match rustix::process::pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
@@ -67,7 +68,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Waits until it has ended, for that long at most.
+    /// Waits for its end, for at most that long.
     pub(crate) fn wait(&mut self, longest: Duration) -> io::Result<Option<ExitStatus>> {
         let timeout =
             Timespec { tv_sec: longest.as_secs() as i64, tv_nsec: i64::from(longest.subsec_nanos()) as _ };
@@ -78,10 +79,10 @@ impl Process {
         }
     }
 
-    /// Sends a signal to it and to `app`, a descendant that is the app, if it is another process.
+    /// Sends a signal to the process and, if the app is another process, to `app`, a descendant.
     pub(crate) fn signal(&self, app: Option<i32>, signal: Signal) {
-        // This one has not been waited for, so its number is still its own. The app may have ended, and somebody else have its
-        // number.
+        // This process has not been waited for, so its number is not reused. The app may have
+        // ended, and its number may be reused.
         let app = app.filter(|&app| app != self.id() as i32 && self.is_ancestor_of(app));
         for process in app.into_iter().chain([self.id() as i32]) {
             if let Some(process) = Pid::from_raw(process) {
@@ -90,7 +91,8 @@ impl Process {
         }
     }
 
-    /// Whether a process is this one or comes from it. An app could write any number into the memory.
+    /// Returns `true` if a process is this one or a descendant. An app can write any number to the
+    /// memory.
     pub(crate) fn is_ancestor_of(&self, process: i32) -> bool {
         let mut process = process;
         for _ in 0..GENERATIONS {
@@ -104,14 +106,14 @@ impl Process {
     }
 }
 
-/// Ends with what it is in, however that is left.
+/// Ends the process on drop.
 impl Drop for Process {
     fn drop(&mut self) {
         let _ = without_real_time(|| self.child.end_at_once());
     }
 }
 
-/// The fields of `/proc/PID/stat` after the name, which may have anything in it.
+/// Returns the fields of `/proc/PID/stat` after the name, which may contain any character.
 fn stat(process: i32) -> Option<Vec<String>> {
     if process <= 0 {
         return None;
@@ -120,17 +122,17 @@ fn stat(process: i32) -> Option<Vec<String>> {
     Some(stat.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
 }
 
-/// The process that has started another.
+/// Returns the parent of a process.
 pub(crate) fn parent(process: i32) -> Option<i32> {
     stat(process)?.get(1)?.parse().ok()
 }
 
-/// Whether a process is stopped.
+/// Returns `true` if a process is stopped.
 pub(crate) fn is_stopped(process: i32) -> bool {
     stat(process).is_some_and(|fields| fields.first().is_some_and(|state| state == "T"))
 }
 
-/// How many processes the kernel has killed for want of memory, if it says.
+/// Returns the number of processes that the kernel's OOM killer has killed, if known.
 pub(crate) fn killed_for_memory() -> Option<u64> {
     let counters = fs::read_to_string("/proc/vmstat").ok()?;
     counters.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())

@@ -1,4 +1,4 @@
-//! What a supervisor tells.
+//! The events that a supervisor reports.
 
 use std::fmt::{self, Display, Formatter};
 use std::io;
@@ -8,29 +8,29 @@ use std::time::Duration;
 
 use punctual_report::format::format_nanos;
 
-/// Something that happened. As text, one line for people.
+/// An event. Its `Display` output is one human-readable line.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
     /// The app was started.
     Started {
-        /// Its process.
+        /// The process ID.
         process: u32,
     },
-    /// The app has said what it is, and is watched.
+    /// The app has declared its tasks, and is supervised.
     Watches {
-        /// Its name.
+        /// The app's name.
         app: String,
         /// The tasks with a budget.
         budgets: Vec<String>,
-        /// How often the supervisor looks.
+        /// The interval between checks.
         interval: Duration,
     },
     /// A job has used more CPU time than its budget.
     OverBudget {
-        /// Its task.
+        /// The task.
         task: String,
-        /// Its level.
+        /// The level.
         level: u32,
         /// The CPU time that it has used.
         executed: Duration,
@@ -38,17 +38,18 @@ pub enum Event {
         elapsed: Duration,
         /// The CPU time that it may use.
         budget: Duration,
-        /// What is done about it.
+        /// The action.
         action: Action,
-        /// Where its stack is written, if that can be.
+        /// The file with its stack, if it can be written.
         snapshot: Option<PathBuf>,
     },
-    /// A job has been in progress for longer than its budget, and has used less CPU time: other threads or the kernel displaced it, or
-    /// it waits. Told once for a job, and at most once a second for a task.
+    /// A job has been in progress for longer than its budget, and has used less CPU time: it was
+    /// preempted by other threads or the kernel, or it waits. Reported once per job, and at most
+    /// once a second per task.
     Displaced {
-        /// Its task.
+        /// The task.
         task: String,
-        /// Its level.
+        /// The level.
         level: u32,
         /// The CPU time that it has used.
         executed: Duration,
@@ -56,56 +57,56 @@ pub enum Event {
         elapsed: Duration,
         /// The CPU time that it may use.
         budget: Duration,
-        /// What its thread does now.
+        /// The current state of its thread.
         state: String,
     },
     /// A signal ends the app.
     Crash {
         /// The signal.
         signal: i32,
-        /// The task of the job that ran, if one did.
+        /// The task of the running job, if any.
         task: Option<String>,
-        /// The thread that got it.
+        /// The thread that received the signal.
         thread: u32,
-        /// Where its stack is written, if that can be.
+        /// The file with its stack, if it can be written.
         snapshot: Option<PathBuf>,
     },
-    /// Somebody has stopped the process, by SIGSTOP for example.
+    /// The process was stopped, by SIGSTOP for example.
     Paused,
-    /// It goes on.
+    /// The process was continued.
     Continued,
     /// The process is killed.
     Kills {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The app has ended.
     Ended {
-        /// How.
+        /// The exit status.
         status: ExitStatus,
-        /// Whether the kernel killed it for want of memory.
+        /// `true` if the kernel's OOM killer killed it.
         out_of_memory: bool,
     },
-    /// The app is started again.
+    /// The app will be restarted.
     Restarts {
-        /// After this time.
+        /// The delay.
         after: Duration,
     },
-    /// Something could not be done.
+    /// An operation failed, or is not possible here.
     Lacks {
-        /// What, and why.
+        /// The operation, and the reason.
         what: String,
     },
 }
 
-/// What is done about a job beyond its budget.
+/// The action taken when a job exceeds its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing more.
+    /// Reports only.
     Report,
-    /// The app is asked to stop.
+    /// Asks the app to stop.
     Stop,
-    /// The process is killed.
+    /// Kills the process.
     Kill,
 }
 
@@ -146,14 +147,14 @@ impl Display for Event {
                 }
                 seen(f, snapshot)
             }
-            Self::Paused => f.write_str("somebody has stopped the process"),
-            Self::Continued => f.write_str("the process goes on"),
+            Self::Paused => f.write_str("the process was stopped by a signal"),
+            Self::Continued => f.write_str("the process continues"),
             Self::Kills { why } => write!(f, "kills the process: {why}"),
             Self::Ended { out_of_memory: true, .. } => {
-                f.write_str("ended: the kernel killed it for want of memory")
+                f.write_str("ended: killed by the kernel, out of memory")
             }
             Self::Ended { status, .. } => write!(f, "ended: {status}"),
-            Self::Restarts { after } => write!(f, "starts again in {}", nanos(*after)),
+            Self::Restarts { after } => write!(f, "restarts in {}", nanos(*after)),
             Self::Lacks { what } => f.write_str(what),
         }
     }
@@ -163,7 +164,7 @@ fn nanos(duration: Duration) -> String {
     format_nanos(duration.as_nanos() as f64)
 }
 
-/// The name of a signal that ends programs.
+/// Returns the name of a signal that ends programs.
 pub(crate) fn signal_name(signal: i32) -> String {
     let known = match signal {
         libc::SIGSEGV => "SIGSEGV",
@@ -176,7 +177,7 @@ pub(crate) fn signal_name(signal: i32) -> String {
     known.to_owned()
 }
 
-/// Why an app cannot be supervised.
+/// The error of [`supervise`](crate::supervise).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SuperviseError {
@@ -185,15 +186,15 @@ pub enum SuperviseError {
     Start {
         /// The program.
         program: String,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
-    /// The system refuses something without which nothing can be watched.
+    /// The system rejects an operation that supervision requires.
     #[error("{attempt}: {error}")]
     System {
-        /// What was attempted.
+        /// The operation.
         attempt: &'static str,
-        /// Why it failed.
+        /// The reason.
         error: io::Error,
     },
 }

@@ -1,20 +1,20 @@
-//! The directory with what an app keeps for the process after it.
+//! The directory for the state that an app keeps for its next process.
 
 use std::io;
 use std::path::Path;
 
 use punctual_files::Owned;
 
-/// Where shared memory has names.
+/// The file system for named shared memory.
 const PLACE: &str = "/dev/shm";
 const PREFIX: &str = "punctual-kept-";
 
-/// A private directory of shared memory, which is removed with its content when this is dropped.
+/// A private directory in shared memory, which is removed with its content on drop.
 #[derive(Debug)]
 pub(crate) struct Kept(Option<Owned>);
 
 impl Kept {
-    /// Makes the directory, and removes those of supervisors that were killed.
+    /// Creates the directory, and removes those of killed supervisors.
     pub(crate) fn new() -> io::Result<Self> {
         Self::new_in(Path::new(PLACE))
     }
@@ -47,7 +47,8 @@ mod tests {
     fn removes_directories_of_dead_supervisors_only() {
         let place = std::env::temp_dir().join(format!("punctual-kept-place-{}", std::process::id()));
         fs::create_dir(&place).unwrap();
-        // Neither process runs: one by its number, the other by its start.
+        // Neither process runs: the number of one does not exist, nor does the start time of the
+        // other.
         for left in ["punctual-kept-1-99999999999", "punctual-kept-4194305-7"] {
             fs::create_dir(place.join(left)).unwrap();
             fs::write(place.join(left).join("axis"), "x").unwrap();
@@ -57,7 +58,7 @@ mod tests {
         let count = || fs::read_dir(&place).unwrap().count();
         assert_eq!(count(), 1, "directories of dead supervisors are removed");
         let second = Kept::new_in(&place).unwrap();
-        assert!(kept.path().join("axis").exists(), "its supervisor runs");
+        assert!(kept.path().join("axis").exists(), "the directory of a running supervisor");
         drop(second);
         drop(kept);
         assert_eq!(count(), 0);

@@ -1,14 +1,16 @@
-//! Watches an app of Punctual from another process, at a priority above the app's and on another CPU.
+//! Supervises a Punctual app from another process, at a priority above the app's and on another
+//! CPU.
 //!
-//! The app tells in [shared memory](punctual_core::heartbeat) which job runs at each level and since when, and on request the CPU time
-//! of its threads. So a job that uses more CPU time than its `budget` is caught even in an endless loop at real-time priority: its stack
-//! is read from outside, and the app goes on, is asked to stop, or is killed, as the task's `on_budget` says. A job that is displaced for
-//! longer is reported. A crash is told with its stack, too; so is a stop by SIGSTOP and
-//! an end for want of memory. The app is started again after a pause, if it is to be, and then finds what it has kept
-//! (`punctual::kept`).
+//! The app publishes in [shared memory](punctual_core::heartbeat) which job runs at each level and
+//! since when, and on request the CPU time of its threads. So a job that uses more CPU time than
+//! its `budget` is detected even in an endless loop at real-time priority: the supervisor reads its
+//! stack from outside, and then the app continues, is asked to stop, or is killed, according to the
+//! task's `on_budget`. A job that is preempted for longer than its budget is reported, as are a
+//! crash, with its stack, a stop by SIGSTOP, and an end by the OOM killer. The app is restarted
+//! after a pause, if so configured, and finds the state that it kept (`punctual::kept`).
 //!
-//! Stacks are unwound by [`framehop`] from the unwind tables that every Rust program has. Frame pointers, which programs are
-//! built without by default, would have been the other way.
+//! [`framehop`] unwinds stacks with the unwind tables that every Rust program contains. Frame
+//! pointers are the alternative, but programs are built without them by default.
 //!
 //! ```no_run
 //! use std::process::Command;

@@ -15,27 +15,28 @@ use rustix::time::Timespec;
 
 use crate::budget::Level;
 
-/// The limit for an answer of the app to a request for CPU clocks. The next look sends another request.
+/// The time limit for the app's answer to a request for CPU clocks. The next check sends another
+/// request.
 const ANSWER_TIMEOUT: Duration = Duration::from_micros(500);
 
-/// Memory of one run of the app.
+/// The memory of one run of the app.
 #[derive(Debug)]
 pub(crate) struct Memory {
     region: NonNull<Region>,
     file: OwnedFd,
 }
 
-/// A task, as the app declares it.
+/// A task as declared by the app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Task {
     pub(crate) name: String,
     pub(crate) level: u32,
-    /// In ns; `None` without one.
+    /// In ns; `None` without a budget.
     pub(crate) budget: Option<u64>,
     pub(crate) policy: u32,
 }
 
-/// What an app says of itself.
+/// The app's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct App {
     pub(crate) name: String,
@@ -45,7 +46,7 @@ pub(crate) struct App {
     pub(crate) tasks: Vec<Task>,
 }
 
-/// A signal that ends the app, whose thread waits to be looked at.
+/// A fatal signal in the app, whose thread waits for the supervisor to read its stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) signal: i32,
@@ -55,7 +56,7 @@ pub(crate) struct Fault {
 }
 
 impl Memory {
-    /// Memory of zeros that cannot be cut off: who reads it need not fear SIGBUS.
+    /// Creates zeroed memory that cannot be truncated, so reading it never raises SIGBUS.
     pub(crate) fn new() -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create(c"punctual-supervise", flags)?;
@@ -78,16 +79,17 @@ impl Memory {
     }
 
     fn region(&self) -> &Region {
-        // SAFETY: mapped until `drop`, and aligned to a page. Every field is an atomic integer, valid whatever the app stores.
+        // SAFETY: mapped until `drop`, and page-aligned. Every field is an atomic integer, valid
+        // for any value that the app stores.
         unsafe { self.region.as_ref() }
     }
 
-    /// Whether the app runs.
+    /// Returns `true` if the app runs.
     pub(crate) fn is_running(&self) -> bool {
         self.region().app.state.load(Ordering::Acquire) == heartbeat::RUNNING
     }
 
-    /// The app, if it runs.
+    /// Returns the app, if it runs.
     pub(crate) fn app(&self) -> Option<App> {
         let region = self.region();
         if !self.is_running() {
@@ -109,12 +111,13 @@ impl Memory {
         })
     }
 
-    /// Requests the CPU time of the threads that run jobs. Returns `true` if the app has answered in time.
+    /// Requests the CPU time of the threads that run jobs. Returns `true` if the app has answered
+    /// in time.
     pub(crate) fn ask_for_clocks(&self) -> bool {
         let clock = &self.region().clock;
-        // Release: the app answers for what it has done until it sees the request.
+        // Release: the answer covers the app's work up to the point where it sees the request.
         let request = clock.requests.fetch_add(1, Ordering::Release).wrapping_add(1);
-        // Not private: the app waits.
+        // Not private, since the app waits on it.
         let _ = futex::wake(&clock.requests, futex::Flags::empty(), 1);
         let limit = Instant::now() + ANSWER_TIMEOUT;
         loop {
@@ -132,8 +135,9 @@ impl Memory {
         }
     }
 
-    /// Every level at this moment; with `clocks`, including the CPU clocks of the last [answer](Self::ask_for_clocks). Reading a
-    /// level after its clock never overestimates the CPU time of its job.
+    /// Returns the current state of every level; with `clocks`, including the CPU clocks of the
+    /// last [answer](Self::ask_for_clocks). Since a level is read after its clock, the CPU time of
+    /// its job is never overestimated.
     pub(crate) fn levels(&self, clocks: bool) -> Vec<Level> {
         let region = self.region();
         let count = region.app.levels.load(Ordering::Relaxed) as usize;
@@ -151,7 +155,7 @@ impl Memory {
         region.beats.iter().take(count).enumerate().map(level).collect()
     }
 
-    /// A signal that ends the app, if its thread waits.
+    /// Returns a fatal signal of the app, if its thread waits.
     pub(crate) fn fault(&self) -> Option<Fault> {
         let fault = &self.region().fault;
         (fault.state.load(Ordering::Acquire) == heartbeat::WAITING).then(|| Fault {
@@ -162,7 +166,7 @@ impl Memory {
         })
     }
 
-    /// Lets the thread go on.
+    /// Resumes the thread.
     pub(crate) fn seen(&self) {
         self.region().fault.state.store(heartbeat::SEEN, Ordering::Release);
     }
@@ -170,12 +174,12 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and no reference into it is left.
+        // SAFETY: mapped by `new`, and no reference to it remains.
         let _ = unsafe { rustix::mm::munmap(self.region.as_ptr().cast::<c_void>(), size_of::<Region>()) };
     }
 }
 
-/// A name as the app wrote it, fit to be printed.
+/// Returns a name written by the app, escaped for printing.
 fn name(name: &heartbeat::Name) -> String {
     let bytes: Vec<u8> = name.bytes().collect();
     punctual_report::escape::Printable(&String::from_utf8_lossy(&bytes)).to_string()
@@ -201,7 +205,7 @@ mod tests {
         region.app.process.store(u32::MAX, Ordering::Relaxed);
         region.app.name.set("\u{1b}[2J");
         region.app.state.store(heartbeat::RUNNING, Ordering::Release);
-        let app = memory.app().expect("it says so");
+        let app = memory.app().expect("the app is running");
         assert_eq!((app.tasks.len(), memory.levels(false).len()), (heartbeat::TASKS, heartbeat::LEVELS));
         assert_eq!(app.process, 0);
         assert!(!app.name.contains('\u{1b}'), "{:?}", app.name);

@@ -1,26 +1,26 @@
-//! Whether and when the app is started again.
+//! Restart policies.
 
 use std::time::Duration;
 
-/// When an app that has ended is started again.
+/// The condition for restarting an app that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Restart {
     /// Never.
     #[default]
     Never,
-    /// If it has failed: by a signal, or with another exit code than 0.
+    /// If it has failed: by a signal, or with a nonzero exit code.
     OnFailure,
-    /// However it has ended, unless it was to stop.
+    /// After any end, except if it was asked to stop.
     Always,
 }
 
-/// The pauses between an end and the next start: each twice as long as the one before.
+/// The delays between an end and the next start: exponential backoff by a factor of 2.
 #[derive(Debug)]
 pub(crate) struct BackOff {
     restart: Restart,
     first: Duration,
     longest: Duration,
-    /// How many starts in a row may fail.
+    /// The number of consecutive starts that may fail.
     attempts: u32,
     failed: u32,
 }
@@ -30,13 +30,14 @@ impl BackOff {
         Self { restart, first, longest, attempts, failed: 0 }
     }
 
-    /// The pause before the next start of an app that ran for `ran`; `None` if there is none.
+    /// Returns the delay before the next start of an app that ran for `ran`; `None` if it is not
+    /// restarted.
     pub(crate) fn pause(&mut self, success: bool, ran: Duration) -> Option<Duration> {
         match (self.restart, success) {
             (Restart::Never, _) | (Restart::OnFailure, true) => return None,
             (Restart::OnFailure, false) | (Restart::Always, _) => {}
         }
-        // One that ran for longer than the longest pause did not fail for what it failed for before.
+        // An app that ran for longer than the longest delay has recovered from the earlier failure.
         if ran > self.longest {
             self.failed = 0;
         }

@@ -1,4 +1,4 @@
-//! What a supervisor writes down about a job, as text.
+//! Snapshots of a job, written as text.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,10 +14,10 @@ use crate::budget::Job;
 use crate::memory::App;
 use crate::stack::{self, Stopped};
 
-/// The most that is written of one run.
+/// The maximum number of snapshots of one run.
 const MAX_SNAPSHOTS: u32 = 64;
 
-/// Files for what is seen of one run.
+/// The snapshot files of one run.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
     directory: PathBuf,
@@ -30,12 +30,13 @@ impl Snapshots {
         Self { directory: directory.to_owned(), process, count: 0 }
     }
 
-    /// A new file, with its path; `None` if there are many already.
+    /// Creates a new file and returns it with its path; `None` if the limit is reached.
     pub(crate) fn next(&mut self) -> io::Result<Option<(File, PathBuf)>> {
         while self.count < MAX_SNAPSHOTS {
             self.count += 1;
             let path = self.directory.join(format!("punctual-supervise-{}-{}.txt", self.process, self.count));
-            // Nothing that is there is written over, or through: it may be anybody's, who has guessed the name.
+            // Overwrites no existing file and follows no link: another user may have guessed the
+            // name.
             match punctual_files::create_new(&path) {
                 Ok(file) => return Ok(Some((file, path))),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -46,22 +47,23 @@ impl Snapshots {
     }
 }
 
-/// What a snapshot is of.
+/// The content of a snapshot.
 #[derive(Debug)]
 pub(crate) struct Scene {
-    /// What has happened.
+    /// The event.
     pub(crate) what: String,
     pub(crate) app: Arc<App>,
-    /// The jobs that ran.
+    /// The running jobs.
     pub(crate) jobs: Vec<Job>,
-    /// The thread that it is about.
+    /// The thread that the event concerns.
     pub(crate) thread: u32,
-    /// What the kernel says of that thread.
+    /// The kernel's view of that thread.
     pub(crate) state: String,
     pub(crate) stopped: Result<Stopped, String>,
 }
 
-/// What the kernel says of a thread, in a line. Escaped: a thread may have any name.
+/// Returns a one-line description of a thread from `/proc`. Escaped, since a thread may have any
+/// name.
 pub(crate) fn state(process: i32, thread: u32) -> String {
     let read = |file: &str| fs::read_to_string(format!("/proc/{process}/task/{thread}/{file}"));
     let Ok(status) = read("status") else { return "it has ended".into() };
@@ -76,7 +78,8 @@ pub(crate) fn state(process: i32, thread: u32) -> String {
         field("Cpus_allowed_list:")
     );
     if let Ok(stat) = read("stat") {
-        // After the name, which may have anything in it: processor, real-time priority and policy are fields 39 to 41.
+        // After the name, which may contain any character: processor, real-time priority and policy
+        // are fields 39 to 41.
         let fields: Vec<_> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
         let [cpu, priority, policy] = [36, 37, 38].map(|at| fields.get(at).copied().unwrap_or("?"));
         let policy = match policy {
@@ -96,13 +99,13 @@ pub(crate) fn state(process: i32, thread: u32) -> String {
     out
 }
 
-/// States whether a thread is displaced or waits.
+/// Returns whether a thread is preempted or waits.
 pub(crate) fn whereabouts(process: i32, thread: u32) -> String {
     let read = |file: &str| fs::read_to_string(format!("/proc/{process}/task/{thread}/{file}")).ok();
     let stat = read("stat").unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
     match state {
-        Some("R") => "its thread is ready to run: other threads or the kernel displace it".into(),
+        Some("R") => "its thread is ready to run, but preempted by other threads or the kernel".into(),
         Some("S" | "D") => match read("wchan").filter(|wchan| wchan != "0" && !wchan.is_empty()) {
             Some(wchan) => format!("its thread waits in {}", Printable(&wchan)),
             None => "its thread waits".into(),
@@ -112,14 +115,15 @@ pub(crate) fn whereabouts(process: i32, thread: u32) -> String {
     }
 }
 
-/// The CPU time of a thread as of the last tick or switch, in ns: a lower bound. `None` if the kernel has no `schedstat`.
+/// Returns the CPU time of a thread as of the last tick or context switch, in ns: a lower bound.
+/// `None` if the kernel has no `schedstat`.
 pub(crate) fn cpu_time_at_tick(process: i32, thread: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/task/{thread}/schedstat")).ok()?;
     text.split_whitespace().next()?.parse().ok()
 }
 
 impl Scene {
-    /// Writes it. Takes a while: the names of functions are looked up.
+    /// Writes the snapshot. Slow, because it looks up function names.
     pub(crate) fn write(&self, mut file: File) -> io::Result<()> {
         let text = self.text();
         file.write_all(text.as_bytes())
@@ -152,7 +156,7 @@ impl Scene {
                 let _ = write!(out, "{}", stack::frames(stopped));
             }
             Err(why) => {
-                let _ = writeln!(out, "  not known: {why}");
+                let _ = writeln!(out, "  unknown: {why}");
             }
         }
         out
@@ -178,7 +182,7 @@ mod tests {
     fn tells_a_ready_thread_from_one_that_waits() {
         let own = rustix::thread::gettid().as_raw_pid() as u32;
         let process = std::process::id() as i32;
-        assert!(whereabouts(process, own).contains("displace it"));
+        assert!(whereabouts(process, own).contains("preempted"));
         assert_eq!(whereabouts(process, 0), "its thread has ended");
     }
 

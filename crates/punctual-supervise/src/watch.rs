@@ -1,4 +1,4 @@
-//! The supervisor itself.
+//! The supervisor.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,35 +26,35 @@ use crate::restart::{BackOff, Restart};
 use crate::snapshot::{self, Scene, Snapshots};
 use crate::stack;
 
-/// How often to look at most, and at least.
+/// The shortest and the longest interval between checks.
 const MIN_INTERVAL: Duration = Duration::from_micros(500);
 const MAX_INTERVAL: Duration = Duration::from_millis(10);
-/// The shortest time between two reports of displaced jobs of a task.
+/// The shortest interval between two reports of preempted jobs of a task.
 const DISPLACED_INTERVAL: Duration = Duration::from_secs(1);
-/// How often to look whether somebody has stopped the process.
+/// The interval between checks for a stopped process.
 const STOPPED: Duration = Duration::from_millis(50);
 
-/// How an app is supervised.
+/// Options of [`supervise`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Settings {
-    /// When the app is started again.
+    /// The condition for restarting the app.
     pub restart: Restart,
-    /// The pause before the first start again; each further one is twice as long.
+    /// The delay before the first restart; each further one is twice as long.
     pub pause: Duration,
-    /// The longest pause. An app that ran for longer begins anew with the first one.
+    /// The longest delay. After a run longer than this, the delay starts again at `pause`.
     pub longest_pause: Duration,
-    /// How many starts again in a row there may be.
+    /// The maximum number of consecutive restarts.
     pub attempts: u32,
-    /// How long an app that was asked to stop may take before it is killed.
+    /// The time limit for an app that was asked to stop, after which it is killed.
     pub grace: Duration,
-    /// How long the process may be stopped by somebody before it is killed.
+    /// The time limit for a process stopped by a signal, after which it is killed.
     pub stopped: Duration,
-    /// Where stacks are written.
+    /// The directory for stacks.
     pub snapshots: PathBuf,
-    /// The kernel priority of the supervisor. It is raised above the app's, if it is not.
+    /// The kernel priority of the supervisor. It is raised above the app's, if necessary.
     pub priority: u8,
-    /// The CPUs that the app is started on, if not those of the supervisor.
+    /// The CPUs on which the app is started; by default those of the supervisor.
     pub cpus: Option<Vec<usize>>,
 }
 
@@ -65,7 +65,7 @@ impl Default for Settings {
             pause: Duration::from_millis(100),
             longest_pause: Duration::from_secs(10),
             attempts: 5,
-            // An app itself gives its jobs five seconds.
+            // The app itself gives its jobs five seconds.
             grace: Duration::from_secs(8),
             stopped: Duration::from_secs(1),
             snapshots: PathBuf::from("."),
@@ -75,14 +75,17 @@ impl Default for Settings {
     }
 }
 
-/// Runs the command that `make` makes, and watches it until it has ended and is not started again. Returns how it ended last.
+/// Runs the command that `make` returns, and supervises it until it has ended and is not restarted.
+/// Returns the last exit status.
 ///
-/// `stop` is a signal that has come to the supervisor, or 0; a handler may set it. The app is asked to stop then, and is not
-/// started again. `tell` is called from this thread, which is a real-time thread meanwhile, if it may be, and leaves the CPUs of
-/// the app; both end with this call. What it starts is an ordinary process.
+/// `stop` is a signal that the supervisor has received, or 0; a signal handler may set it. The app
+/// is then asked to stop, and is not restarted. `tell` is called from this thread, which becomes a
+/// real-time thread, if permitted, and leaves the CPUs of the app; both are reverted at the end of
+/// this call. The started process is an ordinary process.
 ///
 /// # Errors
-/// The command cannot be started, or memory cannot be shared with it. Whatever else is refused is told as [`Event::Lacks`].
+/// The command cannot be started, or memory cannot be shared with it. Any other failure is reported
+/// as [`Event::Lacks`].
 pub fn supervise(
     make: &dyn Fn() -> io::Result<Command>,
     settings: &Settings,
@@ -94,7 +97,7 @@ pub fn supervise(
     if let Err(error) = &kept {
         tell(Event::Lacks {
             what: format!(
-                "what the app keeps for its next start is lost, there is no shared memory: {error}"
+                "no shared memory, so the state that the app keeps for its next start is lost: {error}"
             ),
         });
     }
@@ -117,7 +120,7 @@ pub fn supervise(
     }
 }
 
-/// Where and how the calling thread runs, and ran before.
+/// The current and the original scheduling of the calling thread.
 struct Place {
     cpus: CpuSet,
     policy: Option<Scheduling>,
@@ -144,14 +147,14 @@ impl Place {
                 ),
             });
         }
-        // Both are a help where there is little memory, and no loss where there is much.
+        // Both help if memory is scarce, and are harmless otherwise.
         let _ = fs::write(OOM, "-900");
-        // SAFETY: the call takes a number only.
+        // SAFETY: the call takes an integer only.
         unsafe { libc::mlockall(libc::MCL_CURRENT) };
         Ok(place)
     }
 
-    /// What this thread starts gets an ordinary priority.
+    /// Threads and processes started by this thread get an ordinary priority.
     fn raise(&mut self, priority: u8) -> io::Result<()> {
         let priority = priority.clamp(1, 99);
         if priority > self.priority {
@@ -161,13 +164,13 @@ impl Place {
         Ok(())
     }
 
-    /// Leaves the app's CPUs, and goes above its priorities.
+    /// Leaves the app's CPUs, and raises the priority above the app's.
     fn beside(&mut self, app: &App, tell: &mut dyn FnMut(Event)) {
         let mut others = self.cpus;
         app.cpus.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU).for_each(|&cpu| others.unset(cpu));
         if others.count() == 0 {
             tell(Event::Lacks {
-                what: "the supervisor has no CPU that is not the app's; it shares one".into(),
+                what: "the supervisor shares a CPU with the app, since no other is available".into(),
             });
         } else if let Err(error) = sched_setaffinity(None, &others) {
             tell(Event::Lacks { what: format!("the supervisor cannot leave the CPUs of the app: {error}") });
@@ -183,16 +186,16 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // What was in force may be in force again.
+        // The original values, which cannot be refused.
         let _ = self.policy.map(|policy| policy.apply());
         let _ = sched_setaffinity(None, &self.cpus);
         let _ = fs::write(OOM, self.oom.to_string());
-        // SAFETY: the call takes nothing.
+        // SAFETY: the call has no arguments.
         unsafe { libc::munlockall() };
     }
 }
 
-/// Now, in ns by `CLOCK_MONOTONIC`.
+/// Returns the current time, in ns of `CLOCK_MONOTONIC`.
 fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
@@ -208,22 +211,22 @@ struct Run<'a> {
     snapshots: Snapshots,
     writers: Vec<JoinHandle<io::Result<()>>>,
     app: Option<Arc<App>>,
-    /// Whether what runs is not what it says.
+    /// `true` if the running process is not the one that it claims to be.
     impostor: bool,
     interval: Duration,
-    /// By level, the number of the last job that was reported to be over its budget, and to be displaced.
+    /// By level, the number of the last job that was reported as over its budget, and as preempted.
     reported: BTreeMap<usize, u64>,
     displaced: BTreeMap<usize, u64>,
-    /// By task, when a displaced job was reported last.
+    /// By task, the time of the last report of a preempted job.
     told: BTreeMap<u32, Instant>,
     first_readings: FirstReadings,
-    /// Whether an unknown CPU time was reported.
+    /// `true` if an unknown CPU time was reported.
     reported_unknown: bool,
-    /// Since when the app has been asked to stop.
+    /// The time at which the app was asked to stop.
     ending: Option<Instant>,
     killed: bool,
     faulted: bool,
-    /// Since when somebody has stopped the process, and when that was looked at last.
+    /// The time at which the process was found stopped, and the time of the last check.
     stopped: Option<Instant>,
     looked: Instant,
     memory_kills: Option<u64>,
@@ -238,7 +241,7 @@ impl<'a> Run<'a> {
         tell: &'a mut dyn FnMut(Event),
     ) -> Result<Self, SuperviseError> {
         let memory = Memory::new()
-            .map_err(|error| SuperviseError::System { attempt: "making memory to share", error })?;
+            .map_err(|error| SuperviseError::System { attempt: "creating shared memory", error })?;
         let mut cpus = place.cpus;
         if let Some(wanted) = &settings.cpus {
             cpus = CpuSet::new();
@@ -280,7 +283,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Watches until it has ended.
+    /// Watches the process until it has ended.
     fn watch(mut self, stop: &AtomicI32) -> Result<ExitStatus, SuperviseError> {
         let failed = |error| SuperviseError::System { attempt: "waiting for the app", error };
         let status = loop {
@@ -298,7 +301,7 @@ impl<'a> Run<'a> {
             if let Some(since) = self.ending
                 && since.elapsed() > self.settings.grace
             {
-                self.kill("it was asked to stop, and has not ended".into());
+                self.kill("it did not end after a request to stop".into());
             }
         };
         for writer in std::mem::take(&mut self.writers) {
@@ -312,7 +315,7 @@ impl<'a> Run<'a> {
         Ok(status)
     }
 
-    /// Sees whether an app has come, or another.
+    /// Detects a new app.
     fn meet(&mut self) {
         if self.memory.is_running() == self.app.is_some() || self.impostor {
             return;
@@ -321,7 +324,7 @@ impl<'a> Run<'a> {
         self.interval = MAX_INTERVAL;
         let Some(app) = &self.app else { return };
         if !self.process.is_ancestor_of(app.process) {
-            let what = "it says to be another process than it is, and is not watched".into();
+            let what = "its process ID is wrong, so it is not supervised".into();
             (self.tell)(Event::Lacks { what });
             (self.app, self.impostor) = (None, true);
             return;
@@ -344,19 +347,21 @@ impl<'a> Run<'a> {
         budget::jobs(&levels, now())
     }
 
-    /// The running jobs with their CPU time, from the app or, without an answer, from the kernel.
+    /// Returns the running jobs with their CPU time, from the app or, without an answer, from the
+    /// kernel.
     fn measured_jobs(&mut self, app: &App) -> Vec<Job> {
         if self.memory.ask_for_clocks() {
             let mut jobs = self.jobs(true);
             jobs.iter_mut().for_each(|job| self.first_readings.complete(job));
             return jobs;
         }
-        // A job may be the reason that the app does not answer. The CPU time at the last tick is a lower bound.
+        // A job may prevent the app from answering. The CPU time at the last tick is a lower bound.
         let mut levels = self.memory.levels(false);
         for level in &mut levels {
             level.clock = level.running.and_then(|job| snapshot::cpu_time_at_tick(app.process, job.thread));
         }
-        // Read the levels after the clocks: otherwise the CPU time of called jobs would count to their caller.
+        // Read the levels after the clocks: otherwise the CPU time of called jobs would count
+        // toward their caller.
         for (level, again) in levels.iter_mut().zip(self.memory.levels(false)) {
             let is_same = level.running.map(|job| job.number) == again.running.map(|job| job.number);
             *level = Level { clock: level.clock.filter(|_| is_same), ..again };
@@ -446,19 +451,19 @@ impl<'a> Run<'a> {
         (self.tell)(Event::Crash { signal, task, thread, snapshot });
     }
 
-    /// What is to be seen of the app now. Stops the thread for a moment.
+    /// Returns a snapshot of the app. Stops the thread for a moment.
     fn scene(&self, app: &Arc<App>, jobs: &[Job], thread: u32, context: Option<u64>, what: String) -> Scene {
         let state = snapshot::state(app.process, thread);
-        // The number comes from the app, and may be that of anybody's thread.
+        // The number comes from the app, and may belong to a thread of another process.
         let is_own = fs::exists(format!("/proc/{}/task/{thread}", app.process)).unwrap_or(false);
         let stopped = match i32::try_from(thread) {
             Ok(number) if is_own => stack::capture(app.process, number, context),
-            _ => Err("it is no thread of the app".into()),
+            _ => Err("it is not a thread of the app".into()),
         };
         Scene { what, app: Arc::clone(app), jobs: jobs.to_vec(), thread, state, stopped }
     }
 
-    /// Has it written by an ordinary thread: names take a while to look up.
+    /// Writes the snapshot on an ordinary thread, since looking up names is slow.
     fn write(&mut self, scene: Scene) -> Option<PathBuf> {
         match self.snapshots.next() {
             Ok(Some((file, path))) => {
@@ -486,7 +491,7 @@ impl<'a> Run<'a> {
                 (self.tell)(Event::Paused);
             }
             (true, Some(since)) if since.elapsed() > self.settings.stopped => {
-                self.kill("it was stopped, and nobody has let it go on".into());
+                self.kill("it was stopped by a signal, and not continued in time".into());
             }
             (false, Some(_)) => {
                 self.stopped = None;
@@ -500,7 +505,7 @@ impl<'a> Run<'a> {
         self.ending.get_or_insert_with(Instant::now);
         let app = self.app.as_ref().map(|app| app.process);
         self.process.signal(app, Signal::TERM);
-        // One that is stopped sees no signal.
+        // A stopped process handles no signal.
         self.process.signal(app, Signal::CONT);
     }
 

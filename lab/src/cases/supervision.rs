@@ -48,7 +48,7 @@ const MISTAKES: [Mistake; 7] = [
         options: "--grace 0.2",
         status: 137,
         from: "the app is asked to stop",
-        until: "kills the process: it was asked to stop, and has not ended",
+        until: "kills the process: it did not end after a request to stop",
         within: 0.4,
     },
     Mistake {
@@ -79,8 +79,8 @@ const MISTAKES: [Mistake; 7] = [
         name: "be stopped by a signal",
         options: "--stopped 0.1",
         status: 137,
-        from: "somebody has stopped the process",
-        until: "kills the process: it was stopped, and nobody has let it go on",
+        from: "the process was stopped by a signal",
+        until: "kills the process: it was stopped by a signal, and not continued in time",
         within: 0.3,
     },
     Mistake {
@@ -88,7 +88,7 @@ const MISTAKES: [Mistake; 7] = [
         options: "",
         status: 137,
         from: "watches app every",
-        until: "ended: the kernel killed it for want of memory",
+        until: "ended: killed by the kernel, out of memory",
         within: 5.0,
     },
 ];

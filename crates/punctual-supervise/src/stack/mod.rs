@@ -1,7 +1,7 @@
 //! The stack of a thread of another process.
 //!
-//! The thread is stopped for as long as its registers and the memory of its stack are copied, a fraction of a millisecond. What
-//! the copy means is worked out afterwards.
+//! The thread is stopped while its registers and stack memory are copied, a fraction of a
+//! millisecond. The copy is unwound afterwards.
 
 mod modules;
 mod thread;
@@ -13,16 +13,16 @@ use framehop::{CacheNative, MayAllocateDuringUnwind, Unwinder, UnwinderNative};
 use self::modules::Modules;
 pub(crate) use self::thread::{Stopped, capture, release};
 
-/// No more frames are followed: an endless recursion has tens of thousands.
+/// The maximum number of frames: an endless recursion has tens of thousands.
 const FRAMES: usize = 128;
 
-/// A function on a stack.
+/// A frame on a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) address: u64,
-    /// The functions there, the innermost first: several if some are inlined. None if nothing is known.
+    /// The functions at the address, innermost first: several with inlining, none if unknown.
     pub(crate) functions: Vec<Function>,
-    /// The file that the code is in, if it is in one.
+    /// The file that contains the code, if any.
     pub(crate) module: Option<String>,
 }
 
@@ -33,15 +33,15 @@ pub(crate) struct Function {
     pub(crate) place: Option<String>,
 }
 
-/// The frames of a stack, the innermost first.
+/// The frames of a stack, innermost first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Frames {
     pub(crate) frames: Vec<Frame>,
-    /// Why there are no more, if that is not the end of the stack.
+    /// The reason for a missing rest, if this is not the end of the stack.
     pub(crate) cut: Option<String>,
 }
 
-/// Works out what was copied.
+/// Unwinds a copied stack.
 pub(crate) fn frames(stopped: &Stopped) -> Frames {
     let modules = Modules::new(&stopped.maps);
     let mut unwinder = UnwinderNative::<Vec<u8>, MayAllocateDuringUnwind>::new();
@@ -52,11 +52,11 @@ pub(crate) fn frames(stopped: &Stopped) -> Frames {
     let (mut addresses, mut cut) = (Vec::new(), None);
     while addresses.len() < FRAMES {
         match iterator.next() {
-            // Of a return address, the call before it.
+            // For a return address, the address of the call before it.
             Ok(Some(frame)) => addresses.push((frame.address(), frame.address_for_lookup())),
             Ok(None) => break,
             Err(error) => {
-                cut = Some(format!("the rest cannot be told: {error}"));
+                cut = Some(format!("the rest cannot be unwound: {error}"));
                 break;
             }
         }
@@ -113,7 +113,7 @@ mod tests {
         black_box(depth);
     }
 
-    /// A child of this process, since a thread cannot look at those of its own.
+    /// Runs in a child process, since a thread cannot trace threads of its own process.
     #[test]
     #[ignore = "a program of another test"]
     fn program() {
@@ -149,7 +149,7 @@ mod tests {
         assert!(ready);
         let all: Vec<_> = receiver.into_iter().collect();
         if all.iter().all(Result::is_err) {
-            // In containers that allow no ptrace.
+            // In containers that forbid ptrace.
             return println!("SKIPPED: {:?}", all[0]);
         }
         let calls = |frames: &Frames| {

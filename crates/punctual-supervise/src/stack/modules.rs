@@ -12,12 +12,12 @@ use punctual_report::escape::Printable;
 
 use super::Function;
 
-/// A file that is mapped.
+/// A mapped file.
 #[derive(Debug)]
 struct Mapped {
     path: String,
     range: Range<u64>,
-    /// What to subtract from an address to have that in the file.
+    /// The difference between an address and its address in the file.
     bias: u64,
     sections: Sections,
 }
@@ -33,7 +33,7 @@ struct Sections {
 #[derive(Debug)]
 pub(super) struct Modules(Vec<Mapped>);
 
-/// A line of `/proc/PID/maps` about a file that is executable.
+/// A line of `/proc/PID/maps` for an executable mapping of a file.
 #[derive(Debug, PartialEq, Eq)]
 struct Line<'a> {
     range: Range<u64>,
@@ -84,11 +84,11 @@ impl Modules {
 }
 
 impl Mapped {
-    /// Nothing is known of what cannot be read or is no ELF file.
+    /// Returns `None` for a file that cannot be read or is not an ELF file.
     fn new(line: &Line<'_>) -> Option<Self> {
         let data = fs::read(line.path).ok()?;
         let file = object::File::parse(&*data).ok()?;
-        // Mappings begin at a page, segments anywhere.
+        // Mappings start at page boundaries, segments at any address.
         let is_here = |segment: &object::Segment<'_, '_>| {
             let flags = matches!(segment.flags(), SegmentFlags::Elf { p_flags } if p_flags & PF_X != 0);
             let (start, size) = segment.file_range();
@@ -119,7 +119,7 @@ impl Mapped {
 pub(super) struct Names(BTreeMap<String, Option<Loader>>);
 
 impl Names {
-    /// The file that an address is in, and the functions there.
+    /// Returns the file that contains an address, and the functions there.
     pub(super) fn look(&mut self, modules: &Modules, address: u64) -> (Option<String>, Vec<Function>) {
         let Some(mapped) = modules.at(address) else { return (None, Vec::new()) };
         let loader = self.0.entry(mapped.path.clone()).or_insert_with(|| Loader::new(&mapped.path).ok());
@@ -132,7 +132,7 @@ fn functions(loader: &Loader, address: u64) -> Vec<Function> {
     let mut functions = Vec::new();
     if let Ok(mut frames) = loader.find_frames(address) {
         while let Ok(Some(frame)) = frames.next() {
-            // Line tables alone have no name for the function itself, only for what is inlined.
+            // Line tables name only inlined functions, not the function itself.
             let name = frame.function.and_then(|name| Some(clean(&name.demangle().ok()?)));
             let place = frame.location.and_then(|location| Some((location.file?, location.line)));
             let place = place.map(|(file, line)| match line {
@@ -144,7 +144,7 @@ fn functions(loader: &Loader, address: u64) -> Vec<Function> {
             }
         }
     }
-    // The name of the function that the others are inlined into, which has its path in the symbol only.
+    // The name of the outermost function, whose path is only in the symbol.
     if let Some(name) = loader.find_symbol(address).map(|name| addr2line::demangle_auto(name.into(), None)) {
         match functions.last_mut() {
             Some(outermost) => outermost.name = clean(&name),
@@ -154,7 +154,7 @@ fn functions(loader: &Loader, address: u64) -> Vec<Function> {
     functions
 }
 
-/// Names come from files that anybody may have written.
+/// Sanitizes a name, which comes from a file that any user may have written.
 fn clean(name: &str) -> String {
     Printable(name).to_string()
 }

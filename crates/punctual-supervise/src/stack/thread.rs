@@ -12,15 +12,15 @@ use punctual_process::scheduling::without_real_time;
 
 use crate::child;
 
-/// How long a thread has to stop. It may be deep in the kernel.
+/// The time limit for a thread to stop: it may be inside a long system call.
 const PATIENCE: Duration = Duration::from_millis(500);
 const GLANCE: Duration = Duration::from_micros(200);
-/// How much of a stack is copied.
+/// The maximum number of bytes copied from a stack.
 const STACK: u64 = 512 * 1024;
-/// How far below its stack a thread is that has used it up: the guard pages.
+/// The maximum distance below its stack of a thread that has overflowed it: the guard pages.
 const GUARD: u64 = 1024 * 1024;
 
-/// What was copied of a thread.
+/// The copied state of a thread.
 #[derive(Debug)]
 pub(crate) struct Stopped {
     pub(crate) ip: u64,
@@ -33,18 +33,18 @@ pub(crate) struct Stopped {
 }
 
 impl Stopped {
-    /// The word at an address of its stack, if that was copied.
+    /// Returns the word at an address of the stack, if it was copied.
     pub(super) fn word(&self, address: u64) -> Option<u64> {
         let from = usize::try_from(address.checked_sub(self.start)?).ok()?;
         Some(u64::from_ne_bytes(*self.memory.get(from..)?.first_chunk()?))
     }
 }
 
-/// Stops a thread, copies its stack and lets it go on. The registers are those at `context`, the address of a `ucontext_t`, if
-/// there is one; otherwise the thread's own.
+/// Stops a thread, copies its stack and resumes it. The registers are those at `context`, the
+/// address of a `ucontext_t`, if given; otherwise the thread's own.
 ///
 /// # Errors
-/// Why that cannot be done, for people.
+/// The human-readable reason for the failure.
 pub(crate) fn capture(process: i32, thread: i32, context: Option<u64>) -> Result<Stopped, String> {
     let traced = Traced::stop(process, thread)?;
     let maps = fs::read_to_string(format!("/proc/{process}/maps"))
@@ -60,7 +60,7 @@ pub(crate) fn capture(process: i32, thread: i32, context: Option<u64>) -> Result
     Ok(Stopped { ip, registers, maps, memory, start: bounds.start })
 }
 
-/// The part of the stack to copy: what is mapped from the stack pointer on.
+/// Returns the part of the stack to copy: the mapped memory from the stack pointer on.
 fn stack(maps: &str, sp: u64) -> Option<Range<u64>> {
     let range = |line: &str| {
         let mut words = line.split_whitespace();
@@ -75,15 +75,16 @@ fn stack(maps: &str, sp: u64) -> Option<Range<u64>> {
 }
 
 thread_local! {
-    /// Threads that did not stop in time, or were killed while they were stopped. The first are to go on when they have; the
-    /// process of the others does not end before somebody has waited for them.
+    /// Threads that did not stop in time, or were killed while stopped. The former are resumed once
+    /// they stop; the processes of the latter do not end before a wait for them.
     static LATE: RefCell<Vec<Traced>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Lets go of threads that could not be let go of. To be called now and then by the thread that captures.
+/// Detaches threads that could not be detached before. The capturing thread must call this
+/// periodically.
 pub(crate) fn release() {
     let late = LATE.take();
-    // What cannot be let go of now comes back by `drop`.
+    // A thread that cannot be detached yet is added again by `drop`.
     late.into_iter().for_each(drop);
 }
 
@@ -94,11 +95,11 @@ enum Seen {
     Ended,
 }
 
-/// A thread that is traced, until this is dropped.
+/// A traced thread, detached on drop.
 #[derive(Debug)]
 struct Traced {
     thread: i32,
-    /// Whether it is the first of a process that this one has started, for whose end somebody else here waits.
+    /// `true` for the main thread of a child of this process, for which other code waits.
     is_child: bool,
 }
 
@@ -143,7 +144,7 @@ impl Traced {
         }
     }
 
-    /// Waits for these changes of state, without blocking.
+    /// Checks for these state changes without blocking.
     fn wait(&self, changes: libc::c_int) -> Seen {
         let mut change = MaybeUninit::<libc::siginfo_t>::zeroed();
         let flags = changes | libc::WNOHANG | libc::__WALL;
@@ -156,7 +157,7 @@ impl Traced {
         match (result, unsafe { change.si_pid() }, change.si_code) {
             (0, 0, _) => Seen::Running,
             (0, _, libc::CLD_STOPPED | libc::CLD_TRAPPED) => Seen::Stopped,
-            // Another thread has waited for it, or it is not traced any longer.
+            // Another thread has waited for it, or it is no longer traced.
             _ => Seen::Ended,
         }
     }
@@ -179,7 +180,7 @@ impl Traced {
 
 impl Drop for Traced {
     fn drop(&mut self) {
-        // Refused if it is not stopped: it was given up, or is killed.
+        // Fails if it is not stopped: the stop timed out, or it was killed.
         if ptrace(libc::PTRACE_DETACH, self.thread, 0).is_ok() {
             return;
         }
@@ -190,7 +191,7 @@ impl Drop for Traced {
         };
         if is_late {
             let again = Self { thread: self.thread, is_child: self.is_child };
-            // Fails only while this thread ends, and its tracing with it.
+            // Fails only while this thread ends, which ends its tracing.
             let _ = LATE.try_with(|late| late.borrow_mut().push(again));
         }
     }
@@ -204,7 +205,7 @@ fn ptrace(request: libc::c_uint, thread: i32, data: usize) -> Result<(), Error> 
     }
 }
 
-/// Copies memory of the process that the thread belongs to.
+/// Copies memory of the thread's process.
 fn read(thread: i32, range: Range<u64>) -> Result<Vec<u8>, String> {
     let mut bytes = vec![0_u8; usize::try_from(range.end - range.start).unwrap_or(0)];
     let mut local = [IoSliceMut::new(&mut bytes)];
@@ -212,23 +213,24 @@ fn read(thread: i32, range: Range<u64>) -> Result<Vec<u8>, String> {
         iov_base: std::ptr::with_exposed_provenance_mut(range.start as usize),
         iov_len: (range.end - range.start) as usize,
     };
-    // SAFETY: an `IoSliceMut` has the layout of an `iovec`, and the bytes may be written. The other range is one of another
-    // process, which the kernel checks.
+    // SAFETY: an `IoSliceMut` has the layout of an `iovec`, and the bytes are writable. The other
+    // range belongs to another process, and the kernel checks it.
     let count = unsafe { libc::process_vm_readv(thread, local.as_mut_ptr().cast(), 1, &remote, 1, 0) };
     let count = usize::try_from(count).map_err(|_| format!("its memory: {}", Error::last_os_error()))?;
     bytes.truncate(count);
     Ok(bytes)
 }
 
-/// The registers that a signal handler was given.
+/// Returns the registers that a signal handler was given.
 fn registers_at(thread: i32, context: u64) -> Result<libc::user_regs_struct, String> {
     let end =
         context.checked_add(size_of::<libc::ucontext_t>() as u64).ok_or("there are no registers there")?;
     let bytes = read(thread, context..end)?;
     if bytes.len() < size_of::<libc::ucontext_t>() {
-        return Err("its registers are not where it says".into());
+        return Err("its registers are not at the given address".into());
     }
-    // SAFETY: there are that many bytes, of which all values are valid: integers, and pointers that are not followed.
+    // SAFETY: the buffer has that many bytes, and all values are valid: integers, and pointers that
+    // are not followed.
     let context = unsafe { bytes.as_ptr().cast::<libc::ucontext_t>().read_unaligned() };
     // SAFETY: integers, for which zeros are valid.
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
@@ -250,7 +252,8 @@ fn fill(registers: &mut libc::user_regs_struct, context: &libc::mcontext_t) {
     registers.regs = context.regs;
 }
 
-/// The instruction pointer, the stack pointer, and what unwinding begins with.
+/// Returns the instruction pointer, the stack pointer, and the registers that unwinding starts
+/// with.
 #[cfg(target_arch = "x86_64")]
 fn unwinding(registers: &libc::user_regs_struct) -> (u64, u64, UnwindRegsNative) {
     let (ip, sp) = (registers.rip, registers.rsp);
@@ -275,7 +278,7 @@ mod tests {
     #[test]
     fn the_stack_is_what_is_mapped_from_its_pointer_on() {
         assert_eq!(stack(MAPS, 0x9f00), Some(0x9f00..0xb000));
-        // In the guard page of a stack that is used up.
+        // In the guard page of an overflowed stack.
         assert_eq!(stack(MAPS, 0x8ff0), Some(0x9000..0xb000));
         assert_eq!(stack(MAPS, 0xb000), None);
         assert_eq!(stack("9000000-a000000 rw-p", 0), None);

@@ -16,40 +16,41 @@ use crate::resolve::{caller, parent, resolve};
 /// A directory that belongs to the caller and that no other user can write, apart from
 /// [`open_foreign`](Self::open_foreign).
 ///
-/// It is accessed through its descriptor: a user who may write the directory above can rename it, but not redirect accesses
-/// to another directory. Names are relative and may have several components.
+/// Accesses use its descriptor: a user who can write the parent directory can rename it, but not
+/// redirect accesses to another directory. Names are relative and may have several components.
 #[derive(Debug)]
 pub struct Directory {
     fd: OwnedFd,
-    /// The directory above, and the name there.
+    /// The parent directory, and the name there.
     above: OwnedFd,
     name: OsString,
     path: PathBuf,
 }
 
 impl Directory {
-    /// Makes a directory with mode 0700.
+    /// Creates a directory with mode 0700.
     ///
     /// # Errors
-    /// Something has the name, or the directory above cannot be written.
+    /// The name exists, or the parent directory cannot be written.
     pub fn create(path: &Path) -> io::Result<Self> {
         let (above, name) = parent(path)?;
         mkdirat(&above, &name, Mode::RWXU)?;
         Self::open_at(above, name, path)
     }
 
-    /// Makes a directory for temporary files, whose name begins with `prefix`.
+    /// Creates a temporary directory, whose name begins with `prefix`.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system call fails.
     pub fn temporary(prefix: &str) -> io::Result<Self> {
         Self::create(&std::env::temp_dir().join(format!("{prefix}{:016x}", crate::unique())))
     }
 
-    /// Opens a directory that may belong to another user, who may change its content at any time. For reading.
+    /// Opens a directory that may belong to another user, who may change its content at any time.
+    /// For reading.
     ///
     /// # Errors
-    /// The directory does not exist, or a link on the way belongs to another user.
+    /// The directory does not exist, or a link in the path belongs to another user.
     pub fn open_foreign(path: &Path) -> io::Result<Self> {
         let found = resolve(path)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -57,10 +58,10 @@ impl Directory {
         Ok(Self { fd, above: found.fd, name: ".".into(), path: path.to_owned() })
     }
 
-    /// Opens a directory that exists.
+    /// Opens an existing directory.
     ///
     /// # Errors
-    /// The path is that of a link, or the directory belongs to another user or may be written by others.
+    /// The path is a link, or the directory belongs to another user or can be written by others.
     pub fn open(path: &Path) -> io::Result<Self> {
         let (above, name) = match parent(path) {
             Ok(named) => named,
@@ -78,22 +79,23 @@ impl Directory {
         if stat.st_uid != caller() || !others.is_empty() {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "the directory belongs to another user, or others may write it; make one of your own with mode 0700",
+                "the directory belongs to another user or is writable by others; create one with mode 0700",
             ));
         }
         Ok(Self { fd, above, name, path: path.to_owned() })
     }
 
-    /// The path by which it was opened, for people. Another directory may have it by now.
+    /// Returns the path by which it was opened, for messages. By now the path may name another
+    /// directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes a directory in this one, and those above it.
+    /// Creates a directory in this one, including its parents.
     ///
     /// # Errors
-    /// The system refuses. That it exists is no error.
+    /// The system call fails. An existing directory is not an error.
     pub fn make(&self, name: &Path) -> io::Result<()> {
         let ancestors: Vec<&Path> = name.ancestors().filter(|path| !path.as_os_str().is_empty()).collect();
         for path in ancestors.into_iter().rev() {
@@ -108,7 +110,7 @@ impl Directory {
     /// Creates a file with mode 0600, for reading and writing.
     ///
     /// # Errors
-    /// Something has the name, or the system refuses.
+    /// The name exists, or the system call fails.
     pub fn create_file(&self, name: &Path) -> io::Result<File> {
         if let Some(directory) = name.parent() {
             self.make(directory)?;
@@ -116,24 +118,24 @@ impl Directory {
         Ok(openat(&self.fd, name, CREATE, PRIVATE)?.into())
     }
 
-    /// Opens a regular file that exists, for reading and writing or for reading only. Returns without waiting.
+    /// Opens an existing regular file, for reading and writing or for reading only. Never blocks.
     ///
     /// # Errors
-    /// The file does not exist or is not a regular file, or the system refuses.
+    /// The file does not exist or is not a regular file, or the system call fails.
     pub fn open_file(&self, name: &Path, writable: bool) -> io::Result<File> {
         let access = if writable { OFlags::RDWR } else { OFlags::RDONLY };
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&self.fd, name, flags, Mode::empty())?;
         match FileType::from_raw_mode(fstat(&file)?.st_mode) {
             FileType::RegularFile => Ok(file.into()),
-            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file")),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
         }
     }
 
-    /// Writes a file. An earlier one with the name is replaced when the new one is complete.
+    /// Writes a file. An existing file with the name is replaced when the new one is complete.
     ///
     /// # Errors
-    /// The system refuses.
+    /// A system call fails.
     pub fn write(&self, name: &Path, content: &[u8]) -> io::Result<()> {
         let directory = name.parent().filter(|path| !path.as_os_str().is_empty());
         let file = name.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -150,17 +152,18 @@ impl Directory {
     /// Reads a file.
     ///
     /// # Errors
-    /// The file does not exist or is not a regular file, or the system refuses.
+    /// The file does not exist or is not a regular file, or a system call fails.
     pub fn read(&self, name: &Path) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
         self.open_file(name, false)?.read_to_end(&mut content)?;
         Ok(content)
     }
 
-    /// Names of the directories in a directory, sorted; empty if the directory does not exist.
+    /// Returns the names of the directories in a directory, sorted; empty if the directory does not
+    /// exist.
     ///
     /// # Errors
-    /// The system refuses.
+    /// A system call fails.
     pub fn directories(&self, name: &Path) -> io::Result<Vec<OsString>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = match openat(&self.fd, name, flags, Mode::empty()) {
@@ -181,15 +184,15 @@ impl Directory {
     /// Removes a file.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system call fails.
     pub fn remove_file(&self, name: &Path) -> io::Result<()> {
         Ok(unlinkat(&self.fd, name, AtFlags::empty())?)
     }
 
-    /// Removes the directory with everything in it. Follows no link.
+    /// Removes the directory and its content. Follows no links.
     ///
     /// # Errors
-    /// The system refuses, or another directory has the name by now.
+    /// A system call fails, or another directory now has the name.
     pub fn remove(self) -> io::Result<()> {
         empty(&self.fd)?;
         Ok(unlinkat(&self.above, &self.name, AtFlags::REMOVEDIR)?)
@@ -202,7 +205,7 @@ impl AsFd for Directory {
     }
 }
 
-/// The names in a directory.
+/// Returns the names in a directory.
 fn entries(directory: &OwnedFd) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(directory)? {
@@ -220,7 +223,7 @@ fn empty(directory: &OwnedFd) -> io::Result<()> {
     for name in entries(directory)? {
         match unlinkat(directory, &name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
-            // Errors for a directory: the first on Linux, the second by POSIX.
+            // The errors for a directory: the first on Linux, the second according to POSIX.
             Err(Errno::ISDIR | Errno::PERM) => {
                 empty(&openat(directory, &name, flags, Mode::empty())?)?;
                 unlinkat(directory, &name, AtFlags::REMOVEDIR)?;

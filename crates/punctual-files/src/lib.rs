@@ -41,7 +41,8 @@ pub use directory::Directory;
 pub use new_file::{NewFile, Output, check, create_new, unnamed, write};
 pub use owned::{Owned, is_locked, lock};
 
-/// A number that no other call returns, for names. An attacker who guesses one gains nothing: names are created exclusively.
+/// Returns a unique number for names. An attacker who guesses it gains nothing: names are created
+/// exclusively.
 fn unique() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -12,16 +12,17 @@ use rustix::io::Errno;
 use crate::resolve::{Found, caller, is_trusted, parent, resolve};
 use crate::unique;
 
-/// Only the owner reads and writes.
+/// Read and write permission for the owner only.
 pub(crate) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
-/// Creates a file, and nothing else.
+/// Creates a file, which must not exist.
 pub(crate) const CREATE: OFlags =
     OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// Attempts at an unused name. Each has 64 random bits.
+/// The maximum number of attempts at an unused name. Each name has 64 random bits.
 const MAX_ATTEMPTS: usize = 16;
 const PIPEFS_MAGIC: rustix::fs::FsWord = 0x5049_5045;
 
-/// A file that has a temporary name, `.NAME.NUMBER`, until [`commit`](Self::commit). Dropped before, it is removed.
+/// A file with a temporary name, `.NAME.NUMBER`, until [`commit`](Self::commit). If dropped before,
+/// it is removed.
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
@@ -32,22 +33,23 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Creates a file that will have this path, and replace a file or a link that has it.
+    /// Creates a file that will get this path, and replace an existing file or link.
     ///
     /// # Errors
-    /// The path names a directory, a device, a FIFO, a socket or an open descriptor, or its directory cannot be written.
+    /// The path names a directory, a device, a FIFO, a socket or an open descriptor, or its
+    /// directory cannot be written.
     pub fn create(path: &Path) -> io::Result<Self> {
         let (directory, name) = parent(path)?;
         if let Ok(found) = resolve(path) {
             match found.kind() {
                 FileType::RegularFile if !found.is_open => {}
                 FileType::Directory => {
-                    return Err(io::Error::new(io::ErrorKind::IsADirectory, "this is a directory"));
+                    return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory"));
                 }
                 _ => {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidInput,
-                        "this is not a regular file, and would be replaced by one; choose another name",
+                        "not a regular file, which would be replaced by one; choose another name",
                     ));
                 }
             }
@@ -55,8 +57,8 @@ impl NewFile {
         Self::create_at(directory, name)
     }
 
-    /// Creates a file whose temporary name is that of `path` followed by `suffix`, so that [`resume`](Self::resume) finds it. A
-    /// file that has the temporary name is removed.
+    /// Creates a file whose temporary name is that of `path` followed by `suffix`, so that
+    /// [`resume`](Self::resume) finds it. An existing file with the temporary name is removed.
     ///
     /// # Errors
     /// See [`create`](Self::create).
@@ -71,11 +73,12 @@ impl NewFile {
         Ok(Self { file, directory, temporary, name, is_complete: false })
     }
 
-    /// Opens a file that [`create_named`](Self::create_named) made and that [`keep`](Self::keep) left.
+    /// Opens a file created by [`create_named`](Self::create_named) and left by
+    /// [`keep`](Self::keep).
     ///
     /// # Errors
-    /// The file does not exist, or may have been made by another user: its name is a link or one of several names, or it
-    /// belongs to another user or may be written by others.
+    /// The file does not exist, or another user may have created it: its name is a link or one of
+    /// several names, or the file belongs to another user or can be written by others.
     pub fn resume(path: &Path, suffix: &str) -> io::Result<Self> {
         let (directory, name) = parent(path)?;
         let temporary = suffixed(&name, suffix);
@@ -87,7 +90,7 @@ impl NewFile {
         if !is_regular || stat.st_nlink != 1 || stat.st_uid != caller() || !others.is_empty() {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "the incomplete file belongs to another user, or others may write it",
+                "the incomplete file belongs to another user or is writable by others",
             ));
         }
         Ok(Self { file: file.into(), directory, temporary, name, is_complete: false })
@@ -98,7 +101,7 @@ impl NewFile {
         self.is_complete = true;
     }
 
-    /// Creates a file in a directory that is open.
+    /// Creates a file in an open directory.
     pub(crate) fn create_at(directory: OwnedFd, name: OsString) -> io::Result<Self> {
         for _ in 0..MAX_ATTEMPTS {
             let mut temporary = OsString::from(".");
@@ -116,23 +119,24 @@ impl NewFile {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Gives the file its name, and replaces a file or a link that has the name. The link is not followed.
+    /// Gives the file its final name, replacing an existing file or link. The link is not followed.
     ///
     /// # Errors
-    /// The system refuses, for example because the name has become that of a directory. The file is removed.
+    /// The system call fails, for example because the name is now that of a directory. The file is
+    /// removed.
     pub fn commit(mut self) -> io::Result<()> {
         renameat(&self.directory, &self.temporary, &self.directory, &self.name)?;
         self.is_complete = true;
         Ok(())
     }
 
-    /// The file, for reading.
+    /// Returns the file, for reading.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// The file, for writing at any place.
+    /// Returns the file, for writing at any offset.
     pub fn file_mut(&mut self) -> &mut File {
         &mut self.file
     }
@@ -168,21 +172,23 @@ impl Drop for NewFile {
     }
 }
 
-/// The place that a user names for a result: a new file, or a device, a pipe or an open descriptor, which is not replaced.
+/// The destination of a result: a new file, or a device, a pipe or an open descriptor, which is not
+/// replaced.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Output {
     /// A file that appears when it is complete.
     New(NewFile),
-    /// An object that exists.
+    /// An existing object.
     Open(File),
 }
 
 impl Output {
-    /// Opens it. A FIFO without a reader is waited for, as by any program.
+    /// Opens the destination. Waits for the reader of a FIFO, as any program does.
     ///
     /// # Errors
-    /// It cannot be created or written, or it is a FIFO that belongs to neither root nor the caller.
+    /// It cannot be created or written, or it is a FIFO that belongs to neither root nor the
+    /// caller.
     pub fn open(path: &Path) -> io::Result<Self> {
         let Some(found) = special(path)? else { return NewFile::create(path).map(Self::New) };
         let descriptor = format!("/proc/self/fd/{}", found.fd.as_raw_fd());
@@ -190,7 +196,7 @@ impl Output {
         Ok(Self::Open(File::from(rustix::fs::open(descriptor, flags, Mode::empty())?)))
     }
 
-    /// Ends the output. A new file gets its name.
+    /// Finishes the output. A new file gets its final name.
     ///
     /// # Errors
     /// See [`NewFile::commit`].
@@ -219,9 +225,9 @@ impl Write for Output {
     }
 }
 
-/// The object that a path names, if it is to be written rather than replaced.
+/// Returns the object that a path names, if it is to be written rather than replaced.
 fn special(path: &Path) -> io::Result<Option<Found>> {
-    // A path that cannot be resolved, such as a link of another user, is replaced or refused by `NewFile`.
+    // `NewFile` replaces or rejects a path that cannot be resolved, such as a link of another user.
     let Ok(found) = resolve(path) else { return Ok(None) };
     let is_foreign = || {
         let is_anonymous = rustix::fs::fstatfs(&found.fd).is_ok_and(|fs| fs.f_type == PIPEFS_MAGIC);
@@ -232,26 +238,26 @@ fn special(path: &Path) -> io::Result<Option<Found>> {
         FileType::Directory => Ok(None),
         FileType::Fifo if is_foreign() => Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            format!("this is a FIFO of user {}; choose another name", found.stat.st_uid),
+            format!("a FIFO of user {}; choose another name", found.stat.st_uid),
         )),
         _ => Ok(Some(found)),
     }
 }
 
-/// Writes a file, or to what the path names already. See [`Output`].
+/// Writes a file, or writes to the existing object that the path names. See [`Output`].
 ///
 /// # Errors
-/// It cannot be created or written. A new file is absent then.
+/// The file cannot be created or written. In that case no new file remains.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut output = Output::open(path)?;
     output.write_all(content)?;
     output.finish()
 }
 
-/// Checks that [`Output::open`] will succeed, and changes nothing.
+/// Checks that [`Output::open`] will succeed, without changing anything.
 ///
 /// # Errors
-/// As of [`Output::open`].
+/// See [`Output::open`].
 pub fn check(path: &Path) -> io::Result<()> {
     match special(path)? {
         Some(found) => {
@@ -262,17 +268,18 @@ pub fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates a file that nothing replaces and that has its name at once, because it must be readable after a crash: a recording.
-/// It is for reading and writing, with mode 0600.
+/// Creates a file, for reading and writing, with mode 0600. It has its final name at once and is
+/// never replaced, because it must be readable after a crash: a recording.
 ///
 /// # Errors
-/// Something has the name, or the directory cannot be written.
+/// The name exists, or the directory cannot be written.
 pub fn create_new(path: &Path) -> io::Result<File> {
     let (directory, name) = parent(path)?;
     Ok(openat(&directory, &name, CREATE, PRIVATE)?.into())
 }
 
-/// A temporary file without a name in this directory, for reading and writing. It is gone when it is closed.
+/// Creates a temporary file without a name in this directory, for reading and writing. It
+/// disappears when it is closed.
 ///
 /// # Errors
 /// The directory cannot be written.
@@ -280,7 +287,7 @@ pub fn unnamed(directory: &Path) -> io::Result<File> {
     let found = resolve(directory)?;
     match openat(&found.fd, c".", OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC, PRIVATE) {
         Ok(file) => Ok(file.into()),
-        // Some file systems need a name for a moment.
+        // Some file systems need a temporary name.
         Err(_) => NewFile::create_at(found.fd, "unnamed".into())?.file.try_clone(),
     }
 }

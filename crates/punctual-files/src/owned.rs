@@ -1,4 +1,4 @@
-//! Directories that say whether their owner runs.
+//! Directories that are locked while their owner runs.
 
 use std::fs;
 use std::io;
@@ -11,21 +11,23 @@ use rustix::io::Errno;
 use crate::resolve::is_trusted;
 use crate::unique;
 
-/// Locks a file for as long as it is open in this process, so that [`is_locked`] tells others that its owner runs.
+/// Locks a file while it is open in this process, so that [`is_locked`] in other processes detects
+/// a running owner.
 ///
 /// # Errors
-/// The file system has no locks.
+/// The file system does not support locks.
 pub fn lock(file: impl AsFd) -> io::Result<()> {
     Ok(flock(file, FlockOperation::LockExclusive)?)
 }
 
-/// Whether a process that runs, in any PID namespace, has [locked](lock) this file through another descriptor.
+/// Returns `true` if a running process, in any PID namespace, has [locked](lock) this file through
+/// another descriptor.
 ///
 /// # Errors
-/// The file system has no locks.
+/// The file system does not support locks.
 pub fn is_locked(file: impl AsFd) -> io::Result<bool> {
     let file = file.as_fd();
-    // Shared, so that two that ask at the same time do not take each other for the owner.
+    // Shared, so that two concurrent checks do not take each other for the owner.
     let is_free = try_lock(file, FlockOperation::NonBlockingLockShared)?;
     if is_free {
         flock(file, FlockOperation::Unlock)?;
@@ -41,14 +43,16 @@ fn try_lock(file: impl AsFd, operation: FlockOperation) -> io::Result<bool> {
     }
 }
 
-/// Attempts at a directory that no other process removes as abandoned before it is locked.
+/// The maximum number of attempts at a directory that no other process removes as abandoned before
+/// it is locked.
 const MAX_ATTEMPTS: usize = 16;
 
-/// A directory that is locked while this value lives: by `flock`, which the kernel releases when the process dies.
+/// A directory that is locked while this value lives: by `flock`, which the kernel releases when
+/// the process dies.
 ///
-/// A process number says less: in another PID namespace it names another process, or none, and after a while it is used
-/// again. The directory may be in any file system, also in one of the kernel's. Dropping the value unlocks the directory and
-/// leaves it where it is.
+/// A process ID is less reliable: in another PID namespace it names another process, or none, and
+/// IDs are reused. The directory may be in any file system, including those of the kernel. Dropping
+/// the value unlocks the directory but does not remove it.
 #[derive(Debug)]
 pub struct Owned {
     lock: OwnedFd,
@@ -56,11 +60,11 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// Makes the directory `PREFIX-PROCESS-NUMBER` with mode 0700 in `parent`, which only root and the caller may be able to
-    /// write unless it is sticky.
+    /// Creates the directory `PREFIX-PROCESS-NUMBER` with mode 0700 in `parent`, which must be
+    /// writable only by root and the caller, or sticky.
     ///
     /// # Errors
-    /// The system refuses to make, open or lock it.
+    /// The directory cannot be created, opened or locked.
     pub fn create(parent: &Path, prefix: &str) -> io::Result<Self> {
         for _ in 0..MAX_ATTEMPTS {
             let path = parent.join(format!("{prefix}{}-{:08x}", std::process::id(), unique() as u32));
@@ -76,8 +80,8 @@ impl Owned {
         Err(io::ErrorKind::ResourceBusy.into())
     }
 
-    /// The directories in `parent` whose names begin with `prefix` and whose owners have died, each of them locked. Those of
-    /// other users are left out.
+    /// Returns the directories in `parent` whose names begin with `prefix` and whose owners have
+    /// died, each of them locked. Those of other users are skipped.
     pub fn abandoned(parent: &Path, prefix: &str) -> Vec<Self> {
         let entries = fs::read_dir(parent).into_iter().flatten().flatten();
         let names = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
@@ -92,32 +96,33 @@ impl Owned {
             opened => opened?,
         };
         let own = fstat(&lock)?;
-        // In a file system of the kernel, directories of the caller may belong to root.
+        // In a kernel file system, directories of the caller may belong to root.
         if !is_trusted(&own) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         if !try_lock(&lock, FlockOperation::NonBlockingLockExclusive)? {
             return Ok(None);
         }
-        // Whoever looks for abandoned directories may have removed it between the creation and the lock.
+        // A process searching for abandoned directories may have removed it between the creation
+        // and the lock.
         let is_linked = rustix::fs::lstat(&path)
             .is_ok_and(|there| (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino));
         Ok(is_linked.then_some(Self { lock, path }))
     }
 
-    /// Where it is.
+    /// Returns the path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes the directory with everything in it.
+    /// Removes the directory and its content.
     ///
     /// # Errors
-    /// The system refuses.
+    /// A system call fails.
     pub fn remove(self) -> io::Result<()> {
         let removed = fs::remove_dir_all(&self.path);
-        // Until then nobody else takes it for abandoned.
+        // Until then no other process considers it abandoned.
         drop(self.lock);
         removed
     }

@@ -8,14 +8,15 @@ use std::path::{Component, Path};
 
 use rustix::fs::{FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, fstat, fstatfs, openat, readlinkat};
 
-/// As many links as the kernel follows.
+/// The number of links that the kernel follows.
 const MAX_LINKS: usize = 40;
 
 /// The object that a path names, opened by `O_PATH`.
 pub(crate) struct Found {
     pub(crate) fd: OwnedFd,
     pub(crate) stat: Stat,
-    /// The path names an open descriptor, such as `/dev/stdout`, or another link that only the kernel can follow.
+    /// `true` if the path names an open descriptor, such as `/dev/stdout`, or another link that
+    /// only the kernel can follow.
     pub(crate) is_open: bool,
 }
 
@@ -25,12 +26,12 @@ impl Found {
     }
 }
 
-/// The effective user.
+/// Returns the effective user.
 pub(crate) fn caller() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Whether root or the caller owns an object.
+/// Returns `true` if root or the caller owns an object.
 pub(crate) fn is_trusted(stat: &Stat) -> bool {
     stat.st_uid == 0 || stat.st_uid == caller()
 }
@@ -62,14 +63,14 @@ pub(crate) fn resolve(path: &Path) -> io::Result<Found> {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!(
-                    "`{}` is a symbolic link of user {}, which is not followed; give the path that it leads to",
+                    "`{}` is a symbolic link of user {}, which is not followed; specify its target instead",
                     Path::new(&name).display(),
                     stat.st_uid
                 ),
             ));
         }
         if fstatfs(&next)?.f_type == PROC_SUPER_MAGIC {
-            // The text of such a link is for people; the object may have no path at all.
+            // The text of such a link is only informative; the object may have no path at all.
             fd = openat(&fd, &name, flags, Mode::empty())?;
             is_open = true;
             continue;
@@ -85,7 +86,7 @@ pub(crate) fn resolve(path: &Path) -> io::Result<Found> {
     Ok(Found { fd, stat, is_open: is_open && FileType::from_raw_mode(stat.st_mode) != FileType::Directory })
 }
 
-/// The names of a path, the last first.
+/// Returns the components of a path, last first.
 fn components(path: &Path) -> Vec<OsString> {
     let name = |component: Component<'_>| match component {
         Component::Normal(name) => Some(name.to_owned()),
@@ -95,11 +96,11 @@ fn components(path: &Path) -> Vec<OsString> {
     path.components().rev().filter_map(name).collect()
 }
 
-/// Resolves the directory in which a path names something, and returns that name.
+/// Resolves the parent directory of a path, and returns the last component.
 pub(crate) fn parent(path: &Path) -> io::Result<(OwnedFd, OsString)> {
     let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
-    let name =
-        name.ok_or_else(|| io::Error::new(io::ErrorKind::IsADirectory, "this is not the name of a file"))?;
+    let name = name
+        .ok_or_else(|| io::Error::new(io::ErrorKind::IsADirectory, "the path does not end in a file name"))?;
     let found = resolve(path.parent().unwrap_or(Path::new("")))?;
     match found.kind() {
         FileType::Directory => Ok((found.fd, name.to_owned())),

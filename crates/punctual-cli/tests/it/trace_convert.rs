@@ -60,7 +60,7 @@ fn names_fix_for_bad_input() {
         (&["t.dat", "-o", "./t.dat"], 2, "this is what is to be converted"),
         (&["t.dat", "--remove"], 2, "t.dat is no directory"),
         (&["raw", "-o", "/no/such/place"], 2, "--output /no/such/place"),
-        (&["raw", "-o", "socket"], 2, "--output socket: this is not a regular file"),
+        (&["raw", "-o", "socket"], 2, "--output socket: not a regular file"),
     ] {
         let (err, found) = run(&scratch, arguments);
         assert!(found == Some(code) && err.contains(message), "{arguments:?}: {err}");

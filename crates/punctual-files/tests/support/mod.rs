@@ -1,4 +1,4 @@
-//! Another user, who attacks.
+//! Another user, as the attacker.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -9,19 +9,20 @@ use std::{fs, io};
 
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
-/// The user `nobody`.
+/// The user ID of `nobody`.
 pub(crate) const ATTACKER: u32 = 65534;
 
-/// Whether this process may become another user. Tests of attacks by one need that.
+/// Returns `true` if this process can become another user, which tests of attacks need.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A directory that goes with the test.
+/// A directory that is removed after the test.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A directory that everybody may write, and in which everybody may rename and remove everything.
+    /// Creates a directory that all users may write, and in which they may rename and remove any
+    /// file.
     pub(crate) fn shared() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         // Relaxed: each number only has to be unique.
@@ -47,14 +48,14 @@ impl Drop for Scratch {
     }
 }
 
-/// Runs a script of a shell as another user in a directory.
+/// Runs a shell script as another user in a directory.
 pub(crate) fn attack(directory: &Path, script: &str) {
     let mut shell = Command::new("sh");
     shell.args(["-ec", script]).current_dir(directory).uid(ATTACKER).gid(ATTACKER).stdin(Stdio::null());
     assert!(shell.status_within(TEST_LIMIT).unwrap().success(), "{script}");
 }
 
-/// The permissions of a file.
+/// Returns the permissions of a file.
 pub(crate) fn mode(path: &Path) -> io::Result<u32> {
     Ok(fs::symlink_metadata(path)?.permissions().mode() & 0o7777)
 }

@@ -1,9 +1,11 @@
 //! Children that start with default signal dispositions, and waits for them that always end.
 //!
-//! A child that ignores SIGINT, because its parent does, would never end at that signal. [`BoundedCommand::default_signals`]
-//! prevents that for children that a program ends itself. A command that a program runs on behalf of its user, as `nice` and
-//! `strace` do, keeps the dispositions, so that Ctrl-C does not reach a background job and a hang-up does not reach what runs under
-//! `nohup`. Either way, [`BoundedChild::end`] escalates from SIGINT over SIGTERM to SIGKILL.
+//! A child that ignores SIGINT because its parent does would never end at that signal.
+//! [`BoundedCommand::default_signals`] prevents that for children that a program ends itself. A
+//! command that a program runs on behalf of its user, as `nice` and `strace` do, keeps the
+//! dispositions, so that Ctrl-C does not reach a background job and a hang-up does not reach a
+//! command under `nohup`. In either case, [`BoundedChild::end`] escalates from SIGINT to SIGTERM
+//! and SIGKILL.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -14,13 +16,14 @@ use std::time::{Duration, Instant};
 
 use crate::signals;
 
-/// Longest pause between two checks whether a child has ended.
+/// The longest pause between two checks for the end of a child.
 const MAX_PAUSE: Duration = Duration::from_millis(10);
 
-/// How long a child may take to disappear after SIGKILL. Only a system call that the kernel cannot interrupt takes longer.
+/// The time limit for a child to disappear after SIGKILL. Only a system call that the kernel cannot
+/// interrupt takes longer.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a child that has exceeded its limit may take to end at SIGINT, and then at SIGTERM.
+/// The time limit for a child that has exceeded its limit to end at SIGINT, and then at SIGTERM.
 const END_GRACE: Duration = Duration::from_secs(2);
 
 /// Limit for a child that a test starts: none takes longer than some seconds, except on a very busy machine.
@@ -28,7 +31,7 @@ pub const TEST_LIMIT: Duration = Duration::from_secs(300);
 
 /// Commands whose children end within a limit.
 pub trait BoundedCommand {
-    /// Has the child start with the default action of every signal and with an empty signal mask.
+    /// Makes the child start with the default action of every signal and with an empty signal mask.
     fn default_signals(&mut self) -> &mut Self;
 
     /// Runs the command without input, and captures standard output and standard error.
@@ -57,7 +60,8 @@ impl BoundedCommand for Command {
             signals::reset_all();
             Ok(())
         };
-        // SAFETY: between fork and exec the closure makes system calls only; it allocates nothing and takes no lock.
+        // SAFETY: between fork and exec the closure only makes system calls; it neither allocates
+        // nor locks.
         unsafe { self.pre_exec(reset) }
     }
 
@@ -145,7 +149,7 @@ impl BoundedChild for Child {
         let status = self.status_within(limit)?;
         let collect = |pipe: Option<Receiver<Vec<u8>>>| {
             let Some(pipe) = pipe else { return Ok(Vec::new()) };
-            // A descendant may hold the pipe open. What the child itself has written is read at once.
+            // A descendant may hold the pipe open. The output of the child itself is read at once.
             let left = limit.saturating_sub(begun.elapsed()).max(Duration::from_secs(1));
             pipe.recv_timeout(left).map_err(|_| {
                 let seconds = limit.as_secs_f64();
@@ -177,34 +181,35 @@ impl BoundedChild for Child {
 
 /// Sends a signal to a child and waits for its end.
 fn ask(child: &mut Child, signal: i32, grace: Duration) -> io::Result<Option<ExitStatus>> {
-    // After `try_wait` has returned a status, another process may have the number.
+    // After `try_wait` has returned a status, the kernel may reuse the number for another process.
     if let Some(status) = child.try_wait()? {
         return Ok(Some(status));
     }
-    // SAFETY: the call takes numbers. The child has not been waited for, so the number is its own.
+    // SAFETY: the call takes integers. The child has not been waited for, so the number still
+    // belongs to it.
     unsafe { libc::kill(child.id().cast_signed(), signal) };
     child.wait_within(grace)
 }
 
-/// Ends a child that has not ended within `limit`, and says so.
+/// Ends a child that has not ended within `limit`, and returns an error that reports this.
 fn end_late(child: &mut Child, limit: Duration) -> io::Error {
     let ended = match child.end(END_GRACE) {
         Ok(Some(status)) => format!("it was ended ({status})"),
-        Ok(None) => "it does not end at SIGKILL either".to_owned(),
+        Ok(None) => "it did not end at SIGKILL either".to_owned(),
         Err(error) => error.to_string(),
     };
     let text = format!("process {} did not end within {} s; {ended}", child.id(), limit.as_secs_f64());
     io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
-/// Reads a pipe to its end on a thread of its own, so that a full pipe never stops the child.
+/// Reads a pipe to its end on a separate thread, so that a full pipe never blocks the child.
 fn read(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // An error ends the output as the end of the file does.
+        // An error ends the output, as the end of the file does.
         let _ = pipe.read_to_end(&mut bytes);
-        // The receiver is gone if the caller has given up.
+        // The receiver is gone if the caller has timed out.
         let _ = sender.send(bytes);
     });
     receiver

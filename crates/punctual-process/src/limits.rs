@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use crate::child::BoundedCommand;
 
-    /// Runs the tests of this name once more, in a process with a file-size limit of 4096 bytes.
+    /// Runs this test again, in a process with a file-size limit of 4096 bytes.
     const LIMITED: &str = "PUNCTUAL_TEST_LIMITED";
 
     #[test]

@@ -1,7 +1,8 @@
 //! Scheduling policies of threads, by direct system calls.
 //!
-//! musl's `sched_setscheduler`, `pthread_setschedparam` and their relatives return `ENOSYS`, because POSIX defines them
-//! for processes and Linux applies them to threads. The system calls themselves work with every C library.
+//! In musl, `sched_setscheduler`, `pthread_setschedparam` and related functions return `ENOSYS`,
+//! because POSIX defines them for processes and Linux applies them to threads. The system calls
+//! themselves work with every C library.
 
 use std::io;
 
@@ -18,7 +19,7 @@ impl Scheduling {
         Self::of(0)
     }
 
-    /// Reads the policy of a thread, of which 0 is the calling one.
+    /// Reads the policy of a thread; 0 is the calling thread.
     ///
     /// # Errors
     /// The thread does not exist, or the kernel refuses the system call.
@@ -33,13 +34,13 @@ impl Scheduling {
         }
     }
 
-    /// Returns the policy, as `libc::SCHED_FIFO`, without flags.
+    /// Returns the policy, such as `libc::SCHED_FIFO`, without flags.
     #[must_use]
     pub fn policy(&self) -> i32 {
         self.0.sched_policy as i32
     }
 
-    /// Returns the name of the policy, as `SCHED_FIFO`.
+    /// Returns the name of the policy, such as `SCHED_FIFO`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self.policy() {
@@ -53,13 +54,13 @@ impl Scheduling {
         }
     }
 
-    /// Returns the real-time priority; 0 for other policies than `SCHED_FIFO` and `SCHED_RR`.
+    /// Returns the real-time priority; 0 for policies other than `SCHED_FIFO` and `SCHED_RR`.
     #[must_use]
     pub fn priority(&self) -> i32 {
         self.0.sched_priority as i32
     }
 
-    /// Returns what the thread has reserved per period under `SCHED_DEADLINE`.
+    /// Returns the thread's reservation under `SCHED_DEADLINE`.
     #[must_use]
     pub fn reservation(&self) -> Option<Reservation> {
         let libc::sched_attr { sched_runtime, sched_deadline, sched_period, .. } = self.0;
@@ -71,13 +72,15 @@ impl Scheduling {
         })
     }
 
-    /// Returns whether an ordinary thread cannot displace the thread: `SCHED_FIFO`, `SCHED_RR` or `SCHED_DEADLINE`.
+    /// Returns `true` for `SCHED_FIFO`, `SCHED_RR` and `SCHED_DEADLINE`: an ordinary thread cannot
+    /// preempt the thread.
     #[must_use]
     pub fn is_real_time(&self) -> bool {
         matches!(self.policy(), libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE)
     }
 
-    /// Applies this policy to the calling thread, whose nice value stays unless the policy is `SCHED_DEADLINE`.
+    /// Applies this policy to the calling thread. The nice value is unchanged unless the policy is
+    /// `SCHED_DEADLINE`.
     ///
     /// # Errors
     /// The kernel refuses the policy.
@@ -125,9 +128,10 @@ pub struct Reservation {
     pub period: u64,
 }
 
-/// Gives the calling thread this policy, as `libc::SCHED_FIFO`, which may include `libc::SCHED_RESET_ON_FORK`.
+/// Gives the calling thread this policy, such as `libc::SCHED_FIFO`, which may include
+/// `libc::SCHED_RESET_ON_FORK`.
 ///
-/// Allocates nothing, so a child may call it between `fork` and `exec`.
+/// Does not allocate, so a child may call it between `fork` and `exec`.
 ///
 /// # Errors
 /// The kernel refuses the policy.
@@ -135,7 +139,7 @@ pub fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
     set_policy_of(0, policy, priority)
 }
 
-/// Gives a thread, of which 0 is the calling one, this policy; see [`set_policy`].
+/// Gives a thread this policy; 0 is the calling thread. See [`set_policy`].
 ///
 /// # Errors
 /// The thread does not exist, or the kernel refuses the policy.
@@ -199,7 +203,7 @@ mod tests {
     #[test]
     fn keeps_nice_value() {
         on_a_thread(|| {
-            // SAFETY: the call takes numbers; on Linux it concerns the calling thread.
+            // SAFETY: the call takes integers; on Linux it concerns the calling thread.
             let nice = || unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
             // SAFETY: as above.
             assert_eq!(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice() + 1) }, 0);

@@ -5,28 +5,28 @@
 
 use std::io;
 
-/// Signals that the kernel sends to a thread for its own instruction. If they are blocked, the process ends without a
-/// call of their handler.
+/// Signals that the kernel sends to a thread for its own instruction. If they are blocked, the
+/// process ends without a call of their handler.
 pub const SYNCHRONOUS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGSYS];
 
 /// Highest signal number.
 const LAST_SIGNAL: i32 = 64;
 
-/// What a signal does.
+/// The disposition of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// The default action.
     Default,
-    /// Nothing.
+    /// The signal is ignored.
     Ignored,
-    /// It calls a function.
+    /// A function handles it.
     Handled,
 }
 
-/// Returns what `signal` does.
+/// Returns the disposition of `signal`.
 ///
 /// # Errors
-/// There is no such signal.
+/// The signal does not exist.
 pub fn disposition(signal: i32) -> io::Result<Disposition> {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: nothing is set, and `action` is valid for writes; all-zero is a valid value.
@@ -43,7 +43,7 @@ pub fn disposition(signal: i32) -> io::Result<Disposition> {
     })
 }
 
-/// Returns those of `signals` that the calling thread blocks.
+/// Returns the `signals` that the calling thread blocks.
 #[must_use]
 pub fn blocked(signals: &[i32]) -> Vec<i32> {
     let mut mask = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
@@ -72,8 +72,8 @@ pub fn block(signals: &[i32]) {
 
 fn change_mask(how: i32, signals: &[i32]) {
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: `set` is valid for writes and initialized by `sigemptyset`. A change of the mask cannot fail, and a number that is
-    // not a signal's is left out.
+    // SAFETY: `set` is valid for writes and initialized by `sigemptyset`. Changing the mask cannot
+    // fail, and invalid signal numbers are skipped.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         signals.iter().for_each(|&signal| _ = libc::sigaddset(set.as_mut_ptr(), signal));
@@ -83,13 +83,15 @@ fn change_mask(how: i32, signals: &[i32]) {
 
 /// Gives every signal its default action, and empties the signal mask of the calling thread.
 ///
-/// Makes system calls only, so a child may call it between `fork` and `exec`.
+/// Only makes system calls, so a child may call it between `fork` and `exec`.
 pub(crate) fn reset_all() {
-    // By the system call: the C library refuses the signals that it uses itself, which a parent may ignore as well. All-zero is the
-    // default action in the kernel's structure, of at most 32 bytes, with a mask of 8.
+    // By system call: the C library rejects the signals that it uses itself, which a parent may
+    // ignore as well. All-zero is the default action in the kernel's structure, of at most 32
+    // bytes, with a mask of 8.
     let default = [0_u64; 4];
     for signal in 1..=LAST_SIGNAL {
-        // SAFETY: the kernel reads its structure from `default`. SIGKILL and SIGSTOP are refused, and have their default action.
+        // SAFETY: the kernel reads its structure from `default`. It rejects SIGKILL and SIGSTOP,
+        // which always have their default action.
         unsafe {
             libc::syscall(
                 libc::SYS_rt_sigaction,
@@ -108,10 +110,11 @@ pub(crate) fn reset_all() {
     }
 }
 
-/// Makes a write beyond `RLIMIT_FSIZE` fail with `EFBIG` instead of ending the process by SIGXFSZ, unless the program
-/// handles that signal itself.
+/// Makes a write beyond `RLIMIT_FSIZE` fail with `EFBIG` instead of ending the process by SIGXFSZ,
+/// unless the program handles that signal itself.
 ///
-/// The signal gets a handler that does nothing rather than being ignored, because children would inherit that.
+/// The signal gets an empty handler rather than being ignored, because children would inherit an
+/// ignored signal.
 ///
 /// # Errors
 /// The kernel refuses the handler.
@@ -120,7 +123,8 @@ pub fn survive_file_size_limit() -> io::Result<()> {
     if disposition(libc::SIGXFSZ)? != Disposition::Default {
         return Ok(());
     }
-    // SAFETY: all-zero is a valid value. The handler does nothing, which is safe at any time and on any stack.
+    // SAFETY: all-zero is a valid value. The handler is empty, which is safe at any time and on any
+    // stack.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
@@ -132,8 +136,8 @@ pub fn survive_file_size_limit() -> io::Result<()> {
     }
 }
 
-/// Gives SIGCHLD its default action if the parent ignored it: while it is ignored, the kernel discards the exit status of
-/// children, and every wait for one fails with `ECHILD`.
+/// Gives SIGCHLD its default action if the parent ignored it: while it is ignored, the kernel
+/// discards the exit status of children, and every wait for one fails with `ECHILD`.
 pub fn keep_exit_statuses() {
     if matches!(disposition(libc::SIGCHLD), Ok(Disposition::Ignored)) {
         // SAFETY: the default action needs no function.
@@ -141,7 +145,7 @@ pub fn keep_exit_statuses() {
     }
 }
 
-/// Returns the name of a signal, as `SIGINT`, or its number.
+/// Returns the name of a signal, such as `SIGINT`, or its number.
 #[must_use]
 pub fn name(signal: i32) -> String {
     let known = match signal {
@@ -171,7 +175,7 @@ mod tests {
     #[test]
     fn reads_dispositions() {
         assert_eq!(disposition(libc::SIGURG).unwrap(), Disposition::Default);
-        // SAFETY: ignoring a signal that nobody sends affects nothing.
+        // SAFETY: SIGURG is not sent to this process, so ignoring it has no effect.
         unsafe { libc::signal(libc::SIGURG, libc::SIG_IGN) };
         assert_eq!(disposition(libc::SIGURG).unwrap(), Disposition::Ignored);
         // SAFETY: as above.

@@ -20,18 +20,18 @@ use std::ops::RangeInclusive;
 use crate::scale::{Linear, Tick};
 use crate::svg::{Anchor, Mark, Svg, width};
 
-/// The size of a drawing, and the class of the style sheet that decides where it is shown.
+/// The size of a drawing, and the style-sheet class that determines where it is shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
     /// The class, such as `wide` or `narrow`.
     pub class: &'static str,
-    /// In units of the drawing.
+    /// In drawing units.
     pub width: f64,
-    /// In units of the drawing.
+    /// In drawing units.
     pub height: f64,
 }
 
-/// A drawing with room for axes around its plot area.
+/// A drawing with a plot area and space for axes around it.
 #[derive(Debug, Clone)]
 pub struct Plot {
     /// The elements.
@@ -42,20 +42,21 @@ pub struct Plot {
     pub right: f64,
     /// See `left`.
     pub top: f64,
-    /// See `left`; here lies the horizontal axis.
+    /// See `left`; the position of the horizontal axis.
     pub bottom: f64,
     size: Size,
 }
 
 impl Plot {
-    /// An empty one.
+    /// Returns an empty plot.
     #[must_use]
     pub fn new(size: Size) -> Self {
         let (right, bottom) = (size.width - 14.0, size.height - 26.0);
         Self { svg: Svg::new(size.width), left: 52.0, right, top: 24.0, bottom, size }
     }
 
-    /// A line across the plot area, and its label, at each of the vertical positions. What they show stands above them.
+    /// Adds a line across the plot area, with a label, at each of the vertical positions, and the
+    /// axis title above them.
     pub fn y_axis(&mut self, title: &str, ticks: impl IntoIterator<Item = Tick>) {
         for (at, label) in ticks {
             self.svg.line("grid", (self.left, at), (self.right, at));
@@ -66,8 +67,8 @@ impl Plot {
         self.svg.text("tick", (at, 12.0), anchor, title);
     }
 
-    /// The horizontal axis from `from` on, with a mark at each of the horizontal positions, and labels as far as there is
-    /// room.
+    /// Adds the horizontal axis, starting at `from`, with a tick mark at each of the horizontal
+    /// positions, and labels where they fit.
     pub fn x_axis(&mut self, from: f64, ticks: impl IntoIterator<Item = Tick>) {
         let bottom = self.bottom;
         self.svg.line("axis", (from, bottom), (self.right, bottom));
@@ -87,14 +88,15 @@ impl Plot {
         }
     }
 
-    /// The vertical axis of a scale between the bottom and the top, labelled as multiples of `unit`.
+    /// Adds the vertical axis of a scale between the bottom and the top, labeled in multiples of
+    /// `unit`.
     pub fn y_scale(&mut self, title: &str, scale: &Linear, unit: f64) {
         let ticks = scale.ticks(((self.bottom - self.top) / 30.0) as u32 + 1, unit);
         self.y_axis(title, ticks.into_iter().map(|(value, label)| (scale.at(value), label)));
     }
 
-    /// The horizontal axis of a scale between the left and the right, labelled as multiples of `unit`, which the last label
-    /// names.
+    /// Adds the horizontal axis of a scale between the left and the right, labeled in multiples of
+    /// `unit`, whose name is part of the last label.
     pub fn x_scale(&mut self, scale: &Linear, (name, unit): (&str, f64)) {
         let mut ticks = scale.ticks(((self.right - self.left) / 90.0) as u32 + 1, unit);
         if let Some((_, last)) = ticks.last_mut() {
@@ -103,14 +105,14 @@ impl Plot {
         self.x_axis(self.left, ticks.into_iter().map(|(value, label)| (scale.at(value), label)));
     }
 
-    /// A text in the line above the plot area about the longest, which is at `x`.
+    /// Adds a label for the maximum, which is at `x`, above the plot area.
     pub fn max_label(&mut self, x: f64, text: &str) {
         let is_right = x > 0.5 * self.size.width;
         let (at, anchor) = if is_right { (x + 3.0, Anchor::End) } else { (x - 3.0, Anchor::Start) };
         self.svg.text("max-label", (at, 13.0), anchor, text);
     }
 
-    /// The finished drawing; the title of `mark` is read out instead of it.
+    /// Returns the finished drawing; screen readers read the title of `mark` instead of it.
     #[must_use]
     pub fn finish(self, mark: &Mark) -> String {
         self.svg.finish(self.size.class, self.size.height, mark)
@@ -120,9 +122,9 @@ impl Plot {
 /// Points with their class.
 #[derive(Debug, Clone, Copy)]
 pub struct Series<'a> {
-    /// A class of the style sheet.
+    /// A style-sheet class.
     pub class: &'static str,
-    /// Time in nanoseconds and value, in order of time.
+    /// Time in nanoseconds and value, ordered by time.
     pub points: &'a [(u64, f64)],
 }
 
@@ -131,19 +133,19 @@ pub struct Series<'a> {
 pub struct LineChart<'a> {
     /// The accessible name of the chart.
     pub label: String,
-    /// What the vertical axis shows, with its unit.
+    /// The title of the vertical axis, with its unit.
     pub y_title: &'static str,
-    /// Factor from the values of the series to that unit.
+    /// The factor from the values of the series to that unit.
     pub y_factor: f64,
-    /// The part of time to show, in nanoseconds.
+    /// The time range to show, in nanoseconds.
     pub span_ns: RangeInclusive<u64>,
     /// From back to front.
     pub series: Vec<Series<'a>>,
 }
 
 impl LineChart<'_> {
-    /// Draws the chart. In every column of one unit, the lowest and the highest value are drawn, so no spike is lost. Values
-    /// that are not finite are left out.
+    /// Draws the chart. In every column of one unit, the lowest and the highest value are drawn, so
+    /// no spike is lost. Values that are not finite are skipped.
     #[must_use]
     pub fn draw(&self, size: Size) -> String {
         let mut plot = Plot::new(size);
@@ -165,7 +167,7 @@ impl LineChart<'_> {
         series.points.iter().filter(move |(t_ns, value)| span_ns.contains(t_ns) && value.is_finite())
     }
 
-    /// The range of all that is visible, with some air; never empty.
+    /// Returns the range of the visible values, with a margin; never empty.
     fn y_range(&self) -> (f64, f64) {
         let values = self.series.iter().flat_map(|series| self.visible(series));
         let values = values.map(|point| point.1 * self.y_factor);
@@ -183,10 +185,10 @@ fn seconds(t_ns: u64) -> f64 {
     t_ns as f64 * 1e-9
 }
 
-/// Reduces a series to what can be seen of it: `points` are positions, in order of x.
+/// Reduces a series to its visible points: `points` are positions, ordered by x.
 ///
-/// Of each column of one unit the first, lowest, highest and last point are kept, so that no spike is lost however many
-/// points share the column. Points in the middle of a level stretch are dropped.
+/// Keeps the first, lowest, highest and last point of each column of one unit, so no spike is lost
+/// regardless of the number of points in the column. Drops points in the middle of a level stretch.
 fn decimate(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     let mut kept: Vec<(f64, f64)> = Vec::new();
     let mut column: Vec<(f64, f64)> = Vec::new();

@@ -11,14 +11,15 @@
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
-/// Text in which nothing is markup, neither between tags nor inside a quoted attribute.
+/// Text without markup, both between tags and inside a quoted attribute.
 ///
-/// Names of threads are chosen by whoever runs them, and a trace by whoever sends it. So what HTML has no place for becomes
-/// U+FFFD: control characters except for line feeds and tabs, and U+FFFE and U+FFFF. So do the marks that change the order
-/// of the text behind them, by which a name could make the rest of a line read otherwise.
+/// Names of threads and traces come from untrusted sources. So characters that are invalid in HTML
+/// become U+FFFD: control characters except for line feeds and tabs, and U+FFFE and U+FFFF. So do
+/// marks that change the direction of the following text, which could make the rest of a line read
+/// differently.
 ///
-/// It does not protect where text is something else: within `<script>` or `<style>`, in an attribute without quotes, as the
-/// address of a link.
+/// It gives no protection in other contexts: within `<script>` or `<style>`, in an unquoted
+/// attribute, or as the address of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Escaped<'a>(pub &'a str);
 
@@ -31,7 +32,8 @@ impl Display for Escaped<'_> {
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
-                // Not allowed in HTML, not even as a character reference; and marks that change the order of what follows.
+                // Invalid in HTML, even as a character reference; and marks that change the text
+                // direction.
                 c if c.is_control() && !matches!(c, '\n' | '\t') => {
                     f.write_char(char::REPLACEMENT_CHARACTER)?;
                 }
@@ -45,15 +47,15 @@ impl Display for Escaped<'_> {
     }
 }
 
-/// Whether a character changes what stands around it, on a terminal or in a file of lines: control characters, separators of
-/// lines and paragraphs, and the marks that change the order of the text behind them.
+/// Returns `true` if a character affects the text around it, on a terminal or in a line-based file:
+/// control characters, line and paragraph separators, and marks that change the text direction.
 fn is_active(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Text on one line that is shown as it is and does nothing else, for terminals and files of lines. Control characters,
-/// separators of lines and marks that change the order of text are written as Rust's escapes.
+/// Text on one line without side effects, for terminals and line-based files. Control characters,
+/// line separators and marks that change the text direction are written as Rust escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Printable<'a>(pub &'a str);
 
@@ -69,7 +71,8 @@ impl Display for Printable<'_> {
     }
 }
 
-/// [`Escaped`], and kept on one line: its spaces are narrow ones that do not break. For numbers with their units.
+/// [`Escaped`], and kept on one line: its spaces are narrow non-breaking ones. For numbers with
+/// their units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoBreak<'a>(pub &'a str);
 
@@ -85,9 +88,9 @@ impl Display for NoBreak<'_> {
     }
 }
 
-/// [`Escaped`], with what stands between backquotes marked as code.
+/// [`Escaped`], with text between backquotes marked as code.
 ///
-/// A name may have backquotes of its own: then something else is marked, and tags still come in pairs.
+/// If a name contains backquotes, other text is marked, but tags still come in pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Code<'a>(pub &'a str);
 
@@ -153,7 +156,7 @@ mod tests {
         for c in ('\u{202A}'..='\u{202E}').chain('\u{2066}'..='\u{2069}') {
             assert_eq!(Escaped(&format!("a{c}b")).to_string(), "a\u{FFFD}b", "{c:?}");
         }
-        // Letters that are read from right to left are no marks.
+        // Letters of right-to-left scripts are not marks.
         assert_eq!(Escaped("שלום 1").to_string(), "שלום 1");
     }
 

@@ -1,4 +1,5 @@
-//! Numbers for people: three significant digits, grouped thousands, and a fitting unit.
+//! Number formats for human readers: three significant digits, grouped thousands, and a suitable
+//! unit.
 //!
 //! A missing number is a dash, never a zero.
 //!
@@ -10,16 +11,16 @@
 //! assert_eq!(format_count(1_234_567), "1 234 567");
 //! ```
 
-/// Stands for a missing number.
+/// The text for a missing number.
 pub const NONE: &str = "–";
 
-/// A count with grouped thousands.
+/// Formats a count with grouped thousands.
 #[must_use]
 pub fn format_count(count: u64) -> String {
     grouped(&count.to_string())
 }
 
-/// A count with its noun, in the plural unless it is one.
+/// Formats a count with its noun, in the plural unless the count is one.
 ///
 /// ```
 /// # use punctual_report::format::format_counted;
@@ -31,7 +32,8 @@ pub fn format_counted(count: u64, noun: &str) -> String {
     format!("{} {noun}{plural}", format_count(count))
 }
 
-/// Three significant digits, or all that stand before the point; at most three decimals.
+/// Formats a number with three significant digits, or with all digits before the point; at most
+/// three decimals.
 ///
 /// ```
 /// # use punctual_report::format::format_significant;
@@ -52,13 +54,14 @@ pub fn format_significant(value: f64) -> String {
         _ => 0,
     };
     let digits = if size.is_finite() { format!("{size:.decimals$}") } else { "∞".into() };
-    // What is rounded to zero has no sign.
+    // A value rounded to zero has no sign.
     let sign = if value < 0.0 && digits.contains(|digit| !matches!(digit, '0' | '.')) { "−" } else { "" };
     let (whole, fraction) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
     format!("{sign}{}{fraction}", grouped(whole))
 }
 
-/// Nanoseconds with three significant digits and the unit that leaves one to three of them before the point.
+/// Formats nanoseconds with three significant digits and the unit that leaves one to three of them
+/// before the point.
 ///
 /// ```
 /// # use punctual_report::format::format_nanos;
@@ -75,14 +78,14 @@ pub fn format_nanos(ns: f64) -> String {
     format!("{} {unit}", format_significant(ns / size))
 }
 
-/// Nanoseconds as microseconds, without the unit: for columns and axes that name it.
+/// Formats nanoseconds as microseconds without the unit, for columns and axes that name it.
 #[must_use]
 pub fn format_micros(ns: u64) -> String {
     format_significant(ns as f64 / 1e3)
 }
 
-/// Nanoseconds with the unit that leaves up to four digits before the point, so that the parts of a time are in the same
-/// unit as their sum. Only short times have a decimal.
+/// Formats nanoseconds with the unit that leaves up to four digits before the point, so that the
+/// parts of a time have the same unit as their sum. Only short times have a decimal.
 ///
 /// ```
 /// # use punctual_report::format::format_part;
@@ -98,12 +101,13 @@ pub fn format_part(ns: u64) -> String {
         9_999_500..9_999_500_000 => ("ms", 1_000_000),
         _ => ("s", 1_000_000_000),
     };
-    // Rounds without overflow, whatever the number.
+    // Rounds without overflow for any number.
     let whole = ns / size + u64::from(ns % size >= size / 2);
     format!("{} {unit}", format_count(whole))
 }
 
-/// The unit that leaves one to three digits of a time before the point, and how many nanoseconds it is.
+/// Returns the unit that leaves one to three digits of a time before the point, and its length in
+/// nanoseconds.
 #[must_use]
 pub fn unit(ns: f64) -> (&'static str, f64) {
     match ns {
@@ -114,7 +118,7 @@ pub fn unit(ns: f64) -> (&'static str, f64) {
     }
 }
 
-/// Nanoseconds as seconds with six decimals, as other tools print the times of a trace.
+/// Formats nanoseconds as seconds with six decimals, as other tools print the times of a trace.
 ///
 /// ```
 /// # use punctual_report::format::format_clock;
@@ -125,7 +129,7 @@ pub fn format_clock(ns: u64) -> String {
     format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
 }
 
-/// Digits in groups of three.
+/// Groups digits by three.
 fn grouped(digits: &str) -> String {
     let mut out = String::with_capacity(digits.len() * 4 / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -141,7 +145,7 @@ fn grouped(digits: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The number in a text, without its spaces and unit.
+    /// Returns the number in a text, without its spaces and unit.
     fn number(text: &str) -> f64 {
         let digits = text.trim_end_matches(|c: char| c.is_alphabetic()).replace(' ', "").replace('−', "-");
         digits.parse().unwrap()

@@ -1,10 +1,11 @@
-//! A histogram of durations, logarithmic both ways, because one late job among millions is what matters.
+//! A histogram of durations, with two logarithmic axes, because one late job among millions
+//! matters.
 //!
 //! ```
 //! use punctual_report::chart::Size;
 //! use punctual_report::histogram::Histogram;
 //!
-//! // Upper end of each bucket in nanoseconds, and how many are in it.
+//! // Upper bound of each bucket in nanoseconds, and its count.
 //! let responses = Histogram::new([(2_000, 9_998), (64_000, 2)], 61_700);
 //! let size = Size { class: "histogram", width: 430.0, height: 160.0 };
 //! let drawing = responses.draw("bar", &Histogram::decades([&responses]), size, "Response times");
@@ -22,7 +23,7 @@ use crate::svg::Mark;
 /// Bars per decade.
 const BARS: f64 = 10.0;
 
-/// Shorter times are drawn as this long, in ns; zeros have a bar of their own.
+/// Shorter times are drawn as this time, in ns; zeros have a separate bar.
 const MIN_TIME: f64 = 10.0;
 
 /// The width of the bar of zeros, and its distance from the scale.
@@ -37,13 +38,15 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Upper end in nanoseconds and count of each bucket, and the longest duration. The last bucket may reach far beyond it.
+    /// Creates a histogram from the upper bound in nanoseconds and the count of each bucket, and
+    /// the longest duration. The last bucket may extend far beyond it.
     pub fn new(buckets: impl IntoIterator<Item = (u64, u64)>, max: u64) -> Self {
         let occupied = buckets.into_iter().filter(|&(_, count)| count > 0);
         Self { buckets: occupied.map(|(upper, count)| (upper.min(max), count)).collect(), max }
     }
 
-    /// The decades of nanoseconds that hold all of those, so that their drawings can be compared.
+    /// Returns the decades of nanoseconds that cover all histograms, so that their drawings can be
+    /// compared.
     pub fn decades<'a>(all: impl IntoIterator<Item = &'a Self>) -> RangeInclusive<i32> {
         let (mut shortest, mut longest) = (f64::INFINITY, MIN_TIME);
         for Self { buckets, max } in all {
@@ -54,7 +57,8 @@ impl Histogram {
         decades(shortest.min(longest), longest)
     }
 
-    /// Draws it over these decades, with bars of that class. `label` is read out instead of it.
+    /// Draws the histogram over these decades, with bars of that class. Screen readers read `label`
+    /// instead of it.
     #[must_use]
     pub fn draw(&self, class: &str, decades_ns: &RangeInclusive<i32>, size: Size, label: &str) -> String {
         let mut plot = Plot::new(size);
@@ -63,7 +67,7 @@ impl Histogram {
         let bottom = plot.bottom;
         let first = if zeros > 0 { plot.left + ZERO + APART } else { plot.left };
         let x = Log::new(decades_ns.clone(), first, plot.right);
-        // A count of one has no height on a logarithmic scale; this makes it a bar.
+        // A count of one has no height on a logarithmic scale; this makes it visible.
         let y = Log::new(decades(1.0, tallest as f64), bottom - 6.0, plot.top);
 
         let every = y.exponents().count() / 5 + 1;
@@ -97,14 +101,15 @@ impl Histogram {
         plot.finish(&Mark::titled(label))
     }
 
-    /// How many are zero, and the count of each bar, by its number from 1 ns on; none is below `lowest`.
+    /// Returns the count of zeros, and the count of each bar, by its number from 1 ns on; bars below
+    /// number `lowest` count toward that one.
     fn bars(&self, lowest: f64) -> (u64, BTreeMap<i32, u64>) {
         let (mut zeros, mut bars) = (0_u64, BTreeMap::<i32, u64>::new());
         for &(upper, count) in &self.buckets {
             let bar = match upper {
                 0 => &mut zeros,
                 ns => {
-                    // A bar holds the times up to and including its end, as a bucket does.
+                    // A bar includes its upper bound, as a bucket does.
                     let number = ((ns as f64).max(MIN_TIME).log10() * BARS - 1e-9).ceil() - 1.0;
                     bars.entry(number.max(lowest) as i32).or_default()
                 }

@@ -1,10 +1,12 @@
-//! The common look of Punctual's tables and pages.
+//! Tables, charts and pages in the common style of Punctual's reports.
 //!
-//! Text for a terminal comes from [`format`](mod@format), [`text`] and [`table`]; pages from [`page`], which holds tables
-//! and the drawings of [`chart`] and [`histogram`]. Nothing here knows what is reported.
+//! [`format`](mod@format), [`text`] and [`table`] produce text for a terminal; [`page`] produces
+//! pages, which contain tables and the drawings of [`chart`] and [`histogram`]. The crate is
+//! independent of the content of reports.
 //!
-//! A page is one file without scripts of this crate, and needs no network and no fonts. Text arguments become text, never
-//! markup. Only arguments documented as *HTML* are inserted unchanged; classes are `&'static str` for that reason.
+//! A page is one file without scripts of this crate, and needs no network and no fonts. Text
+//! arguments become text, never markup. Only arguments documented as *HTML* are inserted unchanged;
+//! classes are `&'static str` for that reason.
 //!
 //! ```
 //! use punctual_report::page::{Figure, Frame, Page};

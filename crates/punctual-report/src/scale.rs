@@ -1,6 +1,7 @@
 //! Maps values to positions in a drawing, with ticks at round values.
 //!
-//! Positions are always finite: values outside a logarithmic scale are at its nearer end, and NaN is at the start.
+//! Positions are always finite: values outside a logarithmic scale map to its nearer end, and NaN
+//! maps to the start.
 //!
 //! ```
 //! use punctual_report::scale::{Linear, Log, decade_of_time, decades};
@@ -22,7 +23,7 @@ use crate::format::{format_significant, unit};
 /// A value to mark, and its label.
 pub type Tick = (f64, String);
 
-/// No scale has more ticks than this.
+/// The maximum number of ticks of a scale.
 const MAX_TICKS: u32 = 100;
 
 /// A linear scale.
@@ -38,7 +39,7 @@ impl Linear {
     /// Maps `from` to `start` and `to` to `end`. An empty or NaN span becomes one of 1.
     #[must_use]
     pub fn new(from: f64, to: f64, start: f64, end: f64) -> Self {
-        // So that the length of the span is finite, too.
+        // Keeps the length of the span finite.
         const BOUND: f64 = f64::MAX / 4.0;
         let from = if from.is_nan() { 0.0 } else { from.clamp(-BOUND, BOUND) };
         let (to, least) = (to.clamp(-BOUND, BOUND), from.abs() * 1e-9);
@@ -46,14 +47,15 @@ impl Linear {
         Self { from, to, start, end }
     }
 
-    /// The position of `value`.
+    /// Returns the position of `value`.
     #[must_use]
     pub fn at(&self, value: f64) -> f64 {
         let at = self.start + (value - self.from) / (self.to - self.from) * (self.end - self.start);
         if at.is_finite() { at } else { self.start }
     }
 
-    /// About `count` round values, labelled as multiples of `unit` with as many decimals as tell them apart.
+    /// Returns about `count` round values, labeled in multiples of `unit` with as many decimals as
+    /// distinguish them.
     #[must_use]
     pub fn ticks(&self, count: u32, unit: f64) -> Vec<Tick> {
         let (from, to) = (self.from / unit, self.to / unit);
@@ -66,7 +68,7 @@ impl Linear {
             .map(|value| {
                 let label = match value.abs() {
                     10_000.0.. => format_significant(value),
-                    // Adding zero takes the sign from a negative one.
+                    // Adding zero removes the sign of negative zero.
                     _ => format!("{:.decimals$}", value + 0.0).replace('-', "−"),
                 };
                 (value * unit, label)
@@ -75,7 +77,7 @@ impl Linear {
     }
 }
 
-/// The smallest of 1, 2 and 5 times a power of ten that is not below `step`.
+/// Returns the smallest of 1, 2 and 5 times a power of ten that is not below `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10_f64.powf(step.log10().floor());
     let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= step * 0.999);
@@ -97,7 +99,7 @@ impl Log {
         Self { decades, linear }
     }
 
-    /// The position of `value`; one outside the decades is at the nearer end.
+    /// Returns the position of `value`; a value outside the decades maps to the nearer end.
     #[must_use]
     pub fn at(&self, value: f64) -> f64 {
         let (low, high) = (f64::from(*self.decades.start()), f64::from(*self.decades.end()));
@@ -105,15 +107,15 @@ impl Log {
         self.linear.at(value.max(f64::MIN_POSITIVE).log10().max(low).min(high))
     }
 
-    /// The exponents of the decades.
+    /// Returns the exponents of the decades.
     #[must_use]
     pub fn exponents(&self) -> RangeInclusive<i32> {
         self.decades.clone()
     }
 }
 
-/// The exponents of the whole decades around `min..=max`, at least one decade. Values that have no logarithm are taken
-/// for 1.
+/// Returns the exponents of the whole decades around `min..=max`, at least one decade. Values
+/// without a logarithm count as 1.
 #[must_use]
 pub fn decades(min: f64, max: f64) -> RangeInclusive<i32> {
     let exponent = |value: f64| if value > 0.0 && value.is_finite() { value.log10() } else { 0.0 };
@@ -121,15 +123,15 @@ pub fn decades(min: f64, max: f64) -> RangeInclusive<i32> {
     from..=((exponent(max) - 1e-9).ceil() as i32).max(from + 1)
 }
 
-/// A power of ten of nanoseconds in the unit that suits it: `100 µs`.
+/// Formats a power of ten of nanoseconds in the suitable unit: `100 µs`.
 #[must_use]
 pub fn decade_of_time(exponent: i32) -> String {
-    // By a little more than itself, because powers are not exact.
+    // Scaled up slightly, because powers are not exact.
     let (name, size) = unit(10_f64.powi(exponent) * 1.001);
     format!("{} {name}", 10_f64.powi(exponent - size.log10().round() as i32))
 }
 
-/// A power of ten as a count: `100`, `1k`, `10M`.
+/// Formats a power of ten as a count: `100`, `1k`, `10M`.
 #[must_use]
 pub fn decade_of_counts(exponent: i32) -> String {
     let (power, suffix) = match exponent {
@@ -149,7 +151,7 @@ mod tests {
         ticks.iter().map(|tick| tick.1.as_str()).collect()
     }
 
-    /// Numbers of all magnitudes and signs, and what is no number.
+    /// Numbers of all magnitudes and signs, and NaN.
     const HOSTILE: [f64; 13] = [
         0.0,
         -0.0,

@@ -1,7 +1,7 @@
 //! The SVG elements of drawings.
 //!
-//! Colours, widths and fonts are left to classes of the style sheet, so that a drawing follows the light or dark scheme of
-//! its page.
+//! Style-sheet classes determine colors, widths and fonts, so that a drawing follows the light or
+//! dark scheme of its page.
 //!
 //! ```
 //! use punctual_report::svg::{Anchor, Mark, Svg};
@@ -19,16 +19,16 @@ use std::fmt::{self, Display, Formatter, Write as _};
 use crate::escape::Escaped;
 use crate::text;
 
-/// The width of a character in drawings, estimated generously, since fonts differ.
+/// The width of a character in drawings, an upper estimate, since fonts differ.
 const CHARACTER: f64 = 6.8;
 
-/// The width of a text, estimated generously.
+/// Returns an upper estimate of the width of a text.
 #[must_use]
 pub fn width(text: &str) -> f64 {
     text.chars().count() as f64 * CHARACTER
 }
 
-/// A text cut to this width.
+/// Shortens a text to this width.
 #[must_use]
 pub fn fitted(text: &str, room: f64) -> String {
     text::shortened(text, (room / CHARACTER) as usize)
@@ -37,11 +37,11 @@ pub fn fitted(text: &str, room: f64) -> String {
 /// The alignment of a text at its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
-    /// It starts there.
+    /// Starts there.
     Start,
-    /// It is centred there.
+    /// Centered there.
     Middle,
-    /// It ends there.
+    /// Ends there.
     End,
 }
 
@@ -53,13 +53,14 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// No title and no data.
+    /// Returns a mark without title and data.
     #[must_use]
     pub const fn none() -> Self {
         Self { title: String::new(), data: String::new() }
     }
 
-    /// Shown when the element is pointed at, and read out instead of a whole drawing.
+    /// Returns a mark with a title: a tooltip, and read by screen readers instead of a whole
+    /// drawing.
     #[must_use]
     pub fn titled(title: impl Into<String>) -> Self {
         Self { title: title.into(), data: String::new() }
@@ -82,25 +83,25 @@ pub struct Svg {
 
 // Writing to a String does not fail.
 impl Svg {
-    /// An empty drawing of this width in units, which are pixels at its natural size.
+    /// Creates an empty drawing of this width in units, which are pixels at its natural size.
     #[must_use]
     pub const fn new(width: f64) -> Self {
         Self { body: String::new(), width }
     }
 
-    /// Its width.
+    /// Returns the width.
     #[must_use]
     pub const fn width(&self) -> f64 {
         self.width
     }
 
-    /// A straight line.
+    /// Adds a straight line.
     pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(Short);
         self.path(class, &format!("M{x1} {y1}L{x2} {y2}"), &Mark::none());
     }
 
-    /// Straight lines from point to point.
+    /// Adds straight lines from point to point.
     pub fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
         let mut d = String::new();
         for (index, &(x, y)) in points.iter().enumerate() {
@@ -109,24 +110,24 @@ impl Svg {
         self.path(class, &d, &Mark::none());
     }
 
-    /// A rectangle from its upper left corner.
+    /// Adds a rectangle, from its upper left corner.
     pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), mark: &Mark) {
         let [x, y, width, height] = [at.0, at.1, size.0, size.1].map(Short);
         self.path(class, &format!("M{x} {y}h{width}v{height}h-{width}z"), mark);
     }
 
-    /// A path with the commands `d`, which are letters and numbers.
+    /// Adds a path with the commands `d`, which are letters and numbers.
     pub fn path(&mut self, class: &str, d: &str, mark: &Mark) {
         self.element("path", class, format_args!(" d=\"{}\"", Escaped(d)), mark);
     }
 
-    /// A path with this line width.
+    /// Adds a path with this line width.
     pub fn path_of_width(&mut self, class: &str, width: f64, d: &str) {
         let (width, d) = (Short(width), Escaped(d));
         self.element("path", class, format_args!(" stroke-width=\"{width}\" d=\"{d}\""), &Mark::none());
     }
 
-    /// A circle.
+    /// Adds a circle.
     pub fn dot(&mut self, class: &str, at: (f64, f64), radius: f64, mark: &Mark) {
         let [x, y, radius] = [at.0, at.1, radius].map(Short);
         self.element("circle", class, format_args!(" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\""), mark);
@@ -141,7 +142,7 @@ impl Svg {
         };
     }
 
-    /// A text.
+    /// Adds a text.
     pub fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",
@@ -152,21 +153,23 @@ impl Svg {
         let _ = write!(self.body, "<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{text}</text>");
     }
 
-    /// Elements that belong together, as `draw` adds them.
+    /// Adds a group with the elements that `draw` adds.
     pub fn group(&mut self, class: &str, mark: &Mark, draw: impl FnOnce(&mut Self)) {
         let _ = write!(self.body, "<g class=\"{}\"{}>", Escaped(class), mark.data);
         draw(self);
         self.body += "</g>";
     }
 
-    /// What leads to the element `to` of the page, as `draw` adds it. Keys do not stop there: they reach it by other ways.
+    /// Adds a link to the element `to` of the page, with the content that `draw` adds. It is not a
+    /// tab stop: keyboard users reach the target in other ways.
     pub fn link(&mut self, to: &str, draw: impl FnOnce(&mut Self)) {
         let _ = write!(self.body, "<a href=\"#{}\" tabindex=\"-1\">", Escaped(to));
         draw(self);
         self.body += "</a>";
     }
 
-    /// The finished drawing of that height; the title of `mark` is read out instead of it.
+    /// Returns the finished drawing of that height; screen readers read the title of `mark` instead
+    /// of it.
     #[must_use]
     pub fn finish(self, class: &str, height: f64, mark: &Mark) -> String {
         let Self { body, width } = self;

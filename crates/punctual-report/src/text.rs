@@ -9,7 +9,7 @@
 
 use std::fmt::Write as _;
 
-/// A text of at most this many characters: a longer one loses its middle.
+/// Shortens a text to at most this many characters by removing its middle.
 ///
 /// Names differ in their ends, where numbers are, as often as in their beginnings.
 #[must_use]
@@ -23,8 +23,8 @@ pub fn shortened(text: &str, width: usize) -> String {
     text.chars().take(head).chain(['…']).chain(text.chars().skip(length - tail)).collect()
 }
 
-/// Breaks text into lines of at most `width` characters, of which all but the first are indented. Numbers stay in one piece
-/// with their units.
+/// Breaks text into lines of at most `width` characters; all but the first are indented. A number
+/// and its unit stay on one line.
 #[must_use]
 pub fn wrapped(first: &str, text: &str, indent: usize, width: usize) -> String {
     let mut out = first.to_owned();
@@ -54,7 +54,7 @@ pub fn wrapped(first: &str, text: &str, indent: usize, width: usize) -> String {
     out
 }
 
-/// Whether a word continues a number.
+/// Returns `true` if a word continues a number.
 fn belongs(number: &str, next: &str) -> bool {
     let unit = next.trim_end_matches([',', ';', '.', ':']);
     let is_thousand = next.len() >= 3 && next.bytes().all(|byte| byte.is_ascii_digit());

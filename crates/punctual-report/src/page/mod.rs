@@ -1,5 +1,5 @@
-//! The frame of a page: one file with its style sheet, in light or dark colours by the reader's system or choice, without a
-//! script.
+//! The frame of a page: one file with its style sheet, in light or dark colors according to the
+//! reader's system or choice, without a script.
 //!
 //! Text arguments are escaped. Arguments called HTML are not: build them with the other modules.
 //!
@@ -20,18 +20,18 @@ use crate::escape::{Escaped, NoBreak};
 
 const STYLE: &str = include_str!("style.css");
 
-/// The head of a page.
+/// The header of a page.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Frame<'a> {
     /// The title, which is also the first heading.
     pub title: &'a str,
     /// The lines below the title.
     pub lines: &'a [String],
-    /// Further rules for the style sheet, besides those for the elements of this crate.
+    /// Additional style-sheet rules, besides those for the elements of this crate.
     pub style: &'static str,
     /// Rules for readers without scripts.
     pub style_without_scripts: &'static str,
-    /// A script, which runs when the page has been read.
+    /// A script, which runs once the page is parsed.
     pub script: &'static str,
 }
 
@@ -43,7 +43,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page with its head.
+    /// Creates a page with its header.
     #[must_use]
     pub fn new(frame: &Frame<'_>) -> Self {
         let title = Escaped(frame.title);
@@ -61,12 +61,12 @@ impl Page {
         for (index, line) in frame.lines.iter().enumerate() {
             let _ = write!(out, "{}{}", if index > 0 { "<br>" } else { "" }, Escaped(line));
         }
-        out += "</p></div><label class=\"theme\">Colours <select><option value=\"\">as the system</option>\
+        out += "</p></div><label class=\"theme\">Colors <select><option value=\"\">as the system</option>\
                 <option value=\"light\">light</option><option value=\"dark\">dark</option></select></label></header>\n";
         Self { out, script: frame.script }
     }
 
-    /// Where HTML is added.
+    /// Returns the HTML, to append to.
     pub fn body(&mut self) -> &mut String {
         &mut self.out
     }
@@ -85,19 +85,19 @@ impl Page {
         self.out += "</ul>\n";
     }
 
-    /// How large the page will be, in bytes.
+    /// Returns the size of the finished page, in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.out.len() + self.end().len()
     }
 
-    /// Never: a page has a head.
+    /// Always `false`: a page has a header.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// The page as HTML.
+    /// Returns the page as HTML.
     #[must_use]
     pub fn finish(mut self) -> String {
         let end = self.end();
@@ -123,7 +123,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Its name, the value with its unit, and a remark.
+    /// Creates a key figure from its name, the value with its unit, and a remark.
     pub fn new(what: impl Into<String>, value: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { what: what.into(), value: value.into(), detail: detail.into(), is_fault: false }
     }
@@ -136,13 +136,13 @@ impl Figure {
     }
 }
 
-/// A paragraph of lesser weight.
+/// Returns a paragraph in less prominent style.
 #[must_use]
 pub fn note(text: &str) -> String {
     format!("<p class=\"note\">{}</p>\n", Escaped(text))
 }
 
-/// The legend of a drawing: classes of the style sheet with their texts.
+/// Returns the legend of a drawing: style-sheet classes with their descriptions.
 #[must_use]
 pub fn legend(entries: &[(&str, &str)]) -> String {
     let mut out = String::from("<ul class=\"legend\">");
@@ -152,7 +152,7 @@ pub fn legend(entries: &[(&str, &str)]) -> String {
     out + "</ul>"
 }
 
-/// Names with their values, below each other.
+/// A list of names with their values.
 #[derive(Debug, Clone, Default)]
 pub struct Facts(String);
 
@@ -162,12 +162,12 @@ impl Facts {
         let _ = write!(self.0, "<dt>{}</dt><dd>{}</dd>", Escaped(name), Escaped(value));
     }
 
-    /// Adds a value that is a fault.
+    /// Adds a value that indicates a fault.
     pub fn add_fault(&mut self, name: &str, value: &str) {
         let _ = write!(self.0, "<dt>{}</dt><dd class=\"fault\">{}</dd>", Escaped(name), Escaped(value));
     }
 
-    /// The list as HTML.
+    /// Returns the list as HTML.
     #[must_use]
     pub fn html(&self) -> String {
         format!("<dl>{}</dl>\n", self.0)

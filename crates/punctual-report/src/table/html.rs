@@ -6,7 +6,8 @@ use super::{Align, Cell, Column, Kind, Row, Table, fraction, placed};
 use crate::escape::{Escaped, NoBreak};
 
 impl Table {
-    /// The table as HTML, in a box that scrolls on a narrow page; `label` is its accessible name.
+    /// Returns the table as HTML, in a box that scrolls on a narrow page; `label` is its accessible
+    /// name.
     #[must_use]
     pub fn html(&self, label: &str) -> String {
         let mut out = format!(
@@ -38,7 +39,7 @@ impl Table {
         out
     }
 
-    /// The header in one row, or in two if there are groups.
+    /// Adds the header in one row, or in two if there are groups.
     fn heads(&self, out: &mut String) {
         let is_grouped = self.columns.iter().any(|column| !column.group.is_empty());
         let rows = if is_grouped { " rowspan=\"2\"" } else { "" };
@@ -117,7 +118,7 @@ impl Table {
     }
 }
 
-/// Spaces as wide as the point and the decimals that a number lacks.
+/// Adds spaces as wide as the missing decimal point and decimals.
 fn pad(all: usize, own: usize, out: &mut String) {
     let missing = all - own;
     if own == 0 && missing > 0 {
@@ -138,7 +139,7 @@ impl Align {
     }
 }
 
-/// An attribute for those that are not empty, if there are any.
+/// A class attribute of the nonempty classes, if any.
 struct Class([&'static str; 3]);
 
 impl std::fmt::Display for Class {

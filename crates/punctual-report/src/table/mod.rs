@@ -1,6 +1,7 @@
-//! A table, described once: printed with `{}` it is aligned text, and [`Table::html`] is the same for a page.
+//! A table with two outputs: `{}` prints aligned text, and [`Table::html`] returns HTML for a page.
 //!
-//! The first column names the row. Columns of microseconds are aligned at the decimal point in both forms.
+//! The first column names the row. Columns of microseconds are aligned at the decimal point in both
+//! forms.
 //!
 //! ```
 //! use punctual_report::table::{Cell, Column, Table};
@@ -34,7 +35,7 @@ enum Align {
     Point,
 }
 
-/// A column and its head.
+/// A column and its header.
 #[derive(Debug, Clone)]
 pub struct Column {
     head: String,
@@ -51,55 +52,55 @@ impl Column {
         Self { head: head.into(), group: "", align, width: 0, most: usize::MAX, opens: false, names: false }
     }
 
-    /// Words.
+    /// Creates a column of words.
     pub fn left(head: impl Into<String>) -> Self {
         Self::new(head, Align::Left)
     }
 
-    /// Words that a page may wrap.
+    /// Creates a column of words that a page may wrap.
     pub fn wrap(head: impl Into<String>) -> Self {
         Self::new(head, Align::Wrap)
     }
 
-    /// Numbers.
+    /// Creates a column of numbers.
     pub fn right(head: impl Into<String>) -> Self {
         Self::new(head, Align::Right)
     }
 
-    /// Numbers of one unit, aligned at the decimal point.
+    /// Creates a column of numbers of one unit, aligned at the decimal point.
     pub fn micros(head: impl Into<String>) -> Self {
         Self::new(head, Align::Point)
     }
 
-    /// Shares a header with the neighbours that name the same one.
+    /// Shares a header with adjacent columns of the same group.
     #[must_use]
     pub fn group(mut self, group: &'static str) -> Self {
         self.group = group;
         self
     }
 
-    /// The smallest width as text, in characters, so that consecutive tables line up.
+    /// Sets the smallest width as text, in characters, so that consecutive tables line up.
     #[must_use]
     pub fn at_least(mut self, width: usize) -> Self {
         self.width = width;
         self
     }
 
-    /// The first of a table of its own, where there is no room for the whole: see [`Table::within`].
+    /// Starts a separate table, if the whole does not fit: see [`Table::within`].
     #[must_use]
     pub fn opens(mut self) -> Self {
         self.opens = true;
         self
     }
 
-    /// With those before it, names the row, as the first column does: see [`Table::within`].
+    /// Makes this column name the row, together with those before it: see [`Table::within`].
     #[must_use]
     pub fn names(mut self) -> Self {
         self.names = true;
         self
     }
 
-    /// The largest width as text, in characters; longer words lose their middle.
+    /// Sets the largest width as text, in characters; longer words lose their middle.
     #[must_use]
     pub fn at_most(mut self, width: usize) -> Self {
         self.most = width;
@@ -120,36 +121,36 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A text.
+    /// Creates a cell with a text.
     pub fn new(text: impl Into<String>) -> Self {
         let (title, link, below) = Default::default();
         Self { text: text.into(), class: "", title, lead: None, link, below, span: 1 }
     }
 
-    /// A count.
+    /// Creates a cell with a count.
     #[must_use]
     pub fn count(count: u64) -> Self {
         Self::new(format_count(count))
     }
 
-    /// A count that should be zero.
+    /// Creates a cell with a count that should be zero.
     #[must_use]
     pub fn fault(count: u64) -> Self {
         Self::count(count).class(if count > 0 { "fault" } else { "muted" })
     }
 
-    /// Nanoseconds, in microseconds without the unit.
+    /// Creates a cell with nanoseconds, in microseconds without the unit.
     #[must_use]
     pub fn micros(ns: u64) -> Self {
         Self::new(format_micros(ns))
     }
 
-    /// Nanoseconds, with the unit that suits them; a dash if they are unknown.
+    /// Creates a cell with nanoseconds, in the suitable unit; a dash if unknown.
     pub fn nanos(ns: impl Into<Option<f64>>) -> Self {
         ns.into().map_or(Self::none(), |ns| Self::new(format_nanos(ns)))
     }
 
-    /// An unknown value.
+    /// Creates a cell with an unknown value.
     #[must_use]
     pub fn none() -> Self {
         Self::new(NONE).class("muted")
@@ -169,14 +170,14 @@ impl Cell {
         self
     }
 
-    /// Makes it a link to the element with this id, on pages.
+    /// Makes the cell a link to the element with this ID, on pages.
     #[must_use]
     pub fn link(mut self, id: &str) -> Self {
         self.link = format!("#{id}");
         self
     }
 
-    /// Starts with a coloured badge, which may hold a few letters.
+    /// Prepends a colored badge, which may contain a few letters.
     #[must_use]
     pub fn sign(mut self, class: &'static str, letters: impl Into<String>) -> Self {
         self.lead = Some((class, letters.into()));
@@ -190,7 +191,7 @@ impl Cell {
         self
     }
 
-    /// Spans this many columns.
+    /// Makes the cell span this many columns.
     #[must_use]
     pub fn span(mut self, columns: usize) -> Self {
         self.span = columns.max(1);
@@ -228,7 +229,7 @@ impl Row {
         self
     }
 
-    /// Sets the numbers of its footnotes.
+    /// Sets the numbers of the row's footnotes.
     pub fn marks(&mut self, marks: &[usize]) -> &mut Self {
         self.marks = marks.to_vec();
         self
@@ -245,7 +246,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without rows.
+    /// Creates a table without rows.
     pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
         Self { columns: columns.into_iter().collect(), rows: Vec::new(), class: "", indent: 0 }
     }
@@ -257,14 +258,14 @@ impl Table {
         self
     }
 
-    /// Indents it as text by this many spaces, except for its headings.
+    /// Indents the text output by this many spaces, except for headings.
     #[must_use]
     pub fn indent(mut self, spaces: usize) -> Self {
         self.indent = spaces;
         self
     }
 
-    /// Whether it has no rows.
+    /// Returns `true` if the table has no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -275,7 +276,7 @@ impl Table {
         self.push(cells.into_iter().collect(), Kind::Cells)
     }
 
-    /// Adds a heading for the rows that follow.
+    /// Adds a heading for the following rows.
     pub fn heading(&mut self, text: impl Into<String>) {
         self.push(vec![Cell::new(text)], Kind::Heading);
     }
@@ -290,29 +291,31 @@ impl Table {
         self.rows.last_mut().expect("it has just been added")
     }
 
-    /// The rows as text, without the column headers.
+    /// Returns the rows as text, without the column headers.
     #[must_use]
     pub fn body(&self) -> String {
         let widths = self.widths();
         self.rows.iter().map(|row| self.line_of(row, &widths)).collect()
     }
 
-    /// The column headers as text.
+    /// Returns the column headers as text.
     #[must_use]
     pub fn head(&self) -> String {
         let heads = self.columns.iter().zip(self.widths()).map(|(column, width)| {
             let head = column.head();
             match column.align {
                 Align::Left | Align::Wrap => format!("{head:width$}"),
-                // Above the digits before the point, rather than above decimals that are not there.
+                // Above the digits before the point, rather than above missing decimals.
                 Align::Right | Align::Point => format!("{head:>width$}"),
             }
         });
         self.line(&heads.collect::<Vec<_>>())
     }
 
-    /// As text no wider than this, unless a column is that has the names before it. What has no room follows in tables of their own, each of
-    /// which repeats the columns that name the rows. A column without a head stays before the one that it belongs to.
+    /// Returns the table as text of at most this width, unless a column with the naming columns
+    /// before it is wider. Columns that do not fit follow in separate tables, each of which repeats
+    /// the columns that name the rows. A column without a header stays before the column to which
+    /// it belongs.
     #[must_use]
     pub fn within(&self, width: usize) -> String {
         let widths = self.widths();
@@ -341,17 +344,17 @@ impl Table {
         texts.join("\n")
     }
 
-    /// The table with these columns only.
+    /// Returns the table with these columns only.
     fn part(&self, columns: &[usize]) -> Self {
         let cells = |row: &Row| columns.iter().filter_map(|&at| row.cells.get(at).cloned()).collect();
         let rows = self.rows.iter().map(|row| Row { cells: cells(row), ..row.clone() });
-        // What only continues another column has nothing here.
+        // Omits rows that only continue another column.
         let rows = rows.filter(|row| row.cells.iter().any(|cell| !cell.text.is_empty()));
         let columns = columns.iter().map(|&at| self.columns[at].clone()).collect();
         Self { columns, rows: rows.collect(), ..*self }
     }
 
-    /// The width of each column, in characters.
+    /// Returns the width of each column, in characters.
     fn widths(&self) -> Vec<usize> {
         let mut widths: Vec<usize> =
             self.columns.iter().map(|column| column.width.max(column.head().chars().count())).collect();
@@ -367,7 +370,7 @@ impl Table {
         usize::from(self.columns[column].align == Align::Point)
     }
 
-    /// The number of characters a column has from the decimal point on.
+    /// Returns the number of characters of a column from the decimal point on.
     fn fraction(&self, column: usize) -> usize {
         let cells = self.rows.iter().flat_map(placed).filter(|&(at, cell)| at == column && cell.span == 1);
         cells.map(|(_, cell)| fraction(&cell.text)).max().unwrap_or(0) * self.is_pointed(column)
@@ -410,7 +413,7 @@ impl Column {
     }
 }
 
-/// The cells of a row with the columns that they begin in; lines of text have none.
+/// Returns the cells of a row with their first columns; lines of text have none.
 fn placed(row: &Row) -> impl Iterator<Item = (usize, &Cell)> {
     let cells = if row.kind == Kind::Cells { &row.cells[..] } else { &[] };
     cells.iter().scan(0, |column, cell| {
@@ -420,7 +423,7 @@ fn placed(row: &Row) -> impl Iterator<Item = (usize, &Cell)> {
     })
 }
 
-/// The number of characters from the decimal point on.
+/// Returns the number of characters from the decimal point on.
 fn fraction(text: &str) -> usize {
     text.find('.').map_or(0, |point| text[point..].chars().count())
 }
@@ -492,7 +495,7 @@ mod tests {
         table.columns[1].names = true;
         let named = "task  J   C\na     1  20\n\ntask  J     bound  seen\na     1  ≤     21     3\n";
         assert_eq!(table.within(26), named);
-        // Words across columns are not torn apart.
+        // Words across columns are not split.
         table.heading("b");
         assert_eq!(table.within(20), table.to_string());
     }

@@ -218,6 +218,14 @@ pub const fn assert_known(agrees: bool) {
     assert!(agrees, "the macro and the compiler compute different values; write a number");
 }
 
+/// Checks at compile time that `low` is at most `high`.
+///
+/// # Panics
+/// With `message` if it is not.
+pub const fn assert_in_order(low: Duration, high: Duration, message: &str) {
+    assert!(low.as_ticks() <= high.as_ticks(), "{}", message);
+}
+
 /// Checks at compile time that a value may move to another thread.
 pub const fn assert_send<T: Send>() {}
 

@@ -12,6 +12,7 @@ mod handlers;
 #[cfg(test)]
 mod hygiene;
 mod levels;
+mod limits;
 mod local;
 mod locks;
 mod model;

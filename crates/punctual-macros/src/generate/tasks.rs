@@ -8,7 +8,7 @@ use syn::{ReturnType, Type};
 use crate::analyse::Analysis;
 use crate::model::{App, Duration, Handler, Interval, OnEarly, OnIdle, Overrun, Task, TaskKind};
 
-use super::{contexts, duration, futures, halves, levels, names, option, quiet, statics};
+use super::{contexts, duration, futures, halves, levels, limits, names, option, quiet, statics};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let tasks = app.tasks.iter().enumerate();
@@ -84,8 +84,10 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
     let sent = sent.filter_map(|arg| statics::assert_movable(&arg.ty));
     let (interval_static, interval) = interval(task);
     let shown = halves::shown(app, index);
+    let limits = limits::checks(task);
     quote! {
         #(#checked)*
+        #limits
         #(#sent)*
         #interval_static
         #quiet struct #body;

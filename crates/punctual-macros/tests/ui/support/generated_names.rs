@@ -128,6 +128,7 @@ names! {
     all
     allow
     always
+    assert_in_order
     assert_send
     assert_sync
     atomic

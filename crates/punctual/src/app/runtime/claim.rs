@@ -59,8 +59,8 @@ impl Claim {
 }
 
 impl Runtime {
-    /// Claims the app for a run. A run in virtual time waits for another one in virtual time to
-    /// end.
+    /// Claims the app for a run. A run in virtual time waits for the end of another one; a run on
+    /// threads of the kernel does not.
     pub(crate) fn take(&'static self, virtual_time: bool) -> Result<RunGuard, StartError> {
         self.claim(virtual_time, WAIT_LIMIT)?;
         // SAFETY: the previous run, if any, has joined its threads, closed the app to others, and
@@ -90,7 +90,7 @@ impl Runtime {
                 Err(NOT_RESET) => return Err(StartError::NotReset(self.name)),
                 // A thread of the run, and a copy of it in the child of a `fork`, would wait for
                 // themselves.
-                Err(VIRTUAL_TIME) if virtual_time && !current::is_of(self) && !self.is_copy() => {}
+                Err(_) if virtual_time && !current::is_of(self) && !self.is_copy() => {}
                 Err(_) => return Err(StartError::AlreadyRunning(self.name)),
             }
             let Some(left) = limit.checked_sub(begun.elapsed()) else {
@@ -155,9 +155,11 @@ mod tests {
     fn wait_for_a_run_has_a_limit() {
         // A unique name: no other test runs this app.
         let runtime = runtime();
-        runtime.claim.take(VIRTUAL_TIME).expect("it is free");
-        let refused = runtime.claim(true, StdDuration::ZERO);
-        runtime.claim.0.store(FREE, Ordering::Release);
-        assert!(matches!(refused, Err(StartError::AlreadyRunning(_))), "{refused:?}");
+        for held in [VIRTUAL_TIME, REAL_TIME] {
+            runtime.claim.take(held).expect("it is free");
+            let refused = runtime.claim(true, StdDuration::ZERO);
+            runtime.claim.0.store(FREE, Ordering::Release);
+            assert!(matches!(refused, Err(StartError::AlreadyRunning(_))), "{refused:?}");
+        }
     }
 }

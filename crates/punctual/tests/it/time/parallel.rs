@@ -1,7 +1,10 @@
 //! Runs of one app in virtual time by several threads: serialized, as the tests of a crate require.
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use punctual::StartError;
 
@@ -70,6 +73,52 @@ fn refuses_a_run_inside_a_job_of_the_same_app() {
     };
     let (report, _) = run(Config::new().virtual_time(), 1, during).expect("it waits for the other test");
     assert_eq!(report.outcome, Outcome::Quiescent);
+}
+
+/// Held by the test below as long as a job has to last.
+static HOLD: Mutex<()> = Mutex::new(());
+/// The job has begun.
+static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+
+#[test]
+fn virtual_time_run_waits_for_a_real_time_run() {
+    let begun = Instant::now();
+    let is_in_time = || begun.elapsed() < Duration::from_secs(60);
+    let (tell, thread) = channel();
+    let hold = HOLD.lock().unwrap();
+    thread::scope(|scope| {
+        let in_real_time = scope.spawn(move || {
+            let during = || {
+                HAS_BEGUN.store(true, Ordering::Release);
+                drop(HOLD.lock());
+                punctual::shutdown();
+            };
+            // Runs of the other tests refuse it.
+            loop {
+                match run(Config::new(), 0, during) {
+                    Err(StartError::AlreadyRunning(_)) if is_in_time() => thread::yield_now(),
+                    result => return result,
+                }
+            }
+        });
+        while !HAS_BEGUN.load(Ordering::Acquire) && !in_real_time.is_finished() {
+            thread::yield_now();
+        }
+        let in_virtual_time = scope.spawn(move || {
+            tell.send(rustix::thread::gettid()).unwrap();
+            run(Config::new().virtual_time(), 3, || ())
+        });
+        let stat = format!("/proc/self/task/{}/stat", thread.recv().unwrap().as_raw_nonzero());
+        let sleeps = || std::fs::read_to_string(&stat).is_ok_and(|text| text.contains(") S "));
+        while !sleeps() && !in_virtual_time.is_finished() && is_in_time() {
+            thread::yield_now();
+        }
+        drop(hold);
+        let (report, _) = in_real_time.join().unwrap().expect("it runs first");
+        assert_eq!(report.outcome, Outcome::Shutdown);
+        let (report, sum) = in_virtual_time.join().unwrap().expect("it waits for the other run");
+        assert_eq!((report.outcome, sum), (Outcome::Quiescent, 6));
+    });
 }
 
 #[test]

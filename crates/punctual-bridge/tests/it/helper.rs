@@ -91,6 +91,12 @@ mod app {
         cx.local.numbers.publish(punctual::now(), Number { number: 1 });
     }
 
+    /// Ends this app alone: a call of `shutdown` outside of jobs ends the apps of other tests as well.
+    #[task]
+    fn end(_: end::Context) {
+        punctual::shutdown();
+    }
+
     #[shutdown(local = [bridge, datagrams])]
     fn shutdown(cx: shutdown::Context) {
         let _: &Datagrams = cx.local.datagrams;
@@ -104,7 +110,7 @@ fn are_ordinary_threads_off_the_cpus_of_the_app() {
     let (tell, told) = channel();
     let waits = std::thread::spawn(move || {
         let settings = told.recv_timeout(std::time::Duration::from_secs(60)).expect("a datagram comes");
-        punctual::shutdown();
+        app::end::spawn().expect("the app is running");
         settings
     });
     let report = app::run(Config::new().until(Duration::from_secs(60)), tell).expect("nothing is required");

@@ -302,6 +302,31 @@ fn a_lock_is_taken_again() {
     );
 }
 
+/// The place of the dead holder's ticket is free before the token is passed on: another takes it for its own ticket.
+#[test]
+fn a_ticket_drawn_before_a_recovery_is_kept() {
+    kill_at_every_step::<TicketLock<Pair, 2>, _>(
+        || [0; 2],
+        |_| (),
+        |lock| {
+            let held = lock.lock_while(looks(0)).unwrap();
+            // Gives up.
+            let _ = lock.lock_while(looks(1)).map(drop);
+            drop(held);
+        },
+        |lock, (), killed| {
+            let locked = match lock.lock_while(looks(1_000)) {
+                Err(TicketLockError::OwnerDied) => lock.take_over_while(looks(1_000)),
+                locked => locked,
+            };
+            let locked = locked.unwrap_or_else(|error| panic!("{killed:?}: {error}"));
+            assert!(lock.try_lock().is_none(), "{killed:?}: two have the lock");
+            drop(locked);
+            lock_goes_on(lock, killed);
+        },
+    );
+}
+
 #[test]
 fn a_dead_ticket_is_passed_over() {
     kill_at_every_step::<TicketLock<Pair, 2>, _>(

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use crate::support::{Model, ModelPort, Region, check, current, i_am, level, partition, start, worker};
-use punctual_core::{Locked, Mutex, Resource};
+use punctual_core::{Locked, Mutex, Port, Resource};
 
 /// The job is spawned by idle in the middle of its critical section, or by a foreign thread.
 fn idle_holds_a_ceiling(boosts: bool, from_outside: bool, preemptions: usize) {
@@ -38,6 +38,36 @@ fn idle_holds_a_ceiling(boosts: bool, from_outside: bool, preemptions: usize) {
         // SAFETY: every other thread has ended.
         assert_eq!(unsafe { resource.get() }.count(), 3);
         assert_eq!(p.snapshot(), Default::default());
+    });
+}
+
+/// Two workers lend to idle, which leaves its critical section and enters it again while the first
+/// worker passes the boost on. The second worker finds the boost in transit.
+#[test]
+fn a_worker_that_found_the_boost_in_transit_is_woken() {
+    check(2, |arena| {
+        let resource = arena.put(Resource::with_value(Region::new()));
+        let (idle, w2, w3) =
+            (worker(arena, 0, 1, false), worker(arena, 2, 2, true), worker(arena, 3, 3, true));
+        let levels = [(2, w2), (3, w3)].map(|(number, worker)| level(arena, number, worker, 1, |_, _| ()));
+        let p = partition(arena, ModelPort::new(3, true), &levels, &[idle, w2, w3]);
+        i_am(1);
+        let first = start(2, move || {
+            p.boost_ordinary_holder(current(w2), 2);
+            p.port().needs_nothing(2);
+            p.port().wake(idle);
+        });
+        let second = start(3, move || _ = p.boost_ordinary_holder(current(w3), 3));
+        // SAFETY: idle's own thread, which holds nothing, and no job uses the resource.
+        let mut right: Locked<'_, _, _, 0, 3> = unsafe { Locked::new(resource, p, current(idle)) };
+        right.lock(|_| {
+            levels.iter().for_each(|level| p.spawn(idle, level, 0));
+            p.port().wait_for_lender(2);
+        });
+        // Until the first worker has passed the boost on.
+        right.lock(|_| _ = p.port().wait(idle, None));
+        first.join().unwrap();
+        second.join().unwrap();
     });
 }
 

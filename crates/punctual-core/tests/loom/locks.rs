@@ -219,12 +219,10 @@ fn three_boosting_jobs_exclude_each_other() {
 /// has passed the boost on. The other waiter finds the boost in transit. The third thread runs only
 /// once that waiter lends its priority as well.
 ///
-/// Bound: two preemptions. The second job begins at a point where the thread is not preempted after
-/// its first, and the second waiter checks before the first has run; either is a switch at a point
-/// where a thread waits or ends.
+/// Bound: no preemption. The threads wait for each other at each point where they have to.
 #[test]
 fn a_waiter_that_found_the_boost_in_transit_lends_after_it() {
-    check(2, move |arena| {
+    check(1, move |arena| {
         let Trio { partition, levels: [l1, l2, l3], workers: [w1, w2, w3] } = trio(arena, true);
         let port = partition.port();
         let resource = shared(arena);
@@ -239,7 +237,11 @@ fn a_waiter_that_found_the_boost_in_transit_lends_after_it() {
                 port.needs_nothing(2);
             });
             let high = start(3, move || {
-                let _ = partition.call(w3, l3, || None);
+                let _ = partition.call(w3, l3, || {
+                    port.wake(w1);
+                    port.wait_for_lender(1);
+                    None
+                });
                 let called = partition.call(w3, l3, || {
                     port.wake(w2);
                     port.wait_for_lender(2);
@@ -249,6 +251,8 @@ fn a_waiter_that_found_the_boost_in_transit_lends_after_it() {
                     port.wake(w2);
                 }
             });
+            // Until the first job of the third thread runs.
+            port.wait(w1, None);
             right::<1, 4>(resource, partition, w1).lock(|r| r.enter());
             middle.join().unwrap();
             high.join().unwrap();

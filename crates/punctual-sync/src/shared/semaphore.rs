@@ -547,6 +547,39 @@ mod tests {
         assert_eq!(told, [0, 1]);
     }
 
+    /// By one who is preempted before it wakes anybody.
+    #[test]
+    #[cfg_attr(miri, ignore = "it reads of a thread in /proc")]
+    fn takes_a_unit_that_came_in_time_without_a_wake() {
+        use crate::Duration;
+
+        // A thread that is kept from its CPU adds the unit too late, and does so again.
+        for milliseconds in [2, 20, 200, 2_000, 20_000] {
+            let semaphore = Semaphore::<2>::with_places(0);
+            let deadline = crate::now() + Duration::from_millis(milliseconds);
+            let (tell, thread) = std::sync::mpsc::channel();
+            let (acquired, is_in_time) = std::thread::scope(|scope| {
+                let waiting = scope.spawn(|| {
+                    tell.send(rustix::thread::gettid()).unwrap();
+                    semaphore.acquire_until(1, deadline)
+                });
+                let stat = format!("/proc/self/task/{}/stat", thread.recv().unwrap().as_raw_nonzero());
+                let is_asleep = || std::fs::read_to_string(&stat).is_ok_and(|text| text.contains(") S "));
+                while !(waiting.is_finished() || semaphore.waiting() == 1 && is_asleep()) {
+                    std::thread::yield_now();
+                }
+                semaphore.units.0.fetch_add(1, Ordering::Release);
+                let is_in_time = crate::now() < deadline;
+                (waiting.join().unwrap(), is_in_time)
+            });
+            if is_in_time {
+                assert_eq!(acquired, Ok(()));
+                return;
+            }
+        }
+        panic!("no unit was added in time");
+    }
+
     #[test]
     fn there_are_1_to_32_places() {
         assert_eq!([0, 1, 32, 33].map(is_possible), [false, true, true, false]);

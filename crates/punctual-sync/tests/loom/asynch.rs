@@ -79,6 +79,27 @@ fn a_release_is_not_missed() {
     });
 }
 
+/// A permit that is released while a task waits is that task's, though it may be free for a moment.
+#[test]
+fn nobody_overtakes_a_task_that_waits() {
+    check(3, || {
+        lend(Arbiter::<Region, 3>::with_places(Region::new()), |arbiter| {
+            let held = arbiter.try_access().unwrap();
+            let releasing = spawn(move || drop(held));
+            let mut first = pin!(arbiter.access());
+            let mut poll = || first.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            let begun = poll();
+            if begun.is_pending() {
+                assert!(arbiter.try_access().is_none(), "a task that came later has the permit");
+                releasing.join().unwrap();
+                assert!(poll().is_ready(), "the permit is the task's");
+            } else {
+                releasing.join().unwrap();
+            }
+        });
+    });
+}
+
 #[test]
 fn a_send_is_not_missed() {
     check(3, || {
@@ -268,6 +289,23 @@ fn a_signal_wakes_its_reader() {
             assert_eq!((first == 1 || first == 2, last), (true, 2));
             writing.join().unwrap();
             assert_eq!(reader.try_read(), None, "the value was taken");
+        });
+    });
+}
+
+/// The reader's first look may find a node that is current again when it looks for the second time, with another value.
+#[test]
+fn a_value_is_read_once() {
+    check(3, || {
+        lend(Signal::<u32, 3>::with_places(), |signal| {
+            let (mut writer, mut reader) = signal.split().unwrap();
+            writer.write(1);
+            let writing = spawn(move || (2..4).for_each(|value| writer.write(value)));
+            let first = reader.try_read();
+            writing.join().unwrap();
+            let rest = if first == Some(3) { None } else { Some(3) };
+            assert_eq!(reader.try_read(), rest, "after {first:?}");
+            assert_eq!(reader.try_read(), None);
         });
     });
 }

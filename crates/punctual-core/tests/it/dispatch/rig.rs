@@ -12,10 +12,12 @@ pub(crate) fn at(time: u64) -> Instant {
     Instant::from_ticks(time)
 }
 
-/// Records the woken workers by base. The clock stands still until it is set.
+/// Records the woken workers by base. The clock stands still until it is set, unless it has a step.
 #[derive(Default)]
 pub(crate) struct Recorder {
     pub(crate) now: AtomicU64,
+    /// By how much each reading of the clock advances it.
+    pub(crate) step: AtomicU64,
     /// How far a timestamp is ahead, modulo 2⁶⁴.
     pub(crate) ahead: AtomicU64,
     woken: Mutex<Vec<u8>>,
@@ -29,7 +31,7 @@ impl Port for Recorder {
     type Word = AtomicU64;
 
     fn now(&self) -> Instant {
-        at(self.now.load(Ordering::Relaxed))
+        at(self.now.fetch_add(self.step.load(Ordering::Relaxed), Ordering::Relaxed))
     }
     const STAMP_ERROR: Duration = Duration::from_ticks(10);
     fn stamp(&self) -> Instant {

@@ -65,6 +65,28 @@ fn what_a_sleep_has_waited_for_is_released_without_a_look_at_the_clock() {
     assert_eq!(rig.stamps(), [None, Some(8), Some(8)], "the first is released without reading the clock");
 }
 
+/// It would spin at its priority otherwise, and keep the thread that occupies the level from running.
+#[test]
+fn a_worker_whose_level_cannot_start_sleeps_though_a_job_is_due() {
+    let rig = rig(&[1, 2], &[(1, 1, NOTHING), (2, 2, NOTHING)]);
+    // SAFETY: nothing else uses node 1.
+    let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 1) };
+    slots.arm((), at(0)).unwrap();
+    rig.spawn_from_outside(1, 0);
+    let slept: &'static Mutex<Vec<Option<Instant>>> = Box::leak(Box::new(Mutex::default()));
+    let asleep = move |until: Option<Instant>| {
+        slept.lock().unwrap().push(until);
+        std::panic::resume_unwind(Box::new("asleep"));
+    };
+    rig.partition.port().asleep.set(Box::new(asleep)).ok().unwrap();
+    let has_started = rig.call(rig.worker(2), 2, || {
+        let work = std::panic::AssertUnwindSafe(|| rig.partition.work(rig.worker(1), rig.level(1)));
+        assert!(std::panic::catch_unwind(work).is_err(), "the worker sleeps");
+    });
+    assert!(has_started);
+    assert_eq!(*slept.lock().unwrap(), [None], "the job has been released, and waits with the other");
+}
+
 #[test]
 fn what_is_ready_above_goes_before_what_is_due() {
     let rig = rig(&[1, 2], &[(1, 1, NOTHING), (2, 2, NOTHING)]);
@@ -212,6 +234,23 @@ fn a_thread_that_polls_finds_what_others_push_to_a_level_with_a_timer() {
     assert_eq!(rig.ran(), [(1, 0, 0)], "the timer is not due");
     rig.partition.look(rig.worker(0), at(50));
     assert!(!rig.partition.must_serve(rig.worker(0)), "no job is released after the stop");
+}
+
+/// Another thread may have released the job after the reading by which due jobs were found.
+#[test]
+fn a_job_found_by_polling_starts_at_a_later_reading_of_the_clock() {
+    let rig = rig(&[0], &[(1, 0, |rig, _, _| rig.partition.stop())]);
+    // SAFETY: nothing else uses node 1; and there is one thread.
+    let slots = unsafe {
+        rig.worker(0).set_polling();
+        Slots::<(), 1, 1>::new(rig.level(1), 1)
+    };
+    slots.arm((), at(50)).unwrap();
+    rig.partition.begin_polling();
+    rig.spawn_from_outside(1, 0);
+    rig.partition.port().step.store(1, Ordering::Relaxed);
+    rig.partition.poll(rig.worker(0));
+    assert_ne!(rig.stamps(), [Some(0)], "0 is the first reading");
 }
 
 #[test]

@@ -97,8 +97,8 @@ struct Kernel {
     queue: Vec<Queued>,
     /// The thread that has to lend its priority before the thread waiting for it continues.
     lender: Option<u32>,
-    /// Set once that thread has no need to wait.
-    needs_nothing: bool,
+    /// The threads that have no need to wait.
+    content: Vec<u32>,
 }
 
 impl Kernel {
@@ -176,7 +176,8 @@ impl ModelPort {
     /// calling thread that does not run before, because others have higher priorities.
     pub(crate) fn wait_for_lender(&self, thread: u32) {
         let mut kernel = self.kernel.0.lock().unwrap();
-        if kernel.needs_nothing || kernel.queue.iter().any(|queued| queued.thread == thread) {
+        let lends = kernel.queue.iter().any(|queued| queued.thread == thread && !queued.owns);
+        if lends || kernel.content.contains(&thread) {
             return;
         }
         kernel.lender = Some(thread);
@@ -192,7 +193,7 @@ impl ModelPort {
     /// Records that `thread` no longer waits for any thread.
     pub(crate) fn needs_nothing(&self, thread: u32) {
         let mut kernel = self.kernel.0.lock().unwrap();
-        kernel.needs_nothing = true;
+        kernel.content.push(thread);
         kernel.lent(thread);
         self.kernel.1.notify_all();
     }

@@ -105,9 +105,9 @@ pub(super) const PARTS: &[Part] = &[
     },
     Part {
         name: "transports",
-        purpose: "ROS 1, ROS 2 and Zenoh with real peers",
+        purpose: "ROS 1, ROS 2 and Zenoh with real peers; seeded mistakes of the bridge",
         limit_min: 120,
-        commands: &["cargo xtask transports"],
+        commands: &["cargo xtask transports", "cargo xtask loom --package punctual-bridge"],
     },
     Part {
         name: "boards",

@@ -30,13 +30,14 @@ use outline::{Item, Outline};
 use tokens::{Pattern, Token, end_of_group, tokens};
 
 /// Every package with a table.
-pub(crate) const PACKAGES: [&str; 6] = [
+pub(crate) const PACKAGES: [&str; 7] = [
     "punctual-core",
     "punctual-sync",
     "punctual-kernel",
     "punctual-trace",
     "punctual-cli",
     "punctual-analysis",
+    "punctual-bridge",
 ];
 
 /// A bug, and the test that must detect it.

@@ -294,6 +294,9 @@ mod tests {
         }
         let error = decode::<Outer>(&bytes(&Outer { single: f32::NAN, ..outer() }), Layout::Cdr).unwrap_err();
         assert_eq!(error.to_string(), "single is not a finite number");
+        let both = Outer { wide: f64::NAN, single: f32::NAN, ..outer() };
+        let error = decode::<Outer>(&bytes(&both), Layout::Cdr).unwrap_err();
+        assert_eq!(error.to_string(), "wide is not a finite number", "the first is named");
         let mut flag = bytes(&outer());
         flag[24] = 2;
         let error = decode::<Outer>(&flag, Layout::Cdr).unwrap_err();

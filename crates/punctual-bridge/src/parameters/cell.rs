@@ -79,3 +79,24 @@ impl<P: Parameters> TunableWriter<P> {
         self.0.iter_mut().for_each(|cell| cell.write(parameters));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Gains;
+    use super::*;
+
+    #[test]
+    fn every_reader_sees_what_is_written() {
+        static GAINS: Tunable<Gains, 2> = Tunable::new();
+        let readers = [(); 2].map(|()| GAINS.reader().expect("two tasks may read"));
+        assert!(GAINS.reader().is_err());
+        let mut writer = GAINS.writer().expect("nobody else writes");
+        let mut gains = Gains::DEFAULT;
+        gains.pan.kp = 3.0;
+        writer.write(gains);
+        for mut reader in readers {
+            let reading = reader.read();
+            assert_eq!((reading.value, reading.is_new), (gains, true));
+        }
+    }
+}

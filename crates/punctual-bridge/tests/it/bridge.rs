@@ -69,8 +69,9 @@ fn counts_what_is_lost_while_a_sink_stands_still() {
     for number in 1..=100 {
         numbers.publish(at(number), Number { number });
     }
-    assert_eq!(NUMBERS.lost(), 100 - 16);
     goes_on.send(()).unwrap();
+    // After that line a failure ends the test: the sink no longer blocks.
+    assert_eq!(NUMBERS.lost(), 100 - 16);
     let report = bridge.finish();
     assert_eq!(sequences.iter().collect::<Vec<_>>(), (0..=16).collect::<Vec<_>>(), "the oldest are kept");
     let topic = report.topic("/numbers").unwrap();
@@ -161,6 +162,24 @@ fn goes_on_with_a_sink_that_has_no_room() {
     let said = "/numbers: 9 messages, 11 lost\nmoody: 3 written, 6 dropped, as peers stood still\n";
     assert_eq!(report.to_string(), said);
     assert!(!report.is_complete());
+}
+
+#[test]
+fn passes_a_sink_the_topics_that_it_takes() {
+    static LEFT: Topic<Number, 8> = Topic::new("/left");
+    static RIGHT: Topic<Number, 8> = Topic::new("/right");
+    let (mut table, csv) = io::pipe().unwrap();
+    let bridge = Bridge::new().topic(&LEFT).topic(&RIGHT).sink(Csv::new("/right", csv));
+    let bridge = bridge.virtual_time(true).start().expect("it can start");
+    let (mut left, mut right) = (LEFT.publisher().unwrap(), RIGHT.publisher().unwrap());
+    for number in 1..=3 {
+        left.publish(at(number), Number { number });
+        right.publish(at(10 * number), Number { number: 100 * number });
+    }
+    assert!(bridge.finish().is_complete());
+    let mut text = String::new();
+    io::Read::read_to_string(&mut table, &mut text).unwrap();
+    assert_eq!(text, "time_ns,sequence,number\n10,0,100\n20,1,200\n30,2,300\n");
 }
 
 #[test]

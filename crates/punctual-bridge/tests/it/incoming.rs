@@ -100,6 +100,7 @@ fn counts_what_the_program_itself_refuses_or_panics_at() {
         y => y != 0.75,
     };
     let mut subscription = SETPOINT.subscribe().unwrap().check(check).release(release);
+    let mut reader = SETPOINT.reader().unwrap();
     let mut take = |x, y| subscription.take(&bytes(x, y), Layout::Cdr, &"a test");
     assert_eq!(take(0.5, 0.5), Ok(()));
     assert_eq!(take(0.25, 0.5), Err(NotTaken::Refused("the app's own check panicked".into())));
@@ -107,6 +108,7 @@ fn counts_what_the_program_itself_refuses_or_panics_at() {
     assert_eq!(take(0.5, 0.75), Err(NotTaken::Unreleased));
     let beyond = take(2.0, 0.0).unwrap_err().to_string();
     assert_eq!(beyond, "(2, 0) is beyond -1 to 1 rad");
+    assert_eq!(reader.read().message, Vector3 { x: 0.5, y: 0.75, z: 0.0 }, "the last that was taken");
     assert_eq!(take(0.5, 0.5), Ok(()));
     let report = SETPOINT.report();
     assert_eq!((report.accepted, report.malformed, report.refused, report.unreleased), (4, 0, 2, 2));

@@ -92,6 +92,7 @@ fn records_what_the_example_publishes() {
     let taken = |topic: &str| report.topic(topic).expect("it is carried").taken;
     assert_eq!((taken("/motor/state"), taken("/motor/currents")), (20, 20), "one in 10 ms");
     assert_eq!(statistics.message_count, 40);
+    assert!(statistics.channel_message_counts.values().eq(&[20, 20]), "{statistics:?}");
     let channels: BTreeMap<&str, _> = summary.channels.values().map(|it| (it.topic.as_str(), it)).collect();
     let state = channels["/motor/state"];
     assert_eq!((state.message_encoding.as_str(), state.metadata["hz"].as_str()), ("cdr", "100"));

@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
+use punctual_process::child::{BoundedChild, TEST_LIMIT};
 use zenoh::{Config, Wait};
 
 use crate::TOPICS;

@@ -163,8 +163,10 @@ pub(super) fn between<'a>(text: &'a str, open: &'a str, close: &'a str) -> impl 
     text.split(open).skip(1).filter_map(move |rest| rest.split_once(close)).map(|(inner, _)| inner)
 }
 
+/// Returns the targets of inline links and of link definitions (`[name]: target`).
 fn links(text: &str) -> impl Iterator<Item = &str> {
-    between(text, "](", ")")
+    let definitions = text.lines().filter(|line| line.starts_with('['));
+    between(text, "](", ")").chain(definitions.filter_map(|line| Some(line.split_once("]: ")?.1.trim())))
 }
 
 /// Returns the headings of a page in the form that links use.

@@ -46,7 +46,7 @@ fn takes_and_gives_back_to_the_byte() {
     assert!(text(&status.stdout).starts_with("the isolation of CPU 3: 4 settings, by punctual ("));
     let second = isolate(&root, &["start", "--cpus", "2"]);
     assert_eq!(second.status.code(), Some(2));
-    assert!(text(&second.stderr).contains("the isolation of CPU 3: punctual ("), "{}", text(&second.stderr));
+    assert!(text(&second.stderr).contains("the isolation of CPU 3: owned by punctual ("), "{}", text(&second.stderr));
     let stopped = isolate(&root, &["stop"]);
     assert_eq!(
         (stopped.status.code(), text(&stopped.stdout)),
@@ -88,7 +88,7 @@ fn plan_and_boot_change_nothing_and_print_nothing_active() {
 fn refuses_bad_requests_with_what_to_do() {
     let scratch = Scratch::new("isolate-bad");
     let root = tree(&scratch);
-    for (cpus, what) in [("0-3", "leave at least one"), ("7", "online are 0-3"), ("x", "such as 2 or 2-3")] {
+    for (cpus, what) in [("0-3", "leave at least one"), ("7", "online: 0-3"), ("x", "such as 2 or 2-3")] {
         for command in ["plan", "start"] {
             let output = isolate(&root, &[command, "--cpus", cpus]);
             assert_eq!(output.status.code(), Some(2), "{command} {cpus}");

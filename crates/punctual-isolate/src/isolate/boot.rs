@@ -21,7 +21,7 @@ pub fn text(machine: &Machine, cpus: &Cpus) -> String {
         Parameter {
             name: "isolcpus",
             value: format!("managed_irq,domain,{cpus}"),
-            gain: "managed interrupts, such as those of NVMe disks, go elsewhere; at run time the kernel refuses to move them",
+            gain: "managed interrupts, such as those of NVMe disks, go to other CPUs; the kernel refuses to move them at run time",
         },
         Parameter {
             name: "nohz_full",
@@ -32,12 +32,12 @@ pub fn text(machine: &Machine, cpus: &Cpus) -> String {
         Parameter {
             name: "rcu_nocbs",
             value: cpus.to_string(),
-            gain: "RCU callbacks run elsewhere; not possible at run time",
+            gain: "RCU callbacks run on other CPUs; not possible at run time",
         },
         Parameter {
             name: "irqaffinity",
             value: others.to_string(),
-            gain: "interrupts of drivers loaded later go elsewhere; `isolate` does the same at run time",
+            gain: "interrupts of drivers loaded later go to other CPUs; `isolate` does the same at run time",
         },
     ];
     let booted = &machine.kernel.parameters;

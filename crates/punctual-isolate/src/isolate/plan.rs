@@ -241,8 +241,8 @@ impl Plan {
         self.optional("no load balancing to these CPUs", file(&root, "cpuset.sched_load_balance", "0"));
         self.optional("no load balancing within the group", file(&group, "cpuset.sched_load_balance", "0"));
         self.notes.push(
-            "control groups of version 1: threads in other groups than the topmost stay where they may run, and who has \
-             an affinity of its own may lose it"
+            "control groups of version 1: threads in groups other than the root keep their CPUs, and threads with \
+             their own affinity may lose it"
                 .into(),
         );
         self.group = Some(group);

@@ -23,7 +23,7 @@ pub enum Refusal {
     First,
     /// The last online CPU.
     #[error(
-        "CPU {0} is the only one online and Linux needs one: bring another online first, or boot with more"
+        "CPU {0} is the only online CPU, and Linux needs one: bring another one online first, or boot with more"
     )]
     Only(usize),
     /// The kernel cannot take it offline.
@@ -34,19 +34,19 @@ pub enum Refusal {
     NoHotplug(usize),
     /// The firmware holds CPUs in a spin table.
     #[error(
-        "the firmware starts CPUs by a spin table, as that of a Raspberry Pi 4 does, and cannot take one back; have it load \
-         TF-A as `armstub`, which brings PSCI (docs/book/src/guides/amp.md)"
+        "the firmware starts CPUs by a spin table, as on a Raspberry Pi 4, and cannot take one back; make it load \
+         TF-A as `armstub`, which provides PSCI (docs/book/src/guides/amp.md)"
     )]
     SpinTable,
     /// The firmware cannot start a CPU.
     #[error(
-        "the firmware has no PSCI in the device tree, which starts a CPU; a machine that boots by ACPI alone is not \
+        "the device tree has no PSCI, which is needed for starting a CPU; machines that boot only by ACPI are not \
          supported"
     )]
     NoPsci,
     /// The module is not loaded.
     #[error(
-        "the module punctual_cpu is not loaded: modprobe punctual_cpu, which docs/book/src/guides/amp.md says how to build{0}"
+        "the module punctual_cpu is not loaded: run modprobe punctual_cpu; docs/book/src/guides/amp.md explains how to build it{0}"
     )]
     NoModule(&'static str),
     /// The module belongs to another release.
@@ -104,8 +104,8 @@ pub fn check(tree: &Tree, cpu: usize) -> Result<(), Refusal> {
             let lockdown = tree.text("/sys/kernel/security/lockdown").unwrap_or_default();
             let is_locked = lockdown.contains("[integrity]") || lockdown.contains("[confidentiality]");
             Err(Refusal::NoModule(if is_locked {
-                "; the kernel is locked down, so it has to be signed by a key that the kernel knows (mokutil), or Secure Boot \
-                 be off"
+                "; the kernel is locked down, so the module must be signed with a key enrolled in the kernel (mokutil), or \
+                 Secure Boot must be off"
             } else {
                 ""
             }))

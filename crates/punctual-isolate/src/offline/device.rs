@@ -20,12 +20,12 @@ const PATH: &str = "/dev/punctual-cpu";
 #[non_exhaustive]
 pub enum DeviceError {
     /// The device does not exist, or access is denied.
-    #[error(
-        "{PATH}: {0}; load the module punctual_cpu, and run as root or in the group that a udev rule names"
-    )]
+    #[error("{PATH}: {0}; load the module punctual_cpu, and run as root or in the group of the udev rule")]
     Open(io::Error),
     /// The device is in use.
-    #[error("a program runs on a CPU without Linux already, or its CPU is lost: end that program first")]
+    #[error(
+        "another program already runs on a CPU without Linux, or its CPU is lost: end that program first"
+    )]
     Taken,
     /// The module belongs to another release.
     #[error("the module has layout version {0}, not {VERSION}: build and load the module of this release")]
@@ -37,15 +37,15 @@ pub enum DeviceError {
     #[error("CPU {0} is online: it was returned to Linux; take it offline first")]
     Online(u32),
     /// The firmware or the interrupt controller does not know the CPU.
-    #[error("neither the firmware nor the interrupt controller knows CPU {0}: see the kernel log")]
+    #[error("CPU {0} is unknown to the firmware or the interrupt controller: see the kernel log")]
     Unknown(u32),
     /// The firmware refused.
     #[error("the firmware does not start CPU {0}: see its answer in the kernel log")]
     Firmware(u32),
     /// The program does not end.
     #[error(
-        "the program does not end, since it masks interrupts; CPU {0} is lost until the next boot, and Linux continues \
-         on without it"
+        "the program does not end, since it masks interrupts; CPU {0} is unusable until the next boot, and Linux continues \
+         without it"
     )]
     Lost(u32),
     /// No program runs.

@@ -142,7 +142,7 @@ impl Place {
         if let Err(error) = place.raise(settings.priority) {
             tell(Event::Lacks {
                 what: format!(
-                    "the supervisor has no real-time priority ({error}), so an app that has one can keep it from running: \
+                    "the supervisor has no real-time priority ({error}), so a real-time app can starve it: \
                      run it as root, or with an rtprio limit"
                 ),
             });

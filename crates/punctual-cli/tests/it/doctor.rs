@@ -98,7 +98,7 @@ fn fixes_are_gone_from_the_next_report_and_back_after_undo() {
     assert_eq!(fixed.status.code(), Some(0), "{}", text(&fixed.stderr));
     assert_eq!(fs::read_to_string(root.join("proc/irq/24/smp_affinity_list")).unwrap(), "0-2\n");
     let after = doctor(&[]);
-    assert!(!text(&after.stdout).contains("--fix does it"), "{}", text(&after.stdout));
+    assert!(!text(&after.stdout).contains("--fix applies it"), "{}", text(&after.stdout));
     let undone = doctor(&["--undo"]);
     assert_eq!(undone.status.code(), Some(0));
     assert_eq!(text(&undone.stdout), "4 settings restored\n");

@@ -107,7 +107,7 @@ impl Traced {
     fn stop(process: i32, thread: i32) -> Result<Self, String> {
         ptrace(libc::PTRACE_SEIZE, thread, 0).map_err(|error| match error.raw_os_error() {
             Some(libc::EPERM) => format!(
-                "the kernel does not let this process look at it ({error}): somebody else traces it, \
+                "the kernel does not permit tracing ({error}): another process traces it, \
                  /proc/sys/kernel/yama/ptrace_scope is above 1, or a container forbids ptrace (--cap-add SYS_PTRACE)"
             ),
             _ => format!("it cannot be stopped: {error}"),

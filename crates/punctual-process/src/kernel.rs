@@ -1,17 +1,17 @@
 //! Names of the kernel and of the machine.
 
-/// Names that the kernel reports, as `uname`; all are empty if a sandbox refuses the system call.
+/// Names reported by `uname`; all are empty if a sandbox refuses the system call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
-    /// Operating system, as `Linux`.
+    /// Operating system, such as `Linux`.
     pub system: String,
     /// Host name.
     pub node: String,
-    /// Release, as `6.12.74-rt`.
+    /// Release, such as `6.12.74-rt`.
     pub release: String,
-    /// Version, which names PREEMPT_RT and the date of the build.
+    /// Version, which contains PREEMPT_RT and the build date.
     pub version: String,
-    /// Architecture, as `x86_64`.
+    /// Architecture, such as `x86_64`.
     pub machine: String,
 }
 
@@ -20,7 +20,8 @@ impl Kernel {
     #[must_use]
     pub fn running() -> Self {
         let mut names = std::mem::MaybeUninit::<libc::utsname>::zeroed();
-        // SAFETY: `names` is valid for writes; all-zero, which a refused call leaves, is a valid value of empty strings.
+        // SAFETY: `names` is valid for writes; all-zero, the value after a refused call, is valid and
+        // means empty strings.
         let names = unsafe {
             libc::uname(names.as_mut_ptr());
             names.assume_init()
@@ -50,7 +51,7 @@ mod tests {
     use super::*;
     use crate::child::{BoundedCommand, TEST_LIMIT};
 
-    /// Runs the test of this name once more, in a process that may not call `uname`.
+    /// Runs this test again, in a process that may not call `uname`.
     const REFUSED: &str = "PUNCTUAL_TEST_REFUSED";
 
     #[test]

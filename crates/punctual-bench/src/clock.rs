@@ -1,8 +1,10 @@
-//! The clock of all short measurements: the CPU's own counter where the kernel trusts it, else `CLOCK_MONOTONIC`.
+//! The clock of short measurements: the CPU's counter if the kernel trusts it, otherwise
+//! `CLOCK_MONOTONIC`.
 //!
-//! A reading of the counter costs about half of what a reading of the kernel's clock costs, and it can be compared
-//! between CPUs exactly where the kernel itself does so. Instants are *ticks*; [`Clock`] turns differences of them into
-//! time. [`use_best`] has to be called once before the first reading, so that all readings are of one clock.
+//! Reading the counter costs about half as much as reading the kernel's clock, and its values can
+//! be compared between CPUs exactly where the kernel itself does so. Instants are in *ticks*;
+//! [`Clock`] converts differences to time. [`use_best`] must be called once before the first
+//! reading, so that all readings use one clock.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,12 +14,12 @@ use punctual_isolate::facts;
 use punctual_isolate::tree::Tree;
 use rustix::time::ClockId;
 
-/// Whether [`now`] reads the counter. Written once, before anything is measured.
+/// `true` if [`now`] reads the counter. Written once, before any measurement.
 static COUNTER: AtomicBool = AtomicBool::new(false);
 static CHOSEN: OnceLock<Clock> = OnceLock::new();
 
-/// How long the counter is compared with the kernel's clock. The readings at both ends are within a microsecond, so
-/// the rate is within some 10⁻⁵.
+/// The duration for which the counter is compared with the kernel's clock. The readings at both
+/// ends are accurate to a microsecond, so the rate is accurate to about 10⁻⁵.
 const CALIBRATION: Duration = Duration::from_millis(60);
 
 /// The clock that [`now`] reads, and the length of its ticks.
@@ -28,26 +30,28 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// The clock's name: `TSC`, `CNTVCT` or `CLOCK_MONOTONIC`.
+    /// Returns the clock's name: `TSC`, `CNTVCT` or `CLOCK_MONOTONIC`.
     pub(crate) fn name(&self) -> &'static str {
         self.name
     }
 
-    /// `ticks` in picoseconds, rounded.
+    /// Converts `ticks` to picoseconds, rounded.
     pub(crate) fn ps(&self, ticks: u64) -> u64 {
         (ticks as f64 * self.ps_per_tick).round() as u64
     }
 
-    /// `ticks` in nanoseconds.
+    /// Converts `ticks` to nanoseconds.
     pub(crate) fn ns(&self, ticks: u64) -> f64 {
         ticks as f64 * self.ps_per_tick / 1e3
     }
 
-    /// The smallest nonzero difference between two readings: some counters advance by several ticks at once.
+    /// Returns the smallest nonzero difference between two readings: some counters advance by
+    /// several ticks at once.
     pub(crate) fn step_ns(&self) -> f64 {
         let steps = (0..2000).map(|_| {
             let from = now();
-            // Consecutive readings differ by the cost of a reading; the step shows in the variation of these differences.
+            // Consecutive readings differ by the cost of a reading; the step appears as the
+            // variation of these differences.
             now() - from
         });
         let mut steps: Vec<u64> = steps.collect();
@@ -57,7 +61,7 @@ impl Clock {
         self.ns(between.min().unwrap_or(1))
     }
 
-    /// `ns` nanoseconds in ticks, rounded.
+    /// Converts `ns` nanoseconds to ticks, rounded.
     pub(crate) fn ticks(&self, ns: f64) -> u64 {
         (ns * 1e3 / self.ps_per_tick).round() as u64
     }
@@ -82,23 +86,23 @@ pub(crate) fn use_best() -> Clock {
     })
 }
 
-/// The time now in ticks, read after all preceding instructions have completed.
+/// Returns the current time in ticks, read after all preceding instructions have completed.
 ///
-/// Real-time safety: neither allocates nor blocks, and enters the kernel only where the kernel's clock cannot be read
-/// from user space.
+/// Real-time safety: neither allocates nor blocks, and enters the kernel only if the kernel's clock
+/// cannot be read from user space.
 #[inline(always)]
 pub(crate) fn now() -> u64 {
-    // Relaxed: written once before any measurement, and threads are started afterwards.
+    // Relaxed: written once before any measurement, before threads are started.
     if COUNTER.load(Ordering::Relaxed) { counter::read() } else { monotonic_ns() }
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds.
+/// Returns `CLOCK_MONOTONIC` in nanoseconds.
 #[inline]
 pub(crate) fn monotonic_ns() -> u64 {
     read_ns(ClockId::Monotonic)
 }
 
-/// The processor time of the process in nanoseconds.
+/// Returns the CPU time of the process in nanoseconds.
 pub(crate) fn process_time_ns() -> u64 {
     read_ns(ClockId::ProcessCPUTime)
 }
@@ -109,14 +113,15 @@ fn read_ns(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Whether the kernel keeps its own time by the counter, which it does only if the counter runs at one rate, never stops
-/// and is the same on every CPU.
+/// Returns `true` if the kernel uses the counter as its clock source, which requires that the
+/// counter has a constant rate, never stops and is synchronized across CPUs.
 fn kernel_trusts_the_counter() -> bool {
     let source = facts::clock_source(&Tree::system());
     source.is_some_and(|source| counter::CLOCK_SOURCES.contains(&source.as_str()))
 }
 
-/// The counter and the kernel's clock at one instant, from the tightest of some tries.
+/// Returns the counter and the kernel's clock at one instant, from the most precise of several
+/// attempts.
 fn both() -> (u64, u64) {
     let tries = (0..32).map(|_| {
         let before = counter::read();
@@ -135,7 +140,8 @@ mod counter {
 
     #[inline(always)]
     pub(super) fn read() -> u64 {
-        // SAFETY: every x86-64 CPU has SSE2, and Linux lets programs read the counter unless they ask to be forbidden.
+        // SAFETY: every x86-64 CPU has SSE2, and Linux permits reading the counter unless a program
+        // has disabled it for itself.
         unsafe {
             core::arch::x86_64::_mm_lfence();
             core::arch::x86_64::_rdtsc()
@@ -151,7 +157,8 @@ mod counter {
     #[inline(always)]
     pub(super) fn read() -> u64 {
         let ticks: u64;
-        // SAFETY: Linux lets programs read the virtual counter, its own clock does so; `isb` only waits.
+        // SAFETY: Linux permits reading the virtual counter, as its own vDSO does; `isb` only
+        // synchronizes.
         unsafe { core::arch::asm!("isb", "mrs {}, cntvct_el0", out(reg) ticks, options(nostack)) };
         ticks
     }

@@ -1,4 +1,4 @@
-//! Contended locks: a common interface, and a way to make one thread wait for another.
+//! Contended locks: a common trait, and functions that make one thread wait for another.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -10,23 +10,23 @@ use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 use crate::{Stop, clock};
 
-/// The priority of the thread that holds a lock, and that of the one that waits.
+/// The priority of the lock holder, and that of the waiter.
 pub(crate) const LOW: u8 = rt::PRIORITY as u8;
 const HIGH: u8 = LOW + 1;
-/// The ceiling: no thread that locks is above it.
+/// The ceiling: no thread that locks has a higher priority.
 pub(crate) const CEILING: u8 = HIGH;
 
 /// A lock.
 pub(crate) trait Lock: Sync {
-    /// What a thread needs for locking.
+    /// The per-thread state needed for locking.
     type Member<'a>
     where
         Self: 'a;
 
-    /// Makes the calling thread one that may lock it.
+    /// Prepares the calling thread for locking.
     fn join(&self, priority: u8) -> Self::Member<'_>;
 
-    /// Runs `critical` with it locked.
+    /// Runs `critical` while holding the lock.
     fn with<R>(&self, member: &Self::Member<'_>, critical: impl FnOnce() -> R) -> R;
 }
 
@@ -43,7 +43,7 @@ impl Lock for Mutex {
 
 static GROUP: PcpGroup = PcpGroup::new();
 
-/// A mutex of `punctual-sync`.
+/// Returns a mutex of `punctual-sync`.
 pub(crate) fn pcp() -> PcpMutex<'static, ()> {
     PcpMutex::new(&GROUP, CEILING, ())
 }
@@ -61,7 +61,7 @@ impl Lock for PcpMutex<'static, ()> {
     }
 }
 
-/// The predecessor's mutex. Not to be contended for on one CPU.
+/// Returns the predecessor's mutex. It must not be contended on one CPU.
 pub(crate) fn predecessor() -> pcp_mutex::PcpMutex<'static, ()> {
     pcp_mutex::PcpMutex::new((), CEILING)
 }
@@ -73,26 +73,27 @@ impl Lock for pcp_mutex::PcpMutex<'static, ()> {
 
     #[inline(always)]
     fn with<R>(&self, (): &(), critical: impl FnOnce() -> R) -> R {
-        // SAFETY: only the lifetime of the borrow grows, which the method asks for without need: it uses `self` until it
-        // returns, and `critical` has run by then.
+        // SAFETY: only the lifetime of the borrow is extended, which the method's signature
+        // requires needlessly: it uses `self` until it returns, and `critical` has finished by
+        // then.
         let this: &'static Self = unsafe { &*std::ptr::from_ref(self) };
         this.lock(|()| critical())
     }
 }
 
-/// The times of a contention.
+/// The times of a contended lock.
 pub(crate) struct Waits {
-    /// From the call to the lock.
+    /// From the call to the acquisition.
     pub(crate) whole: Arc<Recorder>,
-    /// From the end of the critical section that was waited for to the lock.
+    /// From the end of the holder's critical section to the acquisition.
     pub(crate) hand_over: Arc<Recorder>,
     pub(crate) lack: Lack,
 }
 
-/// A low thread holds a lock, and a higher one of the same CPU waits for it; `samples` times.
+/// Makes a low thread hold a lock while a higher one on the same CPU waits for it; `samples` times.
 ///
-/// The low thread wakes the high one inside its critical section. That one preempts it and blocks, and so it is known to
-/// wait, without a look at a clock.
+/// The low thread wakes the high one inside its critical section. The high thread preempts it and
+/// blocks, so it is certain to wait, without a check of the clock.
 pub(crate) fn contend(lock: &impl Lock, cpu: usize, samples: usize, stop: &Stop) -> Waits {
     let recorder = || Arc::new(Recorder::new(samples));
     let (whole, hand_over) = (recorder(), recorder());
@@ -106,7 +107,7 @@ pub(crate) fn contend(lock: &impl Lock, cpu: usize, samples: usize, stop: &Stop)
         while done < samples && !stop.is_requested() {
             lock.with(&member, || {
                 start.signal();
-                // Relaxed: read under the lock that is about to be handed over.
+                // Relaxed: read under the lock that is about to be released.
                 left.store(clock::now(), Ordering::Relaxed);
             });
             done += 1;
@@ -121,7 +122,7 @@ pub(crate) fn contend(lock: &impl Lock, cpu: usize, samples: usize, stop: &Stop)
         ready.wait();
         for round in 0.. {
             start.acquire();
-            // The signal that follows the rounds is seen after their number.
+            // The signal after the last round is observed after the number of rounds.
             if round == rounds.load(Ordering::Acquire) {
                 break;
             }
@@ -142,10 +143,11 @@ pub(crate) fn contend(lock: &impl Lock, cpu: usize, samples: usize, stop: &Stop)
     Waits { whole, hand_over, lack }
 }
 
-/// Measures releasing a lock that a lower thread of the same CPU waits for; `samples` times.
+/// Measures releasing a lock for which a lower thread of the same CPU waits; `samples` times.
 ///
-/// The holder lowers itself, wakes the other, which preempts it and blocks, raises itself above it again and unlocks: so
-/// the call returns before the other runs.
+/// The holder lowers its priority and wakes the other thread, which preempts it and blocks. Then
+/// the holder raises its priority again and unlocks, so the call returns before the other thread
+/// runs.
 pub(crate) fn release(lock: &impl Lock, cpu: usize, samples: usize, stop: &Stop) -> (Arc<Recorder>, Lack) {
     let recorder = Arc::new(Recorder::new(samples));
     let start = Semaphore::new(0);
@@ -159,7 +161,7 @@ pub(crate) fn release(lock: &impl Lock, cpu: usize, samples: usize, stop: &Stop)
         while done < samples && !stop.is_requested() {
             let leaving = lock.with(&member, || {
                 start.signal();
-                // Refused, the rows say that there is no SCHED_FIFO.
+                // If refused, the rows report that there is no SCHED_FIFO.
                 let _ = rt::set_fifo(above);
                 clock::now()
             });
@@ -194,7 +196,7 @@ pub(crate) fn release(lock: &impl Lock, cpu: usize, samples: usize, stop: &Stop)
     (recorder, lack)
 }
 
-/// A POSIX mutex that inherits priorities.
+/// Returns a POSIX mutex with priority inheritance.
 pub(crate) fn posix() -> Mutex {
     Mutex::new(Protocol::Inherit)
 }

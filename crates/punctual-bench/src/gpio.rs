@@ -1,8 +1,8 @@
-//! Two connected GPIO lines: what is written to one arrives at the other as an edge.
+//! Two connected GPIO lines: a level written to one arrives at the other as an edge.
 //!
-//! Real lines connected by a wire, or the kernel's simulation (gpio-sim). A simulated chip is a setting of the kernel: it is
-//! removed when dropped, and one left behind by a killed run is removed by the next run. The module is never loaded for
-//! this, because it would stay loaded.
+//! The lines are real and connected by a wire, or simulated by the kernel (gpio-sim). A simulated
+//! chip is a kernel setting: it is removed on drop, and the next run removes one left by a killed
+//! run. The module is not loaded for this purpose, because it would stay loaded.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,7 +17,7 @@ use punctual_files::Owned;
 
 use crate::private_mount::mount_privately;
 
-/// Two lines of a chip that are connected.
+/// Two connected lines of a chip.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpioLines {
     chip: String,
@@ -44,7 +44,7 @@ impl FromStr for GpioLines {
     }
 }
 
-/// The line where edges arrive.
+/// The line at which edges arrive.
 #[derive(Debug)]
 pub(crate) struct Input(Request);
 
@@ -62,30 +62,31 @@ impl Input {
         builder.request().map(Self).map_err(|error| format!("{}, line {line}: {error}", chip.display()))
     }
 
-    /// Whether an edge arrives within `patience`.
+    /// Returns `true` if an edge arrives within `patience`.
     pub(crate) fn wait(&self, patience: Duration) -> bool {
         self.0.wait_edge_event(patience).unwrap_or(false)
     }
 
-    /// When the kernel handled the next edge, which has arrived, on `CLOCK_MONOTONIC`.
+    /// Returns the time, on `CLOCK_MONOTONIC`, at which the kernel handled the next edge, which has
+    /// arrived.
     pub(crate) fn read_ns(&self) -> Option<u64> {
         self.0.read_edge_event().ok().map(|event| event.timestamp_ns)
     }
 }
 
-/// The line that generates the edges.
+/// The line that generates edges.
 #[derive(Debug)]
 pub(crate) struct Output(Source);
 
 #[derive(Debug)]
 enum Source {
     Line(Request, u32),
-    /// The file that pulls a simulated line up and down, and what keeps the line.
+    /// The file that drives a simulated line, and the guard of the simulation.
     Pull(File, #[expect(dead_code, reason = "it is dropped")] Simulated),
 }
 
 impl Output {
-    /// Generates a rising edge, or the falling one that has to precede the next.
+    /// Generates a rising edge, or the falling one that must precede the next.
     pub(crate) fn set(&self, up: bool) -> io::Result<()> {
         match &self.0 {
             Source::Line(request, line) => {
@@ -113,11 +114,11 @@ pub(crate) fn open(lines: Option<&GpioLines>) -> Result<(Output, Input), String>
 
 const PREFIX: &str = "punctual-gpio-";
 
-/// A chip that the kernel simulates, until dropped.
+/// A simulated chip, removed on drop.
 #[derive(Debug)]
 struct Simulated {
     directory: Owned,
-    /// Keeps the file system mounted, if it is for this process.
+    /// Keeps the private mount of the file system.
     _mount: Option<OwnedFd>,
 }
 
@@ -144,7 +145,7 @@ fn simulate() -> Result<(Output, Input), String> {
 }
 
 impl Simulated {
-    /// Makes a chip of one line; returns its device and the file that pulls the line.
+    /// Creates a chip with one line; returns its device and the file that drives the line.
     fn set_up(&self) -> io::Result<(PathBuf, PathBuf)> {
         let directory = self.directory.path();
         let bank = directory.join("bank");
@@ -164,7 +165,7 @@ impl Drop for Simulated {
     }
 }
 
-/// Deactivates a simulated chip and removes it, as far as it was set up.
+/// Deactivates and removes a simulated chip, even if it was set up only in part.
 fn remove(directory: &Path) {
     let _ = fs::write(directory.join("live"), "0");
     let _ = fs::remove_dir(directory.join("bank"));

@@ -11,10 +11,10 @@ pub(crate) struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// The median of `row` as a multiple of that of the peer in this group.
+    /// Returns the median of `row` as a multiple of that of the peer in this group.
     ///
-    /// `None` if the ratio would say nothing: if a row is not valid, or if both are mostly the cost of the clock, where
-    /// `empty_ns` is an empty measurement.
+    /// `None` if the ratio would be meaningless: if a row is invalid, or if both are mostly the
+    /// cost of the clock, where `empty_ns` is an empty measurement.
     pub(crate) fn ratio(&self, row: &Row, empty_ns: f64) -> Option<f64> {
         let peer = self.rows.iter().find(|row| row.subject == PEER)?;
         let (own, other) = (row.figures.as_ref()?, peer.figures.as_ref()?);
@@ -28,7 +28,7 @@ impl Group<'_> {
         (!says_nothing).then(|| own.p50_ns / other.p50_ns)
     }
 
-    /// The published figures of all rows, each once.
+    /// Returns the published figures of all rows, each once.
     pub(crate) fn published(&self) -> Vec<&Published> {
         let mut published: Vec<&Published> = Vec::new();
         for line in self.rows.iter().flat_map(|row| &row.published) {
@@ -39,7 +39,7 @@ impl Group<'_> {
         published
     }
 
-    /// A one-line headline.
+    /// Returns a one-line heading.
     pub(crate) fn title(&self) -> String {
         match self.condition {
             Some(condition) => format!("{}, {condition}", self.operation),
@@ -48,7 +48,7 @@ impl Group<'_> {
     }
 }
 
-/// The rows of `suite` in groups, in the order of their first rows.
+/// Returns the groups of rows of `suite`, ordered by their first rows.
 pub(crate) fn groups(suite: &Suite) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for row in &suite.rows {
@@ -59,7 +59,7 @@ pub(crate) fn groups(suite: &Suite) -> Vec<Group<'_>> {
         }
     }
     for group in &mut groups {
-        // First our own, then what one would use instead, then the rest.
+        // Our rows first, then the usual alternatives, then the rest.
         group.rows.sort_by_key(|row| {
             [AS_BY_DEFAULT, "Punctual", "punctual-sync", PEER]
                 .iter()
@@ -70,7 +70,7 @@ pub(crate) fn groups(suite: &Suite) -> Vec<Group<'_>> {
     groups
 }
 
-/// The class of the style sheet that gives a subject its colour.
+/// Returns the style-sheet class for the color of a subject.
 pub(crate) fn colour(subject: &str) -> &'static str {
     match subject {
         AS_BY_DEFAULT | "Punctual" | "SCHED_FIFO" => "c1",
@@ -80,7 +80,7 @@ pub(crate) fn colour(subject: &str) -> &'static str {
     }
 }
 
-/// A ratio with two digits that say something.
+/// Formats a ratio with two significant digits.
 pub(crate) fn ratio_text(ratio: f64) -> String {
     let decimals = match ratio {
         r if r >= 0.095 || r <= 0.0 => 2,
@@ -94,7 +94,7 @@ pub(crate) fn ratio_text(ratio: f64) -> String {
 pub(crate) struct Footnotes(Vec<String>);
 
 impl Footnotes {
-    /// The number of `text`.
+    /// Returns the number of `text`.
     pub(crate) fn number(&mut self, text: &str) -> usize {
         let found = self.0.iter().position(|known| known == text);
         1 + found.unwrap_or_else(|| {
@@ -103,7 +103,7 @@ impl Footnotes {
         })
     }
 
-    /// All of them with their numbers.
+    /// Returns all entries with their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &str)> {
         self.0.iter().enumerate().map(|(index, text)| (index + 1, text.as_str()))
     }
@@ -122,7 +122,7 @@ mod tests {
         };
         let own = crate::sample::row("a", "Punctual", 2000);
         assert!((run(own.clone(), 20.0).unwrap() - 2.0).abs() < 0.01);
-        // All of it is the clock.
+        // All of the time is that of the clock.
         assert_eq!(run(own.clone(), 1000.0), None);
         assert_eq!(run(Row { why: vec!["no SCHED_FIFO".into()], ..own }, 20.0), None);
     }

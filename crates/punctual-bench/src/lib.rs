@@ -1,8 +1,9 @@
-//! Benchmarks a machine and its kernel for real-time work, beside the alternatives.
+//! Benchmarks a machine and its kernel for real-time work, and compares Punctual with alternatives.
 //!
-//! [`run`] runs suites and returns a [`Run`](model::Run): the cost of a real-time system's operations, whether scheduling
-//! and locking rules hold, the latency of events and delays, what preempts a loop, and the effect of policies and
-//! affinities. [`text`] makes tables of a run, [`html`] a page, [`model`] its JSON, and [`compare`] compares it with an
+//! [`run`] runs suites and returns a [`Run`](model::Run): the cost of a real-time system's
+//! operations, the verdicts on scheduling and locking rules, the latency of events and delays, the
+//! interruptions of a loop, and the effect of policies and affinities. [`text`] formats a run as
+//! tables, [`html`] as a page, [`model`] defines its JSON, and [`compare`] compares it with an
 //! earlier one. `docs/book/src/internals/measurement.md` explains how each figure is measured.
 //!
 //! ```no_run
@@ -18,7 +19,7 @@
 //! # Ok::<(), punctual_bench::BadOptions>(())
 //! ```
 //!
-//! No figure leaves out an outlier. No figure decides whether a check passed: only the order of events does.
+//! Figures include all outliers. Verdicts of checks depend only on the order of events.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 

@@ -1,7 +1,8 @@
 //! Background load: threads that wake each other through pipes, and threads that sweep the caches.
 //!
-//! hackbench sends messages through pipes; the thesis that the latency suite follows writes at random to more memory than a
-//! cache holds. The threads are ordinary ones, end on request, and end by themselves after a while.
+//! hackbench sends messages through pipes; the thesis that the latency suite follows writes at
+//! random to more memory than a cache holds. The threads are ordinary ones, end on request, and
+//! have a time limit.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -16,19 +17,20 @@ use crate::machine::caches;
 use punctual_process::child::{BoundedChild, BoundedCommand};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// The longest duration of a load, whatever happens.
+/// The time limit of a load.
 const MAX_DURATION: Duration = Duration::from_secs(900);
 
-/// What the own load sweeps: more than the last private cache of most CPUs.
+/// The size of the buffer that the built-in load sweeps: more than the last private cache of most
+/// CPUs.
 const SWEPT_BYTES: usize = 4 << 20;
-/// How much more than the last cache is swept to empty it, and at most.
+/// The factor by which a sweep exceeds the last-level cache, and its maximum.
 const BEYOND: usize = 4;
 const MAX_SWEPT_BYTES: usize = 128 << 20;
 
 /// The source of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LoadKind {
-    /// This crate.
+    /// The load of this crate.
     #[default]
     Own,
     /// The program `hackbench`, of the package rt-tests.
@@ -38,7 +40,7 @@ pub enum LoadKind {
 }
 
 impl LoadKind {
-    /// Its name on the command line and in the JSON.
+    /// Returns the name on the command line and in the JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Own => "own",
@@ -47,7 +49,7 @@ impl LoadKind {
         }
     }
 
-    /// Whether it is available.
+    /// Returns `true` if the program is available.
     pub(crate) fn is_installed(self) -> bool {
         self == Self::Own || installed(self.as_str())
     }
@@ -63,13 +65,13 @@ impl FromStr for LoadKind {
     }
 }
 
-/// Whether a program of this name is in one of the directories for programs.
+/// Returns `true` if a program of this name is in one of the program directories.
 pub(crate) fn installed(program: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&paths).any(|directory| directory.join(program).is_file())
 }
 
-/// A load, until dropped.
+/// A load, stopped on drop.
 #[derive(Debug)]
 pub(crate) struct Load {
     stop: Arc<AtomicBool>,
@@ -77,7 +79,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Starts one, for as many CPUs as this process may use.
+    /// Starts a load for as many CPUs as this process may use.
     pub(crate) fn start(kind: LoadKind) -> std::io::Result<Self> {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let mut load = Self { stop: Arc::default(), threads: Vec::new() };
@@ -88,8 +90,8 @@ impl Load {
                     load.sweep(SWEPT_BYTES)?;
                 }
             }
-            // A second or two of it, again and again: its processes do not end with the first of them, and so not with
-            // this one if that is killed.
+            // Runs for a second or two, repeatedly: its processes do not end with the first of
+            // them, nor with this process if that is killed.
             LoadKind::Hackbench => load.program("hackbench", &["--pipe", "-g", "2", "-l", "1000"])?,
             LoadKind::StressNg => {
                 let (cpus, seconds) = (cpus.to_string(), MAX_DURATION.as_secs().to_string());
@@ -100,7 +102,7 @@ impl Load {
         Ok(load)
     }
 
-    /// So many pairs of threads for each CPU that send bytes back and forth, and nothing else.
+    /// Starts this many pairs of threads per CPU, which only send bytes back and forth.
     pub(crate) fn pairs(pairs: usize) -> std::io::Result<Self> {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let mut load = Self { stop: Arc::default(), threads: Vec::new() };
@@ -108,7 +110,8 @@ impl Load {
         Ok(load)
     }
 
-    /// Threads that write at random to more memory than `cpu` has caches for, and do nothing else: one for each CPU.
+    /// Starts one thread per CPU, which only writes at random to more memory than the caches of
+    /// `cpu` hold.
     pub(crate) fn thrash(cpu: usize) -> std::io::Result<Self> {
         let last = caches(cpu).last().map_or(SWEPT_BYTES, |cache| cache.size as usize);
         let mut load = Self { stop: Arc::default(), threads: Vec::new() };
@@ -118,21 +121,23 @@ impl Load {
         Ok(load)
     }
 
-    /// A thread that runs a program again and again.
+    /// Starts a thread that runs a program repeatedly.
     fn program(&mut self, name: &str, arguments: &[&str]) -> std::io::Result<()> {
         let mut command = Command::new(name);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        // A group of its own: ended as a whole, and no part of it gets the terminal's Ctrl-C.
+        // A separate process group: it is ended as a whole, and receives no Ctrl-C from the
+        // terminal.
         command.process_group(0).default_signals();
-        // SAFETY: between fork and exec this makes one system call that takes no pointers.
+        // SAFETY: between fork and exec the closure makes one system call without pointers.
         unsafe {
             command.pre_exec(|| {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 Ok(())
             });
         }
-        // The first here, so that a program that cannot be run is an error of the caller. The signal for the death of the
-        // parent comes when this thread ends, which is after the load.
+        // The first process is started here, so that the caller gets the error of a program that
+        // cannot be run. The parent-death signal is sent when this thread ends, which is after the
+        // load.
         let first = command.spawn()?;
         let ends = self.ends();
         self.thread(move || {
@@ -143,14 +148,14 @@ impl Load {
                 if !ended {
                     return;
                 }
-                // If the program cannot be run any more, the rows go on without load.
+                // If the program can no longer be run, the rows continue without load.
                 let Ok(next) = command.spawn() else { return };
                 child = next;
             }
         })
     }
 
-    /// Two threads that send bytes back and forth.
+    /// Starts two threads that send bytes back and forth.
     fn messages(&mut self) -> std::io::Result<()> {
         let (mut there_out, mut there_in) = std::io::pipe()?;
         let (mut back_out, mut back_in) = std::io::pipe()?;
@@ -158,7 +163,7 @@ impl Load {
         let ends = self.ends();
         self.thread(move || {
             let mut buffer = [0; 100];
-            // The other end closes its pipe when it ends, which ends this one too.
+            // When the other thread ends it closes its pipe, which ends this one too.
             while !ends() && there_in.write_all(&message).is_ok() && back_out.read_exact(&mut buffer).is_ok()
             {
             }
@@ -172,7 +177,7 @@ impl Load {
         })
     }
 
-    /// A thread that writes to so many bytes in no order.
+    /// Starts a thread that writes to this many bytes in random order.
     fn sweep(&mut self, bytes: usize) -> std::io::Result<()> {
         let ends = self.ends();
         self.thread(move || {
@@ -180,7 +185,8 @@ impl Load {
             let mut at = 0x9e37_79b9_7f4a_7c15_u64;
             while !ends() {
                 for _ in 0..4096 {
-                    // A linear congruential generator: its high bits are random enough to defeat the prefetcher.
+                    // A linear congruential generator: its high bits are random enough to defeat
+                    // the prefetcher.
                     at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                     let index = (at >> 32) as usize % memory.len();
                     memory[index] = memory[index].wrapping_add(at);
@@ -205,13 +211,13 @@ impl Drop for Load {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // Nothing there panics; if it did, the load is over all the same.
+            // The threads do not panic; if one did, the load has ended anyway.
             let _ = thread.join();
         }
     }
 }
 
-/// Waits for the end of `child`, or until `ends`; whether it has ended.
+/// Waits for the end of `child`, or until `ends`; returns `true` if it has ended.
 fn until(child: &mut Child, ends: &impl Fn() -> bool) -> bool {
     while !ends() {
         if !matches!(child.try_wait(), Ok(None)) {
@@ -222,28 +228,29 @@ fn until(child: &mut Child, ends: &impl Fn() -> bool) -> bool {
     false
 }
 
-/// How often a program is checked.
+/// The interval between checks of a program.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Ends a child with all the processes of its group, and waits until they are gone.
+/// Kills a child with all processes of its group, and waits until they are gone.
 fn end_group(child: &mut Child) {
     let Some(group) = Pid::from_raw(child.id() as i32) else { return };
     let _ = kill_process_group(group, Signal::KILL);
     let _ = child.end_at_once();
-    // They have the signal, but each takes its time to end; the next measurement must be without them.
+    // The processes take time to end after the signal; the next measurement must run without them.
     let patience = Instant::now() + Duration::from_secs(1);
     while lives(group) && Instant::now() < patience {
         std::thread::sleep(LOOK);
     }
 }
 
-/// Whether a process of the group is alive. One that has ended and was not waited for is not, and init may take its time.
+/// Returns `true` if a process of the group is alive. A zombie does not count, since init may reap
+/// it late.
 fn lives(group: Pid) -> bool {
     let group = group.as_raw_nonzero().to_string();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut stats = processes.filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok());
     stats.any(|stat| {
-        // Behind the name, which may hold anything: state, parent, group.
+        // After the name, which may contain any character: state, parent, group.
         let fields: Vec<&str> =
             stat.rsplit(')').next().unwrap_or_default().split_whitespace().take(3).collect();
         matches!(fields[..], [state, _, of] if of == group && !matches!(state, "Z" | "X"))

@@ -1,4 +1,4 @@
-//! The machine of a run: everything that decides whether two runs are comparable.
+//! The machine of a run: all properties that determine whether two runs are comparable.
 
 use std::fs;
 use std::hint::black_box;
@@ -14,53 +14,55 @@ use serde::{Deserialize, Serialize};
 use crate::clock::{self, Clock};
 use crate::rt;
 
-/// The machine, its kernel, and what this process may do on it.
+/// The machine, its kernel, and the privileges of this process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     /// The kernel's release.
     pub kernel: String,
-    /// Whether the kernel is PREEMPT_RT.
+    /// `true` for a PREEMPT_RT kernel.
     pub preempt_rt: bool,
     /// The processor architecture.
     pub architecture: String,
     /// The CPU's model name.
     pub cpu_model: String,
-    /// Family, model and stepping of an x86 CPU; empty of others. Hypervisors give different CPUs one name.
+    /// Family, model and stepping of an x86 CPU; empty for others. Hypervisors give different CPUs
+    /// the same name.
     #[serde(default)]
     pub cpu_family: String,
-    /// The clock of the measured CPU, in MHz, as the kernel gives it: on a virtual machine that of its counter.
+    /// The clock rate of the measured CPU, in MHz, as reported by the kernel: on a virtual machine
+    /// that of its counter.
     #[serde(default)]
     pub cpu_mhz: Option<f64>,
-    /// One locked instruction, the median of windows.
+    /// The time of a locked instruction, the median of windows.
     #[serde(default)]
     pub locked_ns: Option<f64>,
-    /// CPUs that are online.
+    /// The number of online CPUs.
     pub cpus: usize,
-    /// The hypervisor, if any. `none` is no guarantee: some hide.
+    /// The hypervisor, if any. `none` is no guarantee: some hypervisors are undetectable.
     pub hypervisor: String,
     /// The kernel's clock source.
     pub clock_source: String,
-    /// The clock of the short measurements.
+    /// The clock of short measurements.
     pub clock: String,
     /// The smallest step of that clock.
     pub clock_step_ns: f64,
-    /// CPUs that are kept free by boot parameters or a cpuset partition; empty if none.
+    /// CPUs isolated by boot parameters or a cpuset partition; empty if none.
     pub isolated_cpus: String,
     /// CPUs without a periodic tick, by boot parameter; empty if none.
     pub tickless_cpus: String,
     /// The frequency governor of the measured CPU; empty if it has none.
     pub governor: String,
-    /// How much of a CPU real-time threads may take, or `off`.
+    /// The share of a CPU available to real-time threads, or `off`.
     pub rt_throttling: String,
-    /// Why this process may not use SCHED_FIFO; empty if it may.
+    /// The reason why this process may not use SCHED_FIFO; empty if it may.
     pub fifo_refused: Option<String>,
-    /// What else affects the figures.
+    /// Other conditions that affect the figures.
     pub notes: Vec<String>,
 }
 
 impl Machine {
-    /// Describes this machine. `cpu` is the one to be measured.
+    /// Describes this machine. `cpu` is the CPU to measure.
     pub(crate) fn look(cpu: usize, clock: &Clock) -> Self {
         let tree = Tree::system();
         let kernel = Kernel::look(&tree);
@@ -98,11 +100,11 @@ impl Machine {
     fn remarks(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(why) = &self.fifo_refused {
-            notes.push(format!("{why}. Rows that need real-time scheduling are marked and mean little."));
+            notes.push(format!("{why}. Rows that need real-time scheduling are marked as invalid."));
         }
         if self.hypervisor != "none" {
             notes.push(format!(
-                "A virtual machine ({}): the host takes the CPU away when it likes, and maxima are mostly its.",
+                "A virtual machine ({}): the host may take the CPU at any time, and causes most maxima.",
                 self.hypervisor
             ));
         }
@@ -126,7 +128,7 @@ impl Machine {
         notes
     }
 
-    /// The kernel in one line.
+    /// Returns the kernel in one line.
     pub fn kernel_line(&self) -> String {
         if self.kernel.starts_with("punctual-kernel ") {
             return format!("{}, no operating system", self.kernel);
@@ -135,7 +137,7 @@ impl Machine {
         format!("Linux {}, {rt}, clock source {}", self.kernel, self.clock_source)
     }
 
-    /// The hardware in one line.
+    /// Returns the hardware in one line.
     pub fn hardware_line(&self) -> String {
         let on = if self.hypervisor == "none" { String::new() } else { format!(", {}", self.hypervisor) };
         let family =
@@ -145,12 +147,12 @@ impl Machine {
     }
 }
 
-/// The contents of a small file without white space around them, or nothing.
+/// Returns the trimmed contents of a small file, or an empty text.
 pub(crate) fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).map_or_else(|_| String::new(), |text| text.trim().to_owned())
 }
 
-/// CPUs kept free, by boot parameters or by cpuset partitions.
+/// Returns the CPUs isolated by boot parameters or by cpuset partitions.
 pub(crate) fn isolated() -> Cpus {
     cpus::ISOLATED
         .iter()
@@ -158,28 +160,30 @@ pub(crate) fn isolated() -> Cpus {
         .fold(Cpus::default(), |all, cpus| all.and(&cpus))
 }
 
-/// The CPUs as they are now.
+/// Returns the current CPUs.
 pub(crate) fn topology() -> Topology {
     Topology::look(&Tree::system())
 }
 
-/// The caches of data of a CPU, the smallest first. None where the kernel does not say.
+/// Returns the data caches of a CPU, smallest first; empty if the kernel does not report them.
 pub(crate) fn caches(cpu: usize) -> Vec<Cache> {
     topology().cpu(cpu).map_or_else(Vec::new, |cpu| cpu.caches.clone())
 }
 
-/// The time that the host of a virtual machine has given to others than its CPUs although they had work, so far.
+/// Returns the total time for which the host of a virtual machine ran others while its CPUs had
+/// work (steal time).
 pub(crate) fn stolen_s() -> Option<f64> {
     Some(Statistics::look(&Tree::system()).all.stolen? as f64 * TICK.as_secs_f64())
 }
 
-/// The same, of one CPU, in ns; in steps of 10 ms.
+/// The same for one CPU, in ns, in steps of 10 ms.
 pub(crate) fn stolen_ns(cpu: usize) -> Option<u64> {
     let ticks = Statistics::look(&Tree::system()).cpu(cpu)?.stolen?;
     Some(ticks.saturating_mul(TICK.as_nanos() as u64))
 }
 
-/// What an instruction with a bus lock takes: the median of windows of many, on `cpu` with real-time priority if that is granted.
+/// Returns the time of an instruction with a bus lock: the median of windows of many, on `cpu` with
+/// real-time priority if granted.
 fn locked_ns(cpu: usize, clock: &Clock) -> f64 {
     const WINDOWS: usize = 101;
     const OPERATIONS: u64 = 1000;

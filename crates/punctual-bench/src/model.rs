@@ -1,7 +1,7 @@
 //! The result of a run: the source of the terminal's tables, the JSON, the page and the comparison.
 //!
-//! The JSON has exactly these fields; `docs/book/src/reference/bench-json.md` describes it. A changed meaning or a removed field gets a new
-//! [`VERSION`].
+//! The JSON has exactly these fields; `docs/book/src/reference/bench-json.md` documents it.
+//! Changing a meaning or removing a field requires a new [`VERSION`].
 
 use serde::{Deserialize, Serialize};
 
@@ -22,11 +22,11 @@ pub struct Run {
     pub format: String,
     /// [`VERSION`].
     pub version: u32,
-    /// When it began, in UTC, as in RFC 3339.
+    /// The start in UTC, in RFC 3339 format.
     pub started: String,
-    /// How long it took.
+    /// The duration.
     pub took_s: f64,
-    /// Whether it was ended early. Its rows were measured in full unless they say otherwise.
+    /// `true` if the run was ended early. Its rows are complete unless marked otherwise.
     pub interrupted: bool,
     /// Its options.
     pub settings: RunSettings,
@@ -39,26 +39,26 @@ pub struct Run {
 }
 
 impl Run {
-    /// The run as JSON, in lines.
+    /// Returns the run as JSON, in lines.
     ///
     /// # Errors
     ///
-    /// None known: everything in it can be expressed in JSON.
+    /// None known: all values can be expressed in JSON.
     pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self)
     }
 
-    /// Every row of every suite.
+    /// Returns every row of every suite.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.suites.iter().flat_map(|suite| &suite.rows)
     }
 
-    /// Every check of every suite.
+    /// Returns every check of every suite.
     pub fn checks(&self) -> impl Iterator<Item = &Check> {
         self.suites.iter().flat_map(|suite| &suite.checks)
     }
 
-    /// The number of failed checks.
+    /// Returns the number of failed checks.
     pub fn failures(&self) -> usize {
         self.checks().filter(|check| check.verdict == Verdict::Failed).count()
     }
@@ -70,11 +70,11 @@ impl Run {
 pub struct RunSettings {
     /// The requested number of samples per row.
     pub samples: u32,
-    /// Whether `--quick` was given.
+    /// `true` if `--quick` was given.
     pub quick: bool,
     /// The measured CPU.
     pub cpu: usize,
-    /// The other CPU, for measurements with two, if there is one.
+    /// The other CPU, for measurements with two, if any.
     pub other_cpu: Option<usize>,
     /// The requested length of each hourglass run.
     pub hourglass_s: f64,
@@ -88,11 +88,12 @@ pub struct RunSettings {
 pub struct Suite {
     /// Its name on the command line.
     pub name: String,
-    /// Its headline.
+    /// Its heading.
     pub title: String,
-    /// How long it took.
+    /// Its duration.
     pub took_s: f64,
-    /// How much time of the CPUs of this machine its host gave to others meanwhile (steal time), if the kernel says so.
+    /// The time for which the host ran others while CPUs of this machine had work (steal time), if
+    /// the kernel reports it.
     #[serde(default)]
     pub stolen_s: Option<f64>,
     /// The measurements.
@@ -107,7 +108,8 @@ pub struct Suite {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// Names it in every run: `suite/operation/subject`, and a condition where there are several.
+    /// The identifier in every run: `suite/operation/subject`, and a condition if there are
+    /// several.
     pub id: String,
     /// The operation. Rows of one operation are shown together.
     pub operation: String,
@@ -117,11 +119,11 @@ pub struct Row {
     pub condition: Option<String>,
     /// The number of operations in a sample; samples are divided by it.
     pub operations_per_sample: u32,
-    /// The requested value, such as a delay, if there is one.
+    /// The requested value, such as a delay, if any.
     pub nominal_ns: Option<f64>,
-    /// The figures; none if it was not measured: then `why` says why.
+    /// The figures; if `None`, `why` contains the reason.
     pub figures: Option<Distribution>,
-    /// Why it was not measured, or why its figures are not valid.
+    /// The reasons why it was not measured, or why its figures are invalid.
     pub why: Vec<String>,
     /// Further numbers.
     pub quantities: Vec<Quantity>,
@@ -132,7 +134,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether there are valid figures.
+    /// Returns `true` if there are valid figures.
     pub fn is_meaningful(&self) -> bool {
         self.figures.is_some() && self.why.is_empty()
     }
@@ -146,7 +148,8 @@ pub struct Quantity {
     pub name: String,
     /// Its value.
     pub value: f64,
-    /// Its unit: `ns`, `cycles`, `1/s`, `%`, `×` for ratios, `L` for locked instructions, `KiB`, or nothing for a number.
+    /// Its unit: `ns`, `cycles`, `1/s`, `%`, `×` for ratios, `L` for locked instructions, `KiB`, or
+    /// empty for a plain number.
     pub unit: String,
 }
 
@@ -156,7 +159,7 @@ pub struct Quantity {
 pub struct Cause {
     /// The cause.
     pub name: String,
-    /// How many times.
+    /// The number of occurrences.
     pub count: u64,
     /// The total time.
     pub total_ns: f64,
@@ -164,13 +167,13 @@ pub struct Cause {
     pub max_ns: f64,
 }
 
-/// A figure from the literature: another machine, another kernel.
+/// A figure from the literature, for another machine and another kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
     /// The source.
     pub source: String,
-    /// What was measured.
+    /// The measured system.
     pub system: String,
     /// The mean.
     pub mean_ns: f64,
@@ -182,15 +185,15 @@ pub struct Published {
     pub max_ns: Option<f64>,
 }
 
-/// A rule, and whether it holds.
+/// A rule and its verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// Names it in every run.
+    /// The identifier in every run.
     pub id: String,
     /// The rule.
     pub rule: String,
-    /// The subject it applies to.
+    /// The subject to which it applies.
     pub subject: String,
     /// The verdict.
     pub verdict: Verdict,
@@ -198,7 +201,7 @@ pub struct Check {
     pub expected: String,
     /// The actual observation.
     pub observed: String,
-    /// Why there is no verdict, where there is none.
+    /// The reasons for a missing verdict.
     pub why: Vec<String>,
 }
 
@@ -210,14 +213,14 @@ pub enum Verdict {
     Passed,
     /// Not as expected.
     Failed,
-    /// No promise was made: this shows what a peer does.
+    /// No promise was made: this shows the behavior of a peer.
     Observed,
-    /// It does not apply here, for a given reason.
+    /// Not applicable here, for a stated reason.
     NotMeaningful,
 }
 
 impl Verdict {
-    /// The verdict in the words of a report.
+    /// Returns the verdict as worded in reports.
     pub fn text(self) -> &'static str {
         match self {
             Self::Passed => "pass",

@@ -14,26 +14,26 @@ use crate::rt;
 pub enum SuiteName {
     /// The benchmark of real-time operating systems.
     Rtos,
-    /// Whether the rules of scheduling and locking are kept.
+    /// The rules of scheduling and locking.
     Behaviour,
     /// Switching, locking, events, delays and pulses.
     Latency,
-    /// Spawns, wakes, locks, timers and queues, beside other crates.
+    /// Spawns, wakes, locks, timers and queues, compared with other crates.
     Executors,
-    /// What preempts a loop.
+    /// Interruptions of a loop.
     Hourglass,
-    /// What another CPU does to a loop by caches and memory.
+    /// The effect of another CPU on a loop, through caches and memory.
     Interference,
     /// Scheduling policies and affinities.
     Policies,
-    /// Latency against load, period and utilisation.
+    /// Latency against load, period and utilization.
     Curves,
-    /// Latency for hours. Runs only if it is named.
+    /// Latency for hours. Runs only if named.
     Endurance,
 }
 
 impl SuiteName {
-    /// All, in the order in which they run.
+    /// All suites, in the order in which they run.
     pub const ALL: [Self; 9] = [
         Self::Rtos,
         Self::Behaviour,
@@ -46,12 +46,12 @@ impl SuiteName {
         Self::Endurance,
     ];
 
-    /// Whether it runs where none is named.
+    /// Returns `true` if the suite runs by default.
     pub fn is_usual(self) -> bool {
         self != Self::Endurance
     }
 
-    /// Its name on the command line and in the JSON.
+    /// Returns the name on the command line and in the JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Rtos => "rtos",
@@ -66,17 +66,17 @@ impl SuiteName {
         }
     }
 
-    /// Its headline.
+    /// Returns the heading.
     pub fn title(self) -> &'static str {
         match self {
-            Self::Rtos => "What operations of a real-time system take",
+            Self::Rtos => "Operations of a real-time operating system",
             Self::Behaviour => "Rules of scheduling and locking",
             Self::Latency => "Switching, locking, events, delays and pulses",
-            Self::Executors => "Spawns, wakes, locks, timers and queues, beside other crates",
-            Self::Hourglass => "What takes the CPU away from a loop",
-            Self::Interference => "What another CPU does to a loop by caches and memory",
+            Self::Executors => "Spawns, wakes, locks, timers and queues, compared with other crates",
+            Self::Hourglass => "Interruptions of a loop",
+            Self::Interference => "The effect of another CPU on a loop, through caches and memory",
             Self::Policies => "Scheduling policies and affinities",
-            Self::Curves => "Latency against load, period and utilisation",
+            Self::Curves => "Latency against load, period and utilization",
             Self::Endurance => "Latency for a long time",
         }
     }
@@ -100,38 +100,40 @@ impl FromStr for SuiteName {
     }
 }
 
-/// Options of a run. Whatever is `None` is chosen automatically.
+/// Options of a run. `None` means an automatic choice.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The suites to run; none means all that are [usual](SuiteName::is_usual).
+    /// The suites to run; empty means all that are [usual](SuiteName::is_usual).
     pub suites: Vec<SuiteName>,
-    /// Only steps whose names, as shown in the progress display, contain one of these; none means all.
+    /// Only steps whose names, as shown in the progress display, contain one of these; empty means
+    /// all.
     pub only: Vec<String>,
-    /// Take fewer samples, so that all suites finish within a minute.
+    /// Takes fewer samples, so that all suites finish within a minute.
     pub quick: bool,
-    /// Samples of each row; 4096, or 256 if quick.
+    /// Samples per row; by default 4096, or 256 if quick.
     pub samples: Option<u32>,
-    /// How long each mode of the hourglass lasts, 10 s, or 2 s if quick; and the endurance, an hour, or 2 s if quick.
+    /// The duration of each mode of the hourglass, by default 10 s, or 2 s if quick; and of the
+    /// endurance suite, by default an hour, or 2 s if quick.
     pub hourglass: Option<Duration>,
     /// The load for steps that need one.
     pub load: LoadKind,
-    /// Two GPIO lines that are connected; a pair simulated by the kernel if it can.
+    /// Two connected GPIO lines; by default a pair simulated by the kernel, if supported.
     pub gpio: Option<GpioLines>,
-    /// The CPU to measure; an isolated one if there is one, else the highest that is allowed.
+    /// The CPU to measure; by default an isolated one if any, otherwise the highest allowed.
     pub cpu: Option<usize>,
 }
 
-/// Why [`Options`] are invalid.
+/// The reason why [`Options`] are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadOptions {
     /// Zero samples.
     #[error("at least one sample is needed")]
     NoSamples,
-    /// More samples than are kept in memory.
+    /// More samples than fit in memory.
     #[error("{0} samples are too many; the maximum is {MAX_SAMPLES}")]
     TooManySamples(u32),
-    /// An hourglass or an endurance of no length, or of more than a week.
+    /// A zero duration of the hourglass or the endurance suite, or more than a week.
     #[error("the length must be between 10 ms and one week")]
     HourglassLength,
     /// A load whose program is not installed.
@@ -150,7 +152,7 @@ pub enum BadOptions {
     },
 }
 
-/// The most samples of one row; they take 80 MB.
+/// The maximum number of samples of one row; they take 80 MB.
 pub const MAX_SAMPLES: u32 = 10_000_000;
 
 fn quoted(texts: &[String]) -> String {
@@ -163,21 +165,21 @@ fn list(cpus: &[usize]) -> String {
     cpus.join(",")
 }
 
-/// [`Options`] with every choice made.
+/// [`Options`] with all choices made.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) suites: Vec<SuiteName>,
     pub(crate) only: Vec<String>,
     pub(crate) quick: bool,
     pub(crate) samples: u32,
-    /// Whether their number was asked for.
+    /// `true` if the number of samples was requested.
     pub(crate) samples_given: bool,
     pub(crate) hourglass: Duration,
     pub(crate) endurance: Duration,
     pub(crate) load: LoadKind,
     pub(crate) gpio: Option<GpioLines>,
     pub(crate) cpu: usize,
-    /// Another CPU than `cpu`.
+    /// A CPU other than `cpu`.
     pub(crate) other_cpu: Option<usize>,
 }
 

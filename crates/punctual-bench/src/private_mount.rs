@@ -1,13 +1,14 @@
-//! File systems of the kernel, mounted for this process alone.
+//! Kernel file systems, mounted for this process only.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-/// Mounts a file system of the kernel at no place, for this process alone, until the descriptor is closed.
+/// Mounts a kernel file system without a mount point, for this process only, until the descriptor
+/// is closed.
 ///
-/// Returns the path at which this process finds it.
+/// Returns the path by which this process accesses it.
 pub(crate) fn mount_privately(kind: &str) -> rustix::io::Result<(PathBuf, OwnedFd)> {
     let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;

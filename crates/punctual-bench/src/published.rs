@@ -1,10 +1,12 @@
-//! Figures from the literature, as printed there: other machines, other kernels, and never measured here.
+//! Figures from the literature, as printed there: measured on other machines and other kernels, not
+//! by this crate.
 //!
-//! * C. Cunningham, *Making a Real-Time Operating System for the Raspberry Pi 2B*, Arizona State University, 2022:
-//!   tables 2 and 5 (operations), 3 (pulses), 4 (delayed execution). Raspbian with FIFO policies, and the author's
-//!   system Jobbed.
-//! * J. K. Balciunas, *Real-Time Interrupt-driven Concurrency (RTIC) for Modern Application Processors*, University of
-//!   Twente, 2021, section 6.1: edges of a GPIO line, and 6.2: `linux-rtic`, on a Raspberry Pi 4 with PREEMPT_RT.
+//! * C. Cunningham, *Making a Real-Time Operating System for the Raspberry Pi 2B*, Arizona State
+//!   University, 2022: tables 2 and 5 (operations), 3 (pulses), 4 (delayed execution). Raspbian
+//!   with FIFO policies, and the author's system Jobbed.
+//! * J. K. Balciunas, *Real-Time Interrupt-driven Concurrency (RTIC) for Modern Application
+//!   Processors*, University of Twente, 2021, section 6.1: edges of a GPIO line, and 6.2:
+//!   `linux-rtic`, on a Raspberry Pi 4 with PREEMPT_RT.
 
 use crate::model::Published;
 
@@ -18,8 +20,8 @@ const LINUX_RTIC: &str = "linux-rtic";
 /// Mean, σ, maximum in ns.
 type Line = (f64, f64, f64);
 
-/// A line of tables 2 and 5: Linux and Jobbed in table 2, Jobbed in table 5. In table 5 the columns for Linux repeat
-/// those of table 2, but for the σ of semaphore V, 124000 there.
+/// Returns a line of tables 2 and 5: Linux and Jobbed in table 2, Jobbed in table 5. In table 5 the
+/// columns for Linux repeat those of table 2, except for the σ of semaphore V, 124000 there.
 fn operation(linux: Line, jobbed: Line, jobbed_cycles: Line) -> Vec<Published> {
     let line = |table: &str, system: &str, (mean, sigma, max): Line| Published {
         source: format!("{CUNNINGHAM}, table {table}"),
@@ -32,7 +34,7 @@ fn operation(linux: Line, jobbed: Line, jobbed_cycles: Line) -> Vec<Published> {
     vec![line("2", RASPBIAN, linux), line("2", JOBBED, jobbed), line("5", JOBBED_CYCLES, jobbed_cycles)]
 }
 
-/// Tables 2 and 5, by the names of the rows there.
+/// Returns the lines of tables 2 and 5, by the names of the rows there.
 pub(crate) fn rtos(name: &str) -> Vec<Published> {
     match name {
         "Tracing" => operation((238., 160., 2920.), (287., 452., 1000.), (77.9, 2.13, 157.)),
@@ -74,7 +76,7 @@ fn spans(table: &str, linux: Span, jobbed: Span) -> Vec<Published> {
     vec![line(RASPBIAN, linux), line(JOBBED, jobbed)]
 }
 
-/// Table 3: what a pulse of this period was measured as.
+/// Table 3: the measured pulse for this period.
 pub(crate) fn pulse(period_us: u64) -> Vec<Published> {
     let (linux, jobbed) = match period_us {
         20 => ((68., 39.3, 55.7, 1230.), (25., 1., 22., 32.)),
@@ -87,7 +89,7 @@ pub(crate) fn pulse(period_us: u64) -> Vec<Published> {
     spans("3", linux, jobbed)
 }
 
-/// Table 4: after how long an execution delayed by this ran.
+/// Table 4: the measured delay for this requested one.
 pub(crate) fn delay(delay_us: u64) -> Vec<Published> {
     let (linux, jobbed) = match delay_us {
         10 => ((690., 89.2, 610., 1560.), (10.3, 0.925, 8., 14.)),
@@ -135,7 +137,7 @@ pub(crate) fn rtic(what: Rtic) -> Vec<Published> {
     }]
 }
 
-/// Section 6.1 of Balciunas: from the edge of a GPIO line to the answer at another.
+/// Section 6.1 of Balciunas: from the edge of a GPIO line to the response at another.
 pub(crate) fn edges() -> Vec<Published> {
     let line = |system: &str, mean_us: f64, max_us: Option<f64>| Published {
         source:

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Room for a fixed number of measured times in ticks. Any thread adds to it through `&`.
+/// A buffer for a fixed number of measured times in ticks. Any thread appends through `&`.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     next: AtomicUsize,
@@ -10,18 +10,19 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Room for `samples`, in memory that has been written to.
+    /// Creates a buffer for `samples`, in memory that has been written to.
     pub(crate) fn new(samples: usize) -> Self {
-        // Anything but 0, which would leave the pages to be mapped at the first real write.
+        // A nonzero value: zeros would leave the pages unmapped until the first real write.
         Self { next: AtomicUsize::new(0), ticks: (0..samples).map(|_| AtomicU64::new(u64::MAX)).collect() }
     }
 
-    /// Adds a value; returns whether there is room for another. Drops the value if it is full.
+    /// Appends a value; returns `true` if there is room for another. Drops the value if the buffer
+    /// is full.
     ///
     /// Real-time safety: two atomic instructions.
     #[inline]
     pub(crate) fn push(&self, ticks: u64) -> bool {
-        // Relaxed: whoever reads the values has joined the threads that wrote them.
+        // Relaxed: the reader of the values has joined the threads that wrote them.
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         if let Some(place) = self.ticks.get(index) {
             place.store(ticks, Ordering::Relaxed);
@@ -29,19 +30,19 @@ impl Recorder {
         index + 1 < self.ticks.len()
     }
 
-    /// Whether it is full.
+    /// Returns `true` if the buffer is full.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.len() == self.ticks.len()
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.next.load(Ordering::Relaxed).min(self.ticks.len())
     }
 
-    /// The values in ticks, in the order of recording.
+    /// Returns the values in ticks, in the order of recording.
     pub(crate) fn values(&self) -> impl Iterator<Item = u64> + '_ {
         self.ticks[..self.len()].iter().map(|ticks| ticks.load(Ordering::Relaxed))
     }

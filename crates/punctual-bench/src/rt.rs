@@ -1,7 +1,8 @@
-//! Threads that measure: pinned, SCHED_FIFO, and bounded.
+//! Measuring threads: pinned, SCHED_FIFO, and bounded.
 //!
-//! All settings made here end with the thread, except for the limit on real-time CPU time, which ends with the process.
-//! Refused settings are recorded, because the figures then mean something else.
+//! All settings made here end with the thread, except for the limit on real-time CPU time, which
+//! ends with the process. Refused settings are recorded, because they change the meaning of the
+//! figures.
 
 use std::io::{Error, Write};
 use std::time::Duration;
@@ -10,16 +11,17 @@ use punctual_process::limits::{Resource, soft_limit};
 use punctual_process::scheduling;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The kernel priority of the threads that are measured; those above and below are at most a few away. The same that
-/// an app of Punctual uses for its lower levels.
+/// The kernel priority of the measured threads; related threads are at most a few levels above or
+/// below. Punctual apps use the same priority for their lower levels.
 pub(crate) const PRIORITY: i32 = 52;
 
-/// A setting that a thread did not get.
+/// The settings that a thread did not get.
 pub(crate) type Lack = Vec<String>;
 
-/// Pins the calling thread to `cpu`, gives it SCHED_FIFO at `priority`, and says what was refused.
+/// Pins the calling thread to `cpu`, gives it SCHED_FIFO at `priority`, and returns the refused
+/// settings.
 ///
-/// Threads that it starts are ordinary ones again.
+/// Threads that it starts are ordinary ones.
 pub(crate) fn enter(cpu: usize, priority: i32) -> Lack {
     let mut lack = Lack::new();
     if let Err(error) = pin(cpu) {
@@ -28,12 +30,13 @@ pub(crate) fn enter(cpu: usize, priority: i32) -> Lack {
     if let Err(error) = set_fifo(priority) {
         lack.push(no_fifo(&error));
     }
-    // A real-time thread has no timer slack; an ordinary one that stands in for it gets as little as possible.
+    // A real-time thread has no timer slack; an ordinary one in its place gets as little as
+    // possible.
     let _ = rustix::thread::set_current_timer_slack(Some(std::num::NonZeroU64::MIN));
     lack
 }
 
-/// Runs `body` on a thread of its own that has [entered](enter), and waits for it. Propagates its panic.
+/// Runs `body` on a new thread that has [entered](enter), and waits for it. Propagates its panic.
 pub(crate) fn on_thread<R: Send>(cpu: usize, priority: i32, body: impl FnOnce(&Lack) -> R + Send) -> R {
     let mut result = None;
     let mut body = Some(body);
@@ -41,7 +44,7 @@ pub(crate) fn on_thread<R: Send>(cpu: usize, priority: i32, body: impl FnOnce(&L
     result.expect("the thread has returned")
 }
 
-/// Not generic, for starting a thread is much code and there are many bodies.
+/// Not generic, because starting a thread is much code and there are many bodies.
 fn run_on_thread(cpu: usize, priority: i32, body: &mut (dyn FnMut(&Lack) + Send)) {
     std::thread::scope(|scope| join(scope.spawn(|| body(&enter(cpu, priority)))));
 }
@@ -54,7 +57,7 @@ pub(crate) fn join<R>(thread: std::thread::ScopedJoinHandle<'_, R>) -> R {
 /// Pins the calling thread to one CPU.
 pub(crate) fn pin(cpu: usize) -> rustix::io::Result<()> {
     let mut set = CpuSet::new();
-    // `CpuSet::set` panics on what it has no bit for.
+    // `CpuSet::set` panics for a CPU number that is out of range.
     if cpu >= CpuSet::MAX_CPU {
         return Err(rustix::io::Errno::INVAL);
     }
@@ -72,9 +75,11 @@ pub(crate) fn set_policy(policy: libc::c_int, priority: i32) -> Result<(), Error
     scheduling::set_policy(policy | libc::SCHED_RESET_ON_FORK, priority)
 }
 
-/// Gives the calling thread SCHED_DEADLINE: so much of a CPU in each period. Threads that it starts do not inherit that.
+/// Gives the calling thread SCHED_DEADLINE with this runtime in each period. Threads that it starts
+/// do not inherit it.
 pub(crate) fn set_deadline(runtime_ns: u64, period_ns: u64) -> Result<(), Error> {
-    // `struct sched_attr` in its first version (`sched_setattr(2)`), which libc has not on every target.
+    // `struct sched_attr` in its first version (`sched_setattr(2)`), which libc does not define for
+    // every target.
     #[repr(C)]
     struct Attributes {
         size: u32,
@@ -96,15 +101,15 @@ pub(crate) fn set_deadline(runtime_ns: u64, period_ns: u64) -> Result<(), Error>
         deadline_ns: period_ns,
         period_ns,
     };
-    // SAFETY: `attributes` is initialised, as long as it says, and outlives the call, which only reads it; 0 names the calling
-    // thread.
+    // SAFETY: `attributes` is initialized, has the stated size, and outlives the call, which only
+    // reads it; 0 names the calling thread.
     match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } {
         0 => Ok(()),
         _ => Err(Error::last_os_error()),
     }
 }
 
-/// Sleeps for `duration`, which a signal may shorten.
+/// Sleeps for `duration`, or less if interrupted by a signal.
 pub(crate) fn sleep(duration: Duration) {
     let request = rustix::time::Timespec {
         tv_sec: duration.as_secs() as i64,
@@ -113,13 +118,13 @@ pub(crate) fn sleep(duration: Duration) {
     let _ = rustix::thread::clock_nanosleep_relative(rustix::thread::ClockId::Monotonic, &request);
 }
 
-/// The CPUs that the calling thread may run on.
+/// Returns the CPUs that the calling thread may run on.
 pub(crate) fn allowed_cpus() -> Vec<usize> {
     let allowed = sched_getaffinity(None);
     allowed.map_or_else(|_| vec![0], |set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
-/// Why this process cannot have SCHED_FIFO, if it cannot. Trying is the only way to know.
+/// Returns the reason if this process cannot use SCHED_FIFO, which only an attempt can determine.
 pub(crate) fn fifo_refused() -> Option<String> {
     std::thread::scope(|scope| join(scope.spawn(|| set_fifo(PRIORITY).err()))).map(|error| no_fifo(&error))
 }
@@ -134,16 +139,17 @@ fn no_fifo(error: &Error) -> String {
     }
 }
 
-/// Ends the process if a real-time thread of it uses a CPU for `longest` without sleeping: that is a defect, and on a
-/// small machine nothing else could end it. A limit that is lower already stays. It ends with the process.
+/// Ends the process if one of its real-time threads uses a CPU for `longest` without sleeping: that
+/// is a defect, and on a small machine nothing else could stop it. A lower existing limit is kept.
+/// The limit ends with the process.
 pub(crate) fn limit_runaways(longest: Duration) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     let us = longest.as_micros().try_into().unwrap_or(libc::RLIM_INFINITY);
-    // SAFETY: `limit` is a valid place to write to and then to read from.
+    // SAFETY: `limit` is valid for writes, and then initialized for the read.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_RTTIME, &mut limit) == 0 && limit.rlim_cur > us {
             limit.rlim_cur = us;
-            // Refused it leaves the bounds that every measuring loop has by itself.
+            // If refused, the built-in bounds of the measuring loops remain.
             let _ = libc::setrlimit(libc::RLIMIT_RTTIME, &limit);
         }
     }
@@ -155,8 +161,8 @@ pub(crate) struct LockedMemory(bool);
 
 impl LockedMemory {
     pub(crate) fn new() -> Self {
-        // With a limit in force a lock would make later allocations fail instead of this call.
-        // If a sandbox refuses to tell, a limit may be in force.
+        // With a limit in force, locking would make later allocations fail instead of this call. If
+        // a sandbox refuses the query, a limit may be in force.
         let limited = !matches!(soft_limit(Resource::LockedMemory), Ok(None));
         if limited && !may_lock_memory() {
             return Self(false);
@@ -175,30 +181,33 @@ impl Drop for LockedMemory {
     }
 }
 
-/// Keeps all CPUs from idle states that take time to leave, until dropped. cyclictest does so, and whoever does not would be
-/// measured on a different machine, as it were.
+/// Keeps all CPUs out of idle states with a long exit latency, until dropped. cyclictest does the
+/// same, so a comparison without it would be unfair.
 #[derive(Debug)]
 pub(crate) struct Awake(std::io::Result<std::fs::File>);
 
 impl Awake {
     pub(crate) fn new() -> Self {
-        // The bound lasts for as long as the file is open (`Documentation/power/pm_qos_interface.rst`), in µs.
+        // The bound, in µs, is in force while the file is open
+        // (`Documentation/power/pm_qos_interface.rst`).
         let file = std::fs::File::options().write(true).open("/dev/cpu_dma_latency");
         Self(file.and_then(|mut file| file.write_all(&0_i32.to_ne_bytes()).map(|()| file)))
     }
 
-    /// What that means for the figures.
+    /// Returns a note on the effect on the figures.
     pub(crate) fn note(&self) -> String {
         match &self.0 {
-            Ok(_) => "No CPU rests in an idle state that takes time to leave (cpu_dma_latency is 0), as an app with \
-                      `wake_latency` 0 has it."
-                .into(),
-            Err(error) => format!("CPUs that are idle may take long to wake up: /dev/cpu_dma_latency: {error}."),
+            Ok(_) => {
+                "Idle states with an exit latency are disabled (cpu_dma_latency is 0), as for an app with \
+                      `wake_latency` 0."
+                    .into()
+            }
+            Err(error) => format!("Idle CPUs may take long to wake up: /dev/cpu_dma_latency: {error}."),
         }
     }
 }
 
-/// Whether no limit on locked memory binds this process.
+/// Returns `true` if this process has no limit on locked memory.
 fn may_lock_memory() -> bool {
     const CAP_IPC_LOCK: u64 = 1 << 14;
     let status = crate::machine::read("/proc/self/status");

@@ -1,4 +1,4 @@
-//! A run that was never measured, for tests of what is made of runs.
+//! A constructed run, for tests of reports and comparisons.
 
 use crate::machine::Machine;
 use crate::model::{
@@ -6,7 +6,7 @@ use crate::model::{
 };
 use crate::stats::{Distribution, Statistics};
 
-/// A distribution around so many nanoseconds.
+/// Returns a distribution around this many nanoseconds.
 pub(crate) fn around(ns: u64) -> Distribution {
     let mut statistics = Statistics::new();
     for offset in 0..=100 {
@@ -15,7 +15,7 @@ pub(crate) fn around(ns: u64) -> Distribution {
     statistics.distribution().expect("there are samples")
 }
 
-/// A row with everything that one can have.
+/// Returns a row with all fields set.
 pub(crate) fn row(id: &str, subject: &str, ns: u64) -> Row {
     Row {
         id: id.into(),
@@ -38,7 +38,7 @@ pub(crate) fn row(id: &str, subject: &str, ns: u64) -> Row {
     }
 }
 
-/// A run of one suite with these rows, and one check.
+/// Returns a run of one suite with these rows, and one check.
 pub(crate) fn run(rows: Vec<Row>) -> Run {
     let check = Check {
         id: "behaviour/yield/punctual".into(),

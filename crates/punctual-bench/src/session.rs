@@ -1,4 +1,4 @@
-//! A run in progress: suites are lists of steps, each step adds rows and checks.
+//! A run in progress: suites are lists of steps, and each step adds rows and checks.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,13 +18,13 @@ pub trait Progress {
     fn suite(&self, name: SuiteName, steps: usize);
     /// The next step begins.
     fn step(&self, what: &str);
-    /// A suite has ended, with what it found.
+    /// A suite has ended, with these results.
     fn suite_done(&self, suite: &Suite);
-    /// The machine and the own overhead are known, before anything else is measured.
+    /// The machine and the measurement overhead are known, before any other measurement.
     fn begins(&self, run: &Run);
 }
 
-/// A measurement that has a name of its own in the display of progress.
+/// A measurement with a name for the progress display.
 pub(crate) struct Step {
     pub(crate) what: String,
     pub(crate) run: Box<dyn FnOnce(&mut Session<'_>)>,
@@ -41,7 +41,7 @@ pub(crate) struct Session<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) clock: Clock,
     pub(crate) stop: &'a Stop,
-    /// Why there is no SCHED_FIFO, if there is none.
+    /// The reason if there is no SCHED_FIFO.
     pub(crate) no_fifo: Option<String>,
     suite: Suite,
 }
@@ -61,7 +61,7 @@ impl Measured {
     }
 }
 
-/// What a recorder holds.
+/// The unit of recorded values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Ticks of [`clock`].
@@ -78,7 +78,7 @@ impl Session<'_> {
         self.suite.rows.push(row);
     }
 
-    /// Adds a row with these samples. Without SCHED_FIFO, it is marked as not valid.
+    /// Adds a row with these samples. Without SCHED_FIFO, it is marked as invalid.
     pub(crate) fn add(&mut self, row: Row, measured: &Measured) {
         let mut statistics = Statistics::new();
         for value in measured.recorder.values() {
@@ -92,7 +92,8 @@ impl Session<'_> {
         self.add_figures(row, statistics.distribution(), &measured.lack);
     }
 
-    /// Adds a row with these figures, which a measurement yielded that lacked something or nothing.
+    /// Adds a row with these figures; `lack` contains the settings that the measurement was
+    /// refused.
     pub(crate) fn add_figures(&mut self, mut row: Row, figures: Option<Distribution>, lack: &Lack) {
         row.figures = figures;
         if row.figures.is_none() && row.why.is_empty() {
@@ -112,7 +113,7 @@ impl Session<'_> {
         self.push(row);
     }
 
-    /// Adds a number to all rows of `operation` that have figures.
+    /// Adds a quantity to all rows of `operation` that have figures.
     pub(crate) fn quantify(&mut self, operation: &str, quantity: Option<Quantity>) {
         let rows = self.suite.rows.iter_mut();
         for row in rows.filter(|row| row.operation == operation && row.figures.is_some()) {
@@ -120,12 +121,12 @@ impl Session<'_> {
         }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.suite.rows.len()
     }
 
-    /// The rows from this number on.
+    /// Returns the rows from this number on.
     pub(crate) fn rows_since(&mut self, first: usize) -> &mut [Row] {
         &mut self.suite.rows[first..]
     }
@@ -141,7 +142,7 @@ impl Session<'_> {
         self.suite.checks.push(check);
     }
 
-    /// Adds a note for the reader of the suite, once.
+    /// Adds a note to the suite, once.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         let note = note.into();
         if !self.suite.notes.contains(&note) {
@@ -149,7 +150,7 @@ impl Session<'_> {
         }
     }
 
-    /// The requested number of samples per row.
+    /// Returns the requested number of samples per row.
     pub(crate) fn samples(&self) -> usize {
         self.plan.samples as usize
     }
@@ -157,13 +158,13 @@ impl Session<'_> {
 
 /// Runs the suites in `options` until done or until `stop` is requested.
 ///
-/// Nothing that it changes on the system outlives it: priorities and affinities end with its threads, the limit on
-/// real-time CPU time with the process, and the hourglass removes its instance of the kernel's tracer, also that of an
-/// earlier run that was killed.
+/// No change to the system outlives the run: priorities and affinities end with its threads, the
+/// limit on real-time CPU time with the process, and the hourglass removes its tracer instance,
+/// including that of an earlier run that was killed.
 ///
 /// # Errors
 ///
-/// [`BadOptions`] if the options make no sense here; nothing has been measured then.
+/// [`BadOptions`] if the options are invalid here; in that case nothing has been measured.
 pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Run, BadOptions> {
     let plan = Plan::new(options)?;
     if plan.suites.iter().all(|&name| steps(name, &plan).is_empty()) {
@@ -227,7 +228,7 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
         let mut suite = session.suite;
         suite.took_s = seconds(suite_begun);
         suite.stolen_s = stolen.zip(machine::stolen_s()).map(|(before, after)| after - before);
-        // Rule by rule, so that its subjects are shown together.
+        // Ordered by rule, so that the subjects of a rule are shown together.
         let rules: Vec<String> = suite.checks.iter().map(|check| check.rule.clone()).collect();
         suite.checks.sort_by_key(|check| rules.iter().position(|rule| *rule == check.rule));
         progress.suite_done(&suite);
@@ -238,20 +239,21 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
     Ok(run)
 }
 
-/// The requested steps of a suite.
+/// Returns the requested steps of a suite.
 fn steps(name: SuiteName, plan: &Plan) -> Vec<Step> {
     let mut steps = suites::steps(name, plan);
     steps.retain(|step| plan.only.is_empty() || plan.only.iter().any(|text| step.what.contains(text)));
     steps
 }
 
-/// How long a thread of a measurement may be at work without sleeping: what the longest of them takes, and some more.
+/// Returns the time for which a measuring thread may run without sleeping: the duration of the
+/// longest measurement, plus a margin.
 fn longest_without_sleep(plan: &Plan) -> Duration {
     const TIME_PER_SAMPLE: Duration = Duration::from_micros(50);
     plan.hourglass + TIME_PER_SAMPLE * plan.samples + Duration::from_secs(5)
 }
 
-/// In milliseconds' resolution.
+/// Returns the elapsed seconds, to a millisecond.
 fn seconds(since: Instant) -> f64 {
     since.elapsed().as_millis() as f64 / 1e3
 }

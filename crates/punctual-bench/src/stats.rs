@@ -1,7 +1,8 @@
-//! Statistics of measured times: exact extremes, mean and deviation, percentiles within 0.1 %, and a histogram.
+//! Statistics of measured times: exact extremes, mean and deviation, percentiles within 0.1 %, and
+//! a histogram.
 //!
-//! Times are recorded in picoseconds, because an operation that is measured in a loop takes fractions of a nanosecond
-//! more or less, and reported in nanoseconds. No value is left out, whatever it is.
+//! Times are recorded in picoseconds, because times measured in a loop differ by fractions of a
+//! nanosecond, and reported in nanoseconds. All values are included.
 //!
 //! ```
 //! use punctual_bench::stats::Statistics;
@@ -17,13 +18,14 @@
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Buckets of the reported histogram in each decade, of equal width on a logarithmic scale.
+/// The number of histogram buckets per decade, of equal width on a logarithmic scale.
 const BUCKETS_PER_DECADE: f64 = 10.0;
 
-/// Significant decimal digits kept of each value for percentiles: they are within 0.1 %.
+/// The significant decimal digits of values for percentiles, which makes them accurate to 0.1 %.
 const DIGITS: u8 = 3;
 
-/// Longer times, of more than two hours, count as this long in percentiles and buckets, though not in the maximum.
+/// Longer times, of more than two hours, count as this time in percentiles and buckets, but not in
+/// the maximum.
 const MAX_PS: u64 = 10_u64.pow(16);
 
 /// Collects times.
@@ -33,7 +35,8 @@ pub struct Statistics {
     max_ps: u64,
     min_ps: u64,
     mean_ps: f64,
-    /// Sum of the squared differences from the mean, by Welford's method: no large numbers are subtracted.
+    /// The sum of squared differences from the mean, by Welford's method, which avoids subtracting
+    /// large numbers.
     squares: f64,
 }
 
@@ -44,14 +47,14 @@ impl Default for Statistics {
 }
 
 impl Statistics {
-    /// Empty statistics.
+    /// Creates empty statistics.
     pub fn new() -> Self {
         // Fixed, since a growing histogram can fail to grow.
         let histogram = Histogram::new_with_max(MAX_PS, DIGITS).expect("the bounds are within its own");
         Self { histogram, max_ps: 0, min_ps: u64::MAX, mean_ps: 0.0, squares: 0.0 }
     }
 
-    /// Records one time in picoseconds. Not for a real-time path: it may allocate.
+    /// Records one time in picoseconds. Not real-time safe: may allocate.
     pub fn record_ps(&mut self, ps: u64) {
         self.record_many_ps(ps, 1);
     }
@@ -71,20 +74,20 @@ impl Statistics {
         self.squares += difference * difference * before * count / all;
     }
 
-    /// The number of recorded times.
+    /// Returns the number of recorded times.
     pub fn samples(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The figures, unless there are no times.
+    /// Returns the figures; `None` without recorded times.
     pub fn distribution(&self) -> Option<Distribution> {
         let samples = self.samples();
         if samples == 0 {
             return None;
         }
-        // The histogram returns the upper end of a bucket, which may lie above the maximum.
+        // The histogram returns the upper bound of a bucket, which may be above the maximum.
         let percentile = |percent| nanos(self.histogram.value_at_percentile(percent).min(self.max_ps));
-        // Of fewer it would be the maximum.
+        // With fewer samples it would be the maximum.
         let tail = |percent, least| (samples >= least).then(|| percentile(percent));
         Some(Distribution {
             samples,
@@ -106,7 +109,7 @@ impl Statistics {
         let mut buckets: Vec<Bucket> = Vec::new();
         for value in self.histogram.iter_recorded() {
             let ps = value.value_iterated_to().clamp(self.min_ps.max(1), self.max_ps.max(1));
-            // The small shift puts a value that is exactly an end into the bucket that it ends.
+            // The small offset puts a value equal to a bound into the bucket that it ends.
             let number = ((ps as f64 / 1e3).log10() * BUCKETS_PER_DECADE - 1e-6).ceil();
             let upper_ns = rounded_to(10_f64.powf(number / BUCKETS_PER_DECADE), 4);
             match buckets.last_mut() {
@@ -118,18 +121,19 @@ impl Statistics {
     }
 }
 
-/// The figures of a measured quantity, in nanoseconds. They have fractions where an operation was measured in a loop.
+/// The figures of a measured quantity, in nanoseconds. They have fractions if an operation was
+/// measured in a loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Distribution {
-    /// How many samples there are; none was left out.
+    /// The number of samples; none is omitted.
     pub samples: u64,
     /// The largest, exactly.
     pub max_ns: f64,
-    /// The 99.99th percentile, within 0.1 %, of 10 000 samples and more.
+    /// The 99.99th percentile, within 0.1 %, for at least 10 000 samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p9999_ns: Option<f64>,
-    /// The 99.9th percentile, within 0.1 %, of 1000 samples and more.
+    /// The 99.9th percentile, within 0.1 %, for at least 1000 samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p999_ns: Option<f64>,
     /// The 99th percentile, within 0.1 %.
@@ -146,22 +150,22 @@ pub struct Distribution {
     pub mean_ns: f64,
     /// The standard deviation σ of all samples, from exact values.
     pub sigma_ns: f64,
-    /// The histogram: ten buckets in a decade, of those that are not empty.
+    /// The histogram: the nonempty buckets, ten per decade.
     pub buckets: Vec<Bucket>,
 }
 
-/// One bucket of a histogram. The next lower one ends at 10^-0.1 of its end.
+/// One bucket of a histogram. Its lower bound is 10^-0.1 times the upper.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bucket {
-    /// Its upper end, which belongs to it.
+    /// The upper bound, inclusive.
     pub upper_ns: f64,
-    /// How many samples it holds.
+    /// The number of samples.
     pub count: u64,
 }
 
 impl Bucket {
-    /// Its lower end, which belongs to the next lower bucket.
+    /// Returns the lower bound, exclusive.
     pub fn lower_ns(&self) -> f64 {
         self.upper_ns * 10_f64.powf(-1.0 / BUCKETS_PER_DECADE)
     }
@@ -171,12 +175,12 @@ fn nanos(ps: u64) -> f64 {
     ps as f64 / 1e3
 }
 
-/// To picoseconds: what lies behind is noise that makes the JSON longer.
+/// Rounds to picoseconds: further digits are noise that makes the JSON longer.
 fn rounded(ns: f64) -> f64 {
     (ns * 1e3).round() / 1e3
 }
 
-/// To significant digits.
+/// Rounds to significant digits.
 fn rounded_to(value: f64, digits: i32) -> f64 {
     let scale = 10_f64.powi(digits - 1 - value.log10().floor() as i32);
     (value * scale).round() / scale
@@ -214,7 +218,7 @@ mod tests {
         }
         assert_eq!((d.max_ns, d.min_ns), (1e7, 1e3));
         assert!((d.mean_ns - 5_000_500.0).abs() < 1e-2);
-        // The deviation of 1 … n is the root of (n² - 1) / 12.
+        // The deviation of 1 … n is the square root of (n² - 1) / 12.
         assert!((d.sigma_ns / (99_999_999_f64 / 12.0).sqrt() / 1e3 - 1.0).abs() < 1e-6);
     }
 

@@ -20,13 +20,13 @@ impl Stop {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether the end was requested. Real-time safety: one load.
+    /// Returns `true` if the end was requested. Real-time safety: one load.
     #[inline]
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 
-    /// The flag itself, for crates that set one from a signal handler.
+    /// Returns the flag, for crates that set one from a signal handler.
     pub fn flag(&self) -> Arc<AtomicBool> {
         self.0.clone()
     }

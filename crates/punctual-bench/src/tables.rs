@@ -1,5 +1,5 @@
-//! The tables of a run, for a terminal and for a page: figures by group, causes, rules, and changes. The maximum comes
-//! first.
+//! The tables of a run, for a terminal and for a page: figures by group, causes, rules, and
+//! changes. The maximum comes first.
 
 use punctual_report::format::format_nanos;
 use punctual_report::table::{Cell, Column, Table};
@@ -16,8 +16,9 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// An empty table for these groups, with a column for ratios if there are any, and if it `is_wide` for outer percentiles and
-    /// the number of samples. `empty_ns` is the median of an empty measurement.
+    /// Creates an empty table for these groups, with a column for ratios if there are any, and with
+    /// outer percentiles and the number of samples if it `is_wide`. `empty_ns` is the median of an
+    /// empty measurement.
     pub(crate) fn new(groups: &[Group<'_>], empty_ns: f64, is_wide: bool) -> Self {
         let has_ratio =
             groups.iter().any(|group| group.rows.iter().any(|row| group.ratio(row, empty_ns).is_some()));
@@ -28,7 +29,7 @@ impl Figures {
         Self { table, empty_ns, is_wide }
     }
 
-    /// Adds a group. After each row, `after` may add to the table, too.
+    /// Adds a group. After each row, `after` may add more to the table.
     pub(crate) fn add(
         &mut self,
         group: &Group<'_>,
@@ -69,7 +70,7 @@ impl Figures {
     }
 }
 
-/// The outer percentiles of a row that waits for something: where its samples suffice, and what is rare matters.
+/// Returns the outer percentiles of a row that waits for an event, if it has enough samples.
 pub(crate) fn tail(row: &Row) -> Option<String> {
     let figures = row.figures.as_ref().filter(|_| row.condition.is_some())?;
     let outer = [("p99.9", figures.p999_ns), ("p99.99", figures.p9999_ns)];
@@ -78,7 +79,7 @@ pub(crate) fn tail(row: &Row) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(", "))
 }
 
-/// The causes of a row's gaps.
+/// Returns the causes of a row's gaps.
 pub(crate) fn causes(title: &str, row: &Row) -> Table {
     let heads = ["longest", "total", "gaps mostly caused"].map(Column::right);
     let mut table = Table::new([Column::left(title)].into_iter().chain(heads));
@@ -89,7 +90,7 @@ pub(crate) fn causes(title: &str, row: &Row) -> Table {
     table
 }
 
-/// Rules, with the verdict on every subject and what was observed.
+/// Returns rules, with the verdict and the observation for every subject.
 pub(crate) fn checks(checks: &[Check], footnotes: &mut Footnotes) -> Table {
     let heads =
         [Column::wrap("rule"), Column::left("subject"), Column::left("verdict"), Column::wrap("observed")];
@@ -110,7 +111,7 @@ pub(crate) fn checks(checks: &[Check], footnotes: &mut Footnotes) -> Table {
     table
 }
 
-/// What changed since an earlier run, regressions first.
+/// Returns the changes since an earlier run, regressions first.
 pub(crate) fn comparison(comparison: &Comparison) -> Table {
     let heads = ["before", "now", "ratio", "ratio of maxima"].map(Column::right);
     let heads = [Column::left(""), Column::left("p50, or rule")].into_iter().chain(heads);
@@ -143,7 +144,7 @@ fn changed(change: Change, text: &str) -> Cell {
     })
 }
 
-/// A single number with its unit.
+/// Formats a quantity with its unit.
 pub(crate) fn quantity_text(quantity: &Quantity) -> String {
     match quantity.unit.as_str() {
         "ns" => format_nanos(quantity.value),

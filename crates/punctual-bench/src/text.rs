@@ -9,7 +9,7 @@ use crate::grouping::{Footnotes, Group, groups};
 use crate::model::{Check, Run, Suite, Verdict};
 use crate::tables::{self, Figures, quantity_text};
 
-/// The header: the machine, the overhead of measuring, and notes.
+/// Returns the header: the machine, the measurement overhead, and notes.
 pub fn head(run: &Run) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}\n{}", run.machine.hardware_line(), run.machine.kernel_line());
@@ -35,12 +35,12 @@ pub fn head(run: &Run) -> String {
     out
 }
 
-/// One suite: its rows in groups, its checks, its notes.
+/// Returns one suite: its rows in groups, its checks, its notes.
 ///
-/// `empty_ns` is the median of an empty measurement: no ratio is given to what is mostly that.
+/// `empty_ns` is the median of an empty measurement: rows that mostly consist of that get no ratio.
 pub fn suite(suite: &Suite, empty_ns: f64) -> String {
     let stolen = suite.stolen_s.filter(|&stolen| stolen > 0.0);
-    let stolen = stolen.map_or(String::new(), |s| format!("; the host took {s:.2} s of the CPUs meanwhile"));
+    let stolen = stolen.map_or(String::new(), |s| format!("; {s:.2} s of steal time"));
     let mut out = format!("{}: {} ({:.1} s{stolen})\n", suite.name, suite.title, suite.took_s);
     body(suite, empty_ns, &mut out);
     out
@@ -82,7 +82,7 @@ fn rows(groups: &[Group<'_>], empty_ns: f64, footnotes: &mut Footnotes, out: &mu
     let _ = writeln!(out, "\n{}", figures.table.indent(2));
 }
 
-/// Each rule, with the verdict on every subject.
+/// Adds each rule, with the verdict on every subject.
 fn checks(checks: &[Check], footnotes: &mut Footnotes, out: &mut String) {
     out.push('\n');
     let mut rule = "";
@@ -102,7 +102,8 @@ fn checks(checks: &[Check], footnotes: &mut Footnotes, out: &mut String) {
     out.push('\n');
 }
 
-/// What changed since an earlier run: every row that became slower or faster, and the number of regressions.
+/// Returns the changes since an earlier run: every row that became slower or faster, and the number
+/// of regressions.
 pub fn comparison(comparison: &Comparison) -> String {
     let mut out = format!("compared with the run of {}\n", comparison.old_started);
     for note in &comparison.notes {
@@ -111,7 +112,7 @@ pub fn comparison(comparison: &Comparison) -> String {
     let _ = write!(out, "{}", tables::comparison(comparison).indent(2));
     for beside in &comparison.beside {
         let _ = writeln!(out, "\nside by side, {}: {}", beside.name, beside.title);
-        // Of different machines there are no ratios.
+        // No ratios between different machines.
         body(beside, f64::INFINITY, &mut out);
     }
     let _ = writeln!(out, "{} regressions in {} rows", comparison.regressions(), comparison.rows.len());

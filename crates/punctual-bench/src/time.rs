@@ -1,16 +1,16 @@
-//! Dates for people.
+//! Human-readable dates.
 
-/// Now, in UTC, as in RFC 3339.
+/// Returns the current time in UTC, in RFC 3339 format.
 pub(crate) fn now_utc() -> String {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     utc(since.as_secs())
 }
 
-/// Seconds since the beginning of 1970 as a date and a time of day.
+/// Converts seconds since the start of 1970 to a date and a time of day.
 fn utc(seconds: u64) -> String {
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // The days of the Gregorian calendar from a year that begins in March, by eras of 400 years (H. Hinnant,
-    // "chrono-compatible low-level date algorithms").
+    // The days of the Gregorian calendar from a year that starts in March, by eras of 400 years (H.
+    // Hinnant, "chrono-compatible low-level date algorithms").
     let z = days + 719_468;
     let (era, day_of_era) = (z / 146_097, z % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

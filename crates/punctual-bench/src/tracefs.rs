@@ -1,8 +1,9 @@
-//! An instance of the kernel's tracer: buffers and settings of our own, which nobody else's tracing notices.
+//! An instance of the kernel's tracer: separate buffers and settings, independent of other users of
+//! the tracer.
 //!
-//! An instance is a directory and outlives its process. It is removed when dropped; one that a killed run has left is not
-//! [locked](Owned), and the next run removes it. Where the file system of the tracer is not mounted, it is mounted for this
-//! process alone, at no place that others can see.
+//! An instance is a directory and outlives its process. It is removed on drop; one left by a killed
+//! run is not [locked](Owned), and the next run removes it. If the tracer's file system is not
+//! mounted, it is mounted for this process only, without a mount point.
 
 use std::fs;
 use std::io;
@@ -17,35 +18,35 @@ use crate::private_mount::mount_privately;
 
 const PREFIX: &str = "punctual-hourglass-";
 
-/// For the one CPU that is traced; 250 ticks of a second take about 60 KiB in ten seconds.
+/// For the traced CPU; 250 ticks per second take about 60 KiB in ten seconds.
 const BUFFER_KIB: &str = "8192";
 
-/// An instance for one CPU, switched off at first.
+/// An instance for one CPU, initially off.
 #[derive(Debug)]
 pub(crate) struct Instance {
     directory: Owned,
     cpu: usize,
     time: TraceTime,
-    /// Keeps the file system mounted, if it is for this process.
+    /// Keeps the private mount of the file system.
     _mount: Option<OwnedFd>,
 }
 
-/// What the instance has recorded.
+/// The recorded trace.
 #[derive(Debug)]
 pub(crate) struct Trace {
     pub(crate) text: String,
-    /// Events that there was no room for.
+    /// The number of events lost because the buffer was full.
     pub(crate) lost: u64,
     pub(crate) time: TraceTime,
 }
 
 impl Instance {
-    /// For these events; those that a kernel does not have are left out.
+    /// Creates an instance for these events; unsupported events are skipped.
     pub(crate) fn create(cpu: usize, clock: &Clock, events: &[&str]) -> Result<Self, String> {
         let (base, mount) = tracer()?;
         let instances = base.join("instances");
         for abandoned in Owned::abandoned(&instances, PREFIX) {
-            // The kernel switches it off as it goes.
+            // The kernel switches it off when it is removed.
             let _ = fs::remove_dir(abandoned.path());
         }
         let directory = Owned::create(&instances, PREFIX);
@@ -61,10 +62,10 @@ impl Instance {
         self.write("trace_clock", self.time.name())?;
         self.write("tracing_cpumask", &cpu_mask(self.cpu))?;
         self.write("options/overwrite", "0")?;
-        // A smaller buffer than wished for loses events, which is reported.
+        // A smaller buffer than requested loses events, which is reported.
         let _ = self.write(&format!("per_cpu/cpu{}/buffer_size_kb", self.cpu), BUFFER_KIB);
         for event in events {
-            // A kernel without it shows less.
+            // A kernel without the event shows less.
             let _ = self.write(&format!("events/{event}/enable"), "1");
         }
         Ok(())
@@ -75,7 +76,7 @@ impl Instance {
     }
 
     pub(crate) fn switch_on(&self) {
-        // Refused, there is nothing in it, and all gaps look like the host's: `read` tells.
+        // If refused, the trace is empty, and all gaps look like the host's: `read` reports it.
         let _ = self.write("tracing_on", "1");
     }
 
@@ -83,7 +84,7 @@ impl Instance {
         let _ = self.write("tracing_on", "0");
     }
 
-    /// What was recorded while it was switched on.
+    /// Returns the events recorded while it was on.
     pub(crate) fn read(&self) -> io::Result<Trace> {
         let of_cpu = self.directory.path().join(format!("per_cpu/cpu{}", self.cpu));
         let text = String::from_utf8_lossy(&fs::read(of_cpu.join("trace"))?).into_owned();
@@ -98,17 +99,17 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         self.switch_off();
-        // Left behind, the next run removes it.
+        // If it remains, the next run removes it.
         let _ = fs::remove_dir(self.directory.path());
     }
 }
 
-/// The tracer's clock, and how ticks of ours become its times.
+/// The tracer's clock, and the conversion of our ticks to its times.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum TraceTime {
-    /// It is the same counter.
+    /// The same counter.
     Counter { ticks_per_us: f64 },
-    /// It is `CLOCK_MONOTONIC`, which reads `ns` at `tick`.
+    /// `CLOCK_MONOTONIC`, which reads `ns` at `tick`.
     Monotonic { tick: u64, ns: u64, clock: Clock },
 }
 
@@ -120,7 +121,7 @@ impl TraceTime {
         }
     }
 
-    /// What the tracer calls it.
+    /// Returns the tracer's name for the clock.
     fn name(&self) -> &'static str {
         match self {
             Self::Counter { .. } => "x86-tsc",
@@ -128,7 +129,7 @@ impl TraceTime {
         }
     }
 
-    /// The tracer's time at a tick.
+    /// Converts a tick to the tracer's time.
     pub(crate) fn of(&self, at: u64) -> u64 {
         match self {
             Self::Counter { .. } => at,
@@ -136,7 +137,7 @@ impl TraceTime {
         }
     }
 
-    /// So many nanoseconds in the tracer's units.
+    /// Converts nanoseconds to the tracer's units.
     pub(crate) fn units(&self, ns: f64) -> u64 {
         match self {
             Self::Counter { ticks_per_us } => (ns * ticks_per_us / 1e3) as u64,
@@ -144,7 +145,7 @@ impl TraceTime {
         }
     }
 
-    /// The tracer's units in nanoseconds.
+    /// Converts the tracer's units to nanoseconds.
     pub(crate) fn ns(&self, units: u64, clock: &Clock) -> f64 {
         match self {
             Self::Counter { .. } => clock.ns(units),
@@ -153,7 +154,7 @@ impl TraceTime {
     }
 }
 
-/// Where the tracer is. Mounts it for this process if it is nowhere.
+/// Returns the tracer's directory. Mounts it for this process if it is not mounted.
 fn tracer() -> Result<(PathBuf, Option<OwnedFd>), String> {
     for path in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
         if Path::new(path).join("instances").is_dir() {
@@ -166,7 +167,7 @@ fn tracer() -> Result<(PathBuf, Option<OwnedFd>), String> {
     }
 }
 
-/// One CPU in the kernel's format for sets: hexadecimal, in groups of 32.
+/// Formats one CPU in the kernel's format for sets: hexadecimal, in groups of 32.
 fn cpu_mask(cpu: usize) -> String {
     let mut mask = format!("{:x}", 1_u32 << (cpu % 32));
     for _ in 0..cpu / 32 {

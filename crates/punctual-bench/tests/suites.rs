@@ -1,6 +1,6 @@
-//! Suites run for real, with few samples: their checks, and that the JSON is what the schema says.
+//! Runs suites with few samples, and validates their checks and the JSON against the schema.
 //!
-//! One after the other: an app runs once at a time in a process, and they measure the same CPU.
+//! Sequentially: only one app runs at a time in a process, and all measure the same CPU.
 
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -42,7 +42,7 @@ fn selects_steps_by_their_names() {
     assert_eq!(none.to_string(), "no step of the selected suites contains `teapot` in its name");
 }
 
-/// Fails with every place at which the JSON is not as documented.
+/// Panics with every deviation of the JSON from the schema.
 fn assert_as_documented(run: &Run) {
     let schema = include_str!("../../../docs/bench-schema.json");
     let schema = serde_json::from_str(schema).expect("the schema is JSON");
@@ -67,7 +67,8 @@ fn keeps_the_rules_punctual_promises() {
     }
     let of_punctual = |check: &&punctual_bench::model::Check| check.id.ends_with("/punctual");
     assert_eq!(run.checks().filter(of_punctual).count(), 7, "{:?}", run.suites[0].notes);
-    // Without privileges too: mutual exclusion and freedom from deadlock do not rest on the kernel.
+    // Also without privileges: mutual exclusion and freedom from deadlock do not depend on the
+    // kernel.
     let deadlock = run.checks().find(|check| check.id == "behaviour/deadlock/punctual").unwrap();
     assert_eq!(deadlock.verdict, Verdict::Passed, "{deadlock:?}");
 }
@@ -81,7 +82,7 @@ fn measures_operations_and_notes_missing_privileges() {
     assert_eq!(switch.why.is_empty(), run.machine.fifo_refused.is_none(), "{switch:?}");
     let comparison = Comparison::new(&run, &run);
     assert_eq!((comparison.regressions(), comparison.notes.len()), (0, 0));
-    // In memory: without privileges there may be no directory to write to.
+    // In memory: without privileges there may be no writable directory.
     let memory = rustix::fs::memfd_create("run", rustix::fs::MemfdFlags::CLOEXEC)
         .expect("memory can be had as a file");
     let file = std::path::PathBuf::from(format!("/proc/self/fd/{}", memory.as_raw_fd()));
@@ -96,7 +97,7 @@ fn accounts_for_all_time_of_the_hourglass() {
     for row in run.rows() {
         let figures = row.figures.as_ref().expect("a loop has passes");
         let together = figures.mean_ns * figures.samples as f64;
-        // The passes fill the time that was asked for, up to the last of them.
+        // The passes fill the requested time, up to the last of them.
         assert!((together / 50e6 - 1.0).abs() < 0.01 || together - 50e6 < figures.max_ns * 1.01, "{row:?}");
     }
     assert!(html::page(&run, None).contains("data-row=\"hourglass/loop/fifo"));
@@ -121,7 +122,7 @@ fn measures_executors_in_units_of_a_locked_instruction() {
             assert!(in_locked.is_some_and(|quantity| quantity.value > 0.0), "{row:?}");
         }
     }
-    // What apps are by default comes first.
+    // Apps with default settings come first.
     assert_eq!(group("same-level")[0].id, "executors/same-level/monitored");
 }
 
@@ -158,7 +159,7 @@ fn keeps_partial_results_when_stopped() {
     assert_as_documented(&run);
 }
 
-/// The file is what `cargo xtask bare bench --board virt-a7` writes.
+/// `cargo xtask bare bench --board virt-a7` writes the file.
 #[test]
 fn puts_the_kernel_on_a_bare_board_beside_linux() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernel-virt-a7.json");

@@ -1,11 +1,14 @@
-//! Compares two runs: ratios, and which of them are regressions.
+//! Compares two runs: ratios, and regressions.
 //!
-//! A row is called slower if its median has grown beyond the *margin* and the middle halves of the two runs do not
-//! overlap: 75 % of the new samples are above 75 % of the old. It has to have grown by the clock, in locked instructions if both runs have
-//! measured them, and by its peer if that was measured in the turns of the same row: a machine that is slower today makes
-//! no regression. The margin is a tenth, or what the noise of the two runs asks for: the widths of the middle halves of both, the steps
-//! of their clocks, and the most by which rows of others than ours have moved under the same circumstances, whose code nobody has changed.
-//! Maxima are shown as ratios and never judged: they are rare events, and two runs differ in them by chance. Of what was asked to take some time and never takes less, the time beyond that is compared.
+//! A row is reported as slower if its median has grown by more than the *margin* and the
+//! interquartile ranges of the two runs do not overlap: 75 % of the new samples are above 75 % of
+//! the old. It must have grown in time, in locked instructions if both runs have measured them, and
+//! relative to its peer if that was measured in the same turns: a machine that is slower today is
+//! not a regression. The margin is a tenth, or as much as the noise of the two runs requires: the
+//! interquartile ranges of both, the steps of their clocks, and the largest change of third-party
+//! rows under the same circumstances, whose code has not changed. Maxima are shown as ratios and
+//! never judged: they are rare events, and differ between runs by chance. For rows with a requested
+//! time that is never undercut, only the excess is compared.
 
 use std::fs;
 use std::io;
@@ -16,7 +19,7 @@ use crate::options::SuiteName;
 use crate::stats::Distribution;
 use crate::suites::{AS_BY_DEFAULT_IN_SHORT, PEER};
 
-/// Why an earlier run cannot be used.
+/// The error of [`load`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -28,15 +31,15 @@ pub enum LoadError {
         /// The system's error.
         error: io::Error,
     },
-    /// It is not a run.
+    /// The file is not a run.
     #[error("{} is not a result of `punctual bench --json`: {reason}", .path.display())]
     NotARun {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// It is a run of another version.
+    /// The file is a run of another version.
     #[error("{} has version {found} of the schema, and this program reads version {VERSION}", .path.display())]
     WrongVersion {
         /// The file.
@@ -46,11 +49,11 @@ pub enum LoadError {
     },
 }
 
-/// Reads a run that was written as JSON.
+/// Reads a run from a JSON file.
 ///
 /// # Errors
 ///
-/// [`LoadError`]: the file cannot be read, is something else, or has another version.
+/// [`LoadError`]: the file cannot be read, is not a run, or has another version.
 pub fn load(path: &Path) -> Result<Run, LoadError> {
     let text =
         fs::read_to_string(path).map_err(|error| LoadError::Unreadable { path: path.to_owned(), error })?;
@@ -77,16 +80,16 @@ fn parse(text: &str, path: &Path) -> Result<Run, LoadError> {
 pub enum Change {
     /// A regression.
     Slower,
-    /// The opposite of a regression.
+    /// An improvement.
     Faster,
     /// Neither.
     Same,
-    /// It is not valid in one of the runs, or there is nothing to compare.
+    /// The row is invalid in one of the runs, or there is nothing to compare.
     NotComparable,
 }
 
 impl Change {
-    /// The verdict in a word.
+    /// Returns the verdict as a word.
     pub fn text(self) -> &'static str {
         match self {
             Self::Slower => "REGRESSION",
@@ -104,9 +107,9 @@ pub struct RowChange {
     pub id: String,
     /// The medians, old and new.
     pub p50_ns: Option<(f64, f64)>,
-    /// New median through old.
+    /// The new median divided by the old.
     pub p50_ratio: Option<f64>,
-    /// New maximum through old.
+    /// The new maximum divided by the old.
     pub max_ratio: Option<f64>,
     /// The verdict.
     pub change: Change,
@@ -122,24 +125,25 @@ pub struct CheckChange {
 }
 
 impl CheckChange {
-    /// Whether it passed and fails now.
+    /// Returns `true` if the check passed and now fails.
     pub fn is_regression(&self) -> bool {
         self.verdicts == (Verdict::Passed, Verdict::Failed)
     }
 }
 
-/// Two runs side by side.
+/// A comparison of two runs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Comparison {
-    /// When the old one began.
+    /// The start of the old run.
     pub old_started: String,
     /// The rows of both.
     pub rows: Vec<RowChange>,
     /// The checks of both whose verdict differs.
     pub checks: Vec<CheckChange>,
-    /// What both runs have measured or checked, and the old one of others than this: a suite with what both say of it.
+    /// Measurements and checks of both runs that the old one has for other subjects: suites with
+    /// the results of both.
     pub beside: Vec<Suite>,
-    /// Reasons to distrust the ratios, and what is in one run only.
+    /// Caveats for the ratios, and rows that only one run has.
     pub notes: Vec<String>,
 }
 
@@ -164,7 +168,7 @@ impl Comparison {
         }
     }
 
-    /// The suites with rows that are slower.
+    /// Returns the suites with slower rows.
     pub fn suites_with_slower_rows(&self) -> Vec<SuiteName> {
         let is_slower = |name: &SuiteName| {
             self.rows
@@ -174,8 +178,8 @@ impl Comparison {
         SuiteName::ALL.into_iter().filter(is_slower).collect()
     }
 
-    /// Takes back what is not slower in `again`, a comparison of a later run with the same earlier one: something else took the CPU
-    /// for a while, or shared its core.
+    /// Withdraws regressions that `again`, a comparison of a later run with the same old run, does
+    /// not confirm: another program may have used the CPU or its core.
     pub fn confirm(&mut self, again: &Self) {
         let mut taken_back = 0;
         for row in self.rows.iter_mut().filter(|row| row.change == Change::Slower) {
@@ -191,25 +195,25 @@ impl Comparison {
         }
     }
 
-    /// Rows and checks that are worse.
+    /// Returns the number of regressions among rows and checks.
     pub fn regressions(&self) -> usize {
         let rows = self.rows.iter().filter(|row| row.change == Change::Slower).count();
         rows + self.checks.iter().filter(|check| check.is_regression()).count()
     }
 }
 
-/// How much larger a median has to be at least.
+/// The minimum relative growth of a median.
 const MARGIN: f64 = 0.1;
 
-/// By what a row of two runs is judged besides the clock.
+/// The criteria for a row of two runs other than time.
 struct Scale {
-    /// A locked instruction of the new run by one of the old.
+    /// The ratio of a locked instruction in the new run to one in the old.
     locked: Option<f64>,
-    /// The median of the row's peer, likewise.
+    /// The same ratio for the median of the row's peer.
     peer: Option<f64>,
-    /// The most by which a row of others under the same circumstances has moved, as a part.
+    /// The largest relative change of a third-party row under the same circumstances.
     drift: f64,
-    /// The steps of both clocks together, in nanoseconds.
+    /// The sum of the steps of both clocks, in nanoseconds.
     steps: f64,
 }
 
@@ -228,7 +232,8 @@ impl Scale {
         Self { locked, peer, drift, steps }
     }
 
-    /// By how much, as a part, a median has to have grown, of what is beyond what was [asked](asked_ns) for.
+    /// Returns the relative growth that makes a median a regression, excluding the
+    /// [requested](asked_ns) time.
     fn margin(&self, old: &Distribution, new: &Distribution, asked_ns: f64) -> f64 {
         let median = |row: &Distribution| (row.p50_ns - asked_ns).max(f64::MIN_POSITIVE);
         let width = |row: &Distribution| (row.p75_ns - row.p25_ns) / median(row);
@@ -236,7 +241,7 @@ impl Scale {
         MARGIN.max(width(old) + width(new)).max(step).max(self.drift)
     }
 
-    /// What has become of a `ratio` by each of the measures.
+    /// Returns a `ratio` relative to each criterion.
     fn ratios(&self, ratio: f64) -> impl Iterator<Item = f64> {
         [Some(ratio), self.locked.map(|locked| ratio / locked), self.peer.map(|peer| ratio / peer)]
             .into_iter()
@@ -284,7 +289,7 @@ fn of_rows(old: &Row, new: &Row, scale: &Scale) -> RowChange {
     }
 }
 
-/// The suite of a row.
+/// Returns the suite of a row.
 fn suite(row: &Row) -> Option<&str> {
     suite_of(&row.id)
 }
@@ -293,43 +298,47 @@ fn suite_of(id: &str) -> Option<&str> {
     id.split('/').next()
 }
 
-/// Suites of what is ours beside what others have for the same. In those of the machine itself every row is judged.
+/// The suites that compare our code with third-party code. In the suites about the machine itself
+/// every row is judged.
 const WITH_OTHERS: [SuiteName; 5] =
     [SuiteName::Rtos, SuiteName::Latency, SuiteName::Executors, SuiteName::Curves, SuiteName::Endurance];
 
-/// Whether what a row measures is not ours: then it has moved because the machine or its load has, and so may ours have.
+/// Returns `true` if a row measures third-party code: if it changed, then because of the machine or
+/// its load, which may also have changed our rows.
 fn is_of_others(row: &Row) -> bool {
     let ours = ["Punctual", AS_BY_DEFAULT_IN_SHORT, "punctual-sync", "TimedQueue"];
     let beside = WITH_OTHERS.iter().any(|name| suite(row) == Some(name.as_str()));
     row.subject == PEER || beside && !ours.iter().any(|ours| row.subject.starts_with(ours))
 }
 
-/// What a row shares with those that move together: whether it is of two CPUs, from one of which to the other it takes several times as
-/// long where the host has placed them apart, and whether there is a load beside it.
+/// Returns the circumstances under which rows change together: `true` for two CPUs, between which
+/// communication takes several times as long if the host has placed them apart; and `true` for a
+/// background load.
 fn circumstances(row: &Row) -> (bool, bool) {
     let of_two = ["/channel/", "/cache-line", "/switch-cpus"];
     let is_loaded = row.condition.as_ref().is_some_and(|condition| !condition.starts_with("idle"));
     (of_two.iter().any(|part| row.id.contains(part)), is_loaded)
 }
 
-/// By how much the median of a row has grown, if it says something in both runs.
+/// Returns the growth of a row's median, if the row is valid in both runs.
 fn grown(old: &Row, new: &Row) -> Option<f64> {
     let both = old.is_meaningful() && new.is_meaningful() && old.nominal_ns == new.nominal_ns;
     let (a, b) = old.figures.as_ref().zip(new.figures.as_ref()).filter(|_| both)?;
     ratio(a.p50_ns, b.p50_ns, asked_ns(new, a, b))
 }
 
-/// What the samples of both runs take in any case, because so much was asked for; 0 if one of them came early.
+/// Returns the requested time, which all samples of both runs include; 0 if a sample was early.
 fn asked_ns(row: &Row, a: &Distribution, b: &Distribution) -> f64 {
     row.nominal_ns.filter(|&nominal| a.min_ns.min(b.min_ns) >= nominal).unwrap_or(0.0)
 }
 
-/// Of two times, what is beyond `asked_ns`, the new through the old.
+/// Returns the ratio of two times, new to old, both without `asked_ns`.
 fn ratio(old_ns: f64, new_ns: f64, asked_ns: f64) -> Option<f64> {
     (old_ns > asked_ns && new_ns > asked_ns).then(|| (new_ns - asked_ns) / (old_ns - asked_ns))
 }
 
-/// Rows and checks of subjects that only the old run has, together with those of the new one that are about the same.
+/// Returns rows and checks of subjects that only the old run has, with the corresponding ones of
+/// the new run.
 fn beside(old: &Run, new: &Run) -> Vec<Suite> {
     let mut suites = Vec::new();
     for suite in &new.suites {
@@ -370,11 +379,11 @@ fn notes(old: &Run, new: &Run) -> Vec<String> {
     differs("the measured CPU", old.settings.cpu.to_string(), new.settings.cpu.to_string());
     differs("the load", old.settings.load.clone(), new.settings.load.clone());
     differs("samples", old.settings.samples.to_string(), new.settings.samples.to_string());
-    // What has to be known of its figures, which stand beside those of this run.
+    // Notes about the figures shown together with those of this run.
     for note in old.machine.notes.iter().filter(|note| !new.machine.notes.contains(note)) {
         notes.push(format!("Of the earlier run: {note}"));
     }
-    // Only for suites that both have run: a row that was not requested is not missing.
+    // Only for suites in both runs: a row that was not requested is not missing.
     let missing = |of: &Run, from: &Run| {
         let both = of.suites.iter().filter(|suite| from.suites.iter().any(|other| other.name == suite.name));
         let has = |id: &str| from.rows().any(|row| row.id == id);

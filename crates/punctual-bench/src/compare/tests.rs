@@ -13,7 +13,7 @@ fn reports_clear_shifts_but_not_small_ones() {
     assert_eq!(slower.change, Change::Slower);
     assert!((slower.p50_ratio.unwrap() - 2.0).abs() < 0.01, "{slower:?}");
     assert_eq!(compared(2000, 1000).change, Change::Faster);
-    // Each spreads over a tenth: these overlap.
+    // The samples of each spread over a tenth, so these overlap.
     assert_eq!(compared(1000, 1040).change, Change::Same);
 }
 
@@ -22,12 +22,12 @@ fn takes_a_slower_machine_for_no_regression() {
     let beside =
         |ours, peer| run(vec![row("a/x/punctual", "Punctual", ours), row("a/x/posix", "POSIX", peer)]);
     let ours = |old: &Run, new: &Run| Comparison::new(old, new).rows[0].change;
-    // All of it, by the peer and by the locked instruction.
+    // All of the growth is explained by the peer and by the locked instruction.
     assert_eq!(ours(&beside(1000, 1000), &beside(2000, 2000)), Change::Same);
     let mut slow = run(vec![row("a/x/punctual", "Punctual", 2000)]);
     slow.machine.locked_ns = slow.machine.locked_ns.map(|ns| ns * 2.0);
     assert_eq!(ours(&run(vec![row("a/x/punctual", "Punctual", 1000)]), &slow), Change::Same);
-    // Only ours.
+    // Only our row changed.
     assert_eq!(ours(&beside(1000, 1000), &beside(2000, 1000)), Change::Slower);
 }
 
@@ -38,7 +38,7 @@ fn knows_the_noise_of_both_runs() {
     };
     let ours = |old: Run, new: Run| Comparison::new(&old, &new).rows[0].change;
     assert_eq!(ours(beside(1000)(1000), beside(1000)(1300)), Change::Slower);
-    // What nobody changed has moved by as much.
+    // A row with unchanged code has changed by as much.
     assert_eq!(ours(beside(1000)(1000), beside(700)(1300)), Change::Same);
     // A step of the clock.
     let mut coarse = beside(1000)(1000);
@@ -56,7 +56,7 @@ fn takes_nothing_for_a_regression_that_another_run_does_not_find() {
     comparison.confirm(&Comparison::new(&old, &of(1000, 2000)));
     assert_eq!((comparison.regressions(), comparison.rows[0].change), (1, Change::Same));
     assert_eq!(comparison.suites_with_slower_rows(), [SuiteName::Latency]);
-    // What a later run has not measured stays as it is.
+    // Rows that a later run has not measured are unchanged.
     comparison.confirm(&Comparison::new(&old, &run(Vec::new())));
     assert_eq!(comparison.regressions(), 1);
     assert!(comparison.notes.join("").contains("1 rows were slower"), "{comparison:?}");
@@ -97,9 +97,9 @@ fn compares_excess_of_delays() {
         run(vec![row])
     };
     let comparison = Comparison::new(&delayed(11_000), &delayed(14_000));
-    // From 1.5 to 4.7 µs beyond the 10 µs.
+    // From 1.5 to 4.7 µs in excess of the 10 µs.
     assert!((comparison.rows[0].p50_ratio.unwrap() - 4.7 / 1.55).abs() < 0.05, "{comparison:?}");
-    // What may be early, such as the period of pulses, is compared as a whole.
+    // A time that may be early, such as the period of pulses, is compared as a whole.
     let early = Comparison::new(&delayed(9_000), &delayed(18_000));
     assert!((early.rows[0].p50_ratio.unwrap() - 2.0).abs() < 0.01, "{early:?}");
 }
@@ -112,7 +112,7 @@ fn takes_excess_of_delays_for_noise() {
         peer.nominal_ns = Some(10_000.0);
         run(vec![ours, peer])
     };
-    // Both are twice as late, which is a tenth of the whole.
+    // Both are twice as late, which is a tenth of the whole time.
     let comparison = Comparison::new(&delayed(11_500, 11_500), &delayed(13_200, 13_200));
     assert!(comparison.rows[0].p50_ratio.unwrap() > 1.5, "{comparison:?}");
     assert_eq!(comparison.regressions(), 0, "{comparison:?}");
@@ -193,6 +193,6 @@ fn puts_others_beside_what_is_alike() {
     for text in [crate::text::comparison(&comparison), crate::html::page(&new, Some(&comparison))] {
         assert!(text.contains("punctual-kernel") && !text.contains("Something else"), "{text}");
     }
-    // What both have measured of the same is compared instead.
+    // Subjects that both have measured are compared instead.
     assert!(Comparison::new(&new, &new).beside.is_empty());
 }

@@ -1,4 +1,5 @@
-//! A chart of one group: a histogram for each row, one below the other, over one logarithmic axis of time.
+//! A chart of one group: a histogram for each row, one below the other, with a common logarithmic
+//! time axis.
 
 use std::ops::RangeInclusive;
 
@@ -14,14 +15,14 @@ const WIDTH: f64 = 1060.0;
 const LEFT: f64 = 190.0;
 const RIGHT: f64 = 26.0;
 const TOP: f64 = 8.0;
-/// A row's histogram, and the space above it.
+/// The height of a row's histogram, and of the space above it.
 const STRIP: f64 = 38.0;
 const GAP: f64 = 12.0;
-/// A published figure takes a line.
+/// The height of a line for a published figure.
 const LINE: f64 = 18.0;
 const AXIS: f64 = 26.0;
 
-/// Draws the group; of one in which nothing has figures there is nothing to see.
+/// Draws the group; returns an empty text if it has no figures.
 pub(super) fn draw(group: &Group<'_>) -> String {
     let rows: Vec<(&Row, &Distribution)> =
         group.rows.iter().filter_map(|row| Some((*row, row.figures.as_ref()?))).collect();
@@ -65,7 +66,7 @@ pub(super) fn draw(group: &Group<'_>) -> String {
     svg.finish("", height, &Mark::titled(format!("Histograms: {}", group.title())))
 }
 
-/// The decades of nanoseconds of all that is drawn.
+/// Returns the decades of nanoseconds of all figures to draw.
 fn range(rows: &[(&Row, &Distribution)], published: &[&Published]) -> RangeInclusive<i32> {
     let rows = rows.iter().flat_map(|(row, figures)| {
         let ends = figures.buckets.iter().flat_map(|bucket| [bucket.lower_ns(), bucket.upper_ns]);
@@ -73,22 +74,22 @@ fn range(rows: &[(&Row, &Distribution)], published: &[&Published]) -> RangeInclu
     });
     let published =
         published.iter().flat_map(|line| [Some(line.mean_ns), line.min_ns, line.max_ns]).flatten();
-    // Less than a tenth of a nanosecond is no time that can be told from none.
+    // A time below a tenth of a nanosecond cannot be distinguished from zero.
     let all = rows.chain(published).filter(|ns| ns.is_finite()).map(|ns| ns.max(0.1));
     let (low, high) = all.fold((f64::INFINITY, 0.0_f64), |(low, high), ns| (low.min(ns), high.max(ns)));
     decades(low, high)
 }
 
-/// The histogram of one row, standing on `base`.
+/// Draws the histogram of one row, with its bottom at `base`.
 fn strip(row: &Row, figures: &Distribution, axis: &Log, base: f64, svg: &mut Svg) {
     svg.text("subject", (LEFT - 10.0, base - 4.0), Anchor::End, &fitted(&row.subject, LEFT - 16.0));
     svg.line("base", (LEFT, base), (WIDTH - RIGHT, base));
     let tallest = figures.buckets.iter().map(|bucket| bucket.count).max().unwrap_or(1);
     for bucket in &figures.buckets {
-        // As far as there is anything in it.
+        // Up to the last nonempty bucket.
         let from = axis.at(bucket.lower_ns().max(figures.min_ns * 0.99));
         let to = axis.at(bucket.upper_ns.min(figures.max_ns * 1.01));
-        // Logarithmic, because one in a million is what matters; a single one is a fifth of the height.
+        // Logarithmic, because one in a million matters; a single sample has a fifth of the height.
         let height =
             STRIP * (0.2 + 0.8 * (bucket.count as f64).ln() / (tallest as f64).ln().max(1e-9)).min(1.0);
         let upper = format_nanos(bucket.upper_ns);
@@ -104,12 +105,12 @@ fn strip(row: &Row, figures: &Distribution, axis: &Log, base: f64, svg: &mut Svg
     svg.text("max-label", (max + aside, base - STRIP + 8.0), anchor, &format!("max {max_text}"));
 }
 
-/// A line from top to bottom that says what it is.
+/// Draws a vertical line with a title.
 fn upright(svg: &mut Svg, class: &str, x: f64, top: f64, bottom: f64, title: String) {
     svg.path(class, &format!("M{x:.1} {top:.1}V{bottom:.1}"), &Mark::titled(title));
 }
 
-/// A published figure: a mark at the mean, and a line to the maximum.
+/// Draws a published figure: a mark at the mean, and a line to the maximum.
 fn publication(line: &Published, axis: &Log, y: f64, svg: &mut Svg) {
     svg.text("published", (LEFT - 10.0, y + 4.0), Anchor::End, &fitted(&line.system, LEFT - 16.0));
     if let Some(max) = line.max_ns {
@@ -130,7 +131,7 @@ mod tests {
         let row = crate::sample::row("a", "Punctual", 1500);
         let figures = row.figures.as_ref().unwrap();
         assert_eq!(range(&[(&row, figures)], &[&row.published[0]]), 3..=6);
-        // Zero is no infinity.
+        // Zero is not infinity.
         let none =
             Distribution { min_ns: 0.0, max_ns: 0.0, p50_ns: 0.0, buckets: Vec::new(), ..figures.clone() };
         assert_eq!(range(&[(&row, &none)], &[]), -1..=0);

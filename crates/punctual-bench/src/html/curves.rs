@@ -1,4 +1,5 @@
-//! The curves of the suite of that name: the median, the 99th percentile and the maximum of each subject against what varies.
+//! The curves of the suite of that name: median, 99th percentile and maximum of each subject
+//! against the varied parameter.
 
 use punctual_report::format::format_nanos;
 use punctual_report::scale::{Log, decade_of_time, decades};
@@ -19,14 +20,14 @@ const BOTTOM: f64 = HEIGHT - 26.0;
 /// A figure of a point.
 type Figure = fn(&Distribution) -> f64;
 
-/// What is drawn of a point, by its class of the style sheet.
+/// The figures to draw for a point, with their style-sheet classes.
 const LINES: [(&str, &str, Figure); 3] = [
     ("curve-max", "max", |figures| figures.max_ns),
     ("curve-p99", "p99", |figures| figures.p99_ns),
     ("curve-p50", "median", |figures| figures.p50_ns),
 ];
 
-/// The operations of a suite that have points, each with its drawing.
+/// Returns the operations of a suite that have points, each with its drawing.
 pub(super) fn draw(suite: &Suite) -> Vec<(String, String)> {
     let points: Vec<(&Row, f64, &Distribution)> = suite
         .rows
@@ -46,7 +47,7 @@ pub(super) fn draw(suite: &Suite) -> Vec<(String, String)> {
 }
 
 fn curve(operation: &str, points: &[(&Row, f64, &Distribution)]) -> String {
-    // Each value has the same room: they are chosen, and far apart.
+    // The values are spaced evenly, since they were chosen and are far apart.
     let mut values: Vec<(f64, &str)> =
         points.iter().map(|(row, at, _)| (*at, row.condition.as_deref().unwrap_or_default())).collect();
     values.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -66,7 +67,7 @@ fn curve(operation: &str, points: &[(&Row, f64, &Distribution)]) -> String {
         svg.text("tick", (LEFT - 8.0, at + 4.0), Anchor::End, &decade_of_time(exponent));
     }
     for (value, text) in &values {
-        // The number and its unit; what it counts is in the headline.
+        // The number and its unit; the heading names the quantity.
         let short: Vec<&str> = text.split(' ').take(2).collect();
         let short = if short.get(1) == Some(&"pairs") { short[0].to_owned() } else { short.join(" ") };
         svg.text("tick", (x(*value), BOTTOM + 17.0), Anchor::Middle, &short);
@@ -88,7 +89,7 @@ fn curve(operation: &str, points: &[(&Row, f64, &Distribution)]) -> String {
                     svg.dot(class, at, 3.0, &Mark::titled(title));
                 }
                 if let Some(&(at, height)) = line.last() {
-                    // Below the labels that are too near.
+                    // Below labels that are too close.
                     let height = (0..)
                         .map(|n| height + 4.0 + 11.0 * f64::from(n))
                         .find(|height| taken.iter().all(|other: &f64| (other - height).abs() >= 11.0));

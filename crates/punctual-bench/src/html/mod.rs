@@ -1,7 +1,7 @@
-//! A run as one self-contained page of HTML, without network access or scripts.
+//! A run as a self-contained HTML page, without network access or scripts.
 //!
-//! Every group of rows is a chart, with a histogram for each row on one logarithmic axis of time, and a table. The page
-//! follows the reader's choice of light or dark.
+//! Every group of rows becomes a chart, with a histogram for each row on one logarithmic time axis,
+//! and a table. The page follows the reader's choice of light or dark.
 
 mod chart;
 mod curves;
@@ -19,7 +19,7 @@ use crate::tables::{self, Figures, quantity_text};
 
 const STYLE: &str = include_str!("style.css");
 
-/// The page. With a comparison, it shows what has changed.
+/// Returns the page. With a comparison, it also shows the changes.
 pub fn page(run: &Run, compared: Option<&Comparison>) -> String {
     let samples = format_count(run.settings.samples as u64);
     let lines = [
@@ -44,7 +44,7 @@ pub fn page(run: &Run, compared: Option<&Comparison>) -> String {
     page.finish()
 }
 
-/// The most important numbers.
+/// Returns the key figures.
 fn key_figures(run: &Run, comparison: Option<&Comparison>) -> Vec<Figure> {
     let mut figures = Vec::new();
     let judged =
@@ -76,7 +76,7 @@ fn key_figures(run: &Run, comparison: Option<&Comparison>) -> Vec<Figure> {
     figures
 }
 
-/// The row with the longest time.
+/// Returns the row with the longest time.
 fn longest<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<(&'a Row, f64)> {
     rows.filter_map(|row| Some((row, row.figures.as_ref()?.max_ns))).max_by(|a, b| a.1.total_cmp(&b.1))
 }
@@ -92,7 +92,7 @@ fn navigation(run: &Run, comparison: Option<&Comparison>, out: &mut String) {
     *out += "</nav>\n";
 }
 
-/// What has changed since an earlier run.
+/// Adds the changes since an earlier run.
 fn comparison(comparison: &Comparison, out: &mut String) {
     let _ = writeln!(
         out,
@@ -109,7 +109,7 @@ fn comparison(comparison: &Comparison, out: &mut String) {
     };
     for beside in &comparison.beside {
         let _ = writeln!(out, "<h3>Side by side: {}</h3>", Escaped(&beside.title));
-        // Of different machines there are no ratios.
+        // No ratios between different machines.
         body(beside, f64::INFINITY, out);
     }
     *out += "</section>\n";
@@ -148,7 +148,7 @@ fn body(suite: &Suite, empty_ns: f64, out: &mut String) {
     *out += "</div>\n";
 }
 
-/// Single numbers and causes of a row.
+/// Adds the quantities and causes of a row.
 fn details(row: &Row, out: &mut String) {
     if !row.quantities.is_empty() {
         let _ = write!(out, "<p class=\"quantities\"><b>{}</b>", Escaped(&row.subject));

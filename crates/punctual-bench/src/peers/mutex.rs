@@ -10,22 +10,23 @@ use crate::clock;
 /// The priority protocol of a mutex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
-    /// Nothing.
+    /// None.
     None,
-    /// The holder inherits the priority of who waits.
+    /// The holder inherits the priority of its waiters.
     Inherit,
 }
 
-/// A `pthread_mutex_t`. Boxed, because one must not move once it is initialised.
+/// A `pthread_mutex_t`. Boxed, because it must not move once initialized.
 #[derive(Debug)]
 pub(crate) struct Mutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
 
-// SAFETY: a POSIX mutex is made to be used by several threads at once; the type gives no other access to it.
+// SAFETY: a POSIX mutex is designed for use by several threads at once; the type gives no other
+// access to it.
 unsafe impl Send for Mutex {}
 // SAFETY: as above.
 unsafe impl Sync for Mutex {}
 
-/// The mutex was not free in time.
+/// The lock timed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TimedOut;
 
@@ -39,28 +40,28 @@ impl Mutex {
         Self(mutex)
     }
 
-    /// Locks, runs `critical` and unlocks. If `critical` panics the mutex stays locked.
+    /// Locks, runs `critical` and unlocks. If `critical` panics, the mutex stays locked.
     #[inline(always)]
     pub(crate) fn with<R>(&self, critical: impl FnOnce() -> R) -> R {
-        // SAFETY: `new` initialised the mutex, it has not moved since, and `drop` has not run.
+        // SAFETY: `new` initialized the mutex, it has not moved since, and `drop` has not run.
         check(unsafe { libc::pthread_mutex_lock(self.0.get()) });
         self.finish(critical)
     }
 
-    /// The same, unless the mutex is not free for `patience`: a deadlock ends that way.
+    /// Like [`with`](Self::with), but gives up after `patience`, which also ends a deadlock.
     pub(crate) fn with_patience<R>(
         &self,
         patience: Duration,
         critical: impl FnOnce() -> R,
     ) -> Result<R, TimedOut> {
-        // The limit of this call is on `CLOCK_REALTIME`.
+        // This call's limit is on `CLOCK_REALTIME`.
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
         let ns = now.tv_nsec as u64 + patience.as_nanos() as u64;
         let until = libc::timespec {
             tv_sec: now.tv_sec as libc::time_t + (ns / 1_000_000_000) as libc::time_t,
             tv_nsec: (ns % 1_000_000_000) as libc::c_long,
         };
-        // SAFETY: as in `with`; `until` is initialised and outlives the call.
+        // SAFETY: as in `with`; `until` is initialized and outlives the call.
         match unsafe { libc::pthread_mutex_timedlock(self.0.get(), &until) } {
             libc::ETIMEDOUT => Err(TimedOut),
             error => {
@@ -74,16 +75,17 @@ impl Mutex {
     #[inline(always)]
     fn finish<R>(&self, critical: impl FnOnce() -> R) -> R {
         let result = critical();
-        // SAFETY: the mutex is initialised, and both callers have locked it on this thread.
+        // SAFETY: the mutex is initialized, and both callers have locked it on this thread.
         check(unsafe { libc::pthread_mutex_unlock(self.0.get()) });
         result
     }
 
-    /// The ticks that it takes to initialise and to destroy one with priority inheritance, so many times.
+    /// Measures the ticks for initializing and destroying a mutex with priority inheritance, until
+    /// `each` returns `false`.
     pub(crate) fn creations(mut each: impl FnMut(u64, u64) -> bool) {
         let place = UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER);
-        // SAFETY: the place is this function's own and is not moved; each initialisation is followed by the destruction
-        // of that mutex, which nobody holds.
+        // SAFETY: the memory belongs to this function and is not moved; each initialization is
+        // followed by the destruction of that mutex, which is not held.
         unsafe {
             with_attributes(Protocol::Inherit, |attributes| {
                 loop {
@@ -105,8 +107,9 @@ impl Mutex {
 
 impl Drop for Mutex {
     fn drop(&mut self) {
-        // SAFETY: `new` initialised the mutex; no thread holds it, because `with` borrows `self` while it does. Should a
-        // panic have left it locked, the call answers EBUSY and the box is freed without it.
+        // SAFETY: `new` initialized the mutex; no thread holds it, because `with` borrows `self`
+        // while it does. If a panic has left it locked, the call returns EBUSY and the box is freed
+        // without it.
         unsafe { libc::pthread_mutex_destroy(self.0.get()) };
     }
 }
@@ -119,8 +122,8 @@ fn with_attributes(protocol: Protocol, then: impl FnOnce(*const libc::pthread_mu
     };
     let mut attributes = MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
     let attributes = attributes.as_mut_ptr();
-    // SAFETY: `attributes` is valid for writes, and the first call initialises it before the others use it; each call is
-    // checked before the next.
+    // SAFETY: `attributes` is valid for writes, and the first call initializes it before the others
+    // use it; each call is checked before the next.
     unsafe {
         check(libc::pthread_mutexattr_init(attributes));
         check(libc::pthread_mutexattr_setprotocol(attributes, protocol));

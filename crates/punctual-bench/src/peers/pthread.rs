@@ -1,4 +1,5 @@
-//! Creating a POSIX thread with everything set: what a real-time program has to do, and what its creation is timed on.
+//! Creating a POSIX thread with all attributes set, as a real-time program does; its creation is
+//! measured.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -6,7 +7,8 @@ use std::mem::MaybeUninit;
 
 use super::check;
 
-/// Stack of a created thread: a body here needs little, and locked memory is to be touched as little.
+/// The stack of a created thread: the thread bodies need little, and little memory should be locked
+/// and touched.
 const STACK: usize = 128 * 1024;
 
 /// Policy, priority, CPU and stack of threads to be created.
@@ -14,16 +16,19 @@ const STACK: usize = 128 * 1024;
 pub(crate) struct Attributes(Box<MaybeUninit<libc::pthread_attr_t>>);
 
 impl Attributes {
-    /// SCHED_FIFO at `priority` on `cpu`; without `fifo` ordinary threads on that CPU.
+    /// Returns attributes for SCHED_FIFO at `priority` on `cpu`; without `fifo`, for ordinary
+    /// threads on that CPU.
     pub(crate) fn new(cpu: usize, priority: i32, fifo: bool) -> Self {
         let mut attributes = Box::new(MaybeUninit::<libc::pthread_attr_t>::uninit());
         let at = attributes.as_mut_ptr();
-        // SAFETY: all-zero is a valid `sched_param`, which has more members with musl than with glibc.
+        // SAFETY: all-zero is a valid `sched_param`, which has more members with musl than with
+        // glibc.
         let mut parameters = unsafe { std::mem::zeroed::<libc::sched_param>() };
         parameters.sched_priority = priority;
-        // SAFETY: `at` is valid for writes and is initialised by the first call before the others use it; all-zero is an
-        // empty `cpu_set_t`, `CPU_SET` writes only within it for the CPUs that a process can be allowed, and what is
-        // passed by pointer outlives the calls, which copy it.
+        // SAFETY: `at` is valid for writes and is initialized by the first call before the others
+        // use it; all-zero is an empty `cpu_set_t`, `CPU_SET` writes only within it for the CPUs
+        // that a process can be allowed, and the arguments passed by pointer outlive the calls,
+        // which copy them.
         unsafe {
             check(libc::pthread_attr_init(at));
             check(libc::pthread_attr_setstacksize(at, STACK));
@@ -44,7 +49,7 @@ impl Attributes {
 
 impl Drop for Attributes {
     fn drop(&mut self) {
-        // SAFETY: `new` initialised them.
+        // SAFETY: `new` initialized them.
         unsafe { libc::pthread_attr_destroy(self.0.as_mut_ptr()) };
     }
 }
@@ -56,7 +61,7 @@ pub(crate) struct Thread<'a>(libc::pthread_t, PhantomData<&'a ()>);
 impl<'a> Thread<'a> {
     /// Starts a thread that calls `body` and ends. A panic in `body` ends the process.
     ///
-    /// `None` if the kernel has no room or no right for it.
+    /// `None` if resources or privileges are insufficient.
     ///
     /// # Safety
     ///
@@ -64,7 +69,8 @@ impl<'a> Thread<'a> {
     #[inline(always)]
     pub(crate) unsafe fn create<F: Fn() + Sync>(attributes: &Attributes, body: &'a F) -> Option<Self> {
         extern "C" fn call<F: Fn() + Sync>(body: *mut c_void) -> *mut c_void {
-            // SAFETY: `create` passes a reference to an `F`, which lives until this thread has been joined.
+            // SAFETY: `create` passes a reference to an `F`, which lives until this thread has been
+            // joined.
             let body = unsafe { &*body.cast::<F>() };
             body();
             std::ptr::null_mut()
@@ -72,13 +78,13 @@ impl<'a> Thread<'a> {
 
         let mut thread = MaybeUninit::uninit();
         let with: *const F = body;
-        // SAFETY: the attributes are initialised, `thread` is a place for the result, and `body` lives until the thread is
-        // joined, which the caller sees to by dropping the result within `'a`.
+        // SAFETY: the attributes are initialized, `thread` is valid for writes, and `body` lives
+        // until the thread is joined, which the caller ensures by dropping the result within `'a`.
         let error = unsafe {
             let with = with.cast_mut().cast();
             libc::pthread_create(thread.as_mut_ptr(), attributes.0.as_ptr(), call::<F>, with)
         };
-        // SAFETY: a call that succeeded has written the thread.
+        // SAFETY: a successful call has written the thread.
         (error == 0).then(|| Self(unsafe { thread.assume_init() }, PhantomData))
     }
 }

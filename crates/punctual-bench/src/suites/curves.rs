@@ -1,5 +1,5 @@
-//! Latency against load, period and utilisation: a job that is spawned for an instant and a thread that sleeps until one, in turns, at
-//! several values of each. The page draws them as curves.
+//! Latency against load, period and utilization: a job spawned for an instant and a thread that
+//! sleeps until one, in turns, at several values of each. The page draws them as curves.
 
 use super::latency::timers::{nanosleep, spawn_at};
 use super::latency::{Contender, affordable, alternate};
@@ -9,17 +9,17 @@ use crate::model::{Quantity, Row};
 use crate::options::{Plan, SuiteName};
 use crate::session::{Session, Step, Unit};
 
-/// The period where that is not what varies.
+/// The period, if it is not the varied parameter.
 const PERIOD_US: u64 = 1000;
 
-/// What varies.
+/// The varied parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Curve {
     /// The period, in µs; the machine is idle.
     Period,
-    /// How many pairs of threads wake each other through pipes, for each CPU.
+    /// The number of pairs of threads per CPU that wake each other through pipes.
     Load,
-    /// How much of each period the job is at work, in %.
+    /// The share of each period for which the job works, in %.
     Utilisation,
 }
 
@@ -45,7 +45,7 @@ impl Curve {
         }
     }
 
-    /// A value with its unit.
+    /// Formats a value with its unit.
     fn text(self, value: u64) -> String {
         match self {
             Self::Period => format!("{value} µs"),
@@ -54,7 +54,7 @@ impl Curve {
         }
     }
 
-    /// Where a value is on the horizontal axis.
+    /// Returns the position of a value on the horizontal axis.
     fn x(self, value: u64) -> Quantity {
         let (unit, value) = match self {
             Self::Period => ("ns", value * 1000),
@@ -91,7 +91,7 @@ fn point(session: &mut Session<'_>, curve: Curve, value: u64) {
             format!("Latency of an instant against {}", curve.name()),
             subject,
         );
-        // The slug of the condition is the number alone.
+        // The slug of the condition is only the number.
         let id = format!("{}/{value}", row.id);
         Row { id, condition: Some(curve.text(value)), quantities: vec![curve.x(value)], ..row }
     };
@@ -104,7 +104,7 @@ fn point(session: &mut Session<'_>, curve: Curve, value: u64) {
     alternate(session, samples, contenders);
 }
 
-/// Samples of a point, which there are many of.
+/// The maximum number of samples of a point, since there are many points.
 const AT_MOST: usize = 2048;
 
 #[cfg(test)]

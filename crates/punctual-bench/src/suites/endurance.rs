@@ -1,5 +1,5 @@
-//! Latency for as long as one likes, in constant memory: a job that is spawned for an instant and a thread that sleeps until one, in
-//! turns, beside the load. No sample is left out; what is kept of them is their histogram.
+//! Latency for an unlimited time, in constant memory: a job spawned for an instant and a thread
+//! that sleeps until one, in turns, under load. All samples are recorded in a histogram.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,9 +19,9 @@ use crate::session::{Session, Step};
 use crate::stats::Statistics;
 
 const PERIOD_NS: u64 = 1_000_000;
-/// Samples before it is the other's turn.
+/// The number of samples in a turn.
 const TURN: usize = 1000;
-/// A load ends by itself after a while; before that it is started anew.
+/// A load has a time limit; it is restarted before that.
 const LOAD_FOR: Duration = Duration::from_secs(300);
 
 pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
@@ -60,7 +60,7 @@ fn endure(session: &mut Session<'_>) {
                 }
                 recorder.values().for_each(|ns| statistics.record_ps(ns.saturating_mul(1000)));
             }
-            // From the first turn on everything is there that will be.
+            // After the first turn all memory is allocated.
             memory_kib = memory_kib.or_else(resident_kib);
         }
     }
@@ -75,7 +75,7 @@ fn endure(session: &mut Session<'_>) {
     }
 }
 
-/// The memory of this process that is in RAM.
+/// Returns the resident memory of this process.
 fn resident_kib() -> Option<u64> {
     let status = read("/proc/self/status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -34,7 +34,7 @@ pub(crate) fn steps(suite: SuiteName, plan: &Plan) -> Vec<Step> {
     }
 }
 
-/// An empty measurement: the clock's own share in every figure.
+/// An empty measurement: the clock's own share of every figure.
 pub(crate) fn overhead(plan: &Plan, clock: &Clock) -> Distribution {
     let recorder = Recorder::new(plan.samples as usize);
     rt::on_thread(plan.cpu, rt::PRIORITY, |_| {
@@ -58,9 +58,9 @@ pub(crate) enum Subject {
     Punctual,
     /// The crate `punctual-sync`, used by threads.
     Sync,
-    /// POSIX threads, SCHED_FIFO where it is granted, with mutexes that inherit priorities.
+    /// POSIX threads, SCHED_FIFO if granted, with priority-inheritance mutexes.
     Posix,
-    /// The predecessor's mutex from the registry.
+    /// The predecessor's mutex, from the registry.
     PcpMutex,
 }
 
@@ -84,23 +84,23 @@ impl Subject {
     }
 }
 
-/// The unit of numbers of locked instructions.
+/// The unit for numbers of locked instructions.
 pub(crate) const L: &str = "L";
 
-/// The name of the quantity that says where on the horizontal axis of a curve a row is.
+/// The name of the quantity that gives the horizontal position of a row on a curve.
 pub(crate) const X: &str = "at";
 
-/// Punctual as it is without any settings: monitored.
+/// Punctual with default settings: monitored.
 pub(crate) const AS_BY_DEFAULT: &str = "Punctual, as by default";
 
-/// The same where several are told apart by more words.
+/// The short form, for rows with further words.
 pub(crate) const AS_BY_DEFAULT_IN_SHORT: &str = "as by default";
 
 /// The subject that ratios refer to.
 pub(crate) const PEER: &str = "POSIX";
 
 impl Row {
-    /// A row of `suite` without figures.
+    /// Returns a row of `suite` without figures.
     pub(crate) fn new(suite: SuiteName, slug: &str, operation: impl Into<String>, subject: Subject) -> Self {
         Self {
             id: format!("{suite}/{slug}/{}", subject.slug()),
@@ -111,19 +111,19 @@ impl Row {
         }
     }
 
-    /// The same with so many operations in each sample.
+    /// Sets the number of operations in each sample.
     pub(crate) fn per_sample(mut self, operations: u32) -> Self {
         self.operations_per_sample = operations;
         self
     }
 
-    /// The same beside what others found.
+    /// Adds published figures.
     pub(crate) fn published(mut self, published: Vec<crate::model::Published>) -> Self {
         self.published = published;
         self
     }
 
-    /// The same under a condition, which its name tells.
+    /// Sets the condition, which becomes part of the identifier.
     pub(crate) fn under(mut self, condition: &str) -> Self {
         self.id = format!("{}/{condition}", self.id);
         self.condition = Some(condition.into());
@@ -131,14 +131,14 @@ impl Row {
     }
 }
 
-/// The settings that an app's threads did not get, or why it did not start.
+/// Returns the settings that an app's threads were refused, or the reason why it did not start.
 pub(crate) fn outcome(
     run: Result<punctual::Report, punctual::StartError>,
 ) -> Result<crate::rt::Lack, String> {
     run.map(|report| lack_of(&report)).map_err(|error| error.to_string())
 }
 
-/// What the threads of an app did not get, without repetition.
+/// Returns the settings that the threads of an app were refused, without repetition.
 pub(crate) fn lack_of(report: &punctual::Report) -> crate::rt::Lack {
     let mut lack = crate::rt::Lack::new();
     for missing in report.settings.threads.iter().flat_map(|thread| &thread.missing) {

@@ -28,9 +28,9 @@ pub(crate) struct Bench {
     /// latency: events, timers, datagrams and delays, idle and under load;
     /// executors: spawns, wakes, locks, timers and queues, next to other crates;
     /// hourglass: what preempts a loop that only reads the clock;
-    /// interference: what another CPU does to a loop by caches and memory;
+    /// interference: the effect of another CPU on a loop, through caches and memory;
     /// policies: finishing order of FIFO, round-robin and ordinary threads, pinned and unpinned;
-    /// curves: latency against load, period and utilisation;
+    /// curves: latency against load, period and utilization;
     /// endurance: latency for an hour, or --seconds, in constant memory; not among all
     #[arg(value_name = "SUITE")]
     suites: Vec<SuiteName>,

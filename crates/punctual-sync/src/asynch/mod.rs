@@ -1,4 +1,4 @@
-//! Communication between async tasks, with the names and the behaviour of `rtic-sync`.
+//! Communication between async tasks, with the names and the behavior of `rtic-sync`.
 //!
 //! | type | for |
 //! |---|---|

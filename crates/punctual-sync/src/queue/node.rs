@@ -188,7 +188,7 @@ mod tests {
             .map(|_| {
                 let both = [nodes.claim().unwrap(), nodes.claim().unwrap()];
                 assert_eq!(nodes.claim(), None);
-                // The first is returned beside the list.
+                // The first is returned together with the list.
                 both.into_iter().for_each(|node| nodes.release(node));
                 nodes.free.load(Ordering::Relaxed)
             })

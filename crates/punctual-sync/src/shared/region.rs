@@ -23,7 +23,7 @@
 //! let mine: &Samples = unsafe { init_at(start, len, ()) }.unwrap();
 //! mine.producer().unwrap().push(17).unwrap();
 //!
-//! // SAFETY: as above; the memory was initialised by `init_at`.
+//! // SAFETY: as above; the memory was initialized by `init_at`.
 //! let theirs: &Samples = unsafe { attach_at(start, len) }.unwrap();
 //! assert_eq!(theirs.consumer().unwrap().pop(), Some(17));
 //!

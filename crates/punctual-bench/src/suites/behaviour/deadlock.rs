@@ -1,7 +1,8 @@
 //! Deadlock between threads: two mutexes, locked in opposite orders.
 //!
-//! Thread 1 locks the first mutex and creates thread 2, which locks the second and wants the first; thread 1 then wants the
-//! second. With plain mutexes neither goes on, which is why thread 1 gives up after a while there.
+//! Thread 1 locks the first mutex and creates thread 2, which locks the second and then waits for
+//! the first; thread 1 then locks the second. With plain mutexes this is a deadlock, so thread 1
+//! has a time limit there.
 
 use std::sync::Barrier;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::rt;
 use crate::session::{Session, Step};
 use crate::suites::Subject;
 
-/// How long a thread waits before it calls it a deadlock.
+/// The time after which a wait counts as a deadlock.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 pub(super) fn steps() -> Vec<Step> {
@@ -31,7 +32,7 @@ pub(super) fn steps() -> Vec<Step> {
     ]
 }
 
-/// One CPU and a higher thread that is woken inside the critical section: it preempts there.
+/// Uses one CPU and a higher thread that is woken inside the critical section and preempts it.
 fn with_ceilings(session: &Session<'_>) -> Seen {
     let cpu = session.plan.cpu;
     let mut seen = Seen::default();
@@ -68,11 +69,12 @@ fn with_ceilings(session: &Session<'_>) -> Seen {
     seen
 }
 
-/// Both hold one before they want the other, whatever the scheduling: a barrier sees to that.
+/// A barrier ensures that each thread holds one mutex before it locks the other, for any
+/// scheduling.
 fn with_plain_mutexes(session: &Session<'_>) -> Seen {
     let cpu = session.plan.cpu;
     let mut seen = Seen::default();
-    // It takes its time each time.
+    // Few runs, because each takes time.
     for _ in 0..runs(session).min(4) {
         let (first, second) = (Mutex::new(Protocol::None), Mutex::new(Protocol::None));
         let both_hold = Barrier::new(2);

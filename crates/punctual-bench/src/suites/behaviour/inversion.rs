@@ -1,7 +1,8 @@
-//! Priority inversion between threads, for one kind of mutex after the other.
+//! Priority inversion between threads, for each kind of mutex.
 //!
-//! Thread 1 holds the mutex and creates thread 2, which creates thread 3, which wants the mutex. Where nothing is done
-//! about it, thread 2 goes on and ends before thread 3, although it is lower and wants nothing.
+//! Thread 1 holds the mutex and creates thread 2, which creates thread 3, which locks the mutex.
+//! Without a protocol, thread 2 continues and ends before thread 3, although its priority is lower
+//! and it does not use the mutex.
 
 use super::log::{Log, Seen};
 use super::threads::with_thread;
@@ -46,7 +47,7 @@ pub(super) fn steps() -> Vec<Step> {
     ]
 }
 
-/// What Cunningham saw, and where.
+/// The published results, with their systems.
 const PUBLISHED: [(&str, &str, &str); 2] =
     [("Raspbian, mutexes", "raspbian", "2-1-3"), ("Jobbed, mutexes", "jobbed", "3-2-1")];
 
@@ -55,7 +56,7 @@ fn play<L: Lock>(session: &Session<'_>, make: impl Fn() -> L) -> Seen {
     let mut seen = Seen::default();
     for _ in 0..runs(session) {
         let (log, lock) = (Log::default(), make());
-        // The highest states the ceiling; the others anything that is not above it.
+        // The highest thread has the ceiling priority; the others are below it.
         let priority = |number: i32| contend::CEILING as i32 - 3 + number;
         let three = || {
             let member = lock.join(contend::CEILING);
@@ -66,7 +67,8 @@ fn play<L: Lock>(session: &Session<'_>, make: impl Fn() -> L) -> Seen {
         rt::on_thread(cpu, priority(1), |_| {
             let member = lock.join(contend::CEILING - 2);
             let attributes = Attributes::new(cpu, priority(2), fifo);
-            // SAFETY: the thread is dropped at the end of this closure, and nothing in between panics.
+            // SAFETY: the thread is dropped at the end of this closure, and nothing in between
+            // panics.
             let second = lock.with(&member, || unsafe { Thread::create(&attributes, &two) });
             log.event("1 ends");
             drop(second);

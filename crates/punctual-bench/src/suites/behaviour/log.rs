@@ -1,9 +1,9 @@
-//! A log of events in order, written by threads that must not wait for each other.
+//! An ordered log of events, written by threads that must not wait for each other.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Room for the events of one scenario.
+/// A buffer for the events of one scenario.
 #[derive(Debug)]
 pub(super) struct Log {
     next: AtomicUsize,
@@ -17,20 +17,20 @@ impl Default for Log {
 }
 
 impl Log {
-    /// Adds an event; one that does not fit is lost, and the order is wrong then.
+    /// Adds an event; if the buffer is full the event is lost, which makes the order wrong.
     pub(super) fn event(&self, what: &'static str) {
         if let Some(place) = self.events.get(self.next.fetch_add(1, Ordering::SeqCst)) {
             let _ = place.set(what);
         }
     }
 
-    /// The events in their order.
+    /// Returns the events in order.
     pub(super) fn order(&self) -> String {
         let events: Vec<&str> = self.events.iter().map_while(|event| event.get().copied()).collect();
         events.join(", ")
     }
 
-    /// The numbers of those that ended, from events such as `2 ends`.
+    /// Returns the numbers of those that ended, from events such as `2 ends`.
     pub(super) fn completion(&self) -> String {
         let events = self.events.iter().map_while(|event| event.get());
         let ended: Vec<&str> = events.filter_map(|event| event.strip_suffix(" ends")).collect();
@@ -50,12 +50,12 @@ impl Seen {
         }
     }
 
-    /// Whether every run observed this.
+    /// Returns `true` if every run observed this.
     pub(super) fn is_always(&self, expected: &str) -> bool {
         matches!(self.0.as_slice(), [(seen, _)] if seen == expected)
     }
 
-    /// In words, with counts.
+    /// Describes the observations, with counts.
     pub(super) fn describe(&self) -> String {
         let all: usize = self.0.iter().map(|(_, times)| times).sum();
         match self.0.as_slice() {

@@ -1,8 +1,9 @@
-//! Whether the rules of a real-time system hold: scheduling order, priority inversion, deadlock, semaphores, and registers
-//! over a preemption.
+//! The rules of a real-time system: scheduling order, priority inversion, deadlock, semaphores, and
+//! registers across a preemption.
 //!
-//! Zhang and Timmerman state these rules, and Cunningham tests them. A verdict comes from the order of events alone, never
-//! from a time. Punctual's promises pass or fail; what peers do in the same scenario is shown.
+//! Zhang and Timmerman state these rules, and Cunningham tests them. A verdict depends on the order
+//! of events only, never on a time. Punctual's promises pass or fail; the behavior of peers in the
+//! same scenario is shown.
 
 mod deadlock;
 mod inversion;
@@ -28,7 +29,7 @@ pub(crate) fn steps(_: &Plan) -> Vec<Step> {
     steps
 }
 
-/// The number of runs of a scenario: as many as samples where their number was asked for.
+/// Returns the number of runs of a scenario: the number of samples, if that was requested.
 fn runs(session: &Session<'_>) -> usize {
     match session.plan.samples_given {
         true => session.samples(),
@@ -42,12 +43,13 @@ struct Rule {
     slug: &'static str,
     text: &'static str,
     expected: &'static str,
-    /// Whether it means anything without real-time scheduling.
+    /// `true` if the rule is meaningless without real-time scheduling.
     needs_fifo: bool,
 }
 
 impl Rule {
-    /// The check of this rule for `subject`, which has `promised` to keep it or has not.
+    /// Returns the check of this rule for `subject`; `promised` means that the subject guarantees
+    /// the rule.
     fn check(&self, session: &Session<'_>, subject: &str, slug: &str, seen: &Seen, promised: bool) -> Check {
         let why: Vec<String> = session.no_fifo.clone().into_iter().filter(|_| self.needs_fifo).collect();
         let verdict = match (seen.is_always(self.expected), promised) {
@@ -67,7 +69,7 @@ impl Rule {
         }
     }
 
-    /// The same for one that is a subject of rows too.
+    /// The same for a subject that also has rows.
     fn check_of(&self, session: &mut Session<'_>, subject: Subject, seen: &Seen) {
         let promised = matches!(subject, Subject::Punctual | Subject::Sync);
         let check = self.check(session, subject.name(), subject.slug(), seen, promised);

@@ -22,8 +22,8 @@ pub(super) fn steps() -> Vec<Step> {
     })]
 }
 
-/// One thread does P, the other V; what they say to each other by `go` and `done` makes the order one, also without
-/// real-time scheduling.
+/// One thread does P, the other V; they synchronize through `go` and `done`, so that there is one
+/// order, even without real-time scheduling.
 fn play(session: &Session<'_>) -> String {
     let (log, semaphore) = (Log::default(), Semaphore::<16>::new(0));
     let (go, done) = (peers::Semaphore::new(0), peers::Semaphore::new(0));
@@ -42,8 +42,8 @@ fn play(session: &Session<'_>) -> String {
     let signals = || {
         rt::enter(cpu, contend::LOW.into());
         let blocked = |rounds_before: usize| {
-            // It has blocked when it waits and has logged what it got before, and has not when it has logged more. On a
-            // busy machine it takes its time to get there.
+            // The thread has blocked if it waits and the log has no further entry, and has not if
+            // it has logged more. On a busy machine this takes time.
             let patience = Instant::now() + Duration::from_secs(30);
             let got = || log.order().matches("P done").count();
             while semaphore.waiting() == 0 && got() <= rounds_before && Instant::now() < patience {

@@ -40,7 +40,8 @@ pub(super) fn steps() -> Vec<Step> {
     ]
 }
 
-/// Plays it several times on real threads; a note of the suite says why if it cannot be.
+/// Runs it several times on real threads; if it cannot run, a note of the suite contains the
+/// reason.
 fn play(session: &mut Session<'_>, scenario: Scenario, read: fn(&Log) -> String) -> Option<Seen> {
     let mut seen = Seen::default();
     for _ in 0..runs(session) {
@@ -48,7 +49,7 @@ fn play(session: &mut Session<'_>, scenario: Scenario, read: fn(&Log) -> String)
             break;
         }
         let log = Arc::new(Log::default());
-        // A deadlock would end there, and not with the report.
+        // A deadlock would end there, rather than with the report.
         let limit = punctual::Duration::from_secs(5);
         let config = punctual::Config::new().cpu(session.plan.cpu).until(limit);
         if let Err(error) = app::run(config, scenario, log.clone()) {
@@ -88,7 +89,7 @@ mod app {
         (Shared { first: 0, second: 0, log }, Local {})
     }
 
-    /// Runs below everything else, and so last.
+    /// Runs below all other tasks, and therefore last.
     #[task(priority = 1)]
     fn end(_: end::Context) {
         punctual::shutdown();

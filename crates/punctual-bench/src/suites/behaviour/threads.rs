@@ -1,4 +1,5 @@
-//! The rules for POSIX threads with SCHED_FIFO: what the kernel does with the scenarios that tasks are put through.
+//! The rules for POSIX threads with SCHED_FIFO: the kernel's behavior in the scenarios used for
+//! tasks.
 
 use super::log::{Log, Seen};
 use super::{EQUAL_TO_THE_TAIL, HIGHER_AT_ONCE, LOWER_WAITS, Rule, YIELD_LETS_THE_EQUAL_RUN, runs};
@@ -7,7 +8,7 @@ use crate::rt;
 use crate::session::{Session, Step};
 use crate::suites::Subject;
 
-/// Plays a scenario on the thread that creates others.
+/// Runs a scenario on the thread that creates others.
 type Play = fn(&Creator<'_>);
 
 pub(super) fn steps() -> Vec<Step> {
@@ -57,13 +58,14 @@ struct Creator<'a> {
 }
 
 impl Creator<'_> {
-    /// Creates a thread of a priority `above` the creator's that does `body`, then does `meanwhile`, and waits for it.
+    /// Creates a thread that runs `body`, with a priority `above` the creator's, then runs
+    /// `meanwhile`, and joins the thread.
     fn with(&self, above: i32, body: &(impl Fn() + Sync), meanwhile: impl FnOnce()) {
         with_thread(self.cpu, rt::PRIORITY + above, self.fifo, body, meanwhile);
     }
 }
 
-/// Creates a thread that does `body`, does `meanwhile`, and waits for the thread.
+/// Creates a thread that runs `body`, runs `meanwhile`, and joins the thread.
 pub(super) fn with_thread(
     cpu: usize,
     priority: i32,
@@ -72,7 +74,7 @@ pub(super) fn with_thread(
     meanwhile: impl FnOnce(),
 ) {
     let attributes = Attributes::new(cpu, priority, fifo);
-    // SAFETY: the thread is dropped at the end of this function, also when `meanwhile` panics.
+    // SAFETY: the thread is dropped at the end of this function, even if `meanwhile` panics.
     let thread = unsafe { Thread::create(&attributes, body) };
     meanwhile();
     drop(thread);

@@ -1,29 +1,32 @@
-//! Apps of which one job measures an operation: as apps are by default, without monitoring, and with a hundred tasks.
+//! Apps in which a job measures an operation: with default settings, without monitoring, and with a
+//! hundred tasks.
 //!
-//! Each measurement is a run of the app. The job does all operations in a row and takes the time around them.
+//! Each measurement is a run of the app. The job performs all operations in sequence and measures
+//! the total time.
 
 use crate::rt::Lack;
 
-/// What is done.
+/// The operation.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Operation {
-    /// A job spawns the next one of its own level, which runs after it.
+    /// A job spawns the next one of its level, which runs after it.
     SameLevel,
-    /// The same while so many timers of the level are armed, at most 1000.
+    /// The same with this many armed timers of the level, at most 1000.
     TimersArmed(u32),
     /// A job of a higher level is spawned and runs at once.
     HigherLevel,
-    /// An async task of a higher level is woken, which is polled and waits again.
+    /// An async task of a higher level is woken, polled, and waits again.
     Wake,
-    /// A resource that a higher task uses too.
+    /// A resource that a higher task also uses.
     Lock,
-    /// A job is armed for later and taken back.
+    /// A job is armed for later and canceled.
     ArmAndCancel,
-    /// As many timers as operations, at most 1000, are due; until the last of their jobs has run.
+    /// As many timers as operations, at most 1000, are due; measured until the last of their jobs
+    /// has run.
     DueAtOnce,
 }
 
-/// Does an operation so many times on a CPU: the ticks, and what the threads lacked.
+/// Performs an operation this many times on a CPU; returns the ticks, and the refused settings.
 pub(super) type Measure = fn(usize, Operation, u32) -> Result<(u64, Lack), String>;
 
 macro_rules! app {
@@ -130,7 +133,7 @@ macro_rules! app {
                     done::spawn(clock::now() - from).expect("it runs at once");
                 }
 
-                /// One link of a chain: spawns the next.
+                /// A link of a chain: spawns the next.
                 #[task(priority = 1, capacity = 4, shared = [start])]
                 fn link(cx: link::Context, left: u32) {
                     match left {
@@ -171,7 +174,7 @@ macro_rules! app {
 
                 #[task(priority = 2, local = [answer])]
                 fn done(cx: done::Context, ticks: u64) {
-                    // Gone, the run has failed otherwise.
+                    // If the receiver is gone, the run has failed elsewhere.
                     let _ = cx.local.answer.send(ticks);
                     punctual::shutdown();
                 }
@@ -182,7 +185,7 @@ macro_rules! app {
 
 app!(plain, false);
 app!(monitored, true);
-// A hundred tasks, with the six that each has.
+// A hundred tasks, including the six that each app has.
 #[rustfmt::skip]
 app!(
     many, false,

@@ -1,8 +1,9 @@
-//! Spawns, wakes, locks, timers and queues, beside what other crates have for the same.
+//! Spawns, wakes, locks, timers and queues, compared with the equivalents of other crates.
 //!
-//! A sample is a window: so many operations in a row that it lasts a millisecond or two, divided by their number. The windows of all
-//! rows of a step take turns, on one pinned SCHED_FIFO thread each, and so does one of L, a locked instruction. Each row gets its median
-//! in units of that. The other crates are there with the feature `peers`; what Punctual is measured with by default comes first.
+//! A sample is a window: as many operations in sequence as take a millisecond or two, divided by
+//! their number. The windows of all rows of a step take turns, each on a pinned SCHED_FIFO thread,
+//! as do windows of L, a locked instruction. Each row gets its median in units of L. The other
+//! crates are available with the feature `peers`; Punctual with default settings comes first.
 
 mod apps;
 #[cfg(feature = "peers")]
@@ -23,23 +24,23 @@ use crate::published::{self, Rtic};
 use crate::rt::{self, Lack};
 use crate::session::{Session, Step, Unit};
 
-/// How long a window should last.
+/// The intended duration of a window.
 const WINDOW_NS: f64 = 1.5e6;
-/// Operations in a window.
+/// The number of operations in a window.
 const OPERATIONS: std::ops::RangeInclusive<u32> = 16..=1_000_000;
-/// Windows of a row.
+/// The number of windows of a row.
 const WINDOWS: usize = 41;
 const QUICK_WINDOWS: usize = 3;
 
-/// Does so many operations on the given CPU at real-time priority, and says how many ticks that took.
+/// Performs this many operations on the given CPU at real-time priority, and returns the ticks.
 type Measure = Box<dyn Fn(usize, u32) -> Result<(u64, Lack), String>>;
 
-/// One that is measured.
+/// A measured subject.
 struct Peer {
     slug: &'static str,
     name: &'static str,
     measure: Measure,
-    /// If it does not depend on the window.
+    /// Set if the number does not depend on the window.
     operations: Option<u32>,
 }
 
@@ -51,7 +52,7 @@ impl Peer {
         Self { slug, name, measure: Box::new(measure), operations: None }
     }
 
-    /// One whose operations are a loop on a thread.
+    /// Returns a subject whose operations are a loop on a thread.
     fn threaded((slug, name): (&'static str, &'static str), body: fn(u32) -> u64) -> Self {
         Self::new((slug, name), move |cpu, operations| {
             Ok(rt::on_thread(cpu, rt::PRIORITY, |lack| (body(operations), lack.clone())))
@@ -72,7 +73,7 @@ const PLAIN: (&str, &str) = ("punctual", "Punctual");
 const MANY: (&str, &str) = ("punctual-100-tasks", "Punctual, 100 tasks");
 const SYNC: (&str, &str) = ("punctual-sync", "punctual-sync");
 
-/// What the apps take for an operation.
+/// Returns the apps' subjects for an operation.
 fn ours(operation: Operation) -> Vec<Peer> {
     vec![
         Peer::app(DEFAULT, apps::monitored::measure, operation),
@@ -155,7 +156,7 @@ pub(crate) fn steps(_: &Plan) -> Vec<Step> {
     ]
 }
 
-/// What other crates have something for.
+/// Operations with equivalents in other crates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Group {
     SameLevel,
@@ -163,14 +164,14 @@ enum Group {
     Wake,
     Lock,
     Queue,
-    /// Between two awake threads on two CPUs.
+    /// Between two running threads on two CPUs.
     Channel,
 }
 
 #[cfg(feature = "peers")]
 use peers::others;
 
-/// Other crates are not there.
+/// The other crates are not available.
 #[cfg(not(feature = "peers"))]
 fn others(_: Group) -> Vec<Peer> {
     Vec::new()
@@ -185,11 +186,11 @@ fn step(
     Step::new(what, move |session| measure(session, slug, operation, peers()))
 }
 
-/// Measures all of a group in turns, with L beside them.
+/// Measures all subjects of a group in turns, and L with them.
 fn measure(session: &mut Session<'_>, slug: &str, operation: &str, peers: Vec<Peer>) {
     if cfg!(not(feature = "peers")) {
         session.note(
-            "Without the crates linux-rtic, embassy-executor, tokio, crossbeam, rtrb and heapless: built without the feature `peers`.",
+            "Built without the feature `peers`, so without linux-rtic, embassy-executor, tokio, crossbeam, rtrb and heapless.",
         );
     }
     let (cpu, stop, clock) = (session.plan.cpu, session.stop, session.clock);
@@ -205,7 +206,7 @@ fn measure(session: &mut Session<'_>, slug: &str, operation: &str, peers: Vec<Pe
         let row = Row::new(SuiteName::Executors, slug, operation, Subject::Punctual);
         let id = row.id.replace("/punctual", &format!("/{}", peer.slug));
         let row = Row { id, subject: peer.name.into(), ..row }.published(published.clone());
-        // Found out in the first window, which is thrown away: it also warms up.
+        // Determined in the first window, which is discarded: it also warms up.
         let operations = Cell::new(peer.operations);
         Contender::new(row, Unit::Picos, move |recorder, until| {
             let mut lack = Lack::new();
@@ -235,7 +236,7 @@ fn measure(session: &mut Session<'_>, slug: &str, operation: &str, peers: Vec<Pe
     in_locked(session, first);
 }
 
-/// Adds to each row since the `first` its median in units of L, whose row is the last.
+/// Adds to each row since `first` its median in units of L, whose row is the last.
 fn in_locked(session: &mut Session<'_>, first: usize) {
     let rows = session.rows_since(first);
     let Some((locked, rows)) = rows.split_last_mut() else { return };
@@ -250,10 +251,11 @@ fn in_locked(session: &mut Session<'_>, first: usize) {
     }
 }
 
-/// Items from one awake thread to another on another CPU and back, through channels that are polled.
+/// Measures items that one running thread sends to another on another CPU and back, through polled
+/// channels.
 fn channels(session: &mut Session<'_>) {
     let Some(other) = session.plan.other_cpu else {
-        return session.note("Channels between two CPUs: this process may use one CPU only.");
+        return session.note("Channels between two CPUs: this process may use only one CPU.");
     };
     let mut all = vec![Peer::new(SYNC, move |cpu, operations| {
         Ok((plain::ring_ping_pong([cpu, other], operations), Lack::new()))
@@ -264,7 +266,7 @@ fn channels(session: &mut Session<'_>) {
     measure(session, "channel", "Channel, two CPUs, both awake, one way", all);
 }
 
-/// One locked instruction after the other.
+/// Executes one locked instruction after another.
 fn locked(operations: u32) -> u64 {
     let word = AtomicU64::new(0);
     timed(operations, |_| {
@@ -272,7 +274,7 @@ fn locked(operations: u32) -> u64 {
     })
 }
 
-/// The ticks that it takes to do something so many times.
+/// Returns the ticks for doing something this many times.
 fn timed(operations: u32, mut what: impl FnMut(u32)) -> u64 {
     let from = clock::now();
     for operation in 0..operations {

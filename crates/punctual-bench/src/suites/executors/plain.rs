@@ -1,4 +1,5 @@
-//! What threads do by `punctual-sync`, POSIX and the predecessor's crate; each returns the ticks of so many operations.
+//! Operations of threads with `punctual-sync`, POSIX and the predecessor's crate; each function
+//! returns the ticks of this many operations.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -29,7 +30,7 @@ fn lock(lock: &impl Lock, operations: u32) -> u64 {
     timed(operations, |_| black_box(lock).with(&member, || count = black_box(count + 1)))
 }
 
-/// An item in and out again on one thread.
+/// Sends and receives an item on one thread.
 pub(super) fn ring(operations: u32) -> u64 {
     let ring = Ring::<u64, 8>::new();
     let (mut writer, mut reader) = ring.split().expect("nobody else has its ends");
@@ -48,7 +49,7 @@ pub(super) fn timed_queue(operations: u32) -> u64 {
     })
 }
 
-/// From one CPU to the other and back; one way of the two.
+/// From one CPU to the other and back; returns the time of one way.
 pub(super) fn ring_ping_pong(cpus: [usize; 2], operations: u32) -> u64 {
     let (there, back) = (Ring::<u64, 8>::new(), Ring::<u64, 8>::new());
     let (mut out, mut far) = there.split().expect("nobody else has its ends");
@@ -67,7 +68,7 @@ pub(super) fn ring_ping_pong(cpus: [usize; 2], operations: u32) -> u64 {
     )
 }
 
-/// Polls until there is something.
+/// Polls until a value is available.
 pub(super) fn until<T>(mut poll: impl FnMut() -> Option<T>) -> T {
     loop {
         match poll() {
@@ -77,7 +78,7 @@ pub(super) fn until<T>(mut poll: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Two ordinary threads, which spin: half of so many round trips' time.
+/// Runs two ordinary, spinning threads; returns half of the time of this many round trips.
 pub(super) fn ping_pong(
     cpus: [usize; 2],
     operations: u32,
@@ -87,7 +88,7 @@ pub(super) fn ping_pong(
     let ready = Barrier::new(2);
     std::thread::scope(|scope| {
         let away = scope.spawn(|| {
-            // Refused, it is between whatever CPUs they are on.
+            // If refused, it runs on arbitrary CPUs.
             let _ = rt::pin(cpus[1]);
             ready.wait();
             (0..operations).for_each(|_| away());
@@ -104,14 +105,15 @@ pub(super) fn ping_pong(
     })
 }
 
-/// From a thread to a higher one on the same CPU and back, by semaphores: one way of the two.
+/// From a thread to a higher one on the same CPU and back, by semaphores; returns the time of one
+/// way.
 pub(super) fn hand_over(operations: u32) -> u64 {
     let (there, back) = (Semaphore::new(0), Semaphore::new(0));
     let ready = Barrier::new(2);
     std::thread::scope(|scope| {
         // Starts on this CPU and above this thread's priority.
         let answers = scope.spawn(|| {
-            // Refused, the row says that there is no SCHED_FIFO.
+            // If refused, the row reports that there is no SCHED_FIFO.
             let _ = rt::set_fifo(rt::PRIORITY + 1);
             ready.wait();
             for _ in 0..operations {

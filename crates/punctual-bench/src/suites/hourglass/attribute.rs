@@ -1,21 +1,22 @@
-//! What the kernel did in a gap, from the text of its tracer.
+//! Attributes gaps to kernel activities, from the text of the kernel's tracer.
 //!
-//! Entries and exits of interrupts nest, and other tasks run between two switches. The time between two events belongs to
-//! what was entered last and not yet left. What belongs to nothing is the way into the kernel and out again if it is short
-//! and there are events; otherwise nothing in the kernel caused it: the host of a virtual machine did, or the hardware.
+//! Entries and exits of interrupts nest, and other tasks run between two switches. The time between
+//! two events belongs to the activity that was entered last and not yet left. Unattributed time is
+//! the kernel entry and exit if it is short and there are events; otherwise it was not caused by
+//! the kernel, but by the host of a virtual machine or the hardware.
 
 use std::collections::HashMap;
 
-/// The cause of time that no event of the kernel explains.
+/// The cause of time that no kernel event explains.
 pub(super) const HOST: &str = "host or hardware (no kernel event)";
 
 /// The prefix of task names.
 const TASK: &str = "task ";
 
-/// The CPU idles although the measured thread, which never sleeps, could run.
+/// The CPU idles although the measured thread, which never sleeps, is runnable.
 const THROTTLED: &str = "idle CPU: the thread is throttled";
 
-/// An event of the kernel.
+/// A kernel event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Event {
     at: u64,
@@ -28,7 +29,7 @@ enum Kind {
     Enter(String),
     /// The end of the innermost activity.
     Leave,
-    /// The measured thread runs again, whatever was before.
+    /// The measured thread runs again, after any activity.
     Resume,
 }
 
@@ -36,23 +37,23 @@ enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) name: String,
-    /// Gaps that had it more than any other.
+    /// The number of gaps in which this was the main cause.
     pub(super) gaps: u64,
-    /// Its time in all gaps.
+    /// The total time in all gaps.
     pub(super) total: u64,
-    /// Its time in the gap that had most of it.
+    /// The time in the gap with the most of it.
     pub(super) max: u64,
 }
 
-/// The events of a trace in their order; `thread` is the measured one.
+/// Parses the events of a trace, in order; `thread` is the measured thread.
 pub(super) fn parse(text: &str, thread: i32) -> Vec<Event> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| event(line, thread)).collect()
 }
 
-/// One line: `task-pid [cpu] flags time: name: details`.
+/// Parses one line: `task-pid [cpu] flags time: name: details`.
 fn event(line: &str, thread: i32) -> Option<Event> {
-    // The name of a task may hold anything, but not a number in brackets between spaces.
+    // A task name may contain any characters except a number in brackets between spaces.
     let (_, behind) = line.split_once("] ")?;
     let mut words = behind.split_whitespace();
     let time = words.find(|word| word.ends_with(':'))?.trim_end_matches(':');
@@ -61,7 +62,8 @@ fn event(line: &str, thread: i32) -> Option<Event> {
     Some(Event { at: units(time)?, kind: kind(name, details, thread)? })
 }
 
-/// A time as the tracer prints it: a count, or seconds with a fraction, which become nanoseconds.
+/// Parses a time as printed by the tracer: a count, or seconds with a fraction, which become
+/// nanoseconds.
 fn units(time: &str) -> Option<u64> {
     match time.split_once('.') {
         None => time.parse().ok(),
@@ -87,7 +89,7 @@ fn kind(name: &str, details: &str, thread: i32) -> Option<Kind> {
             if to == "0" {
                 return Some(Kind::Enter(THROTTLED.into()));
             }
-            // A name may hold spaces: it goes on to the next field.
+            // A name may contain spaces: it extends to the next field.
             let comm = details.split_once("next_comm=").map_or("?", |(_, rest)| rest);
             let comm = comm.split(" next_pid=").next().unwrap_or(comm);
             Kind::Enter(format!("{TASK}{}", without_number(comm)))
@@ -105,13 +107,13 @@ fn kind(name: &str, details: &str, thread: i32) -> Option<Kind> {
     })
 }
 
-/// Worker threads are many; what they belong to is told by the part before their number.
+/// Worker threads are numerous; the part before the number identifies the workqueue.
 fn without_number(comm: &str) -> &str {
     comm.split('/').next().unwrap_or(comm)
 }
 
-/// Lays `gaps`, which are in order, over `events`, which are too. Up to `way` of unexplained time in a gap with events is the
-/// way into the kernel and out.
+/// Matches ordered `gaps` with ordered `events`. Up to `way` of unexplained time in a gap with
+/// events counts as kernel entry and exit.
 pub(super) fn attribute(events: &[Event], gaps: &[(u64, u64)], way: u64) -> Vec<Share> {
     let mut shares: HashMap<String, Share> = HashMap::new();
     let mut next = 0;
@@ -137,10 +139,10 @@ fn longest_first(shares: &mut [Share]) {
     shares.sort_by(|a, b| b.max.cmp(&a.max).then_with(|| a.name.cmp(&b.name)));
 }
 
-/// Tasks that are named; on a busy machine there are hundreds.
+/// The number of tasks shown by name; a busy machine has hundreds.
 const NAMED_TASKS: usize = 5;
 
-/// Keeps the first tasks and makes one of the others.
+/// Keeps the first tasks and merges the others into one.
 fn gather_tasks(shares: Vec<Share>) -> Vec<Share> {
     let (tasks, mut kept): (Vec<_>, Vec<_>) =
         shares.into_iter().partition(|share| share.name.starts_with(TASK));
@@ -158,7 +160,7 @@ fn gather_tasks(shares: Vec<Share>) -> Vec<Share> {
     kept
 }
 
-/// The time of each cause in one gap.
+/// Returns the time of each cause in one gap.
 fn of_one_gap(events: &[Event], from: u64, to: u64, way: u64) -> HashMap<String, u64> {
     let mut times: HashMap<String, u64> = HashMap::new();
     let mut entered: Vec<&str> = Vec::new();
@@ -221,14 +223,15 @@ mod tests {
         assert_eq!(events.len(), 10);
         let gaps = [(1000, 1300), (2000, 3000), (3300, 3600), (4000, 5000), (9000, 19_000)];
         let shares = attribute(&events, &gaps, 100);
-        // 190 in the tick, and the way in and out: 10 before, 10 between, 10 behind.
+        // 190 in the tick, and entry and exit: 10 before, 10 between, 10 after.
         assert_eq!((share(&shares, "timer tick").total, share(&shares, "timer tick").gaps), (220, 1));
         assert_eq!(share(&shares, "softirq TIMER").total, 80);
-        // 890 of it, and 110 of way, which is too long to be that.
+        // 890 of it, and 110 of unexplained time, which is too long for entry and exit.
         assert_eq!(share(&shares, "task a b").total, 890);
         assert_eq!(share(&shares, "IRQ virtio0").total, 800);
         assert_eq!(share(&shares, "IPI reschedule").max, 100);
-        // 110 beside the task, one gap without any event, 200 beside the IRQ, and 9900 beside an IPI.
+        // 110 next to the task, one gap without any event, 200 next to the IRQ, and 9900 next to an
+        // IPI.
         let host = share(&shares, HOST);
         assert_eq!((host.total, host.max, host.gaps), (110 + 300 + 200 + 9900, 9900, 2));
         assert_eq!(shares[0].name, HOST);

@@ -1,8 +1,9 @@
-//! A loop that only reads the clock, and what interrupts it: Wassen and Lankes' hourglass.
+//! A loop that only reads the clock, and its interruptions: Wassen and Lankes' hourglass.
 //!
-//! Two readings that are further apart than they take are a *gap*: an interrupt, another task, the host of a virtual
-//! machine. The loop runs pinned as an ordinary thread and as a SCHED_FIFO one; where the CPU is isolated, beside them on
-//! one that is not. With access to the kernel's tracer each gap is laid beside what the kernel did at that time.
+//! Two readings that are further apart than the readings take are a *gap*, caused by an interrupt,
+//! another task, or the host of a virtual machine. The loop runs pinned as an ordinary thread and
+//! as a SCHED_FIFO one; if the CPU is isolated, also on one that is not. With access to the
+//! kernel's tracer each gap is matched with the kernel's activity at that time.
 
 mod attribute;
 mod watch;
@@ -17,10 +18,11 @@ use crate::stats::Statistics;
 use crate::tracefs::Instance;
 use watch::{Watch, Watched};
 
-/// The shortest distance of two readings that counts as a gap: published results on an isolated CPU stay below it.
+/// The shortest distance of two readings that counts as a gap: published results on an isolated CPU
+/// stay below it.
 const GAP_NS: f64 = 500.0;
 
-/// The events that say what the kernel does with a CPU.
+/// The events that show the kernel's activity on a CPU.
 const EVENTS: [&str; 9] = [
     "sched/sched_switch",
     "irq/irq_handler_entry",
@@ -43,7 +45,7 @@ pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
     let mut cpus = vec![plan.cpu];
     let isolated = isolated();
     if isolated.has(plan.cpu) {
-        // A CPU without isolation shows its benefit.
+        // A CPU without isolation, to show the benefit.
         cpus.extend(rt::allowed_cpus().into_iter().rev().find(|&cpu| !isolated.has(cpu)));
     }
     let mut steps = Vec::new();
@@ -57,7 +59,7 @@ pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
     steps
 }
 
-/// The isolation of a CPU in a few words; empty if there is none.
+/// Describes the isolation of a CPU in a few words; `None` if there is none.
 fn isolation(cpu: usize) -> Option<String> {
     let mut in_force = Vec::new();
     if isolated().has(cpu) {
@@ -77,7 +79,7 @@ fn turn(session: &mut Session<'_>, policy: Policy, cpu: usize) {
     };
     let isolation = isolation(cpu);
     if isolation.is_none() {
-        session.note(format!("No isolation is in force on CPU {cpu}."));
+        session.note(format!("CPU {cpu} is not isolated."));
     }
     let row = Row {
         id: match isolation {
@@ -94,7 +96,7 @@ fn turn(session: &mut Session<'_>, policy: Policy, cpu: usize) {
     let watch = Watch::new(clock.ticks(session.plan.hourglass.as_nanos() as f64), clock.ticks(GAP_NS));
     let instance = Instance::create(cpu, &clock, &EVENTS);
     if let Err(why) = &instance {
-        session.note(format!("What caused the gaps was not found out: {why}"));
+        session.note(format!("The causes of the gaps are unknown: {why}"));
     }
     let mut lack = Lack::new();
     let stop = session.stop;
@@ -129,15 +131,15 @@ fn turn(session: &mut Session<'_>, policy: Policy, cpu: usize) {
                 row.causes = causes;
                 if lost > 0 {
                     session.note(format!(
-                        "The kernel's tracer lost {lost} events; gaps then look like the host's."
+                        "The kernel's tracer lost {lost} events; their gaps are attributed to the host."
                     ));
                 }
             }
-            Err(error) => session.note(format!("What caused the gaps was not found out: {error}")),
+            Err(error) => session.note(format!("The causes of the gaps are unknown: {error}")),
         }
     }
     if watched.is_full {
-        session.note("Ended early: more gaps than there is room for.");
+        session.note("Ended early: the buffer for gaps is full.");
     }
     let mut statistics = Statistics::new();
     for (ticks, &count) in watched.passes.iter().enumerate() {
@@ -153,7 +155,7 @@ fn turn(session: &mut Session<'_>, policy: Policy, cpu: usize) {
     }
 }
 
-/// The further numbers of a run.
+/// Returns the further quantities of a run.
 fn quantities(watched: &Watched, clock: &clock::Clock) -> Vec<Quantity> {
     let elapsed_ns = clock.ns(watched.to - watched.from).max(1.0);
     let seconds = elapsed_ns / 1e9;
@@ -171,7 +173,8 @@ fn quantity(name: &str, value: f64, unit: &str) -> Quantity {
     Quantity { name: name.into(), value, unit: unit.into() }
 }
 
-/// The part of the time in gaps that the kernel's events or the hypervisor's account explain: nothing if there were none.
+/// Returns the share of the gaps' time that kernel events or the hypervisor's steal time explain;
+/// `None` without gaps.
 fn explained(causes: &[Cause], stolen_ns: Option<u64>) -> Option<Quantity> {
     let total: f64 = causes.iter().map(|cause| cause.total_ns).sum();
     let host: f64 =
@@ -180,7 +183,7 @@ fn explained(causes: &[Cause], stolen_ns: Option<u64>) -> Option<Quantity> {
     (total > 0.0).then(|| quantity("explained", 100.0 * (1.0 - unknown / total), "%"))
 }
 
-/// The causes of the gaps, longest first, and the number of lost events.
+/// Returns the causes of the gaps, longest first, and the number of lost events.
 fn causes(
     instance: &Instance,
     watched: &Watched,

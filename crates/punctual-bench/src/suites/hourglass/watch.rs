@@ -1,11 +1,11 @@
-//! The loop itself.
+//! The loop.
 
 use crate::{Stop, clock};
 
-/// Passes that take fewer ticks are only counted, by their length.
+/// Passes that take fewer ticks are only counted, by their duration.
 const COUNTED: usize = 4096;
 
-/// Room for this many longer ones.
+/// The maximum number of recorded longer passes.
 const ROOM: usize = 1 << 18;
 
 /// A span between two readings of the clock, in ticks.
@@ -15,7 +15,7 @@ pub(super) struct Span {
     pub(super) to: u64,
 }
 
-/// A loop to be run, with all the memory that it needs.
+/// A loop, with preallocated memory.
 #[derive(Debug)]
 pub(super) struct Watch {
     length: u64,
@@ -24,36 +24,37 @@ pub(super) struct Watch {
     long: Vec<Span>,
 }
 
-/// What a loop has seen.
+/// The result of a loop.
 #[derive(Debug)]
 pub(super) struct Watched {
     /// The kernel's number of the thread.
     pub(super) thread: i32,
     pub(super) from: u64,
     pub(super) to: u64,
-    /// How many passes took so many ticks.
+    /// The number of passes, by duration in ticks.
     pub(super) passes: Box<[u64; COUNTED]>,
-    /// The gaps, and all passes that are too long to be counted by their length.
+    /// The gaps, and all passes that are too long to be counted by duration.
     pub(super) long: Vec<Span>,
-    /// From here on, in ticks, it is a gap.
+    /// The minimum duration of a gap, in ticks.
     gap: u64,
-    /// Whether there was no room for more.
+    /// `true` if the buffer is full.
     pub(super) is_full: bool,
 }
 
 impl Watch {
-    /// `length` and the shortest `gap` in ticks.
+    /// Creates a loop with this `length` and minimum `gap`, in ticks.
     pub(super) fn new(length: u64, gap: u64) -> Self {
         let mut long = vec![Span { from: 1, to: 1 }; ROOM];
-        // Its memory has been written to and stays.
+        // Keeps the memory, which has been written to.
         long.clear();
         Self { length, gap, passes: Box::new([0; COUNTED]), long }
     }
 
-    /// Runs on the calling thread until its time is up, its room is used up, or `stop` is requested.
+    /// Runs on the calling thread until the time has elapsed, the buffer is full, or `stop` is
+    /// requested.
     pub(super) fn run(self, stop: &Stop) -> Watched {
         let Self { length, gap, mut passes, mut long } = self;
-        // What is not kept as a span is counted by its length.
+        // A pass that is not recorded as a span is counted by its duration.
         let keep = gap.min(COUNTED as u64);
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
         let from = clock::now();
@@ -80,17 +81,17 @@ impl Watch {
 }
 
 impl Watched {
-    /// The gaps in their order.
+    /// Returns the gaps in order.
     pub(super) fn gaps(&self) -> impl Iterator<Item = &Span> {
         self.long.iter().filter(|span| span.to - span.from >= self.gap)
     }
 
-    /// How many passes there were.
+    /// Returns the number of passes.
     pub(super) fn count(&self) -> u64 {
         self.passes.iter().sum::<u64>() + self.long.len() as u64
     }
 
-    /// The median pass in ticks.
+    /// Returns the median pass in ticks.
     pub(super) fn usual_pass(&self) -> u64 {
         let mut before = 0;
         let half = self.count() / 2;

@@ -1,8 +1,10 @@
-//! What another CPU does to a short loop by caches and memory: Wassen and Lankes' cache victims.
+//! The effect of another CPU on a short loop, through caches and memory: Wassen and Lankes' cache
+//! victims.
 //!
-//! The loop reads one line of a small table, between two readings of the clock. Meanwhile another CPU sweeps a buffer: of the size
-//! of each cache of the measured CPU and beyond the last, line by line or page by page, reading or writing. Where a cache that the
-//! two share also has what the caches below it have, and throws out one of the loop's lines, the loop has to fetch that from memory.
+//! The loop reads one line of a small table, between two readings of the clock. Meanwhile another
+//! CPU sweeps a buffer: with the size of each cache of the measured CPU and larger than the last,
+//! line by line or page by page, reading or writing. If the two share an inclusive cache that
+//! evicts one of the loop's lines, the loop must fetch the line from memory.
 
 mod sweep;
 
@@ -18,14 +20,14 @@ use crate::rt;
 use crate::session::{Session, Step};
 use crate::stats::Statistics;
 
-/// The size of the loop's table: half of the smallest first-level cache there is.
+/// The size of the loop's table: half of the smallest existing first-level cache.
 const TABLE: usize = 16 * 1024;
-/// What caches move.
+/// The size of a cache line.
 const LINE: usize = 64;
 const PAGE: usize = 4096;
-/// For each sample that is asked for, so many are taken: what is looked for is rare.
+/// The number of samples taken for each requested one, since the effect is rare.
 const MORE: usize = 32;
-/// How much more than the last cache the largest buffer has, and how large it is at most.
+/// The factor by which the largest buffer exceeds the last cache, and its maximum size.
 const BEYOND: usize = 4;
 const MAX_BYTES: usize = 256 * 1024 * 1024;
 
@@ -56,7 +58,7 @@ fn step_name(sweep: &Sweep) -> String {
     format!("{} {} KiB by {} B", sweep.access.text(), sweep.bytes / 1024, sweep.stride)
 }
 
-/// Measures the loop while the other CPU does what is asked for, or nothing.
+/// Measures the loop while the other CPU sweeps as requested, or idles.
 fn turn(session: &mut Session<'_>, other: Option<(Sweep, &str, &str)>) {
     let (cpu, clock) = (session.plan.cpu, session.clock);
     let (subject, slug) = other.map_or(("nothing", "nothing"), |(_, what, slug)| (what, slug));
@@ -75,7 +77,7 @@ fn turn(session: &mut Session<'_>, other: Option<(Sweep, &str, &str)>) {
             Ok(measured) => measured,
             Err(why) => return session.add_unmeasured(row, why),
         },
-        (Some(_), None) => return session.add_unmeasured(row, "there is no other CPU"),
+        (Some(_), None) => return session.add_unmeasured(row, "no other CPU"),
     };
     let mut statistics = Statistics::new();
     recorder.values().for_each(|ticks| statistics.record_ps(clock.ps(ticks)));
@@ -89,28 +91,28 @@ fn turn(session: &mut Session<'_>, other: Option<(Sweep, &str, &str)>) {
     if let Some(other) = session.plan.other_cpu
         && topology().cpu(cpu).is_some_and(|cpu| cpu.siblings.has(other))
     {
-        session.note(format!("CPU {other} is another thread of the same core: the two share every cache."));
+        session.note(format!("CPU {other} is a hardware thread of the same core: the two share all caches."));
     }
     if read("/sys/fs/resctrl/schemata").is_empty() {
         session.note(
-            "No part of a cache can be reserved here: there is no resctrl (CAT), by the processor, the hypervisor or the kernel.",
+            "Cache allocation (CAT, resctrl) is not available, because of the processor, the hypervisor or the kernel.",
         );
     } else {
         session.note(
-            "resctrl is mounted: a group with cache ways of its own (CAT) would keep the other CPU from the loop's lines. \
-             The figures are without.",
+            "resctrl is mounted: a group with separate cache ways (CAT) would protect the loop's lines from the other CPU. \
+             The figures are without it.",
         );
     }
     session.add_figures(row, statistics.distribution(), &lack);
 }
 
-/// The times of reading one line after another, in random order, so that no prefetcher helps.
+/// Measures reading one line after another, in random order, which defeats prefetchers.
 fn sample(samples: usize) -> Recorder {
     let recorder = Recorder::new(samples);
     let mut table = vec![0_u64; TABLE / size_of::<u64>()];
     let lines = TABLE / LINE;
     let words = LINE / size_of::<u64>();
-    // One cycle through all lines: a step that has no divisor in common with their number.
+    // One cycle through all lines: the step is coprime to their number.
     (0..lines).for_each(|line| table[line * words] = ((line + 97) % lines * words) as u64);
     let mut at = 0;
     loop {
@@ -123,7 +125,8 @@ fn sample(samples: usize) -> Recorder {
     }
 }
 
-/// The figures in cycles of the time-stamp counter, in which others have published theirs. Nothing where another clock is used.
+/// Returns the figures in cycles of the time-stamp counter, the unit of published figures; empty
+/// with another clock.
 fn cycles(sorted: &[u64], clock: &str) -> Vec<Quantity> {
     if clock != "TSC" {
         return Vec::new();

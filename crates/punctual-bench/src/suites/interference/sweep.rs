@@ -1,11 +1,11 @@
-//! A thread on another CPU that goes through a buffer again and again.
+//! A thread on another CPU that repeatedly sweeps a buffer.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::rt;
 
-/// How a buffer is swept.
+/// The parameters of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sweep {
     pub(super) bytes: usize,
@@ -28,10 +28,11 @@ impl Access {
     }
 }
 
-/// Runs `measure` while an ordinary thread on `cpu` sweeps: after its first pass through the buffer, until the end.
+/// Runs `measure` while an ordinary thread on `cpu` sweeps: from the end of its first pass through
+/// the buffer.
 ///
 /// # Errors
-/// It cannot be put there, or there is no memory.
+/// The thread cannot be pinned, or there is too little memory.
 pub(super) fn sweeping<R>(sweep: Sweep, cpu: usize, measure: impl FnOnce() -> R) -> Result<R, String> {
     let (passes, over) = (AtomicU32::new(0), AtomicBool::new(false));
     let mut buffer: Vec<u64> = Vec::new();
@@ -42,7 +43,7 @@ pub(super) fn sweeping<R>(sweep: Sweep, cpu: usize, measure: impl FnOnce() -> R)
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             let pinned = rt::pin(cpu);
-            // Pages that were never written to are all one page of zeros.
+            // Pages that were never written all map to one zero page.
             buffer.resize(words, 1);
             while pinned.is_ok() && !over.load(Ordering::Relaxed) {
                 pass(&mut buffer, sweep);

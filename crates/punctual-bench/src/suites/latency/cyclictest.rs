@@ -1,4 +1,4 @@
-//! The program cyclictest as one more contender, where it is installed.
+//! The program cyclictest as another contender, if it is installed.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -13,23 +13,23 @@ use crate::model::Row;
 use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 
-/// How long a machine that is busy, or emulated, takes to start it and to end it.
+/// The time limit for starting and ending it on a busy or emulated machine.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
 
-/// cyclictest, set up like the contenders beside it.
+/// cyclictest with the same parameters as the other contenders.
 #[derive(Debug)]
 pub(super) struct Cyclictest {
     cpu: usize,
     interval_ns: u64,
 }
 
-/// The row for it, made from that of a contender.
+/// Returns its row, derived from that of a contender.
 pub(super) fn row(row: Row) -> Row {
     Row { id: row.id.replace("/posix", "/cyclictest"), subject: "cyclictest".into(), ..row }
 }
 
 impl Cyclictest {
-    /// Why there is none, if there is none.
+    /// Returns the reason if it cannot run.
     pub(super) fn new(cpu: usize, interval_ns: u64, fifo: bool) -> Result<Self, String> {
         match (installed("cyclictest"), fifo) {
             (false, _) => Err("cyclictest is not installed (package rt-tests)".into()),
@@ -38,7 +38,7 @@ impl Cyclictest {
         }
     }
 
-    /// Lets it take as many samples as are missing, each of which it lists in nanoseconds.
+    /// Takes the missing number of samples, which cyclictest lists in nanoseconds.
     pub(super) fn window(&self, recorder: &Arc<Recorder>, until: usize, stop: &Stop) -> Result<Lack, String> {
         let loops = until.saturating_sub(recorder.len());
         if loops == 0 {
@@ -52,7 +52,7 @@ impl Cyclictest {
         command.arg(format!("--loops={loops}"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
         command.default_signals();
-        // SAFETY: between fork and exec this makes one system call that takes no pointers.
+        // SAFETY: between fork and exec the closure makes one system call without pointers.
         unsafe {
             command.pre_exec(|| {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -86,7 +86,7 @@ impl Cyclictest {
     }
 }
 
-/// The latencies that `--verbose` lists: `thread: cycle: nanoseconds`.
+/// Returns the latencies that `--verbose` lists: `thread: cycle: nanoseconds`.
 fn latencies(text: &str) -> impl Iterator<Item = u64> {
     text.lines().filter_map(|line| {
         let numbers: Option<Vec<u64>> = line.split(':').map(|number| number.trim().parse().ok()).collect();

@@ -1,4 +1,4 @@
-//! Delayed execution (table 4 of Cunningham): after how long runs what was delayed by so much.
+//! Delayed execution (table 4 of Cunningham): the actual delay for each requested one.
 
 use punctual_report::format::format_nanos;
 

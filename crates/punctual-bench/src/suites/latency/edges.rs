@@ -1,5 +1,5 @@
-//! From the edge of a GPIO line to the code that handles it (section 6.1 of Balciunas): in the kernel, in a thread, and in
-//! a task.
+//! From the edge of a GPIO line to its handler (section 6.1 of Balciunas): in the kernel, in a
+//! thread, and in a task.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,10 +16,10 @@ use crate::rt::{self, Lack};
 use crate::session::{Measured, Session, Step, Unit};
 use crate::suites::{Subject, outcome};
 
-/// An edge that takes longer does not come.
+/// The time limit for an edge.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long a handler waits before it looks whether it is still wanted.
+/// The interval at which a waiting handler checks whether it is still needed.
 const LOOK: Duration = Duration::from_millis(50);
 
 pub(super) fn steps(condition: Condition) -> Vec<Step> {
@@ -84,16 +84,16 @@ fn edges(session: &mut Session<'_>, condition: Condition) {
     session.add(in_kernel, &Measured { recorder: kernel, lack: Lack::new(), unit: Unit::Nanos });
 }
 
-/// What the source of edges and their handler share.
+/// State shared by the source of edges and their handler.
 #[derive(Debug)]
 struct Edge {
     recorder: Arc<Recorder>,
-    /// Where the kernel's part goes, if it is wanted.
+    /// The recorder for the kernel's part, if requested.
     kernel: Option<Arc<Recorder>>,
     input: Arc<Input>,
-    /// When the last edge was made; 0 while edges only find out whether the handler is there.
+    /// The time of the last edge; 0 while edges only determine whether the handler runs.
     mark_ns: AtomicU64,
-    /// Whether it is.
+    /// `true` if the handler runs.
     is_up: AtomicBool,
     ended: AtomicBool,
 }
@@ -110,7 +110,7 @@ impl Edge {
         })
     }
 
-    /// Takes an edge that has arrived.
+    /// Handles an edge that has arrived.
     fn handle(&self) {
         let Some(kernel_ns) = self.input.read_ns() else { return };
         let now_ns = monotonic_ns();
@@ -124,9 +124,11 @@ impl Edge {
         self.recorder.push(now_ns.saturating_sub(mark_ns));
     }
 
-    /// Makes edges, on the calling ordinary thread, until there are so many samples; then nobody is to wait any more.
+    /// Generates edges, on the calling ordinary thread, until there are enough samples; then
+    /// releases the waiting handlers.
     ///
-    /// It sleeps between them: the kernel may handle an edge on a thread of a priority below those that are measured.
+    /// It sleeps between edges: the kernel may handle an edge on a thread with a lower priority
+    /// than the measured ones.
     fn make(&self, output: &Output, until: usize, stop: &Stop) -> Result<(), String> {
         let made = self.make_edges(output, until, stop);
         self.ended.store(true, Ordering::Release);
@@ -149,7 +151,7 @@ impl Edge {
             }
             Ok(())
         };
-        // An app takes a while to start, which is no latency of an edge.
+        // An app takes time to start, which is not part of the latency of an edge.
         one(&|| 0, &|| self.is_up.load(Ordering::Acquire))?;
         while self.recorder.len() < until && wanted() {
             let before = self.recorder.len();

@@ -1,4 +1,5 @@
-//! From an event to the code that handles it: an eventfd written by a lower thread or task, a timerfd, an instant.
+//! From an event to its handler: an eventfd written by a lower thread or task, a timerfd, an
+//! instant.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -18,10 +19,10 @@ use crate::session::{Session, Step, Unit};
 use crate::suites::{Subject, outcome};
 use crate::{Stop, clock};
 
-/// Between two expirations of a timer.
+/// The interval of a timer.
 const INTERVAL_NS: u64 = 500_000;
 
-/// The release at an instant under load, on a CPU that is isolated and on one that is not.
+/// The release at an instant under load, on an isolated CPU and on a CPU that is not isolated.
 pub(super) fn isolated(plan: &Plan) -> Vec<Step> {
     let isolated = isolated_cpus();
     let allowed = rt::allowed_cpus();
@@ -44,7 +45,7 @@ pub(super) fn isolated(plan: &Plan) -> Vec<Step> {
             }
         })
     };
-    // Without isolation the other is the row under load.
+    // Without isolation the other row is the one under load.
     let has_isolated = isolated.has(plan.cpu);
     [true, false].into_iter().filter(|&is_isolated| is_isolated || has_isolated).map(on).collect()
 }
@@ -97,8 +98,8 @@ pub(super) fn steps(condition: Condition) -> Vec<Step> {
 
 const INSTANT: &str = "An instant: from it to the code released by it";
 
-/// A job spawned for an instant beside threads that sleep until one, at SCHED_FIFO and at SCHED_DEADLINE, and cyclictest where it
-/// is installed.
+/// A job spawned for an instant, compared with threads that sleep until one, at SCHED_FIFO and at
+/// SCHED_DEADLINE, and with cyclictest if installed.
 fn instants(session: &mut Session<'_>, cpu: usize, condition: &str) {
     let row = |subject| row("instant", INSTANT, subject).under(condition);
     let stop = session.stop;
@@ -113,9 +114,9 @@ fn instants(session: &mut Session<'_>, cpu: usize, condition: &str) {
         Row { id: posix.id.replace("/posix", "/deadline"), subject: "SCHED_DEADLINE".into(), ..posix };
     match session.no_fifo {
         None => contenders.push(Contender::new(deadline, Unit::Nanos, timers::deadline(INTERVAL_NS, stop))),
-        Some(_) => session.add_unmeasured(deadline, "SCHED_DEADLINE takes root (CAP_SYS_NICE)"),
+        Some(_) => session.add_unmeasured(deadline, "SCHED_DEADLINE requires root (CAP_SYS_NICE)"),
     }
-    session.note("A thread at SCHED_DEADLINE cannot be pinned, and so runs on any CPU.");
+    session.note("A SCHED_DEADLINE thread cannot be pinned, so it runs on any CPU.");
     match &external {
         Ok(external) => {
             let row = cyclictest::row(row(Subject::Posix));
@@ -128,7 +129,7 @@ fn instants(session: &mut Session<'_>, cpu: usize, condition: &str) {
     alternate(session, samples, contenders);
 }
 
-/// What the tasks write to.
+/// The tasks' output.
 #[derive(Debug)]
 struct Out {
     recorder: Arc<Recorder>,
@@ -138,12 +139,12 @@ struct Out {
 }
 
 fn write(event: &OwnedFd) {
-    // Its count is far from its end, so this neither blocks nor fails.
+    // The count is far from its limit, so this neither blocks nor fails.
     let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
 }
 
 fn read(event: &OwnedFd) {
-    // A signal may end it early; the caller then takes one event for another that is there too.
+    // A signal may interrupt it; the caller then takes one event for another that is also present.
     let _ = rustix::io::read(event, &mut [0; 8]);
 }
 
@@ -168,7 +169,7 @@ mod app {
         (Shared { out, event: event.clone() }, Local { source: event })
     }
 
-    /// Writes, and is preempted by the handler there.
+    /// Writes, and is preempted by the handler.
     #[task(priority = 1, shared = [&out, &event])]
     fn triggers(cx: triggers::Context) {
         let out = cx.shared.out;
@@ -176,7 +177,7 @@ mod app {
             let before = out.recorder.len();
             out.mark.store(clock::now(), Ordering::Release);
             write(cx.shared.event);
-            // At once where the levels preempt each other.
+            // At once if the levels preempt each other.
             while out.recorder.len() == before && !out.stop.is_requested() {
                 std::thread::yield_now();
             }
@@ -193,7 +194,7 @@ mod app {
     }
 }
 
-/// The same with a thread that reads.
+/// The same with a reading thread.
 fn threads(recorder: &Arc<Recorder>, until: usize, cpu: usize, stop: &Stop) -> Result<Lack, String> {
     let event = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| format!("no eventfd: {error}"))?;
     let (mark, ended, ready) = (AtomicU64::new(0), AtomicBool::new(false), Barrier::new(2));

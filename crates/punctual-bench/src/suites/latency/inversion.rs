@@ -1,8 +1,8 @@
-//! An ordinary thread holds what a real-time one wants from an instant on: how long that waits, with the rest of the critical
-//! section.
+//! An ordinary thread holds a lock that a real-time thread needs from an instant on: measures the
+//! wait, including the rest of the critical section.
 //!
-//! Beside a load only priority inheritance keeps this short: without it every ordinary thread that the kernel prefers to the
-//! holder runs first.
+//! Under load only priority inheritance bounds this wait: without it every ordinary thread that the
+//! kernel prefers to the holder runs first.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,13 +22,14 @@ use crate::rt::{self, Lack};
 use crate::session::{Step, Unit};
 use crate::suites::{Subject, outcome};
 
-/// From the beginning of the critical section to the instant: time for who waits for it to fall asleep.
+/// The time from the start of the critical section to the instant, in which the waiter falls
+/// asleep.
 const LEAD_NS: u64 = 200_000;
 
-/// Additions in the critical section after the instant.
+/// The number of additions in the critical section after the instant.
 const WORK: u64 = 1000;
 
-/// Beside a load the ordinary thread gets its turn rarely.
+/// Few, since the ordinary thread rarely runs under load.
 const SAMPLES: usize = 64;
 
 pub(super) fn steps(condition: Condition) -> Vec<Step> {
@@ -51,7 +52,7 @@ pub(super) fn steps(condition: Condition) -> Vec<Step> {
     })]
 }
 
-/// What the tasks write to.
+/// The tasks' output.
 #[derive(Debug)]
 struct Out {
     recorder: Arc<Recorder>,
@@ -65,7 +66,7 @@ impl Out {
     }
 }
 
-/// The rest of a critical section, of which something is left to do at the instant.
+/// The rest of a critical section, part of which remains at the instant.
 fn hold_beyond(instant_ns: u64) {
     while monotonic_ns() < instant_ns {
         std::hint::spin_loop();
@@ -106,7 +107,7 @@ mod app {
                 wants::spawn_at(Instant::from_ticks(instant_ns), instant_ns).expect("one waits at a time");
                 hold_beyond(instant_ns);
             });
-            // At once where the levels preempt this.
+            // At once if the levels preempt this.
             while out.recorder.len() == before && !out.stop.is_requested() {
                 std::thread::yield_now();
             }
@@ -136,14 +137,14 @@ fn threads(lock: &impl Lock, recorder: &Arc<Recorder>, until: usize, cpu: usize,
             }
             let instant_ns = instant.load(Ordering::Acquire);
             let at = timespec(instant_ns);
-            // A signal ends it early, and it begins again.
+            // A wait interrupted by a signal is repeated.
             while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &at).is_err() {}
             let now_ns = lock.with(&member, monotonic_ns);
             recorder.push(now_ns.saturating_sub(instant_ns));
         }
     };
     let holds = || {
-        // Where it is refused, so is what the other thread asks for, which says so.
+        // If this is refused, so is the other thread's request, which reports it.
         let _ = rt::pin(cpu);
         let member = lock.join(0);
         ready.wait();

@@ -1,5 +1,5 @@
-//! Locking (section 6.2.2 and listing 2 of Balciunas): a lock that nobody else wants, and the release of one that a
-//! lower thread or task wants.
+//! Locking (section 6.2.2 and listing 2 of Balciunas): an uncontended lock, and the release of one
+//! for which a lower thread or task waits.
 
 use super::row;
 use crate::contend::{self, Lock};

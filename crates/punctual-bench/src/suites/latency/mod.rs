@@ -1,7 +1,9 @@
-//! Switching, locking, events, delays and pulses: the sixth chapter of Balciunas and tables 3 and 4 of Cunningham.
+//! Switching, locking, events, delays and pulses: the sixth chapter of Balciunas and tables 3 and 4
+//! of Cunningham.
 //!
-//! Reactions to a clock or an event are measured on an idle and on a loaded machine, in windows that alternate between
-//! Punctual and its peers, so that whatever the machine does meanwhile affects both.
+//! Reactions to a clock or an event are measured on an idle and on a loaded machine, in windows
+//! that alternate between Punctual and its peers, so that other activity on the machine affects
+//! both.
 
 mod cyclictest;
 mod delays;
@@ -54,7 +56,7 @@ fn row(slug: &str, operation: impl Into<String>, subject: Subject) -> Row {
 enum Condition {
     Idle,
     Load,
-    /// Ordinary threads write at random to more memory than there are caches for.
+    /// Ordinary threads write at random to more memory than the caches hold.
     Thrashed,
 }
 
@@ -67,7 +69,7 @@ impl Condition {
         }
     }
 
-    /// Establishes it until the result is dropped; adds a note if that fails.
+    /// Establishes the condition until the result is dropped; adds a note on failure.
     fn begin(self, session: &mut Session<'_>) -> Option<Load> {
         let (what, load) = match self {
             Self::Idle => return None,
@@ -89,7 +91,8 @@ impl Condition {
     }
 }
 
-/// Adds samples to the recorder until it holds `samples`, or fewer if that fails; returns the missing settings.
+/// Adds samples to the recorder until it holds `samples`, or fewer if that fails; returns the
+/// refused settings.
 pub(in crate::suites) type Window<'a> = dyn FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> + 'a;
 
 /// A contender: one way to perform the operation of a group of rows.
@@ -111,7 +114,7 @@ impl<'a> Contender<'a> {
 
 /// The number of rounds of the contenders, unless there are too few samples.
 const WINDOWS: usize = 8;
-/// The least number of samples in a window.
+/// The minimum number of samples in a window.
 const MIN_SAMPLES: usize = 6;
 
 /// Measures all contenders in turn and adds their rows.
@@ -144,7 +147,7 @@ pub(in crate::suites) fn alternate(
     }
 }
 
-/// The number of samples of an operation of `ns` that keeps a quick run quick.
+/// Returns the number of samples of an operation of `ns` that keeps a quick run quick.
 pub(in crate::suites) fn affordable(plan: &Plan, ns: u64) -> usize {
     let samples = plan.samples as usize;
     if plan.quick { samples.min((120_000_000 / ns).max(8) as usize) } else { samples }

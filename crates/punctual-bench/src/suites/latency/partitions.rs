@@ -1,5 +1,5 @@
-//! Tasks of two partitions, each on a CPU, that spawn each other in turn: where both sleep between jobs, where both spin before
-//! they sleep, and where one polls.
+//! Tasks of two partitions, each on a CPU, that spawn each other in turn: with both sleeping
+//! between jobs, with both spinning before they sleep, and with one polling.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::rt::Lack;
 use crate::suites::outcome;
 use crate::{Stop, clock};
 
-/// What the task that asks writes to.
+/// The output of the asking task.
 #[derive(Debug)]
 struct Out {
     recorder: Arc<Recorder>,
@@ -54,7 +54,7 @@ macro_rules! app {
                 (Shared {}, Local { out })
             }
 
-            /// Ends a round, if one was begun, and begins the next.
+            /// Ends a round, if one has started, and starts the next.
             #[task(core = home, local = [out])]
             fn ask(cx: ask::Context, begun: u64) {
                 let out = cx.local.out;
@@ -74,7 +74,7 @@ macro_rules! app {
 }
 
 app! {
-    /// Rounds between two partitions that sleep; a sample is there and back.
+    /// Rounds between two sleeping partitions; a sample is a round trip.
     sleeping, sleep, away = "away"
 }
 app! {
@@ -82,6 +82,6 @@ app! {
     spinning, spin, away = "away", spin = Duration::from_micros(50)
 }
 app! {
-    /// Rounds between a partition that sleeps and one that polls.
+    /// Rounds between a sleeping partition and a polling one.
     polling, poll, fast = "fast" (poll)
 }

@@ -1,7 +1,9 @@
-//! The processor time that a period takes: of a periodic task that does nothing, and of a thread that sleeps until the next instant.
+//! The CPU time of a period: of an empty periodic task, and of a thread that sleeps until the next
+//! instant.
 //!
-//! It is that of the whole process, so what other threads do for a release is in it. Reading it is a system call, which stands for
-//! the work: one reading in [`PERIODS`] periods, the same for all.
+//! The CPU time is that of the whole process, so it includes the work of other threads for a
+//! release. Reading it is a system call, which represents the work: one reading per [`PERIODS`]
+//! periods, the same for all.
 
 use std::sync::Arc;
 
@@ -19,9 +21,9 @@ use crate::session::{Step, Unit};
 use crate::suites::{AS_BY_DEFAULT, Subject, outcome};
 
 const PERIOD_NS: u64 = 1_000_000;
-/// Periods between two readings of the processor time, which are one sample.
+/// The number of periods between two readings of the CPU time, which are one sample.
 const PERIODS: u32 = 8;
-/// More samples of so many periods would say nothing more.
+/// The maximum number of samples; more would not add information.
 const AT_MOST: usize = 256;
 
 pub(super) fn steps() -> Vec<Step> {
@@ -54,13 +56,13 @@ pub(super) fn steps() -> Vec<Step> {
     })]
 }
 
-/// What is known of the periods so far.
+/// The state of a measurement.
 #[derive(Debug)]
 struct Periods {
     recorder: Arc<Recorder>,
     until: usize,
     stop: Stop,
-    /// How many have begun; the first are those in which the caches warm up.
+    /// The number of periods so far; the first ones warm up the caches.
     count: u32,
     last_ns: u64,
 }
@@ -70,7 +72,7 @@ impl Periods {
         Self { recorder: recorder.clone(), until, stop: stop.clone(), count: 0, last_ns: 0 }
     }
 
-    /// One more has begun; whether another is wanted.
+    /// Starts a period; returns `true` if another is needed.
     fn begin(&mut self) -> bool {
         self.count += 1;
         if !self.count.is_multiple_of(PERIODS) {
@@ -128,7 +130,7 @@ macro_rules! app {
 }
 
 app! {
-    /// As an app is if nothing else is said.
+    /// An app with default settings.
     monitored
 }
 app! {
@@ -136,12 +138,12 @@ app! {
     plain, monitor = false
 }
 
-/// A thread that does the same by `clock_nanosleep`.
+/// A thread that does the same with `clock_nanosleep`.
 fn thread(recorder: &Arc<Recorder>, until: usize, stop: &Stop) {
     let mut periods = Periods::new(recorder, until, stop);
     let mut next_ns = monotonic_ns() + LEAD_NS;
     loop {
-        // A signal ends it early, and it begins again.
+        // A wait interrupted by a signal is repeated.
         while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec(next_ns)).is_err() {}
         if !periods.begin() {
             return;

@@ -1,7 +1,7 @@
-//! Pulses (table 3 of Cunningham): how long a period of a signal is to who counts its edges.
+//! Pulses (table 3 of Cunningham): the period of a signal as measured by counting its edges.
 //!
-//! The signal comes from a timer of the kernel. What a signal from outside adds is in the rows about GPIO, where there is
-//! a line.
+//! A kernel timer generates the signal. The rows about GPIO, if there is a line, include the
+//! latency of an external signal.
 
 use punctual_report::format::format_nanos;
 

@@ -1,5 +1,5 @@
-//! A datagram there and back over loopback: from before it is sent to the answer's arrival, where a task or a thread of a higher
-//! priority on the same CPU answers.
+//! The round trip of a datagram over loopback: from before the send to the arrival of the answer,
+//! from a task or a thread of a higher priority on the same CPU.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
@@ -12,10 +12,11 @@ use crate::session::{Step, Unit};
 use crate::suites::{Subject, outcome};
 use crate::{Stop, clock};
 
-/// A datagram that takes longer is lost, which loopback does not do: after three of them the row ends with what it has.
+/// The time limit for a datagram. Loopback loses none; after three timeouts the row ends with its
+/// samples so far.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What a datagram carries.
+/// The size of a datagram.
 const BYTES: usize = 64;
 
 pub(super) fn steps(condition: Condition) -> Vec<Step> {
@@ -42,7 +43,7 @@ pub(super) fn steps(condition: Condition) -> Vec<Step> {
     })]
 }
 
-/// Two sockets that send to each other.
+/// Returns two sockets connected to each other.
 fn sockets() -> Result<(UdpSocket, UdpSocket), String> {
     let pair = || {
         let [client, server] = [(), ()].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)));
@@ -55,7 +56,7 @@ fn sockets() -> Result<(UdpSocket, UdpSocket), String> {
     pair().map_err(|error: std::io::Error| format!("no UDP over loopback: {error}"))
 }
 
-/// What the lower side has.
+/// The state of the lower side.
 #[derive(Debug)]
 struct Out {
     client: UdpSocket,
@@ -65,7 +66,7 @@ struct Out {
 }
 
 impl Out {
-    /// Sends and waits for the answer, again and again.
+    /// Sends and waits for the answer, repeatedly.
     fn ask(&self) {
         let mut answer = [0; BYTES];
         let mut lost = 0;
@@ -82,11 +83,11 @@ impl Out {
     }
 }
 
-/// Answers what has arrived.
+/// Answers a received datagram.
 fn answer(server: &UdpSocket) {
     let mut bytes = [0; BYTES];
     if let Ok(length) = server.recv(&mut bytes) {
-        // Lost, it is sent again by who asks.
+        // If lost, the sender repeats it.
         let _ = server.send(&bytes[..length]);
     }
 }
@@ -123,7 +124,7 @@ mod app {
     }
 }
 
-/// The same with a thread that answers.
+/// The same with an answering thread.
 fn threads(out: &Out, server: &UdpSocket, cpu: usize) -> Lack {
     let ended = std::sync::atomic::AtomicBool::new(false);
     let answers = || {
@@ -137,7 +138,7 @@ fn threads(out: &Out, server: &UdpSocket, cpu: usize) -> Lack {
         let lack = rt::enter(cpu, rt::PRIORITY);
         out.ask();
         ended.store(true, std::sync::atomic::Ordering::Release);
-        // Wakes the other, which may wait for one more.
+        // Wakes the other thread, which may wait for one more.
         let _ = out.client.send(&[0; BYTES]);
         lack
     };

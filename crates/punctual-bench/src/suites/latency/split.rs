@@ -1,7 +1,8 @@
-//! An instant in two parts, as the kernel's tracer `timerlat` shows it: from the instant to the handler of the timer's interrupt, and
-//! from there to the thread that it wakes.
+//! An instant in two parts, as in the kernel's tracer `timerlat`: from the instant to the timer
+//! interrupt handler, and from there to the thread that it wakes.
 //!
-//! The first is what an interrupt handler that is not threaded would wait, both together what a threaded one does.
+//! The first part is the latency of a non-threaded interrupt handler, the sum is that of a threaded
+//! one.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::session::{Measured, Session, Step, Unit};
 use crate::suites::Subject;
 use crate::tracefs::Instance;
 
-/// What the timer's interrupt writes down of each timer that has expired, with the time that it has read.
+/// The event that the timer interrupt records for each expired timer, with its time.
 const EVENT: &str = "timer/hrtimer_expire_entry";
 const INTERVAL_NS: u64 = 500_000;
 
@@ -59,7 +60,7 @@ fn split(session: &mut Session<'_>, condition: Condition) {
     }
     if parts.len() < wakes {
         session.note(format!(
-            "Of {wakes} instants the interrupts of {} were not recorded; those are not in the split.",
+            "Of {wakes} instants the interrupts of {} were not recorded, and are omitted.",
             wakes - parts.len()
         ));
     }
@@ -68,7 +69,7 @@ fn split(session: &mut Session<'_>, condition: Condition) {
     }
 }
 
-/// Sleeps until one instant after the other, and returns each with the time of the return.
+/// Sleeps until one instant after another, and returns each with the time of the return.
 fn wakes(samples: usize, stop: &Stop) -> Vec<(u64, u64)> {
     let mut wakes = Vec::with_capacity(samples);
     let mut nominal_ns = monotonic_ns() + LEAD_NS;
@@ -77,20 +78,21 @@ fn wakes(samples: usize, stop: &Stop) -> Vec<(u64, u64)> {
         while rustix::thread::clock_nanosleep_absolute(clock, &timespec(nominal_ns)).is_err() {}
         let now_ns = monotonic_ns();
         wakes.push((nominal_ns, now_ns));
-        // Late by more than an interval, the next instants have no interrupts of their own.
+        // If late by more than an interval, the next instants have no interrupts of their own.
         nominal_ns = (nominal_ns + INTERVAL_NS).max(now_ns + INTERVAL_NS / 2);
     }
     wakes
 }
 
-/// The times of interrupts that have woken a sleeping thread, in their order.
+/// Returns the times of interrupts that have woken a sleeping thread, in order.
 fn expirations(trace: &str) -> Vec<u64> {
     let wakes = trace.lines().filter(|line| line.contains("function=hrtimer_wakeup"));
     let now = |line: &str| line.split_once("now=")?.1.split_whitespace().next()?.parse().ok();
     wakes.filter_map(now).collect()
 }
 
-/// From each instant to the first interrupt after it, and from there to the thread.
+/// Returns the times from each instant to the first interrupt after it, and from there to the
+/// thread.
 fn parts(wakes: &[(u64, u64)], expirations: &[u64]) -> Vec<(u64, u64)> {
     let part = |&(nominal, woken): &(u64, u64)| {
         let at = expirations.partition_point(|&interrupt| interrupt < nominal);
@@ -111,9 +113,9 @@ mod tests {
                      \x20 <idle>-0 [001] d.h. 9: hrtimer_expire_entry: hrtimer=00f function=hrtimer_wakeup now=2020\n";
         let expirations = expirations(trace);
         assert_eq!(expirations, [1012, 2020]);
-        // The third had no interrupt that was recorded.
+        // The third had no recorded interrupt.
         assert_eq!(parts(&[(1000, 1030), (2000, 2100), (3000, 3100)], &expirations), [(12, 18), (20, 80)]);
-        // Woken before the interrupt that follows: it is not that one's.
+        // Woken before the next interrupt, which is therefore not its own.
         assert_eq!(parts(&[(1500, 1600)], &expirations), []);
     }
 }

@@ -1,5 +1,5 @@
-//! Switching between tasks (listing 1 of Balciunas): two tasks that spawn each other in turn, at one level and at two;
-//! and the same between two threads, on one CPU and on two.
+//! Switching between tasks (listing 1 of Balciunas): two tasks that spawn each other in turn, at
+//! one level and at two; and the same between two threads, on one CPU and on two.
 
 use std::sync::Arc;
 use std::sync::Barrier;
@@ -18,7 +18,7 @@ use crate::stats::Statistics;
 use crate::suites::{Subject, lack_of};
 use crate::{Stop, clock};
 
-/// Switches in a sample between tasks, which take nanoseconds.
+/// The number of task switches in a sample, since a switch takes nanoseconds.
 const SWITCHES: u32 = 64;
 
 pub(super) fn steps() -> Vec<Step> {
@@ -50,11 +50,11 @@ enum Levels {
     Two,
 }
 
-/// What the tasks write to.
+/// The tasks' output.
 #[derive(Debug)]
 struct Out {
     recorder: Arc<Recorder>,
-    /// When the last sample ended.
+    /// The end of the last sample.
     last: AtomicU64,
     stop: Stop,
 }
@@ -89,7 +89,7 @@ mod app {
         (Shared { out }, Local {})
     }
 
-    /// Takes the time at every so many switches; whether to go on.
+    /// Reads the time after a sample's number of switches; returns `true` to continue.
     fn count(out: &Out, switches: u64) -> bool {
         if switches % u64::from(SWITCHES) != 1 {
             return true;
@@ -132,7 +132,7 @@ mod app {
     }
 }
 
-/// Two threads wake each other by semaphores; a sample is there and back.
+/// Two threads wake each other by semaphores; a sample is a round trip.
 fn semaphores(recorder: &Arc<Recorder>, until: usize, cpus: [usize; 2], stop: &Stop) -> Lack {
     let (there, back) = (Semaphore::new(0), Semaphore::new(0));
     ping_pong(
@@ -151,7 +151,7 @@ fn semaphores(recorder: &Arc<Recorder>, until: usize, cpus: [usize; 2], stop: &S
     )
 }
 
-/// The same through queues of `punctual-sync`.
+/// The same with queues of `punctual-sync`.
 fn queues(recorder: &Arc<Recorder>, until: usize, cpus: [usize; 2], stop: &Stop) -> Lack {
     let (there, back) = (TimedQueue::<u64, 4>::new(), TimedQueue::<u64, 4>::new());
     let mut at_home = back.receiver().expect("nobody else receives");
@@ -172,7 +172,8 @@ fn queues(recorder: &Arc<Recorder>, until: usize, cpus: [usize; 2], stop: &Stop)
     )
 }
 
-/// As many rounds as samples are wanted: `here` begins one and waits for its end, `away` answers.
+/// Runs as many rounds as samples are needed: `here` starts one and waits for its end, `away`
+/// answers.
 fn ping_pong(
     recorder: &Arc<Recorder>,
     until: usize,
@@ -209,10 +210,10 @@ fn ping_pong(
     })
 }
 
-/// Round trips of a cache line in one window of it.
+/// The number of round trips of a cache line in a window.
 const LINE_TRIPS: u32 = 512;
 
-/// Two CPUs: what a cache line takes, what a semaphore takes and what a queue takes, in turns.
+/// Two CPUs: measures a cache line, a semaphore and a queue, in turns.
 fn two_cpus(session: &mut Session<'_>) {
     let operation = "Task switching, two CPUs";
     let sync = row("switch-cpus", operation, Subject::Sync).per_sample(2);
@@ -226,7 +227,7 @@ fn two_cpus(session: &mut Session<'_>) {
         .per_sample(2);
     let Some(other) = session.plan.other_cpu else {
         for row in [own, polled, spun, sync, posix] {
-            session.add_unmeasured(row, "this process may use one CPU only");
+            session.add_unmeasured(row, "this process may use only one CPU");
         }
         return;
     };
@@ -273,7 +274,8 @@ fn two_cpus(session: &mut Session<'_>) {
     session.add_plain(row, line);
 }
 
-/// The ticks that a cache line takes for its trips between two CPUs. Ordinary threads: they spin.
+/// Returns the ticks for the trips of a cache line between two CPUs. The threads are ordinary,
+/// since they spin.
 fn cache_line(cpus: [usize; 2]) -> u64 {
     #[repr(align(128))]
     struct Line(AtomicU64);
@@ -281,9 +283,9 @@ fn cache_line(cpus: [usize; 2]) -> u64 {
     let line = Line(AtomicU64::new(0));
     let trips = u64::from(LINE_TRIPS);
     let ready = Barrier::new(2);
-    // One thread makes odd numbers of even ones, the other even ones of odd ones.
+    // One thread increments even numbers, the other odd ones.
     let play = |cpu: usize, mine: u64| {
-        // Refused, it is between whatever CPUs they are on.
+        // If refused, it runs on arbitrary CPUs.
         let _ = rt::pin(cpu);
         ready.wait();
         let from = clock::now();

@@ -1,4 +1,4 @@
-//! Timers of the kernel, handled by tasks and by threads: how late, and how far apart.
+//! Kernel timers, handled by tasks and by threads: lateness and intervals.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -16,26 +16,27 @@ use crate::rt::{self, Lack};
 use crate::suites::outcome;
 use crate::{Stop, clock};
 
-/// Between the start of a timer and its first expiration: time for the threads to fall asleep.
+/// The time from the start of a timer to its first expiration, in which the threads fall asleep.
 pub(super) const LEAD_NS: u64 = 1_000_000;
 
-/// What a handler writes down.
+/// The quantity that a handler records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
-    /// How late it runs, once for each expiration: also those that it could not handle singly.
+    /// The lateness of the handler, once for each expiration, including those that it could not
+    /// handle individually.
     Lateness,
-    /// How long after the run before it runs.
+    /// The interval since the previous run of the handler.
     Interval,
 }
 
-/// A timer that expires again and again.
+/// A periodic timer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Periodic {
     pub(super) interval_ns: u64,
     pub(super) what: What,
 }
 
-/// A periodic timer's descriptor, and what its handler has to know.
+/// A periodic timer's descriptor, and its handler's state.
 #[derive(Debug)]
 struct Handler {
     timer: Arc<Timer>,
@@ -47,7 +48,7 @@ struct Handler {
     stop: Stop,
 }
 
-/// A timer of the kernel that may not run yet.
+/// A kernel timer that may not be running yet.
 #[derive(Debug)]
 struct Timer {
     descriptor: OwnedFd,
@@ -61,10 +62,10 @@ impl Timer {
         Ok(Self { descriptor, first_ns: AtomicU64::new(0) })
     }
 
-    /// Lets it expire soon, and again after each interval, if that is not 0.
+    /// Makes it expire soon, and then after each interval, if that is nonzero.
     fn start(&self, interval_ns: u64) {
         let first_ns = monotonic_ns() + LEAD_NS;
-        // Before the timer runs: whoever sees it expire sees this.
+        // Stored before the timer runs, so it is visible at the first expiration.
         self.first_ns.store(first_ns, Ordering::Release);
         let times = Itimerspec { it_value: timespec(first_ns), it_interval: timespec(interval_ns) };
         timerfd_settime(&self.descriptor, TimerfdTimerFlags::ABSTIME, &times).expect("the times are valid");
@@ -90,7 +91,8 @@ impl Handler {
         })
     }
 
-    /// Reads the timer, waiting for it if it has not expired, and writes down what there is; whether to go on.
+    /// Reads the timer, waiting for it if it has not expired, and records the result; returns
+    /// `true` to continue.
     fn handle(&mut self) -> bool {
         let mut count = [0; 8];
         if rustix::io::read(&*self.timer, &mut count).is_err() {
@@ -118,7 +120,7 @@ impl Handler {
     }
 }
 
-/// The timer releases a task.
+/// Releases a task by the timer.
 pub(super) fn tasks(
     periodic: Periodic,
     cpu: usize,
@@ -146,7 +148,7 @@ mod bound {
 
     #[init]
     fn init(_: init::Context, handler: Handler) -> (Shared, Local) {
-        // Expires once, to find out that the task can be released; its first job starts the timer.
+        // Expires once, to check that the task can be released; its first job starts the timer.
         handler.timer.start(0);
         (Shared {}, Local { timer: handler.timer.clone(), handler })
     }
@@ -155,7 +157,7 @@ mod bound {
     fn handles(cx: handles::Context) {
         let handler = cx.local.handler;
         if !std::mem::replace(cx.local.begun, true) {
-            // Setting it anew also makes it unread.
+            // Setting the timer again also clears its unread expirations.
             handler.timer.start(handler.periodic.interval_ns);
         } else if !handler.handle() {
             punctual::shutdown();
@@ -163,7 +165,7 @@ mod bound {
     }
 }
 
-/// The timer wakes a thread that reads it.
+/// Wakes a thread that reads the timer.
 pub(super) fn threads(
     periodic: Periodic,
     cpu: usize,
@@ -179,7 +181,7 @@ pub(super) fn threads(
     }
 }
 
-/// A job is spawned for one instant after the other, and is at work for so long each time.
+/// Spawns a job for one instant after another; each job works for the given time.
 pub(in crate::suites) fn spawn_at(
     interval_ns: u64,
     work_ns: u64,
@@ -222,7 +224,7 @@ mod instants {
         (Shared {}, Local { recorder, until, interval, work_ns, stop })
     }
 
-    /// The first job, which has no instant, runs when the app is up.
+    /// The first job, which has no instant, runs when the app has started.
     #[task(priority = 2, capacity = 2, local = [recorder, until, interval, work_ns, stop])]
     fn tick(cx: tick::Context, nominal: Option<Instant>) {
         let now_ns = monotonic_ns();
@@ -241,14 +243,14 @@ mod instants {
     }
 }
 
-/// Is at work until then; no longer than a job of a measurement is.
+/// Works until then, but no longer than a job of a measurement does.
 fn work_until(ns: u64) {
     while monotonic_ns() < ns {
         std::hint::spin_loop();
     }
 }
 
-/// A thread sleeps until one instant after the other, and is at work for so long each time.
+/// A thread sleeps until one instant after another, and works for the given time at each.
 pub(in crate::suites) fn nanosleep(
     interval_ns: u64,
     work_ns: u64,
@@ -263,7 +265,8 @@ pub(in crate::suites) fn nanosleep(
     }
 }
 
-/// The same at SCHED_DEADLINE with a budget of half of the interval, on any CPU: to be pinned is what it does not permit.
+/// The same at SCHED_DEADLINE with a budget of half of the interval, on any CPU, since the policy
+/// does not permit pinning.
 pub(super) fn deadline(
     interval_ns: u64,
     stop: &Stop,
@@ -282,7 +285,7 @@ pub(super) fn deadline(
 fn sleep_until_instants(interval_ns: u64, work_ns: u64, recorder: &Recorder, until: usize, stop: &Stop) {
     let mut nominal_ns = monotonic_ns() + LEAD_NS;
     while recorder.len() < until && !stop.is_requested() {
-        // A signal ends it early, and it begins again.
+        // A wait interrupted by a signal is repeated.
         while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec(nominal_ns)).is_err() {}
         let now_ns = monotonic_ns();
         recorder.push(now_ns.saturating_sub(nominal_ns));
@@ -291,7 +294,7 @@ fn sleep_until_instants(interval_ns: u64, work_ns: u64, recorder: &Recorder, unt
     }
 }
 
-/// A job is delayed by so much, again and again; what is written down is after how long it runs.
+/// Spawns a job with this delay, repeatedly, and records the actual delay.
 pub(super) fn spawn_after(
     delay_ns: u64,
     cpu: usize,
@@ -332,7 +335,7 @@ mod delays {
         (Shared {}, Local { recorder, until, delay, stop })
     }
 
-    /// `requested` is none the first time, when `init` had to end before the job could run.
+    /// `requested` is `None` the first time, when `init` had to end before the job could run.
     #[task(priority = 2, capacity = 2, local = [recorder, until, delay, stop])]
     fn delayed(cx: delayed::Context, requested: Option<u64>) {
         let now = clock::now();
@@ -346,7 +349,7 @@ mod delays {
     }
 }
 
-/// A thread sleeps for so long, again and again.
+/// A thread sleeps for the given time, repeatedly.
 pub(super) fn sleep(
     delay_ns: u64,
     cpu: usize,
@@ -356,7 +359,7 @@ pub(super) fn sleep(
         rt::on_thread(cpu, rt::PRIORITY, |lack| {
             while recorder.len() < until && !stop.is_requested() {
                 let from = clock::now();
-                // A signal that ends it early is one that ends the run.
+                // A signal that interrupts it also ends the run.
                 rt::sleep(std::time::Duration::from_nanos(delay_ns));
                 recorder.push(clock::now() - from);
             }

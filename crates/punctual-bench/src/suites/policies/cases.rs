@@ -1,4 +1,4 @@
-//! The five cases: who runs by which policy where, and what has to come of it.
+//! The five cases: policies, affinities and expected results.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl Policy {
     }
 }
 
-/// What an app does.
+/// The workload of an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Canny,
@@ -35,9 +35,9 @@ pub(super) enum Kind {
 pub(super) struct App {
     pub(super) kind: Kind,
     pub(super) policy: Policy,
-    /// When it ended, as published, in seconds.
+    /// The published end, in seconds.
     ended_s: f64,
-    /// What its work took from its beginning, as published, where it was.
+    /// The published duration of the work, if any.
     worked_s: Option<f64>,
 }
 
@@ -50,7 +50,7 @@ impl App {
         format!("{kind}, {}", self.policy.name())
     }
 
-    /// What was published of it, as the app of this number in its case.
+    /// Returns the published figures, for the app with this number in its case.
     pub(super) fn published(&self, number: usize) -> Vec<Published> {
         let line = |what: &str, seconds: f64| Published {
             source:
@@ -71,7 +71,7 @@ impl App {
 pub(super) struct Case {
     pub(super) number: u32,
     pub(super) title: &'static str,
-    /// Whether all share one CPU.
+    /// `true` if all share one CPU.
     pub(super) pinned: bool,
     pub(super) apps: [App; 3],
 }
@@ -108,7 +108,7 @@ pub(super) static CASES: [Case; 5] = [
         number: 3,
         title: "two FIFO threads and an ordinary one on one CPU",
         pinned: true,
-        // Those of apps 1 and 2 are from the text.
+        // The values of apps 1 and 2 are from the text.
         apps: [canny(Fifo, 10.8, None), busy(Fifo, 2.3, None), busy(Ordinary, 12.704, Some(10.807))],
     },
     Case {
@@ -133,7 +133,7 @@ pub(super) static CASES: [Case; 5] = [
     },
 ];
 
-/// When an app began and ended, in ticks, and the processor time of its work.
+/// The start and the end of an app, in ticks, and the CPU time of its work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Times {
     pub(super) begin: u64,
@@ -147,17 +147,19 @@ impl Times {
     }
 }
 
-/// What has to come of a case.
+/// The expected result of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Expected {
     /// App 1 ends before the others.
     OneFirst,
-    /// All begin before one ends, and they end at about the same time.
+    /// All start before one ends, and they end at about the same time.
     Together,
-    /// App 1 has a CPU, and the others share the other one until it has ended: so the last ends later than it by half of the
-    /// work or by all of it, as the others take turns or follow each other. Which of the others is ahead says nothing: their work is equal.
+    /// App 1 has a CPU, and the others share the other one until it has ended. So the last ends
+    /// later than app 1 by half of the work or by all of it, depending on whether the others take
+    /// turns or run one after the other. The order of the others is irrelevant, since their work is
+    /// equal.
     TwoShareOne,
-    /// They end in the order in which they begin, and app 2 begins when app 1 has ended.
+    /// They end in the order in which they start, and app 2 starts after app 1 has ended.
     OneByOne,
     /// Apps 1 and 2 take turns, app 3 ends last.
     TurnsThenThree,
@@ -166,14 +168,14 @@ pub(super) enum Expected {
 }
 
 impl Case {
-    /// What has to come of it on so many CPUs.
+    /// Returns the expected result with this many CPUs.
     pub(super) fn expected(&self, cpus: usize) -> Expected {
         match (self.number, cpus) {
             (1, _) => Expected::OneFirst,
             (3, _) => Expected::OneByOne,
             (4, _) => Expected::TurnsThenThree,
             (_, 3..) => Expected::Together,
-            // Fewer CPUs than apps: as if pinned, with one more CPU for the real-time ones.
+            // Fewer CPUs than apps: as if pinned, with one more CPU for the real-time apps.
             (2, 2) => Expected::TwoShareOne,
             (2, _) => Expected::OneFirst,
             _ => Expected::ThreeLast,
@@ -181,22 +183,24 @@ impl Case {
     }
 }
 
-/// How much later than the first the last may end where each has a CPU.
+/// The maximum end of the last app relative to the first if each has a CPU.
 const TOGETHER: f64 = 1.5;
-/// How much later than app 1 the last ends where the others share a CPU: 1.5 to 2 times if nothing else is at work.
+/// The end of the last app relative to app 1 if the others share a CPU: 1.5 to 2 on an otherwise
+/// idle machine.
 const SHARING: std::ops::RangeInclusive<f64> = 1.2..=2.5;
 
-/// How much of the CPUs the apps have to have got for their times to say anything.
+/// The minimum share of the CPUs that the apps must have received for their times to be meaningful.
 const QUIET: f64 = 0.6;
 
 impl Expected {
-    /// Whether the times decide and not an order: what else the machine does then spoils a run, and the half of all has to do.
+    /// Returns `true` if times decide rather than an order: other activity then spoils a run, and
+    /// only half of the runs must hold.
     pub(super) fn is_of_times(self) -> bool {
         matches!(self, Self::Together | Self::TwoShareOne)
     }
 
-    /// Whether other programs had so much of the CPUs that the times say nothing: with them, the apps would have been at work for three
-    /// quarters of all CPUs' time at least.
+    /// Returns `true` if other programs used so much of the CPUs that the times are meaningless:
+    /// without them, the apps would have used at least three quarters of all CPUs' time.
     pub(super) fn is_disturbed(self, times: &[Times; 3], cpus: usize, clock_ns: impl Fn(u64) -> f64) -> bool {
         let worked: f64 = times.iter().map(|times| times.cpu_ns as f64).sum();
         let last = times.iter().map(|times| clock_ns(times.end)).fold(0.0, f64::max);
@@ -238,7 +242,7 @@ impl fmt::Display for Expected {
     }
 }
 
-/// Beginnings and ends in their order: `1 begins, 1 ends, …`.
+/// Returns starts and ends in order: `1 begins, 1 ends, …`.
 pub(super) fn order(times: &[Times; 3]) -> String {
     let mut events: Vec<(u64, String)> = Vec::new();
     for (index, times) in times.iter().enumerate() {
@@ -267,7 +271,7 @@ mod tests {
         assert!(Expected::TurnsThenThree.holds(&turns) && !Expected::TurnsThenThree.holds(&one_by_one));
         assert!(Expected::Together.holds(&together) && !Expected::Together.holds(&one_by_one));
         assert!(Expected::OneFirst.holds(&one_by_one) && !Expected::OneFirst.holds(&together));
-        // Two CPUs, of which others had the most.
+        // Two CPUs, mostly used by others.
         let busy = [(0, 100), (1, 2000), (1, 2100)].map(|(begin, end)| Times { begin, end, cpu_ns: 100 });
         assert!(Expected::TwoShareOne.is_disturbed(&busy, 2, |ticks| ticks as f64));
         let quiet = [(0, 100), (1, 149), (1, 150)].map(|(begin, end)| Times { begin, end, cpu_ns: 100 });
@@ -276,9 +280,9 @@ mod tests {
             !Expected::OneFirst.is_disturbed(&busy, 2, |ticks| ticks as f64),
             "it does not rest on times"
         );
-        // One after the other on three CPUs is not together, though all have begun.
+        // One after the other on three CPUs is not together, although all have started.
         assert!(!Expected::Together.holds(&times([(0, 10), (1, 20), (2, 30)])));
-        // Two CPUs: the others take turns, in whatever order they end, or follow each other.
+        // Two CPUs: the others take turns, in either order, or run one after the other.
         for others in [[(1, 149), (1, 150)], [(1, 150), (1, 149)], [(1, 99), (1, 199)]] {
             assert!(Expected::TwoShareOne.holds(&times([(0, 100), others[0], others[1]])), "{others:?}");
         }

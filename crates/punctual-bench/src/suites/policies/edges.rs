@@ -1,9 +1,10 @@
-//! Canny's edge detector, as a workload: a few passes over an image, some arithmetic and some searching.
+//! Canny's edge detector, as a workload: several passes over an image, with arithmetic and
+//! searching.
 
 /// The kernel of the Gaussian blur, σ = 1.4; its weights sum to 1.
 const BLUR: [f32; 5] = [0.110_2, 0.236_9, 0.305_8, 0.236_9, 0.110_2];
 
-/// An image of grey values, row by row.
+/// An image of gray values, in row-major order.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Image<T> {
     width: usize,
@@ -17,13 +18,13 @@ impl<T: Copy> Image<T> {
         Self { width, height, pixels }
     }
 
-    /// A pixel; the edge repeats beyond the image.
+    /// Returns a pixel; the border repeats outside of the image.
     pub(super) fn at(&self, x: isize, y: isize) -> T {
         let clamp = |at: isize, len: usize| at.clamp(0, len as isize - 1) as usize;
         self.pixels[clamp(y, self.height) * self.width + clamp(x, self.width)]
     }
 
-    /// Computes every pixel from the ones around it.
+    /// Computes every pixel from its neighborhood.
     fn map<U: Copy>(&self, pixel: impl Fn(&Self, isize, isize) -> U) -> Image<U> {
         Image::from_fn(self.width, self.height, |x, y| pixel(self, x as isize, y as isize))
     }
@@ -40,21 +41,21 @@ pub(super) fn canny(image: &Image<u8>, low: f32, high: f32) -> Image<bool> {
     follow(&ridges, low, high)
 }
 
-/// The gradient, by Sobel's operator.
+/// Returns the gradient, by Sobel's operator.
 fn sobel(image: &Image<f32>, x: isize, y: isize) -> (f32, f32) {
     let column = |dx| image.at(x + dx, y - 1) + 2.0 * image.at(x + dx, y) + image.at(x + dx, y + 1);
     let row = |dy| image.at(x - 1, y + dy) + 2.0 * image.at(x, y + dy) + image.at(x + 1, y + dy);
     (column(1) - column(-1), row(1) - row(-1))
 }
 
-/// The length of the gradient where it is longest across the edge, 0 elsewhere.
+/// Returns the length of the gradient where it is a maximum across the edge, 0 elsewhere.
 fn ridge(gradients: &Image<(f32, f32)>, x: isize, y: isize) -> f32 {
     let length = |dx: isize, dy: isize| {
         let (gx, gy) = gradients.at(x + dx, y + dy);
         gx.hypot(gy)
     };
     let (gx, gy) = gradients.at(x, y);
-    // The tangent of 22.5°: the direction is rounded to that of a neighbour.
+    // The tangent of 22.5°: the direction is rounded to that of a neighboring pixel.
     const STEEP: f32 = 0.414_2;
     let dx = if gx.abs() > STEEP * gy.abs() { gx.signum() as isize } else { 0 };
     let dy = if gy.abs() > STEEP * gx.abs() { gy.signum() as isize } else { 0 };
@@ -62,7 +63,7 @@ fn ridge(gradients: &Image<(f32, f32)>, x: isize, y: isize) -> f32 {
     if own >= length(dx, dy) && own >= length(-dx, -dy) { own } else { 0.0 }
 }
 
-/// Everything above `low` that is connected to something above `high`.
+/// Returns everything above `low` that is connected to something above `high`.
 fn follow(ridges: &Image<f32>, low: f32, high: f32) -> Image<bool> {
     let mut edges = ridges.map(|ridges, x, y| ridges.at(x, y) > high);
     let mut open: Vec<usize> = (0..edges.pixels.len()).filter(|&index| edges.pixels[index]).collect();

@@ -1,8 +1,9 @@
-//! Scheduling policies and affinities: the five cases of Lin, with the finishing order that each has to give.
+//! Scheduling policies and affinities: the five cases of Lin, with the expected finishing orders.
 //!
-//! App 1 finds the edges in an image, by Canny's method; apps 2 and 3 are busy calculating. Each has about the same amount
-//! of work. App 1 lets the others begin. The verdict comes from the order of beginnings and ends; where equal works would decide that,
-//! from how much later the last ends, as it follows from the number of CPUs.
+//! App 1 finds the edges in an image, by Canny's method; apps 2 and 3 calculate. Each has about the
+//! same amount of work. App 1 starts the others. The verdict depends on the order of starts and
+//! ends; where equal amounts of work make that ambiguous, it depends on how much later the last app
+//! ends, as derived from the number of CPUs.
 
 mod cases;
 mod edges;
@@ -23,7 +24,7 @@ use cases::{App, CASES, Case, Policy, Times};
 use work::Work;
 
 pub(crate) fn steps(_: &Plan) -> Vec<Step> {
-    // Found out once, by the first case that is played.
+    // Calibrated once, by the first case that runs.
     let work = Rc::new(OnceCell::new());
     let step = |case: &'static Case| {
         let work = work.clone();
@@ -35,13 +36,14 @@ pub(crate) fn steps(_: &Plan) -> Vec<Step> {
     CASES.iter().map(step).collect()
 }
 
-/// How long the work of one app takes alone.
+/// The duration of one app's work on an idle CPU.
 const WORK_NS: f64 = 400e6;
 const QUICK_WORK_NS: f64 = 50e6;
-/// The same where threads take turns: more than one turn of round robin, which is 100 ms unless somebody has changed it.
+/// The same if threads take turns: more than one round-robin time slice, which is 100 ms by
+/// default.
 const QUICK_TURNS_WORK_NS: f64 = 150e6;
 
-/// Plays a case as often as asked for and adds its rows and its check.
+/// Runs a case as often as requested and adds its rows and its check.
 fn play(session: &mut Session<'_>, case: &'static Case, work: &Work) {
     let expected = case.expected(rt::allowed_cpus().len());
     let (runs, work_ns) = match session.plan.quick {
@@ -96,7 +98,7 @@ fn play(session: &mut Session<'_>, case: &'static Case, work: &Work) {
     orders.dedup();
     let mut why: Vec<String> = session.no_fifo.clone().into_iter().collect();
     if judged.is_empty() {
-        why.push("other programs had the most of the CPUs meanwhile, so the times say nothing".into());
+        why.push("other programs used most of the CPU time, so the times are meaningless".into());
     }
     session.check(Check {
         id: format!("{}/{}", SuiteName::Policies, case.number),
@@ -120,15 +122,17 @@ fn play(session: &mut Session<'_>, case: &'static Case, work: &Work) {
     });
     if case.number == 3 {
         session.note(
-            "Lin saw app 2 end first in case 3 and has it end first by the rule. By the rule of SCHED_FIFO app 1 goes \
-             on until it ends or sleeps; Lin's wrote its image to a file, this one does not.",
+            "In case 3 Lin observed and expected that app 2 ends first. Under SCHED_FIFO app 1 runs until it ends or \
+             sleeps; Lin's app wrote its image to a file, this one does not.",
         );
     }
 }
 
-/// Lets the three apps begin one after the other and waits for them. Times are from the beginning of the first.
+/// Starts the three apps one after the other and waits for them. Times are relative to the start of
+/// the first.
 ///
-/// The first lets the others begin as its first act. So they cannot be ahead of it, in whatever order they wake up.
+/// The first app starts the others as its first action. So they cannot be ahead of it, in whatever
+/// order they wake up.
 fn once(case: &Case, (work, work_ns): (&Work, f64), cpu: usize) -> ([Times; 3], rt::Lack) {
     let gates: [Semaphore; 3] = std::array::from_fn(|_| Semaphore::new(0));
     let ready = std::sync::Barrier::new(4);
@@ -151,7 +155,7 @@ fn once(case: &Case, (work, work_ns): (&Work, f64), cpu: usize) -> ([Times; 3], 
         work.do_it(app.kind, work_ns);
         let cpu_ns = cpu_time_ns() - cpu_ns;
         let end = clock::now();
-        // The others may be at work: this is short, and the times are taken.
+        // The others may still be working: this is short, and the times are recorded.
         times.lock().unwrap_or_else(PoisonError::into_inner)[index] = Times { begin, end, cpu_ns };
         lack
     };
@@ -167,7 +171,7 @@ fn once(case: &Case, (work, work_ns): (&Work, f64), cpu: usize) -> ([Times; 3], 
     (times.map(|each| each.since(times[0].begin)), lack)
 }
 
-/// The processor time of the calling thread.
+/// Returns the CPU time of the calling thread.
 fn cpu_time_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -1,4 +1,4 @@
-//! Work of a known amount: edges of an image, and calculation.
+//! A known amount of work: edges of an image, and calculation.
 
 use std::hint::black_box;
 
@@ -7,7 +7,7 @@ use super::edges::{Image, canny};
 use crate::clock::{self, Clock};
 use crate::rt;
 
-/// Work of both kinds, and what one piece of it takes.
+/// Work of both kinds, and the duration of a unit.
 #[derive(Debug)]
 pub(super) struct Work {
     image: Image<u8>,
@@ -16,12 +16,12 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Finds out what a piece takes on this CPU.
+    /// Measures the duration of a unit on this CPU.
     pub(super) fn measured(cpu: usize, clock: &Clock) -> Self {
         let image = picture();
         let (image_ns, block_ns) = rt::on_thread(cpu, rt::PRIORITY, |_| {
             let time = |work: &dyn Fn()| {
-                // The best of some, so that a disturbance does not make for less work.
+                // The best of several, so that a disturbance does not reduce the work.
                 let times = (0..3).map(|_| {
                     let from = clock::now();
                     work();
@@ -34,7 +34,7 @@ impl Work {
         Self { image, image_ns, block_ns }
     }
 
-    /// Works for about `ns` of CPU time, in whole pieces.
+    /// Works for about `ns` of CPU time, in whole units.
     pub(super) fn do_it(&self, kind: Kind, ns: f64) {
         let pieces = |one_ns: f64| (ns / one_ns).ceil().clamp(1.0, 1e6) as u32;
         match kind {
@@ -44,7 +44,7 @@ impl Work {
     }
 }
 
-/// Shapes on a gradient with noise, the same every time.
+/// Returns shapes on a gradient with noise, always the same.
 fn picture() -> Image<u8> {
     let mut noise = 0x2545_f491_u32;
     Image::from_fn(320, 240, |x, y| {
@@ -64,7 +64,7 @@ fn edges(image: &Image<u8>) {
     black_box(canny(black_box(image), 40.0, 120.0));
 }
 
-/// Some thousand steps of a calculation that cannot be shortened.
+/// Several thousand steps of a calculation that cannot be shortened.
 fn calculate(seed: u32) {
     let mut value = f64::from(seed) + 1.5;
     for step in 0..20_000_u32 {

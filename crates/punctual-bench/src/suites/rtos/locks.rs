@@ -11,7 +11,7 @@ use crate::session::{Measured, Session, Step};
 use crate::suites::Subject;
 use crate::{clock, published, rt};
 
-/// Why the predecessor's mutex is not contended for.
+/// The reason why the predecessor's mutex is not measured under contention.
 const PCP_MUTEX_SPINS: &str =
     "on one CPU its threads may spin for one that they have preempted, which never ends at SCHED_FIFO";
 
@@ -61,7 +61,8 @@ fn recorder(session: &Session<'_>) -> Arc<Recorder> {
     Arc::new(Recorder::new(session.samples()))
 }
 
-/// Makes and drops something, which takes no system call and no initialisation by the C library.
+/// Measures creating and dropping something, without system calls or initialization by the C
+/// library.
 fn creations<T>(session: &mut Session<'_>, subject: Subject, make: impl Fn() -> T + Sync) {
     let (create, destroy) = (recorder(session), recorder(session));
     let stop = session.stop;
@@ -95,7 +96,7 @@ fn add_creations(
     session.add(destroyed, &Measured::ticks(destroy, lack));
 }
 
-/// Locks and unlocks what nobody else wants, one at a time and in a loop.
+/// Locks and unlocks without contention, individually and in a loop.
 fn uncontended(session: &mut Session<'_>, subject: Subject, lock: &impl Lock) {
     let (locking, unlocking) = lock_and_unlock(session, lock);
     let locked =
@@ -123,7 +124,7 @@ fn uncontended(session: &mut Session<'_>, subject: Subject, lock: &impl Lock) {
     session.add(looped, &Measured::ticks(looping, lack));
 }
 
-/// The times of locking and of unlocking what nobody else wants.
+/// Returns the times of locking and of unlocking without contention.
 pub(in crate::suites) fn lock_and_unlock(session: &Session<'_>, lock: &impl Lock) -> (Measured, Measured) {
     let (locking, unlocking, stop) = (recorder(session), recorder(session), session.stop);
     let lack = rt::on_thread(session.plan.cpu, rt::PRIORITY, |lack| {
@@ -150,7 +151,7 @@ fn whole_wait(subject: Subject) -> crate::model::Row {
     row("lock-contended", "Mutex lock, contended: the whole wait", subject)
 }
 
-/// A higher thread waits for what a lower one holds.
+/// A higher thread waits for a lock that a lower one holds.
 fn contended(session: &mut Session<'_>, subject: Subject, lock: &impl Lock) {
     let waits = contend::contend(lock, session.plan.cpu, session.samples(), session.stop);
     let whole = whole_wait(subject).published(published::rtos("Mutex Lock (C)"));

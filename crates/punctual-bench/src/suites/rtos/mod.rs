@@ -1,8 +1,8 @@
-//! The benchmark of real-time operating systems by Zhang and Timmerman, as Cunningham runs it: creating and switching
-//! threads, mutexes, semaphores.
+//! The benchmark of real-time operating systems by Zhang and Timmerman, as run by Cunningham:
+//! creating and switching threads, mutexes, semaphores.
 //!
-//! Each operation is measured for Punctual and for the corresponding POSIX object, all on one CPU. Tasks are not created
-//! while a program runs; their rows say what the operation means for them.
+//! Each operation is measured for Punctual and for the corresponding POSIX object, all on one CPU.
+//! Tasks are not created while a program runs; their rows explain the corresponding operation.
 
 pub(in crate::suites) mod locks;
 mod semaphores;

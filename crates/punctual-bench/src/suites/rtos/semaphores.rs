@@ -59,7 +59,7 @@ pub(super) fn steps() -> Vec<Step> {
     ]
 }
 
-/// P where a unit is free, and V where the count is not zero and nobody waits.
+/// Measures P with a free unit, and V with a nonzero count and without waiters.
 fn without_waiting(session: &mut Session<'_>, subject: Subject, semaphore: &impl Semaphore) {
     let (p, v) = (Arc::new(Recorder::new(session.samples())), Arc::new(Recorder::new(session.samples())));
     let stop = session.stop;
@@ -83,7 +83,8 @@ fn without_waiting(session: &mut Session<'_>, subject: Subject, semaphore: &impl
     session.add(giving.published(published::rtos("Semaphore V (NZ)")), &Measured::ticks(v, lack));
 }
 
-/// V where a thread waits: of a lower priority, until the call returns, and of a higher one, until that runs.
+/// Measures V with a waiting thread: of a lower priority, until the call returns, and of a higher
+/// one, until that runs.
 fn waking<S: Semaphore>(session: &mut Session<'_>, subject: Subject, make: impl Fn(u32) -> S) {
     let measured = wake(session, &make(0), Waiter::Lower);
     let operation = "Semaphore V, a lower thread waits: until the call returns";
@@ -95,7 +96,7 @@ fn waking<S: Semaphore>(session: &mut Session<'_>, subject: Subject, make: impl 
     );
 }
 
-/// A thread that waits is woken by a POSIX semaphore: what one does instead of creating one.
+/// Wakes a waiting thread by a POSIX semaphore: the alternative to creating one.
 pub(super) fn wake_waiting(session: &Session<'_>, waiter: Waiter) -> Measured {
     wake(session, &PosixSemaphore::new(0), waiter)
 }
@@ -108,8 +109,8 @@ pub(super) enum Waiter {
 
 /// One thread signals, one waits.
 ///
-/// Both are on one CPU. The signaller lowers itself below the waiter before each sample, and so goes on only when the
-/// waiter sleeps again.
+/// Both are on one CPU. The signaler lowers itself below the waiter before each sample, so it
+/// continues only when the waiter sleeps again.
 fn wake(session: &Session<'_>, semaphore: &impl Semaphore, waiter: Waiter) -> Measured {
     let recorder = Arc::new(Recorder::new(session.samples()));
     let (cpu, stop, samples) = (session.plan.cpu, session.stop, session.samples());
@@ -137,7 +138,7 @@ fn wake(session: &Session<'_>, semaphore: &impl Semaphore, waiter: Waiter) -> Me
                 break;
             }
             if waiter == Waiter::Lower {
-                // Refused, the rows say that there is no SCHED_FIFO.
+                // If refused, the rows report that there is no SCHED_FIFO.
                 let _ = rt::set_fifo(above);
             }
             let from = clock::now();

@@ -1,4 +1,5 @@
-//! Tasks: creating a job of a lower and of a higher level, switching to the next job, and resources.
+//! Tasks: creating a job of a lower and of a higher level, switching to the next job, and
+//! resources.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +10,7 @@ use crate::session::{Measured, Session, Step};
 use crate::suites::Subject;
 use crate::{Stop, clock, published};
 
-/// What the app is to measure.
+/// The operation to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     CreateLower,
@@ -21,12 +22,12 @@ enum Operation {
     Release,
 }
 
-/// What tasks write to and the step reads afterwards.
+/// The tasks' output, which the step reads afterwards.
 #[derive(Debug)]
 struct Out {
     first: Arc<Recorder>,
     second: Arc<Recorder>,
-    /// An instant that one task leaves to another.
+    /// An instant passed from one task to another.
     mark: AtomicU64,
     stop: Stop,
 }
@@ -92,17 +93,17 @@ pub(super) fn steps() -> Vec<Step> {
     ]
 }
 
-/// The times of locking and of unlocking a resource that a higher task uses too.
+/// Returns the times of locking and of unlocking a resource that a higher task also uses.
 pub(in crate::suites) fn lock_and_unlock(session: &mut Session<'_>) -> Option<(Measured, Measured)> {
     measure(session, Operation::LockAndUnlock)
 }
 
-/// The time of unlocking a resource that a task which has been released meanwhile uses too, of a lower level.
+/// Returns the time of unlocking a resource that a lower task, released meanwhile, also uses.
 pub(in crate::suites) fn release(session: &mut Session<'_>) -> Option<Measured> {
     measure(session, Operation::Release).map(|(first, _)| first)
 }
 
-/// Runs the app; what could not be is a note of the suite.
+/// Runs the app; on failure, adds a note to the suite.
 fn measure(session: &mut Session<'_>, operation: Operation) -> Option<(Measured, Measured)> {
     let samples = session.samples();
     let out = Arc::new(Out {
@@ -204,7 +205,7 @@ mod app {
                         spawned
                     });
                     if spawned.is_err() {
-                        // Without real-time scheduling the one before may not have had its turn.
+                        // Without real-time scheduling the previous job may not have run yet.
                         std::thread::yield_now();
                     }
                 }
@@ -213,7 +214,7 @@ mod app {
         punctual::shutdown();
     }
 
-    /// Created at a lower level, and makes the next one be created.
+    /// Created at a lower level; triggers the creation of the next one.
     #[task(priority = 1, capacity = 2, shared = [counter, &out])]
     fn lower(mut cx: lower::Context, operation: Operation) {
         cx.shared.counter.lock(|counter| *counter += 1);
@@ -229,7 +230,7 @@ mod app {
         cx.shared.out.first.push(clock::now() - from);
     }
 
-    /// One of a chain: what ends and makes room for the next.
+    /// A link of a chain: the ending job makes room for the next.
     #[task(priority = 2, capacity = 4, shared = [&out])]
     fn link(cx: link::Context) {
         let to = clock::now();
@@ -246,7 +247,7 @@ mod app {
         out.mark.store(clock::now(), Ordering::Relaxed);
     }
 
-    /// Wants what the driver holds, and starts when it can have it.
+    /// Needs the resource that the driver holds, and starts when it is free.
     #[task(priority = 3, capacity = 2, shared = [counter, &out])]
     fn waits(mut cx: waits::Context) {
         let to = clock::now();

@@ -1,4 +1,5 @@
-//! POSIX threads: creating one of a lower and of a higher priority, and switching between two of one priority.
+//! POSIX threads: creating one of a lower and of a higher priority, and switching between two of
+//! one priority.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -31,7 +32,7 @@ pub(super) fn steps() -> Vec<Step> {
     ]
 }
 
-/// The row of a thread that is there already and is woken, beside one that is created.
+/// Returns the row of an existing thread that is woken, for comparison with a created one.
 fn waiting(row: Row) -> Row {
     Row { id: format!("{}-waiting", row.id), subject: "POSIX, one that waits".into(), ..row }
 }
@@ -47,7 +48,7 @@ fn create(session: &mut Session<'_>, row: Row, above: i32) {
         let body = || began.store(clock::now(), Ordering::Relaxed);
         while !stop.is_requested() {
             let from = clock::now();
-            // SAFETY: the thread is dropped below, within this turn of the loop.
+            // SAFETY: the thread is dropped below, within this iteration.
             let thread = unsafe { Thread::create(&attributes, &body) };
             let returned = clock::now();
             let Some(thread) = thread else {
@@ -66,19 +67,20 @@ fn create(session: &mut Session<'_>, row: Row, above: i32) {
     session.add(row, &Measured::ticks(recorder, lack));
 }
 
-/// Two threads of one priority on one CPU give it to each other by `sched_yield`.
+/// Two threads of one priority on one CPU switch by `sched_yield`.
 fn switch(session: &mut Session<'_>) {
     let recorder = Arc::new(Recorder::new(session.samples()));
     let (cpu, stop) = (session.plan.cpu, session.stop);
     let row = row("switch", "Switch at one level", Subject::Posix);
-    /// The thread that yielded last, in the lowest bit, and when.
+    /// The thread that yielded last, in the lowest bit, and the time.
     const WHO: u64 = 1;
     let left = AtomicU64::new(0);
     let ready = Barrier::new(2);
     let play = |me: u64| {
         let lack = rt::enter(cpu, rt::PRIORITY);
         ready.wait();
-        // A yield that returns to who yielded is no switch; so many of those mean that the other is gone.
+        // A yield that returns to the same thread is not a switch; many of those mean that the
+        // other thread is gone.
         let mut alone = 0;
         while !recorder.is_full() && !stop.is_requested() && alone < 100_000 {
             // Relaxed: the kernel's switch orders the two threads on one CPU.

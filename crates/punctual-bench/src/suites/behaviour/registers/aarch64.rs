@@ -9,17 +9,18 @@ pub(super) const IS_KNOWN: bool = true;
 pub(super) const TEXT: &str =
     "flags, general and vector registers and the rounding mode survive a preemption";
 
-/// Negative, zero, carry and overflow. `cmp` of 5 with 5 sets zero and carry of these.
+/// Negative, zero, carry and overflow. `cmp` of 5 with 5 sets zero and carry.
 const ZERO_AND_CARRY: u64 = 0x6000_0000;
 
-/// Rounding towards zero, in the floating-point control register.
+/// Rounding toward zero, in the floating-point control register.
 const TOWARDS_ZERO: u64 = 3 << 22;
 
-/// Waits, with everything holding known values, until `flag` is not 0, and returns what has changed meanwhile.
+/// Waits, with known values in all registers, until `flag` is nonzero, and returns the registers
+/// that have changed.
 pub(super) fn hold_until(flag: &AtomicU64) -> Damage {
     let (flags, general, vector, rounding): (u64, u64, u64, u64);
-    // SAFETY: reads `flag`, which outlives the block. Every register it changes is declared, and the rounding mode is put
-    // back before the end.
+    // SAFETY: the block reads `flag`, which outlives it. Every register that it changes is
+    // declared, and the rounding mode is restored before the end.
     unsafe {
         asm!(
             "mrs {saved}, fpcr",
@@ -41,7 +42,7 @@ pub(super) fn hold_until(flag: &AtomicU64) -> Damage {
             "sub x13, x13, #13", "sub x14, x14, #14", "sub x15, x15, #15",
             "orr x8, x8, x9", "orr x8, x8, x10", "orr x8, x8, x11", "orr x8, x8, x12", "orr x8, x8, x13",
             "orr x8, x8, x14", "orr {general}, x8, x15",
-            // What differs from the pattern in any of them.
+            // The difference from the pattern in any of them.
             "movi v24.16b, #0x5a",
             "eor v0.16b, v0.16b, v24.16b", "eor v1.16b, v1.16b, v24.16b", "eor v2.16b, v2.16b, v24.16b",
             "eor v3.16b, v3.16b, v24.16b", "eor v4.16b, v4.16b, v24.16b", "eor v5.16b, v5.16b, v24.16b",
@@ -80,9 +81,9 @@ pub(super) fn hold_until(flag: &AtomicU64) -> Damage {
     }
 }
 
-/// Puts other values into all of these.
+/// Overwrites all of these registers with other values.
 pub(super) fn overwrite() {
-    // SAFETY: every register that is changed is declared, and no memory is touched.
+    // SAFETY: every register that is changed is declared, and no memory is accessed.
     unsafe {
         asm!(
             "mov x8, #-1", "mov x9, #-1", "mov x10, #-1", "mov x11, #-1", "mov x12, #-1", "mov x13, #-1",
@@ -91,7 +92,7 @@ pub(super) fn overwrite() {
             "movi v5.16b, #1", "movi v6.16b, #1", "movi v7.16b, #1", "movi v16.16b, #1", "movi v17.16b, #1",
             "movi v18.16b, #1", "movi v19.16b, #1", "movi v20.16b, #1", "movi v21.16b, #1", "movi v22.16b, #1",
             "movi v23.16b, #1",
-            // The comparison with the other outcome.
+            // The comparison with the opposite result.
             "mov x8, #5",
             "cmp x8, #4",
             out("x8") _, out("x9") _, out("x10") _, out("x11") _, out("x12") _, out("x13") _, out("x14") _,

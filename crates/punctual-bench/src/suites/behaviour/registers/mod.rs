@@ -1,8 +1,9 @@
-//! Registers, flags and the state of the floating-point unit survive a preemption.
+//! Registers, flags and the floating-point state survive a preemption.
 //!
-//! Cunningham's test separates a compare and the branch on it by a context switch and has the other thread change the
-//! flag in between. Here a loop of instructions that change no flag waits for the preemption with known values in all the
-//! registers that can be used, and the preempting side overwrites them all.
+//! Cunningham's test separates a compare and the branch on it by a context switch, and the other
+//! thread changes the flag in between. Here a loop of instructions that change no flag waits for
+//! the preemption with known values in all usable registers, and the preempting side overwrites
+//! them all.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -24,7 +25,7 @@ mod arch;
 #[path = "x86_64.rs"]
 mod arch;
 
-/// What has changed that should not have.
+/// The registers that have changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Damage {
     flags: bool,
@@ -34,7 +35,7 @@ struct Damage {
 }
 
 impl Damage {
-    /// In words, where nothing has changed in the words of the rule.
+    /// Describes the damage; without damage, in the words of the rule.
     fn describe(self) -> String {
         let all = [
             (self.flags, "flags"),
@@ -53,12 +54,12 @@ impl Damage {
 const PRESERVED: Rule =
     Rule { slug: "registers", text: arch::TEXT, expected: "all as they were", needs_fifo: false };
 
-/// The loop ends after this at the latest, so that nothing hangs if the preemption does not come.
+/// The time limit of the loop, in case the preemption does not happen.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What the preempting side writes: not 0.
+/// The value that the preempting side writes: nonzero.
 const PREEMPTED: u64 = 1;
-/// What the watchdog writes when it did not come.
+/// The value that the watchdog writes if the preemption did not happen.
 const NOT_PREEMPTED: u64 = 2;
 
 pub(super) fn steps() -> Vec<Step> {
@@ -96,7 +97,7 @@ pub(super) fn steps() -> Vec<Step> {
     ]
 }
 
-/// Two threads on one CPU, of which the higher one sleeps first.
+/// Runs two threads on one CPU, of which the higher one sleeps first.
 fn threads(session: &Session<'_>) -> String {
     let cpu = session.plan.cpu;
     let flag = AtomicU64::new(0);
@@ -163,7 +164,7 @@ mod app {
 
     #[task(priority = 1, shared = [&flag], local = [result])]
     fn holds(cx: holds::Context) {
-        // Once: the task runs once.
+        // Succeeds, since the task runs once.
         let _ = cx.local.result.set(arch::hold_until(cx.shared.flag));
         punctual::shutdown();
     }

@@ -1,4 +1,4 @@
-//! An architecture for which nobody has written the loop yet.
+//! An architecture without an implementation of the loop.
 
 use std::sync::atomic::AtomicU64;
 

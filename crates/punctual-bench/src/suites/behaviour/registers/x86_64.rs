@@ -1,4 +1,5 @@
-//! x86-64: flags, the general registers that the loop does not need itself, the rounding mode, and all `xmm` registers.
+//! x86-64: flags, the general registers that the loop does not need, the rounding mode, and all
+//! `xmm` registers.
 
 use std::arch::asm;
 use std::sync::atomic::AtomicU64;
@@ -9,22 +10,23 @@ pub(super) const IS_KNOWN: bool = true;
 pub(super) const TEXT: &str =
     "flags, general and vector registers and the rounding mode survive a preemption";
 
-/// Carry, parity, zero, sign and overflow. `cmp` of 5 with 5 sets zero and parity of these.
+/// Carry, parity, zero, sign and overflow. `cmp` of 5 with 5 sets zero and parity.
 const FLAGS: u64 = 0x8c5;
 const ZERO_AND_PARITY: u64 = 0x44;
 
-/// Rounding towards zero, which nothing else uses; the default has all exceptions masked, as this has.
+/// Rounding toward zero, which is not used otherwise; all exceptions are masked, as in the default.
 const TOWARDS_ZERO: u32 = 0x7f80;
 
-/// Waits, with everything holding known values, until `flag` is not 0, and returns what has changed meanwhile.
+/// Waits, with known values in all registers, until `flag` is nonzero, and returns the registers
+/// that have changed.
 pub(super) fn hold_until(flag: &AtomicU64) -> Damage {
     let pattern = [0x5ca1_ab1e_0000_0001_u64, 0xdead_10cc_0000_0002];
     let (flags, general, vector): (u64, u64, u64);
     let mut saved = 0_u32;
     let mut control = TOWARDS_ZERO;
-    // SAFETY: reads `flag` and `pattern` and writes `saved` and `control`, all of which outlive the block, and the stack
-    // below the pointer, which the block may use. Every register it changes is declared. The rounding mode is put back
-    // before the end.
+    // SAFETY: the block reads `flag` and `pattern` and writes `saved` and `control`, all of which
+    // outlive it, and the stack below the stack pointer, which the block may use. Every register
+    // that it changes is declared. The rounding mode is restored before the end.
     unsafe {
         asm!(
             "stmxcsr [{saved}]",
@@ -36,7 +38,7 @@ pub(super) fn hold_until(flag: &AtomicU64) -> Damage {
             "movdqa xmm9, xmm0", "movdqa xmm10, xmm0", "movdqa xmm11, xmm0", "movdqa xmm12, xmm0",
             "movdqa xmm13, xmm0", "movdqa xmm14, xmm0", "movdqa xmm15, xmm0",
             "mov r8, 8", "mov r9, 9", "mov r10, 10", "mov rdx, 2",
-            // The comparison whose result has to last, and a loop that does not touch it.
+            // The comparison whose result must survive, and a loop that does not change it.
             "mov eax, 5",
             "cmp eax, 5",
             "2:",
@@ -44,11 +46,12 @@ pub(super) fn hold_until(flag: &AtomicU64) -> Damage {
             "jrcxz 2b",
             "pushfq",
             "pop {flags}",
-            // What has changed in the general registers.
+            // The changes in the general registers.
             "xor r8, 8", "xor r9, 9", "xor r10, 10", "xor rdx, 2", "xor rax, 5",
             "or r8, r9", "or r8, r10", "or r8, rdx", "or r8, rax",
             "mov {general}, r8",
-            // A lane of ones for each vector register that still equals the pattern, all joined by `and`.
+            // A lane of ones for each vector register that still equals the pattern, combined by
+            // `and`.
             "pcmpeqd xmm1, xmm0", "pcmpeqd xmm2, xmm0", "pcmpeqd xmm3, xmm0", "pcmpeqd xmm4, xmm0",
             "pcmpeqd xmm5, xmm0", "pcmpeqd xmm6, xmm0", "pcmpeqd xmm7, xmm0", "pcmpeqd xmm8, xmm0",
             "pcmpeqd xmm9, xmm0", "pcmpeqd xmm10, xmm0", "pcmpeqd xmm11, xmm0", "pcmpeqd xmm12, xmm0",
@@ -57,7 +60,7 @@ pub(super) fn hold_until(flag: &AtomicU64) -> Damage {
             "pand xmm1, xmm6", "pand xmm1, xmm7", "pand xmm1, xmm8", "pand xmm1, xmm9",
             "pand xmm1, xmm10", "pand xmm1, xmm11", "pand xmm1, xmm12", "pand xmm1, xmm13",
             "pand xmm1, xmm14", "pand xmm1, xmm15",
-            // All of them equal to the first, and the first to what is in memory.
+            // All of them equal the first, and the first equals the pattern in memory.
             "movdqu xmm2, [{pattern}]",
             "pcmpeqd xmm0, xmm2",
             "pand xmm1, xmm0",
@@ -82,15 +85,15 @@ pub(super) fn hold_until(flag: &AtomicU64) -> Damage {
         flags: flags & FLAGS != ZERO_AND_PARITY,
         general: general != 0,
         vector: vector != 0xffff,
-        // Its lowest bits are no mode but say what has happened.
+        // The lowest bits are exception flags, not modes.
         rounding: (control ^ TOWARDS_ZERO) & !0x3f != 0,
     }
 }
 
-/// Puts other values into all of these.
+/// Overwrites all of these registers with other values.
 pub(super) fn overwrite() {
-    // SAFETY: every register that is changed is declared, and no memory is touched. The rounding mode is not changed: this
-    // thread has another one in any case.
+    // SAFETY: every register that is changed is declared, and no memory is accessed. The rounding
+    // mode is not changed: this thread has a different one anyway.
     unsafe {
         asm!(
             "mov rax, -1", "mov rcx, -1", "mov rdx, -1", "mov rsi, -1", "mov rdi, -1", "mov r8, -1", "mov r9, -1",
@@ -99,7 +102,7 @@ pub(super) fn overwrite() {
             "pcmpeqd xmm4, xmm4", "pcmpeqd xmm5, xmm5", "pcmpeqd xmm6, xmm6", "pcmpeqd xmm7, xmm7",
             "pcmpeqd xmm8, xmm8", "pcmpeqd xmm9, xmm9", "pcmpeqd xmm10, xmm10", "pcmpeqd xmm11, xmm11",
             "pcmpeqd xmm12, xmm12", "pcmpeqd xmm13, xmm13", "pcmpeqd xmm14, xmm14", "pcmpeqd xmm15, xmm15",
-            // The comparison with the other outcome.
+            // The comparison with the opposite result.
             "mov eax, 5",
             "cmp eax, 4",
             out("rax") _, out("rcx") _, out("rdx") _, out("rsi") _, out("rdi") _, out("r8") _, out("r9") _,

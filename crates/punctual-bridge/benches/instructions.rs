@@ -1,7 +1,9 @@
-//! What publishing and reading parameters take in instructions, by valgrind's callgrind: the same on a busy machine.
+//! Instructions for publishing and for reading parameters, by valgrind's callgrind: independent of
+//! other load.
 //!
-//! `cargo bench -p punctual-bridge --bench instructions`. Each figure is the difference of two runs, one with more
-//! operations than the other, by their number; the loop is in it.
+//! `cargo bench -p punctual-bridge --bench instructions`. Each figure is the difference of two runs
+//! with different numbers of operations, divided by the difference of these numbers; it includes
+//! the loop.
 
 use std::env;
 use std::hint::black_box;
@@ -26,7 +28,7 @@ const MANY: u64 = 11_000;
 static ROOMY: Topic<State, 16_384> = Topic::new("/roomy");
 static FULL: Topic<State, 16> = Topic::new("/full");
 
-/// 64 bytes, too.
+/// Also 64 bytes.
 #[derive(Clone, Copy, Parameters)]
 struct Gains {
     #[parameter(nested)]
@@ -55,10 +57,10 @@ type Measure = fn(u64);
 
 const ROWS: [(&str, Measure); 5] = [
     ("publish 64 bytes", |times| publish(ROOMY.publisher().expect("it is free"), times)),
-    ("publish 64 bytes that find no room", |times| publish(FULL.publisher().expect("it is free"), times)),
+    ("publish 64 bytes into a full ring", |times| publish(FULL.publisher().expect("it is free"), times)),
     ("read 64 bytes of parameters", |times| read(GAINS.reader().expect("it is free"), times)),
-    ("read 64 bytes that came in", |times| look(WANTED.reader().expect("it is free"), times)),
-    ("take 64 bytes that come in, and read them", take),
+    ("read 64 received bytes", |times| look(WANTED.reader().expect("it is free"), times)),
+    ("receive 64 bytes, and read them", take),
 ];
 
 #[inline(never)]
@@ -83,7 +85,7 @@ fn look(mut end: IncomingReader<State>, times: u64) {
     }
 }
 
-/// On the thread of a transport, but for the reading.
+/// In a real app a transport thread does this, except for the reading.
 #[inline(never)]
 fn take(times: u64) {
     let (mut end, mut reader) =
@@ -109,7 +111,7 @@ fn main() {
     }
 }
 
-/// The instructions of a whole run.
+/// Returns the instructions of a whole run.
 fn instructions(row: usize, times: u64) -> u64 {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);

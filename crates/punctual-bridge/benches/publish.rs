@@ -1,6 +1,8 @@
-//! What publishing 64 bytes takes: 200 messages in a row in a job, 150 times, with room for each, and without.
+//! The time for publishing 64 bytes: 200 messages in a row in a job, 150 times, into a ring with
+//! free slots and into a full one.
 //!
-//! `cargo bench -p punctual-bridge --bench publish`. The job reads the clock twice for all of its messages.
+//! `cargo bench -p punctual-bridge --bench publish`. The job reads the clock twice for all of its
+//! messages.
 
 use std::hint::black_box;
 use std::io;
@@ -10,7 +12,7 @@ use punctual::{Config, Instant};
 use punctual_bridge::{Bridge, Channel, Clock, Message, Publisher, Running, Sample, Sink, Topic};
 
 const JOBS: u32 = 150;
-/// As many as have room, so that none of them is lost.
+/// As many as fit, so that none is lost.
 const MESSAGES: u32 = 200;
 
 /// 64 bytes.
@@ -22,10 +24,10 @@ struct State {
 static ROOMY: Topic<State, 1024> = Topic::new("/roomy");
 static FULL: Topic<State, 16> = Topic::new("/full");
 
-/// The time of a message in each job, in ns: with room, and without.
+/// The time per message in each job, in ns: with free slots, and without.
 static TIMES: Mutex<[Vec<f64>; 2]> = Mutex::new([Vec::new(), Vec::new()]);
 
-/// Takes messages, and throws them away.
+/// Discards messages.
 struct Away;
 
 impl Sink for Away {
@@ -51,7 +53,7 @@ impl Sink for Away {
     }
 }
 
-/// The time of one message of [`MESSAGES`], in ns.
+/// Returns the time per message of [`MESSAGES`], in ns.
 #[inline(never)]
 fn publish<const N: usize>(end: &mut Publisher<State, N>, released: Instant) -> f64 {
     let state = State { values: [0.5; 8] };
@@ -79,7 +81,7 @@ mod app {
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
         TIMES.lock().unwrap().iter_mut().for_each(|times| times.reserve(JOBS as usize));
-        // Nobody takes what is in `FULL`.
+        // No sink takes messages from `FULL`.
         let bridge = Bridge::new().topic(&ROOMY).sink(Away).start().expect("it can start");
         let (roomy, full) = (ROOMY.publisher().expect("it is free"), FULL.publisher().expect("it is free"));
         (Shared {}, Local { roomy, full, bridge: Some(bridge) })

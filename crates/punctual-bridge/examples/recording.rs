@@ -1,11 +1,11 @@
-//! A motor is brought to an angle, and everybody can see how: a recording for viewers, and a table on standard output.
+//! Records how a motor moves to an angle: a recording for viewers, and a table on standard output.
 //!
 //! ```text
 //! cargo run -p punctual-bridge --features mcap --example recording -- run.mcap
 //! ```
 //!
-//! `plant` and `control` run at 1 kHz in virtual time. The state is published every 10 ms, the currents all of them, ten in a
-//! message. Neither task allocates or enters the kernel for it.
+//! `plant` and `control` run at 1 kHz in virtual time. The state is published every 10 ms, the
+//! currents completely, ten per message. Neither task allocates or enters the kernel for that.
 
 use std::env;
 use std::error::Error;
@@ -16,7 +16,7 @@ use std::sync::mpsc::{Sender, channel};
 use punctual::{Config, Duration};
 use punctual_bridge::{Message, Report, Topic};
 
-/// Where the motor is.
+/// The state of the motor.
 #[derive(Debug, Clone, Copy, Message)]
 #[message(name = "motor_msgs/msg/State")]
 pub(crate) struct State {
@@ -27,7 +27,7 @@ pub(crate) struct State {
     settled: bool,
 }
 
-/// What flowed through it in the last 10 ms.
+/// The currents of the last 10 ms.
 #[derive(Debug, Clone, Copy, Message)]
 #[message(name = "motor_msgs/msg/Currents")]
 pub(crate) struct Currents {
@@ -35,7 +35,7 @@ pub(crate) struct Currents {
     samples: [f32; 10],
 }
 
-/// How many messages may wait: half a second of them.
+/// The number of messages that may be queued: half a second's.
 const ROOM: usize = 64;
 
 static STATE: Topic<State, ROOM> = Topic::new("/motor/state").hz(100);
@@ -44,7 +44,7 @@ static CURRENTS: Topic<Currents, ROOM> = Topic::new("/motor/currents").hz(100);
 /// Runs the motor for a fifth of a second, recording to a new file; `table` gets the state.
 ///
 /// # Errors
-/// If the file cannot be made, or the app cannot be started.
+/// If the file cannot be created, or the app cannot be started.
 pub(crate) fn record(file: &Path, table: Box<dyn Write + Send>) -> Result<Report, Box<dyn Error>> {
     let (sender, reports) = channel();
     let config = Config::new().virtual_time().until(Duration::from_millis(200));
@@ -53,7 +53,7 @@ pub(crate) fn record(file: &Path, table: Box<dyn Write + Send>) -> Result<Report
     reports.try_recv()?.map_err(Into::into)
 }
 
-/// Where everything goes.
+/// The outputs.
 pub(crate) struct Files {
     recording: PathBuf,
     table: Box<dyn Write + Send>,
@@ -97,7 +97,7 @@ mod app {
 
     #[init]
     fn init(_: init::Context, files: Files) -> (Shared, Local) {
-        // In `init` it is known which CPUs the helper has to keep off.
+        // After `init` starts, the helper knows which CPUs to avoid.
         let bridge = start(&files.recording, files.table);
         if let Err(error) = &bridge {
             let _ = files.reports.send(Err(error.to_string()));
@@ -106,8 +106,8 @@ mod app {
         let local = Local {
             bridge: bridge.ok(),
             reports: files.reports,
-            state: STATE.publisher().expect("nobody else publishes it"),
-            currents: CURRENTS.publisher().expect("nobody else publishes it"),
+            state: STATE.publisher().expect("the publisher is free"),
+            currents: CURRENTS.publisher().expect("the publisher is free"),
             samples: [0.0; 10],
             count: 0,
         };

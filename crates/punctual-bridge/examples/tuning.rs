@@ -4,9 +4,10 @@
 //! cargo run -p punctual-bridge --features parameters --example tuning
 //! ```
 //!
-//! `control` reads its gains at the beginning of each job: a copy, without allocating, waiting or entering the kernel. In this run,
-//! in virtual time, `operator` changes them as `punctual set` would from outside. With `live` it runs for two minutes on threads,
-//! to be tuned by hand, and begins with the gains of a file if one is given:
+//! `control` reads its gains at the start of each job: a copy, without allocating, waiting or
+//! entering the kernel. In this run, in virtual time, `operator` changes them as `punctual set`
+//! would from outside. With `live` it runs for two minutes on threads, to be tuned by hand,
+//! starting with the gains of a file if one is given:
 //!
 //! ```text
 //! cargo run -p punctual-bridge --features parameters --example tuning -- live [gains.toml]
@@ -44,7 +45,7 @@ pub(crate) struct Gains {
 static GAINS: Tunable<Gains> = Tunable::new();
 // ANCHOR_END: parameters
 
-/// What an operator does, one line every 100 ms.
+/// The operator's commands, one line every 100 ms.
 const COMMANDS: [&[(&str, &str)]; 4] = [
     &[("pid.kd", "0.25")],
     &[("pid.kp", "4"), ("pid.kd", "NaN")],
@@ -52,7 +53,7 @@ const COMMANDS: [&[(&str, &str)]; 4] = [
     &[("pid.kp", "4"), ("pid.kd", "0.5")],
 ];
 
-/// Runs the motor in virtual time for half a second; `out` gets what happens.
+/// Runs the motor in virtual time for half a second; `out` gets the events.
 ///
 /// # Errors
 /// If the app cannot be started.
@@ -62,7 +63,7 @@ pub(crate) fn tune(out: Box<dyn Write + Send>) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What the app is given.
+/// The app's arguments.
 pub(crate) struct Setup {
     out: Box<dyn Write + Send>,
     /// The gains at the start.
@@ -118,7 +119,7 @@ mod app {
             eprintln!("error: {error}");
             punctual::shutdown();
         }
-        let gains = GAINS.reader().expect("nobody else reads them");
+        let gains = GAINS.reader().expect("the reader is free");
         (Shared { angle: 0.0 }, Local { gains, server: server.ok(), setup })
     }
 
@@ -151,7 +152,7 @@ mod app {
         let angle = cx.shared.angle.lock(|angle| *angle);
         let _ = writeln!(setup.out, "angle {angle:.3} rad");
         if let (Some(server), Some(command)) = (cx.local.server, setup.commands.get(*number)) {
-            // A task of no importance: this allocates, and waits for who else sets something.
+            // The task has a low priority: this allocates, and waits for concurrent changes.
             match server.set(command) {
                 Ok(changes) => changes.iter().for_each(|change| {
                     let _ = writeln!(setup.out, "  {}: {} -> {}", change.name, change.before, change.now);

@@ -1,4 +1,4 @@
-//! Putting topics and sinks together, and the thread between them.
+//! Connecting topics and sinks, and the helper thread between them.
 
 use std::fmt;
 use std::io;
@@ -16,16 +16,16 @@ use crate::report::{Report, SinkReport, TopicReport};
 use crate::sink::{Channel, Clock, Sample, Sink};
 use crate::topic::{Outgoing, Source};
 
-/// How often the helper takes what waits.
+/// The interval at which the helper takes queued messages.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// How often sinks pass on what they have.
+/// The interval at which sinks flush.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
-/// How often losses are said while they go on.
+/// The interval of warnings about continuing losses.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(1);
-/// How long the helper may well be kept from its work, which is what a warning about small topics is based on.
+/// The length of a pause of the helper that is to be expected, for the warning about small topics.
 const LIKELY_PAUSE_MS: u64 = 50;
 
-/// Topics and where they go, before it starts.
+/// Topics and sinks, before they start.
 ///
 /// See the [crate's documentation](crate) for an example.
 #[derive(Default)]
@@ -36,27 +36,27 @@ pub struct Bridge {
     virtual_time: bool,
 }
 
-/// Why a bridge did not start.
+/// The error of [`Bridge::start`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// A name is not one.
+    /// A topic name is invalid.
     #[error(
-        "the topic {0:?} has no proper name: one like /gimbal/angles, of letters, digits, `_` and `/`, is needed"
+        "the topic name {0:?} is invalid: it must look like /gimbal/angles, with letters, digits, `_` and `/`"
     )]
     Name(&'static str),
-    /// Two topics have one name.
+    /// Two topics have the same name.
     #[error("two topics are named {0}")]
     Twice(&'static str),
-    /// Another bridge has the topic.
+    /// Another bridge uses the topic.
     #[error("the topic {0} belongs to another bridge that has not finished")]
     Taken(&'static str),
-    /// A sink cannot begin.
+    /// A sink cannot start.
     #[error("{name}: {error}")]
     Sink {
-        /// What it is called.
+        /// Its name.
         name: String,
-        /// What keeps it.
+        /// The reason.
         error: io::Error,
     },
     /// The helper thread cannot be started.
@@ -65,35 +65,36 @@ pub enum StartError {
 }
 
 impl Bridge {
-    /// One without topics and sinks.
+    /// Creates a bridge without topics and sinks.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Carries `topic`, too.
+    /// Adds a topic.
     pub fn topic(mut self, topic: &'static impl Outgoing) -> Self {
         self.topics.push(topic);
         self
     }
 
-    /// To `sink`, too. All sinks are called one after the other on one thread.
+    /// Adds a sink. All sinks are called one after the other on one thread.
     pub fn sink(mut self, sink: impl Sink + 'static) -> Self {
         self.sinks.push(Box::new(sink));
         self
     }
 
-    /// Says whether the app runs in virtual time. Then times begin at zero, and who finds no room waits for it instead of losing a
-    /// message, as virtual time may pass much faster than anything can be written.
+    /// Sets whether the app runs in virtual time. If so, times start at zero, and a publisher waits
+    /// for a free slot instead of losing a message, because virtual time may advance much faster
+    /// than messages can be written.
     pub fn virtual_time(mut self, is_virtual: bool) -> Self {
         self.virtual_time = is_virtual;
         self
     }
 
-    /// Starts the helper: an ordinary thread, off the CPUs of the partitions if the machine has others and the app has been
-    /// started. So the place to call it is `init`.
+    /// Starts the helper: an ordinary thread, off the CPUs of the partitions if the machine has
+    /// others and the app has been started. Therefore call it in `init`.
     ///
     /// # Errors
-    /// See [`StartError`]; then nothing has been taken.
+    /// See [`StartError`]; in that case no topic is taken.
     pub fn start(self) -> Result<Running, StartError> {
         let channels: Vec<Channel> = self.topics.iter().map(|topic| topic.channel()).collect();
         for (index, channel) in channels.iter().enumerate() {
@@ -144,7 +145,7 @@ impl fmt::Debug for Bridge {
     }
 }
 
-/// Whether ROS 2 would take it for the name of a topic.
+/// Returns `true` if ROS 2 would accept it as the name of a topic.
 fn is_name(name: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty()
@@ -159,7 +160,7 @@ fn warn_if_small(channel: &Channel) {
     let wanted = (u64::from(hz) * LIKELY_PAUSE_MS / 1000).next_power_of_two();
     if (channel.capacity as u64) < wanted {
         warn(format_args!(
-            "{} has room for {} messages, {:.1} ms of it; make that {wanted} or more, or some will be lost",
+            "{} has a capacity of {} messages, or {:.1} ms; use at least {wanted} to avoid losses",
             channel.topic,
             channel.capacity,
             channel.capacity as f64 * 1e3 / f64::from(hz),
@@ -167,7 +168,7 @@ fn warn_if_small(channel: &Channel) {
     }
 }
 
-/// A bridge at work. Dropping it finishes it, too, and says what is not complete.
+/// A running bridge. Dropping it finishes it, and warns about losses.
 #[derive(Debug)]
 pub struct Running {
     over: Arc<AtomicBool>,
@@ -175,7 +176,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Carries what waits, completes the recordings, ends the helper and says what has become of everything.
+    /// Delivers queued messages, completes the recordings, ends the helper and returns the report.
     ///
     /// For ordinary threads: `#[shutdown]`, or after the run of the app.
     pub fn finish(mut self) -> Report {
@@ -186,7 +187,7 @@ impl Running {
         let thread = self.thread.take()?;
         self.over.store(true, Ordering::Release);
         thread.thread().unpark();
-        // Panics of sinks are contained, and nothing else there panics.
+        // Panics of sinks are caught, and the rest of the thread does not panic.
         thread.join().ok()
     }
 }
@@ -199,36 +200,36 @@ impl Drop for Running {
     }
 }
 
-/// A topic that is carried.
+/// A topic of the bridge.
 struct Carried {
     channel: Channel,
     source: Box<dyn Source>,
     taken: u64,
-    /// What had been lost before the bridge started.
+    /// The number of losses before the bridge started.
     lost_before: u64,
-    /// The losses that have been said.
+    /// The number of reported losses.
     said: u64,
     traffic: Traffic,
 }
 
 impl Carried {
-    /// How many messages found no room since the bridge was started.
+    /// Returns the number of messages that were lost since the bridge was started.
     fn lost(&self) -> u64 {
         self.source.lost().wrapping_sub(self.lost_before)
     }
 }
 
-/// A sink that is written to.
+/// A sink of the bridge.
 struct Output {
     sink: Box<dyn Sink>,
-    /// Which topics it wants.
+    /// For each topic, `true` if the sink takes it.
     takes: Vec<bool>,
     report: SinkReport,
     traffic: Traffic,
 }
 
 impl Output {
-    /// Has the sink take a message.
+    /// Passes a message to the sink.
     fn write(&mut self, channel: &Channel, sample: &Sample<'_>) {
         let mut has_room = true;
         let went_well = self.call(|sink| match sink.write(channel, sample) {
@@ -246,12 +247,12 @@ impl Output {
         *count += 1;
     }
 
-    /// Calls the sink, unless it has failed before; whether it went well.
+    /// Calls the sink, unless it has failed before; returns `true` on success.
     fn call(&mut self, f: impl FnOnce(&mut dyn Sink) -> io::Result<()>) -> bool {
         if self.report.error.is_some() {
             return false;
         }
-        // After a panic it is not called again.
+        // It is not called again after a panic.
         let error = match contained(|| f(self.sink.as_mut())) {
             Some(Ok(())) => return true,
             Some(Err(error)) => error.to_string(),
@@ -263,7 +264,7 @@ impl Output {
     }
 }
 
-/// What the helper thread has.
+/// The state of the helper thread.
 struct Helper {
     topics: Vec<Carried>,
     sinks: Vec<Output>,
@@ -275,7 +276,8 @@ impl Helper {
     fn run(mut self, over: &AtomicBool) -> Report {
         let (mut flushed, mut noticed) = (Instant::now(), None);
         loop {
-            // Looked at before the round: what was published before the end is in it.
+            // Read before the round, so that the round includes all messages published before the
+            // end.
             let is_last = over.load(Ordering::Acquire);
             self.carry();
             self.count();
@@ -293,7 +295,7 @@ impl Helper {
         }
     }
 
-    /// Takes what waits to the sinks.
+    /// Passes queued messages to the sinks.
     fn carry(&mut self) {
         let Self { topics, sinks, clock, encoder } = self;
         for (index, Carried { channel, source, taken, .. }) in topics.iter_mut().enumerate() {
@@ -307,7 +309,7 @@ impl Helper {
         }
     }
 
-    /// Shows what has become of messages.
+    /// Prints the counts of messages.
     fn count(&self) {
         for topic in &self.topics {
             topic.traffic.set(topic.taken, topic.lost(), 0);
@@ -317,7 +319,7 @@ impl Helper {
         }
     }
 
-    /// Says what has been lost since the last time; whether there was anything to say.
+    /// Reports losses since the last report; returns `true` if there were any.
     fn say_losses(&mut self) -> bool {
         let mut any = false;
         for topic in &mut self.topics {
@@ -325,7 +327,7 @@ impl Helper {
             let new = lost.wrapping_sub(topic.said);
             if new > 0 {
                 warn(format_args!(
-                    "{}: {new} messages lost, as {} waited to be written already",
+                    "{}: {new} messages lost, since {} were already queued",
                     topic.channel.topic, topic.channel.capacity
                 ));
                 (topic.said, any) = (lost, true);

@@ -1,4 +1,4 @@
-//! Lines of comma-separated values.
+//! Comma-separated values.
 
 use std::io::{self, BufWriter, Write};
 
@@ -6,11 +6,12 @@ use crate::message::cdr;
 use crate::message::columns::columns;
 use crate::{Channel, Clock, Sample, Sink};
 
-/// Writes the messages of one topic as comma-separated values, for standard output or a file.
+/// Writes the messages of one topic as comma-separated values, to standard output or a file.
 ///
-/// The first line names the columns: `time_ns`, in ns since 1970, `sequence`, whose gaps are losses, and each number of the message
-/// with its unit, `currents[0] [A]`. Numbers are written so that reading them gives the same number. A sequence has a column for its
-/// length and as many as it has room for; texts stand in quotation marks.
+/// The first line contains the columns: `time_ns`, in ns since 1970, `sequence`, whose gaps are
+/// losses, and each number of the message with its unit, `currents[0] [A]`. Numbers are written so
+/// that parsing them returns the same number. A sequence has a column for its length and one for
+/// each element up to its capacity; texts are quoted.
 #[derive(Debug)]
 pub struct Csv<W: Write> {
     topic: &'static str,
@@ -18,7 +19,7 @@ pub struct Csv<W: Write> {
 }
 
 impl<W: Write + Send> Csv<W> {
-    /// Writes the topic of this name to `to`.
+    /// Writes the topic with this name to `to`.
     pub fn new(topic: &'static str, to: W) -> Self {
         Self { topic, to: BufWriter::new(to) }
     }

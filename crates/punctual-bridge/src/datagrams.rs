@@ -1,4 +1,4 @@
-//! Messages that come as datagrams.
+//! Messages received as datagrams.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
@@ -12,16 +12,17 @@ use punctual::background::warn;
 use crate::message::Layout;
 use crate::{Message, Subscription};
 
-/// How often the thread looks whether it is to end, if nothing comes.
+/// The interval at which the thread checks for its end while idle.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// More than a datagram can have, so that none is cut to the length of a message.
+/// More than the maximum size of a datagram, so that none is truncated to the length of a message.
 const MAX_BYTES: usize = 1 << 16;
 
-/// Takes the messages of one topic as UDP datagrams, whose payload is the message in CDR, as ROS 2 has it: four bytes 0 1 0 0, then the numbers,
-/// each aligned to its size from there.
+/// Receives the messages of one topic as UDP datagrams, whose payload is the message in CDR, as in
+/// ROS 2: four bytes 0 1 0 0, then the numbers, each aligned to its size relative to there.
 ///
-/// Datagrams have no sender that could be trusted: whoever can reach the port can send. An address on loopback, `127.0.0.1:9870`, is reached by
-/// every user of the machine and by nobody else.
+/// The senders of datagrams are not authenticated: any host that can reach the port can send. An
+/// address on loopback, `127.0.0.1:9870`, is reachable by all users of the machine and by no other
+/// machine.
 ///
 /// ```
 /// use punctual_bridge::messages::Vector3;
@@ -33,7 +34,7 @@ const MAX_BYTES: usize = 1 << 16;
 ///     true => Ok(()),
 ///     false => Err(format!("x is {}, beyond -1 to 1 rad", wanted.x)),
 /// };
-/// let subscription = SETPOINT.subscribe().expect("nobody else takes it").check(near);
+/// let subscription = SETPOINT.subscribe().expect("the subscription is free").check(near);
 /// let datagrams = Datagrams::listen("127.0.0.1:0", subscription)?;
 /// println!("setpoints are taken at {}", datagrams.address());
 /// # Ok::<(), std::io::Error>(())
@@ -46,10 +47,10 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
-    /// Takes messages that come to `address` from now on: [`on`](Self::on) a socket of its own.
+    /// Receives messages at `address`: [`on`](Self::on) a new socket.
     ///
     /// # Errors
-    /// If the address cannot be had, or the thread not be started.
+    /// If the address is not available, or the thread cannot be started.
     pub fn listen<T: Message>(
         address: impl ToSocketAddrs,
         subscription: Subscription<T>,
@@ -57,8 +58,9 @@ impl Datagrams {
         Self::on(UdpSocket::bind(address)?, subscription)
     }
 
-    /// Takes messages that come to `socket` from now on, by an ordinary thread, off the CPUs of the partitions if the machine has others and the app has been
-    /// started. So the place to call it is `init`. Dropping it ends that.
+    /// Receives messages on `socket` by an ordinary thread, off the CPUs of the partitions if the
+    /// machine has others and the app has been started. Therefore call it in `init`. Dropping the
+    /// value ends the thread.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -72,12 +74,12 @@ impl Datagrams {
         Ok(Self { address, over, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Returns the local address.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends it. What has come and not been taken is lost.
+    /// Ends the thread. Messages that have arrived but were not received are lost.
     pub fn finish(self) {}
 }
 
@@ -85,7 +87,7 @@ impl Drop for Datagrams {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
-            // The program's own functions are contained, and nothing else there panics.
+            // Panics of user code are caught, and the rest of the thread does not panic.
             let _ = thread.join();
         }
     }
@@ -96,7 +98,7 @@ fn receive<T: Message>(socket: &UdpSocket, over: &AtomicBool, subscription: &mut
     let mut said = false;
     while !over.load(Ordering::Acquire) {
         match socket.recv_from(&mut bytes) {
-            // What is not taken is counted there, and there is nobody to tell.
+            // A rejected message is counted by the subscription, and has no one to be reported to.
             Ok((length, sender)) => _ = subscription.take(&bytes[..length], Layout::Cdr, &sender),
             Err(error) if is_passing(error.kind()) => {}
             Err(error) => {

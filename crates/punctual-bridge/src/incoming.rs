@@ -1,4 +1,4 @@
-//! Topics that come in: where a transport leaves messages, and where tasks find the newest.
+//! Incoming topics: transports store messages, and tasks read the newest one.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,14 +13,15 @@ use crate::Message;
 use crate::contained::contained;
 use crate::message::{DecodeError, Layout, decode};
 
-/// How often refusals are said while they go on.
+/// The interval of warnings about continuing rejections.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A topic of which the newest message counts, and which others publish: a `static`.
+/// An incoming topic of which tasks read the newest message: a `static`.
 ///
-/// A transport, such as [`Datagrams`](crate::Datagrams), has its [`Subscription`], a task its [`IncomingReader`]. What does not have
-/// the message's length, has numbers that are not finite, or is refused by the program's own check, changes nothing but a count: the task keeps
-/// the last good message.
+/// A transport, such as [`Datagrams`](crate::Datagrams), uses its [`Subscription`], a task its
+/// [`IncomingReader`]. Data that does not have the message's length, contains numbers that are not
+/// finite, or is rejected by the program's check only increments a counter: the task keeps the last
+/// valid message.
 ///
 /// ```
 /// use punctual_bridge::Incoming;
@@ -28,7 +29,7 @@ const NOTICE_INTERVAL: Duration = Duration::from_secs(1);
 ///
 /// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
 ///
-/// let mut setpoint = SETPOINT.reader().expect("one task reads it");
+/// let mut setpoint = SETPOINT.reader().expect("the reader is free");
 /// let reading = setpoint.read();
 /// assert_eq!((reading.message.x, reading.received), (0.0, None));
 /// ```
@@ -41,36 +42,36 @@ pub struct Incoming<T> {
     unreleased: AtomicU64,
 }
 
-/// A message that came in.
+/// A received message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Received<T> {
     /// The message.
     pub message: T,
-    /// When it came; `None` of the initial one. How old it may be is for the task to decide.
+    /// The time of its arrival; `None` for the initial message. The task decides how old it may be.
     pub received: Option<Instant>,
-    /// Whether it came since the reading before.
+    /// `true` if it arrived since the previous read.
     pub is_new: bool,
 }
 
-/// What has become of messages.
+/// Counts of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IncomingReport {
-    /// The name of the topic.
+    /// The topic.
     pub name: &'static str,
-    /// How many were taken.
+    /// The number of accepted messages.
     pub accepted: u64,
-    /// How many were not of this message: of another length, or with numbers that are none.
+    /// The number of malformed messages: with another length, or with numbers that are not finite.
     pub malformed: u64,
-    /// How many the program's own check refused.
+    /// The number of messages that the program's check refused.
     pub refused: u64,
-    /// How many were taken and did not release the task, which had as many jobs waiting as it may have.
+    /// The number of accepted messages that did not release the task, whose capacity was reached.
     pub unreleased: u64,
 }
 
 impl IncomingReport {
-    /// Whether every message was taken.
+    /// Returns `true` if every message was accepted.
     pub const fn is_complete(&self) -> bool {
         self.malformed == 0 && self.refused == 0 && self.unreleased == 0
     }
@@ -79,16 +80,17 @@ impl IncomingReport {
 impl fmt::Display for IncomingReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, accepted, malformed, refused, unreleased } = self;
-        write!(f, "{name}: {accepted} messages taken, {malformed} malformed, {refused} refused")?;
+        write!(f, "{name}: {accepted} messages accepted, {malformed} malformed, {refused} refused")?;
         if *unreleased > 0 {
-            write!(f, ", {unreleased} that released nothing")?;
+            write!(f, ", {unreleased} without a release")?;
         }
         Ok(())
     }
 }
 
 impl<T: Message> Incoming<T> {
-    /// A topic with this name, which begins with `/`, and what tasks find before anything has come.
+    /// Creates a topic with this name, which begins with `/`, and the message that tasks read
+    /// before any has arrived.
     pub const fn new(name: &'static str, initial: T) -> Self {
         Self {
             name,
@@ -100,25 +102,25 @@ impl<T: Message> Incoming<T> {
         }
     }
 
-    /// The end that reads: a local of one task. Dropping it makes it available again.
+    /// Returns the reading end: a local of one task. Dropping it makes it available again.
     ///
     /// # Errors
-    /// [`Taken`] if somebody has it.
+    /// [`Taken`] if the end is taken.
     pub fn reader(&'static self) -> Result<IncomingReader<T>, Taken> {
         self.newest.reader().map(IncomingReader)
     }
 
-    /// The end that takes messages: for a transport. Dropping it makes it available again.
+    /// Returns the receiving end, for a transport. Dropping it makes it available again.
     ///
     /// # Errors
-    /// [`Taken`] if somebody has it.
+    /// [`Taken`] if the end is taken.
     pub fn subscribe(&'static self) -> Result<Subscription<T>, Taken> {
         let newest = self.newest.writer()?;
         let traffic = Traffic::new(self.name);
         Ok(Subscription { topic: self, newest, check: None, release: None, said: None, traffic })
     }
 
-    /// What has become of messages so far.
+    /// Returns the counts so far.
     pub fn report(&self) -> IncomingReport {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         IncomingReport {
@@ -137,13 +139,14 @@ impl<T> fmt::Debug for Incoming<T> {
     }
 }
 
-/// The end of an [`Incoming`] that a task has.
+/// The reading end of an [`Incoming`], for a task.
 pub struct IncomingReader<T: Message>(LatestReader<'static, Received<T>>);
 
 impl<T: Message> IncomingReader<T> {
-    /// The newest message.
+    /// Returns the newest message.
     ///
-    /// Real-time safety: wait-free; does not allocate, block or enter the kernel, however many come in. Copies the message and 24 bytes.
+    /// Real-time safety: wait-free; does not allocate, block or enter the kernel, regardless of the
+    /// message rate. Copies the message and 24 bytes.
     #[inline]
     pub fn read(&mut self) -> Received<T> {
         let reading = self.0.read();
@@ -160,58 +163,60 @@ impl<T: Message> fmt::Debug for IncomingReader<T> {
 type Check<T> = Box<dyn Fn(&T) -> Result<(), String> + Send>;
 type Release<T> = Box<dyn FnMut(T) -> bool + Send>;
 
-/// Why a message was not taken, or released nothing.
+/// The reason why a message was rejected, or released no job.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotTaken {
-    /// It is not of the topic's kind.
+    /// It is not of the topic's type.
     #[error("{0}")]
     Malformed(#[from] DecodeError),
-    /// The program's own check does not want it; with its reason.
+    /// The program's check rejects it, with this reason.
     #[error("{0}")]
     Refused(String),
-    /// It was taken, but the task has as many jobs waiting as it may have, or the app is not running.
-    #[error("the task was not released, since as many jobs wait as may, or the app does not run")]
+    /// It was accepted, but the task has reached its capacity, or the app is not running.
+    #[error("the task was not released, because its capacity is reached or the app is not running")]
     Unreleased,
 }
 
-/// The end of an [`Incoming`] that a transport has: it reads, checks and passes on what comes.
+/// The receiving end of an [`Incoming`], for a transport: it decodes, checks and stores messages.
 pub struct Subscription<T: Message> {
     topic: &'static Incoming<T>,
     newest: LatestWriter<'static, Received<T>>,
     check: Option<Check<T>>,
     release: Option<Release<T>>,
-    /// When a refusal was said.
+    /// The time of the last warning.
     said: Option<Clock>,
     traffic: Traffic,
 }
 
 impl<T: Message> Subscription<T> {
-    /// Looks at every message before it is taken: ranges, and whatever else has to hold. An error is the reason to refuse it.
+    /// Sets a check of every message before it is accepted, for ranges and other conditions. An
+    /// error is the reason for the rejection.
     ///
-    /// It runs on the thread of the transport. A panic refuses the message.
+    /// It runs on the transport's thread. A panic rejects the message.
     pub fn check(mut self, check: impl Fn(&T) -> Result<(), String> + Send + 'static) -> Self {
         self.check = Some(Box::new(check));
         self
     }
 
-    /// Releases a task with each message that is taken: `|setpoint| follow::spawn(setpoint).is_ok()`. `false` is counted.
+    /// Releases a task with each accepted message: `|setpoint| follow::spawn(setpoint).is_ok()`.
+    /// `false` is counted.
     ///
-    /// Whoever sends decides then how often the task runs, up to its capacity at a time. Where that must not be, let a periodic task read the
-    /// newest message instead.
+    /// The sender then controls how often the task runs, limited by its capacity. If that is not
+    /// acceptable, use a periodic task that reads the newest message instead.
     pub fn release(mut self, release: impl FnMut(T) -> bool + Send + 'static) -> Self {
         self.release = Some(Box::new(release));
         self
     }
 
-    /// The name of its topic.
+    /// Returns the name of the topic.
     pub const fn topic(&self) -> &'static str {
         self.topic.name
     }
 
-    /// Takes the bytes of a message, if they are one that is wanted; `sender` is for warnings.
+    /// Decodes and accepts the bytes of a message, if they are valid; `sender` is for warnings.
     ///
-    /// For ordinary threads. What is not taken is counted, and said once a second at most.
+    /// For ordinary threads. Rejected messages are counted, and reported at most once per second.
     ///
     /// # Errors
     /// [`NotTaken`].
@@ -227,7 +232,7 @@ impl<T: Message> Subscription<T> {
             count.fetch_add(1, Ordering::Relaxed);
             if self.said.is_none_or(|said| said.elapsed() >= NOTICE_INTERVAL) {
                 self.said = Some(Clock::now());
-                warn(format_args!("{}: a message from {sender} was not taken: {reason}", self.topic.name));
+                warn(format_args!("{}: a message from {sender} was rejected: {reason}", self.topic.name));
             }
         }
         let report = self.topic.report();
@@ -240,7 +245,7 @@ impl<T: Message> Subscription<T> {
         if let Some(check) = &self.check {
             let checked = contained(|| check(&message));
             checked
-                .unwrap_or_else(|| Err("the app's own check panicked".to_owned()))
+                .unwrap_or_else(|| Err("the app's check panicked".to_owned()))
                 .map_err(NotTaken::Refused)?;
         }
         self.newest.write(Received { message, received: Some(punctual::now()), is_new: true });

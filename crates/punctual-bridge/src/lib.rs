@@ -1,8 +1,10 @@
-//! Topics out of real-time tasks and into them: recordings, setpoints, and whatever else gives or takes messages.
+//! Topics from and to real-time tasks: recordings, setpoints, and other sinks and sources of
+//! messages.
 //!
-//! A task publishes plain data. That copies it into a ring and is done: nothing is allocated, nothing blocks, the kernel is not
-//! entered. An ordinary thread takes it from there every 10 ms, to as many [`Sink`]s as there are: a [`Recording`]
-//! in the format of MCAP, which viewers open, [`Csv`], or one of your own. What cannot be kept up with is counted, and said.
+//! A task publishes plain data by copying it into a ring, without allocating, blocking or entering
+//! the kernel. An ordinary thread takes it from there every 10 ms and passes it to any number of
+//! [`Sink`]s: a [`Recording`] in the MCAP format, which viewers open, [`Csv`], or your own. Losses
+//! are counted and reported.
 //!
 //! ```
 //! use punctual_bridge::{Bridge, Csv, Message, Topic};
@@ -35,7 +37,7 @@
 //!     fn init(_: init::Context) -> (Shared, Local) {
 //!         let csv = Csv::new("/angle", std::io::stdout());
 //!         let bridge = Bridge::new().topic(&ANGLE).sink(csv).virtual_time(true).start();
-//!         let angle = ANGLE.publisher().expect("nobody else publishes it");
+//!         let angle = ANGLE.publisher().expect("the publisher is free");
 //!         (Shared {}, Local { angle, bridge: Some(bridge.expect("standard output takes lines")) })
 //!     }
 //!
@@ -61,35 +63,39 @@
 //! # }
 //! ```
 //!
-//! # What it costs a task
+//! # Cost for a task
 //!
-//! One copy of the message into the ring, whatever becomes of it ([`Publisher::publish`]). When sinks stand still, the ring fills up, and
-//! further messages are counted as lost, at about the same cost. Memory is that of the rings, which are static, and of the chunk that a
-//! recording is at, besides 100 bytes or so for each 64 KiB that it has written, for the index at its end.
+//! One copy of the message into the ring, independent of the sinks ([`Publisher::publish`]). If
+//! sinks block, the ring fills up, and further messages are counted as lost, at about the same
+//! cost. Memory consists of the rings, which are static, of the current chunk of a recording, and
+//! of about 100 bytes for each 64 KiB that a recording has written, for the index at its end.
 //!
-//! # What comes in
+//! # Incoming messages
 //!
-//! An [`Incoming`] holds the newest message of a topic, which a task reads; with [`Subscription::release`] each message releases a task
-//! besides. What comes may be anything: bytes of another length, numbers that are none, and what the program's own check refuses
-//! change nothing but a count. [`Datagrams`] is the transport that is always there; one of your own calls [`Subscription::take`].
+//! An [`Incoming`] holds the newest message of a topic, which a task reads; with
+//! [`Subscription::release`] each message also releases a task. Input is not trusted: data of
+//! another length, with numbers that are not finite, or rejected by the program's check only
+//! increments a counter. [`Datagrams`] is the built-in transport; your own transport calls
+//! [`Subscription::take`].
 //!
-//! Reading costs a task one copy of the message and at most three atomic instructions, however many come in between. A release costs what a
-//! spawn from an ordinary thread costs, and the job; how often is up to the sender, within the task's capacity.
+//! Reading costs a task one copy of the message and at most three atomic instructions, regardless
+//! of the number of messages in between. A release costs as much as a spawn from an ordinary
+//! thread, and the job; the sender determines how often, within the task's capacity.
 //!
 //! # Features
 //!
-//! None is on by default.
+//! None is enabled by default.
 //!
-//! | feature | what for |
+//! | feature | contents |
 //! |---|---|
 //! | `mcap` | [`Recording`] |
-//! | `parameters` | [`parameters`]: what can be changed while the app runs |
+//! | `parameters` | [`parameters`]: values that can be changed while the app runs |
 //!
 //! # Transports
 //!
 //! `punctual-ros1`, `punctual-ros2` and `punctual-zenoh` are nodes of these networks, in crates
-//! with a lock file of their own, since each needs 90 to 200 other crates. The module [`transport`]
-//! describes what such a crate implements and how to write another.
+//! with separate lock files, since each needs 90 to 200 other crates. The module [`transport`]
+//! describes the interface of such a crate and how to write another.
 //!
 //! [`Recording`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Recording.html
 //! [`parameters`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/parameters/
@@ -110,7 +116,7 @@ mod sink;
 mod topic;
 pub mod transport;
 
-// The derive names this crate from outside.
+// The derive names this crate by its external path.
 extern crate self as punctual_bridge;
 
 pub use bridge::{Bridge, Running, StartError};

@@ -1,6 +1,7 @@
-//! Messages that the rest of the world knows, under the names that ROS has for them.
+//! Standard messages, under their ROS names.
 //!
-//! Where ROS has sequences and texts of any length, `N` and the like say how much there is room for here.
+//! For sequences and texts, which are unbounded in ROS, `N` and similar parameters set the
+//! capacity.
 
 use crate::Message;
 use crate::message::{Byte, Decoder, Description, Element, Encoder, Field, Kind, Sequence, Text, Value};
@@ -23,14 +24,15 @@ pub struct Vector3 {
 /// A time since 1970: `builtin_interfaces/msg/Time`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Time {
-    /// Its seconds.
+    /// The seconds.
     pub sec: i32,
-    /// The nanoseconds beyond.
+    /// The additional nanoseconds.
     pub nanosec: u32,
 }
 
 impl Time {
-    /// That of the release of the message, which a task need not translate: whoever carries the message fills it in.
+    /// The release of the message: the bridge or transport fills it in, so a task need not convert
+    /// it.
     pub const RELEASE: Self = Self { sec: i32::MIN, nanosec: u32::MAX };
 }
 
@@ -48,7 +50,7 @@ impl Value for Time {
 
     fn encode(&self, to: &mut Encoder) {
         let time = match *self {
-            // It lasts until 2038, as ROS does.
+            // Valid until 2038, like the ROS type.
             Self::RELEASE => {
                 Self { sec: (to.time_ns() / NANOS) as i32, nanosec: (to.time_ns() % NANOS) as u32 }
             }
@@ -72,10 +74,10 @@ impl Message for Time {
     );
 }
 
-/// When, and in what frame of reference: `std_msgs/msg/Header`.
+/// Time and frame of reference: `std_msgs/msg/Header`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Header<const TEXT: usize> {
-    /// When.
+    /// The time.
     pub stamp: Time,
     /// The frame of reference.
     pub frame_id: Text<TEXT>,
@@ -91,7 +93,7 @@ impl<const TEXT: usize> Value for Header<TEXT> {
 
     fn decode(from: &mut Decoder<'_>) -> Self {
         if from.is_packed() {
-            // In ROS 1 it has a number, which nobody reads.
+            // In ROS 1 it starts with a sequence number, which is ignored.
             from.skip::<4>();
         }
         Self { stamp: Value::decode(from), frame_id: Value::decode(from) }
@@ -109,19 +111,19 @@ impl<const TEXT: usize> Message for Header<TEXT> {
 
 /// Up to `N` joints of a machine, with names of up to 32 bytes: `sensor_msgs/msg/JointState`.
 ///
-/// Each sequence has a value for each joint, or none at all.
+/// Each sequence has a value for each joint, or is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Message)]
 #[message(name = "sensor_msgs/msg/JointState")]
 pub struct JointState<const N: usize> {
-    /// When.
+    /// The time.
     pub header: Header<32>,
-    /// What they are called.
+    /// The names.
     pub name: Sequence<Text<32>, N>,
-    /// Where they are, in rad or m.
+    /// The positions, in rad or m.
     pub position: Sequence<f64, N>,
-    /// How fast they move, in rad/s or m/s.
+    /// The velocities, in rad/s or m/s.
     pub velocity: Sequence<f64, N>,
-    /// What moves them, in N m or N.
+    /// The torques or forces, in N m or N.
     pub effort: Sequence<f64, N>,
 }
 
@@ -129,21 +131,21 @@ pub struct JointState<const N: usize> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Message)]
 #[message(name = "std_msgs/msg/MultiArrayDimension")]
 pub struct MultiArrayDimension {
-    /// What it is called.
+    /// The name.
     pub label: Text<32>,
-    /// Its size.
+    /// The size.
     pub size: u32,
-    /// The numbers in all dimensions from this one on.
+    /// The number of elements in all dimensions from this one on.
     pub stride: u32,
 }
 
-/// How numbers lie in an array of up to four dimensions: `std_msgs/msg/MultiArrayLayout`.
+/// The layout of an array of up to four dimensions: `std_msgs/msg/MultiArrayLayout`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Message)]
 #[message(name = "std_msgs/msg/MultiArrayLayout")]
 pub struct MultiArrayLayout {
-    /// The dimensions, the outermost first.
+    /// The dimensions, outermost first.
     pub dim: Sequence<MultiArrayDimension, 4>,
-    /// How many numbers come before.
+    /// The number of preceding elements.
     pub data_offset: u32,
 }
 
@@ -151,45 +153,45 @@ pub struct MultiArrayLayout {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Message)]
 #[message(name = "std_msgs/msg/Float64MultiArray")]
 pub struct Float64MultiArray<const N: usize> {
-    /// How they lie; without dimensions, one after the other.
+    /// The layout; without dimensions, one after the other.
     pub layout: MultiArrayLayout,
     /// The numbers.
     pub data: Sequence<f64, N>,
 }
 
-/// Something and its value, as texts: `diagnostic_msgs/msg/KeyValue`.
+/// A key and its value, as texts: `diagnostic_msgs/msg/KeyValue`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Message)]
 #[message(name = "diagnostic_msgs/msg/KeyValue")]
 pub struct KeyValue {
-    /// What it is.
+    /// The key.
     pub key: Text<64>,
-    /// Its value.
+    /// The value.
     pub value: Text<64>,
 }
 
-/// How a part of a machine does, with up to `V` values: `diagnostic_msgs/msg/DiagnosticStatus`.
+/// The status of a machine part, with up to `V` values: `diagnostic_msgs/msg/DiagnosticStatus`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct DiagnosticStatus<const V: usize> {
     /// [`OK`](Self::OK), [`WARN`](Self::WARN), [`ERROR`](Self::ERROR) or [`STALE`](Self::STALE).
     pub level: Byte,
-    /// What part.
+    /// The part.
     pub name: Text<64>,
-    /// What there is to say of it.
+    /// A description of the status.
     pub message: Text<128>,
-    /// Which piece it is.
+    /// The hardware's identifier.
     pub hardware_id: Text<64>,
     /// Details.
     pub values: Sequence<KeyValue, V>,
 }
 
 impl<const V: usize> DiagnosticStatus<V> {
-    /// All is well.
+    /// The part works.
     pub const OK: Byte = Byte(0);
-    /// Somebody should look.
+    /// The part needs attention.
     pub const WARN: Byte = Byte(1);
-    /// It does not do what it is for.
+    /// The part does not work.
     pub const ERROR: Byte = Byte(2);
-    /// Nothing has been heard of it.
+    /// The part sends no data.
     pub const STALE: Byte = Byte(3);
 }
 
@@ -231,13 +233,14 @@ impl<const V: usize> Message for DiagnosticStatus<V> {
     .constants(&["byte OK=0", "byte WARN=1", "byte ERROR=2", "byte STALE=3"]);
 }
 
-/// How up to `S` parts of a machine do, each with up to `V` values: `diagnostic_msgs/msg/DiagnosticArray`.
+/// The status of up to `S` machine parts, each with up to `V` values:
+/// `diagnostic_msgs/msg/DiagnosticArray`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Message)]
 #[message(name = "diagnostic_msgs/msg/DiagnosticArray")]
 pub struct DiagnosticArray<const S: usize, const V: usize> {
-    /// When.
+    /// The time.
     pub header: Header<32>,
-    /// How they do.
+    /// The statuses.
     pub status: Sequence<DiagnosticStatus<V>, S>,
 }
 

@@ -1,7 +1,8 @@
-//! Recordings in the format of MCAP.
+//! Recordings in the MCAP format.
 //!
-//! Messages go into chunks of 64 KiB, each of which is written whole, at the latest after 250 ms: what a killed program leaves
-//! can be read up to its last chunk. Nothing is compressed, for which there would be no time at 10 kHz on a small board.
+//! Messages are collected in chunks of 64 KiB, each of which is written as a whole, after at most
+//! 250 ms: the file of a killed program is readable up to its last chunk. There is no compression,
+//! which would be too slow at 10 kHz on a small board.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,13 +18,16 @@ use crate::message::ros2msg::Dialect;
 use crate::{Channel, Clock, Sample, Sink};
 
 const CHUNK_BYTES: u64 = 64 * 1024;
-/// What a message takes in a file besides its bytes: its record, and its entry in the index of its chunk.
+/// The size of a message in a file in addition to its bytes: its record, and its entry in the index
+/// of its chunk.
 const OVERHEAD_BYTES: u64 = 31 + 16;
 
-/// A recording that viewers such as Foxglove open: all topics of a bridge, with their schemas (`ros2msg`, messages in CDR).
+/// A recording for viewers such as Foxglove: all topics of a bridge, with their schemas (`ros2msg`,
+/// messages in CDR).
 ///
-/// The time of a message is that of its release. A metadata record `punctual.clock` says what was added to `CLOCK_MONOTONIC`,
-/// and `punctual.losses`, at the end, how many messages each topic has lost.
+/// The time of a message is that of its release. A metadata record `punctual.clock` contains the
+/// offset from `CLOCK_MONOTONIC`, and `punctual.losses`, at the end, the number of lost messages of
+/// each topic.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -41,19 +45,19 @@ pub struct Recording {
     file: Option<File>,
     writer: Option<Writer<NoSeek<BufWriter<File>>>>,
     ids: Vec<u16>,
-    /// What is in the present part, about.
+    /// The approximate size of the present part.
     bytes: u64,
     first_ns: Option<u64>,
-    /// How many messages were taken since the file was known to have all.
+    /// The number of messages since the last flush.
     pending: u64,
     setup: Option<(Vec<Channel>, Clock)>,
 }
 
 impl Recording {
-    /// A recording in a new file.
+    /// Creates a recording in a new file.
     ///
     /// # Errors
-    /// If the file exists, as a recording is never overwritten, or cannot be made.
+    /// If the file exists, since recordings are never overwritten, or cannot be created.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref().to_owned();
         let file = Some(new_file(&path)?);
@@ -72,19 +76,19 @@ impl Recording {
         })
     }
 
-    /// Goes on in another file when one has about so many bytes.
+    /// Continues in a new file when the file has about this many bytes.
     #[must_use]
     pub fn rotate_at(self, bytes: u64) -> Self {
         Self { limit_bytes: bytes, ..self }
     }
 
-    /// Goes on in another file when the first message of one is so old.
+    /// Continues in a new file when the first message of the file is this old.
     #[must_use]
     pub fn rotate_every(self, time: Duration) -> Self {
         Self { limit_ns: u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), ..self }
     }
 
-    /// The file of a part.
+    /// Returns the path of a part.
     fn part_path(&self, part: u32) -> PathBuf {
         if part == 1 {
             return self.path.clone();
@@ -98,13 +102,14 @@ impl Recording {
         self.path.with_file_name(name)
     }
 
-    /// Begins a part in `file`.
+    /// Starts a part in `file`.
     fn open(&mut self, file: File) -> io::Result<()> {
         let (channels, clock) = self.setup.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let options = WriteOptions::new()
             .compression(None)
             .chunk_size(Some(CHUNK_BYTES))
-            // A chunk is collected in memory and then written, rather than written and then corrected.
+            // A chunk is collected in memory and then written, rather than written and then
+            // patched.
             .disable_seeking(true)
             .profile("ros2")
             .library(concat!("punctual-bridge ", env!("CARGO_PKG_VERSION")));
@@ -221,7 +226,7 @@ fn metadata(name: &str, entries: impl IntoIterator<Item = (String, String)>) -> 
     Metadata { name: name.into(), metadata: entries.into_iter().collect() }
 }
 
-/// What keeps a recording from going on, and what that means for what is in it.
+/// Describes an error of a recording, and its consequence for the content.
 fn incomplete(error: McapError, pending: u64) -> io::Error {
     let error = to_io(error);
     let before = match pending {

@@ -1,8 +1,8 @@
-//! What has become of the messages.
+//! Counts of messages.
 
 use std::fmt;
 
-/// What has become of the messages of a bridge.
+/// Counts of the messages of a bridge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
@@ -12,31 +12,31 @@ pub struct Report {
     pub sinks: Vec<SinkReport>,
 }
 
-/// What has become of the messages of a topic.
+/// Counts of the messages of a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TopicReport {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// How many messages the helper took.
+    /// The number of messages that the helper took.
     pub taken: u64,
-    /// How many found no room since the bridge was started.
+    /// The number of messages lost since the bridge was started, because the ring was full.
     pub lost: u64,
 }
 
-/// What a sink has been given.
+/// Counts of the messages of a sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SinkReport {
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// How many messages it took.
+    /// The number of written messages.
     pub written: u64,
-    /// How many messages it had no room for at the time, because peers stood still.
+    /// The number of messages for which it had no room at the time, because peers were blocked.
     pub dropped: u64,
-    /// How many messages there were after it had failed, and the one with which it failed.
+    /// The number of messages after it failed, including the one with which it failed.
     pub missed: u64,
-    /// How it failed, if it did.
+    /// The error, if it failed.
     pub error: Option<String>,
 }
 
@@ -47,13 +47,13 @@ impl SinkReport {
 }
 
 impl Report {
-    /// Whether every message came to every sink.
+    /// Returns `true` if every message was delivered to every sink.
     pub fn is_complete(&self) -> bool {
         let is_whole = |sink: &SinkReport| sink.dropped == 0 && sink.error.is_none();
         self.topics.iter().all(|topic| topic.lost == 0) && self.sinks.iter().all(is_whole)
     }
 
-    /// What a topic of this name came to.
+    /// Returns the counts of a topic.
     pub fn topic(&self, name: &str) -> Option<&TopicReport> {
         self.topics.iter().find(|topic| topic.name == name)
     }
@@ -67,7 +67,7 @@ impl fmt::Display for Report {
         for SinkReport { name, written, dropped, missed, error } in &self.sinks {
             write!(f, "{name}: {written} written")?;
             if *dropped > 0 {
-                write!(f, ", {dropped} dropped, as peers stood still")?;
+                write!(f, ", {dropped} dropped, because peers were blocked")?;
             }
             if let Some(error) = error {
                 write!(f, ", {missed} missed: {error}")?;

@@ -1,4 +1,4 @@
-//! Where messages go: recordings, and whatever a program has of its own.
+//! Sinks: recordings, and a program's own destinations of messages.
 
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,17 +7,17 @@ use punctual::Instant;
 
 use crate::message::Description;
 
-/// Takes messages, on the helper thread of a [`Bridge`](crate::Bridge): it may allocate and block. While it does, messages wait
-/// in their topics.
+/// A destination of messages, called on the helper thread of a [`Bridge`](crate::Bridge): it may
+/// allocate and block. While it does, messages are queued in their topics.
 ///
-/// After an error, or a panic, it is given no more messages; what it misses is counted. Only an error of
-/// [`ErrorKind::WouldBlock`](io::ErrorKind::WouldBlock) from [`write`](Self::write) says that there was no room for this one message: it is
-/// counted as dropped, and the next is given.
+/// After an error or a panic, it gets no more messages, and missed ones are counted. Only an error
+/// of [`ErrorKind::WouldBlock`](io::ErrorKind::WouldBlock) from [`write`](Self::write) means that
+/// there was no room for this one message: it is counted as dropped, and the next one is passed.
 pub trait Sink: Send {
-    /// What reports call it.
+    /// Returns the name for reports.
     fn name(&self) -> String;
 
-    /// Whether it wants the messages of this topic. Called before `begin`.
+    /// Returns `true` if it takes the messages of this topic. Called before `begin`.
     fn takes(&self, channel: &Channel) -> bool {
         let _ = channel;
         true
@@ -26,60 +26,61 @@ pub trait Sink: Send {
     /// Called first, on the thread that starts the bridge.
     ///
     /// # Errors
-    /// Whatever keeps it from taking messages; the bridge does not start then.
+    /// The reason why it cannot take messages; in that case the bridge does not start.
     fn begin(&mut self, channels: &[Channel], clock: Clock) -> io::Result<()>;
 
-    /// Takes a message of a topic that it wants.
+    /// Takes a message of an accepted topic.
     ///
     /// # Errors
-    /// Whatever kept it from that.
+    /// The reason for a failure.
     fn write(&mut self, channel: &Channel, sample: &Sample<'_>) -> io::Result<()>;
 
-    /// Passes on what it has taken; called four times a second.
+    /// Flushes the messages taken so far; called four times per second.
     ///
     /// # Errors
-    /// Whatever kept it from that.
+    /// The reason for a failure.
     fn flush(&mut self) -> io::Result<()>;
 
     /// Called last, with the number of messages that each topic has lost.
     ///
     /// # Errors
-    /// Whatever kept it from completing what it has taken.
+    /// The reason why the output could not be completed.
     fn end(&mut self, lost: &[(&'static str, u64)]) -> io::Result<()>;
 }
 
-/// A topic as sinks see it.
+/// A topic as seen by sinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Channel {
     /// Its name.
     pub topic: &'static str,
-    /// How many messages it is said to have a second.
+    /// The declared number of messages per second.
     pub hz: Option<u32>,
-    /// How many of its messages can wait.
+    /// The number of messages that can be queued.
     pub capacity: usize,
-    /// What its messages are.
+    /// The type of its messages.
     pub description: &'static Description,
 }
 
-/// A message as sinks see it.
+/// A message as seen by sinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sample<'a> {
     /// The index of its channel.
     pub channel: usize,
-    /// When it was released, in ns since 1970, by the [`Clock`] of the bridge.
+    /// Its release, in ns since 1970, by the [`Clock`] of the bridge.
     pub time_ns: u64,
-    /// Its number in its topic. There is a gap where messages were lost.
+    /// Its sequence number in the topic. Lost messages leave a gap.
     pub sequence: u32,
-    /// Its bytes: CDR with its header, as ROS 2 has them.
+    /// Its bytes: CDR with its header, as in ROS 2.
     pub payload: &'a [u8],
 }
 
-/// How times of jobs become times of the day.
+/// Converts times of jobs to wall-clock time.
 ///
-/// The difference of the two clocks is taken once, when a bridge starts. So the times of one bridge never step, even where the
-/// clock of the system is set meanwhile; recordings say the difference at their start and at their end.
+/// The difference of the two clocks is determined once, when a bridge starts. So the times of one
+/// bridge never step, even if the system clock is set meanwhile; recordings contain the difference
+/// at their start and at their end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
     offset_ns: u64,
@@ -87,31 +88,31 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// With the present difference of `CLOCK_REALTIME` and `CLOCK_MONOTONIC`.
+    /// Returns a clock with the present difference of `CLOCK_REALTIME` and `CLOCK_MONOTONIC`.
     pub(crate) fn system() -> Self {
-        // The real one before and after the other, for the case that this thread does not run between them.
+        // The average of readings before and after, in case this thread is preempted between them.
         let before = since_1970();
         let monotonic = punctual::now().as_ticks();
         let real = before + (since_1970().saturating_sub(before)) / 2;
         Self { offset_ns: real.wrapping_sub(monotonic), is_virtual: false }
     }
 
-    /// Of virtual time, which begins at zero.
+    /// Returns a clock for virtual time, which starts at zero.
     pub(crate) const fn of_virtual_time() -> Self {
         Self { offset_ns: 0, is_virtual: true }
     }
 
-    /// What it adds to `CLOCK_MONOTONIC`, in ns, modulo 2⁶⁴.
+    /// Returns the offset from `CLOCK_MONOTONIC`, in ns, modulo 2⁶⁴.
     pub const fn offset_ns(&self) -> u64 {
         self.offset_ns
     }
 
-    /// What it would add if it were made now.
+    /// Returns the offset that a clock created now would have.
     pub fn offset_now_ns(&self) -> u64 {
         if self.is_virtual { 0 } else { Self::system().offset_ns }
     }
 
-    /// The time of the day at `instant`, in ns since 1970.
+    /// Returns the wall-clock time at `instant`, in ns since 1970.
     pub fn time_ns(&self, instant: Instant) -> u64 {
         instant.as_ticks().wrapping_add(self.offset_ns)
     }

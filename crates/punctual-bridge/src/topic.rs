@@ -1,4 +1,4 @@
-//! Topics: where tasks leave messages, and where the helper takes them.
+//! Topics: queues between tasks and the helper.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::Message;
 use crate::message::Encoder;
 use crate::sink::{Channel, Clock};
 
-/// A message as it waits.
+/// A queued message.
 #[derive(Debug, Clone, Copy)]
 struct Stamped<T> {
     released: Instant,
@@ -20,11 +20,13 @@ struct Stamped<T> {
     message: T,
 }
 
-/// A topic of which every message counts: up to `N` wait for the helper, `N` a power of two.
+/// A topic of which every message is delivered: up to `N` are queued for the helper, `N` a power of
+/// two.
 ///
-/// The helper comes every 10 ms, and late when what it writes to is slow. So `N` is a matter of how long that may stand still
-/// without a loss: `rate × pause`. What finds no room is lost, and counted: the numbers of messages
-/// ([`Sample::sequence`](crate::Sample::sequence)) have a gap there, and the [`Report`](crate::Report) says how many.
+/// The helper polls every 10 ms, and later if a sink is slow. So `N` determines how long that may
+/// take without a loss: `rate × pause`. If the queue is full, a message is lost and counted: the
+/// sequence numbers ([`Sample::sequence`](crate::Sample::sequence)) have a gap, and the
+/// [`Report`](crate::Report) contains the number of losses.
 ///
 /// ```
 /// use punctual_bridge::{Message, Topic};
@@ -36,23 +38,23 @@ struct Stamped<T> {
 /// }
 /// static ANGLES: Topic<Angles, 256> = Topic::new("/angles").hz(100);
 ///
-/// let mut angles = ANGLES.publisher().expect("nobody else publishes it");
+/// let mut angles = ANGLES.publisher().expect("the publisher is free");
 /// angles.publish(punctual::now(), Angles { pan: 0.25 });
 /// ```
 pub struct Topic<T, const N: usize> {
     name: &'static str,
     hz: Option<u32>,
     waiting: Ring<Stamped<T>, N>,
-    /// The number of the next message, while nobody publishes.
+    /// The number of the next message, while there is no publisher.
     next: AtomicU32,
-    /// How many found no room. Written by the publisher.
+    /// The number of losses. Written by the publisher.
     lost: AtomicU64,
-    /// Whether a publisher waits for room.
+    /// `true` if a publisher waits for a free slot.
     waits: AtomicBool,
 }
 
 impl<T, const N: usize> Topic<T, N> {
-    /// A topic with this name, which begins with `/`.
+    /// Creates a topic with this name, which begins with `/`.
     pub const fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -64,26 +66,26 @@ impl<T, const N: usize> Topic<T, N> {
         }
     }
 
-    /// Says that so many messages are published a second, which goes into recordings.
+    /// Declares the number of messages published per second, which recordings contain.
     pub const fn hz(mut self, hz: u32) -> Self {
         self.hz = Some(hz);
         self
     }
 
-    /// How many messages have been lost.
+    /// Returns the number of lost messages.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 }
 
 impl<T: Message, const N: usize> Topic<T, N> {
-    /// The end that publishes. Dropping it makes it available again.
+    /// Returns the publishing end. Dropping it makes it available again.
     ///
     /// # Errors
-    /// [`Taken`] if somebody has it.
+    /// [`Taken`] if the end is taken.
     pub fn publisher(&'static self) -> Result<Publisher<T, N>, Taken> {
         let end = self.waiting.producer()?;
-        // Relaxed: the end of the ring is handed over with acquire and release.
+        // Relaxed: the end of the ring is transferred with acquire and release.
         Ok(Publisher { topic: self, end, sequence: self.next.load(Ordering::Relaxed) })
     }
 }
@@ -96,7 +98,7 @@ impl<T, const N: usize> fmt::Debug for Topic<T, N> {
     }
 }
 
-/// The end of a [`Topic`] that publishes: a local of one task.
+/// The publishing end of a [`Topic`]: a local of one task.
 pub struct Publisher<T: Message, const N: usize> {
     topic: &'static Topic<T, N>,
     end: RingProducer<'static, Stamped<T>, N>,
@@ -104,12 +106,14 @@ pub struct Publisher<T: Message, const N: usize> {
 }
 
 impl<T: Message, const N: usize> Publisher<T, N> {
-    /// Publishes a message of the time `released`: of the job (`cx.released` in a periodic task), or [`punctual::now`].
+    /// Publishes a message with the time `released`: that of the job (`cx.released` in a periodic
+    /// task), or [`punctual::now`].
     ///
-    /// What finds no room is lost, and counted.
+    /// If the queue is full, the message is lost and counted.
     ///
-    /// Real-time safety: wait-free; does not allocate, block or enter the kernel. Copies the message and 16 bytes. In virtual time
-    /// ([`Bridge::virtual_time`](crate::Bridge::virtual_time)) it waits for room instead.
+    /// Real-time safety: wait-free; does not allocate, block or enter the kernel. Copies the
+    /// message and 16 bytes. In virtual time
+    /// ([`Bridge::virtual_time`](crate::Bridge::virtual_time)) it waits for a free slot instead.
     #[inline]
     pub fn publish(&mut self, released: Instant, message: T) {
         let sequence = self.sequence;
@@ -128,7 +132,7 @@ impl<T: Message, const N: usize> Publisher<T, N> {
                 Err(message) => message,
             };
         }
-        // One writer: what has this end.
+        // The owner of this end is the only writer.
         let lost = &self.topic.lost;
         lost.store(lost.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
@@ -147,7 +151,7 @@ impl<T: Message, const N: usize> fmt::Debug for Publisher<T, N> {
     }
 }
 
-/// A topic whatever its messages are: what a [`Bridge`](crate::Bridge) carries. [`Topic`] is one.
+/// A topic with messages of any type, for a [`Bridge`](crate::Bridge). Implemented by [`Topic`].
 pub trait Outgoing: private::Outgoing {}
 
 impl<T: Message, const N: usize> Outgoing for Topic<T, N> {}
@@ -161,12 +165,13 @@ pub(crate) mod private {
     }
 }
 
-/// Where the helper takes messages.
+/// A source of messages for the helper.
 pub trait Source: Send {
-    /// Hands what waits to `take`: when it was released, in ns since 1970 by `clock`, its number, and its bytes.
+    /// Passes queued messages to `take`: the release, in ns since 1970 by `clock`, the sequence
+    /// number, and the bytes.
     fn drain(&mut self, encoder: &mut Encoder, clock: &Clock, take: &mut dyn FnMut(u64, u32, &[u8]));
 
-    /// How many messages have been lost.
+    /// Returns the number of lost messages.
     fn lost(&self) -> u64;
 }
 
@@ -182,7 +187,7 @@ impl<T: Message, const N: usize> private::Outgoing for Topic<T, N> {
     }
 }
 
-/// The end of a topic that the helper has.
+/// The helper's end of a topic.
 struct Waiting<T: Message, const N: usize> {
     topic: &'static Topic<T, N>,
     end: RingConsumer<'static, Stamped<T>, N>,
@@ -190,7 +195,8 @@ struct Waiting<T: Message, const N: usize> {
 
 impl<T: Message, const N: usize> Source for Waiting<T, N> {
     fn drain(&mut self, encoder: &mut Encoder, clock: &Clock, take: &mut dyn FnMut(u64, u32, &[u8])) {
-        // No more than there was room for: a task that always publishes does not keep the other topics waiting.
+        // At most as many as the capacity, so a task that publishes continuously does not delay the
+        // other topics.
         for _ in 0..N {
             let Some(Stamped { released, sequence, message }) = self.end.pop() else { break };
             let time_ns = clock.time_ns(released);
@@ -205,7 +211,7 @@ impl<T: Message, const N: usize> Source for Waiting<T, N> {
 
 impl<T: Message, const N: usize> Drop for Waiting<T, N> {
     fn drop(&mut self) {
-        // Nobody makes room any more.
+        // From now on no slots are freed.
         self.topic.waits.store(false, Ordering::Relaxed);
     }
 }

@@ -25,7 +25,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// Calls `f` on an ordinary thread named `thread`, and waits for its result for at most `limit`;
-/// `None` if it takes longer. Then the thread goes on, and its result is dropped.
+/// `None` if it takes longer. In that case the thread continues, and its result is dropped.
 ///
 /// For calls of foreign libraries that may never return, and whose threads inherit settings from
 /// the caller.
@@ -41,7 +41,7 @@ pub fn within<R: Send + 'static>(
 ) -> io::Result<Option<R>> {
     let (done, is_done) = mpsc::sync_channel(1);
     punctual::background::spawn(thread, move || {
-        // There is no receiver after the limit.
+        // After the limit there is no receiver.
         let _ = done.send(f());
     })?;
     Ok(is_done.recv_timeout(limit).ok())

@@ -1,6 +1,6 @@
-//! Publishing allocates nothing, whether there is room or not, nor does reading what came in.
+//! Neither publishing, with or without a free slot, nor reading a received message allocates.
 //!
-//! The allocator counts what the thread that publishes asks of it.
+//! The allocator counts the calls of the publishing thread.
 
 #[path = "support/counted.rs"]
 mod counted;

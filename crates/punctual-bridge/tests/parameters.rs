@@ -1,4 +1,4 @@
-//! Parameters from one end to the other: found, read and changed over the socket, seen by readers, recorded.
+//! Parameters end to end: found, read and changed over the socket, seen by readers, recorded.
 
 #[path = "support/counted.rs"]
 mod counted;
@@ -23,12 +23,12 @@ struct Limits {
     high: f64,
 }
 
-/// A name that no other run of these tests has.
+/// Returns a name that is unique to this run of the tests.
 fn name(of: &str) -> String {
     format!("{of}.{}", std::process::id())
 }
 
-/// A file or place for one that goes with the test.
+/// A file, or a path for one, that is removed after the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -114,7 +114,7 @@ fn is_changed_from_outside_and_recorded() {
     let messages: Vec<_> = MessageStream::new(&bytes).unwrap().map(Result::unwrap).collect();
     let number = |bytes: &[u8], at: usize| f64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     let recorded: Vec<_> = messages.iter().map(|it| (number(&it.data, 4), number(&it.data, 12))).collect();
-    assert_eq!(recorded, [(0.5, 2.0), (9.0, 9.5)], "what was refused is not in it");
+    assert_eq!(recorded, [(0.5, 2.0), (9.0, 9.5)], "the recording has no refused values");
     let schema = messages[0].channel.schema.as_ref().expect("it has a schema");
     let definition = "float64 low  # rad\nfloat64 high  # rad\n";
     assert_eq!(

@@ -81,7 +81,7 @@ fn is_steered_and_watched_by_zenoh() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.starts_with("batch of 100\nthere\n"), "{said}");
-    assert!(said.contains("/setpoint: 1 messages taken, 1 malformed, 1 refused"), "{said}");
+    assert!(said.contains("/setpoint: 1 messages accepted, 1 malformed, 1 refused"), "{said}");
     assert!(said.contains(" is no longer connected; what was on its way there is lost"), "{said}");
     assert!(said.contains("Zenoh at tcp/127.0.0.1:7447: "), "{said}");
 }

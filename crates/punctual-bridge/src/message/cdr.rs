@@ -1,23 +1,24 @@
-//! The bytes of messages: CDR as ROS 2 has it, little-endian, each number aligned to its size.
+//! The encoding of messages: CDR as in ROS 2, little-endian, each number aligned to its size.
 
 use std::fmt;
 
 use super::decode::Decoder;
 use super::{Description, Element, Kind, Scalar, Value};
 
-/// The encapsulation that goes before a message: plain CDR, little-endian, no options. Alignment counts from its end.
+/// The encapsulation header before a message: plain CDR, little-endian, no options. Alignment is
+/// relative to its end.
 const HEADER: [u8; 4] = [0, 1, 0, 0];
 
-/// The bytes of a message while it is written.
+/// The bytes of a message while it is encoded.
 #[derive(Debug, Default)]
 pub struct Encoder {
     bytes: Vec<u8>,
-    /// When the message was released, in ns since 1970.
+    /// The release of the message, in ns since 1970.
     time_ns: u64,
 }
 
 impl Encoder {
-    /// The bytes of `value`, released at `time_ns` since 1970, which stay until the next call.
+    /// Encodes `value`, released at `time_ns` since 1970. The bytes are valid until the next call.
     pub(crate) fn encode(&mut self, time_ns: u64, value: &impl Value) -> &[u8] {
         self.time_ns = time_ns;
         self.bytes.clear();
@@ -26,18 +27,18 @@ impl Encoder {
         &self.bytes
     }
 
-    /// When the message was released, in ns since 1970.
+    /// Returns the release of the message, in ns since 1970.
     pub(crate) const fn time_ns(&self) -> u64 {
         self.time_ns
     }
 
-    /// The number of values that follow.
+    /// Appends the number of the following values.
     pub(super) fn length(&mut self, length: usize) {
-        // Room for so many is in memory many times over, so none is near 2³².
+        // The capacity fits in memory, so the length is far below 2³².
         self.put((length as u32).to_le_bytes());
     }
 
-    /// A text, which ends with a zero there.
+    /// Appends a text, with a zero at its end.
     pub(super) fn text(&mut self, text: &str) {
         self.length(text.len() + 1);
         self.bytes.extend(text.as_bytes());
@@ -51,12 +52,12 @@ impl Encoder {
     }
 }
 
-/// What is in a column of a table.
+/// The content of a table column.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cell<'a> {
     Number(Number),
     Text(&'a str),
-    /// A sequence is shorter than it may be.
+    /// A missing element of a sequence that is shorter than its capacity.
     Nothing,
 }
 
@@ -70,7 +71,7 @@ impl fmt::Display for Cell<'_> {
     }
 }
 
-/// A number that was read.
+/// A decoded number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Number {
     Bool(bool),
@@ -151,7 +152,7 @@ impl Value for bool {
 
 impl Element for bool {}
 
-/// Bytes that are read.
+/// The bytes to decode.
 struct Bytes<'a> {
     all: &'a [u8],
     at: usize,
@@ -162,7 +163,7 @@ impl<'a> Bytes<'a> {
         usize::try_from(u32::from_le_bytes(self.take()?)).ok()
     }
 
-    /// A text without the zero at its end.
+    /// Reads a text, without the zero at its end.
     fn text(&mut self) -> Option<&'a str> {
         let length = self.length()?;
         let text = self.all.get(self.at..self.at + length)?.strip_suffix(&[0])?;
@@ -178,10 +179,10 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Calls `each` for every column of a message, in order; ends early if there are fewer bytes than the message has.
+/// Calls `each` for every column of a message, in order; ends early if the bytes are too few.
 pub(crate) fn cells(description: &Description, payload: &[u8], each: &mut impl FnMut(Cell<'_>)) {
     if let Some(all) = payload.get(HEADER.len()..) {
-        // What is missing is missing.
+        // Missing values are omitted.
         let _ = fields(description, &mut Bytes { all, at: 0 }, each);
     }
 }
@@ -207,7 +208,7 @@ fn value(kind: Kind, bytes: &mut Bytes<'_>, each: &mut impl FnMut(Cell<'_>)) -> 
     }
 }
 
-/// How many columns a value takes.
+/// Returns the number of columns of a value.
 pub(super) fn width(kind: Kind) -> usize {
     match kind {
         Kind::Scalar(_) | Kind::Text(_) => 1,
@@ -217,10 +218,10 @@ pub(super) fn width(kind: Kind) -> usize {
     }
 }
 
-/// Converts the CDR bytes of message number `sequence` to the layout of ROS 1: values without
-/// padding, and headers with a number.
+/// Converts the CDR bytes of message number `sequence` to the ROS 1 layout: values without padding,
+/// and headers with a sequence number.
 ///
-/// A `payload` of another message ends the conversion early.
+/// If `payload` belongs to another message, the conversion ends early.
 pub fn pack(description: &Description, payload: &[u8], sequence: u32) -> Vec<u8> {
     fn add(kind: Kind, from: &mut Bytes<'_>, sequence: u32, to: &mut Vec<u8>) -> Option<()> {
         match kind {
@@ -254,7 +255,7 @@ pub fn pack(description: &Description, payload: &[u8], sequence: u32) -> Vec<u8>
         sequence: u32,
         to: &mut Vec<u8>,
     ) -> Option<()> {
-        // There it has a number, before all else.
+        // In ROS 1 it starts with a sequence number.
         if description.name() == crate::messages::HEADER {
             to.extend(sequence.to_le_bytes());
         }
@@ -263,7 +264,7 @@ pub fn pack(description: &Description, payload: &[u8], sequence: u32) -> Vec<u8>
 
     let mut packed = Vec::with_capacity(payload.len());
     if let Some(all) = payload.get(HEADER.len()..) {
-        // An encoder made them, so that nothing is missing.
+        // An encoder created them, so no bytes are missing.
         let _ = add_fields(description, &mut Bytes { all, at: 0 }, sequence, &mut packed);
     }
     packed

@@ -1,8 +1,8 @@
-//! What each number of a message is called, for tables.
+//! Names of the numbers of a message, for tables.
 
 use super::{Description, Kind};
 
-/// The name of each number of a message, with its unit: `axes[0].pan [rad]`.
+/// Returns the name of each number of a message, with its unit: `axes[0].pan [rad]`.
 pub(crate) fn columns(description: &'static Description) -> Vec<String> {
     let mut columns = Vec::new();
     of_message(description, "", &mut columns);

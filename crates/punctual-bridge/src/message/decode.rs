@@ -1,56 +1,56 @@
-//! Messages that come in, from bytes that may be anything.
+//! Decoding of incoming messages, from untrusted bytes.
 
 use super::cdr::Number;
 use super::columns::columns;
 use super::{Description, Message};
 
-/// How the bytes of a message are laid out.
+/// The layout of the bytes of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Layout {
-    /// CDR with its header, as ROS 2 has it: in either byte order, each number aligned to its size.
+    /// CDR with its header, as in ROS 2: in either byte order, each number aligned to its size.
     Cdr,
-    /// As ROS 1 has it: one number after the other, little-endian.
+    /// As in ROS 1: numbers without padding, little-endian.
     Packed,
 }
 
-/// What is wrong with the bytes of a message.
+/// A decoding error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// There are more or fewer bytes than the message has.
-    #[error("it has {found} bytes, and {name} has {expected}")]
+    /// The number of bytes is not that of the message.
+    #[error("{found} bytes, but {name} has {expected}")]
     Length {
         /// The name of the message.
         name: &'static str,
-        /// How many bytes it has.
+        /// The expected number of bytes.
         expected: usize,
-        /// How many there are.
+        /// The actual number.
         found: usize,
     },
-    /// It does not begin as CDR does.
-    #[error("it does not begin with a header of plain CDR, which is 0 1 0 0 if little-endian")]
+    /// The header is not that of CDR.
+    #[error("no header of plain CDR, which is 0 1 0 0 if little-endian")]
     Header,
-    /// A number is infinite or not a number.
+    /// A number is infinite or NaN.
     #[error("{0} is not a finite number")]
     NotFinite(String),
     /// A `bool` is neither 0 nor 1.
     #[error("{0} is neither true nor false")]
     NotBool(String),
-    /// A text is not one: not in UTF-8, or with a zero elsewhere than at its end.
-    #[error("{0} is no text")]
+    /// A text is invalid: not UTF-8, or with a zero before its end.
+    #[error("{0} is not a valid text")]
     NotText(String),
-    /// A sequence or a text is longer than there is room for.
-    #[error("{name} is longer than the {room} that there is room for")]
+    /// A sequence or a text exceeds its capacity.
+    #[error("{name} is longer than its capacity of {room}")]
     TooLong {
-        /// Which.
+        /// The name of the field.
         name: String,
-        /// How many there is room for.
+        /// Its capacity.
         room: usize,
     },
 }
 
-/// What is wrong with a value.
+/// The kind of invalid value.
 #[derive(Debug, Clone, Copy)]
 enum Wrong {
     NotFinite,
@@ -59,21 +59,21 @@ enum Wrong {
     TooLong(usize),
 }
 
-/// Bytes that are read.
+/// The bytes to decode.
 #[derive(Debug)]
 pub struct Decoder<'a> {
     bytes: &'a [u8],
     at: usize,
     layout: Layout,
     big_endian: bool,
-    /// How many columns of a table have been read.
+    /// The number of table columns read.
     columns: usize,
-    /// The first that is wrong.
+    /// The first invalid value.
     wrong: Option<(usize, Wrong)>,
 }
 
 impl<'a> Decoder<'a> {
-    /// The bytes of the next number in little-endian order; zeros where there are none.
+    /// Returns the bytes of the next number in little-endian order; zeros if they are missing.
     pub(super) fn take<const SIZE: usize>(&mut self) -> [u8; SIZE] {
         let from = match self.layout {
             Layout::Cdr => self.at.next_multiple_of(SIZE),
@@ -88,7 +88,7 @@ impl<'a> Decoder<'a> {
         bytes
     }
 
-    /// Looks whether it is one.
+    /// Checks that a number is finite.
     pub(super) fn look(&mut self, number: Number) {
         let is_finite = match number {
             Number::Single(value) => value.is_finite(),
@@ -98,17 +98,18 @@ impl<'a> Decoder<'a> {
         self.judge(is_finite, Wrong::NotFinite);
     }
 
-    /// Whether it is as ROS 1 has it.
+    /// Returns `true` for the layout of ROS 1.
     pub(crate) fn is_packed(&self) -> bool {
         self.layout == Layout::Packed
     }
 
-    /// Passes over so many bytes, which are no value.
+    /// Skips this many bytes.
     pub(crate) fn skip<const SIZE: usize>(&mut self) {
         let _: [u8; SIZE] = self.take();
     }
 
-    /// Reads the length of a sequence, and its values by `each`. One that there is no room for has none.
+    /// Reads the length of a sequence, and its values by `each`. If the length exceeds the
+    /// capacity, no values are read.
     pub(super) fn sequence(&mut self, room: usize, width: usize, mut each: impl FnMut(&mut Self)) {
         let length = u32::from_le_bytes(self.take()) as usize;
         self.judge(length <= room, Wrong::TooLong(room));
@@ -117,12 +118,12 @@ impl<'a> Decoder<'a> {
         self.columns += (room - length) * width;
     }
 
-    /// Reads a text of `room` bytes at most.
+    /// Reads a text of at most `room` bytes.
     pub(super) fn text(&mut self, room: usize) -> &'a str {
         let length = u32::from_le_bytes(self.take()) as usize;
         let end = self.at.saturating_add(length);
         let found = self.bytes.get(self.at..end);
-        // In CDR it ends with a zero, but some send an empty text without.
+        // In CDR it ends with a zero, but some senders omit that for an empty text.
         let text = match (self.layout, found) {
             (Layout::Cdr, Some([text @ .., 0])) => Some(text),
             (Layout::Cdr, Some([_, ..])) => None,
@@ -151,7 +152,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The message that these bytes are, if they are one: as many as it has, with finite numbers.
+/// Decodes a message, if the bytes are valid: with the exact length and finite numbers.
 ///
 /// ```
 /// use punctual_bridge::message::{DecodeError, Layout, decode};
@@ -161,26 +162,26 @@ impl<'a> Decoder<'a> {
 /// bytes.extend([0.5, -0.25, 0.0].map(f64::to_le_bytes).as_flattened());
 /// assert_eq!(decode(&bytes, Layout::Cdr), Ok(Vector3 { x: 0.5, y: -0.25, z: 0.0 }));
 /// let short = decode::<Vector3>(&bytes[..20], Layout::Cdr).unwrap_err();
-/// assert_eq!(short.to_string(), "it has 20 bytes, and geometry_msgs/msg/Vector3 has 28");
+/// assert_eq!(short.to_string(), "20 bytes, but geometry_msgs/msg/Vector3 has 28");
 /// ```
 ///
 /// # Errors
-/// [`DecodeError`] if they are not.
+/// [`DecodeError`] otherwise.
 pub fn decode<T: Message>(bytes: &[u8], layout: Layout) -> Result<T, DecodeError> {
     let (header, big_endian) = match (layout, bytes) {
         (Layout::Packed, _) => (0, false),
-        // The last two bytes are options, of which the padding at the end is the only one.
+        // The last two bytes are options, of which padding at the end is the only one defined.
         (Layout::Cdr, [0, order @ 0..=1, _, _, ..]) => (4, *order == 0),
         (Layout::Cdr, _) => return Err(DecodeError::Header),
     };
     let body = &bytes[header..];
     let mut from = Decoder { bytes: body, at: 0, layout, big_endian, columns: 0, wrong: None };
     let message = T::decode(&mut from);
-    // Where the values end is not known then.
+    // In that case the end of the values is unknown.
     if let Some((index, Wrong::TooLong(room))) = from.wrong {
         return Err(DecodeError::TooLong { name: name_of(T::DESCRIPTION, index), room });
     }
-    // Those who send CDR may fill it up to whole words.
+    // CDR senders may pad to whole words.
     let is_filled = layout == Layout::Cdr && body.len() == from.at.next_multiple_of(4);
     if body.len() != from.at && !is_filled {
         let expected = header + from.at;
@@ -202,7 +203,7 @@ pub fn decode<T: Message>(bytes: &[u8], layout: Layout) -> Result<T, DecodeError
 
 fn name_of(description: &'static Description, column: usize) -> String {
     let name = columns(description).into_iter().nth(column).unwrap_or_default();
-    // Without the unit, and that it is the length that is wrong.
+    // Without the unit, and without the suffix for a length.
     let name = name.split(' ').next().unwrap_or_default();
     name.strip_suffix(".length").unwrap_or(name).to_owned()
 }
@@ -235,7 +236,7 @@ mod tests {
         Outer { small: 7, wide: 1.5, inner, single: 0.25, last: 255 }
     }
 
-    /// Its bytes in CDR.
+    /// Returns its bytes in CDR.
     fn bytes(message: &Outer) -> Vec<u8> {
         Encoder::default().encode(0, message).to_vec()
     }
@@ -244,7 +245,7 @@ mod tests {
     fn reads_what_was_written() {
         let whole = bytes(&outer());
         assert_eq!(decode(&whole, Layout::Cdr), Ok(outer()));
-        // As some fill it up.
+        // With padding, as some senders add.
         let filled = [&*whole, &[0; 3]].concat();
         assert_eq!(filled.len() % 4, 0);
         assert_eq!(decode(&filled, Layout::Cdr), Ok(outer()));
@@ -267,7 +268,7 @@ mod tests {
         assert_eq!(super::super::cdr::pack(Outer::DESCRIPTION, &bytes(&outer()), 0), packed);
         packed.push(0);
         let error = decode::<Outer>(&packed, Layout::Packed).unwrap_err();
-        assert_eq!(error.to_string(), "it has 21 bytes, and punctual_bridge/msg/Outer has 20");
+        assert_eq!(error.to_string(), "21 bytes, but punctual_bridge/msg/Outer has 20");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What messages are: plain data with a description that says how to read them.
+//! Messages: plain data with a description of its encoding.
 
 pub(crate) mod cdr;
 pub(crate) mod columns;
@@ -11,7 +11,8 @@ pub use self::decode::{DecodeError, Decoder, Layout, decode};
 pub use self::ros2msg::Dialect;
 pub use self::variable::{Byte, NoRoom, Sequence, Text};
 
-/// Plain data that can be published and subscribed to: by [`derive(Message)`](punctual_macros::Message).
+/// Plain data that can be published and subscribed to: implemented by
+/// [`derive(Message)`](punctual_macros::Message).
 ///
 /// ```
 /// use punctual_bridge::Message;
@@ -26,7 +27,7 @@ pub use self::variable::{Byte, NoRoom, Sequence, Text};
 ///     tilt: f64,
 /// }
 ///
-/// /// Its bytes are those of the message that the rest of the world knows by this name.
+/// /// Has the same encoding as the standard message of this name.
 /// #[derive(Clone, Copy, Message)]
 /// #[message(name = "geometry_msgs/msg/Vector3")]
 /// struct Vector3 {
@@ -35,7 +36,7 @@ pub use self::variable::{Byte, NoRoom, Sequence, Text};
 ///     z: f64,
 /// }
 ///
-/// /// Fields are numbers, `bool`, messages, and arrays of them; sequences and texts have room for so many.
+/// /// Fields are numbers, `bool`, messages, and arrays of them; sequences and texts have a capacity.
 /// #[derive(Clone, Copy, Message)]
 /// struct Batch {
 ///     axes: [Angles; 10],
@@ -46,23 +47,25 @@ pub use self::variable::{Byte, NoRoom, Sequence, Text};
 /// assert_eq!(Vector3::DESCRIPTION.name(), "geometry_msgs/msg/Vector3");
 /// ```
 pub trait Message: Value + Copy + Send + 'static {
-    /// Its name and its fields.
+    /// The name and the fields.
     const DESCRIPTION: &'static Description;
 }
 
-/// What a field of a message can be: numbers, `bool`, messages, arrays of them, [`Sequence`]s and [`Text`]s.
+/// The types of message fields: numbers, `bool`, messages, arrays of them, [`Sequence`]s and
+/// [`Text`]s.
 pub trait Value: Sized {
-    /// How its bytes are read.
+    /// The encoding.
     const KIND: Kind;
 
-    /// Appends its bytes.
+    /// Appends the bytes.
     fn encode(&self, to: &mut Encoder);
 
-    /// Reads its bytes. What is wrong with them is kept by the decoder.
+    /// Reads the bytes. The decoder records errors.
     fn decode(from: &mut Decoder<'_>) -> Self;
 }
 
-/// What arrays and sequences can be of: everything but these, of which the interface language of ROS has one dimension only.
+/// The types of array and sequence elements: all except arrays and sequences, since the interface
+/// language of ROS has only one dimension.
 pub trait Element: Value {}
 
 impl<T: Element, const N: usize> Value for [T; N] {
@@ -86,22 +89,23 @@ pub struct Description {
 }
 
 impl Description {
-    /// A message with such a name, as in `package/msg/Type`, and these fields.
+    /// Creates the description of a message with a name such as `package/msg/Type`, and these
+    /// fields.
     pub const fn new(name: &'static str, fields: &'static [Field]) -> Self {
         Self { name, fields, constants: &[] }
     }
 
-    /// With constants that belong to its definition, each as the interface language of ROS has it: `byte OK=0`.
+    /// Adds constants that belong to its definition, in the interface language of ROS: `byte OK=0`.
     pub const fn constants(self, constants: &'static [&'static str]) -> Self {
         Self { constants, ..self }
     }
 
-    /// Its name.
+    /// Returns the name.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its fields, in the order of their bytes.
+    /// Returns the fields, in the order of their bytes.
     pub const fn fields(&self) -> &'static [Field] {
         self.fields
     }
@@ -116,40 +120,40 @@ pub struct Field {
 }
 
 impl Field {
-    /// A field, in `unit` if it has one.
+    /// Creates a field, in `unit` if it has one.
     pub const fn new(name: &'static str, unit: Option<&'static str>, kind: Kind) -> Self {
         Self { name, unit, kind }
     }
 
-    /// Its name.
+    /// Returns the name.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its unit, if it has one.
+    /// Returns the unit, if any.
     pub const fn unit(&self) -> Option<&'static str> {
         self.unit
     }
 
-    /// What it is.
+    /// Returns the kind of its value.
     pub const fn kind(&self) -> Kind {
         self.kind
     }
 }
 
-/// How a value is read.
+/// The encoding of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
     /// A number or a `bool`.
     Scalar(Scalar),
-    /// So many values, one after the other.
+    /// A fixed number of values, one after the other.
     Array(&'static Kind, usize),
     /// The fields of a message, one after the other.
     Message(&'static Description),
-    /// The number of values, and these; no more than there is room for.
+    /// The number of values, and the values; limited by the capacity.
     Sequence(&'static Kind, usize),
-    /// A text in UTF-8 of so many bytes at most.
+    /// A text in UTF-8 with at most this many bytes.
     Text(usize),
 }
 
@@ -168,11 +172,11 @@ pub enum Scalar {
     U64,
     F32,
     F64,
-    /// 8 bits that are no number.
+    /// 8 bits that are not a number.
     Byte,
 }
 
-/// Messages that the tests here describe.
+/// Messages used by the tests of this module.
 #[cfg(test)]
 mod example {
     #[derive(Clone, Copy, punctual_macros::Message)]

@@ -1,4 +1,5 @@
-//! Descriptions in the interface language of ROS: of ROS 2, which viewers of recordings read (encoding `ros2msg`), and of ROS 1.
+//! Descriptions in the interface language of ROS: of ROS 2, which viewers of recordings read
+//! (encoding `ros2msg`), and of ROS 1.
 
 use std::fmt::Write;
 
@@ -7,20 +8,21 @@ use super::{Description, Kind, Scalar};
 /// The interface language of ROS 1 or of ROS 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// That of ROS 1, in which times are a type of the language and headers have a number.
+    /// That of ROS 1, in which times are a built-in type and headers have a sequence number.
     Ros1,
     /// That of ROS 2.
     Ros2,
 }
 
 impl Dialect {
-    /// The fields of a message that has others than its description.
+    /// Returns the fields of a message whose fields differ from its description.
     fn own(self, description: &Description) -> Option<&'static str> {
         let is_other = self != Self::Ros2 && description.name() == crate::messages::HEADER;
         is_other.then_some("uint32 seq\ntime stamp\nstring frame_id\n")
     }
 
-    /// The message that a value is or is made of, unless the language has it as a type of its own.
+    /// Returns the message that a value is or consists of, unless it is a built-in type of the
+    /// language.
     pub(crate) fn inner(self, kind: Kind) -> Option<&'static Description> {
         match kind {
             Kind::Scalar(_) | Kind::Text(_) => None,
@@ -34,7 +36,8 @@ impl Dialect {
         }
     }
 
-    /// How the type is written there. That sequences and texts are bounded here is nobody else's concern.
+    /// Returns the name of the type in the language. Capacities are private to this program, so
+    /// they are omitted.
     pub(crate) fn type_name(self, kind: Kind) -> String {
         match kind {
             Kind::Scalar(scalar) => scalar.name().into(),
@@ -55,7 +58,7 @@ impl Dialect {
         let mut next = 0;
         while let Some(&message) = all.get(next) {
             if next > 0 {
-                // The separator is 80 characters long, and names go without their `msg`.
+                // The separator is 80 characters long, and names have no `msg` part.
                 let name = message.name().replacen("/msg/", "/", 1);
                 let _ = write!(text, "{}\nMSG: {name}\n", "=".repeat(80));
             }

@@ -1,4 +1,4 @@
-//! Values of changing length, as plain data: memory is that of the longest.
+//! Values of variable length, as plain data: they always occupy the memory of their capacity.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -6,15 +6,16 @@ use std::ops::{Deref, DerefMut};
 use super::cdr::{Number, width};
 use super::{Decoder, Element, Encoder, Kind, Scalar, Value};
 
-/// There is no room for so much.
+/// The capacity is exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there is room for {room} only")]
+#[error("the capacity is {room}")]
 pub struct NoRoom {
-    /// How much there is room for.
+    /// The capacity.
     pub room: usize,
 }
 
-/// Up to `N` values: what ROS writes `T[]`. The room is of this program only; others read a sequence without bounds.
+/// Up to `N` values: `T[]` in ROS. The capacity is private to this program; others read an
+/// unbounded sequence.
 ///
 /// ```
 /// use punctual_bridge::message::Sequence;
@@ -27,20 +28,20 @@ pub struct NoRoom {
 #[derive(Clone, Copy)]
 pub struct Sequence<T, const N: usize> {
     values: [T; N],
-    /// Never more than `N`.
+    /// At most `N`.
     length: usize,
 }
 
 impl<T: Copy + Default, const N: usize> Sequence<T, N> {
-    /// Without values.
+    /// Creates an empty sequence.
     pub fn new() -> Self {
         Self { values: [T::default(); N], length: 0 }
     }
 
-    /// With these values.
+    /// Creates a sequence with these values.
     ///
     /// # Errors
-    /// [`NoRoom`] if they are too many.
+    /// [`NoRoom`] if there are too many.
     pub fn from_slice(values: &[T]) -> Result<Self, NoRoom> {
         let mut sequence = Self::new();
         sequence.values.get_mut(..values.len()).ok_or(NoRoom { room: N })?.copy_from_slice(values);
@@ -53,7 +54,7 @@ impl<T, const N: usize> Sequence<T, N> {
     /// Appends a value.
     ///
     /// # Errors
-    /// [`NoRoom`] if there are `N`.
+    /// [`NoRoom`] if the sequence is full.
     pub fn push(&mut self, value: T) -> Result<(), NoRoom> {
         *self.values.get_mut(self.length).ok_or(NoRoom { room: N })? = value;
         self.length += 1;
@@ -73,9 +74,9 @@ impl<T: Copy + Default, const N: usize> Default for Sequence<T, N> {
 }
 
 impl<T: Copy + Default, const M: usize, const N: usize> From<[T; M]> for Sequence<T, N> {
-    /// There has to be room: more values than that are an error of compilation.
+    /// Too many values are a compilation error.
     fn from(values: [T; M]) -> Self {
-        const { assert!(M <= N, "there is no room for so many values") };
+        const { assert!(M <= N, "too many values for the capacity") };
         let mut sequence = Self::new();
         sequence.values[..M].copy_from_slice(&values);
         sequence.length = M;
@@ -119,13 +120,13 @@ impl<T: Element + Copy + Default, const N: usize> Value for Sequence<T, N> {
 
     fn decode(from: &mut Decoder<'_>) -> Self {
         let mut sequence = Self::new();
-        // No more than there is room for.
+        // At most as many as fit.
         from.sequence(N, width(T::KIND), |from| _ = sequence.push(T::decode(from)));
         sequence
     }
 }
 
-/// A text of up to `N` bytes: what ROS writes `string`.
+/// A text of up to `N` bytes: `string` in ROS.
 ///
 /// ```
 /// use punctual_bridge::message::Text;
@@ -142,7 +143,7 @@ pub struct Text<const N: usize> {
 }
 
 impl<const N: usize> Text<N> {
-    /// This text, up to the first zero byte if it has any: others read no further.
+    /// Creates a text, up to the first zero byte if there is any, since receivers stop there.
     ///
     /// # Errors
     /// [`NoRoom`] if it is too long.
@@ -164,7 +165,7 @@ impl<const N: usize> Deref for Text<N> {
     type Target = str;
 
     fn deref(&self) -> &str {
-        // They were copied from a whole text.
+        // The bytes were copied from a complete text.
         std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
     }
 }
@@ -197,14 +198,14 @@ impl<const N: usize> Value for Text<N> {
     }
 
     fn decode(from: &mut Decoder<'_>) -> Self {
-        // One that is too long was refused.
+        // A longer text was rejected.
         Self::new(from.text(N)).unwrap_or_default()
     }
 }
 
 impl<const N: usize> Element for Text<N> {}
 
-/// 8 bits that are no number: what ROS writes `byte`.
+/// 8 bits that are not a number: `byte` in ROS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Byte(pub u8);
 
@@ -301,8 +302,8 @@ mod tests {
         let mut many = bytes(&whole());
         many[24] = 4;
         let error = decode::<Whole>(&many, Layout::Cdr).unwrap_err();
-        assert_eq!(error.to_string(), "wide is longer than the 3 that there is room for");
-        // Four thousand million of them are not read one by one.
+        assert_eq!(error.to_string(), "wide is longer than its capacity of 3");
+        // The decoder does not read four billion elements one by one.
         many[24..28].fill(0xff);
         assert!(matches!(decode::<Whole>(&many, Layout::Cdr), Err(DecodeError::TooLong { .. })));
         let mut last = bytes(&whole());
@@ -310,13 +311,13 @@ mod tests {
         assert_eq!(decode::<Whole>(&last, Layout::Cdr), Err(DecodeError::NotFinite("parts[0].last".into())));
         let mut flag = bytes(&whole());
         *flag.last_mut().unwrap() = 2;
-        // Behind sequences that are shorter than they may be.
+        // After sequences that are shorter than their capacity.
         assert_eq!(decode::<Whole>(&flag, Layout::Cdr), Err(DecodeError::NotBool("flag".into())));
         for (at, byte) in [(16, 0xff), (17, 0), (18, b'c')] {
             let mut name = bytes(&whole());
             name[at] = byte;
             let error = decode::<Whole>(&name, Layout::Cdr).unwrap_err();
-            assert_eq!(error.to_string(), "parts[0].name is no text", "{at}");
+            assert_eq!(error.to_string(), "parts[0].name is not a valid text", "{at}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Where tasks read parameters.
+//! The cells from which tasks read parameters.
 
 use std::fmt;
 
@@ -9,32 +9,33 @@ use super::Parameters;
 
 /// The parameters of an app, for up to `READERS` tasks: a `static`.
 ///
-/// Each reader sees a set of values that was checked and set as a whole. Of a change, one task may see the old values for the length
-/// of a store while another sees the new ones; what has to change in one instant for several tasks is read by one of
-/// them and handed on.
+/// Each reader sees a consistent set of values that was checked and set as a whole. During a
+/// change, one task may see the old values for the duration of a store while another sees the new
+/// ones; values that must change at the same instant for several tasks have to be read by one of
+/// them and passed on.
 ///
 /// See the [module's documentation](super) for an example.
 pub struct Tunable<P, const READERS: usize = 1> {
-    /// One for each, since a [`Latest`] has one reader, whose slot it is that keeps reading wait-free.
+    /// One per reader, since a [`Latest`] has a single reader, whose slot makes reading wait-free.
     cells: [Latest<P>; READERS],
 }
 
 impl<P: Parameters, const READERS: usize> Tunable<P, READERS> {
-    /// Parameters at their defaults.
+    /// Creates parameters with default values.
     pub const fn new() -> Self {
-        const { assert!(READERS > 0, "somebody has to read the parameters") };
+        const { assert!(READERS > 0, "parameters need at least one reader") };
         Self { cells: [const { Latest::new(P::DEFAULT) }; READERS] }
     }
 
-    /// An end that reads: a local of one task. Dropping it makes it available again.
+    /// Returns a reading end: a local of one task. Dropping it makes it available again.
     ///
     /// # Errors
-    /// [`Taken`] if there are as many as `READERS`.
+    /// [`Taken`] if all `READERS` ends are taken.
     pub fn reader(&'static self) -> Result<TunableReader<P>, Taken> {
         self.cells.iter().find_map(|cell| cell.reader().ok()).map(TunableReader).ok_or(Taken)
     }
 
-    /// All ends that write.
+    /// Returns all writing ends.
     pub(super) fn writer(&'static self) -> Result<TunableWriter<P>, Taken> {
         self.cells.iter().map(Latest::writer).collect::<Result<_, Taken>>().map(TunableWriter)
     }
@@ -52,13 +53,14 @@ impl<P, const READERS: usize> fmt::Debug for Tunable<P, READERS> {
     }
 }
 
-/// The end of a [`Tunable`] that a task has.
+/// The reading end of a [`Tunable`], for a task.
 pub struct TunableReader<P: Parameters>(LatestReader<'static, P>);
 
 impl<P: Parameters> TunableReader<P> {
-    /// The newest values, and whether they are new to this reader.
+    /// Returns the newest values, and whether they are new to this reader.
     ///
-    /// Real-time safety: wait-free; does not allocate, block or enter the kernel. Copies the struct.
+    /// Real-time safety: wait-free; does not allocate, block or enter the kernel. Copies the
+    /// struct.
     #[inline]
     pub fn read(&mut self) -> Reading<P> {
         self.0.read()
@@ -71,7 +73,7 @@ impl<P: Parameters> fmt::Debug for TunableReader<P> {
     }
 }
 
-/// What publishes to every reader.
+/// Publishes to every reader.
 pub(super) struct TunableWriter<P: Parameters>(Vec<LatestWriter<'static, P>>);
 
 impl<P: Parameters> TunableWriter<P> {

@@ -22,8 +22,8 @@ use super::{Parameters, Refused, list};
 /// Longest time from the start of a connection until its request has arrived, and from then until
 /// its answer has been sent.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
-/// Most connections that are open at a time. One more closes the oldest: clients that hold
-/// connections keep no other client out.
+/// The maximum number of open connections. Another one closes the oldest, so clients that hold
+/// connections cannot lock others out.
 const MAX_CONNECTIONS: usize = 32;
 /// Pause after the kernel has refused a connection, for lack of a descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -37,7 +37,7 @@ pub(super) fn serve<P: Parameters>(
 ) {
     let mut connections = VecDeque::new();
     let mut is_failing = false;
-    // No connection is accepted before.
+    // New connections are accepted only after this time.
     let mut pause_end = None;
     loop {
         let now = Instant::now();
@@ -47,9 +47,9 @@ pub(super) fn serve<P: Parameters>(
         waits.extend(connections.iter().map(Connection::wait));
         let ends = connections.iter().map(|connection| connection.end).chain(pause_end);
         let left = ends.min().map(|end| end.saturating_duration_since(now));
-        // Rounded up, so that a time that is over is over by the clock, too.
+        // Rounded up, so that the deadline has passed when `poll` returns.
         let left = left.and_then(|time| Timespec::try_from(time + Duration::from_millis(1)).ok());
-        // Signals are for other threads.
+        // Signals are handled by other threads.
         if poll(&mut waits, left.as_ref()).is_err() {
             continue;
         }
@@ -74,7 +74,7 @@ pub(super) fn serve<P: Parameters>(
     }
 }
 
-/// Accepts the clients that wait, at most as many as there may be.
+/// Accepts waiting clients, up to the maximum number of connections.
 fn accept<P: Parameters>(
     listener: &UnixListener,
     connections: &mut VecDeque<Connection>,
@@ -85,7 +85,7 @@ fn accept<P: Parameters>(
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-            // A client that has gone is not the last one.
+            // After a client that has disconnected there may be others.
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {
                 continue;
             }
@@ -105,15 +105,15 @@ fn accept<P: Parameters>(
 /// One request and its answer.
 pub(super) struct Connection {
     stream: UnixStream,
-    /// Longest time in each state.
+    /// The time limit of each state.
     timeout: Duration,
-    /// End of its present state.
+    /// The deadline of the present state.
     end: Instant,
     state: State,
 }
 
 enum State {
-    /// The request so far.
+    /// The request received so far.
     Receiving(Vec<u8>),
     Answering {
         answer: Vec<u8>,
@@ -122,8 +122,8 @@ enum State {
 }
 
 impl Connection {
-    /// A connection of a client of this user. One of another user is counted and closed, without
-    /// reading.
+    /// Creates a connection of a client of this user. That of another user is counted and closed
+    /// without reading it.
     pub(super) fn new<P: Parameters>(
         stream: UnixStream,
         now: Instant,
@@ -138,7 +138,7 @@ impl Connection {
         Some(Self { stream, timeout, end: now + timeout, state: State::Receiving(Vec::new()) })
     }
 
-    /// The event that it waits for.
+    /// Returns the event that the connection waits for.
     fn wait(&self) -> PollFd<'_> {
         let event = match self.state {
             State::Receiving(_) => PollFlags::IN,
@@ -147,7 +147,7 @@ impl Connection {
         PollFd::new(&self.stream, event)
     }
 
-    /// Receives and sends as much as is possible without waiting. Returns false when the connection
+    /// Receives and sends as much as possible without blocking. Returns `false` if the connection
     /// is to be closed.
     pub(super) fn advance<P: Parameters>(&mut self, now: Instant, store: &Mutex<Store<P>>) -> bool {
         if let State::Receiving(bytes) = &mut self.state {
@@ -165,14 +165,14 @@ impl Connection {
         }
         match &mut self.state {
             State::Answering { answer, sent } => {
-                // A client that does not take the answer does without.
+                // A client that does not read the answer does not get it.
                 send(&mut self.stream, answer, sent) && now < self.end
             }
             State::Receiving(_) => false,
         }
     }
 
-    /// Closes it although it has not ended.
+    /// Closes the connection early.
     fn give_up<P: Parameters>(self, store: &Mutex<Store<P>>) {
         if let State::Receiving(_) = self.state {
             lock(store).counts.malformed += 1;
@@ -184,7 +184,7 @@ impl Connection {
 enum Received {
     All,
     Part,
-    /// It is too long, or the connection has failed.
+    /// The request is too long, or the connection has failed.
     Wrong,
 }
 
@@ -205,8 +205,8 @@ fn receive(stream: &mut UnixStream, bytes: &mut Vec<u8>) -> Received {
     }
 }
 
-/// Sends the rest of `answer`. Returns false when there is nothing left, or when the client is
-/// gone.
+/// Sends the rest of `answer`. Returns `false` when it is complete, or when the client has
+/// disconnected.
 fn send(stream: &mut UnixStream, answer: &[u8], sent: &mut usize) -> bool {
     while *sent < answer.len() {
         match stream.write(&answer[*sent..]) {
@@ -220,9 +220,9 @@ fn send(stream: &mut UnixStream, answer: &[u8], sent: &mut usize) -> bool {
     false
 }
 
-/// Does what a whole request asks for.
+/// Handles a complete request.
 fn answer<P: Parameters>(stream: &UnixStream, bytes: &[u8], store: &Mutex<Store<P>>) -> Option<Answer> {
-    // A client that looks whether anybody listens.
+    // A client that only checks for a listener.
     if bytes.is_empty() {
         return None;
     }
@@ -241,12 +241,12 @@ fn answer<P: Parameters>(stream: &UnixStream, bytes: &[u8], store: &Mutex<Store<
         },
         Err(reason) => {
             lock(store).counts.malformed += 1;
-            Answer::Refused(vec![format!("the request is not understood: {reason}")])
+            Answer::Refused(vec![format!("malformed request: {reason}")])
         }
     })
 }
 
-/// Returns true if the client has closed both directions, so it does not wait for an answer.
+/// Returns `true` if the client has closed both directions, so it does not wait for an answer.
 fn is_abandoned(stream: &impl AsFd) -> bool {
     let mut look = [PollFd::new(stream, PollFlags::empty())];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };

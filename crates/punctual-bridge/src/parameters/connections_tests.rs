@@ -1,4 +1,4 @@
-//! Clients that are slow, silent, too many, or send too much.
+//! Clients that are slow or silent, too many clients, and clients that send too much.
 
 use std::net::Shutdown;
 use std::os::linux::net::SocketAddrExt;
@@ -16,7 +16,7 @@ fn server(tunable: &'static Tunable<Gains>) -> TuningServer<Gains> {
     Tuning::new(tunable).start("unit-connections").expect("it can start")
 }
 
-/// The two ends of a connection: that of a client, and that of the server.
+/// Returns the two ends of a connection: the client's and the server's.
 fn pair(now: Instant, server: &TuningServer<Gains>) -> (UnixStream, Connection) {
     let (near, far) = UnixStream::pair().unwrap();
     near.set_nonblocking(true).unwrap();
@@ -45,7 +45,7 @@ fn drops_a_client_that_does_not_read_its_answer_in_time() {
     let (server, now) = (server(&GAINS), Instant::now());
     let (mut near, mut connection) = pair(now, &server);
     set_socket_send_buffer_size(&connection.stream, 1).unwrap();
-    // Refused with more reasons than the connection has room for.
+    // Rejected with more reasons than the socket buffer holds.
     let names: String = (0..1000).map(|name| format!("unknown{name}=1\n")).collect();
     near.write_all(format!("{MARK}\nset\n{names}").as_bytes()).unwrap();
     near.shutdown(Shutdown::Write).unwrap();
@@ -84,7 +84,7 @@ fn answers_a_client_whatever_number_of_silent_connections_is_open() {
     let (stop, stops) = UnixStream::pair().unwrap();
     let hour = Duration::from_secs(3600);
     thread::scope(|scope| {
-        // No time-out expires during the test.
+        // No timeout expires during the test.
         scope.spawn(|| serve(&listener, &stops, hour, server.store()));
         let connect = || UnixStream::connect_addr(&address).unwrap();
         let silent: Vec<_> = (0..2 * MAX_CONNECTIONS).map(|_| connect()).collect();

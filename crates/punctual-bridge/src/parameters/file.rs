@@ -1,4 +1,4 @@
-//! Files of parameters: TOML.
+//! Parameter files in TOML.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,50 +8,51 @@ use toml::{Table, Value};
 
 use super::Refused;
 
-/// More than any file of parameters has.
+/// The size limit of a parameter file.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Why a file of parameters is not used.
+/// The error of reading a parameter file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{}: {error}", path.display())]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What keeps it from being read.
+        /// The reason.
         error: io::Error,
     },
-    /// It is not TOML.
+    /// The file is not TOML.
     #[error("{}: {reason}", path.display())]
     Toml {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Where, and what is wrong.
+        /// The position and the error.
         reason: String,
     },
-    /// What it says is refused.
+    /// Its content is refused.
     #[error("{}: {}", path.display(), refused.0.join("; "))]
     Refused {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         refused: Refused,
     },
 }
 
-/// The assignments in a file: `pan.kp = 1.2`, or `kp = 1.2` in a table `[pan]`.
+/// Returns the assignments in a file: `pan.kp = 1.2`, or `kp = 1.2` in a table `[pan]`.
 ///
 /// # Errors
-/// [`FileError`] if it cannot be read, is not TOML, or has something else than numbers and booleans.
+/// [`FileError`] if the file cannot be read, is not TOML, or contains values other than numbers and
+/// booleans.
 pub fn assignments(path: impl AsRef<Path>) -> Result<Vec<(String, String)>, FileError> {
     let path = path.as_ref();
     let read = || {
         let mut text = String::new();
         File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
         match text.len() as u64 > MAX_BYTES {
-            true => Err(io::Error::other("it is longer than 1 MiB")),
+            true => Err(io::Error::other("the file is larger than 1 MiB")),
             false => Ok(text),
         }
     };
@@ -102,7 +103,7 @@ mod tests {
         let expected = [("on", "true"), ("pan.kp", "1.2"), ("tilt.gain", "NaN"), ("tilt.kp", "2")];
         let mut found: Vec<_> = found.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         found.sort_unstable();
-        assert_eq!(found, expected, "what is no number is for its parameter to refuse");
+        assert_eq!(found, expected, "the parameter refuses values that are not numbers");
     }
 
     #[test]
@@ -114,7 +115,7 @@ mod tests {
         let error = of("twice", "kp = 1\nkp = 2\n").unwrap_err();
         assert!(error.contains("duplicate key"), "{error}");
         let error = of("long", &"# 34567\n".repeat((1 << 17) + 1)).unwrap_err();
-        assert!(error.ends_with("it is longer than 1 MiB"), "{error}");
+        assert!(error.ends_with("the file is larger than 1 MiB"), "{error}");
         let error = assignments("/no/such/file").unwrap_err().to_string();
         assert!(error.starts_with("/no/such/file: No such file"), "{error}");
     }

@@ -13,12 +13,12 @@
 //!
 //! static GAINS: Tunable<Gains> = Tunable::new();
 //!
-//! let mut gains = GAINS.reader().expect("nobody else reads them");
+//! let mut gains = GAINS.reader().expect("the reader is free");
 //! // In `init`. From now on: punctual set demo kp=1.5
 //! let server = Tuning::new(&GAINS).start("demo")?;
 //! assert_eq!(gains.read().value.kp, 1.2);
 //!
-//! // The program itself has the same door.
+//! // The program itself uses the same interface.
 //! server.set(&[("kp", "1.5")]).expect("it is within its range");
 //! assert_eq!(gains.read().value.kp, 1.5);
 //! let refused = server.set(&[("kp", "2.5"), ("kq", "NaN")]).unwrap_err();
@@ -27,17 +27,18 @@
 //! # Ok::<(), punctual_bridge::parameters::StartError>(())
 //! ```
 //!
-//! # Who writes what
+//! # Access
 //!
-//! Nobody outside ever writes what tasks read. A request comes over a socket to an ordinary thread of the app, which looks at who
-//! sends it, reads every value, compares it with its range, lets the program's own [check](Tuning::check) look at the whole, and
-//! only then publishes a new snapshot. So there is no memory that another process could damage, a request that is wrong in one
-//! place changes nothing, and the tasks keep what they had.
+//! No process outside of the app writes the memory that tasks read. A request arrives over a socket
+//! at an ordinary thread of the app, which authenticates the sender, parses every value, checks its
+//! range, calls the program's [check](Tuning::check) for the whole set, and only then publishes a
+//! new snapshot. So no other process can corrupt the values, a request with a single error changes
+//! nothing, and tasks keep the previous values.
 //!
-//! # What it costs a task
+//! # Cost for a task
 //!
-//! [`TunableReader::read`] copies the struct; it is wait-free and neither allocates nor enters the kernel
-//! ([`Latest`](punctual_sync::shared::Latest)).
+//! [`TunableReader::read`] copies the struct; it is wait-free and neither allocates nor enters the
+//! kernel ([`Latest`](punctual_sync::shared::Latest)).
 
 mod cell;
 mod connections;
@@ -61,14 +62,15 @@ pub use remote::{AskError, Remote, Remotes};
 pub use server::{ParameterAccess, StartError, TuningReport, TuningServer};
 pub use tuning::Tuning;
 
-/// A struct of parameters: by [`derive(Parameters)`](punctual_macros::Parameters), which makes it a [`Message`] as well.
+/// A struct of parameters: implemented by [`derive(Parameters)`](punctual_macros::Parameters),
+/// which also makes it a [`Message`].
 ///
 /// ```
 /// use punctual_bridge::Parameters;
 ///
 /// const MAX_CURRENT: f32 = 2.5;
 ///
-/// /// Named `my_crate/msg/Axis` in recordings, after the crate; `#[message(name = "..")]` says otherwise.
+/// /// Named `my_crate/msg/Axis` in recordings, after the crate, unless `#[message(name = "..")]` is given.
 /// #[derive(Clone, Copy, Parameters)]
 /// struct Axis {
 ///     #[parameter(default = 1.2, range = 0.0..=10.0, unit = "A/rad")]
@@ -92,7 +94,7 @@ pub use tuning::Tuning;
 /// assert_eq!(Gimbal::DEFAULT.tilt.limit, 2.5);
 /// ```
 ///
-/// Each is a number with a range, or a `bool`. A default beyond its range does not compile:
+/// Each is a number with a range, or a `bool`. A default outside of its range does not compile:
 ///
 /// ```compile_fail
 /// use punctual_bridge::Parameters;
@@ -104,44 +106,44 @@ pub use tuning::Tuning;
 /// }
 /// ```
 pub trait Parameters: Message {
-    /// Every parameter at its default.
+    /// The default of every parameter.
     const DEFAULT: Self;
 
-    /// Shows each parameter to the visitor, in the order of their declaration.
+    /// Passes each parameter to the visitor, in declaration order.
     fn visit(&mut self, visitor: &mut Visitor<'_>);
 }
 
-/// A parameter and its value, for people.
+/// A parameter and its value, as texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Parameter {
-    /// Its name, behind those of the groups that it is in: `pan.kp`.
+    /// The name, with the names of its groups as a prefix: `pan.kp`.
     pub name: String,
-    /// The name of its type: `f64`.
+    /// The name of the type: `f64`.
     pub kind: String,
-    /// Its unit, if it has one.
+    /// The unit, if any.
     pub unit: Option<String>,
-    /// Its smallest and its largest value; a `bool` has none.
+    /// The smallest and the largest value; `None` for a `bool`.
     pub range: Option<(String, String)>,
-    /// Its value at the start.
+    /// The default.
     pub default: String,
-    /// Its value.
+    /// The value.
     pub value: String,
 }
 
-/// A value that was changed.
+/// A changed value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change {
     /// The name of the parameter.
     pub name: String,
-    /// Its value before.
+    /// The value before.
     pub before: String,
-    /// Its value now.
+    /// The new value.
     pub now: String,
 }
 
-/// Why nothing was changed: a sentence for each reason.
+/// The reasons for a refused change, a sentence each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused(pub Vec<String>);
 
@@ -153,9 +155,9 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Goes through the parameters of a struct.
+/// Visits the parameters of a struct.
 pub struct Visitor<'a> {
-    /// The names of the groups, each with a dot behind.
+    /// The names of the groups, each followed by a dot.
     path: String,
     each: &'a mut dyn FnMut(String, &mut dyn Declared),
 }
@@ -165,7 +167,7 @@ impl<'a> Visitor<'a> {
         Self { path: String::new(), each }
     }
 
-    /// A parameter, as it is declared.
+    /// Visits a parameter, with its declaration.
     pub fn parameter<T: Number>(
         &mut self,
         name: &str,
@@ -177,7 +179,7 @@ impl<'a> Visitor<'a> {
         (self.each)(format!("{}{name}", self.path), &mut OfType { unit, default, range, value });
     }
 
-    /// The parameters of a nested struct.
+    /// Visits the parameters of a nested struct.
     pub fn group(&mut self, name: &str, group: &mut impl Parameters) {
         let length = self.path.len();
         self.path.push_str(name);
@@ -193,11 +195,11 @@ impl fmt::Debug for Visitor<'_> {
     }
 }
 
-/// A parameter, whatever its type.
+/// A parameter of any type.
 trait Declared {
     fn describe(&self, name: String) -> Parameter;
 
-    /// Sets the value that a text says, if it may have it.
+    /// Sets the parsed value of a text, if it is permitted.
     fn set(&mut self, text: &str) -> Result<(), String>;
 }
 
@@ -238,7 +240,7 @@ impl<T: Number> Declared for OfType<'_, T> {
     }
 }
 
-/// All parameters with the values that they have in `parameters`.
+/// Returns all parameters with their values in `parameters`.
 pub fn list<P: Parameters>(parameters: &P) -> Vec<Parameter> {
     let mut list = Vec::new();
     let mut copy = *parameters;
@@ -246,7 +248,7 @@ pub fn list<P: Parameters>(parameters: &P) -> Vec<Parameter> {
     list
 }
 
-/// `parameters` with these assignments, each a name and a value as text.
+/// Returns `parameters` with these assignments, each consisting of a name and a value as text.
 ///
 /// ```
 /// use punctual_bridge::{Parameters, parameters};
@@ -261,12 +263,13 @@ pub fn list<P: Parameters>(parameters: &P) -> Vec<Parameter> {
 /// ```
 ///
 /// # Errors
-/// [`Refused`] if one of them cannot be made, with every reason up to a hundred.
+/// [`Refused`] if any assignment is invalid, with up to a hundred reasons.
 pub fn assign<P: Parameters, N: AsRef<str>, V: AsRef<str>>(
     parameters: &P,
     assignments: &[(N, V)],
 ) -> Result<P, Refused> {
-    // By name, so that the time is linear in the assignments: they may come from another process.
+    // Indexed by name, so that the time is linear in the number of assignments, which may come from
+    // another process.
     let mut given: HashMap<&str, (&str, usize)> = HashMap::new();
     for (name, value) in assignments {
         given.entry(name.as_ref()).or_insert((value.as_ref(), 0)).1 += 1;
@@ -287,7 +290,7 @@ pub fn assign<P: Parameters, N: AsRef<str>, V: AsRef<str>>(
         known.push(name);
     }));
     if !given.is_empty() {
-        // In the order of the request.
+        // In request order.
         for name in assignments.iter().map(|(name, _)| name.as_ref()) {
             if given.remove(name).is_some() {
                 reasons.add(|| {
@@ -302,10 +305,10 @@ pub fn assign<P: Parameters, N: AsRef<str>, V: AsRef<str>>(
     reasons.none().map(|()| changed)
 }
 
-/// Most reasons that a refusal lists.
+/// The maximum number of reasons in a refusal.
 const MAX_REASONS: usize = 100;
 
-/// The reasons of a refusal: the first ones, and the number of the others.
+/// The reasons of a refusal: the first ones, and the number of others.
 #[derive(Default)]
 struct Reasons {
     first: Vec<String>,
@@ -320,7 +323,7 @@ impl Reasons {
         }
     }
 
-    /// Fails if there is one.
+    /// Fails if there is a reason.
     fn none(mut self) -> Result<(), Refused> {
         if self.others > 0 {
             self.first.push(format!("{} more reasons", self.others));
@@ -329,11 +332,11 @@ impl Reasons {
     }
 }
 
-/// The beginning of a text of another process, for a message of ours.
+/// The beginning of a text from another process, for use in messages.
 struct Excerpt<'a>(&'a str);
 
 impl Excerpt<'_> {
-    /// Longest one, in characters.
+    /// The maximum length, in characters.
     const MAX: usize = 80;
 }
 
@@ -352,7 +355,7 @@ impl fmt::Debug for Excerpt<'_> {
     }
 }
 
-/// What differs.
+/// Returns the differences.
 fn changes<P: Parameters>(before: &P, now: &P) -> Vec<Change> {
     let pairs = list(before).into_iter().zip(list(now));
     let changed = pairs.filter(|(before, now)| before.value != now.value);

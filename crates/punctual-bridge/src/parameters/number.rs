@@ -1,19 +1,20 @@
-//! The values of parameters: read from text, checked, written as text.
+//! The values of parameters: parsing, checking and formatting.
 
 use crate::message::Value;
 
-/// What a parameter can be: a number or a `bool`.
+/// The types of parameters: numbers and `bool`.
 pub trait Number: Value + Copy + PartialOrd + 'static {
     /// The name of the type.
     const TYPE: &'static str;
 
-    /// The value as text, which [reads](Self::read) as the same value and is valid in TOML.
+    /// Returns the value as text, which [parses](Self::read) as the same value and is valid in
+    /// TOML.
     fn text(self) -> String;
 
-    /// The value that a text says, if the type has it.
+    /// Parses a value.
     ///
     /// # Errors
-    /// What is wrong with it, as the end of a sentence that begins with the text.
+    /// The error, as the end of a sentence that begins with the text.
     fn read(text: &str) -> Result<Self, &'static str>;
 }
 
@@ -45,7 +46,7 @@ macro_rules! floats {
             const TYPE: &'static str = stringify!($type);
 
             fn text(self) -> String {
-                // With as many digits as tell it from its neighbours.
+                // With as many digits as distinguish it from adjacent values.
                 format!("{self:?}")
             }
 

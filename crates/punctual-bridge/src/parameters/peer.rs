@@ -1,26 +1,27 @@
-//! The process at the other end of a socket, as the kernel reports it.
+//! The process at the other end of a socket, as reported by the kernel.
 
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
-/// A process, by the namespaces of this one.
+/// A process, in the namespaces of this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Peer {
-    /// 0 if it is not in this namespace of process ids.
+    /// 0 if the process is in another PID namespace.
     pub(super) process: u32,
-    /// Its effective user when it connected or began to listen.
+    /// Its effective user when it connected or started to listen.
     pub(super) user: u32,
 }
 
 impl Peer {
     pub(super) fn of(stream: &UnixStream) -> io::Result<Self> {
-        // Not by `rustix`, whose type does not take process 0.
+        // Without `rustix`, whose type does not permit process 0.
         let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
         let mut length = size_of::<libc::ucred>() as libc::socklen_t;
         let descriptor = stream.as_raw_fd();
-        // SAFETY: the kernel writes at most `length` bytes to `peer`, of which every pattern is a value.
+        // SAFETY: the kernel writes at most `length` bytes to `peer`, for which every bit pattern
+        // is valid.
         let result = unsafe {
             let (value, length) = ((&raw mut peer).cast(), &raw mut length);
             libc::getsockopt(descriptor, libc::SOL_SOCKET, libc::SO_PEERCRED, value, length)
@@ -31,14 +32,14 @@ impl Peer {
         }
     }
 
-    /// Whether it runs for the user that this process runs for.
+    /// Returns `true` if it runs as the user of this process.
     pub(super) fn is_own(self) -> bool {
         let own = rustix::process::geteuid().as_raw();
         self.user == own && !is_ambiguous(own)
     }
 }
 
-/// Returns true if the id stands for several users: the kernel shows every user without an id in
+/// Returns `true` if the ID stands for several users: the kernel shows every user without an ID in
 /// this user namespace as `overflowuid`.
 fn is_ambiguous(user: u32) -> bool {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
@@ -49,7 +50,7 @@ fn is_ambiguous(user: u32) -> bool {
 /// The kernel's default of `overflowuid`.
 const OVERFLOW: u32 = 65534;
 
-/// Returns true for the map of the machine's first user namespace, in which every user has an id.
+/// Returns `true` for the map of the initial user namespace, in which every user has an ID.
 fn maps_all(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }

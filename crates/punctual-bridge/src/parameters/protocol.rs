@@ -1,7 +1,8 @@
-//! What is said over the socket: one request, one answer, as lines of text.
+//! The socket protocol: one request, one answer, as lines of text.
 //!
-//! The first line is [`MARK`]. A request goes on with `get`, or with `set` and a line `NAME=VALUE` for each assignment. An answer goes on
-//! with `listed`, `changed` or `refused`, and a line for each parameter, change or reason, whose fields are separated by tabs.
+//! The first line is [`MARK`]. A request continues with `get`, or with `set` and a line
+//! `NAME=VALUE` for each assignment. An answer continues with `listed`, `changed` or `refused`, and
+//! a line for each parameter, change or reason, whose fields are separated by tabs.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -9,16 +10,16 @@ use std::time::Instant;
 
 use super::{Change, Excerpt, Parameter};
 
-/// The first line, with the version. Grows with each change.
+/// The first line, with the version, which is incremented with each change.
 pub(super) const MARK: &str = "punctual-parameters/1";
 
-/// What is between the name of the protocol and its version.
+/// The separator of protocol name and version.
 const VERSION_AT: char = '/';
 
-/// More than any request or answer has, in bytes.
+/// The maximum size of a request or an answer, in bytes.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
-/// What the other side says up to its end, which has to be there by `end`.
+/// Receives everything up to the end of the stream, which must arrive by `end`.
 pub(super) fn receive(stream: &mut UnixStream, end: Instant) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut part = [0; 4096];
@@ -64,7 +65,7 @@ impl Request {
         }
     }
 
-    /// Reads a request; an error is a reason for the other side.
+    /// Parses a request; an error is the reason for the refusal.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         let (verb, lines) = parts(bytes)?;
         match verb {
@@ -78,7 +79,7 @@ impl Request {
                 };
                 lines.iter().map(assignment).collect::<Result<_, String>>().map(Self::Set)
             }
-            _ => Err(format!("{:?} is no request", Excerpt(verb))),
+            _ => Err(format!("{:?} is not a request", Excerpt(verb))),
         }
     }
 }
@@ -97,7 +98,7 @@ impl Answer {
 
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         let (verb, lines) = parts(bytes)?;
-        let wrong = |line: &str| format!("{line:?} has not the fields that are expected");
+        let wrong = |line: &str| format!("{line:?} does not have the expected fields");
         match verb {
             "listed" => {
                 let parse = |line: &&str| parameter(line).ok_or_else(|| wrong(line));
@@ -113,7 +114,7 @@ impl Answer {
             "refused" if !lines.is_empty() => {
                 Ok(Self::Refused(lines.into_iter().map(str::to_owned).collect()))
             }
-            _ => Err(format!("{verb:?} is no answer")),
+            _ => Err(format!("{verb:?} is not an answer")),
         }
     }
 }
@@ -121,17 +122,17 @@ impl Answer {
 fn message(verb: &str, lines: impl IntoIterator<Item = String>) -> String {
     let mut text = format!("{MARK}\n{verb}\n");
     for line in lines {
-        // Whatever somebody gave for a name or a value, a line is a line.
+        // A name or a value must not contain a line break.
         text.extend(line.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }));
         text.push('\n');
     }
     text
 }
 
-/// The verb, and the lines below it.
+/// Returns the verb, and the lines after it.
 fn parts(bytes: &[u8]) -> Result<(&str, Vec<&str>), String> {
-    let text = str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
-    let text = text.strip_suffix('\n').ok_or("its end is missing")?;
+    let text = str::from_utf8(bytes).map_err(|_| "not text".to_owned())?;
+    let text = text.strip_suffix('\n').ok_or("the end is missing")?;
     let mut lines = text.split('\n');
     let mark = lines.next().unwrap_or_default();
     if mark != MARK {
@@ -139,12 +140,12 @@ fn parts(bytes: &[u8]) -> Result<(&str, Vec<&str>), String> {
         return Err(match mark.strip_prefix(protocol).and_then(|rest| rest.strip_prefix(VERSION_AT)) {
             Some(version) => {
                 let version = Excerpt(version);
-                format!("it is of version {version:?}, and this is {MARK}: use one release on both sides")
+                format!("version {version:?} instead of {MARK}: use the same release on both sides")
             }
-            None => format!("it does not begin with {MARK}"),
+            None => format!("no line {MARK} at the beginning"),
         });
     }
-    let verb = lines.next().ok_or("nothing is asked")?;
+    let verb = lines.next().ok_or("no request")?;
     Ok((verb, lines.collect()))
 }
 
@@ -160,7 +161,7 @@ fn parameter(line: &str) -> Option<Parameter> {
     Some(Parameter { name, kind, unit: (!unit.is_empty()).then_some(unit), range, default, value })
 }
 
-/// The fields of a line, if there are `N`.
+/// Returns the fields of a line, if there are `N`.
 fn split<const N: usize>(line: &str) -> Option<[String; N]> {
     line.split('\t').map(str::to_owned).collect::<Vec<_>>().try_into().ok()
 }
@@ -194,13 +195,13 @@ mod tests {
     #[test]
     fn says_why_something_is_no_request() {
         for (bytes, why) in [
-            (&b"\xff\xfe\n"[..], "it is not text"),
-            (b"punctual-parameters/1\nget", "its end is missing"),
-            (b"punctual-parameters/2\nget\n", "it is of version \"2\", and this is punctual-parameters/1"),
-            (b"GET / HTTP/1.1\r\n\r\n", "it does not begin with punctual-parameters/1"),
-            (b"punctual-parameters/1\n", "nothing is asked"),
-            (b"punctual-parameters/1\nput\n", "\"put\" is no request"),
-            (b"punctual-parameters/1\nget\nx\n", "\"get\" is no request"),
+            (&b"\xff\xfe\n"[..], "not text"),
+            (b"punctual-parameters/1\nget", "the end is missing"),
+            (b"punctual-parameters/2\nget\n", "version \"2\" instead of punctual-parameters/1"),
+            (b"GET / HTTP/1.1\r\n\r\n", "no line punctual-parameters/1 at the beginning"),
+            (b"punctual-parameters/1\n", "no request"),
+            (b"punctual-parameters/1\nput\n", "\"put\" is not a request"),
+            (b"punctual-parameters/1\nget\nx\n", "\"get\" is not a request"),
             (b"punctual-parameters/1\nset\nkp 1\n", "\"kp 1\" is not NAME=VALUE"),
         ] {
             let error = Request::parse(bytes).unwrap_err();

@@ -1,4 +1,4 @@
-//! Other apps' parameters: found, read and changed.
+//! Parameters of other apps: finding, reading and changing them.
 
 use std::fmt;
 use std::fs;
@@ -15,63 +15,63 @@ use super::protocol::{Answer, Request, receive};
 use super::server::SOCKETS;
 use super::{Change, Parameter, Refused};
 
-/// The sockets of the network namespace.
+/// The list of the network namespace's sockets.
 const LIST: &str = "/proc/net/unix";
-/// In its column of flags: somebody listens there.
+/// The flag of a listening socket.
 const LISTENS: u32 = 0x1_0000;
-/// How long an app may take to answer.
+/// The time limit for an app's answer.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Why an app could not be asked.
+/// The error of a request to an app.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
     /// No app has parameters.
     #[error("no running app of this user has parameters to set{}", told(.0))]
     NoApp(Vec<Other>),
-    /// Not the one that is wanted.
-    #[error("no running app, program or process with parameters is called {wanted}; there are {}{}", .found.join(", "), told(.others))]
+    /// The requested app does not exist.
+    #[error("no running app, program or process {wanted} with parameters; there are {}{}", .found.join(", "), told(.others))]
     Unknown {
-        /// What is wanted.
+        /// The requested name.
         wanted: String,
-        /// Those that there are.
+        /// The existing apps.
         found: Vec<String>,
-        /// Those of other users.
+        /// The apps of other users.
         others: Vec<Other>,
     },
-    /// More than one.
-    #[error("{} are called {wanted}: give the number of a process", .found.join(" and "))]
+    /// Several apps match.
+    #[error("{} match {wanted}: specify a process number", .found.join(" and "))]
     Several {
-        /// What is wanted.
+        /// The requested name.
         wanted: String,
-        /// Those that are called so.
+        /// The matching apps.
         found: Vec<String>,
     },
-    /// It is there no more.
-    #[error("{0} has ended, or serves its parameters no more")]
+    /// The app has ended.
+    #[error("{0} has ended, or no longer serves its parameters")]
     Gone(String),
-    /// It takes no requests.
+    /// The app does not answer.
     #[error(
-        "{0} does not answer: is it stopped? What was asked for is dropped, unless it was being done just now"
+        "{0} does not answer: is it stopped? The request is dropped, unless it is already being processed"
     )]
     Silent(String),
-    /// Its answer is none.
-    #[error("{app} answers what is not understood: {reason}")]
+    /// Its answer is malformed.
+    #[error("malformed answer of {app}: {reason}")]
     Malformed {
-        /// Which.
+        /// The app.
         app: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
-    /// It refused, and changed nothing.
+    /// The app refused the request, and changed nothing.
     #[error("{0}")]
     Refused(Refused),
-    /// The system refused.
+    /// A system call failed.
     #[error("{what}: {error}")]
     System {
-        /// What cannot be used.
+        /// The object of the call.
         what: String,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
 }
@@ -80,28 +80,28 @@ pub enum AskError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Other {
-    /// Its name.
+    /// The name.
     pub app: String,
-    /// Whose it is.
+    /// The user.
     pub user: u32,
 }
 
 fn told(others: &[Other]) -> String {
     let of_one = |Other { app, user }: &Other| {
         format!(
-            "; {app} belongs to user {user}, who alone can set its parameters: sudo -u '#{user}' punctual .."
+            "; {app} belongs to user {user}, and only that user can set its parameters: sudo -u '#{user}' punctual .."
         )
     };
     others.iter().map(of_one).collect()
 }
 
-/// The running apps of this network namespace whose parameters can be set.
+/// The running apps of this network namespace with parameters.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Remotes {
-    /// Those of this user.
+    /// The apps of this user.
     pub found: Vec<Remote>,
-    /// Those of others.
+    /// The apps of other users.
     pub others: Vec<Other>,
 }
 
@@ -115,10 +115,10 @@ pub struct Remote {
 }
 
 impl Remotes {
-    /// Looks for them.
+    /// Finds the running apps.
     ///
     /// # Errors
-    /// If the system does not tell its sockets.
+    /// If the list of sockets cannot be read.
     pub fn running() -> Result<Self, AskError> {
         let list = fs::read(LIST).map_err(|error| AskError::System { what: LIST.into(), error })?;
         let mut remotes = Self::default();
@@ -129,10 +129,10 @@ impl Remotes {
         Ok(remotes)
     }
 
-    /// Notes whose it is: anybody may listen under any name.
+    /// Determines the owner: any user may listen under any name.
     fn look(&mut self, socket: &str) {
         let Some(app) = app_of(socket) else { return };
-        // It has ended meanwhile, or has so many who wait that nobody else gets through.
+        // It has ended, or its backlog is full, so no other client can connect either.
         let Ok(peer) = dial(socket).and_then(|stream| Peer::of(&stream)) else { return };
         let app = app.to_owned();
         if !peer.is_own() {
@@ -146,10 +146,10 @@ impl Remotes {
         self.found.push(Remote { app, process, socket: socket.to_owned(), patience: PATIENCE });
     }
 
-    /// The one that `wanted` means: an app's name, a program's or a process.
+    /// Returns the app that `wanted` names: by app, program or process number.
     ///
     /// # Errors
-    /// If there is none, or more than one.
+    /// If none matches, or more than one.
     pub fn named(&self, wanted: &str) -> Result<&Remote, AskError> {
         let is_wanted = |remote: &&Remote| remote.is(wanted);
         match self.found.iter().filter(is_wanted).collect::<Vec<_>>()[..] {
@@ -178,12 +178,12 @@ impl fmt::Display for Remote {
 }
 
 impl Remote {
-    /// The name of the app.
+    /// Returns the name of the app.
     pub fn app(&self) -> &str {
         &self.app
     }
 
-    /// Its process.
+    /// Returns the process number.
     pub fn process(&self) -> u32 {
         self.process
     }
@@ -192,14 +192,14 @@ impl Remote {
         self.app == wanted || self.process.to_string() == wanted || self.program().as_deref() == Some(wanted)
     }
 
-    /// The name of the program, if it can be read.
+    /// Returns the name of the program, if it can be read.
     fn program(&self) -> Option<String> {
         let program = fs::read_link(Path::new("/proc").join(self.process.to_string()).join("exe")).ok()?;
         let name = program.file_name()?.to_string_lossy().into_owned();
         Some(name.strip_suffix(" (deleted)").map_or(name.clone(), str::to_owned))
     }
 
-    /// Its parameters and their values.
+    /// Returns its parameters and their values.
     ///
     /// # Errors
     /// See [`AskError`].
@@ -210,7 +210,7 @@ impl Remote {
         }
     }
 
-    /// Makes all of these assignments, or none; what has changed.
+    /// Makes all of these assignments, or none; returns the changes.
     ///
     /// # Errors
     /// See [`AskError`].
@@ -225,7 +225,7 @@ impl Remote {
     fn unexpected(&self, answer: Answer) -> AskError {
         match answer {
             Answer::Refused(reasons) => AskError::Refused(Refused(reasons)),
-            _ => AskError::Malformed { app: self.to_string(), reason: "it answers something else".into() },
+            _ => AskError::Malformed { app: self.to_string(), reason: "unexpected answer".into() },
         }
     }
 
@@ -244,7 +244,7 @@ impl Remote {
     fn exchange(&self, request: &[u8]) -> io::Result<Vec<u8>> {
         let end = Instant::now() + self.patience;
         let mut stream = dial(&self.socket)?;
-        // The name may have become somebody else's since it was found.
+        // By now the name may belong to another user.
         if !Peer::of(&stream)?.is_own() {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
@@ -260,7 +260,8 @@ impl Remote {
     }
 }
 
-/// A connection that is made at once or not at all: one to a stopped app with many who wait would block for ever.
+/// Connects without blocking: a connection to a stopped app with a full backlog would block
+/// forever.
 pub(super) fn dial(socket: &str) -> io::Result<UnixStream> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let end = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -268,18 +269,18 @@ pub(super) fn dial(socket: &str) -> io::Result<UnixStream> {
     Ok(end.into())
 }
 
-/// The names of our sockets in the kernel's list.
+/// Returns the names of our sockets in the kernel's list.
 fn sockets(list: &str) -> impl Iterator<Item = &str> {
     list.lines().filter_map(|line| {
         let mut fields = line.split_whitespace();
         let flags = u32::from_str_radix(fields.nth(3)?, 16).ok()?;
         let name = fields.nth(3)?.strip_prefix('@')?;
-        // Connections bear the name of the socket that took them.
+        // Accepted connections have the name of their listening socket.
         (flags & LISTENS != 0 && name.starts_with(SOCKETS)).then_some(name)
     })
 }
 
-/// The name of the app that listens at a socket of this name, if it is such a name.
+/// Returns the name of the app that listens at a socket with this name, if the name is valid.
 fn app_of(socket: &str) -> Option<&str> {
     let (app, random) = socket.strip_prefix(SOCKETS)?.split_once('/')?;
     let is_random = random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit());

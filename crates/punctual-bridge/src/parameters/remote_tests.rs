@@ -1,4 +1,4 @@
-//! Apps that are there, are no more, do not answer, or answer nonsense.
+//! Apps that run, have ended, do not answer, or answer nonsense.
 
 use std::io::Read;
 use std::os::linux::net::SocketAddrExt;
@@ -32,7 +32,7 @@ garbage
     }
 }
 
-/// An app at a socket of this name.
+/// Returns an app at a socket of this name.
 fn remote(name: &str, patience: Duration) -> (UnixListener, Remote) {
     let socket = format!("{SOCKETS}{name}/{:016x}", std::process::id());
     let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&socket).unwrap()).unwrap();
@@ -45,7 +45,7 @@ fn says_that_an_app_has_ended_or_does_not_answer() {
     assert!(matches!(remote.list(), Err(AskError::Silent(_))));
     drop(listener);
     let error = remote.list().unwrap_err().to_string();
-    assert_eq!(error, "unit-silent (process 1) has ended, or serves its parameters no more");
+    assert_eq!(error, "unit-silent (process 1) has ended, or no longer serves its parameters");
 }
 
 #[test]
@@ -54,10 +54,10 @@ fn believes_no_answer_that_is_none() {
     let many = vec![b'a'; MAX_BYTES + 4096];
     let answers: [(&'static [u8], &str); 6] = [
         (b"", "has ended"),
-        (b"\x80\n", "answers what is not understood: it is not text"),
-        (b"punctual-parameters/9\nlisted\n", "is of version \"9\""),
-        (b"punctual-parameters/1\nlisted\nkp\tf64\n", "has not the fields that are expected"),
-        (b"punctual-parameters/1\nchanged\n", "it answers something else"),
+        (b"\x80\n", "malformed answer of unit-strange (process 1): not text"),
+        (b"punctual-parameters/9\nlisted\n", "version \"9\""),
+        (b"punctual-parameters/1\nlisted\nkp\tf64\n", "does not have the expected fields"),
+        (b"punctual-parameters/1\nchanged\n", "unexpected answer"),
         (many.leak(), "file too large"),
     ];
     let serving = std::thread::spawn(move || {
@@ -65,7 +65,7 @@ fn believes_no_answer_that_is_none() {
             let (mut stream, _) = listener.accept().unwrap();
             let mut request = Vec::new();
             stream.read_to_end(&mut request).unwrap();
-            // The last one is not read to its end.
+            // The last answer is not read completely.
             let _ = stream.write_all(answer);
         }
     });
@@ -92,11 +92,12 @@ fn says_whom_there_are() {
     assert_eq!(some.named(&u32::MAX.to_string()).unwrap().app(), "arm");
     let error = some.named("arm").unwrap_err().to_string();
     let expected =
-        "arm (process 4294967295) and arm (process 4294967294) are called arm: give the number of a process";
+        "arm (process 4294967295) and arm (process 4294967294) match arm: specify a process number";
     assert_eq!(error, expected);
     let error = some.named("theirs").unwrap_err().to_string();
     assert!(
-        error.contains("is called theirs; there are arm (process 4294967295), ") && error.contains("user 7"),
+        error.contains("process theirs with parameters; there are arm (process 4294967295), ")
+            && error.contains("user 7"),
         "{error}"
     );
     let error = some.named("mine").unwrap_err().to_string();

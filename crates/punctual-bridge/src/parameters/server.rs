@@ -1,4 +1,4 @@
-//! Parameters that are served: their socket, their thread and the store that requests change.
+//! The server of parameters: its socket, its thread and the store that requests change.
 
 use std::fmt;
 use std::io;
@@ -11,51 +11,51 @@ use super::connections::{TIMEOUT, serve};
 use super::tuning::Store;
 use super::{Change, Parameter, Parameters, Refused, assign, list};
 
-/// Start of the sockets' names. They are abstract: an app that is killed leaves nothing in the file
+/// The prefix of the sockets' names. They are abstract: a killed app leaves nothing in the file
 /// system.
 pub(super) const SOCKETS: &str = "punctual-parameters/";
 const MAX_NAME: usize = 48;
 
-/// Why parameters are not served.
+/// The error of starting the server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The name is not one.
+    /// The name is invalid.
     #[error(
-        "{0:?} is no proper name of an app: up to 48 letters, digits, `-`, `_` and `.` are needed, not digits alone"
+        "{0:?} is not a valid app name: it must consist of up to 48 letters, digits, `-`, `_` and `.`, not only digits"
     )]
     Name(String),
-    /// The values at the start are not what the app's own check takes.
-    #[error("the parameters at the start: {0}")]
+    /// The app's check rejects the initial values.
+    #[error("the initial parameters: {0}")]
     Refused(Refused),
-    /// The parameters are served already.
-    #[error("these parameters are served already")]
+    /// The parameters are already served.
+    #[error("these parameters are already served")]
     Taken,
-    /// Somebody publishes the topic that is to record them.
-    #[error("the topic that is to record the parameters has a publisher already")]
+    /// The topic for recording them already has a publisher.
+    #[error("the topic for recording the parameters already has a publisher")]
     TopicTaken,
-    /// The socket cannot be made.
-    #[error("the socket for parameters cannot be made: {0}")]
+    /// The socket cannot be created.
+    #[error("the socket for parameters cannot be created: {0}")]
     Socket(io::Error),
     /// The thread cannot be started.
     #[error("the thread `punctual-params` cannot be started: {0}")]
     Thread(io::Error),
 }
 
-/// What has become of requests.
+/// Counts of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TuningReport {
-    /// Requests to change something that were granted.
+    /// Change requests that were granted.
     pub accepted: u64,
-    /// Requests to change something that were understood and refused.
+    /// Valid change requests that were refused.
     pub refused: u64,
-    /// Requests that were malformed, or that had not arrived when their time was over or their
+    /// Requests that were malformed, or that had not arrived by their deadline or when their
     /// connection was closed in favor of a newer one.
     pub malformed: u64,
-    /// Requests that nobody waited for any more when their turn came. They change nothing.
+    /// Requests whose clients had disconnected when their turn came. They change nothing.
     pub abandoned: u64,
-    /// Connections of other users, closed without looking at what they want.
+    /// Connections of other users, closed without reading.
     pub strangers: u64,
 }
 
@@ -74,7 +74,7 @@ impl fmt::Display for TuningReport {
     }
 }
 
-/// Parameters that are served. Dropping it ends that; the values stay as they are.
+/// A running parameter server. Dropping it ends it; the values do not change.
 pub struct TuningServer<P: Parameters> {
     store: Arc<Mutex<Store<P>>>,
     /// Closed to end the thread.
@@ -83,9 +83,11 @@ pub struct TuningServer<P: Parameters> {
 }
 
 impl<P: Parameters> TuningServer<P> {
-    /// Makes all of these assignments, or none: what `punctual set` does, from within the program.
+    /// Makes all of these assignments, or none: the equivalent of `punctual set`, within the
+    /// program.
     ///
-    /// Real-time safety: none. Allocates and waits for other requests; for `idle`, `init` and ordinary threads.
+    /// Real-time safety: none. Allocates and waits for other requests; for `idle`, `init` and
+    /// ordinary threads.
     ///
     /// # Errors
     /// [`Refused`], with every reason.
@@ -93,22 +95,22 @@ impl<P: Parameters> TuningServer<P> {
         set(&self.store, assignments)
     }
 
-    /// The present values.
+    /// Returns the present values.
     pub fn parameters(&self) -> P {
         lock(&self.store).now
     }
 
-    /// Access to the parameters for a transport.
+    /// Returns access to the parameters for a transport.
     pub fn access(&self) -> ParameterAccess {
         ParameterAccess(Arc::clone(&self.store) as Arc<dyn Access>)
     }
 
-    /// What has become of requests so far.
+    /// Returns the counts so far.
     pub fn report(&self) -> TuningReport {
         lock(&self.store).counts
     }
 
-    /// Ends the thread, and says what has become of requests.
+    /// Ends the thread, and returns the counts.
     ///
     /// For ordinary threads: `#[shutdown]`, or after the run of the app.
     pub fn finish(mut self) -> TuningReport {
@@ -124,15 +126,15 @@ impl<P: Parameters> TuningServer<P> {
     fn end(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // Panics of checks are contained, and nothing else there panics.
+            // Panics of checks are caught, and the rest of the thread does not panic.
             let _ = thread.join();
         }
         lock(&self.store).is_over = true;
     }
 }
 
-/// Access to the parameters of a [`TuningServer`] for a [transport](crate::transport), whatever
-/// their type.
+/// Access to the parameters of a [`TuningServer`] for a [transport](crate::transport), independent
+/// of their type.
 ///
 /// Requests are checked and counted like those of `punctual set`. For ordinary threads.
 #[derive(Clone)]
@@ -147,7 +149,7 @@ impl ParameterAccess {
     /// Makes all of these assignments, or none.
     ///
     /// # Errors
-    /// [`Refused`], with the reasons; also when the server has ended.
+    /// [`Refused`], with the reasons; also if the server has ended.
     pub fn set(&self, assignments: &[(String, String)]) -> Result<(), Refused> {
         self.0.set(assignments)
     }
@@ -184,7 +186,7 @@ impl<P: Parameters> Access for Mutex<Store<P>> {
 
     fn set(&self, assignments: &[(String, String)]) -> Result<(), Refused> {
         if lock(self).is_over {
-            return Err(Refused(vec!["the parameters are served no more".into()]));
+            return Err(Refused(vec!["the parameters are no longer served".into()]));
         }
         set(self, assignments).map(drop)
     }
@@ -208,9 +210,9 @@ impl<P: Parameters> fmt::Debug for TuningServer<P> {
 
 /// Makes all of these assignments, or none.
 ///
-/// A request with a megabyte of wrong assignments is refused without the store. What passes assigns
-/// each parameter at most once, so the store is held for a time that the program's parameters
-/// bound, not the request.
+/// A request with a megabyte of wrong assignments is refused without locking the store. A valid
+/// request assigns each parameter at most once, so the time for which the store is locked is
+/// bounded by the program's parameters, not by the request.
 pub(super) fn set<P: Parameters, N: AsRef<str>, V: AsRef<str>>(
     store: &Mutex<Store<P>>,
     assignments: &[(N, V)],
@@ -220,11 +222,12 @@ pub(super) fn set<P: Parameters, N: AsRef<str>, V: AsRef<str>>(
 }
 
 pub(super) fn lock<P: Parameters>(store: &Mutex<Store<P>>) -> MutexGuard<'_, Store<P>> {
-    // Nothing there is ever half changed: a panic can only come before values are replaced.
+    // The store is never inconsistent: a panic can only occur before values are replaced.
     store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether it can be told from a process and stands for itself in names of sockets.
+/// Returns `true` for a name that cannot be confused with a process number and that needs no
+/// escaping in socket names.
 pub(super) fn is_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
@@ -236,7 +239,8 @@ pub(super) fn start<P: Parameters>(name: &str, store: Store<P>) -> Result<Tuning
     let (stop, stops) = UnixStream::pair().map_err(StartError::Socket)?;
     let store = Arc::new(Mutex::new(store));
     let theirs = Arc::clone(&store);
-    // Whoever asks at once changes what has been published, so that recordings have what was changed.
+    // Locked until the initial values are published, so that a recording starts with them even if a
+    // client requests a change at once.
     let mut first = lock(&store);
     let thread =
         punctual::background::spawn("punctual-params", move || serve(&listener, &stops, TIMEOUT, &theirs));
@@ -246,7 +250,7 @@ pub(super) fn start<P: Parameters>(name: &str, store: Store<P>) -> Result<Tuning
     Ok(TuningServer { store, stop: Some(stop), thread: Some(thread) })
 }
 
-/// A socket whose name nobody can have taken before.
+/// Creates a socket with an unpredictable name, which cannot be taken in advance.
 fn listen(name: &str) -> io::Result<UnixListener> {
     use std::hash::{BuildHasher, RandomState};
 

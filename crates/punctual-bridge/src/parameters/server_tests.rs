@@ -1,4 +1,4 @@
-//! Requests, whole and damaged, without a thread.
+//! Requests, valid and corrupted, without a thread.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -12,7 +12,7 @@ use super::super::tests::Gains;
 use super::super::{Parameters, Tunable, TunableReader, Tuning};
 use super::*;
 
-/// A server whose thread nobody talks to: its store is what is looked at.
+/// A server whose thread is not used: the tests access its store.
 struct Served {
     server: TuningServer<Gains>,
     reader: TunableReader<Gains>,
@@ -20,20 +20,20 @@ struct Served {
 
 impl Served {
     fn new(tunable: &'static Tunable<Gains>) -> Self {
-        let reader = tunable.reader().expect("nobody else reads");
+        let reader = tunable.reader().expect("the reader is free");
         let server = Tuning::new(tunable).check(|gains| match gains.pan.kp {
-            7.0 => Err("seven is taken".into()),
-            8.0 => panic!("a mistake of the app"),
+            7.0 => Err("seven is refused".into()),
+            8.0 => panic!("an error in the app"),
             _ => Ok(()),
         });
         Self { server: server.start("unit-test").expect("it can start"), reader }
     }
 
-    /// The answer to these bytes.
+    /// Returns the answer to these bytes.
     fn ask(&self, bytes: &[u8]) -> String {
         let (mut near, far) = UnixStream::pair().unwrap();
         std::thread::scope(|scope| {
-            // More bytes than the connection has room for are sent while they are received.
+            // Bytes in excess of the socket buffer are sent while they are received.
             scope.spawn(|| {
                 (&near).write_all(bytes).unwrap();
                 near.shutdown(Shutdown::Write).unwrap();
@@ -45,7 +45,7 @@ impl Served {
         answer
     }
 
-    /// Serves a connection to its end.
+    /// Serves a connection until its end.
     fn serve(&self, stream: UnixStream) {
         let (now, end) = (Instant::now(), patiently());
         let Some(mut connection) = Connection::new(stream, now, TIMEOUT, &self.server.store) else { return };
@@ -60,12 +60,12 @@ impl Served {
     }
 }
 
-/// Long enough for a busy machine.
+/// A deadline that is sufficient on a busy machine.
 fn patiently() -> Instant {
     Instant::now() + Duration::from_secs(600)
 }
 
-/// Without the connections of other users, who may look at any time.
+/// Without the connections of other users, who may connect at any time.
 fn counts(server: &TuningServer<Gains>) -> TuningReport {
     TuningReport { strangers: 0, ..server.report() }
 }
@@ -88,7 +88,7 @@ fn grants_what_is_right_and_refuses_the_rest_as_a_whole() {
         refused.starts_with("punctual-parameters/1\nrefused\ngain: \"NaN\" is not a number"),
         "{refused}"
     );
-    for (kp, why) in [("7", "seven is taken"), ("8", "the app's own check of them panicked")] {
+    for (kp, why) in [("7", "seven is refused"), ("8", "the app's check panicked")] {
         let refused = served.ask(set(&[("pan.kp", kp)]).as_bytes());
         assert_eq!(refused, format!("punctual-parameters/1\nrefused\n{why}\n"));
     }
@@ -106,12 +106,12 @@ fn counts_what_is_no_request_and_keeps_its_values() {
     let mut served = Served::new(&GAINS);
     let good = set(&[("pan.kp", "2.5")]);
     let mut expected = 0;
-    // Each byte of a request damaged, and each length of it.
+    // Each byte of a request corrupted, and each length of it.
     for index in 0..good.len() {
         let mut damaged = good.clone().into_bytes();
         damaged[index] ^= 0x80;
         let answer = served.ask(&damaged);
-        assert!(answer.contains("refused\nthe request is not understood: it is not text"), "{answer}");
+        assert!(answer.contains("refused\nmalformed request: not text"), "{answer}");
         expected += 1;
         if index > 0 {
             served.ask(&good.as_bytes()[..index]);
@@ -119,10 +119,10 @@ fn counts_what_is_no_request_and_keeps_its_values() {
     }
     assert_eq!(served.kp(), 1.25);
     let report = counts(&served.server);
-    // A request that was cut off between two lines is whole and asks for nothing, or is none.
+    // A request that was truncated between two lines is valid and empty, or is malformed.
     assert_eq!(report.malformed + report.refused, expected + good.len() as u64 - 1);
     assert_eq!((report.refused, report.accepted), (1, 0));
-    assert_eq!(served.ask(b""), "", "who only looks is not counted");
+    assert_eq!(served.ask(b""), "", "a mere connection is not counted");
     assert_eq!(counts(&served.server), report);
 }
 
@@ -159,7 +159,7 @@ fn another_user_is_not_even_read() {
         return;
     }
     let mut served = Served::new(&GAINS);
-    // Whose a socket is, is whose the thread was that made it.
+    // The owner of a socket is the user of the thread that created it.
     let theirs = std::thread::spawn(|| {
         let nobody = Uid::from_raw(65534);
         rustix::thread::set_thread_res_uid(nobody, nobody, nobody).expect("root may become anybody");
@@ -171,7 +171,7 @@ fn another_user_is_not_even_read() {
     let before = served.server.report().strangers;
     served.serve(far);
     let mut bytes = Vec::new();
-    // Closed unread, which the kernel may call a reset.
+    // Closed without reading, which the kernel may report as a reset.
     let _ = near.read_to_end(&mut bytes);
     assert!(bytes.is_empty() && served.server.report().strangers > before);
     assert_eq!((served.kp(), counts(&served.server)), (1.25, TuningReport::default()));
@@ -183,7 +183,7 @@ fn refuses_a_megabyte_of_assignments_in_linear_time_and_few_words() {
 
     thread_local!(static READS: Cell<usize> = const { Cell::new(0) });
 
-    /// A name that counts how often it is read.
+    /// A name that counts its reads.
     struct Name(String);
 
     impl AsRef<str> for Name {
@@ -202,7 +202,7 @@ fn refuses_a_megabyte_of_assignments_in_linear_time_and_few_words() {
     assert_eq!(refused.0.len(), 101);
     assert!(refused.0[0].starts_with("there is no parameter n0; there are pan.kp, "), "{refused}");
     assert_eq!(refused.0[100], format!("{} more reasons", assignments.len() - 100));
-    // A name, a value, a line or a verb of a megabyte comes back as its beginning.
+    // Of a name, a value, a line or a verb of a megabyte only the beginning is returned.
     let long = "x".repeat(MAX_BYTES / 2);
     for request in [
         set(&[(&long, "1")]),
@@ -220,7 +220,7 @@ fn refuses_a_megabyte_of_assignments_in_linear_time_and_few_words() {
 
 #[test]
 fn refuses_wrong_assignments_without_holding_the_store() {
-    /// A name that is read only while the store is free.
+    /// A name that can be read only while the store is unlocked.
     struct Name<'a>(&'a Mutex<Store<Gains>>);
 
     impl AsRef<str> for Name<'_> {
@@ -245,13 +245,13 @@ fn what_a_program_begins_with_is_checked_too() {
         assert!(matches!(Tuning::new(&GAINS).start(name), Err(StartError::Name(_))), "{name}");
     }
     let refusing = Tuning::new(&GAINS).check(|_| Err("never".into())).start("unit-test");
-    assert_eq!(refusing.unwrap_err().to_string(), "the parameters at the start: never");
+    assert_eq!(refusing.unwrap_err().to_string(), "the initial parameters: never");
     let mut publisher = TOPIC.publisher().unwrap();
     publisher.publish(Released::from_ticks(0), Gains::DEFAULT);
     let taken = Tuning::new(&GAINS).record(&TOPIC).start("unit-test");
     assert!(matches!(taken, Err(StartError::TopicTaken)));
     drop(publisher);
-    let first = Tuning::new(&GAINS).record(&TOPIC).start("unit-test").expect("what failed has taken nothing");
+    let first = Tuning::new(&GAINS).record(&TOPIC).start("unit-test").expect("a failed start takes nothing");
     assert!(matches!(Tuning::new(&GAINS).start("unit-test"), Err(StartError::Taken)));
     assert_eq!(counts(&first), TuningReport::default());
     first.finish();

@@ -99,8 +99,8 @@ fn says_everything_that_is_wrong() {
 }
 
 proptest! {
-    /// Whatever is assigned: either all of it is there and everything is in its range, or there is a reason for each that
-    /// cannot be.
+    /// For any assignments: either all take effect and every value is in its range, or there is a
+    /// reason for each invalid one.
     #[test]
     fn all_or_none(
         pan in proptest::num::f64::ANY,

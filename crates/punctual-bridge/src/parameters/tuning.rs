@@ -1,4 +1,4 @@
-//! Checking changes, and making them.
+//! Checking and applying changes.
 
 use std::fmt;
 use std::path::Path;
@@ -15,7 +15,7 @@ type Connect<T> = Box<dyn FnOnce() -> Result<T, Taken>>;
 type Record<P> = Box<dyn FnMut(P) + Send>;
 type Check<P> = Box<dyn Fn(&P) -> Result<(), String> + Send>;
 
-/// Parameters and how they may change, before they are served.
+/// Parameters and the rules for changing them, before they are served.
 ///
 /// ```no_run
 /// # use punctual_bridge::{Parameters, Topic, Tunable, Tuning};
@@ -27,7 +27,7 @@ type Check<P> = Box<dyn Fn(&P) -> Result<(), String> + Send>;
 /// #     high: f64,
 /// # }
 /// static GAINS: Tunable<Gains> = Tunable::new();
-/// /// What a `Bridge` records.
+/// /// Recorded by a `Bridge`.
 /// static CHANGES: Topic<Gains, 16> = Topic::new("/gains");
 ///
 /// let server = Tuning::new(&GAINS)
@@ -46,26 +46,27 @@ pub struct Tuning<P: Parameters> {
 }
 
 impl<P: Parameters> Tuning<P> {
-    /// Every parameter at its default.
+    /// Creates a set with every parameter at its default.
     pub fn new<const READERS: usize>(tunable: &'static Tunable<P, READERS>) -> Self {
         Self { now: P::DEFAULT, connect: Box::new(|| tunable.writer()), record: None, check: None }
     }
 
-    /// Looks at every set of values before it is published, for rules that ranges cannot say. What it returns as an error is told to who
-    /// wanted the change.
+    /// Sets a check of every set of values before it is published, for rules that ranges cannot
+    /// express. Its error is returned to the requester of the change.
     ///
-    /// It runs on the thread of the server, or of who calls [`TuningServer::set`]. A panic refuses the change.
+    /// It runs on the server's thread, or on that of the caller of [`TuningServer::set`]. A panic
+    /// refuses the change.
     pub fn check(mut self, check: impl Fn(&P) -> Result<(), String> + Send + 'static) -> Self {
         self.check = Some(Box::new(check));
         self
     }
 
-    /// Begins with the values that a file in TOML says: `pan.kp = 1.2`, or `kp = 1.2` below `[pan]`. `punctual get APP --toml` prints
-    /// one.
+    /// Starts with the values of a TOML file: `pan.kp = 1.2`, or `kp = 1.2` below `[pan]`.
+    /// `punctual get APP --toml` prints one.
     ///
     /// # Errors
-    /// [`FileError`] if the file cannot be read or any of it is refused; so does [`start`](Self::start), of what
-    /// the [check](Self::check) refuses.
+    /// [`FileError`] if the file cannot be read or any of its values is refused. If the
+    /// [check](Self::check) refuses them, [`start`](Self::start) fails.
     pub fn file(mut self, path: impl AsRef<Path>) -> Result<Self, FileError> {
         let path = path.as_ref();
         let given = assignments(path)?;
@@ -76,7 +77,8 @@ impl<P: Parameters> Tuning<P> {
         Ok(self)
     }
 
-    /// Publishes the values at the start, and after each change, as messages of a topic, which recordings have.
+    /// Publishes the initial values, and those after each change, as messages of a topic, for
+    /// recordings.
     pub fn record<const N: usize>(mut self, topic: &'static Topic<P, N>) -> Self {
         self.record = Some(Box::new(|| {
             let mut publisher = topic.publisher()?;
@@ -85,11 +87,12 @@ impl<P: Parameters> Tuning<P> {
         self
     }
 
-    /// Publishes the values, and lets them be changed under this name: an ordinary thread, off the CPUs of the partitions
-    /// if the machine has others and the app has been started. So the place to call it is `init`.
+    /// Publishes the values, and serves them under this name: by an ordinary thread, off the CPUs
+    /// of the partitions if the machine has others and the app has been started. Therefore call it
+    /// in `init`.
     ///
     /// # Errors
-    /// See [`StartError`]; then nothing has been published.
+    /// See [`StartError`]; in that case nothing has been published.
     pub fn start(self, name: &str) -> Result<TuningServer<P>, StartError> {
         server::is_name(name).then_some(()).ok_or_else(|| StartError::Name(name.into()))?;
         checked(self.check.as_ref(), &self.now).map_err(StartError::Refused)?;
@@ -110,19 +113,19 @@ impl<P: Parameters> fmt::Debug for Tuning<P> {
     }
 }
 
-/// The values and what is to be done when they change.
+/// The values and the actions on a change.
 pub(super) struct Store<P: Parameters> {
     pub(super) now: P,
     writer: TunableWriter<P>,
     record: Option<Record<P>>,
     check: Option<Check<P>>,
     pub(super) counts: TuningReport,
-    /// Whether the server has ended.
+    /// `true` if the server has ended.
     pub(super) is_over: bool,
 }
 
 impl<P: Parameters> Store<P> {
-    /// Makes the present values those that tasks see.
+    /// Publishes the present values to the tasks.
     pub(super) fn publish(&mut self) {
         self.writer.write(self.now);
         if let Some(record) = &mut self.record {
@@ -140,7 +143,7 @@ impl<P: Parameters> Store<P> {
         let wanted = wanted.inspect_err(|_| self.counts.refused += 1)?;
         let changes = changes(&self.now, &wanted);
         self.counts.accepted += 1;
-        // Values that are as they were are not new to anybody.
+        // Unchanged values are not published as new ones.
         if !changes.is_empty() {
             self.now = wanted;
             self.publish();
@@ -152,6 +155,6 @@ impl<P: Parameters> Store<P> {
 fn checked<P>(check: Option<&Check<P>>, parameters: &P) -> Result<(), Refused> {
     let Some(check) = check else { return Ok(()) };
     let checked = contained(|| check(parameters));
-    let reason = checked.map_or_else(|| Some("the app's own check of them panicked".to_owned()), Result::err);
+    let reason = checked.map_or_else(|| Some("the app's check panicked".to_owned()), Result::err);
     reason.map_or(Ok(()), |reason| Err(Refused(vec![reason])))
 }

@@ -1,4 +1,4 @@
-//! What a bridge does when sinks stand still, fail or panic, and what it refuses.
+//! Bridges with sinks that block, fail or panic, and errors at the start.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -12,7 +12,7 @@ struct Number {
     number: u64,
 }
 
-/// Tells what it is given, by a function that may wait, fail or panic.
+/// Passes its messages to a function that may wait, fail or panic.
 struct Told<F>(&'static str, F);
 
 impl<F: FnMut(u32) -> io::Result<()> + Send> Sink for Told<F> {
@@ -41,7 +41,7 @@ const fn at(ns: u64) -> Instant {
     Instant::from_ticks(ns)
 }
 
-/// A sink that stands still at its first message, until it is told to go on.
+/// Returns a sink that blocks at its first message, until it is released.
 fn standing(reached: Sender<()>, goes_on: Receiver<()>, seen: Sender<u32>) -> impl Sink + 'static {
     let mut first = true;
     Told("standing", move |sequence| {
@@ -65,7 +65,7 @@ fn counts_what_is_lost_while_a_sink_stands_still() {
     let mut numbers = NUMBERS.publisher().unwrap();
     numbers.publish(at(0), Number { number: 0 });
     is_reached.recv().unwrap();
-    // The helper has taken one message and waits. Publishing does not.
+    // The helper has taken one message and waits. Publishing does not wait.
     for number in 1..=100 {
         numbers.publish(at(number), Number { number });
     }
@@ -79,7 +79,7 @@ fn counts_what_is_lost_while_a_sink_stands_still() {
     assert!(!report.is_complete());
     assert_eq!(report.to_string(), "/numbers: 17 messages, 84 lost\nstanding: 17 written\n");
 
-    // The next bridge sees the gap in the numbers, and has lost nothing itself.
+    // The next bridge sees the gap in the numbers, and has no losses itself.
     let (seen, sequences) = channel();
     let sink = Told("next", move |sequence| seen.send(sequence).map_err(io::Error::other));
     let bridge = Bridge::new().topic(&NUMBERS).sink(sink).start().expect("the topic is free again");
@@ -99,7 +99,7 @@ fn waits_for_room_in_virtual_time() {
     (0..50).for_each(|number| numbers.publish(at(number), Number { number }));
     assert!(bridge.finish().is_complete());
     assert_eq!(sequences.iter().count(), 50);
-    // Without a bridge nobody makes room, and nobody waits for it.
+    // Without a bridge no slots are freed, and the publisher does not wait.
     (0..50).for_each(|number| numbers.publish(at(number), Number { number }));
     assert_eq!(NUMBERS.lost(), 46);
 }
@@ -136,7 +136,7 @@ fn goes_on_with_a_sink_that_has_no_room() {
     let (reached, is_reached) = channel();
     let (goes_on, may_go_on) = channel::<()>();
     let (seen, sequences) = channel();
-    // Peers take the first, stand still, and then take every fourth.
+    // Peers take the first, block, and then take every fourth.
     let moody = move |sequence: u32| {
         if sequence == 0 {
             reached.send(()).map_err(io::Error::other)?;
@@ -155,11 +155,11 @@ fn goes_on_with_a_sink_that_has_no_room() {
     goes_on.send(()).unwrap();
     let report = bridge.finish();
     assert_eq!(sequences.iter().collect::<Vec<_>>(), [0, 4, 8]);
-    // Of 20 that were published, each is delivered or counted.
+    // Each of the 20 published messages is delivered or counted.
     let (topic, sink) = (&report.topics[0], &report.sinks[0]);
     assert_eq!((topic.taken + topic.lost, topic.lost), (20, 11));
     assert_eq!((sink.written, sink.dropped, sink.missed), (3, 6, 0));
-    let said = "/numbers: 9 messages, 11 lost\nmoody: 3 written, 6 dropped, as peers stood still\n";
+    let said = "/numbers: 9 messages, 11 lost\nmoody: 3 written, 6 dropped, because peers were blocked\n";
     assert_eq!(report.to_string(), said);
     assert!(!report.is_complete());
 }
@@ -191,7 +191,7 @@ fn refuses_what_cannot_work() {
     let twice = Bridge::new().topic(&NUMBERS).topic(&SAME).start();
     assert_eq!(error(twice), "two topics are named /numbers");
     let unnamed = error(Bridge::new().topic(&UNNAMED).start());
-    assert!(unnamed.starts_with("the topic \"numbers\" has no proper name"), "{unnamed}");
+    assert!(unnamed.starts_with("the topic name \"numbers\" is invalid"), "{unnamed}");
     let unknown = Bridge::new().topic(&NUMBERS).sink(Csv::new("/angles", io::sink())).start();
     assert_eq!(error(unknown), "CSV of /angles: the bridge has no topic /angles; it has /numbers");
     let bridge = Bridge::new().topic(&NUMBERS).start().expect("nothing was taken by those that failed");

@@ -1,4 +1,5 @@
-//! The helper, and the thread that takes datagrams, are ordinary threads off the CPUs of the app, as the kernel says.
+//! The helper, and the thread that receives datagrams, are ordinary threads off the CPUs of the
+//! app, according to the kernel.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -20,12 +21,12 @@ struct Number {
 static NUMBERS: Topic<Number, 64> = Topic::new("/numbers");
 static WANTED: Incoming<Vector3> = Incoming::new("/wanted", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
 
-/// What it says of the helper.
+/// The kernel's data about the helper.
 static HELPER: Mutex<Option<Thread>> = Mutex::new(None);
 
-/// Listens, and has one message come, of which `tell` gets the settings of the thread that takes it.
+/// Listens, and sends one message; `tell` gets the settings of the thread that receives it.
 fn listen(tell: Sender<Thread>) -> Datagrams {
-    let subscription = WANTED.subscribe().expect("nobody else takes it");
+    let subscription = WANTED.subscribe().expect("the subscription is free");
     let subscription = subscription.release(move |_| tell.send(crate::threads::this()).is_ok());
     let datagrams = Datagrams::listen("127.0.0.1:0", subscription).expect("there are free ports");
     let bytes = [&[0, 1, 0, 0], [0.5_f64; 3].map(f64::to_le_bytes).as_flattened()].concat();
@@ -34,7 +35,7 @@ fn listen(tell: Sender<Thread>) -> Datagrams {
     datagrams
 }
 
-/// Looks at the thread that it is called on.
+/// Records the thread that calls it.
 struct Looking;
 
 impl Sink for Looking {
@@ -81,7 +82,7 @@ mod app {
     #[init]
     fn init(_: init::Context, tell: Sender<Thread>) -> (Shared, Local) {
         let bridge = Bridge::new().topic(&NUMBERS).sink(Looking).start().expect("it can start");
-        let numbers = NUMBERS.publisher().expect("nobody else publishes it");
+        let numbers = NUMBERS.publisher().expect("the publisher is free");
         publish::spawn().expect("it is spawned once");
         (Shared {}, Local { numbers, bridge: Some(bridge), datagrams: listen(tell) })
     }
@@ -125,7 +126,7 @@ fn are_ordinary_threads_off_the_cpus_of_the_app() {
         if !taken.is_empty() && taken.len() < all {
             assert!(cpus.is_disjoint(&taken), "{name} may run on {cpus:?}, the app has {taken:?}");
         } else {
-            eprintln!("*** SKIPPED: NO REAL-TIME THREADS, OR NO CPU BESIDE THEIRS ***");
+            eprintln!("*** SKIPPED: NO REAL-TIME THREADS, OR NO OTHER CPU ***");
         }
     }
 }

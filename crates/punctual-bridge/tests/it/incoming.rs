@@ -1,4 +1,4 @@
-//! What comes in: a task is released by it or finds it, and what is wrong changes nothing.
+//! Incoming messages: a task is released by them or reads them, and invalid ones change nothing.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Mutex;
@@ -13,19 +13,19 @@ use punctual_bridge::{Datagrams, Incoming, IncomingReport, NotTaken};
 const PATIENCE: Duration = Duration::from_secs(60);
 const ZERO: Vector3 = Vector3 { x: 0.0, y: 0.0, z: 0.0 };
 
-/// The bytes that ROS 2 has for it.
+/// Returns the bytes in ROS 2's encoding.
 fn bytes(x: f64, y: f64) -> Vec<u8> {
     [&[0, 1, 0, 0], [x, y, 0.0].map(f64::to_le_bytes).as_flattened()].concat()
 }
 
-/// A socket that sends to `address`.
+/// Returns a socket that sends to `address`.
 fn sender(address: SocketAddr) -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("there are free ports");
     socket.connect(address).expect("it is on this machine");
     socket
 }
 
-/// What a hostile peer may send.
+/// Returns messages of a hostile peer.
 fn hostile() -> Vec<Vec<u8>> {
     let mut messages = vec![
         vec![],
@@ -42,7 +42,7 @@ fn hostile() -> Vec<Vec<u8>> {
     messages
 }
 
-/// Ranges as a gimbal has them.
+/// Ranges of a gimbal.
 fn near(wanted: &Vector3) -> Result<(), String> {
     match wanted.x.abs() <= 1.0 && wanted.y.abs() <= 1.0 {
         true => Ok(()),
@@ -74,7 +74,7 @@ fn keeps_the_last_good_message() {
         socket.send(&message).unwrap();
     }
     socket.send(&bytes(1.5, 0.0)).unwrap();
-    // Loopback keeps the order, so this one has come behind the others.
+    // Loopback preserves the order, so this one arrives after the others.
     socket.send(&bytes(0.5, -0.25)).unwrap();
     assert_eq!(came.recv_timeout(PATIENCE), Ok(good), "none of the others was taken");
     let reading = reader.read();
@@ -84,7 +84,7 @@ fn keeps_the_last_good_message() {
     let IncomingReport { accepted, malformed, refused, unreleased, .. } = SETPOINT.report();
     assert_eq!((accepted, malformed, refused, unreleased), (2, hostile().len() as u64, 1, 0));
     let said = SETPOINT.report().to_string();
-    assert_eq!(said, "/setpoint: 2 messages taken, 9 malformed, 1 refused");
+    assert_eq!(said, "/setpoint: 2 messages accepted, 9 malformed, 1 refused");
     drop(SETPOINT.subscribe().expect("it is free again"));
 }
 
@@ -103,7 +103,7 @@ fn counts_what_the_program_itself_refuses_or_panics_at() {
     let mut reader = SETPOINT.reader().unwrap();
     let mut take = |x, y| subscription.take(&bytes(x, y), Layout::Cdr, &"a test");
     assert_eq!(take(0.5, 0.5), Ok(()));
-    assert_eq!(take(0.25, 0.5), Err(NotTaken::Refused("the app's own check panicked".into())));
+    assert_eq!(take(0.25, 0.5), Err(NotTaken::Refused("the app's check panicked".into())));
     assert_eq!(take(0.5, 0.25), Err(NotTaken::Unreleased));
     assert_eq!(take(0.5, 0.75), Err(NotTaken::Unreleased));
     let beyond = take(2.0, 0.0).unwrap_err().to_string();
@@ -113,12 +113,12 @@ fn counts_what_the_program_itself_refuses_or_panics_at() {
     let report = SETPOINT.report();
     assert_eq!((report.accepted, report.malformed, report.refused, report.unreleased), (4, 0, 2, 2));
     assert!(!report.is_complete());
-    assert!(report.to_string().ends_with("2 refused, 2 that released nothing"), "{report}");
+    assert!(report.to_string().ends_with("2 refused, 2 without a release"), "{report}");
 }
 
 static WANTED: Incoming<Vector3> = Incoming::new("/setpoint", ZERO);
 
-/// Where the app listens.
+/// The app's address.
 static ADDRESS: Mutex<Option<SocketAddr>> = Mutex::new(None);
 
 #[punctual::app(main = false)]
@@ -142,11 +142,11 @@ mod app {
 
     #[init]
     fn init(_: init::Context, jobs: Sender<(Vector3, Vector3)>) -> (Shared, Local) {
-        let subscription = WANTED.subscribe().expect("nobody else takes it").check(near);
+        let subscription = WANTED.subscribe().expect("the subscription is free").check(near);
         let subscription = subscription.release(|wanted| follow::spawn(wanted).is_ok());
         let datagrams = Datagrams::listen("127.0.0.1:0", subscription).expect("there are free ports");
         *ADDRESS.lock().unwrap() = Some(datagrams.address());
-        let newest = WANTED.reader().expect("nobody else reads it");
+        let newest = WANTED.reader().expect("the reader is free");
         (Shared {}, Local { newest, jobs, datagrams: Some(datagrams) })
     }
 
@@ -175,7 +175,7 @@ fn releases_a_task() {
     assert_eq!((WANTED.report().accepted, WANTED.report().malformed, WANTED.report().refused), (3, 9, 1));
 }
 
-/// What the other side does: sends, and waits for the job that it releases.
+/// The peer: sends, and waits for the released job.
 fn steer(jobs: &Receiver<(Vector3, Vector3)>) {
     let address = loop {
         match *ADDRESS.lock().unwrap() {

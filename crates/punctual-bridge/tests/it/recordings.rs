@@ -1,4 +1,4 @@
-//! Recordings: what is in them, in how many files, and what is left of them when the program is killed.
+//! Recordings: their content, the number of files, and the remainder after the program is killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,7 +22,7 @@ struct Number {
     number: u64,
 }
 
-/// A directory that goes with the test.
+/// A directory that is removed after the test.
 struct Place(PathBuf);
 
 impl Place {
@@ -43,7 +43,7 @@ impl Drop for Place {
     }
 }
 
-/// Keeps what is written.
+/// Stores written data.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -66,12 +66,12 @@ impl Drop for Killed {
     }
 }
 
-/// The numbers of the messages in a file, whole or not.
+/// Returns the numbers of the messages in a file, complete or not.
 fn numbers(path: &Path) -> Vec<u64> {
     let bytes = fs::read(path).expect("it is there");
     let stream =
         MessageStream::new_with_options(&bytes, Options::IgnoreEndMagic.into()).expect("it begins well");
-    // What is cut off in the middle of a record is an error, and comes last.
+    // A truncated record is an error, and comes last.
     let messages = stream.map_while(Result::ok);
     messages.map(|message| u64::from_le_bytes(message.data[4..12].try_into().unwrap())).collect()
 }
@@ -101,7 +101,7 @@ fn records_what_the_example_publishes() {
     let definition = "float64 angle  # rad\nfloat64 speed  # rad/s\nbool settled\n";
     assert_eq!(str::from_utf8(&schema.data), Ok(definition));
 
-    // The angles in the recording are those of the table, at their times.
+    // The angles in the recording are those of the table, at the same times.
     let lines = table.lines().skip(1).map(|line| line.splitn(4, ',').collect::<Vec<_>>());
     let messages = MessageStream::new(&bytes).unwrap().map(Result::unwrap);
     let states = messages.filter(|message| message.channel.topic == "/motor/state");
@@ -123,7 +123,7 @@ fn goes_on_in_files_that_are_whole_in_themselves() {
     static BY_SIZE: Topic<Number, 1024> = Topic::new("/by_size");
     static BY_TIME: Topic<Number, 1024> = Topic::new("/by_time");
     let place = Place::new("rotation");
-    // 47 bytes of a file for each besides its 12 bytes: 16 in a file.
+    // Each takes 47 bytes in addition to its 12 bytes: 16 per file.
     let by_size = Recording::create(place.file("size.mcap")).unwrap().rotate_at(1000);
     let by_time =
         Recording::create(place.file("time.mcap")).unwrap().rotate_every(Duration::from_micros(300));
@@ -162,7 +162,7 @@ fn is_readable_up_to_its_last_chunk_after_a_kill() {
         let recording = Recording::create(path).expect("there is room for a file");
         let _bridge = Bridge::new().topic(&NUMBERS).sink(recording).start().expect("it can start");
         let mut numbers = NUMBERS.publisher().unwrap();
-        // Long enough to be killed, and not for ever if nobody does it.
+        // Long enough to be killed, but not infinite if that fails.
         for number in 0..60_000 {
             numbers.publish(punctual::now(), Number { number });
             std::thread::park_timeout(Duration::from_millis(1));
@@ -174,7 +174,7 @@ fn is_readable_up_to_its_last_chunk_after_a_kill() {
     let mut child = Command::new("/proc/self/exe");
     child.args(["--exact", "recordings::is_readable_up_to_its_last_chunk_after_a_kill"]).env(CHILD, &path);
     let mut child = Killed(child.stdout(Stdio::null()).spawn().expect("this program can be started again"));
-    // Until something has been passed on twice, in a chunk each.
+    // Until two chunks have been written.
     let (mut first, mut last) = (0, 0);
     while first == 0 || last == first {
         std::thread::park_timeout(Duration::from_millis(20));
@@ -208,7 +208,7 @@ fn overwrites_no_recording() {
     assert!(error.to_string().contains("none/run.mcap: No such file"), "{error}");
 }
 
-/// Reads a recording by the reader of another implementation: `pip install mcap`.
+/// Reads a recording with another implementation: `pip install mcap`.
 fn python(path: &Path, state: &str, expected: usize) {
     const PROGRAM: &str = "
 import sys

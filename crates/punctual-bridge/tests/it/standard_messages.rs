@@ -1,4 +1,4 @@
-//! Joints, arrays and diagnostics in a recording, as PyPI's readers find them by its schemas.
+//! Joints, arrays and diagnostics in a recording, as readers from PyPI decode them by the schemas.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ static JOINTS: Topic<JointState<4>, 4> = Topic::new("/joint_states");
 static NUMBERS: Topic<Float64MultiArray<8>, 4> = Topic::new("/numbers");
 static DIAGNOSTICS: Topic<DiagnosticArray<2, 2>, 4> = Topic::new("/diagnostics");
 
-/// Reads it as a viewer does: by the schemas that are in it.
+/// Reads the recording as a viewer does: by its schemas.
 const READER: &str = "
 import sys
 from mcap_ros2.reader import read_ros2_messages
@@ -72,7 +72,7 @@ fn are_read_by_others() {
         let advice = "`pip install mcap-ros2-support` for python3";
         return eprintln!("*** SKIPPED: THE RECORDING WAS NOT READ BY ITS SCHEMAS. {advice} ***");
     }
-    let output = output.expect("it was there a moment ago");
+    let output = output.expect("the command was available before");
     let said = String::from_utf8_lossy(&output.stdout);
     let expected = "['pan', 'tilt'] [0.5, -0.25] [] True\n\
                     [('axes', 2, 2)] [1.0, 2.0]\n\

@@ -1,4 +1,4 @@
-//! Counts what a thread asks of the allocator while it wants to be counted.
+//! Counts a thread's calls of the allocator while it requests that.
 
 #[path = "../../../punctual/tests/support/allocator.rs"]
 mod allocator;
@@ -8,7 +8,7 @@ use std::cell::Cell;
 use allocator::Telling;
 
 thread_local! {
-    /// Whether the calling thread wants to be counted.
+    /// `true` if the calls of this thread are counted.
     static COUNTS: Cell<bool> = const { Cell::new(false) };
     static CALLS: Cell<u64> = const { Cell::new(0) };
 }
@@ -22,7 +22,7 @@ fn count() {
 #[global_allocator]
 static ALLOCATOR: Telling = Telling(count);
 
-/// Runs `f`, counted.
+/// Runs `f` with counting.
 pub(crate) fn counted<R>(f: impl FnOnce() -> R) -> R {
     COUNTS.set(true);
     let result = f();
@@ -30,7 +30,7 @@ pub(crate) fn counted<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// How many calls the calling thread made while it was counted.
+/// Returns the number of counted calls of this thread.
 pub(crate) fn calls() -> u64 {
     CALLS.get()
 }

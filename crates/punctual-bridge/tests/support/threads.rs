@@ -1,4 +1,4 @@
-//! What the kernel says of threads.
+//! Threads, as reported by the kernel.
 #![allow(dead_code, reason = "each test wants to know another part of it")]
 
 use std::fs;
@@ -13,14 +13,14 @@ pub(crate) struct Thread {
     pub(crate) cpus: String,
 }
 
-/// All threads of this process at present.
+/// Returns all present threads of this process.
 pub(crate) fn all() -> Vec<Thread> {
     let tasks = fs::read_dir("/proc/self/task").expect("it is there");
-    // One that has ended meanwhile is none.
+    // A thread that has ended is skipped.
     tasks.filter_map(|task| of(&task.ok()?.path())).collect()
 }
 
-/// The thread that calls this.
+/// Returns the calling thread.
 pub(crate) fn this() -> Thread {
     of(Path::new("/proc/thread-self")).expect("the kernel tells")
 }
@@ -29,7 +29,7 @@ fn of(directory: &Path) -> Option<Thread> {
     let stat = fs::read_to_string(directory.join("stat")).ok()?;
     let status = fs::read_to_string(directory.join("status")).ok()?;
     let (id, name) = stat.split_once('(')?;
-    // Behind the name, which may have spaces: the policy is the 41st field of all.
+    // After the name, which may contain spaces: the policy is the 41st field of all.
     let (name, behind) = name.rsplit_once(')')?;
     let policy = behind.split_whitespace().nth(38)?.to_owned();
     let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;

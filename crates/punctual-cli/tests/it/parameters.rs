@@ -121,7 +121,7 @@ fn two_apps_of_one_name_and_one_that_is_gone() {
     let error = refusal(&["set", &name, "window=9"]);
     let (one, two) = (first.process(), second.process());
     assert!(
-        error.contains("give the number of a process") && error.contains(&one) && error.contains(&two),
+        error.contains("specify a process number") && error.contains(&one) && error.contains(&two),
         "{error}"
     );
     output(&["set", &two, "window=9"]);
@@ -157,7 +157,7 @@ fn another_user_may_not() {
         return;
     };
     let error = refused(&tried);
-    let why = format!("{} belongs to user 0, who alone can set its parameters", app.name);
+    let why = format!("{} belongs to user 0, and only that user can set its parameters", app.name);
     assert!(error.contains(&why), "{error}");
     assert_eq!(output(&["get", &app.name]), LISTED);
     output(&["set", &app.name, "window=7"]);

@@ -250,7 +250,7 @@ fn inside() {
     // The values stay as they are when the server has ended, and who asks is told.
     peer.send("go on");
     let last = peer.lines.recv_timeout(PATIENCE);
-    assert_eq!(last.as_deref(), Ok("[(False, 'the parameters are served no more')]"));
+    assert_eq!(last.as_deref(), Ok("[(False, 'the parameters are no longer served')]"));
     assert_eq!(gains.read().value, now);
     // The values at the start, and each change.
     let report = bridge.finish();

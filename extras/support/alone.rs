@@ -1,11 +1,11 @@
-//! A test that is alone with loopback, in a network namespace of its own.
+//! Runs a test in isolation, with loopback in a separate network namespace.
 
 use std::process::{Command, Stdio};
 
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
-/// Runs the ignored `test` of this program where the commands `up` have made a network; `None` if that, or what the command `wanted` looks
-/// for, cannot be had.
+/// Runs the ignored `test` of this program after the commands `up` have set up a network; `None` if
+/// that is not possible, or the command `wanted` fails.
 pub(crate) fn run(test: &str, up: &str, wanted: &str) -> Option<bool> {
     let unshare = |script: &str, arguments: &[&str]| {
         let mut command = Command::new("unshare");

@@ -1,4 +1,4 @@
-//! What the tests of nodes share: how a node is started, what it takes, and which threads it has.
+//! Functions for tests of nodes: starting a node, its check of messages, and its threads.
 
 #[path = "../../crates/punctual-bridge/tests/support/threads.rs"]
 mod threads;
@@ -13,8 +13,8 @@ use threads::Thread;
 pub(crate) static SETPOINT: Incoming<Vector3> =
     Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
 
-/// Starts a node that takes [`SETPOINT`] as a real-time thread of another library would, if that is granted: its bridge, and
-/// what comes in.
+/// Starts a node that subscribes to [`SETPOINT`] from a real-time thread, as an app would, if
+/// permitted; returns its bridge and the received messages.
 pub(crate) fn start(
     connect: impl FnOnce(Subscription<Vector3>) -> Running + Send + 'static,
 ) -> (Running, Receiver<Vector3>) {
@@ -27,7 +27,7 @@ pub(crate) fn start(
     let subscription = subscription.release(move |wanted| seen.send(wanted).is_ok());
     let start = move || {
         let parameter = libc::sched_param { sched_priority: 1 };
-        // SAFETY: the parameter lives through the call, which is about this thread.
+        // SAFETY: the parameter outlives the call, which concerns this thread.
         if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) } != 0 {
             eprintln!("*** SKIPPED: NO REAL-TIME PRIORITY THAT COULD BE PASSED ON ***");
         }
@@ -36,7 +36,7 @@ pub(crate) fn start(
     (thread::spawn(start).join().expect("it starts"), came)
 }
 
-/// The threads of this process that are not ordinary.
+/// Returns the threads of this process that have a real-time policy.
 pub(crate) fn of_real_time() -> Vec<Thread> {
     threads::all().into_iter().filter(|thread| thread.policy != "0").collect()
 }

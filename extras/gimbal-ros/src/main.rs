@@ -24,19 +24,19 @@ struct Options {
     #[command(flatten)]
     gimbal: Args,
 
-    /// Be the node `gimbal` of ROS 1: takes /setpoint, publishes /angles, /target and /currents
-    /// (needs the feature ros1)
+    /// Run as the node `gimbal` of ROS 1: subscribes to /setpoint, publishes /angles, /target and
+    /// /currents (needs the feature ros1)
     #[arg(long, conflicts_with_all = ["setpoints", "stdin", "udp", "virtual_time"])]
     ros1: bool,
 
-    /// Be the node `gimbal` of ROS 2: takes /setpoint, publishes /angles, /target and /currents,
-    /// and with --tune has the gains as parameters (needs the feature ros2)
+    /// Run as the node `gimbal` of ROS 2: subscribes to /setpoint, publishes /angles, /target and
+    /// /currents, and with --tune provides the gains as parameters (needs the feature ros2)
     #[arg(long, conflicts_with_all = ["setpoints", "stdin", "udp", "virtual_time"])]
     ros2: bool,
 
-    /// Be a node of Zenoh at this endpoint, tcp/127.0.0.1:7447 if none is given, or one configured
-    /// by a file of Zenoh: takes setpoint, publishes angles, target and currents (needs the feature
-    /// zenoh)
+    /// Run as a node of Zenoh at this endpoint, by default tcp/127.0.0.1:7447, or one configured by
+    /// a Zenoh file: subscribes to setpoint, publishes angles, target and currents (needs the
+    /// feature zenoh)
     #[arg(long, value_name = "tcp/ADDRESS:PORT|FILE.json5", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "tcp/127.0.0.1:7447")]
     #[arg(conflicts_with_all = ["setpoints", "stdin", "udp", "virtual_time"])]
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the network that the command line asks for.
+/// Returns the network selected on the command line.
 fn network(options: &Options) -> Result<Option<Box<dyn Network>>, clap::Error> {
     let chosen = match options {
         Options { ros1: true, .. } => Node::Ros1,
@@ -76,7 +76,7 @@ enum Node {
 }
 
 impl Node {
-    /// The feature that it needs, and whether this program was built with it.
+    /// Returns the required feature, and whether this program was built with it.
     const fn feature(&self) -> (&'static str, bool) {
         match self {
             Self::Ros1 => ("ros1", cfg!(feature = "ros1")),

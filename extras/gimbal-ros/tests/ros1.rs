@@ -1,7 +1,7 @@
-//! The gimbal steered and recorded by the commands of ROS 1, where they are installed.
+//! Controls and records the gimbal with the command-line tools of ROS 1, if they are installed.
 #![cfg(feature = "ros1")]
 
-#[path = "../../../demos/gimbal/tests/place/mod.rs"]
+#[path = "../../../demos/gimbal/tests/it/place/mod.rs"]
 mod place;
 
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 /// Longer than any machine takes.
 const PATIENCE: Duration = Duration::from_secs(1200);
 
-/// A process that ends with the test.
+/// A process that is killed at the end of the test.
 struct Process(Child);
 
 impl Drop for Process {
@@ -29,7 +29,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("there are free ports").port()
 }
 
-/// A program among the nodes of the master at `port`.
+/// Returns a command for a node of the master at `port`.
 fn node(program: &str, arguments: &[&str], directory: &Path, port: u16) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory).stdin(Stdio::null());
@@ -71,7 +71,8 @@ fn is_steered_and_recorded_by_rostopic() {
         node(env!("CARGO_BIN_EXE_gimbal-ros"), &arguments, &place.0, port).stdout(Stdio::piped()).spawn();
     let mut gimbal = Process(gimbal.expect("it can be run"));
 
-    // As the thesis has it. Each waits for the gimbal to publish, and takes as many lines as say where it goes.
+    // As in the thesis. Each waits for the gimbal to publish, and reads as many lines as are needed
+    // to show the target.
     let publish = ["pub", "-1", "/setpoint", "geometry_msgs/Vector3", "--", "0.5", "-0.25", "0"];
     let output = rostopic(&publish).output_within(TEST_LIMIT).expect("it is there");
     assert!(output.status.success(), "{output:?}");

@@ -1,7 +1,8 @@
-//! The gimbal steered, watched and tuned through ROS 2 by PyPI's cyclonedds, on loopback in a network namespace with nothing else.
+//! Controls, observes and tunes the gimbal through ROS 2 with cyclonedds from PyPI, on loopback in
+//! a separate network namespace.
 #![cfg(feature = "ros2")]
 
-#[path = "../../../demos/gimbal/tests/place/mod.rs"]
+#[path = "../../../demos/gimbal/tests/it/place/mod.rs"]
 mod place;
 
 use std::process::{Command, Stdio};
@@ -9,7 +10,8 @@ use std::process::{Command, Stdio};
 use place::Place;
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
-/// Publishes a setpoint when the gimbal has been found, and waits until the gimbal says that it goes there; then for its angles and its currents; and sets a parameter.
+/// Publishes a setpoint once the gimbal is discovered, waits until the gimbal reports it as its
+/// target, receives angles and currents, and sets a parameter.
 const PEER: &str = r#"
 import sys, time
 from dataclasses import dataclass
@@ -124,7 +126,7 @@ fn is_steered_watched_and_tuned_through_ros_2() {
         .filter(|output| !matches!(output.status.code(), Some(1 | 3)) || !output.stdout.is_empty())
     else {
         return eprintln!(
-            "*** SKIPPED: THE GIMBAL IS NOT STEERED BY ROS 2. It takes root or a user namespace, `unshare`, `ip`, and \
+            "*** SKIPPED: THE GIMBAL IS NOT STEERED BY ROS 2. This requires root or a user namespace, `unshare`, `ip`, and \
              `pip install cyclonedds` for python3 ***"
         );
     };

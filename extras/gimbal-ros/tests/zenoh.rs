@@ -1,7 +1,8 @@
-//! The gimbal steered and watched by PyPI's eclipse-zenoh, another process, on loopback in a network namespace with nothing else.
+//! Controls and observes the gimbal with eclipse-zenoh from PyPI in another process, on loopback in
+//! a separate network namespace.
 #![cfg(feature = "zenoh")]
 
-#[path = "../../../demos/gimbal/tests/place/mod.rs"]
+#[path = "../../../demos/gimbal/tests/it/place/mod.rs"]
 mod place;
 
 use std::process::{Command, Stdio};
@@ -9,7 +10,8 @@ use std::process::{Command, Stdio};
 use place::Place;
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
-/// Publishes a setpoint, and waits until the gimbal says that it goes there; then for its angles and its currents.
+/// Publishes a setpoint, waits until the gimbal reports it as its target, and receives angles and
+/// currents.
 const PEER: &str = r#"
 import json, queue, struct, sys, time, zenoh
 config = zenoh.Config()
@@ -74,7 +76,7 @@ fn is_steered_and_watched_by_zenoh() {
         .filter(|output| !matches!(output.status.code(), Some(1 | 3)) || !output.stdout.is_empty())
     else {
         return eprintln!(
-            "*** SKIPPED: THE GIMBAL IS NOT STEERED BY ZENOH. It takes root or a user namespace, `unshare`, `ip`, and \
+            "*** SKIPPED: THE GIMBAL IS NOT STEERED BY ZENOH. This requires root or a user namespace, `unshare`, `ip`, and \
              `pip install eclipse-zenoh` for python3 ***"
         );
     };
@@ -82,7 +84,7 @@ fn is_steered_and_watched_by_zenoh() {
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.starts_with("batch of 100\nthere\n"), "{said}");
     assert!(said.contains("/setpoint: 1 messages accepted, 1 malformed, 1 refused"), "{said}");
-    assert!(said.contains(" is no longer connected; what was on its way there is lost"), "{said}");
+    assert!(said.contains(" is no longer connected; messages in flight to it are lost"), "{said}");
     assert!(said.contains("Zenoh at tcp/127.0.0.1:7447: "), "{said}");
 }
 
@@ -99,5 +101,5 @@ fn does_not_start_where_somebody_listens_already() {
         .expect("it is there");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains(&endpoint) && said.contains("that nobody else listens at"), "{said}");
+    assert!(said.contains(&endpoint) && said.contains("that is not in use"), "{said}");
 }

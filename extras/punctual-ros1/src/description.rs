@@ -1,19 +1,19 @@
-//! Types of messages as ROS 1 knows them.
+//! Message types of ROS 1.
 
 use md5::{Digest, Md5};
 use punctual_bridge::message::{Description, Dialect};
 
-/// The name: `geometry_msgs/Vector3`.
+/// Returns the name: `geometry_msgs/Vector3`.
 pub(super) fn type_name(description: &Description) -> String {
     description.name().replacen("/msg/", "/", 1)
 }
 
-/// The definition.
+/// Returns the definition.
 pub(super) fn definition(description: &'static Description) -> String {
     Dialect::Ros1.definition(description)
 }
 
-/// The sum by which nodes find out whether they mean the same by a name.
+/// Returns the sum by which nodes check that a name means the same type to both.
 pub(super) fn md5sum(description: &Description) -> String {
     let digest = Md5::digest(Dialect::Ros1.lines(description, &md5sum).as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn sums_are_those_of_ros() {
-        // As `rosmsg md5` has them.
+        // According to `rosmsg md5`.
         assert_eq!(md5sum(Vector3::DESCRIPTION), "4a842b65f413084dc2b10fb484ea7f17");
         assert_eq!(md5sum(Twist::DESCRIPTION), "9f195f881246fdfa2798d1d3eebca84a");
         assert_eq!(md5sum(Header::<8>::DESCRIPTION), "2176decaecbce78abc3b96ef049fabed");

@@ -1,6 +1,6 @@
-//! A node of ROS 1 for the topics of a [`punctual_bridge::Bridge`], by rosrust.
+//! A ROS 1 node for the topics of a [`punctual_bridge::Bridge`], based on rosrust.
 //!
-//! ROS 1 has reached its end of life; this crate serves machines that still run it. See [`Ros1`]
+//! ROS 1 has reached its end of life; this crate is for machines that still run it. See [`Ros1`]
 //! for an example.
 
 mod description;
@@ -18,17 +18,18 @@ use punctual_bridge::{Channel, Clock, Message, Sample, Sink, Subscription};
 use rosrust::api::Ros;
 use rosrust::{RawMessage, RawMessageDescription, RosMsg};
 
-/// Whose settings the threads of rosrust inherit.
+/// The name of the thread whose settings the threads of rosrust inherit.
 const THREAD: &str = "punctual-ros1";
-/// How long the master may take to answer.
+/// The time limit for the master's answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How many messages of a topic may wait for peers.
+/// The number of queued messages per topic.
 const QUEUE: usize = 64;
 
-/// A node of ROS 1, which publishes the topics of a [`Bridge`](punctual_bridge::Bridge) as its
-/// [`Sink`], and to which others publish.
+/// A ROS 1 node, which publishes the topics of a [`Bridge`](punctual_bridge::Bridge) as its
+/// [`Sink`], and subscribes to topics of other nodes.
 ///
-/// The master is that of `ROS_MASTER_URI`, the address that others are told is `ROS_IP` or `ROS_HOSTNAME`, as with every node.
+/// As for every node, `ROS_MASTER_URI` is the address of the master, and `ROS_IP` or `ROS_HOSTNAME`
+/// is the address announced to others.
 ///
 /// ```no_run
 /// use punctual_bridge::messages::Vector3;
@@ -38,7 +39,7 @@ const QUEUE: usize = 64;
 /// static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
 /// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
 ///
-/// let node = Ros1::connect("gimbal")?.subscribe(SETPOINT.subscribe().expect("nobody else takes it"))?;
+/// let node = Ros1::connect("gimbal")?.subscribe(SETPOINT.subscribe().expect("the subscription is free"))?;
 /// let bridge = Bridge::new().topic(&ANGLES).sink(node).start()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -48,9 +49,9 @@ const QUEUE: usize = 64;
 /// rostopic echo -p /angles
 /// ```
 ///
-/// What peers do not take in time is lost, the oldest first, beyond 64 messages a topic; rosrust counts neither these nor
-/// messages that come while 8 wait already. A peer that stands still delays the others of its topic. After the master has been started anew, the node
-/// has to be, too.
+/// If peers do not receive messages in time, the oldest ones beyond 64 per topic are lost; rosrust
+/// counts neither these nor messages that arrive while 8 are already queued. A blocked peer delays
+/// the other peers of its topic. If the master is restarted, the node must be restarted, too.
 pub struct Ros1 {
     ros: Arc<Ros>,
     name: String,
@@ -59,38 +60,39 @@ pub struct Ros1 {
     publishers: Vec<rosrust::Publisher<RawMessage>>,
 }
 
-/// Why there is no node, or no topic of it.
+/// The error of a node or of one of its topics.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Ros1Error {
-    /// There is no master, or it wants nothing of it.
+    /// There is no master, or it rejects the request.
     #[error("ROS 1: {what}: {reason}; is a master at {master} (`roscore`, ROS_MASTER_URI)?")]
     Refused {
-        /// What was to be done.
+        /// The operation.
         what: String,
-        /// Why it was not.
+        /// The reason.
         reason: String,
-        /// Where the master should be.
+        /// The expected address of the master.
         master: String,
     },
     /// The master does not answer.
     #[error("ROS 1: {what}: the master at {master} does not answer")]
     Silent {
-        /// What was to be done.
+        /// The operation.
         what: String,
-        /// Where the master is.
+        /// The address of the master.
         master: String,
     },
-    /// No thread can be started.
+    /// A thread cannot be started.
     #[error("ROS 1: a thread cannot be started: {0}")]
     Thread(#[from] io::Error),
 }
 
 impl Ros1 {
-    /// Connects with the master as a node of this name.
+    /// Registers with the master as a node with this name.
     ///
-    /// Waits for the master, for 5 s at most. All threads of rosrust are ordinary ones off the CPUs of the partitions if the machine has others and the
-    /// app has been started. So the place to call it is `init`.
+    /// Waits for the master for at most 5 s. All threads of rosrust are ordinary ones off the CPUs
+    /// of the partitions if the machine has others and the app has been started. Therefore call it
+    /// in `init`.
     ///
     /// # Errors
     /// [`Ros1Error`].
@@ -100,7 +102,7 @@ impl Ros1 {
         Ok(Self { ros: Arc::new(ros), name: name.to_owned(), subscribers: vec![], publishers: vec![] })
     }
 
-    /// Takes the messages of this topic, of whatever node publishes it.
+    /// Receives the messages of this topic from any node.
     ///
     /// # Errors
     /// [`Ros1Error`].
@@ -113,7 +115,8 @@ impl Ros1 {
     }
 }
 
-/// Has the master do something, on an ordinary thread, from which those of rosrust inherit their settings.
+/// Runs a request to the master on an ordinary thread, whose settings the threads of rosrust
+/// inherit.
 fn ask<R: Send + 'static>(
     what: String,
     f: impl FnOnce() -> rosrust::error::Result<R> + Send + 'static,
@@ -163,7 +166,7 @@ impl Sink for Ros1 {
     }
 
     fn end(&mut self, _: &[(&'static str, u64)]) -> io::Result<()> {
-        // They tell the master when they are dropped.
+        // They unregister with the master when they are dropped.
         let ends = (std::mem::take(&mut self.publishers), std::mem::take(&mut self.subscribers));
         match within(THREAD, PATIENCE, move || drop(ends))? {
             Some(()) => Ok(()),
@@ -180,7 +183,7 @@ impl fmt::Debug for Ros1 {
     }
 }
 
-/// The bytes of a message that rosrust takes for `T`, since its type and its sum are those of `T`.
+/// The bytes of a message. rosrust treats them as a `T`, whose type and sum they have.
 struct Bytes<T>(Vec<u8>, PhantomData<fn() -> T>);
 
 impl<T: Message> RosMsg for Bytes<T> {
@@ -233,14 +236,14 @@ impl<T> fmt::Debug for Bytes<T> {
     }
 }
 
-/// What rosrust hands messages to.
+/// The handler to which rosrust passes messages.
 struct Taking<T: Message>(Subscription<T>);
 
 impl<T: Message> rosrust::SubscriptionHandler<Bytes<T>> for Taking<T> {
     fn connection(&mut self, _: HashMap<String, String>) {}
 
     fn message(&mut self, message: Bytes<T>, sender: &str) {
-        // What is not taken is counted there.
+        // The subscription counts rejected messages.
         let _ = self.0.take(&message.0, Layout::Packed, &sender);
     }
 }

@@ -1,4 +1,4 @@
-//! ROS 1 against its own tools, where they are installed: `rosmaster` and `rostopic`.
+//! ROS 1 with its own tools, if they are installed: `rosmaster` and `rostopic`.
 
 #[path = "../../support/node.rs"]
 mod node;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(1200);
 
 static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
 
-/// A process that ends with the test.
+/// A process that is killed at the end of the test.
 struct Process(Child);
 
 impl Drop for Process {
@@ -38,8 +38,8 @@ fn variables(port: u16) -> [(&'static str, String); 2] {
 
 fn set(variables: [(&'static str, String); 2]) {
     for (name, value) in variables {
-        // SAFETY: this file has one test, which runs while the thread that waits for it reads no variables, and what it has started
-        // before has ended or reads none.
+        // SAFETY: this file has one test, which runs while the thread that waits for it reads no
+        // variables, and the threads started before have ended or read none.
         unsafe { std::env::set_var(name, value) };
     }
 }
@@ -48,7 +48,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("there are free ports").port()
 }
 
-/// A master, if there are the tools for it.
+/// Starts a master, if the tools are installed.
 fn master(port: u16) -> Option<Process> {
     let has_rostopic = Command::new("rostopic").arg("-h").output_within(TEST_LIMIT).is_ok();
     let master = Command::new("rosmaster")
@@ -77,7 +77,7 @@ fn rostopic(port: u16, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("it is text")
 }
 
-/// A node on the bus, and what comes in.
+/// Starts a node, and returns its bridge and the received messages.
 fn start() -> (Running, Receiver<Vector3>) {
     node::start(|subscription| {
         let node = Ros1::connect("gimbal").expect("there is a master");
@@ -94,7 +94,7 @@ impl Publishing {
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
         let thread = thread::spawn(move || {
-            let mut angles = ANGLES.publisher().expect("nobody else publishes it");
+            let mut angles = ANGLES.publisher().expect("the publisher is free");
             while !ends.load(Ordering::Relaxed) {
                 angles.publish(punctual::now(), Vector3 { x: 0.25, y: -0.125, z: 0.0 });
                 thread::sleep(Duration::from_millis(10));
@@ -141,7 +141,7 @@ fn exchanges_messages_with_rostopic() {
     publish("geometry_msgs/Vector3", &["0.5", "-0.25", "0"]);
     let wanted = Vector3 { x: 0.5, y: -0.25, z: 0.0 };
     assert_eq!(came.recv_timeout(PATIENCE), Ok(wanted));
-    // Of another type, with a number that is none, and too far.
+    // With another type, with NaN, and out of range.
     publish("geometry_msgs/Point", &["0.75", "0", "0"]);
     publish("geometry_msgs/Vector3", &[".nan", "0", "0"]);
     publish("geometry_msgs/Vector3", &["3", "0", "0"]);

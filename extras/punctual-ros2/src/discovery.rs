@@ -17,7 +17,7 @@ use super::Ros2Error;
 /// The highest domain for which there are ports.
 const LAST_DOMAIN: u16 = 232;
 
-/// The implementations of ROS 2 on DDS, which find each other.
+/// The implementations of ROS 2 on DDS, which interoperate.
 const ON_DDS: [&str; 5] = [
     "rmw_fastrtps_cpp",
     "rmw_fastrtps_dynamic_cpp",
@@ -26,7 +26,7 @@ const ON_DDS: [&str; 5] = [
     "rmw_gurumdds_cpp",
 ];
 
-/// Nodes that find each other.
+/// The scope of discovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Discovery {
     pub(super) domain: u16,
@@ -35,7 +35,7 @@ pub(super) struct Discovery {
 }
 
 impl Discovery {
-    /// Reads the variables, each by `get`. An empty one is as one that is not set.
+    /// Reads the variables, each by `get`. An empty one counts as unset.
     pub(super) fn new(get: impl Fn(&str) -> Option<String>) -> Result<Self, Ros2Error> {
         let get = |name: &str| get(name).filter(|value| !value.is_empty());
         let rejected = |variable, value, advice| Err(Ros2Error::Environment { variable, value, advice });
@@ -68,7 +68,8 @@ impl Discovery {
         }
     }
 
-    /// Returns the settings of a participant. A local one announces itself and its endpoints on loopback only.
+    /// Returns the settings of a participant. A local one announces itself and its endpoints on
+    /// loopback only.
     pub(super) fn participant(self) -> DomainParticipantBuilder {
         let builder = DomainParticipantBuilder::new(self.domain);
         if self.is_local { builder.with_only_networks([Ipv4Addr::LOCALHOST]) } else { builder }

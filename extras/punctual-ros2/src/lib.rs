@@ -1,4 +1,4 @@
-//! A node of ROS 2 for the topics of a [`punctual_bridge::Bridge`] and its parameters, by
+//! A ROS 2 node for the topics of a [`punctual_bridge::Bridge`] and its parameters, based on
 //! ros2-client and rustdds.
 //!
 //! See [`Ros2`] for an example.
@@ -35,23 +35,23 @@ use ros2_client::{MessageTypeName, Name, NodeName, NodeOptions};
 use crate::discovery::Discovery;
 use crate::readers::Readers;
 
-/// Whose settings the threads of rustdds inherit.
+/// The name of the thread whose settings the threads of rustdds inherit.
 const THREAD: &str = "punctual-ros2";
-/// How long the node may take to come up or to take leave.
+/// The time limit for the start and the end of the node.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How many messages of a topic are kept for peers.
+/// The history depth of a topic, in messages.
 const DEPTH: usize = 64;
-/// How long a reader that fails is left alone.
+/// The pause after an error of a reader.
 const PAUSE: Duration = Duration::from_millis(50);
-/// What goes before a message.
+/// The size of the header before a message.
 const HEADER_BYTES: usize = 4;
 
-/// A node of ROS 2, which publishes the topics of a [`Bridge`](punctual_bridge::Bridge) as its
-/// [`Sink`], and to which others publish.
+/// A ROS 2 node, which publishes the topics of a [`Bridge`](punctual_bridge::Bridge) as its
+/// [`Sink`], and subscribes to topics of other nodes.
 ///
 /// `ROS_DOMAIN_ID`, `ROS_LOCALHOST_ONLY`, `ROS_AUTOMATIC_DISCOVERY_RANGE` and `RMW_IMPLEMENTATION`
-/// apply as to every node. What the node cannot do, such as discovery by `ROS_STATIC_PEERS`, is an
-/// error at the start.
+/// apply as for every node. Unsupported settings, such as discovery by `ROS_STATIC_PEERS`, are
+/// errors at the start.
 ///
 /// ```no_run
 /// use punctual_bridge::messages::Vector3;
@@ -61,7 +61,7 @@ const HEADER_BYTES: usize = 4;
 /// static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
 /// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
 ///
-/// let node = Ros2::connect("gimbal")?.subscribe(SETPOINT.subscribe().expect("nobody else takes it"))?;
+/// let node = Ros2::connect("gimbal")?.subscribe(SETPOINT.subscribe().expect("the subscription is free"))?;
 /// let bridge = Bridge::new().topic(&ANGLES).sink(node).start()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -71,15 +71,18 @@ const HEADER_BYTES: usize = 4;
 /// ros2 topic echo --csv /angles
 /// ```
 ///
-/// Outgoing topics are reliable, volatile, and keep the last 64 messages: the default of ROS 2 but
-/// for the depth. Incoming ones take every publisher, reliable and best effort (sensor data, PX4),
-/// volatile and transient local. What rustdds has no room for at the time is dropped, and counted
-/// in the [report](punctual_bridge::SinkReport::dropped). Only DDS knows whether a peer has taken
-/// what was sent: one that is more than 64 messages behind may find a gap, which nobody counts.
+/// Outgoing topics are reliable, volatile, and keep the last 64 messages: the ROS 2 defaults except
+/// for the depth. Incoming ones accept every publisher, reliable and best effort (sensor data,
+/// PX4), volatile and transient local. Messages for which rustdds has no room at the time are
+/// dropped, and counted in the [report](punctual_bridge::SinkReport::dropped). Only DDS knows
+/// whether a peer has received a sent message: a peer that is more than 64 messages behind may find
+/// a gap, which is not counted.
 ///
-/// `ros2 topic` finds the topics, `ros2 node list` the node; `ros2 node info` does not say which topics it has.
+/// `ros2 topic` finds the topics, `ros2 node list` the node; `ros2 node info` does not list its
+/// topics.
 ///
-/// With [`parameters`](Self::parameters) the node has parameters, too: `ros2 param set /gimbal pan.kp 1.5`.
+/// With [`parameters`](Self::parameters) the node also has parameters: `ros2 param set /gimbal
+/// pan.kp 1.5`.
 pub struct Ros2 {
     services: Option<Waiting>,
     link: Option<Link>,
@@ -88,65 +91,66 @@ pub struct Ros2 {
     subscribers: Vec<Waiting>,
 }
 
-/// Why there is no node, or no topic of it.
+/// The error of a node or of one of its topics.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Ros2Error {
-    /// A name is not one.
+    /// The name is invalid.
     #[error("ROS 2: {name:?} cannot be the name of a node: {reason}; letters, digits and `_` make one")]
     Name {
-        /// What was given.
+        /// The given name.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// The domain is not one.
+    /// The domain is invalid.
     #[error("ROS 2: ROS_DOMAIN_ID is {0:?}; a number from 0 to 232 is needed")]
     Domain(String),
-    /// It cannot be made.
+    /// The operation failed.
     #[error(
         "ROS 2: {what}: {reason}; has the machine a network interface that is up, and are the ports of the domain free?"
     )]
     Refused {
-        /// What was to be done.
+        /// The operation.
         what: String,
-        /// Why it was not.
+        /// The reason.
         reason: String,
     },
-    /// The environment asks for what there is not.
+    /// The environment requests an unsupported middleware.
     #[error(
         "ROS 2: RMW_IMPLEMENTATION is {0:?}; parameters are served as rmw_fastrtps_cpp or rmw_cyclonedds_cpp has them"
     )]
     Middleware(String),
-    /// A variable of the environment asks for discovery that this node cannot do.
+    /// A variable of the environment requests unsupported discovery.
     #[error("ROS 2: {variable} is {value:?}: {advice}")]
     Environment {
-        /// Name of the variable.
+        /// The name of the variable.
         variable: &'static str,
         /// Its value.
         value: String,
-        /// Possible values.
+        /// The supported values.
         advice: &'static str,
     },
-    /// It takes too long.
+    /// The start timed out.
     #[error("ROS 2: {0} does not come up")]
     Silent(String),
-    /// No thread can be started.
+    /// A thread cannot be started.
     #[error("ROS 2: a thread cannot be started: {0}")]
     Thread(#[from] io::Error),
 }
 
-/// A participant of the domain, and the node that others see.
+/// A participant of the domain, and the node visible to others.
 struct Link {
     context: Context,
     node: Node,
 }
 
 impl Ros2 {
-    /// Makes a node of this name in the root namespace.
+    /// Creates a node with this name in the root namespace.
     ///
-    /// Waits for it, for 15 s at most. All threads of rustdds are ordinary ones off the CPUs of the partitions if the machine has others and the
-    /// app has been started. So the place to call it is `init`.
+    /// Waits for it for at most 15 s. All threads of rustdds are ordinary ones off the CPUs of the
+    /// partitions if the machine has others and the app has been started. Therefore call it in
+    /// `init`.
     ///
     /// # Errors
     /// [`Ros2Error`].
@@ -178,7 +182,7 @@ impl Ros2 {
         })
     }
 
-    /// Takes the messages of this topic, of whatever node publishes it.
+    /// Receives the messages of this topic from any node.
     ///
     /// # Errors
     /// [`Ros2Error`].
@@ -196,15 +200,19 @@ impl Ros2 {
         Ok(self)
     }
 
-    /// Serves these parameters as those of the node, beside the socket that `punctual set` goes to: the services `list_parameters`,
-    /// `get_parameters`, `get_parameter_types`, `describe_parameters`, `set_parameters` and `set_parameters_atomically` of `rcl_interfaces`.
+    /// Serves these parameters as those of the node, in addition to the socket of `punctual set`:
+    /// the services `list_parameters`, `get_parameters`, `get_parameter_types`,
+    /// `describe_parameters`, `set_parameters` and `set_parameters_atomically` of `rcl_interfaces`.
     ///
-    /// A number with a fraction is a double of ROS, any other an integer, and the descriptor of each has its range. What
-    /// `set_parameters_atomically` is given is set whole or not at all; `set_parameters` sets one after the other, as ROS has it. What is refused
-    /// comes back with the reason. Once the server has ended nothing can be set. Changes are not published at `/parameter_events`.
+    /// A floating-point number is a ROS double, any other number an integer, and each descriptor
+    /// contains the range. `set_parameters_atomically` sets all parameters or none;
+    /// `set_parameters` sets one after the other, as in ROS. A refusal returns its reason. After
+    /// the server has ended, parameters cannot be set. Changes are not published on
+    /// `/parameter_events`.
     ///
-    /// How DDS carries a service is up to who carries it: as with other nodes, `RMW_IMPLEMENTATION` says which of `rmw_fastrtps_cpp`, which is
-    /// the default, and `rmw_cyclonedds_cpp` the others have.
+    /// The mapping of services to DDS depends on the middleware: as for other nodes,
+    /// `RMW_IMPLEMENTATION` selects the one that the other nodes use, `rmw_fastrtps_cpp` (default)
+    /// or `rmw_cyclonedds_cpp`.
     ///
     /// # Errors
     /// [`Ros2Error`].
@@ -219,7 +227,7 @@ impl Ros2 {
     }
 }
 
-/// Of topics and services: reliable, and nobody waits for a peer.
+/// The policies of topics and services: reliable, without waiting for peers.
 fn qos() -> QosProfile {
     QosProfile {
         reliability: Reliability::Reliable { when_full: WhenFull::Fail },
@@ -229,7 +237,7 @@ fn qos() -> QosProfile {
 }
 
 impl Link {
-    /// The topic as DDS has it, and what is promised there.
+    /// Returns the DDS topic, and its policies.
     fn topic(&self, name: &str, description: &Description) -> Result<(Topic, QosPolicies), String> {
         let (package, kind) = description.name().split_once("/msg/").ok_or("the message has no package")?;
         let qos = qos();
@@ -249,7 +257,7 @@ fn text(error: impl fmt::Display) -> String {
     error.to_string()
 }
 
-/// As DDS counts time: seconds since 1970, and 2³² parts of one.
+/// Converts a time to the format of DDS: seconds since 1970, and a fraction in units of 2⁻³² s.
 fn timestamp(time_ns: u64) -> Timestamp {
     const NANOS: u64 = 1_000_000_000;
     Timestamp::from_ticks(((time_ns / NANOS) << 32) | (((time_ns % NANOS) << 32) / NANOS))
@@ -290,7 +298,7 @@ impl Sink for Ros2 {
     fn end(&mut self, _: &[(&'static str, u64)]) -> io::Result<()> {
         self.subscribers.clear();
         self.services = None;
-        // They tell their peers when they are dropped.
+        // They notify their peers when they are dropped.
         let ends = (std::mem::take(&mut self.writers), self.link.take());
         match within(THREAD, PATIENCE, move || drop(ends))? {
             Some(()) => Ok(()),
@@ -305,14 +313,15 @@ impl fmt::Debug for Ros2 {
     }
 }
 
-/// A thread that waits for what comes, and ends when this is dropped.
+/// A thread that waits for messages, and ends when this is dropped.
 struct Waiting {
     ends: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Waiting {
-    /// Starts `wait` on an ordinary thread. It has to return when what it is given says so, and must not panic.
+    /// Starts `wait` on an ordinary thread. It must return when the receiver is notified, and must
+    /// not panic.
     fn start(wait: impl FnOnce(oneshot::Receiver<()>) + Send + 'static) -> io::Result<Self> {
         let (ends, end) = oneshot::channel();
         let thread = punctual::background::spawn(THREAD, move || wait(end))?;
@@ -324,7 +333,7 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         drop(self.ends.take());
         if let Some(thread) = self.thread.take() {
-            // The program's own functions are contained, and nothing else there panics.
+            // Panics of user code are caught, and the rest of the thread does not panic.
             let _ = thread.join();
         }
     }
@@ -343,7 +352,7 @@ async fn take<T: Message>(
             Either::Left(_) | Either::Right((None, _)) => return,
             Either::Right((Some(Ok((sender, message))), _)) => {
                 let sender = format!("{:?}", sender.prefix);
-                // The subscription counts messages that it does not take.
+                // The subscription counts rejected messages.
                 let _ = subscription.take(&message.0, Layout::Cdr, &sender);
             }
             Either::Right((Some(Err(error)), _)) => {
@@ -359,7 +368,7 @@ async fn take<T: Message>(
 /// The bytes of a message, with its header.
 struct Whole(Vec<u8>);
 
-/// Hands them on as they are.
+/// Passes the bytes on unchanged.
 struct Raw;
 
 impl SerializerAdapter<Whole> for Raw {
@@ -370,7 +379,7 @@ impl SerializerAdapter<Whole> for Raw {
     }
 
     fn to_bytes(value: &Whole) -> Result<Bytes, Infallible> {
-        // It puts the same header before them.
+        // The library prepends the same header.
         Ok(Bytes::copy_from_slice(value.0.get(HEADER_BYTES..).unwrap_or_default()))
     }
 }
@@ -380,7 +389,7 @@ impl DeserializerAdapter<Whole> for Raw {
     type Decoded = Whole;
 
     fn supported_encodings() -> &'static [RepresentationIdentifier] {
-        // Those that are no plain CDR are refused, and counted, by their header.
+        // Encodings other than plain CDR are rejected, and counted, because of their header.
         const ALL: [RepresentationIdentifier; 6] = [
             RepresentationIdentifier::CDR_LE,
             RepresentationIdentifier::CDR_BE,
@@ -416,7 +425,7 @@ impl Decode<'_, Whole> for Raw {
         let second = match encoding {
             RepresentationIdentifier::CDR_BE => 0,
             RepresentationIdentifier::CDR_LE => 1,
-            // Whatever is no plain CDR.
+            // Any encoding other than plain CDR.
             _ => 2,
         };
         Ok(Whole([&[0, second, 0, 0], bytes].concat()))

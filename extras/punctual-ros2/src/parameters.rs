@@ -1,4 +1,4 @@
-//! The services by which other nodes read and change parameters.
+//! The services for reading and changing parameters.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -23,7 +23,7 @@ use ros2_client::{Message, Name, ReadError, ServiceTypeName};
 use super::values::{descriptor, listed, text, unknown, value};
 use super::{PAUSE, Ros2Error, qos};
 
-/// How DDS carries requests and answers for who uses this middleware of ROS.
+/// Returns the mapping of requests and answers to DDS for this ROS middleware.
 pub(super) fn mapping(middleware: Option<OsString>) -> Result<ServiceMapping, Ros2Error> {
     let name = middleware.unwrap_or_default().to_string_lossy().into_owned();
     match name.as_str() {
@@ -33,10 +33,10 @@ pub(super) fn mapping(middleware: Option<OsString>) -> Result<ServiceMapping, Ro
     }
 }
 
-/// Makes the services of `node`, each with what answers there.
+/// Creates the services of `node`, each with its handler.
 ///
 /// # Errors
-/// What was refused.
+/// The error message.
 pub(super) fn services(
     node: &mut Node,
     mapping: ServiceMapping,
@@ -52,7 +52,7 @@ pub(super) fn services(
     Ok(making.answering)
 }
 
-/// Lets all of them answer until `end`.
+/// Runs all services until `end`.
 pub(super) fn serve_until(answering: Vec<BoxFuture<'static, ()>>, end: oneshot::Receiver<()>) {
     futures::executor::block_on(select(end, join_all(answering)));
 }
@@ -65,7 +65,7 @@ struct Making<'n> {
 }
 
 impl Making<'_> {
-    /// Adds a service of this name, below that of the node.
+    /// Adds a service with this name, below that of the node.
     fn service<Q, A>(
         &mut self,
         name: &str,
@@ -101,7 +101,7 @@ where
     while let Some(request) = requests.next().await {
         match request {
             Ok((id, request)) => {
-                // Who asks has a time limit of its own.
+                // The client has its own timeout.
                 if let Err(error) = server.send_response(id, answer(&access, request)) {
                     warn_once("an answer cannot be sent", &error);
                 }
@@ -120,7 +120,7 @@ fn list(access: &ParameterAccess, request: ListParametersRequest) -> ListParamet
     ListParametersResponse { result: ListParametersResult { names, prefixes } }
 }
 
-/// What `of` says of each parameter that is named, in that order.
+/// Returns the result of `of` for each named parameter, in that order.
 fn each<R>(access: &ParameterAccess, names: &[String], of: impl Fn(&str, Option<&Parameter>) -> R) -> Vec<R> {
     let all = access.list();
     let find = |name: &String| all.iter().find(|parameter| parameter.name == *name);
@@ -163,14 +163,14 @@ fn set(access: &ParameterAccess, wanted: Vec<raw::Parameter>) -> SetParametersRe
 }
 
 fn try_to_set(access: &ParameterAccess, wanted: Vec<raw::Parameter>) -> Result<(), Refused> {
-    // For ROS, nothing is set then, and that has gone well.
+    // In ROS, an empty request succeeds without effect.
     if wanted.is_empty() {
         return Ok(());
     }
     let all = access.list();
     let (mut assignments, mut reasons) = (Vec::new(), Vec::new());
     for raw::Parameter { name, value } in wanted {
-        // One that there is not is refused later, with the names that exist.
+        // An unknown parameter is refused later, with a list of the existing names.
         let kind = all.iter().find(|parameter| parameter.name == name).map(|parameter| &parameter.kind);
         match kind.map_or_else(|| Ok(String::new()), |kind| text(kind, &ParameterValue::from(value))) {
             Ok(text) => assignments.push((name, text)),

@@ -1,8 +1,8 @@
-//! Readers of a topic that receive every publisher, whatever reliability it offers.
+//! Readers of a topic that receive from every publisher, regardless of its reliability.
 //!
-//! In DDS a reader that asks for reliability does not receive from a publisher that offers none, and one that does not ask gets no
-//! lost message again. So a topic has a reader of each kind. A reliable publisher is received by both, and the best-effort reader
-//! leaves its messages to the other.
+//! In DDS a reliable reader does not receive from a best-effort publisher, and a best-effort reader
+//! does not recover lost messages. So a topic has a reader of each kind. Both receive from a
+//! reliable publisher, and the best-effort reader ignores its messages.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use ros2_client::dds::rustdds::{DomainParticipant, GUID, QosPolicies, QosPolicyB
 
 use super::{Raw, Whole, text};
 
-/// Most publishers of a topic whose reliability is remembered.
+/// The maximum number of publishers of a topic whose reliability is cached.
 const MAX_KNOWN: usize = 1024;
 
 type Reader = SimpleDataReader<Whole, Raw>;
@@ -28,7 +28,7 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    /// Readers of `topic` with the policies `qos`, but for the reliability.
+    /// Creates readers of `topic` with the policies `qos`, except for the reliability.
     pub(super) fn new(
         participant: DomainParticipant,
         topic: &Topic,
@@ -39,13 +39,13 @@ impl Readers {
             let qos = qos.modify_by(&QosPolicyBuilder::new().reliability(reliability).build());
             subscriber.create_simple_datareader_no_key::<Whole, Raw>(topic, Some(qos)).map_err(text)
         };
-        // Readers ignore how long a writer may block.
+        // Readers ignore the maximum blocking time of a writer.
         let reliable = Reliability::Reliable { max_blocking_time: ros2_client::dds::rustdds::Duration::ZERO };
         let (reliable, best_effort) = (reader(reliable)?, reader(Reliability::BestEffort)?);
         Ok(Self { participant, reliable, best_effort })
     }
 
-    /// The messages of all publishers, each once, with their publishers.
+    /// Returns the messages of all publishers, each once, with their publishers.
     pub(super) fn messages(&self) -> impl Stream<Item = Result<(GUID, Whole), ReadError>> {
         let known = RefCell::new(HashMap::new());
         let others = Self::parts(&self.best_effort).filter(move |message| {
@@ -55,13 +55,14 @@ impl Readers {
         stream::select(Self::parts(&self.reliable), others)
     }
 
-    /// The messages of one reader, with their publishers.
+    /// Returns the messages of one reader, with their publishers.
     fn parts(reader: &Reader) -> impl Stream<Item = Result<(GUID, Whole), ReadError>> {
         let part = |message: DeserializedCacheChange<Whole>| (message.writer_guid(), message.into_value());
         reader.as_async_stream().map(move |message| message.map(part))
     }
 
-    /// Returns true if this publisher offers reliability, so that the reliable reader receives it.
+    /// Returns `true` if this publisher offers reliability, so the reliable reader receives from
+    /// it.
     fn is_reliable(&self, writer: GUID, known: &RefCell<HashMap<GUID, bool>>) -> bool {
         let mut known = known.borrow_mut();
         if let Some(&is_reliable) = known.get(&writer) {
@@ -69,7 +70,7 @@ impl Readers {
         }
         let all = self.participant.discovered_writers();
         let found = all.iter().find(|found| found.publication_topic_data.key == writer);
-        // Not announced any more: its last messages.
+        // No longer announced: its last messages.
         let Some(found) = found else { return false };
         let reliability = found.publication_topic_data.reliability;
         let is_reliable = matches!(reliability, Some(Reliability::Reliable { .. }));

@@ -1,10 +1,10 @@
-//! Parameters as ROS 2 has them.
+//! Conversion between parameters and ROS 2 parameter values.
 
 use punctual_bridge::parameters::Parameter;
 use ros2_client::parameters::raw::{FloatingPointRange, IntegerRange, ParameterDescriptor};
 use ros2_client::parameters::{ParameterType, ParameterValue};
 
-/// The value that it has now. What no integer of ROS can be, a large `u64`, is a string.
+/// Returns the present value. A large `u64`, which does not fit in a ROS integer, becomes a string.
 pub(super) fn value(parameter: &Parameter) -> ParameterValue {
     let text = &parameter.value;
     let value = match parameter.kind.as_str() {
@@ -15,14 +15,14 @@ pub(super) fn value(parameter: &Parameter) -> ParameterValue {
     value.unwrap_or_else(|| ParameterValue::String(text.clone()))
 }
 
-/// The text of the assignment that `wanted` is, for a parameter of this type.
+/// Returns the text that assigns `wanted` to a parameter of this type.
 ///
 /// # Errors
-/// Why it cannot be assigned.
+/// The reason why it cannot be assigned.
 pub(super) fn text(kind: &str, wanted: &ParameterValue) -> Result<String, String> {
     match (kind, wanted) {
         ("bool", ParameterValue::Boolean(value)) => Ok(value.to_string()),
-        // What is typed without a point is an integer for `ros2 param set`.
+        // `ros2 param set` treats input without a decimal point as an integer.
         ("f32" | "f64", ParameterValue::Integer(value)) => Ok(value.to_string()),
         ("f32" | "f64", ParameterValue::Double(value)) => Ok(format!("{value:?}")),
         ("u64", ParameterValue::String(value)) => Ok(value.clone()),
@@ -47,7 +47,7 @@ fn name(kind: ParameterType) -> &'static str {
     }
 }
 
-/// What it is.
+/// Returns the descriptor.
 pub(super) fn descriptor(parameter: &Parameter) -> ParameterDescriptor {
     let Parameter { kind, unit, range, default, .. } = parameter;
     let value = value(parameter);
@@ -69,7 +69,7 @@ pub(super) fn descriptor(parameter: &Parameter) -> ParameterDescriptor {
     descriptor
 }
 
-/// What is said of a parameter that there is not.
+/// Returns the descriptor of a nonexistent parameter.
 pub(super) fn unknown(name: &str) -> ParameterDescriptor {
     ParameterDescriptor {
         name: name.to_owned(),
@@ -83,8 +83,10 @@ pub(super) fn unknown(name: &str) -> ParameterDescriptor {
     }
 }
 
-/// The names and the groups that `list_parameters` has for these prefixes and this depth, by the rules of rclcpp: a prefix stands for itself
-/// and for all below it, and of what is below it, or of all without a prefix, those with fewer dots than the depth, unless that is 0.
+/// Returns the names and the groups that `list_parameters` returns for these prefixes and this
+/// depth, by the rules of rclcpp: a prefix matches itself and all names below it. Of the names
+/// below it, or of all names without a prefix, those with fewer dots than the depth are returned,
+/// or all if the depth is 0.
 pub(super) fn listed(
     parameters: &[Parameter],
     prefixes: &[String],

@@ -1,4 +1,4 @@
-//! A node of Zenoh for the topics of a [`punctual_bridge::Bridge`], on this machine and others.
+//! A Zenoh node for the topics of a [`punctual_bridge::Bridge`], on this machine and others.
 //!
 //! See [`Zenoh`] for an example.
 
@@ -20,21 +20,23 @@ use zenoh::qos::CongestionControl;
 use zenoh::sample::SampleKind;
 use zenoh::{self as engine, Config, Session, Wait};
 
-/// Whose settings the threads of Zenoh inherit.
+/// The name of the thread whose settings the threads of Zenoh inherit.
 const THREAD: &str = "punctual-zenoh";
-/// How long the node may take to come up or to take leave. Zenoh itself gives a peer that stands still 5 s.
+/// The time limit for the start and the end of the node. Zenoh's own limit for a blocked peer is 5
+/// s.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How long a peer to be found at the start may take.
+/// The time limit for connecting to a peer at the start.
 const CONNECT_MS: u32 = 5000;
-/// The longest message that is received, where no file says another. Zenoh's own bound is a gigabyte, which a peer could have allocated.
+/// The maximum length of a received message, unless a file sets another. Zenoh's own bound is a
+/// gigabyte, which a peer could make it allocate.
 const MAX_BYTES: u32 = 1 << 20;
-/// How often it is looked who is connected.
+/// The interval between checks of the connected peers.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
-/// The bytes that go with each message: its time in ns since 1970 and its number.
+/// The size of each message's attachment: its time in ns since 1970 and its number.
 const ATTACHED: usize = 12;
 
-/// A node of Zenoh, which publishes the topics of a [`Bridge`](punctual_bridge::Bridge) as its
-/// [`Sink`], and to which others publish: what spans machines.
+/// A Zenoh node, which publishes the topics of a [`Bridge`](punctual_bridge::Bridge) as its
+/// [`Sink`], and subscribes to topics of other nodes, across machines.
 ///
 /// ```no_run
 /// use punctual_bridge::messages::Vector3;
@@ -45,23 +47,25 @@ const ATTACHED: usize = 12;
 /// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
 ///
 /// let node = Zenoh::listen("tcp/0.0.0.0:7447")?;
-/// let node = node.subscribe(SETPOINT.subscribe().expect("nobody else takes it"))?;
+/// let node = node.subscribe(SETPOINT.subscribe().expect("the subscription is free"))?;
 /// let bridge = Bridge::new().topic(&ANGLES).sink(node).start()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// The topic `/angles` has the key `angles`; a message is its bytes in CDR, as ROS 2 has it, with the encoding
-/// `application/cdr;geometry_msgs/msg/Vector3`. Twelve bytes are attached, little-endian: when it was released, in ns since 1970 (`u64`), and its
-/// number (`u32`), which has a gap wherever something was lost on the way.
+/// The topic `/angles` has the key `angles`; a message consists of its bytes in CDR, as in ROS 2,
+/// with the encoding `application/cdr;geometry_msgs/msg/Vector3`. Its attachment has twelve bytes,
+/// little-endian: the release, in ns since 1970 (`u64`), and the sequence number (`u32`), which has
+/// a gap where messages were lost.
 ///
-/// As many messages may wait for peers as in all topics together. A peer that stands still makes
-/// them wait; what finds no room then is counted as
-/// [`dropped`](punctual_bridge::SinkReport::dropped), and other sinks do not notice. After 5 s
-/// Zenoh closes the connection to such a peer. What is on its way to a peer when either of the two
-/// goes may be lost; how much only the numbers tell, but that a peer has gone is said. A program
-/// whose last messages matter ends its bridge a moment after them.
+/// The queue for peers has as many slots as all topics together. A blocked peer makes messages
+/// wait; when the queue is full, further ones are counted as
+/// [`dropped`](punctual_bridge::SinkReport::dropped), and other sinks are not affected. After 5 s
+/// Zenoh closes the connection to such a peer. Messages in flight may be lost when either side
+/// ends; only the sequence numbers show how many, but the end of a peer is reported. A program
+/// whose last messages matter should end its bridge a moment after publishing them.
 ///
-/// Whoever reaches the endpoint can publish and subscribe, unless a [file](Self::configured) says otherwise.
+/// Any process that can reach the endpoint can publish and subscribe, unless a
+/// [file](Self::configured) restricts this.
 pub struct Zenoh {
     session: Option<Session>,
     name: String,
@@ -69,61 +73,65 @@ pub struct Zenoh {
     sending: Option<Sending>,
 }
 
-/// Why there is no node, or no topic of it.
+/// The error of a node or of one of its topics.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ZenohError {
-    /// Something that was asked for cannot be had.
+    /// A request failed.
     #[error("Zenoh: {what}: {reason}; {advice}")]
     Refused {
-        /// What was to be done.
+        /// The operation.
         what: String,
-        /// Why it was not.
+        /// The reason.
         reason: String,
-        /// What helps.
+        /// The advice.
         advice: &'static str,
     },
-    /// It takes too long.
+    /// A call timed out.
     #[error("Zenoh: {0} takes more than 15 s; given up")]
     Silent(String),
-    /// No thread can be started.
+    /// A thread cannot be started.
     #[error("Zenoh: a thread cannot be started: {0}")]
     Thread(#[from] io::Error),
 }
 
 impl Zenoh {
-    /// A peer to which others connect at this endpoint, `tcp/ADDRESS:PORT`. It looks for nobody, and neither encrypts nor asks who connects.
+    /// Creates a peer to which others connect at this endpoint, `tcp/ADDRESS:PORT`. It uses no
+    /// discovery, no encryption and no authentication.
     ///
-    /// Waits for it, for 15 s at most. All threads of Zenoh are ordinary ones off the CPUs of the partitions if the machine has others and the
-    /// app has been started. So the place to call it is `init`. The same holds of the other constructors.
+    /// Waits for it for at most 15 s. All threads of Zenoh are ordinary ones off the CPUs of the
+    /// partitions if the machine has others and the app has been started. Therefore call it in
+    /// `init`. The same holds for the other constructors.
     ///
     /// # Errors
-    /// [`ZenohError`]: the endpoint is none, or somebody has it.
+    /// [`ZenohError`]: the endpoint is invalid or in use.
     pub fn listen(endpoint: &str) -> Result<Self, ZenohError> {
-        let advice = "tcp/ADDRESS:PORT is an endpoint, with a port that nobody else listens at";
-        let what = format!("nobody can connect at {endpoint:?}");
+        let advice = "tcp/ADDRESS:PORT is an endpoint, with a port that is not in use";
+        let what = format!("cannot listen at {endpoint:?}");
         Self::peer(&[("listen/endpoints", endpoint)], what, advice, format!("at {endpoint}"))
     }
 
-    /// A peer that connects to another, or to a router (`zenohd`), at this endpoint, and again whenever the connection is lost.
+    /// Creates a peer that connects to another, or to a router (`zenohd`), at this endpoint, and
+    /// reconnects after a connection is lost.
     ///
     /// # Errors
-    /// [`ZenohError`]: the endpoint is none, or nobody answers there within 5 s.
+    /// [`ZenohError`]: the endpoint is invalid, or there is no answer within 5 s.
     pub fn connect(endpoint: &str) -> Result<Self, ZenohError> {
         let advice = "tcp/ADDRESS:PORT is an endpoint, where a router or a peer has to listen already";
         let what = format!("no connection to {endpoint:?}");
         Self::peer(&[("connect/endpoints", endpoint)], what, advice, format!("with {endpoint}"))
     }
 
-    /// A node as a file of Zenoh in JSON5 says: router, discovery, TLS and access control are its matter. Of the links, TCP is built in; a program that wants
-    /// others names the crate `zenoh` in its manifest, with their features.
+    /// Creates a node from a Zenoh file in JSON5, which can set router, discovery, TLS and access
+    /// control. The only built-in link is TCP; a program that needs others adds the crate `zenoh`
+    /// to its manifest, with their features.
     ///
     /// # Errors
-    /// [`ZenohError`]: the file cannot be read, or what it says not be had.
+    /// [`ZenohError`]: the file cannot be read or is rejected.
     pub fn configured(file: impl AsRef<Path>) -> Result<Self, ZenohError> {
         let file = file.as_ref();
-        let what = format!("a node as {} says", file.display());
-        let advice = "Zenoh's DEFAULT_CONFIG.json5 says what can stand there";
+        let what = format!("a node configured by {}", file.display());
+        let advice = "see Zenoh's DEFAULT_CONFIG.json5 for the settings";
         let config = Config::from_file(file).map_err(|error| refused(&what, &error, advice))?;
         Self::open(config, what, advice, format!("of {}", file.display()))
     }
@@ -140,13 +148,13 @@ impl Zenoh {
         };
         set("mode", "\"peer\"")?;
         set("scouting/multicast/enabled", "false")?;
-        // Nowhere but where it is said.
+        // Listens only where requested.
         set("listen/endpoints", "[]")?;
         set("connect/timeout_ms", &CONNECT_MS.to_string())?;
         set("connect/exit_on_failure", "true")?;
         set("transport/link/rx/max_message_size", &MAX_BYTES.to_string())?;
         for (key, endpoint) in endpoints {
-            // As Rust quotes text, JSON does for whatever can be an endpoint.
+            // For all characters of endpoints, quoting in Rust is the same as in JSON.
             set(key, &format!("[{endpoint:?}]"))?;
         }
         Self::open(config, what, advice, name)
@@ -162,7 +170,7 @@ impl Zenoh {
         }
     }
 
-    /// Takes the messages of this topic, of whatever node publishes it.
+    /// Receives the messages of this topic from any node.
     ///
     /// # Errors
     /// [`ZenohError`].
@@ -170,13 +178,13 @@ impl Zenoh {
         let topic = subscription.topic();
         let what = format!("the subscription to {topic}");
         let Some(session) = self.session.clone() else { return Err(ZenohError::Silent(what)) };
-        // Called by one thread of Zenoh for each peer.
+        // Called by one Zenoh thread per peer.
         let subscription = Mutex::new(subscription);
         let take = move |sample: engine::sample::Sample| {
             if sample.kind() == SampleKind::Put {
                 let bytes = sample.payload().to_bytes();
                 let mut subscription = subscription.lock().unwrap_or_else(PoisonError::into_inner);
-                // What is not taken is counted there, and there is nobody to tell.
+                // The subscription counts rejected messages; there is no one to report them to.
                 let _ = subscription.take(&bytes, Layout::Cdr, &"a peer of Zenoh");
             }
         };
@@ -187,7 +195,7 @@ impl Zenoh {
     }
 }
 
-/// What Zenoh calls a topic: it knows no `/` at the beginning.
+/// Returns Zenoh's name of a topic, which has no leading `/`.
 fn key(topic: &'static str) -> &'static str {
     topic.strip_prefix('/').unwrap_or(topic)
 }
@@ -196,11 +204,11 @@ fn refused(what: &str, reason: &dyn fmt::Display, advice: &'static str) -> Zenoh
     ZenohError::Refused { what: what.to_owned(), reason: reason.to_string(), advice }
 }
 
-/// What became of a call that may never return.
+/// Returns the result of a call that may never return.
 fn done<R>(result: Option<engine::Result<R>>, what: &str) -> Result<R, ZenohError> {
     match result {
         Some(Ok(done)) => Ok(done),
-        Some(Err(error)) => Err(refused(what, &error, "the node has ended, or its name is no key")),
+        Some(Err(error)) => Err(refused(what, &error, "the node has ended, or its name is not a valid key")),
         None => Err(ZenohError::Silent(what.to_owned())),
     }
 }
@@ -218,7 +226,7 @@ impl Sink for Zenoh {
             let publisher = |channel: &Channel| {
                 let encoding = Encoding::APPLICATION_CDR.with_schema(channel.description.name());
                 let publisher = declares.declare_publisher(key(channel.topic)).encoding(encoding);
-                // What is dropped is counted before, by the queue. Zenoh would drop it unseen.
+                // Our queue drops messages first, and counts them. Zenoh would drop them silently.
                 publisher.congestion_control(CongestionControl::Block).wait()
             };
             all.iter().map(publisher).collect::<engine::Result<Vec<_>>>()
@@ -234,7 +242,7 @@ impl Sink for Zenoh {
         sending.queue.try_send(Sent::new(sample)).map_err(|error| match error {
             TrySendError::Full(_) => io::ErrorKind::WouldBlock.into(),
             TrySendError::Disconnected(_) => {
-                io::Error::other("Zenoh takes no more messages; the reason is said above")
+                io::Error::other("Zenoh accepts no more messages, for the reason above")
             }
         })
     }
@@ -253,11 +261,12 @@ impl Sink for Zenoh {
         };
         match within(THREAD, PATIENCE, end)? {
             Some(Ok(true)) => Ok(()),
-            Some(Ok(false)) => Err(io::Error::other("not all that waited could be sent")),
+            Some(Ok(false)) => Err(io::Error::other("some queued messages could not be sent")),
             Some(Err(error)) => Err(io::Error::other(error.to_string())),
-            None => {
-                Err(io::Error::new(io::ErrorKind::TimedOut, "a peer stands still, and the node does not end"))
-            }
+            None => Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the node does not end because a peer is blocked",
+            )),
         }
     }
 }
@@ -268,7 +277,7 @@ impl fmt::Debug for Zenoh {
     }
 }
 
-/// A message as it waits for peers.
+/// A message queued for peers.
 struct Sent {
     channel: usize,
     attached: [u8; ATTACHED],
@@ -282,7 +291,7 @@ impl Sent {
     }
 }
 
-/// The bytes attached to a message.
+/// Returns the attachment of a message.
 fn attached(time_ns: u64, sequence: u32) -> [u8; ATTACHED] {
     let mut attached = [0; ATTACHED];
     attached[..8].copy_from_slice(&time_ns.to_le_bytes());
@@ -290,10 +299,10 @@ fn attached(time_ns: u64, sequence: u32) -> [u8; ATTACHED] {
     attached
 }
 
-/// The thread that waits for peers, and what waits for it.
+/// The thread that waits for peers, and its queue.
 struct Sending {
     queue: SyncSender<Sent>,
-    /// Whether everything was given to Zenoh, at the end.
+    /// `true` at the end if all messages were passed to Zenoh.
     went_well: Receiver<bool>,
 }
 
@@ -302,13 +311,13 @@ impl Sending {
         let (queue, waiting) = sync_channel(room);
         let (tell, went_well) = sync_channel(1);
         punctual::background::spawn(THREAD, move || {
-            // Nobody listens if the node is dropped without an end.
+            // There is no receiver if the node is dropped without an end.
             let _ = tell.send(send(&session, &publishers, &waiting));
         })?;
         Ok(Self { queue, went_well })
     }
 
-    /// Sends what waits, and says whether everything was sent.
+    /// Sends queued messages, and returns `true` if all were sent.
     fn finish(self) -> bool {
         drop(self.queue);
         self.went_well.recv() == Ok(true)
@@ -322,7 +331,7 @@ fn send(session: &Session, publishers: &[Publisher<'static>], waiting: &Receiver
             Ok(Sent { channel, attached, payload }) => {
                 if let Err(error) = publishers[channel].put(payload).attachment(attached.as_slice()).wait() {
                     let lost = 1 + waiting.try_iter().count();
-                    warn(format_args!("Zenoh: {error}; {lost} messages that waited for peers are lost"));
+                    warn(format_args!("Zenoh: {error}; {lost} queued messages are lost"));
                     return false;
                 }
             }
@@ -333,13 +342,13 @@ fn send(session: &Session, publishers: &[Publisher<'static>], waiting: &Receiver
             looked = Instant::now();
             let before = std::mem::replace(&mut peers, connected(session));
             for gone in before.difference(&peers) {
-                warn(format_args!("Zenoh: {gone} is no longer connected; what was on its way there is lost"));
+                warn(format_args!("Zenoh: {gone} is no longer connected; messages in flight to it are lost"));
             }
         }
     }
 }
 
-/// Who is connected, by the names that Zenoh gives them.
+/// Returns the connected peers, by their Zenoh IDs.
 fn connected(session: &Session) -> BTreeSet<String> {
     let info = session.info();
     info.peers_zid().wait().chain(info.routers_zid().wait()).map(|id| id.to_string()).collect()

@@ -1,4 +1,4 @@
-//! Two nodes of Zenoh in two processes, on loopback in a network namespace with nothing else.
+//! Two Zenoh nodes in two processes, on loopback in a separate network namespace.
 
 #[path = "../../support/alone.rs"]
 mod alone;
@@ -29,9 +29,9 @@ struct Bulk {
     values: [f64; 512],
 }
 
-/// How many messages of a topic may wait.
+/// The capacity of a topic.
 const ROOM: usize = 64;
-/// More than Zenoh and the kernel keep of [`BULK`]: 80 MB.
+/// More than Zenoh and the kernel buffer of [`BULK`]: 80 MB.
 const MANY: u32 = 20_000;
 
 /// Longer than any machine takes.
@@ -48,12 +48,12 @@ fn counts_what_a_peer_that_stands_still_has_no_room_for() {
     succeeds("beside_a_peer_that_stands_still");
 }
 
-/// Has `test` run alone.
+/// Runs `test` in isolation.
 fn succeeds(test: &str) {
     match alone::run(test, "ip link set lo up", "true") {
         Some(went_well) => assert!(went_well, "see above"),
         None => eprintln!(
-            "*** SKIPPED: NOTHING WAS EXCHANGED BY ZENOH. It takes root or a user namespace, `unshare` and `ip` ***"
+            "*** SKIPPED: NOTHING WAS EXCHANGED BY ZENOH. This requires root or a user namespace, `unshare` and `ip` ***"
         ),
     }
 }
@@ -63,8 +63,8 @@ fn says_what_is_wrong_with_an_endpoint() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
     let address = taken.local_addr().expect("it has one");
     let error = Zenoh::listen(&format!("tcp/{address}")).unwrap_err().to_string();
-    let begins = format!("Zenoh: nobody can connect at \"tcp/{address}\": ");
-    assert!(error.starts_with(&begins) && error.contains("a port that nobody else listens at"), "{error}");
+    let begins = format!("Zenoh: cannot listen at \"tcp/{address}\": ");
+    assert!(error.starts_with(&begins) && error.contains("a port that is not in use"), "{error}");
     for wrong in ["7447", "tcp/", "quic/127.0.0.1:1", "tcp/no such host:1", "\"], \"x\": [\""] {
         let error = Zenoh::listen(wrong).unwrap_err().to_string();
         assert!(error.contains("tcp/ADDRESS:PORT is an endpoint"), "{wrong}: {error}");
@@ -76,9 +76,10 @@ fn says_what_is_wrong_with_an_endpoint() {
     assert!(error.contains("/no/such/file.json5"), "{error}");
 }
 
-/// The other process: says which angles come with which numbers, and publishes what it is told.
+/// The other process: prints received angles with their numbers, and publishes the messages given
+/// on its input.
 #[test]
-#[ignore = "it is a process of its own, which another test starts"]
+#[ignore = "a separate process, started by another test"]
 fn peer() {
     let mut config = Config::default();
     for (key, value) in [
@@ -113,7 +114,7 @@ fn peer() {
 struct Peer {
     child: Child,
     stdin: ChildStdin,
-    /// The number of each message that it has seen, and what it says of the rest.
+    /// The number of each received message, and the rest of its line.
     seen: Receiver<(u32, String)>,
 }
 
@@ -127,7 +128,7 @@ impl Peer {
         let (tell, seen) = channel();
         thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
-                // The harness says something, too.
+                // The test harness prints lines, too.
                 if let Some((number, rest)) = line.split_once(' ')
                     && let Ok(number) = number.parse()
                     && tell.send((number, rest.to_owned())).is_err()
@@ -139,7 +140,7 @@ impl Peer {
         Self { child, stdin, seen }
     }
 
-    /// Has it publish the first `length` bytes of a message.
+    /// Makes it publish the first `length` bytes of a message.
     fn send(&mut self, x: f64, length: usize) {
         let bytes = [&[0, 1, 0, 0], [x, 0.25, 0.0].map(f64::to_le_bytes).as_flattened()].concat();
         let words: Vec<String> = bytes[..length].iter().map(u8::to_string).collect();
@@ -171,12 +172,12 @@ fn start() -> (Running, Receiver<Vector3>) {
 }
 
 #[test]
-#[ignore = "it is run by another one, where there is nothing but loopback"]
+#[ignore = "run by another test, in a network namespace with loopback only"]
 fn inside() {
     let (bridge, came) = start();
     let (over, is_over) = std::sync::mpsc::channel::<()>();
     let publishes = thread::spawn(move || {
-        let mut angles = ANGLES.publisher().expect("nobody else publishes it");
+        let mut angles = ANGLES.publisher().expect("the publisher is free");
         while is_over.recv_timeout(Duration::from_millis(10)).is_err_and(|error| error == timeout()) {
             angles.publish(punctual::now(), Vector3 { x: 0.25, y: -0.125, z: 0.0 });
         }
@@ -191,7 +192,7 @@ fn inside() {
     assert_eq!(of_real_time(), [], "Zenoh's threads are ordinary");
 
     let wanted = Vector3 { x: 0.5, y: 0.25, z: 0.0 };
-    // Of another length, with a number that is none, and too far.
+    // With another length, with NaN, and out of range.
     for (x, length) in [(0.5, 28), (0.5, 27), (f64::NAN, 28), (3.0, 28), (0.5, 28)] {
         peer.send(x, length);
     }
@@ -211,7 +212,8 @@ fn inside() {
     assert!(report.is_complete() && report.sinks[0].written == report.topics[0].taken, "{report}");
 }
 
-/// A node that waits ten minutes for a peer, and that is waited for as long: a peer that has stood still finds that it has heard nothing meanwhile.
+/// A configuration with a lease of ten minutes for both sides: a peer that resumes after a stop has
+/// received nothing meanwhile.
 const PATIENT: &str = r#"{
     mode: "peer",
     listen: { endpoints: ["tcp/127.0.0.1:7447"] },
@@ -220,17 +222,17 @@ const PATIENT: &str = r#"{
 }"#;
 
 #[test]
-#[ignore = "it is run by another one, where there is nothing but loopback"]
+#[ignore = "run by another test, in a network namespace with loopback only"]
 fn beside_a_peer_that_stands_still() {
-    // Or Zenoh would close the connection after 5 s, which a slow machine may need.
+    // Otherwise Zenoh would close the connection after 5 s, which a slow machine may need.
     let file = std::env::temp_dir().join(format!("punctual-zenoh-{}.json5", std::process::id()));
     std::fs::write(&file, PATIENT).expect("there is room for a file");
     let node = Zenoh::configured(&file);
     std::fs::remove_file(&file).expect("it is there");
     let node = node.expect("there is loopback");
-    // In virtual time who publishes waits for the bridge, so that nothing is lost before the node.
+    // In virtual time the publisher waits for the bridge, so nothing is lost before the node.
     let bridge = Bridge::new().topic(&BULK).sink(node).virtual_time(true).start().expect("it is free");
-    let mut bulk = BULK.publisher().expect("nobody else publishes it");
+    let mut bulk = BULK.publisher().expect("the publisher is free");
     let mut published = 0;
     let mut publish = || {
         bulk.publish(punctual::now(), Bulk { values: [0.5; 512] });
@@ -239,7 +241,7 @@ fn beside_a_peer_that_stands_still() {
     };
     let peer = Peer::start();
     let mut came = Vec::new();
-    // Until the last one has come, so that nothing is on its way.
+    // Until the last message has arrived, so none is in flight.
     let mut publish_and_see = |publish: &mut dyn FnMut() -> u32| {
         loop {
             let last = publish();
@@ -263,7 +265,7 @@ fn beside_a_peer_that_stands_still() {
     assert_eq!(sink.written + sink.dropped, topic.taken, "{report}");
     assert!(sink.dropped > 0 && sink.error.is_none(), "{report}");
     assert!(came.is_sorted_by(|earlier, later| earlier < later), "in order");
-    // Before the first one nobody read.
+    // Before the first one there was no reader.
     assert_eq!(
         came.len() as u64,
         sink.written - u64::from(came[0]),
@@ -271,7 +273,7 @@ fn beside_a_peer_that_stands_still() {
     );
 }
 
-/// What is said while nobody wants the end.
+/// The error of waiting while the end is not requested.
 fn timeout() -> std::sync::mpsc::RecvTimeoutError {
     std::sync::mpsc::RecvTimeoutError::Timeout
 }

@@ -1,9 +1,9 @@
 //! The part of rouille 3 that xml-rpc uses, with limits on everything that a client can hold.
 //!
-//! A node of ROS 1 has an HTTP server, which rosrust takes from xml-rpc, xml-rpc from rouille, and
-//! rouille from tiny_http. That one allocates the announced `Content-Length` of a request, so a
-//! single request aborts the process, and it has no time-outs. This crate replaces rouille in the
-//! workspace by `[patch]`. It serves by hyper:
+//! A ROS 1 node has an HTTP server, which rosrust takes from xml-rpc, xml-rpc from rouille, and
+//! rouille from tiny_http. The latter allocates the announced `Content-Length` of a request, so a
+//! single request aborts the process, and it has no timeouts. This crate replaces rouille in the
+//! workspace by `[patch]`. It is based on hyper:
 //!
 //! | limit | of | beyond it |
 //! |---|---|---|
@@ -36,30 +36,30 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-/// Most connections that are open at a time.
+/// The maximum number of open connections.
 pub const MAX_CONNECTIONS: usize = 64;
-/// Longest time from the start of a connection to the end of the head of its request.
+/// The time limit from the start of a connection to the end of its request's header.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(2);
-/// Longest time from the start to the end of a connection.
+/// The time limit for a whole connection.
 pub const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest body of a request: thousands of addresses of publishers.
+/// The maximum body size of a request: thousands of publisher addresses.
 pub const MAX_BODY_BYTES: usize = 1 << 20;
-/// Most elements of XML inside each other. The calls of ROS have 12.
+/// The maximum nesting depth of XML elements. The calls of ROS have 12.
 pub const MAX_DEPTH: usize = 64;
-/// Most requests that are handled at a time.
+/// The maximum number of requests handled concurrently.
 pub const MAX_HANDLERS: usize = 4;
 
-/// Pause after the kernel has refused a connection.
+/// The pause after the kernel has refused a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A request, whole.
+/// A complete request.
 #[derive(Debug)]
 pub struct Request {
     body: Mutex<Option<Bytes>>,
 }
 
 impl Request {
-    /// Returns the body, the first time.
+    /// Returns the body; `None` after the first call.
     pub fn data(&self) -> Option<RequestBody> {
         self.body.lock().unwrap_or_else(PoisonError::into_inner).take().map(Cursor::new)
     }
@@ -77,7 +77,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// Returns an answer that the request is wrong.
+    /// Returns the answer to a malformed request.
     pub fn empty_400() -> Self {
         Self::empty(StatusCode::BAD_REQUEST)
     }
@@ -113,10 +113,10 @@ pub struct Server<F> {
 }
 
 impl<F: Fn(&Request) -> Response + Send + Sync + 'static> Server<F> {
-    /// Listens at `address`, and answers from now on, on threads of its own.
+    /// Listens at `address`, and answers requests on its own threads from now on.
     ///
     /// # Errors
-    /// If the address cannot be listened at, or the thread cannot be started.
+    /// If it cannot listen at the address, or a thread cannot be started.
     pub fn new(address: impl ToSocketAddrs, handler: F) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let listener = std::net::TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -133,7 +133,7 @@ impl<F: Fn(&Request) -> Response + Send + Sync + 'static> Server<F> {
                 let _ = stops.await;
                 serving.abort();
             });
-            // Requests that are being handled are not waited for.
+            // Does not wait for requests that are being handled.
             runtime.shutdown_background();
         })?;
         Ok(Self { address, thread, _stop: stop, handler: PhantomData })
@@ -183,7 +183,7 @@ async fn converse(stream: TcpStream, handler: Arc<Handler>) {
         .header_read_timeout(HEADER_TIMEOUT)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), answer);
-    // A client that breaks off or exceeds a limit is not an error of the server.
+    // A client that disconnects or exceeds a limit is not an error of the server.
     let _ = timeout(CONNECTION_TIMEOUT, connection).await;
 }
 
@@ -196,7 +196,7 @@ async fn answer(
             Ok(body) if !is_flat(&body) => Response::empty_400(),
             Ok(body) => {
                 let request = Request { body: Mutex::new(Some(body)) };
-                // A handler may connect to other nodes, which takes its time.
+                // A handler may connect to other nodes, which can take long.
                 let handle = move || catch_unwind(AssertUnwindSafe(|| handler(&request)));
                 match tokio::task::spawn_blocking(handle).await {
                     Ok(Ok(response)) => response,
@@ -222,10 +222,10 @@ async fn receive(body: Incoming) -> Result<Bytes, StatusCode> {
     }
 }
 
-/// Returns true if no more than [`MAX_DEPTH`] elements of this XML are inside each other.
+/// Returns `true` if the elements of this XML are nested at most [`MAX_DEPTH`] deep.
 ///
-/// Comments, character data and instructions behind the first one could hide tags from this count.
-/// No client of ROS sends any, so they count as too deep.
+/// Comments, character data and processing instructions after the first one could hide tags from
+/// this count. ROS clients send none, so they count as too deep.
 fn is_flat(xml: &[u8]) -> bool {
     let xml = xml.trim_ascii_start();
     let rest = match xml.strip_prefix(b"<?") {
@@ -255,7 +255,7 @@ mod tests {
 
     use xml_rpc::{Server, Value};
 
-    /// The address of a server with a method `echo`, which lives as long as the process.
+    /// Returns the address of a server with a method `echo`, which lives as long as the process.
     fn server() -> std::net::SocketAddr {
         let mut server = Server::default();
         server.register_value("echo", Ok);
@@ -265,7 +265,7 @@ mod tests {
         address
     }
 
-    /// The answer to these bytes; empty if the connection is closed without one.
+    /// Returns the answer to these bytes; empty if the connection is closed without one.
     fn ask(address: std::net::SocketAddr, request: &[u8]) -> String {
         let mut client = std::net::TcpStream::connect(address).unwrap();
         client.set_read_timeout(Some(std::time::Duration::from_secs(600))).unwrap();
@@ -346,7 +346,7 @@ mod tests {
         let deep = nested(super::MAX_DEPTH + 1);
         let hidden = "<a><!-- </a> -->".repeat(super::MAX_DEPTH + 1);
         let instructed = "<a><?x </a>?>".repeat(super::MAX_DEPTH + 1);
-        // A slash before the end of a tag that is no end of an element.
+        // A slash before the end of a tag that does not end an element.
         let slashed = "<a>/>".repeat(super::MAX_DEPTH + 1);
         for deep in [&deep, &hidden, &instructed, "<?xml", &format!("<?xml?>{deep}"), &slashed] {
             assert!(!super::is_flat(deep.as_bytes()), "{deep:.80}");

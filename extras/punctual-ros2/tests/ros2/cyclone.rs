@@ -1,4 +1,4 @@
-//! A peer by PyPI's cyclonedds, and where it is alone with a node.
+//! A peer with cyclonedds from PyPI, in isolation with a node.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -11,11 +11,11 @@ use punctual_process::child::BoundedChild;
 /// Longer than any machine takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A process that ends with the test.
+/// A process that is killed at the end of the test.
 pub(crate) struct Peer {
     child: Child,
     stdin: ChildStdin,
-    /// What it says.
+    /// Its output.
     pub(crate) lines: Receiver<String>,
 }
 
@@ -44,15 +44,16 @@ impl Drop for Peer {
     }
 }
 
-/// Runs `test` of this program where there is nothing but loopback; `None` if that, or cyclonedds, cannot be had.
+/// Runs `test` of this program with loopback as the only interface; `None` if that, or cyclonedds,
+/// is not available.
 pub(crate) fn alone(test: &str) -> Option<bool> {
     let up = "ip link set lo up && ip link set lo multicast on";
     crate::alone::run(test, up, "python3 -c 'import cyclonedds.domain'")
 }
 
-/// Says loudly what was not tried.
+/// Reports a skipped test.
 pub(crate) fn skip(what: &str) {
     eprintln!(
-        "*** SKIPPED: {what}. It takes root or a user namespace, `unshare`, `ip`, and `pip install cyclonedds` for python3 ***"
+        "*** SKIPPED: {what}. This requires root or a user namespace, `unshare`, `ip`, and `pip install cyclonedds` for python3 ***"
     );
 }

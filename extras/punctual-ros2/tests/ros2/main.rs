@@ -1,4 +1,5 @@
-//! A node of ROS 2 beside PyPI's cyclonedds, which knows nothing of it: on loopback, in a network namespace with nothing else.
+//! A ROS 2 node and an independent peer with cyclonedds from PyPI: on loopback, in a separate
+//! network namespace.
 
 #[path = "../../../support/alone.rs"]
 mod alone;
@@ -21,7 +22,7 @@ use punctual_ros2::{Ros2, Ros2Error};
 static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
 static JOINTS: Topic<JointState<4>, 64> = Topic::new("/joint_states").hz(100);
 
-/// Says what it receives, and sends what it is told, to the reader that it has found.
+/// Prints received messages, and sends those given on its input to the discovered reader.
 const PEER: &str = r#"
 import sys, time
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ fn names_what_is_no_name() {
     assert!(matches!(&error, Ros2Error::Name { name, .. } if name == "two words"), "{error}");
 }
 
-/// A node on the bus, and what comes in.
+/// Starts a node, and returns its bridge and the received messages.
 fn start() -> (Running, Receiver<Vector3>) {
     node::start(|subscription| {
         let node = Ros2::connect("gimbal").expect("there is loopback");
@@ -109,10 +110,10 @@ fn start() -> (Running, Receiver<Vector3>) {
     })
 }
 
-/// Publishes like a controller until `line` has come.
+/// Publishes like a controller until `line` returns a value.
 fn publish_until<R>(mut line: impl FnMut() -> Option<R>) -> R {
-    let mut angles = ANGLES.publisher().expect("nobody else publishes it");
-    let mut joints = JOINTS.publisher().expect("nobody else publishes it");
+    let mut angles = ANGLES.publisher().expect("the publisher is free");
+    let mut joints = JOINTS.publisher().expect("the publisher is free");
     let names = ["pan", "tilt"].map(|name| Text::new(name).expect("there is room"));
     let state = JointState { name: names.into(), position: [0.25, -0.125].into(), ..JointState::default() };
     loop {
@@ -126,7 +127,7 @@ fn publish_until<R>(mut line: impl FnMut() -> Option<R>) -> R {
 }
 
 #[test]
-#[ignore = "it is run by another one, where there is nothing but loopback"]
+#[ignore = "run by another test, in a network namespace with loopback only"]
 fn inside() {
     let (bridge, came) = start();
     assert_eq!(of_real_time(), [], "rustdds's threads are ordinary");
@@ -149,7 +150,7 @@ fn inside() {
     let wanted = Vector3 { x: 0.5, y: -0.25, z: 0.0 };
     peer.send("0.5 -0.25 0");
     assert_eq!(came.recv_timeout(PATIENCE), Ok(wanted));
-    // With a number that is none, and too far.
+    // With NaN, and out of range.
     peer.send("nan 0 0");
     peer.send("3 0 0");
     peer.send("0.5 -0.25 0");
@@ -157,7 +158,7 @@ fn inside() {
     let report = SETPOINT.report();
     assert_eq!((report.accepted, report.malformed, report.refused), (2, 1, 1));
 
-    // Of another length under the same name.
+    // With another length under the same name.
     let mut short = Peer::start(PEER, "short");
     short.send("1");
     while SETPOINT.report().malformed < 2 {
@@ -165,7 +166,7 @@ fn inside() {
     }
     assert_eq!(SETPOINT.report().accepted, 2);
 
-    // Best effort: nobody repeats what is lost before the two have found each other.
+    // Best effort: messages lost before discovery completes are not repeated.
     let mut sensor = Peer::start(PEER, "sensor");
     let seen = Vector3 { x: 0.25, y: 0.125, z: 0.0 };
     loop {

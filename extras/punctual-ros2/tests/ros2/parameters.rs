@@ -1,5 +1,5 @@
-//! Parameters as those of a node: listed, read, described and set by PyPI's cyclonedds, as rmw_cyclonedds_cpp has services; and by the client of
-//! ros2-client, as rmw_fastrtps_cpp has them.
+//! Parameters of a node: listed, read, described and set by cyclonedds from PyPI, with the services
+//! of rmw_cyclonedds_cpp; and by the client of ros2-client, with those of rmw_fastrtps_cpp.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -39,10 +39,10 @@ struct Gains {
 
 static GAINS: Tunable<Gains> = Tunable::new();
 static CHANGES: Topic<Gains, 16> = Topic::new("/gains");
-/// How many sets of values the app's own check has seen.
+/// The number of value sets that the app's check has seen.
 static CHECKED: AtomicUsize = AtomicUsize::new(0);
 
-/// Calls each service and says what comes back.
+/// Calls each service and prints the result.
 const PEER: &str = r#"
 import sys, time, types
 from dataclasses import dataclass
@@ -162,7 +162,7 @@ sys.stdin.readline()
 each(pan__kp=5.0)
 "#;
 
-/// What the peer is to say.
+/// The expected output of the peer.
 const SAID: [&str; 20] = [
     "['pan.kp', 'pan.limit', 'window', 'enabled'] ['pan']",
     "['pan.kp', 'pan.limit'] ['window', 'enabled']",
@@ -204,9 +204,9 @@ fn are_set_as_fast_dds_has_services() {
     }
 }
 
-/// A node with parameters; `middleware` is how services are carried.
+/// Starts a node with parameters; `middleware` selects the service mapping.
 fn start(middleware: &str) -> (TuningServer<Gains>, Running) {
-    // SAFETY: the test has this process for itself, and no other thread is at the environment.
+    // SAFETY: the test has this process for itself, and no other thread accesses the environment.
     unsafe { std::env::set_var("RMW_IMPLEMENTATION", middleware) };
     let check = |gains: &Gains| {
         CHECKED.fetch_add(1, Ordering::Relaxed);
@@ -216,18 +216,18 @@ fn start(middleware: &str) -> (TuningServer<Gains>, Running) {
         }
     };
     let server = Tuning::new(&GAINS).check(check).record(&CHANGES).start("ros2-parameters");
-    let server = server.expect("nobody else serves them");
+    let server = server.expect("not yet served");
     let node = Ros2::connect("gimbal").expect("there is loopback").parameters(&server);
     let bridge = Bridge::new().topic(&CHANGES).sink(node.expect("there is loopback")).start();
     (server, bridge.expect("there is loopback"))
 }
 
 #[test]
-#[ignore = "it is run by another one, where there is nothing but loopback"]
+#[ignore = "run by another test, in a network namespace with loopback only"]
 fn inside() {
     let (server, bridge) = start("rmw_cyclonedds_cpp");
     assert_eq!(of_real_time(), [], "rustdds's threads are ordinary");
-    let mut gains = GAINS.reader().expect("nobody else reads them");
+    let mut gains = GAINS.reader().expect("the reader is free");
     let mut peer = Peer::start(PEER, "");
     for expected in SAID {
         assert_eq!(peer.lines.recv_timeout(PATIENCE).as_deref(), Ok(expected));
@@ -235,7 +235,7 @@ fn inside() {
     let now = gains.read().value;
     assert_eq!(now, Gains { pan: Axis { kp: 4.0, limit: 0.1 }, window: 9, enabled: false });
 
-    // Behind the wrong requests another one was answered, and nothing has changed.
+    // After the invalid requests another one was answered, and nothing has changed.
     assert_eq!(peer.lines.recv_timeout(PATIENCE).as_deref(), Ok("[4.0, 0.1, 9, False]"));
     let begun = Instant::now();
     while server.report().malformed < 2 {
@@ -244,20 +244,20 @@ fn inside() {
     }
     let report = server.finish();
     assert_eq!((report.accepted, report.refused, report.malformed), (4, 8, 2), "{report}");
-    // Of what was granted and of what the check refused itself; and the values at the start.
+    // Granted changes, and changes that the check itself refused; and the initial values.
     assert_eq!(CHECKED.load(Ordering::Relaxed), 4 + 1 + 1);
 
-    // The values stay as they are when the server has ended, and who asks is told.
+    // The values do not change when the server has ended, and clients get an error.
     peer.send("go on");
     let last = peer.lines.recv_timeout(PATIENCE);
     assert_eq!(last.as_deref(), Ok("[(False, 'the parameters are no longer served')]"));
     assert_eq!(gains.read().value, now);
-    // The values at the start, and each change.
+    // The initial values, and each change.
     let report = bridge.finish();
     assert_eq!((report.topics[0].taken, report.topics[0].lost), (5, 0), "{report}");
 }
 
-/// Asks until an answer comes: the first may find nobody.
+/// Repeats the request until an answer arrives: discovery may not have completed.
 fn ask<Q, A>(node: &mut Node, name: &str, kind: &str, request: &Q) -> A
 where
     Q: Message + Clone + 'static,
@@ -288,7 +288,7 @@ where
 }
 
 #[test]
-#[ignore = "it is run by another one, where there is nothing but loopback"]
+#[ignore = "run by another test, in a network namespace with loopback only"]
 fn inside_enhanced() {
     let (server, bridge) = start("rmw_fastrtps_cpp");
     let context = Context::new().unwrap();

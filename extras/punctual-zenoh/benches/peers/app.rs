@@ -1,4 +1,4 @@
-//! The controller, and what becomes of its messages.
+//! The controller, and the fate of its messages.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,10 +15,11 @@ use crate::peer::{Peer, Said};
 use crate::threads::{self, Thread};
 use crate::{Kind, PUBLISHING, State, TOPICS};
 
-/// How many messages of a topic may wait: 409 ms of them.
+/// The capacity of a topic: 409 ms.
 pub(crate) const ROOM: usize = 4096;
 
-/// The thread with which an app looks after itself, with a bridge or without: it does no work of the bridge.
+/// The thread by which an app supervises itself, with or without a bridge: it does no work of the
+/// bridge.
 const SUPERVISOR: &str = "punctual-watch";
 
 static ALL: [Topic<State, ROOM>; TOPICS] = [
@@ -33,27 +34,27 @@ static ALL: [Topic<State, ROOM>; TOPICS] = [
 ];
 static SETPOINT: Incoming<State> = Incoming::new("/setpoint", State { values: [0.0; 8] });
 
-/// What a window with a bridge leaves behind.
+/// The result of a window with a bridge.
 #[derive(Debug)]
 pub(crate) struct Ended {
     carried: Report,
     incoming: IncomingReport,
-    /// The reports of incoming topics count from the start of the program.
+    /// Since the counts of incoming topics start with the program.
     before: IncomingReport,
     /// The number of the first message of each topic.
     numbers_from: u64,
-    /// Of a peer that has seen everything.
+    /// The result of a peer that has received everything.
     said: Option<Said>,
     threads: Vec<Thread>,
-    /// Jobs that found a setpoint that nobody should have taken.
+    /// The number of jobs that read a setpoint that should have been rejected.
     wrong_setpoints: u64,
     kind: Kind,
 }
 
-/// The numbers of a topic go on from one window to the next; here is that of the next message.
+/// The number of the next message. Numbers continue from one window to the next.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// The bridge, and the thread that has the peer do what it does.
+/// The bridge, and the thread that controls the peer.
 #[derive(Debug)]
 pub(crate) struct Work {
     bridge: Running,
@@ -70,16 +71,16 @@ fn start(kind: Kind) -> Work {
         false => Err("beyond the range".to_owned()),
     };
     let before = SETPOINT.report();
-    let subscription = SETPOINT.subscribe().expect("nobody else takes it").check(near);
+    let subscription = SETPOINT.subscribe().expect("the subscription is free").check(near);
     let node = Zenoh::listen(&endpoint).and_then(|node| node.subscribe(subscription));
     let bridge = ALL.iter().fold(Bridge::new(), Bridge::topic);
-    let bridge = bridge.sink(node.expect("the port is free")).start().expect("nobody else carries them");
+    let bridge = bridge.sink(node.expect("the port is free")).start().expect("the topics are free");
     let (over, is_over) = channel();
     let peers = punctual::background::spawn("peers", move || misbehave(kind, &endpoint, &is_over));
     Work { bridge, peers: peers.expect("a thread can be started"), over, before }
 }
 
-/// Has the peer do what it does, and ends it when the bridge has ended.
+/// Controls the peer's behavior, and ends it when the bridge has ended.
 fn misbehave(kind: Kind, endpoint: &str, over: &Receiver<()>) -> (Option<Said>, Vec<Thread>) {
     let mut peer = Peer::start(endpoint, kind == Kind::Floods);
     sleep(Pause::from_secs(1));
@@ -98,7 +99,7 @@ fn misbehave(kind: Kind, endpoint: &str, over: &Receiver<()>) -> (Option<Said>, 
             peer = Peer::start(endpoint, false);
         }
     }
-    // Its end follows that of the app, whatever that is.
+    // It ends after the app, for any reason.
     let _ = over.recv();
     let said = peer.end();
     ((kind != Kind::Killed).then_some(said), threads)
@@ -108,7 +109,7 @@ impl Work {
     fn finish(self, kind: Kind, wrong_setpoints: u64) -> Ended {
         let carried = self.bridge.finish();
         drop(self.over);
-        let (said, threads) = self.peers.join().expect("the peer does what it should");
+        let (said, threads) = self.peers.join().expect("the peer ends as expected");
         let incoming = SETPOINT.report();
         let published = carried.topics[0].taken + carried.topics[0].lost;
         let numbers_from = NUMBER.fetch_add(published, Ordering::Relaxed);
@@ -117,7 +118,7 @@ impl Work {
 }
 
 impl Ended {
-    /// Prints what has become of everything, and whether it adds up.
+    /// Prints the counts, and returns `true` if they are consistent.
     pub(crate) fn tell(&self, name: &str, report: &punctual::Report, memory_kib: u64) -> bool {
         let (mut taken, mut lost) = (0, 0);
         for topic in &self.carried.topics {
@@ -128,7 +129,7 @@ impl Ended {
         let published = jobs.min(PUBLISHING) * TOPICS as u64;
         let counted = lost + sink.dropped + sink.missed;
         println!(
-            "{name}: {published} published, {counted} counted as lost ({lost} without room, {} dropped), {memory_kib} KiB",
+            "{name}: {published} published, {counted} counted as lost ({lost} in full queues, {} dropped), {memory_kib} KiB",
             sink.dropped
         );
         let mut went_well = true;
@@ -138,29 +139,29 @@ impl Ended {
             }
             went_well &= holds;
         };
-        hold(taken + lost == published, "taken and lost are not what was published");
+        hold(taken + lost == published, "taken and lost messages do not add up to the published ones");
         hold(sink.written + sink.dropped + sink.missed == taken, "the sink has lost count");
         hold(sink.error.is_none(), "the sink has failed");
-        hold(self.wrong_setpoints == 0, "a setpoint that is none came through");
+        hold(self.wrong_setpoints == 0, "an invalid setpoint was accepted");
         if let Some(Said { topics, sent }) = &self.said {
-            // Nothing is lost before somebody reads, and of what was sent then everything came.
+            // Before there is a reader nothing is lost, and then everything sent must arrive.
             let end = self.numbers_from + published / TOPICS as u64;
             let wanted: u64 = topics.iter().map(|seen| end.saturating_sub(seen.first)).sum();
             let came: u64 = topics.iter().map(|seen| seen.messages).sum();
-            println!("  the peer could have seen {wanted}, has {came}");
-            hold(came > 0 && came + counted == wanted, "the peer misses what nobody counts");
+            println!("  the peer should have received {wanted}, got {came}");
+            hold(came > 0 && came + counted == wanted, "the peer misses messages that were not counted");
             if self.kind == Kind::Floods {
                 let since = |count: fn(&IncomingReport) -> u64| count(&self.incoming) - count(&self.before);
                 let accepted = since(|report| report.accepted);
                 let not = since(|report| report.malformed + report.refused);
-                println!("  {sent} setpoints sent: {accepted} taken, {not} refused");
-                hold(accepted > 0 && not >= 2 * accepted, "what is no setpoint is refused");
-                hold(accepted + not <= *sent, "no more comes than was sent");
+                println!("  {sent} setpoints sent: {accepted} accepted, {not} rejected");
+                hold(accepted > 0 && not >= 2 * accepted, "invalid setpoints are rejected");
+                hold(accepted + not <= *sent, "no more arrive than were sent");
             }
         }
         let granted = report.settings.threads.iter().filter(|thread| thread.policy == "SCHED_FIFO");
         let real_time: Vec<usize> = granted.flat_map(|thread| cpus::list(&thread.cpus)).collect();
-        // The app's own, of which the first is the process's.
+        // The app's own threads, of which the first is the main thread.
         let mut own: Vec<u32> = report.settings.threads.iter().map(|thread| thread.kernel_thread).collect();
         own.push(std::process::id());
         for Thread { name, policy, cpus: on, .. } in
@@ -196,8 +197,8 @@ mod control {
     #[init]
     fn init(_: init::Context, kind: Kind, tell: Sender<Ended>) -> (Shared, Local) {
         let work = (kind != Kind::Without).then(|| start(kind));
-        let publishers = ALL.each_ref().map(|topic| topic.publisher().expect("nobody else publishes it"));
-        let setpoint = SETPOINT.reader().expect("nobody else reads it");
+        let publishers = ALL.each_ref().map(|topic| topic.publisher().expect("the publisher is free"));
+        let setpoint = SETPOINT.reader().expect("the reader is free");
         (Shared {}, Local { kind, work, publishers, setpoint, wrong: 0, tell })
     }
 
@@ -218,7 +219,7 @@ mod control {
     #[shutdown(local = [kind, work, wrong, tell])]
     fn shutdown(cx: shutdown::Context) {
         if let Some(work) = cx.local.work.take() {
-            // The caller of `run` listens.
+            // The caller of `run` receives it.
             let _ = cx.local.tell.send(work.finish(*cx.local.kind, *cx.local.wrong));
         }
     }

@@ -1,10 +1,11 @@
-//! What peers can do to a controller that publishes eight topics of 64 bytes at 10 kHz: read, stand still, be killed, flood.
+//! The effect of peers on a controller that publishes eight topics of 64 bytes at 10 kHz: peers
+//! that read, block, are killed, or flood.
 //!
 //! `cargo bench --bench peers` in `extras/punctual-zenoh`, two minutes: windows of 5 s with a peer,
 //! each of them after one of the same task without a bridge, which publishes nothing. The peer is
-//! this program once more, a process of its own, by Zenoh on loopback. Then it says how J, R and C
-//! compare, whether every message is accounted for, how much memory is used, and what the kernel
-//! says of the threads.
+//! another process of this program, connected by Zenoh on loopback. Then it reports J, R and C for
+//! each kind, whether every message is accounted for, the memory usage, and the kernel's data about
+//! the threads.
 
 mod app;
 mod peer;
@@ -21,13 +22,13 @@ use punctual_bridge::Message;
 
 use self::app::Ended;
 
-/// How many topics there are.
+/// The number of topics.
 const TOPICS: usize = 8;
-/// How long a window is.
+/// The length of a window.
 const WINDOW_S: u64 = 5;
-/// How many jobs of a window publish; the rest is for what is on its way.
+/// The number of publishing jobs in a window; the rest is for messages in flight.
 const PUBLISHING: u64 = 45_000;
-/// How often each kind of peer has its turn.
+/// The number of windows per kind of peer.
 const ROUNDS: usize = 3;
 
 /// 64 bytes.
@@ -37,17 +38,17 @@ pub(crate) struct State {
     values: [f64; 8],
 }
 
-/// What the peer does in a window.
+/// The behavior of the peer in a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// There is none, and no bridge.
+    /// No peer, and no bridge.
     Without,
     Reads,
-    /// It is stopped for two seconds of the five.
+    /// Stopped for two seconds of the five.
     Stalls,
-    /// It is killed after two seconds, and another comes a second later.
+    /// Killed after two seconds, and replaced a second later.
     Killed,
-    /// It publishes setpoints as fast as it can, three of four of which are none.
+    /// Publishes setpoints at the maximum rate, three out of four of which are invalid.
     Floods,
 }
 
@@ -65,7 +66,7 @@ impl Kind {
     }
 }
 
-/// A window, and what came of it.
+/// A window, and its result.
 struct Window {
     kind: Kind,
     report: Report,
@@ -102,7 +103,7 @@ fn main() -> ExitCode {
     }
     if went_well {
         println!(
-            "every message is accounted for, and every thread beside the app's is an ordinary one off its CPU"
+            "every message is accounted for, and every other thread is an ordinary one off the app's CPU"
         );
     }
     if went_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -126,7 +127,7 @@ fn times(windows: &[Window]) {
         let reports: Vec<&TaskReport> = windows
             .iter()
             .filter(|window| window.kind == kind)
-            .map(|window| window.report.task("control").expect("it is the task of the app"))
+            .map(|window| window.report.task("control").expect("the task exists"))
             .collect();
         let jobs: u64 = reports.iter().map(|report| report.jobs).sum();
         let overruns: u64 = reports.iter().map(|report| report.overruns).sum();
@@ -151,7 +152,7 @@ fn times(windows: &[Window]) {
     }
 }
 
-/// The upper end of the bucket in which this share of all values is reached.
+/// Returns the upper bound of the bucket in which this share of all values is reached.
 fn quantile(buckets: &[(u64, u64)], share: f64) -> u64 {
     let all: u64 = buckets.iter().map(|(_, count)| count).sum();
     let wanted = (all as f64 * share).ceil() as u64;
@@ -167,7 +168,7 @@ fn us(ns: u64) -> f64 {
     ns as f64 / 1e3
 }
 
-/// How much memory is resident.
+/// Returns the resident memory.
 fn memory_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("it is there");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,4 +1,4 @@
-//! The peer: a process of its own.
+//! The peer: a separate process.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -10,21 +10,21 @@ use zenoh::{Config, Wait};
 
 use crate::TOPICS;
 
-/// What a peer has seen of a topic.
+/// The messages of a topic that a peer has received.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// How many messages.
+    /// The number of messages.
     pub(crate) messages: u64,
-    /// The numbers of the first and of the last.
+    /// The numbers of the first and the last message.
     pub(crate) first: u64,
     pub(crate) last: u64,
 }
 
-/// What a peer has to say at its end.
+/// The final report of a peer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Said {
     pub(crate) topics: Vec<Seen>,
-    /// How many setpoints it has sent.
+    /// The number of sent setpoints.
     pub(crate) sent: u64,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn run(endpoint: &str, floods: bool) {
         let setpoints = setpoints.expect("there is room");
         std::thread::spawn(move || {
             let message = |x: f64| [&[0, 1, 0, 0], [x; 8].map(f64::to_le_bytes).as_flattened()].concat();
-            // Good, with a number that is none, too far, and too short.
+            // Valid, with NaN, out of range, and too short.
             let kinds = [message(0.5), message(f64::NAN), message(3.0), message(0.5)[..20].to_vec()];
             let mut sent = 0;
             while !OVER.load(Ordering::Relaxed) {
@@ -78,18 +78,18 @@ pub(crate) fn run(endpoint: &str, floods: bool) {
         println!("{messages} {first} {last}");
     }
     println!("{sent}");
-    // What was sent and has not left is not to be lost.
+    // Sent messages that are still queued must not be lost.
     session.close().wait().expect("it ends");
 }
 
-/// A peer as its parent sees it.
+/// A handle to a peer.
 pub(crate) struct Peer {
     child: Child,
     stdout: BufReader<ChildStdout>,
 }
 
 impl Peer {
-    /// Starts one, and waits until it reads.
+    /// Starts a peer, and waits until it reads.
     pub(crate) fn start(endpoint: &str, floods: bool) -> Self {
         let this = std::env::current_exe().expect("a program knows where it is");
         let mut command = Command::new(this);
@@ -116,7 +116,7 @@ impl Peer {
         self.child.status_within(TEST_LIMIT).expect("it has ended");
     }
 
-    /// Has it end, and says what it has seen.
+    /// Ends the peer, and returns its report.
     pub(crate) fn end(mut self) -> Said {
         drop(self.child.stdin.take());
         let numbers = |line: String| -> Vec<u64> {
@@ -124,7 +124,7 @@ impl Peer {
         };
         let seen = |line| match *numbers(line) {
             [messages, first, last] => Seen { messages, first, last },
-            ref other => panic!("not what a peer says: {other:?}"),
+            ref other => panic!("unexpected line of a peer: {other:?}"),
         };
         let topics = (0..TOPICS).map(|_| seen(self.line())).collect();
         let sent = numbers(self.line())[0];

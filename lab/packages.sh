@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the system packages that the lab needs, where they are missing; with --build also those that it takes to build
-# a kernel, with --arm64 those for guests and boards with 64-bit ARM.
+# Installs missing system packages for the lab; with --build also those for building a kernel, with --arm64 those for
+# guests and boards with 64-bit ARM.
 #
-# This is the one list of them: `<what the lab calls> <package>`. `cargo xtask lab` reads it too.
+# The only list of packages: `<program or file> <package>`. `cargo xtask lab` also reads it.
 set -euo pipefail
 
 # begin
@@ -52,13 +52,13 @@ for need in "${needs[@]}"; do
     what=${need% *}
     [ -e "$what" ] || command -v "$what" >/dev/null || missing+=("${need#* }")
 done
-# The one in the guest has no libraries to load.
+# Without shared libraries, since the guest has none at that point.
 if command -v busybox >/dev/null && ldd "$(command -v busybox)" >/dev/null 2>&1; then
     missing+=(busybox-static)
 fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 
-# What several of QEMU's packages share has one version: where that is of the backports, for bare boards, the others are too.
+# QEMU's packages must have the same version: if the common one is from backports, for bare boards, so must be the others.
 from=()
 if dpkg-query -W -f '${Version}' qemu-system-common 2>/dev/null | grep -q '~bpo'; then
     from=(-t "$(. /etc/os-release && echo "$VERSION_CODENAME")-backports")

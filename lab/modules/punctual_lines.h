@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Two GPIO lines, named by the labels of their chips: one that edges come from,
- * with its interrupt, and one that is driven.
+ * Two GPIO lines, named by the labels of their chips: an input for edges, with its
+ * interrupt, and an output.
  */
 #ifndef PUNCTUAL_LINES_H
 #define PUNCTUAL_LINES_H
@@ -12,7 +12,7 @@
 #include <linux/platform_device.h>
 #include <linux/slab.h>
 
-/* The parameters that say which lines; a module gives the ones to use if they are not. */
+/* The parameters for the lines; a module sets the defaults. */
 #define PUNCTUAL_LINES_PARAMETERS(in_number, out_number)				\
 	static char *in_chip = "punctual-wires";					\
 	module_param(in_chip, charp, 0444);						\
@@ -46,7 +46,7 @@ static inline struct gpio_desc *punctual_line(struct punctual_lines *lines, cons
 	return desc;
 }
 
-/* Gives back what punctual_lines_get() has got. */
+/* Releases the lines from punctual_lines_get(). */
 static inline void punctual_lines_put(struct punctual_lines *lines)
 {
 	if (!IS_ERR_OR_NULL(lines->out))
@@ -59,7 +59,7 @@ static inline void punctual_lines_put(struct punctual_lines *lines)
 	platform_device_unregister(lines->device);
 }
 
-/* Gets the lines for a device of this name; *lines is zero before. */
+/* Requests the lines for a device with this name; *lines must be zero. */
 static inline int punctual_lines_get(struct punctual_lines *lines, const char *name,
 				     const char *in_chip, ushort in_line,
 				     const char *out_chip, ushort out_line)
@@ -95,11 +95,11 @@ static inline int punctual_lines_get(struct punctual_lines *lines, const char *n
 	pr_err("line %u of chip %s has no interrupt: %d\n", in_line, in_chip, error);
 fail:
 	punctual_lines_put(lines);
-	/* A chip that is not there might come later, but nobody asks again. */
+	/* A missing chip might be added later, but the probe is not repeated. */
 	return error == -EPROBE_DEFER ? -ENODEV : error;
 }
 
-/* Whether the line that is driven may be driven in interrupt context; says so if not. */
+/* Returns whether the output can be driven in interrupt context; logs an error if not. */
 static inline bool punctual_lines_fit_interrupts(const struct punctual_lines *lines,
 						 const char *out_chip)
 {

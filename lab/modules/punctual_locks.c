@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Devices through which user space holds a lock of the kernel for a commanded
- * time, after D. B. de Oliveira and R. S. de Oliveira, "Timing analysis of the
+ * Devices through which user space holds a kernel lock for a commanded
+ * time, following D. B. de Oliveira and R. S. de Oliveira, "Timing analysis of the
  * PREEMPT RT Linux kernel", section 5.
  *
  *	/dev/punctual-raw_spinlock	held with interrupts off
@@ -10,8 +10,8 @@
  *	/dev/punctual-rt_mutex
  *
  * write() of a decimal number commands, for this open file, how many
- * microseconds the lock is to be held. read() takes the lock, waits busily for
- * that time of the clock, releases the lock, and returns 0.
+ * microseconds the lock is to be held. read() takes the lock, spins for that time
+ * of the clock, releases the lock, and returns 0.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -34,19 +34,19 @@ static DEFINE_SPINLOCK(spin_lock_);
 static DEFINE_MUTEX(mutex_lock_);
 static DEFINE_RT_MUTEX(rt_lock);
 
-/* A lock by name, with what holds it for a while. */
+/* A lock by name, with the function that holds it. */
 struct holder {
 	struct miscdevice device;
 	void (*hold)(u64 ns);
 };
 
-/* What one open file has been told. */
+/* The state of an open file. */
 struct command {
 	const struct holder *holder;
 	unsigned int us;
 };
 
-/* Time goes on while the holder is preempted, so no hold lasts for ever. */
+/* Time continues while the holder is preempted, so every hold ends. */
 static void wait_busily(u64 ns)
 {
 	u64 end = ktime_get_ns() + ns;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The parallel port of a PC as a device of UIO: its interrupt wakes whoever
- * waits for /dev/uioN, and its ports are named in sysfs for those who may use
- * them. The kernel's own driver for it, parport_pc, must not have claimed them.
+ * The parallel port of a PC as a UIO device: its interrupt wakes processes that
+ * wait for /dev/uioN, and sysfs lists its ports for processes that may use them.
+ * The kernel's own driver, parport_pc, must not have claimed them.
  *
  *	insmod punctual_parallel.ko base=0x378 line=7
  */
@@ -27,7 +27,7 @@ MODULE_PARM_DESC(line, "the interrupt's number");
 static struct platform_device *device;
 static struct uio_info info = { .name = NAME, .version = "1" };
 
-/* An edge-triggered line needs no silence: whoever is woken quiets the device. */
+/* An edge-triggered line need not be masked: the woken process acknowledges the interrupt. */
 static irqreturn_t interrupted(int number, struct uio_info *of)
 {
 	return IRQ_HANDLED;

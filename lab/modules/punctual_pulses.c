@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Sends pulses at a fixed period to a GPIO line and notes when each answer comes
- * on another one: the microcontroller of the tests in C. Cunningham, "Making a
+ * Sends pulses at a fixed period to a GPIO line and records when each answer
+ * arrives on another one: the microcontroller of the tests in C. Cunningham, "Making a
  * Real-Time Operating System for the Raspberry Pi 2B", sections I.D.8 and
- * III.A.5, whose pulses wait for nobody.
+ * III.A.5, whose pulses do not wait for answers.
  *
  *	insmod punctual_pulses.ko out_chip=LABEL out_line=N in_chip=LABEL in_line=N
  *
- * write() of "PERIOD_NS COUNT" to /dev/punctual-pulses sends so many and returns
- * when the last one is sent, or on a signal. read() gives, as unsigned 64-bit
- * numbers, how many were sent, and the instant of CLOCK_MONOTONIC at which each
- * answer came, since the last write().
+ * write() of "PERIOD_NS COUNT" to /dev/punctual-pulses sends COUNT pulses and
+ * returns after the last one, or on a signal. read() returns, as unsigned 64-bit
+ * numbers, the number of sent pulses, and the time of each answer on
+ * CLOCK_MONOTONIC, since the last write().
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -36,7 +36,7 @@ PUNCTUAL_LINES_PARAMETERS(3, 0);
 static struct punctual_lines lines;
 static struct hrtimer timer;
 static DECLARE_COMPLETION(over);
-/* Held by whoever sends or reads; the handlers do without. */
+/* Held while sending and reading; the handlers do not take it. */
 static DEFINE_MUTEX(user);
 static u64 period;
 static u32 wanted;
@@ -45,12 +45,12 @@ static struct {
 	u64 sent;
 	u64 answers[MOST_PULSES];
 } record;
-/* Only the handler of answers writes it while pulses are sent. */
+/* Written only by the handler of answers while pulses are sent. */
 static u32 answered;
 
 /*
- * A period during which interrupts were off had its pulse as well; at a line
- * that is sampled only now it makes one edge with the next.
+ * A period during which interrupts were off also has its pulse; on a line that is
+ * sampled only now it merges with the next one into one edge.
  */
 static enum hrtimer_restart send(struct hrtimer *expired)
 {
@@ -71,7 +71,7 @@ static irqreturn_t answer(int number, void *data)
 
 	if (n < MOST_PULSES) {
 		record.answers[n] = ktime_get_ns();
-		/* Whoever sees the number sees the instant. */
+		/* A reader that sees the number also sees the time. */
 		smp_store_release(&answered, n + 1);
 	}
 	return IRQ_HANDLED;
@@ -105,7 +105,7 @@ static ssize_t pulses_write(struct file *file, const char __user *buffer, size_t
 	error = wait_for_completion_interruptible(&over);
 	hrtimer_cancel(&timer);
 	mutex_unlock(&user);
-	/* Not sent once more after a signal: some of them have been. */
+	/* Not restarted after a signal: some have been sent. */
 	return error ? -EINTR : count;
 }
 

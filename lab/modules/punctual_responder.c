@@ -7,8 +7,8 @@
  *	insmod punctual_responder.ko form=threaded|hard
  *		in_chip=LABEL in_line=N out_chip=LABEL out_line=N
  *
- * threaded: the handler runs in a thread of the kernel, SCHED_FIFO 50.
- * hard: it runs in interrupt context also on PREEMPT_RT (IRQF_NO_THREAD).
+ * threaded: the handler runs in a kernel thread, SCHED_FIFO 50.
+ * hard: it runs in interrupt context, even on PREEMPT_RT (IRQF_NO_THREAD).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -26,7 +26,7 @@ MODULE_PARM_DESC(form, "threaded, or hard: in interrupt context");
 
 PUNCTUAL_LINES_PARAMETERS(1, 2);
 
-/* Only the handler writes it, and no two run at once. */
+/* Written only by the handler, which never runs concurrently. */
 static uint answers;
 module_param(answers, uint, 0444);
 MODULE_PARM_DESC(answers, "how many edges have been answered");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Starts a CPU of x86-64 that hotplug has taken from Linux, by INIT and a start-up
- * interrupt, at code that counts in memory. A prototype for docs/book/src/guides/amp.md: it has no handler
- * of machine checks, and kexec and updates of the microcode know nothing of it.
+ * Starts an x86-64 CPU that is offline in Linux, by INIT and a startup IPI, at code
+ * that counts in memory. A prototype for docs/book/src/guides/amp.md: it handles no
+ * machine checks, and kexec and microcode updates ignore it.
  *
  *	echo 0 >/sys/devices/system/cpu/cpu1/online; insmod punctual_sipi.ko cpu=1
  *	cat /sys/module/punctual_sipi/parameters/count
@@ -17,7 +17,7 @@
 #include <asm/msr.h>
 #include <asm/smp.h>
 
-/* In the first megabyte, which Linux leaves to the firmware but for its own start of CPUs at the end. */
+/* In the first megabyte, which Linux leaves to the firmware, except for its own CPU startup code at the end. */
 #define CODE 0x8000
 #define COUNT 0x100
 
@@ -74,7 +74,7 @@ static int __init sipi_init(void)
 	memcpy(page, code, sizeof(code));
 	id = per_cpu(x86_cpu_to_apicid, cpu);
 	preempt_disable();
-	/* Intel SDM 3A, 9.4.4.1: INIT, 10 ms, start-up twice. */
+	/* Intel SDM 3A, 9.4.4.1: INIT, 10 ms, two startup IPIs. */
 	error = interrupt(id, 0xc500);
 	preempt_enable();
 	msleep(10);

@@ -2,13 +2,12 @@
 /*
  * An SPI controller with one device that user space reaches through spidev:
  * /dev/spidevB.0, B the number of the bus. Its output is connected to its
- * input; or, with far=1, to a process that has /dev/punctual-spi open: read()
- * waits for the next transfer, for 5 ms, and takes what was sent, or nothing;
- * write() is what the transfer returns. Without an answer within 1 ms it returns ones, as a bus to
- * which nothing is connected does.
+ * input; or, with far=1, to a process that has opened /dev/punctual-spi: read()
+ * waits at most 5 ms for the next transfer, and returns the sent bytes, or nothing;
+ * write() sets the bytes that the transfer returns. Without an answer within 1 ms
+ * it returns ones, like an unconnected bus.
  *
- * A transfer takes the time that its bits take at the speed that was asked for,
- * or that its answer takes.
+ * A transfer takes as long as its bits at the requested speed, or as its answer.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -24,10 +23,10 @@
 
 /* Below this a sleep would take longer than the transfer. */
 #define SHORTEST_SLEEP_US 20
-/* The longest transfer that a process answers, and how long it may take. */
+/* The longest transfer that a process answers, and its time limit. */
 #define LONGEST 64
 #define PATIENCE_US 1000
-/* How long read() waits for a transfer. */
+/* The time limit of read(). */
 #define PAUSE_US 5000
 
 static bool far;
@@ -37,7 +36,7 @@ MODULE_PARM_DESC(far, "whether /dev/punctual-spi answers transfers");
 static struct platform_device *device;
 static struct spi_controller *controller;
 
-/* What is between a transfer and who answers it, who is one process at a time. */
+/* State shared by a transfer and the answering process, of which there is only one at a time. */
 static struct {
 	struct mutex lock;
 	wait_queue_head_t changed;
@@ -82,7 +81,7 @@ static int ask(struct spi_transfer *transfer)
 		answered_by_nobody(transfer);
 	else if (transfer->rx_buf)
 		memcpy(transfer->rx_buf, far_end.answer, transfer->len);
-	/* What comes later is for a transfer that is over. */
+	/* A later answer belongs to a finished transfer. */
 	far_end.state = IDLE;
 	mutex_unlock(&far_end.lock);
 	return 0;
@@ -143,7 +142,7 @@ static ssize_t far_read(struct file *file, char __user *to, size_t size, loff_t 
 		if (error)
 			return error == -ETIME ? 0 : error;
 		mutex_lock(&far_end.lock);
-		/* It may be over already. */
+		/* The transfer may have finished. */
 		length = far_end.state == ASKED ? far_end.length : 0;
 		if (length) {
 			memcpy(sent, far_end.sent, length);
@@ -190,8 +189,8 @@ static struct miscdevice far_device = {
 };
 
 /*
- * spidev takes devices of known names only, not one of its own name. Any of
- * them will do, as it drives all in the same way.
+ * spidev binds only to devices with known names, not to its own name. Any of them
+ * works, since it drives all in the same way.
  */
 static struct spi_board_info board_info = {
 	.modalias = "spi-petra",

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * A GPIO chip whose lines are wired in pairs: what is driven on line 2n arrives
- * at line 2n + 1, with an interrupt.
+ * A GPIO chip whose lines are wired in pairs: a level driven on line 2n arrives at
+ * line 2n + 1, with an interrupt.
  *
- * gpio-sim is set from user space through sysfs, and its lines may sleep, which
- * a handler in interrupt context may not. The lines of this chip never sleep,
- * as those of most chips on a SoC.
+ * gpio-sim is controlled from user space through sysfs, and its lines may sleep,
+ * which a handler in interrupt context must not. The lines of this chip never
+ * sleep, like those of most SoCs.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -21,11 +21,11 @@
 #define WIRES 4
 
 struct wire {
-	/* Raises the interrupt, in interrupt context whoever drives the line. */
+	/* Raises the interrupt, in interrupt context regardless of the caller. */
 	struct irq_work raise;
 	raw_spinlock_t lock;
 	bool high;
-	/* Somebody listens at the other end. */
+	/* The other end has a listener. */
 	bool heard;
 };
 
@@ -68,7 +68,7 @@ static void wires_set(struct gpio_chip *chip, unsigned int line, int value)
 	if (!READ_ONCE(wire->heard))
 		return;
 	type = irq_get_trigger_type(irq_find_mapping(interrupts, wire - wires));
-	/* An edge that comes before the last one is delivered is one with it. */
+	/* An edge before the delivery of the last one merges with it. */
 	if (type & (value ? IRQ_TYPE_EDGE_RISING : IRQ_TYPE_EDGE_FALLING))
 		irq_work_queue(&wire->raise);
 }
@@ -165,7 +165,7 @@ static const struct irq_domain_ops wires_irq_ops = {
 	.unmap = wires_irq_unmap,
 };
 
-/* A listener that leaves does not undo the mapping. */
+/* The mapping remains when a listener leaves. */
 static void wires_remove_interrupts(void *unused)
 {
 	int n;

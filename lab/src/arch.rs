@@ -1,4 +1,4 @@
-//! The processors that a guest may have, and what differs between them.
+//! The processors of guests, and their differences.
 
 use crate::kernels::debs::{self, Debs};
 use crate::tools;
@@ -8,12 +8,12 @@ use crate::tools;
 pub(crate) enum Arch {
     /// The host's.
     Amd64,
-    /// 64-bit ARM, on a host that is not.
+    /// 64-bit ARM, on a host with another processor.
     Arm64,
 }
 
 impl Arch {
-    /// Its name in Debian.
+    /// Returns the name in Debian.
     pub(crate) fn debian(self) -> &'static str {
         match self {
             Self::Amd64 => "amd64",
@@ -21,7 +21,7 @@ impl Arch {
         }
     }
 
-    /// The output of `uname -m` there.
+    /// Returns the output of `uname -m`.
     pub(crate) fn uname(self) -> &'static str {
         match self {
             Self::Amd64 => "x86_64",
@@ -29,7 +29,7 @@ impl Arch {
         }
     }
 
-    /// The emulator.
+    /// Returns the emulator.
     pub(crate) fn qemu(self) -> &'static str {
         match self {
             Self::Amd64 => tools::QEMU,
@@ -37,7 +37,7 @@ impl Arch {
         }
     }
 
-    /// The emulator's options for machine and processor.
+    /// Returns the emulator's options for machine and processor.
     pub(crate) fn machine(self) -> [&'static str; 4] {
         match self {
             Self::Amd64 => ["-M", "q35", "-cpu", "max"],
@@ -46,8 +46,8 @@ impl Arch {
         }
     }
 
-    /// Another one: on ARM with an older interrupt controller and an exception level for hypervisors, so that the firmware is called by
-    /// SMC and enters programs there.
+    /// Returns the options for another machine: on ARM with an older interrupt controller and with
+    /// EL2, so the firmware is called by SMC and starts programs at EL2.
     pub(crate) fn other_machine(self) -> [&'static str; 4] {
         match self {
             Self::Amd64 => self.machine(),
@@ -55,8 +55,8 @@ impl Arch {
         }
     }
 
-    /// Its options for devices that programs drive from user space: a PCI device made for that, and a parallel port whose printer throws
-    /// everything away.
+    /// Returns the options for devices that programs drive from user space: a PCI device for this
+    /// purpose, and a parallel port whose printer discards its input.
     pub(crate) fn devices(self) -> &'static [&'static str] {
         match self {
             Self::Amd64 => &[
@@ -71,7 +71,7 @@ impl Arch {
         }
     }
 
-    /// Kernel parameters for that machine.
+    /// Returns the kernel parameters for that machine.
     pub(crate) fn parameters(self) -> &'static str {
         match self {
             Self::Amd64 => "console=ttyS0 tsc=reliable no_timer_check random.trust_cpu=on",
@@ -79,7 +79,7 @@ impl Arch {
         }
     }
 
-    /// Busybox and the libraries of Rust programs, if they are not the host's.
+    /// Returns busybox and the libraries of Rust programs, if they are not the host's.
     pub(crate) fn userland(self) -> Option<Debs> {
         match self {
             Self::Amd64 => None,

@@ -1,14 +1,16 @@
-//! Programs on a PREEMPT_RT kernel, which this machine need not have: `cargo xtask lab`.
+//! Programs on a PREEMPT_RT kernel, without the need for such a kernel on this machine: `cargo
+//! xtask lab`.
 //!
-//! The kernel is Debian's, or built from Debian's source, and runs in QEMU without hardware virtualization, so it takes
-//! neither privileges nor modules of the host, and works inside a virtual machine. `docs/book/src/guides/lab.md` says what its times mean.
+//! The kernel is Debian's, or built from Debian's source, and runs in QEMU without hardware
+//! virtualization, so it requires neither privileges nor host modules, and works inside a virtual
+//! machine. `docs/book/src/guides/lab.md` explains the meaning of its times.
 //!
 //! * `options` is the command line.
-//! * `kernels` downloads or builds kernels and their modules, and keeps them.
+//! * `kernels` downloads or builds kernels and their modules, and caches them.
 //! * `driver` runs a program on one machine: a guest in QEMU, or a board over ssh.
-//! * `suite` runs the `cases` on every machine that they need, and reports how they went.
-//! * `figures` measures what operations take in instructions, and holds it to a file.
-//! * `arch`, `tools`, `trouble` and `workdir` serve all of them.
+//! * `suite` runs the `cases` on every machine that they need, and reports the results.
+//! * `figures` measures the cost of operations in instructions, and compares it with a file.
+//! * `arch`, `tools`, `trouble` and `workdir` are common to all of them.
 
 mod arch;
 mod cases;
@@ -44,17 +46,17 @@ use kernels::{Kernel, modules};
 use options::{Action, Arguments, Boot, Run};
 use trouble::{Interrupt, Trouble};
 
-/// Variables of the host that go to the guest begin with one of these.
+/// The prefixes of host variables that are passed to the guest.
 const PASSED_ON: [&str; 2] = ["PUNCTUAL_", "RUST_"];
 
-/// Does what the words after `cargo xtask lab` ask for, and returns the status to exit with.
+/// Runs the command given by the words after `cargo xtask lab`, and returns the exit status.
 ///
-/// It is that of the command, for `run`; 124, 125 and 130 are the lab's own.
+/// For `run` it is that of the command; 124, 125 and 130 are the lab's own.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> i32 {
     let arguments = match Arguments::try_parse_from([OsString::from("lab")].into_iter().chain(words)) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // The status says it too, whether or not this can be read.
+            // The exit status reports it, even if this cannot be printed.
             let _ = error.print();
             return if error.use_stderr() { Trouble::OTHER } else { 0 };
         }
@@ -98,7 +100,7 @@ fn perform(action: Action) -> Result<i32> {
     }
 }
 
-/// Boots `machine` once and runs `command`, or a shell if `mode` says so.
+/// Boots `machine` once and runs `command`, or a shell, depending on `mode`.
 fn boot(options: &Boot, machine: Machine, mode: Mode, command: Vec<String>) -> Result<i32> {
     let results = results(options)?;
     tools::require([options.kernel.arch().qemu(), "setpriv", "busybox", "ldd"])?;
@@ -112,8 +114,8 @@ fn boot(options: &Boot, machine: Machine, mode: Mode, command: Vec<String>) -> R
     if machine.network {
         if kernel.network.is_empty() {
             return Err(format!(
-                "--network: {} has no driver for a network card in {}; `rt`, `stock` and `rt-arm64` have one, unless they were \
-                 fetched by an earlier lab: then delete that directory",
+                "--network: {} has no driver for a network card in {}; `rt`, `stock` and `rt-arm64` have one, unless an \
+                 earlier version of the lab fetched them: in that case delete that directory",
                 kernel.package,
                 kernel.directory().display()
             )
@@ -134,7 +136,7 @@ fn boot(options: &Boot, machine: Machine, mode: Mode, command: Vec<String>) -> R
     let bring_back = |from: &Path| bring_back(from, &results);
     let ended = guest.run(&job, &mut pass_on, &bring_back);
     if mode == Mode::Shell && ended.is_err() {
-        // QEMU takes the terminal as it needs it, and was ended before it could give it back.
+        // QEMU changes the terminal's settings, and was ended before it could restore them.
         let _ = process::Command::new("stty").arg("sane").status_within(TOOL_LIMIT);
     }
     let ended = ended?;
@@ -143,7 +145,7 @@ fn boot(options: &Boot, machine: Machine, mode: Mode, command: Vec<String>) -> R
     Ok(ended.status)
 }
 
-/// The job of running `command`, with the files and variables that go along.
+/// Returns the job of running `command`, with its files and variables.
 fn job(options: &Boot, command: Vec<String>) -> Result<Job> {
     let mut job = Job::new(command)?;
     job.programs.extend(options.with.iter().cloned());
@@ -174,8 +176,8 @@ fn run_on_board(host: &str, options: &Boot, command: Vec<String>) -> Result<i32>
     Ok(status)
 }
 
-/// Where files that come back go; our own directory has those of the last run only. One that can take no files is refused,
-/// since a run may take hours.
+/// Returns the directory for returned files; our own directory has only those of the last run. A
+/// directory that is not writable is rejected at once, since a run may take hours.
 fn results(options: &Boot) -> Result<PathBuf> {
     match &options.results {
         Some(directory) => {
@@ -205,7 +207,7 @@ fn announce(count: usize, to: &Path) {
     }
 }
 
-/// Prints what the command prints, as it comes.
+/// Prints the command's output as it arrives.
 fn pass_on(stream: Stream, bytes: &[u8]) -> Result {
     let passed = match stream {
         Stream::Stdout => io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()),
@@ -218,7 +220,7 @@ fn pass_on(stream: Stream, bytes: &[u8]) -> Result {
     }
 }
 
-/// Says what the user would otherwise not know.
+/// Prints a summary of the run.
 fn conclude(ended: &Ended, kernel: &Kernel, machine: &Machine) {
     if let Some(line) = ended.console.out_of_memory() {
         let memory = machine.memory;

@@ -24,28 +24,28 @@ pub(crate) struct Arguments {
 pub(crate) enum Action {
     /// Boot a kernel in QEMU, run a command in it, and exit with the status of the command
     ///
-    /// The lab itself exits with 124 if the time is up, with 130 if it was interrupted, with 141 if nobody reads its output,
-    /// and with 125 if anything else went wrong.
+    /// The lab itself exits with 124 after a timeout, with 130 if it was interrupted, with 141 if
+    /// its output is closed, and with 125 on other errors.
     Run(Run),
     /// Boot a kernel in QEMU and open a shell in it; `exit` or Ctrl-D ends it
     Shell(Boot),
     /// Download or build a kernel, and print its directory
     Kernel {
-        /// Print the directory of a cached kernel, and fail if there is none
+        /// Print the directory of a cached kernel, and fail if it does not exist
         #[arg(long)]
         cached: bool,
         #[arg(value_parser = Flavour::named)]
         name: Flavour,
     },
-    /// Run the suite: what Punctual promises under PREEMPT_RT, on several machines
+    /// Run the suite: Punctual's guarantees under PREEMPT_RT, on several machines
     ///
     /// It exits with 1 if a case has failed, and with 124, 125 or 130 if the lab has.
     Test(Selection),
-    /// Measure what operations take in instructions, and hold it to lab/figures.txt
+    /// Measure the cost of operations in instructions, and compare it with lab/figures.txt
     Figures(Figures),
 }
 
-/// How a machine is booted, and what goes into it.
+/// The machine to boot, and its files.
 #[derive(Args, Debug)]
 pub(crate) struct Boot {
     /// Kernel to boot: `rt` is Debian's PREEMPT_RT image, `stock` its default one, `rt-arm64` its PREEMPT_RT image for
@@ -61,19 +61,20 @@ pub(crate) struct Boot {
     #[arg(long, value_name = "MB", default_value_t = 512, value_parser = value_parser!(u32).range(64..=65_536))]
     memory: u32,
 
-    /// Seconds from the start of the boot after which the machine is ended
+    /// Time limit in seconds, from the start of the boot
     #[arg(long, value_name = "S", default_value = "120", value_parser = seconds)]
     pub(crate) timeout: Duration,
 
-    /// Further kernel parameters, as in `--append 'isolcpus=1 nohz_full=1'`; may be repeated
+    /// Additional kernel parameters, as in `--append 'isolcpus=1 nohz_full=1'`; may be repeated
     #[arg(long, value_name = "PARAMETERS", allow_hyphen_values = true, value_parser = parameters)]
     append: Vec<String>,
 
-    /// A further file for /lab/bin of the guest, which is in its PATH; may be repeated
+    /// Additional file for /lab/bin of the guest, which is in its PATH; may be repeated
     #[arg(long, value_name = "FILE", value_parser = file)]
     pub(crate) with: Vec<PathBuf>,
 
-    /// Load a module of lab/modules before the command runs; may be repeated. The guest has all of them in /lab/modules
+    /// Load a module of lab/modules before the command runs; may be repeated. The guest has all of
+    /// them in /lab/modules
     #[arg(long = "module", value_name = "NAME PARAMETER=VALUE…", value_parser = Module::parse)]
     pub(crate) modules: Vec<Module>,
 
@@ -81,7 +82,8 @@ pub(crate) struct Boot {
     #[arg(long)]
     pub(crate) network: bool,
 
-    /// Where to put the files that the command leaves in its working directory [default: target/lab/results]
+    /// Directory for the files that the command leaves in its working directory [default:
+    /// target/lab/results]
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
 }
@@ -91,24 +93,25 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) boot: Boot,
 
-    /// Count time in instructions: with one CPU, two runs are equal to the byte; several CPUs take turns
+    /// Count time in instructions: with one CPU, two runs are identical; several CPUs take turns
     #[arg(long, conflicts_with = "network")]
     pub(crate) icount: bool,
 
-    /// Run on this machine over ssh instead of in QEMU; only --timeout, --with and --results have an effect then
+    /// Run on this machine over ssh instead of in QEMU; only --timeout, --with and --results apply
     #[arg(long, value_name = "USER@BOARD")]
     pub(crate) host: Option<String>,
 
-    /// A program of the host, named by a path with a slash in it, or one of the guest, whose tools are busybox's
+    /// Host program, as a path with a slash, or guest program, including busybox's tools
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
 }
 
 impl Boot {
-    /// The machine that the options describe, without its way of counting time.
+    /// Returns the machine that the options describe, without its time base.
     pub(crate) fn machine(&self) -> Result<Machine> {
         let append = self.append.join(" ");
-        // The kernel's command line holds 2048 bytes on x86, including the lab's own parameters.
+        // On x86 the kernel's command line is limited to 2048 bytes, including the lab's own
+        // parameters.
         if append.len() > 1500 {
             return Err("--append: the kernel takes no more than 2048 bytes in all".into());
         }
@@ -126,7 +129,7 @@ impl Boot {
 fn seconds(text: &str) -> Result<Duration, String> {
     match text.parse() {
         Ok(seconds @ 1..=86_400) => Ok(Duration::from_secs(seconds)),
-        _ => Err("it takes a number from 1 to 86400".to_owned()),
+        _ => Err("expected a number from 1 to 86400".to_owned()),
     }
 }
 
@@ -201,7 +204,7 @@ mod tests {
             ("--speed 3 ls", "'--speed'"),
             ("--with /no/such ls", "no such file"),
             ("--timeout 0 ls", "from 1 to 86400"),
-            // Messages come when the host's time says so.
+            // Messages arrive according to the host's time.
             ("--icount --network ls", "cannot be used with"),
         ] {
             let error = parse(line).unwrap_err();

@@ -1,34 +1,37 @@
-//! The programs of the host that the lab uses, and the packages they are in.
+//! The host programs that the lab uses, and their packages.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use xtask_support::Result;
 
-/// Installs the packages, and is the one list of them.
+/// The script that installs the packages, and contains the list of them.
 const SCRIPT: &str = include_str!("../packages.sh");
 
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
 
-/// What building modules for a kernel takes. One of the programs in Debian's headers needs the library.
+/// The requirements for building kernel modules. One of the programs in Debian's header packages
+/// needs the library.
 const MODULES: [&str; 4] = ["make", "gcc", "ld", "/usr/lib/x86_64-linux-gnu/libelf.so.1"];
 
-/// What else building a kernel takes; by the header, the kernel's own tools read object files.
+/// The additional requirements for building a kernel; the header is for the kernel's tools that
+/// read object files.
 const BUILD: [&str; 8] = ["flex", "bison", "bc", "pahole", "xz", "tar", "setpriv", "/usr/include/gelf.h"];
 
-/// What guests and boards for 64-bit ARM take.
+/// The requirements for guests and boards with 64-bit ARM.
 const ARM64: [&str; 3] =
     ["qemu-system-aarch64", "aarch64-linux-gnu-gcc", "/usr/aarch64-linux-gnu/lib/crt1.o"];
 
-/// Says `required` where a lab that is not there is a failure, and not something to be skipped.
+/// Set to `required` if a missing lab is a failure rather than a reason to skip.
 pub(crate) const REQUIRED: &str = "PUNCTUAL_LAB";
 
-/// Whether there has to be a lab.
+/// Returns `true` if the lab is required.
 pub(crate) fn is_required() -> bool {
     env::var_os(REQUIRED).is_some_and(|value| value == "required")
 }
 
-/// Where `program` is, in the directories that root searches too: some systems keep tools out of a user's path.
+/// Returns the path of `program`, from the directories that root searches, too: some systems keep
+/// tools out of a user's path.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
@@ -43,7 +46,8 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// Where each of `programs` is; the error names every package that is missing, and the command that installs them.
+/// Returns the path of each of `programs`; the error names every missing package, and the command
+/// that installs them.
 pub(crate) fn require<const N: usize>(programs: [&str; N]) -> Result<[PathBuf; N]> {
     let missing: Vec<&str> = programs.into_iter().filter(|program| find(program).is_none()).collect();
     if missing.is_empty() {
@@ -52,17 +56,17 @@ pub(crate) fn require<const N: usize>(programs: [&str; N]) -> Result<[PathBuf; N
     Err(not_installed(&missing, "").into())
 }
 
-/// Requires what building modules takes.
+/// Checks the requirements for building modules.
 pub(crate) fn require_modules() -> Result {
     require_all(&MODULES, "")
 }
 
-/// Requires what building a kernel and its modules takes.
+/// Checks the requirements for building a kernel and its modules.
 pub(crate) fn require_build() -> Result {
     require_all(&[MODULES.as_slice(), &BUILD].concat(), " --build")
 }
 
-/// Requires programs, and files by their paths.
+/// Checks programs, and files by their paths.
 fn require_all(what: &[&str], flag: &str) -> Result {
     let there =
         |what: &str| if what.starts_with('/') { Path::new(what).exists() } else { find(what).is_some() };
@@ -70,7 +74,7 @@ fn require_all(what: &[&str], flag: &str) -> Result {
     if missing.is_empty() { Ok(()) } else { Err(not_installed(&missing, flag).into()) }
 }
 
-/// Requires what building programs for 64-bit ARM takes, and returns the linker.
+/// Checks the requirements for building programs for 64-bit ARM, and returns the linker.
 pub(crate) fn require_arm64() -> Result<PathBuf> {
     require_all(&ARM64[1..], "")?;
     let [gcc] = require(["aarch64-linux-gnu-gcc"])?;
@@ -88,7 +92,7 @@ fn not_installed(missing: &[&str], flag: &str) -> String {
     )
 }
 
-/// The package that holds `program`, from the script's list.
+/// Returns the package that contains `program`, from the script's list.
 fn package(program: &str) -> Option<&'static str> {
     let list = SCRIPT.lines().skip_while(|line| *line != "# begin").take_while(|line| *line != "# end");
     list.filter_map(|line| line.trim().trim_matches('"').split_once(' '))
@@ -121,7 +125,7 @@ mod tests {
             assert!(package(tool).is_some(), "{tool}");
         }
         assert!(not_installed(&["qemu-system-aarch64"], "").contains("packages.sh --arm64` installs"));
-        // The compiler alone links no program: Debian only recommends the C library beside it.
+        // The compiler alone cannot link: Debian only recommends the C library for it.
         assert_eq!(package("/usr/aarch64-linux-gnu/lib/crt1.o"), Some("libc6-dev-arm64-cross"));
     }
 

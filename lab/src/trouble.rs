@@ -1,4 +1,4 @@
-//! What ends a run of the lab early, and being told to stop.
+//! Reasons for the early end of a run, and interruption.
 
 use std::error::Error;
 use std::fmt;
@@ -15,39 +15,40 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use xtask_support::Result;
 
-/// How often a program is asked whether it has ended, and the machine what it has printed.
+/// The interval at which the lab checks for the end of a program, and for output of the machine.
 pub(crate) const POLL: Duration = Duration::from_millis(10);
 
-/// How long a program that was asked to end may take to clean up.
+/// The time limit for the cleanup of a program that was asked to end.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Limit for a program: the longest, the build of a kernel on a slow machine, takes less.
+/// The time limit for a program: the longest, building a kernel on a slow machine, takes less.
 const RUN_LIMIT: Duration = Duration::from_secs(6 * 3600);
 
-/// A trouble with an exit status of its own, so that scripts can tell it from the status of the command.
+/// An error with its own exit status, so that scripts can distinguish it from the status of the
+/// command.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// The time was up.
+    /// The time limit was reached.
     Timeout(String),
-    /// A signal has told us to stop.
+    /// A signal requested an early end.
     Interrupted,
-    /// The lab did its part, and what was tried is not as expected.
+    /// The lab worked, but the result is not as expected.
     Failed(String),
-    /// Nobody reads the output any more.
+    /// The output was closed.
     Unread,
 }
 
 impl Trouble {
-    /// The status of a failure of the lab that has none of its own.
+    /// The status of the lab's other failures.
     pub(crate) const OTHER: i32 = 125;
 
-    /// The status to exit with for `error`.
+    /// Returns the exit status for `error`.
     pub(crate) fn status(error: &(dyn Error + 'static)) -> i32 {
         match error.downcast_ref() {
             Some(Self::Timeout(_)) => 124,
             Some(Self::Interrupted) => 130,
             Some(Self::Failed(_)) => 1,
-            // As of a program that is ended by SIGPIPE.
+            // As for a program that is ended by SIGPIPE.
             Some(Self::Unread) => 141,
             None => Self::OTHER,
         }
@@ -56,7 +57,7 @@ impl Trouble {
 
 impl Error for Trouble {}
 
-/// Says what an error is about; a trouble stays what it is, with its status.
+/// Adds the subject to an error; a `Trouble` is returned unchanged, with its status.
 pub(crate) fn about(subject: &str, error: Box<dyn Error>) -> Box<dyn Error> {
     if error.is::<Trouble>() { error } else { format!("{subject}: {error}").into() }
 }
@@ -71,12 +72,13 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// Whether a signal has told us to stop. Whoever waits asks, and returns; so everything is cleared away as always.
+/// `true` once a signal has requested an early end. Waiting code checks it and returns, so cleanup
+/// is done as usual.
 #[derive(Clone, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Notes SIGINT, SIGTERM and SIGHUP from now on, which then do nothing else.
+    /// Records SIGINT, SIGTERM and SIGHUP from now on, instead of their default actions.
     pub(crate) fn install() -> io::Result<Self> {
         let flag = Self::default();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -89,7 +91,7 @@ impl Interrupt {
         if self.0.load(Ordering::Relaxed) { Err(Trouble::Interrupted.into()) } else { Ok(()) }
     }
 
-    /// Runs `command` to its end, without input, and ends it if we are told to stop.
+    /// Runs `command` to its end, without input, and ends it if interrupted.
     pub(crate) fn run(&self, command: &mut Command) -> Result<ExitStatus> {
         self.run_with(command, Stdio::null())
     }
@@ -97,7 +99,7 @@ impl Interrupt {
     /// The same with `input`.
     pub(crate) fn run_with(&self, command: &mut Command, input: Stdio) -> Result<ExitStatus> {
         let spawned = command.stdin(input).spawn();
-        // The ends of pipes that the program has are not ours any more: it has to see the end of its input.
+        // We must not keep the program's pipe ends open: it has to see the end of its input.
         command.stdin(Stdio::null());
         let cannot = |error| format!("cannot run {}: {error}", command.get_program().display());
         let mut child = spawned.map_err(cannot)?;
@@ -119,8 +121,8 @@ impl Interrupt {
         }
     }
 
-    /// The same for a program that starts others: told to stop, it is ended together with them. `tick` is called now
-    /// and then, and once at the end.
+    /// The same for a program that starts others: if interrupted, it is ended together with them.
+    /// `tick` is called periodically, and once at the end.
     pub(crate) fn run_all(&self, command: &mut Command, tick: &mut dyn FnMut()) -> Result<ExitStatus> {
         let spawned = command.stdin(Stdio::null()).process_group(0).spawn();
         let mut child =
@@ -198,9 +200,9 @@ mod tests {
         let error = interrupt.run_all(&mut command, &mut tick).unwrap_err();
         assert_eq!(Trouble::status(error.as_ref()), 130);
         let process = started.flatten().unwrap().unwrap();
-        // One that has ended and that nobody has asked for yet has no command any more.
+        // A zombie no longer has a command line.
         let runs = || std::fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|words| !words.is_empty());
-        // It is killed, and a busy system may take its time to end it.
+        // It is killed, which may take time on a busy system.
         let asked = Instant::now();
         while runs() && asked.elapsed() < END_TIMEOUT {
             thread::sleep(POLL);

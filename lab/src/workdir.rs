@@ -1,4 +1,4 @@
-//! Where the lab keeps what it downloads, and what one run needs.
+//! The directories for downloads, and for the files of one run.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use xtask_support::{Result, cargo};
 
-/// How the directories of single runs begin; the process that owns one follows.
+/// The prefix of the directories of single runs, followed by the process number of the owner.
 const PREFIX: &str = "work-";
 
-/// The lab's directory. What lies in it can be deleted at any time, and is then made again.
+/// The lab's directory. Its content can be deleted at any time, and is recreated.
 pub(crate) fn cache() -> PathBuf {
     cargo::target_dir().join("lab")
 }
 
-/// A directory for one purpose of this process, removed with its contents when dropped.
+/// A directory for one purpose of this process, removed with its contents on drop.
 pub(crate) struct Workdir(PathBuf);
 
 impl Workdir {
-    /// Creates the directory, and removes those that were left by processes that no longer exist.
+    /// Creates the directory, and removes those of processes that no longer exist.
     pub(crate) fn new() -> Result<Self> {
         Self::below(&cache())
     }
@@ -42,13 +42,14 @@ impl Workdir {
 impl Drop for Workdir {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.0) {
-            // Not `eprintln!`, which panics where it cannot print: in a drop that may be the end without further clean-up.
+            // Not `eprintln!`, which panics if it cannot print: in a drop that may abort without
+            // further cleanup.
             let _ = writeln!(io::stderr(), "lab: {} stays behind: {error}", self.0.display());
         }
     }
 }
 
-/// Removes what was left by processes that were killed.
+/// Removes the directories of killed processes.
 fn sweep(cache: &Path) {
     for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -60,7 +61,7 @@ fn sweep(cache: &Path) {
     }
 }
 
-/// Makes `directory`, if it is not there, and requires that files can be put into it.
+/// Creates `directory`, if necessary, and requires that it is writable.
 pub(crate) fn takes_files(directory: &Path) -> Result {
     fs::create_dir_all(directory).map_err(at(directory))?;
     let probe = directory.join(format!(".punctual-lab-{}", process::id()));
@@ -68,9 +69,9 @@ pub(crate) fn takes_files(directory: &Path) -> Result {
     Ok(())
 }
 
-/// Moves all files and directories in `from` to `to`, in place of those there by the same names.
+/// Moves all files and directories in `from` to `to`, replacing existing ones with the same names.
 ///
-/// Returns how many there were.
+/// Returns their number.
 pub(crate) fn move_contents(from: &Path, to: &Path) -> Result<usize> {
     let mut count = 0;
     for entry in fs::read_dir(from).map_err(at(from))? {
@@ -101,12 +102,12 @@ fn move_one(from: &Path, to: &Path) -> Result {
     Ok(())
 }
 
-/// Removes whatever is at `path`; the target of a link stays.
+/// Removes the file or directory at `path`; the target of a link is not removed.
 fn remove(path: &Path) -> io::Result<()> {
     if path.is_dir() && !path.is_symlink() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
 }
 
-/// Says which path an error is about.
+/// Adds the path to an error.
 pub(crate) fn at(path: &Path) -> impl Fn(io::Error) -> String + '_ {
     move |error| format!("{}: {error}", path.display())
 }

@@ -1,7 +1,8 @@
-//! `cargo xtask lab run --host` and `lab test --host`, with this machine as the board: an sshd of our own on loopback.
+//! `cargo xtask lab run --host` and `lab test --host`, with this machine as the board: a separate
+//! sshd on loopback.
 //!
-//! Its configuration and its keys lie in a temporary directory, and its port is one that was free. Skipped, with a line that
-//! says so, where there is no sshd.
+//! Its configuration and its keys are in a temporary directory, and its port is a free one. Skipped
+//! with a message if there is no sshd.
 
 use std::fs;
 use std::io::{self, Write};
@@ -15,26 +16,27 @@ use std::time::{Duration, Instant};
 
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 
-/// An sshd that takes one key, until it is dropped.
+/// An sshd that accepts one key, until it is dropped.
 struct Server {
     sshd: Child,
     directory: PathBuf,
-    /// What sshd wants to exist, if it did not.
+    /// A directory created for sshd, if it did not exist.
     made: Option<PathBuf>,
     port: u16,
-    /// One at a time: they share `/tmp`, and the directory that sshd wants.
+    /// One at a time: they share `/tmp`, and the directory for sshd.
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Server {
-    /// `None`, said aloud, if there can be none.
+    /// Returns `None`, with a message, if sshd is not available.
     fn start(test: &str) -> Option<Self> {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let sshd = ["/usr/sbin/sshd", "/sbin/sshd"].map(PathBuf::from).into_iter().find(|path| path.exists());
         let ssh = Command::new("ssh").arg("-V").stderr(Stdio::null()).status_within(TEST_LIMIT).is_ok();
         let (Some(sshd), true) = (sshd, ssh) else {
-            // Past the test runner, which shows nothing of a test that succeeds.
+            // Written to stderr directly, since the test runner hides the output of a successful
+            // test.
             let line = format!(
                 "\n*** SKIPPED {test}: no sshd or no ssh (packages openssh-server, openssh-client) ***\n"
             );
@@ -51,7 +53,7 @@ impl Server {
                 .status_within(TEST_LIMIT);
             assert!(made.expect("it comes with ssh").success());
         }
-        // Where sshd locks itself in as root.
+        // The directory into which sshd chroots as root.
         let privileges = Path::new("/run/sshd");
         let made = fs::create_dir(privileges).is_ok().then(|| privileges.to_owned());
         let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
@@ -82,7 +84,8 @@ impl Server {
         fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
 
-    /// `cargo xtask lab` with these words, for which ssh finds the server, by the key of this name.
+    /// Returns `cargo xtask lab` with these words, for which ssh connects to the server with the
+    /// key of this name.
     fn lab(&self, key: &str, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
         let place = self.directory.display();
@@ -129,7 +132,7 @@ impl Ran {
     }
 }
 
-/// The directories that runs have made on the board, which is this machine.
+/// Returns the directories that runs have created on the board, which is this machine.
 fn ours() -> Vec<PathBuf> {
     let entries = fs::read_dir("/tmp").expect("the board has one").flatten().map(|entry| entry.path());
     entries.filter(|path| path.display().to_string().starts_with("/tmp/punctual-lab-")).collect()
@@ -168,12 +171,12 @@ fn runs_on_a_board() {
 #[test]
 fn says_why_it_cannot_reach_a_board() {
     let Some(server) = Server::start("says_why_it_cannot_reach_a_board") else { return };
-    // A key that the server does not know.
+    // A key unknown to the server.
     let ran = Ran::new(
         server.lab("host", &["run", "--host", "127.0.0.1", "--", "true"]).output_within(TEST_LIMIT).unwrap(),
     );
     ran.ends_with(125);
-    assert!(ran.stderr.contains("has to work without a password"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("must work without a password"), "{}", ran.stderr);
     server.ran(&["run", "--host", "-v", "--", "true"]).ends_with(125);
 }
 
@@ -181,7 +184,7 @@ fn says_why_it_cannot_reach_a_board() {
 fn runs_the_suite_on_a_board() {
     let Some(server) = Server::start("runs_the_suite_on_a_board") else { return };
     let before = ours();
-    // Of the cases those that need no build to speak of, and of which this machine may or may not be what they demand.
+    // Cases with almost no build, whose results depend on this machine.
     let ran = server.ran(&["test", "--host", "127.0.0.1", "--only", "kernel is"]);
     let real_time = fs::read_to_string("/proc/version").unwrap().contains("PREEMPT_RT");
     ran.ends_with(if real_time { 0 } else { 125 });

@@ -1,6 +1,6 @@
-//! `cargo xtask lab run` with a real guest: statuses, files, and every way a run can go wrong.
+//! `cargo xtask lab run` with a real guest: exit statuses, files, and every kind of failure.
 //!
-//! Skipped, with a line that says so, where QEMU or the kernel is missing: a test downloads nothing.
+//! Skipped with a message if QEMU or the kernel is missing: a test downloads nothing.
 
 use std::fs;
 use std::io::{self, Write};
@@ -20,7 +20,8 @@ fn cache() -> PathBuf {
     target.join("lab")
 }
 
-/// The turn of one test, as emulated machines slow each other down; `None` if there can be none.
+/// Returns the turn of one test, since emulated machines slow each other down; `None` if the test
+/// cannot run.
 fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
     static TURN: Mutex<()> = Mutex::new(());
     let ends_well =
@@ -32,7 +33,7 @@ fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
     }
     let is_required = std::env::var_os("PUNCTUAL_LAB").is_some_and(|value| value == "required");
     assert!(!is_required, "PUNCTUAL_LAB=required, and there is no QEMU or no kernel");
-    // Past the test runner, which shows nothing of a test that succeeds.
+    // Written to stderr directly, since the test runner hides the output of a successful test.
     let line = format!(
         "\n*** SKIPPED {test}: no QEMU or no kernel; `cargo xtask lab kernel rt` gets the kernel ***\n"
     );
@@ -46,7 +47,8 @@ struct Ran {
     stderr: String,
 }
 
-/// Runs `lab run` with `words`, and after `interrupt` tells it to stop; requires that nothing is left of it.
+/// Runs `lab run` with `words`, interrupts it after `interrupt`, and requires that nothing remains
+/// of it.
 fn lab(words: &[&str], interrupt: Option<Duration>) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
     command.args(["run"]).args(words);
@@ -123,7 +125,7 @@ fn brings_back_files_of_a_counted_run() {
 fn ends_when_nobody_reads() {
     let Some(_turn) = turn("ends_when_nobody_reads") else { return };
     let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
-    // Without the end of the pipe it would take the whole time that it is given.
+    // Without a closed pipe it would run for the whole time limit.
     command.args([
         "run",
         "--timeout",
@@ -150,7 +152,7 @@ fn refuses_results_that_cannot_be_brought_back() {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("a-file");
     fs::write(&file, "").unwrap();
     for impossible in [file.join("below"), file, PathBuf::from("/proc/results")] {
-        // Neither QEMU nor a kernel is needed to know.
+        // Neither QEMU nor a kernel is needed for this check.
         let ran = refused(&["--results", &impossible.display().to_string(), "true"]);
         assert_eq!(ran.status.code(), Some(125));
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();
@@ -158,7 +160,7 @@ fn refuses_results_that_cannot_be_brought_back() {
     }
 }
 
-/// What `lab run` says that does not get as far as a guest.
+/// Returns the output of a `lab run` that fails before starting a guest.
 fn refused(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_lab"))
         .arg("run")

@@ -1,5 +1,5 @@
-//! `cargo xtask lab` where something is lacking that it needs at first use: a network, space. It says what and how to help,
-//! and leaves nothing behind.
+//! `cargo xtask lab` without a requirement of its first use: a network, disk space. It reports the
+//! requirement and the remedy, and leaves nothing behind.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
-/// A target directory with nothing in it, removed when dropped.
+/// An empty target directory, removed on drop.
 struct Empty(PathBuf);
 
 impl Empty {
@@ -18,7 +18,7 @@ impl Empty {
         Self(path)
     }
 
-    /// What single runs have left in the lab's directory.
+    /// Returns the remaining directories of single runs in the lab's directory.
     fn left(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.0.join("lab")).into_iter().flatten().flatten();
         let work =
@@ -34,7 +34,7 @@ impl Drop for Empty {
 }
 
 fn skip(test: &str, why: &str) {
-    // Past the test runner, which shows nothing of a test that succeeds.
+    // Written to stderr directly, since the test runner hides the output of a successful test.
     io::stderr()
         .write_all(format!("\n*** SKIPPED {test}: {why} ***\n").as_bytes())
         .expect("there is a stderr");
@@ -60,7 +60,7 @@ fn says_what_it_needs_a_network_for() {
         return skip(test, "no apt or no QEMU");
     }
     let empty = Empty::new("offline");
-    // An apt that knows no packages, and reaches no archive: nobody listens on this port.
+    // An apt that knows no packages, and reaches no archive: the port is closed.
     let place = empty.0.display();
     fs::create_dir_all(empty.0.join("lists/partial")).unwrap();
     fs::write(empty.0.join("sources.list"), "deb [trusted=yes] http://127.0.0.1:9/debian bookworm main\n")
@@ -94,7 +94,8 @@ fn says_that_the_disk_is_full() {
     }
     let empty = Empty::new("full");
     let place = empty.0.display();
-    // A disk of 1 MB in a name space of its own. It holds the directories and not what is to be booted.
+    // A disk of 1 MB in a separate mount namespace. It has space for the directories, but not for
+    // the files to boot.
     let script = format!(
         "mount -t tmpfs -o size=1m full {place} || exit 77\n\
          mkdir {place}/lab && ln -s {} {place}/lab/kernels\n\
@@ -109,7 +110,7 @@ fn says_that_the_disk_is_full() {
         .output_within(TEST_LIMIT);
     let Ok(output) = output else { return skip(test, "no unshare") };
     match output.status.code() {
-        Some(77 | 1) => skip(test, "no name space with a disk of its own"),
+        Some(77 | 1) => skip(test, "no mount namespace with a separate disk"),
         status => {
             assert_eq!(status, Some(125), "{}", said(&output));
             assert!(said(&output).contains("No space left on device"), "{}", said(&output));

@@ -1,12 +1,14 @@
-//! The rows whose lengths the lab counts in instructions, as JSON: `cargo xtask lab figures` runs it in a guest.
+//! Prints as JSON the rows that the lab measures in instructions: `cargo xtask lab figures` runs it
+//! in a guest.
 //!
-//! `punctual-figures SAMPLES idle` measures what is about paths alone; `punctual-figures SAMPLES load` what waits for an event, beside `hackbench`.
+//! `punctual-figures SAMPLES idle` measures code paths; `punctual-figures SAMPLES load` measures
+//! reactions to events, with `hackbench` as load.
 
 use std::process::ExitCode;
 
 use punctual_bench::{LoadKind, Options, Silent, Stop, SuiteName};
 
-/// Of the suite `latency`, the steps that are about paths and not about waiting.
+/// The steps of the suite `latency` that measure paths rather than waiting.
 const IDLE: [&str; 8] = [
     "switching at one level",
     "between levels, one CPU",
@@ -18,7 +20,7 @@ const IDLE: [&str; 8] = [
     "period, idle",
 ];
 
-/// The same of those that have a load beside them.
+/// The same for steps with a load.
 const LOAD: [&str; 3] = ["to handler, load", "at an instant, load", "inversion, load"];
 
 fn main() -> ExitCode {

@@ -1,9 +1,11 @@
-//! A CPU without Linux: taken and given back many times, and a round trip to it beside one between two CPUs of Linux.
+//! A CPU without Linux: taking and returning it many times, and a round trip to it compared with
+//! one between two CPUs of Linux.
 //!
 //!     amp cycles IMAGE CPU TIMES
 //!     amp exchange IMAGE CPU ROUNDS
 //!
-//! The image of the former is any that runs until it is asked to end; that of the latter answers by `exchange`.
+//! The image for `cycles` is any that runs until it is asked to end; the image for `exchange`
+//! answers by the module `exchange`.
 
 #[path = "../src/amp/exchange.rs"]
 mod exchange;
@@ -24,10 +26,10 @@ use exchange::{Exchange, answer_to};
 
 const USAGE: &str = "cycles|exchange IMAGE CPU TIMES, as in cycles periodic 2 100";
 
-/// Looks for an answer, which is some seconds.
+/// The number of polls for an answer, which take some seconds.
 const LOOKS: u64 = 500_000_000;
 
-/// As long as the host of an emulated machine may stand still.
+/// The time for which the host of an emulated machine may stall.
 const OPTIONS: Options = Options { patience: Duration::from_secs(30), grace: Duration::from_secs(10) };
 
 fn main() -> Result {
@@ -44,11 +46,12 @@ fn main() -> Result {
     }
 }
 
-/// Where CPUs are taken from Linux.
+/// The system from which CPUs are taken.
 struct System {
     store: Store,
     settings: Live,
-    /// Of the CPU that is given up. While it exists, no other process brings the CPU online.
+    /// The journal of the CPU that was taken. While it exists, no other process brings the CPU
+    /// online.
     journal: Option<Journal>,
 }
 
@@ -64,7 +67,7 @@ impl System {
         Ok(device)
     }
 
-    /// Ends it, and gives the CPU back.
+    /// Ends the program, and returns the CPU.
     fn stop(&mut self, device: Device) -> Result {
         device.stop()?;
         let State::Ended(0) = device.state() else {
@@ -84,7 +87,7 @@ fn cycles(image: &Image, cpu: usize, times: usize) -> Result {
         let begun = Instant::now();
         let device = system.start(image, cpu).map_err(|error| format!("start {cycle}: {error}"))?;
         starts.push(begun.elapsed());
-        // A ring while it ends, now and then, which must not meet Linux.
+        // Sometimes rings while the program ends; Linux must not receive that interrupt.
         let ring = cycle % 3 == 0;
         if ring {
             device.ring()?;
@@ -103,12 +106,12 @@ fn compare(image: &Image, cpu: usize, rounds: usize) -> Result {
     let mut system = System { store: Store::system(), settings: Live::system(), journal: None };
     pin((cpu + 1) % thread::available_parallelism()?.get())?;
     let (mut between, mut beyond) = (Vec::new(), Vec::new());
-    // By turns, so that what disturbs this machine disturbs both.
+    // Alternating, so that disturbances of this machine affect both.
     for _ in 0..3 {
         linux(cpu, rounds, &mut between)?;
         let device = system.start(image, cpu)?;
-        // SAFETY: it is mapped as long as the device is there, is zero now that it was opened anew, and both sides access it
-        // by this type alone.
+        // SAFETY: the memory is mapped as long as the device exists, is zero since the device was
+        // opened anew, and both sides access it only by this type.
         let exchange = unsafe { &*device.memory().cast::<Exchange>() };
         ask(exchange, rounds, &mut beyond)?;
         system.stop(device)?;
@@ -120,7 +123,7 @@ fn compare(image: &Image, cpu: usize, rounds: usize) -> Result {
 
 /// The same between two CPUs of Linux.
 fn linux(cpu: usize, rounds: usize, took: &mut Vec<Duration>) -> Result {
-    // SAFETY: zero is the empty one.
+    // SAFETY: zero is the empty state.
     let exchange: Box<Exchange> = unsafe { Box::new(std::mem::zeroed()) };
     let (ready, ended) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -162,7 +165,7 @@ fn pin(cpu: usize) -> Result {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// The largest first.
+/// Summarizes durations, longest first.
 fn summary(took: &mut [Duration]) -> String {
     took.sort_unstable();
     let at = |part: usize| took[(took.len() - 1) * part / 1000];

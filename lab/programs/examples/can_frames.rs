@@ -1,8 +1,8 @@
-//! A task that is bound to a CAN socket takes the frames that another task sends.
+//! A task bound to a CAN socket receives the frames that another task sends.
 //!
 //!     can_frames INTERFACE COUNT
 //!
-//! On a virtual interface (vcan) what one socket sends arrives at the others.
+//! On a virtual interface (vcan) a frame sent on one socket arrives at the others.
 
 use std::env;
 use std::process::ExitCode;

@@ -1,11 +1,11 @@
-//! Sends pulses to a GPIO line and measures how long the answers on another one take: the instrument of the latency
-//! test in section 6.1 of Balciunas, for whatever answers.
+//! Sends pulses to a GPIO line and measures the latency of the answers on another one: the
+//! instrument of the latency test in section 6.1 of Balciunas, for any responder.
 //!
 //!     gpio_pulses CHIP OUT IN COUNT PERIOD_US
 //!
-//! A pulse is sent at each instant of an absolute grid. The latency is the time from right before the line is set to
-//! the instant at which the kernel handles the answer's edge. Who answers has to have a higher priority than this program,
-//! or another CPU.
+//! A pulse is sent at each instant of an absolute grid. The latency is the time from right before
+//! the line is set to the instant at which the kernel handles the answer's edge. The responder must
+//! have a higher priority than this program, or another CPU.
 
 use std::env;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use punctual_lab::{Result, end, word};
 
 const USAGE: &str = "CHIP OUT IN COUNT PERIOD_US, as in /dev/gpiochip0 17 27 100 1000";
 
-/// Answers that take longer are missing.
+/// Answers that take longer count as missing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 fn main() -> Result {
@@ -58,7 +58,7 @@ fn main() -> Result {
         let median = latencies[latencies.len() / 2];
         println!("latency: longest {most} ns, median {median} ns, shortest {least} ns");
     }
-    if missing > 0 { Err("nobody answers, or too late".into()) } else { Ok(()) }
+    if missing > 0 { Err("answers are missing or late".into()) } else { Ok(()) }
 }
 
 fn now_ns() -> u64 {

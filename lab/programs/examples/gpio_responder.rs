@@ -1,10 +1,11 @@
-//! A task that is bound to a GPIO line answers each of its rising edges by a pulse on another line: the user-space form
-//! of the latency test in section 6.1 of Balciunas.
+//! A task bound to a GPIO line answers each of its rising edges by a pulse on another line: the
+//! user-space form of the latency test in section 6.1 of Balciunas.
 //!
 //!     gpio_responder CHIP IN OUT COUNT
 //!
-//! It says "ready" once edges are seen, and ends after so many. The shortest and the longest time between two edges, as
-//! the kernel saw them, go to stderr: what table 3 of Cunningham is about, if the edges come at a fixed period.
+//! It prints "ready" once edges are detected, and ends after COUNT. The shortest and the longest
+//! time between two edges, according to the kernel, go to stderr: the subject of table 3 of
+//! Cunningham, if the edges have a fixed period.
 
 use std::env;
 use std::process::ExitCode;
@@ -39,7 +40,7 @@ fn main() -> Result<ExitCode> {
     Ok(ExitCode::from(report.exit_code()))
 }
 
-/// The line that answers.
+/// The answering line.
 struct Answers {
     line: Request,
     number: u32,

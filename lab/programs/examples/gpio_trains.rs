@@ -1,11 +1,12 @@
-//! Has trains of pulses sent at several periods, and says which are answered and how long each seems to last: the test of
-//! section III.A.5 of Cunningham, for whatever answers.
+//! Sends trains of pulses at several periods, and reports which pulses are answered and how long
+//! each seems to last: the test of section III.A.5 of Cunningham, for any responder.
 //!
 //!     gpio_trains COUNT PERIOD_US...
 //!
-//! The module `punctual_pulses` sends them, in interrupt context and without waiting for answers. Who answers sees the
-//! time between two pulses as the time between its answers: where it keeps up, that is the period. A pulse without an answer
-//! is missed. Whatever takes longer than half a second to answer misses pulses, too.
+//! The module `punctual_pulses` sends them in interrupt context, without waiting for answers. The
+//! responder measures the time between two pulses as the time between its answers: if it keeps up,
+//! that is the period. A pulse without an answer is missed. A responder that takes longer than half
+//! a second also misses pulses.
 
 use std::env;
 use std::fs::File;
@@ -19,7 +20,7 @@ const USAGE: &str = "COUNT PERIOD_US..., as in 4096 20 40 160 1000 2000";
 
 const DEVICE: &str = "/dev/punctual-pulses";
 
-/// For the answers to the last pulses.
+/// The time limit for the answers to the last pulses.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 fn main() -> Result {
@@ -37,10 +38,10 @@ fn main() -> Result {
     Ok(())
 }
 
-/// What became of some pulses.
+/// The result of a train of pulses.
 struct Train {
     sent: u64,
-    /// When each answer came, in ns.
+    /// The time of each answer, in ns.
     answers: Vec<u64>,
 }
 
@@ -50,7 +51,7 @@ impl Train {
         let period_ns = u64::from(period_us) * 1000;
         device.write_all(format!("{period_ns} {count}").as_bytes())?;
         thread::sleep(PATIENCE);
-        // From the begin: what was written moved no offset.
+        // From the start: the write moved no offset.
         let mut bytes = Vec::new();
         device.read_to_end(&mut bytes)?;
         let mut numbers = bytes.as_chunks().0.iter().map(|&number| u64::from_ne_bytes(number));

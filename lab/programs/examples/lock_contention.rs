@@ -1,10 +1,10 @@
-//! Has two threads contend for a lock of the kernel, and says where the trace of it puts the time.
+//! Two threads contend for a kernel lock; prints the attribution of the time in a trace.
 //!
 //!     lock_contention DEVICE CPU MS
 //!
-//! DEVICE is one of the lab's module `punctual_locks`. On CPU 0 a thread of priority 10 holds its lock for MS
-//! milliseconds. After a third of that one of priority 30 on CPU, which may be 0 too, wants it. All events are recorded,
-//! and the job of the high one is decomposed.
+//! DEVICE belongs to the lab's module `punctual_locks`. On CPU 0 a thread of priority 10 holds its
+//! lock for MS milliseconds. After a third of that, a thread of priority 30 on CPU, which may also
+//! be 0, locks it. All events are recorded, and the job of the high thread is decomposed.
 
 use std::env;
 use std::fs::File;
@@ -25,7 +25,7 @@ use punctual_lab::{Result, end, word};
 
 const USAGE: &str = "DEVICE CPU MS, as in /dev/punctual-mutex 0 6";
 
-/// The names of a lock's kinds in `contention_begin`, by bit (`include/trace/events/lock.h`).
+/// The names of the lock kinds in `contention_begin`, by bit (`include/trace/events/lock.h`).
 const KINDS: [&str; 6] = ["spinning", "read", "write", "rt", "percpu", "mutex"];
 
 fn main() -> Result {
@@ -35,7 +35,7 @@ fn main() -> Result {
     end(USAGE, words)?;
     let directory = env::temp_dir().join(format!("lock_contention-{}", std::process::id()));
     let outcome = contend(Path::new(&device), cpu, hold_ms, &directory);
-    // It is not there if the recording did not start.
+    // It does not exist if the recording did not start.
     let _ = std::fs::remove_dir_all(&directory);
     outcome
 }
@@ -98,7 +98,7 @@ fn contender(name: &str, priority: i32, cpu: usize, at: Timespec, mut device: Fi
     let run = move || {
         let ready = real_time(priority, cpu).map(|()| u32::try_from(gettid().as_raw_nonzero().get()));
         let failed = ready.is_err();
-        // Whoever started it waits for this.
+        // The thread that started it waits for this.
         let _ = sender.send(ready);
         if failed {
             return Ok(());
@@ -123,7 +123,8 @@ fn later(time: Timespec, ms: i64) -> Timespec {
     Timespec { tv_sec: time.tv_sec + ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
 }
 
-/// The last job of a thread in a recording that was blocked or late; its other ones only set it up.
+/// Returns the last job of a thread in a recording that was blocked or late; its other jobs only
+/// set it up.
 fn last_job(directory: &Path, tid: Tid) -> Result<Job> {
     let config = Config { select: Select::thread(tid), monotonic: true, ..Config::default() };
     let mut decomposer = Decomposer::new(config);

@@ -1,9 +1,11 @@
-//! A task is bound to the interrupt of a PC's parallel port, which another one makes by sending a byte: by the ports of x86, as in
-//! Wassen and Lankes, "User-Mode Interrupts"; or by the kernel's driver.
+//! A task is bound to the interrupt of a PC's parallel port, which another task triggers by sending
+//! a byte: by x86 port I/O, as in Wassen and Lankes, "User-Mode Interrupts"; or by the kernel's
+//! driver.
 //!
 //!     parallel_port uio|kernel COUNT
 //!
-//! It says how long it took from the strobe to the first instruction of the job: shortest, median and longest.
+//! Prints the time from the strobe to the first instruction of the job: shortest, median and
+//! longest.
 
 use std::env;
 use std::process::ExitCode;
@@ -48,11 +50,12 @@ mod port {
 
     use punctual_lab::Result;
 
-    /// Ports of the standard parallel port, from its first.
+    /// Registers of the standard parallel port, relative to the first.
     const DATA: u16 = 0;
     const STATUS: u16 = 1;
     const CONTROL: u16 = 2;
-    /// Bits of its control port: a printer takes the data at the end of a strobe, and interrupts.
+    /// Bits of the control register: a printer reads the data at the end of a strobe, and
+    /// interrupts.
     const STROBE: u8 = 1 << 0;
     const NO_RESET: u8 = 1 << 2;
     const SELECTED: u8 = 1 << 3;
@@ -66,20 +69,21 @@ mod port {
     const READ_STATUS: libc::Ioctl = 0x8001_7081;
     const TAKE_INTERRUPTS: libc::Ioctl = 0x8004_7093;
 
-    /// What sends.
+    /// The sender.
     pub(crate) enum Port {
         Ports(Ports),
         Kernel(File),
     }
 
-    /// What interrupts.
+    /// The source of interrupts.
     pub(crate) enum Source {
         Uio(Uio),
         Kernel(File),
     }
 
     impl Port {
-        /// The ports themselves, and the device that the lab's module makes of their interrupt.
+        /// Returns the I/O ports, and the device that the lab's module provides for their
+        /// interrupt.
         pub(crate) fn of_uio() -> Result<(Self, Source)> {
             let uio = Uio::named("punctual-parallel")?;
             let range = uio.ports()?.into_iter().next().ok_or("the device has no ports")?;
@@ -88,7 +92,7 @@ mod port {
             Ok((Self::Ports(ports), Source::Uio(uio)))
         }
 
-        /// The kernel's drivers, `parport_pc` and `ppdev`.
+        /// Returns the port and the source of the kernel's drivers, `parport_pc` and `ppdev`.
         pub(crate) fn of_kernel() -> Result<(Self, Source)> {
             let path = "/dev/parport0";
             let port = OpenOptions::new()
@@ -98,13 +102,13 @@ mod port {
                 .open(path)
                 .map_err(|error| format!("{path}: {error}; load parport_pc and ppdev"))?;
             request(&port, CLAIM, &mut [])?;
-            // The driver may have interrupted itself when it looked for its interrupt: an edge that is not seen is not repeated.
+            // The driver may have triggered an interrupt while probing: a missed edge is not repeated.
             request(&port, READ_STATUS, &mut [0])?;
             request(&port, TAKE_INTERRUPTS, &mut [0; 4])?;
             Ok((Self::Kernel(port.try_clone()?), Source::Kernel(port)))
         }
 
-        /// Sends a byte; the interrupt comes with the last of what this does.
+        /// Sends a byte; the last step triggers the interrupt.
         pub(crate) fn send(&self, byte: u8) -> io::Result<()> {
             let idle = NO_RESET | SELECTED | INTERRUPTS;
             match self {
@@ -114,7 +118,7 @@ mod port {
                     port.write_u8(CONTROL, idle | STROBE);
                     port.write_u8(CONTROL, idle);
                 }
-                // It keeps the bit for interrupts to itself.
+                // The driver reserves the interrupt bit for itself.
                 Self::Kernel(port) => {
                     request(port, WRITE_DATA, &mut [byte])?;
                     request(port, WRITE_CONTROL, &mut [NO_RESET | SELECTED | STROBE])?;
@@ -124,7 +128,7 @@ mod port {
             Ok(())
         }
 
-        /// Takes back the byte that was sent, which quiets the port.
+        /// Reads back the sent byte, which acknowledges the interrupt.
         pub(crate) fn receive(&self) -> io::Result<u8> {
             match self {
                 Self::Ports(ports) => {
@@ -143,7 +147,7 @@ mod port {
     }
 
     impl Source {
-        /// How many interrupts are new.
+        /// Returns the number of new interrupts.
         pub(crate) fn take(&mut self) -> io::Result<u32> {
             match self {
                 Self::Uio(uio) => Ok(uio.take()?.map_or(0, |interrupts| interrupts.new)),
@@ -166,7 +170,8 @@ mod port {
     }
 
     fn request(port: &File, number: libc::Ioctl, bytes: &mut [u8]) -> io::Result<()> {
-        // SAFETY: each request reads or writes as many bytes as its callers pass, which the numbers say.
+        // SAFETY: each request reads or writes as many bytes as its callers pass, according to its
+        // number.
         let status = unsafe { libc::ioctl(port.as_raw_fd(), number, bytes.as_mut_ptr()) };
         if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
@@ -184,7 +189,7 @@ mod app {
     #[shared]
     struct Shared {
         port: Port,
-        /// When the byte that has not interrupted yet was sent.
+        /// The time at which the byte without an interrupt so far was sent.
         begun: Option<Instant>,
     }
 
@@ -203,7 +208,7 @@ mod app {
 
     #[task(priority = 1, period = 1.millis(), local = [byte], shared = [&port, begun])]
     fn send(mut cx: send::Context) {
-        // A line that is up already has no edge: one at a time.
+        // A line that is already high has no edge: one at a time.
         let is_next = cx.shared.begun.lock(|begun| {
             let is_next = begun.is_none();
             begun.get_or_insert_with(punctual::now);

@@ -1,9 +1,11 @@
-//! A task is bound to the interrupt of a PCI device whose registers are mapped into the process: QEMU's `edu`, which inverts what is
-//! written to one register and interrupts when something is written to another. A driver in user space, whole.
+//! A complete driver in user space: a task is bound to the interrupt of a PCI device whose
+//! registers are mapped into the process, QEMU's `edu`, which inverts values written to one
+//! register and interrupts on writes to another.
 //!
 //!     pci_interrupts COUNT
 //!
-//! It says how long it took from the write to the first instruction of the job: shortest, median and longest.
+//! Prints the time from the write to the first instruction of the job: shortest, median and
+//! longest.
 
 use std::env;
 use std::process::ExitCode;
@@ -18,12 +20,12 @@ use punctual_lab::{Latencies, Result, end, word};
 
 const USAGE: &str = "COUNT, as in 100";
 
-/// By QEMU's `docs/specs/edu.rst`.
+/// According to QEMU's `docs/specs/edu.rst`.
 const VENDOR: u16 = 0x1234;
 const DEVICE: u16 = 0x11e8;
 const IDENTIFICATION: u32 = 0x0100_00ed;
 
-/// Its registers up to the one that ends an interrupt.
+/// The registers up to the one that acknowledges an interrupt.
 #[repr(C)]
 pub struct Edu {
     identification: ReadPure<u32>,
@@ -47,13 +49,15 @@ fn main() -> Result<ExitCode> {
     end(USAGE, words)?;
 
     let function = Function::find(VENDOR, DEVICE)?;
-    // SAFETY: the device reaches memory by its DMA engine only, whose registers are not in `Edu`.
+    // SAFETY: the device accesses memory only by its DMA engine, whose registers are not in `Edu`.
     let region = unsafe { function.map(0) }?;
     let mut edu: Registers<Edu> = region.registers(0)?;
     let mut all = edu.get();
     let identification = field_shared!(all, identification).read();
     if identification != IDENTIFICATION {
-        return Err(format!("the device says {identification:#x} of itself, not {IDENTIFICATION:#x}").into());
+        return Err(
+            format!("the device identifies itself as {identification:#x}, not {IDENTIFICATION:#x}").into()
+        );
     }
     field!(all, liveness).write(0x0f0f_1234);
     let inverted = field_shared!(all, liveness).read();
@@ -81,7 +85,7 @@ mod app {
     #[shared]
     struct Shared {
         edu: Registers<Edu>,
-        /// When the interrupt that nobody has answered yet was raised.
+        /// The time at which the unanswered interrupt was raised.
         raised: Option<Instant>,
     }
 

@@ -1,8 +1,8 @@
-//! A periodic task that calls a task above it, and leaves the rest to one below: for `punctual rta` to bound.
+//! A periodic task that calls a higher task, and spawns a lower one: an input for `punctual rta`.
 //!
 //!     rta_calls SECONDS
 //!
-//! In `PUNCTUAL_PROFILE=FILE` is what was seen of it.
+//! `PUNCTUAL_PROFILE=FILE` selects the file for the observations.
 
 use std::process::ExitCode;
 
@@ -37,7 +37,8 @@ mod app {
 
     #[task(priority = 2, period = 1.millis())]
     fn sample(_: sample::Context) {
-        // First, since nothing says when in a job it spawns: so `log` waits for all of this one, as its bound has it.
+        // First, since the position of a spawn within a job is not declared: so `log` waits for all
+        // of this job, as in its bound.
         let _ = log::spawn();
         punctual::spend(100.micros());
         let _ = act::spawn();

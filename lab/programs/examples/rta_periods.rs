@@ -1,16 +1,18 @@
-//! Eight tasks of moderate periods, two of which share a resource: for `punctual rta` to bound on a machine that is not quiet.
+//! Eight tasks of moderate periods, two of which share a resource: an input for `punctual rta` on a
+//! machine with disturbances.
 //!
 //!     rta_periods SECONDS
 //!
-//! They have 2000 jobs a second and need a tenth of the CPU, so what takes it from them now and then for some milliseconds, such as
-//! the host of a virtual machine, makes jobs late and leaves them a bound. The priorities are high, so that no thread of
-//! another program is above them.
+//! They have 2000 jobs per second and need a tenth of the CPU, so occasional losses of the CPU for
+//! some milliseconds, to the host of a virtual machine for example, make jobs late without
+//! exceeding the bounds. The priorities are above those of other programs' threads.
 
 use std::process::ExitCode;
 
 use punctual_lab::Result;
 
-/// Above what other programs usually take, and below the kernel's threads for stopping and migrating.
+/// Above the usual priorities of other programs, and below the kernel's stopper and migration
+/// threads.
 const BASE: u8 = 80;
 
 fn main() -> Result<ExitCode> {

@@ -1,11 +1,13 @@
-//! Tasks of three rates, of which the fastest and the slowest share a resource: for `punctual rta` to bound.
+//! Tasks of three rates, of which the fastest and the slowest share a resource: an input for
+//! `punctual rta`.
 //!
 //!     rta_rates SECONDS
 //!
-//! In `PUNCTUAL_PROFILE=FILE` is what was seen of it.
+//! `PUNCTUAL_PROFILE=FILE` selects the file for the observations.
 //!
-//! Releases come at multiples of 500 µs. For one to meet the critical section of `slow` when that has just begun, each of its jobs
-//! comes to it a little later than the one before, and all take the same.
+//! Releases are at multiples of 500 µs. Each job of `slow` enters its critical section a little later
+//! than the previous one, so that a release eventually coincides with the start of the section; all
+//! its jobs take the same time.
 
 use std::process::ExitCode;
 

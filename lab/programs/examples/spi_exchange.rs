@@ -1,8 +1,10 @@
-//! A periodic task exchanges a frame with a device on an SPI bus whose output is connected to its input.
+//! A periodic task exchanges a frame with a device on an SPI bus whose output is connected to its
+//! input.
 //!
 //!     spi_exchange DEVICE COUNT
 //!
-//! Each frame differs from the one before, and has to come back. The longest exchange goes to stderr.
+//! Each frame differs from the previous one, and must be returned. The longest exchange goes to
+//! stderr.
 
 use std::env;
 use std::process::ExitCode;
@@ -58,7 +60,7 @@ mod app {
         let mut transfer = SpidevTransfer::read_write(&sent, &mut returned);
         cx.local.spi.transfer(&mut transfer).expect("the bus works");
         *cx.local.longest = begun.elapsed().max(*cx.local.longest);
-        assert_eq!(sent, returned, "what came back is not what was sent");
+        assert_eq!(sent, returned, "the returned bytes differ from the sent ones");
 
         *cx.local.left -= 1;
         if *cx.local.left == 0 {

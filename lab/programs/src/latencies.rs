@@ -1,17 +1,17 @@
-//! How long a known number of events took, in memory that is there before the first.
+//! Latencies of a known number of events, in preallocated memory.
 
 use punctual::Duration;
 
 use crate::Result;
 
-/// Latencies of so many events.
+/// The latencies of a fixed number of events.
 pub struct Latencies {
     ns: Vec<u64>,
     wanted: usize,
 }
 
 impl Latencies {
-    /// Room for `count`.
+    /// Allocates memory for `count` latencies.
     ///
     /// # Errors
     ///
@@ -23,14 +23,14 @@ impl Latencies {
         }
     }
 
-    /// Adds one; does nothing if all are there. It neither allocates nor blocks.
+    /// Adds a latency; does nothing if all are complete. Neither allocates nor blocks.
     pub fn add(&mut self, latency: Duration) {
         if self.ns.len() < self.wanted {
             self.ns.push(latency.as_ticks());
         }
     }
 
-    /// A line that sums them up, once all are there.
+    /// Returns a one-line summary once all latencies are complete.
     pub fn all(&mut self) -> Option<String> {
         if self.ns.len() < self.wanted {
             return None;

@@ -1,7 +1,7 @@
-//! What the programs in `examples/` have in common.
+//! Common code of the programs in `examples/`.
 //!
-//! `cargo xtask lab test` runs them in guests of the lab, whose devices are simulated. They run on hardware just as
-//! well: each says what it takes when called with anything else.
+//! `cargo xtask lab test` runs them in guests of the lab, whose devices are simulated. They also
+//! run on hardware: each prints its usage when called with invalid arguments.
 //!
 //! ```
 //! let words = ["gpiochip0".to_owned(), "17".to_owned()];
@@ -20,24 +20,24 @@ mod latencies;
 
 pub use latencies::Latencies;
 
-/// What a program's `main` returns.
+/// The result of a program's `main`.
 pub type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
-/// A word of the command line as what it stands for.
+/// Parses a word of the command line.
 ///
 /// # Errors
 ///
-/// If there is none, or if it is something else; the message has the usage.
+/// If it is missing or invalid; the message contains the usage.
 pub fn word<T: FromStr>(usage: &str, words: &mut impl Iterator<Item = String>) -> Result<T> {
     let word = words.next().ok_or_else(|| format!("a word is missing; the arguments are {usage}"))?;
     word.parse().map_err(|_| format!("`{word}` does not fit; the arguments are {usage}").into())
 }
 
-/// Two words of the command line and no more.
+/// Parses exactly two words of the command line.
 ///
 /// # Errors
 ///
-/// As for [`word`].
+/// See [`word`].
 pub fn two<A: FromStr, B: FromStr>(usage: &str, mut words: impl Iterator<Item = String>) -> Result<(A, B)> {
     let found = (word(usage, &mut words)?, word(usage, &mut words)?);
     end(usage, words)?;
@@ -56,11 +56,12 @@ pub fn end(usage: &str, mut words: impl Iterator<Item = String>) -> Result {
     }
 }
 
-/// Runs an app for as many seconds as the first word of the command line says, 1 without one, and prints how many jobs it had.
+/// Runs an app for the number of seconds in the first word of the command line, by default 1, and
+/// prints the number of its jobs.
 ///
 /// # Errors
 ///
-/// If the word is no number of seconds, or the app does not start.
+/// If the word is not a number of seconds, or the app does not start.
 pub fn run_for_seconds(
     run: impl FnOnce(Config) -> std::result::Result<Report, StartError>,
 ) -> Result<ExitCode> {

@@ -1,4 +1,5 @@
-//! Events of devices release tasks: edges of GPIO lines, frames on a CAN bus; and tasks talk to a device on SPI.
+//! Events of devices release tasks: edges of GPIO lines, frames on a CAN bus; and tasks communicate
+//! with a device on SPI.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +11,13 @@ use super::{Case, PROGRAMS, Setup, demand, find};
 use crate::driver::stage::in_guest;
 use crate::kernels::modules;
 
-/// Where there are modules of the lab's own, and those for CAN.
+/// The machines with modules of the lab, and those for CAN.
 pub(super) const MODULES: &[Setup] = &[Setup::Counted, Setup::Two, Setup::ProbeCounted, Setup::ProbeTwo];
 
-/// Those in counted time, where what comes in time does so every time; quick runs have no others.
+/// The machines in counted time, where timing is reproducible; quick runs have no others.
 pub(super) const MODULES_COUNTED: &[Setup] = &[Setup::Counted, Setup::ProbeCounted];
 
-/// What a board lacks for a case that takes one of them.
+/// The feature that a board lacks for cases with such a module.
 pub(super) const NO_MODULES: &str = "a module of the lab's own";
 
 /// The cases of this file.
@@ -30,14 +31,15 @@ pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
     ])
 }
 
-/// How far from the reference in virtual time the axes of a gimbal behind a bus may be, in µrad: what they turn in a period of 100 µs at
-/// most, 27.4 and 15.6 rad/s. Its sensors are read that much later at most, when the transfer has reached the process of the plant.
+/// The maximum deviation of the axes of a gimbal behind a bus from the reference in virtual time,
+/// in µrad: the rotation in a period of 100 µs, at most 27.4 and 15.6 rad/s. Its sensors are read
+/// at most that much later, when the transfer has reached the plant's process.
 const PERIOD_URAD: [u32; 2] = [2740, 1560];
 
-/// Every setting has to apply, or the app does not start.
+/// Every setting must apply, or the app does not start.
 pub(super) const STRICT: &str = "PUNCTUAL_STRICT=1";
 
-/// An edge that the kernel simulates releases a task, which drives another line.
+/// A simulated edge releases a task, which drives another line.
 fn edge(responder: &Path) -> Case {
     let script = format!(
         "{SIMULATED}
@@ -64,13 +66,14 @@ fn edge(responder: &Path) -> Case {
     Case::new("GPIO edge releases a task", on, script, Some(responder), Box::new(judge))
 }
 
-/// Makes a chip of two simulated lines: `$chip` its name, `$lines` the directory of its lines.
+/// Creates a chip with two simulated lines: `$chip` is its name, `$lines` the directory of its
+/// lines.
 pub(super) const SIMULATED: &str = "bank=/sys/kernel/config/gpio-sim/lab/bank
         mkdir -p $bank && echo 2 >$bank/num_lines && echo lab-sim >$bank/label && echo 1 >${bank%/bank}/live || exit 9
         chip=$(cat $bank/chip_name)
         lines=/sys/devices/platform/$(cat ${bank%/bank}/dev_name)/$chip";
 
-/// Removes it again.
+/// Removes the chip.
 pub(super) const REMOVED: &str = "echo 0 >${bank%/bank}/live; rmdir $bank ${bank%/bank}";
 
 /// A task exchanges frames through spidev.
@@ -93,12 +96,13 @@ fn spi(program: &Path) -> Case {
         .lacking(NO_MODULES)
 }
 
-/// Where the gimbal is, once it is built: for release, as 10 000 exchanges a second are too many for what is not.
+/// Returns the path of the gimbal: a release build, as 10 000 exchanges per second are too many for
+/// a debug build.
 pub(crate) fn gimbal() -> PathBuf {
     cargo::target_dir().join("release/gimbal")
 }
 
-/// The gimbal's controller and its plant, two processes, at the two ends of a bus.
+/// The gimbal's controller and its plant, two processes at the two ends of a bus.
 fn far_end(gimbal: &Path, plant: &Path) -> Case {
     let module = modules::in_guest("punctual_spi");
     let script = format!(
@@ -122,7 +126,7 @@ fn far_end(gimbal: &Path, plant: &Path) -> Case {
         .lacking(NO_MODULES)
 }
 
-/// Whether the gimbal follows, and each thing that is wrong is named.
+/// Checks that the gimbal follows, and that each error is reported.
 fn behind_spidev(outcome: &Outcome) -> Result {
     demand(outcome, outcome.end == End::Exited(0), "the module cannot be had")?;
     let lines: Vec<&str> = outcome.stdout.lines().collect();
@@ -151,7 +155,7 @@ fn behind_spidev(outcome: &Outcome) -> Result {
         number.is_some_and(|urad| urad <= limit)
     };
     let [of_pan, of_tilt] = PERIOD_URAD;
-    demand(outcome, near(pan, of_pan) && near(tilt, of_tilt), "it does not move as in virtual time")
+    demand(outcome, near(pan, of_pan) && near(tilt, of_tilt), "the movement differs from virtual time")
 }
 
 /// Frames release a task.

@@ -1,4 +1,5 @@
-//! Examples of the workspace do under PREEMPT_RT what they do everywhere, and the report of an app names that kernel.
+//! Examples of the workspace behave under PREEMPT_RT as everywhere, and the report of an app names
+//! that kernel.
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use xtask_support::{Result, golden};
 use super::{Case, Setup, demand, find};
 use crate::driver::stage::in_guest;
 
-/// The examples that stand for the others: one of each executor and of each way to wait.
+/// A selection of examples: one for each executor and for each kind of waiting.
 const EXAMPLES: [&str; 9] = [
     "prio_inversion",
     "priority_order",
@@ -41,7 +42,7 @@ pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// An example prints what it does everywhere, and has the real-time scheduling that this takes.
+/// An example prints the expected output, and has the required real-time scheduling.
 fn expected_output(golden: Golden, program: &Path) -> Case {
     let (on, quick): (&'static [Setup], &'static [Setup]) = match golden.header.cpus {
         0 | 1 => (&[Setup::Counted], &[Setup::Counted]),
@@ -56,8 +57,9 @@ fn expected_output(golden: Golden, program: &Path) -> Case {
     Case::new(&name, on, script, Some(program), Box::new(judge)).quick(quick)
 }
 
-/// An example that needs one CPU prints the same lines on machines with more. Counted CPUs take turns of milliseconds,
-/// during which what the example waits for comes together, and is then run by the instants at which it came.
+/// An example for one CPU prints the same lines on machines with more. Counted CPUs take turns of
+/// milliseconds, during which several events of the example arrive together, and are handled in the
+/// order of their instants.
 fn expected_lines(golden: Golden, program: &Path) -> Case {
     let name = format!("example {}, in any order", golden.name);
     let judge = move |outcome: &Outcome| golden.judge_lines(outcome);
@@ -70,13 +72,13 @@ fn run(program: &Path) -> String {
     format!("{}={} exec {}", Port::VARIABLE, Port::Linux, in_guest(program))
 }
 
-/// What an app reads back of its settings names the kernel, and lacks nothing.
+/// The settings that an app reads back name the kernel, and are complete.
 fn report(program: &Path) -> Case {
     let script = format!("PUNCTUAL_REPORT=1 exec {}", in_guest(program));
     let judge = |outcome: &Outcome| {
         demand(outcome, outcome.end == End::Exited(0), "it failed")?;
-        demand(outcome, outcome.stderr.contains(", PREEMPT_RT;"), "the report does not say PREEMPT_RT")?;
-        demand(outcome, outcome.stderr.contains("SCHED_FIFO"), "the report does not say SCHED_FIFO")?;
+        demand(outcome, outcome.stderr.contains(", PREEMPT_RT;"), "the report lacks PREEMPT_RT")?;
+        demand(outcome, outcome.stderr.contains("SCHED_FIFO"), "the report lacks SCHED_FIFO")?;
         demand(outcome, !outcome.stderr.contains("missing:"), "settings are missing")
     };
     let on = &[Setup::Counted, Setup::Two, Setup::Four];

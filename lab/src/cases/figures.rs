@@ -1,4 +1,5 @@
-//! The cost of operations in counted instructions, held to `lab/figures.txt`; see [`crate::figures`].
+//! The cost of operations in counted instructions, compared with `lab/figures.txt`; see
+//! [`crate::figures`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,8 @@ use crate::arch::Arch;
 use crate::figures::{self, Figures, Part};
 use crate::kernels::debs::RT_TESTS;
 
-/// The cases of this file, `program` being what measures; `bless` makes the figures that come out the expected ones.
+/// Returns the cases of this file; `program` is the measuring program, and `bless` makes its
+/// results the expected figures.
 pub(super) fn cases(program: &Path, bless: bool) -> Vec<Case> {
     vec![counted(program, figures::file(Arch::Amd64), bless)]
 }

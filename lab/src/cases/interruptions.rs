@@ -1,5 +1,6 @@
-//! What comes to a loop on a CPU in ten seconds: ticks, interrupts of devices, calls from other CPUs, other threads. Before the CPU
-//! is taken, and after; and on one that boot parameters keep free.
+//! Interruptions of a loop on a CPU in ten seconds: ticks, device interrupts, function calls from
+//! other CPUs, other threads. Before and after the CPU is isolated; and on one isolated by boot
+//! parameters.
 
 use std::path::Path;
 
@@ -10,9 +11,9 @@ use xtask_support::process::Outcome;
 use super::{CGROUPS, Case, Setup, demand, punctual};
 use crate::driver::stage::in_guest;
 
-/// How long the loop runs, in s.
+/// The duration of the loop, in s.
 const SECONDS: u64 = 10;
-/// How often Debian's kernel ticks, in Hz.
+/// The tick rate of Debian's kernel, in Hz.
 const TICKS: u64 = 250;
 
 /// The cases of this file.
@@ -21,7 +22,8 @@ pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case
     Ok(vec![taken(punctual), booted(punctual)])
 }
 
-/// A loop that starts no program while it is watched, and prints what came to its CPU meanwhile.
+/// Returns a loop that starts no program while it is watched, and prints the interruptions of its
+/// CPU.
 fn watched() -> String {
     format!(
         "cat >/tmp/case/watched <<'end'
@@ -50,27 +52,27 @@ end
     )
 }
 
-/// What the others do: enough that something of it would come.
+/// The activity of other CPUs, which would disturb the CPU if it were not isolated.
 const OTHERS: &str = "
         forks() { while :; do (:) & wait; usleep 2000; done; }
         files() { while :; do dd if=/dev/zero of=/results/file bs=64k count=4 2>/dev/null; sync; usleep 20000; done; }
         for load in forks files; do $load & loads=\"$loads $!\"; done
 ";
 
-/// What came in the ten seconds.
+/// The interruptions in the ten seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Came {
     ticks: u64,
     devices: u64,
-    /// Function calls of other CPUs.
+    /// Function calls from other CPUs.
     calls: u64,
-    /// Reschedulings by other CPUs.
+    /// Reschedule interrupts from other CPUs.
     reschedulings: u64,
     /// Switches from the loop to other threads.
     switches: u64,
 }
 
-/// What the loops printed, one after the other.
+/// Parses the output of the loops, in order.
 fn seen(outcome: &Outcome) -> Result<Vec<Came>> {
     let came = |line: &str| {
         let (counts, _) = line.split_once(" of ")?;
@@ -92,14 +94,14 @@ fn figure(all: &[Came]) -> String {
     all.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// Without boot parameters the tick is left, and with it the kernel's thread for RCU callbacks: while others free memory, the tick
-/// wakes it each time.
+/// Without boot parameters the tick remains, and the kernel's thread for RCU callbacks: while other
+/// threads free memory, each tick wakes it.
 fn is_left_alone(outcome: &Outcome) -> Result {
     let all = seen(outcome)?;
     let [before, after] = all[..] else { return demand(outcome, false, "two loops were expected") };
     demand(outcome, before.calls > 0 && before.reschedulings > 0, "the others had nothing for the CPU")?;
     for came in [before, after] {
-        // The loop ends with a whole second of the clock and with a round of its own.
+        // The loop ends with a whole second of the clock and with an iteration.
         let whole = ((SECONDS - 1) * TICKS..=(SECONDS + 1) * TICKS).contains(&came.ticks);
         demand(outcome, whole, "the tick does not come as often as it should")?;
     }
@@ -109,7 +111,7 @@ fn is_left_alone(outcome: &Outcome) -> Result {
     demand(outcome, after.switches <= after.ticks, "other threads run on the taken CPU")
 }
 
-/// With boot parameters the tick is gone as well. About once a second the kernel looks after the CPU.
+/// With boot parameters there is no tick either. About once per second the kernel checks the CPU.
 fn is_hardly_disturbed(outcome: &Outcome) -> Result {
     let all = seen(outcome)?;
     let [other, before, after] = all[..] else { return demand(outcome, false, "three loops were expected") };
@@ -141,14 +143,14 @@ fn taken(punctual: &Path) -> Case {
         program = in_guest(punctual)
     );
     Case::new(
-        "what comes to a CPU before and after it is taken",
+        "interruptions of a CPU before and after it is isolated",
         &[Setup::CountedFour],
         script,
         Some(punctual),
         Box::new(is_left_alone),
     )
     .saying(|outcome| Ok(figure(&seen(outcome)?)))
-    .lacking("a CPU that nobody else needs")
+    .lacking("a CPU that no other program needs")
 }
 
 fn booted(punctual: &Path) -> Case {
@@ -165,7 +167,7 @@ fn booted(punctual: &Path) -> Case {
         program = in_guest(punctual)
     );
     Case::new(
-        "what comes to a CPU that boot parameters keep free, before and after it is taken",
+        "interruptions of a CPU with boot parameters, before and after it is isolated",
         &[Setup::Isolated],
         script,
         Some(punctual),

@@ -1,5 +1,5 @@
-//! Boot parameters that take a CPU away from Linux: what is left of the tick, and what an app says of it. And `punctual isolate`,
-//! which does without them and gives everything back.
+//! Boot parameters that isolate a CPU: the remaining ticks, and the report of an app. And `punctual
+//! isolate`, which needs no boot parameters and restores everything.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use xtask_support::{Result, golden};
 use super::{CGROUPS, Case, Setup, demand, find, punctual};
 use crate::driver::stage::in_guest;
 
-/// The second of two CPUs is taken away: from the scheduler, from the tick, from RCU's callbacks, from interrupts.
+/// Isolates the second of two CPUs: from the scheduler, the tick, RCU callbacks and interrupts.
 pub(super) const PARAMETERS: &str = "isolcpus=managed_irq,domain,1 nohz_full=1 rcu_nocbs=1 irqaffinity=0";
 
-/// For so long ticks are counted, in seconds.
+/// The duration for which ticks are counted, in seconds.
 const SECONDS: u32 = 3;
 
-/// A CPU that is left alone has at most this part of the ticks that another has. The kernel keeps one a second or so, for
-/// what it can do nowhere else.
+/// The maximum fraction of ticks on an isolated CPU relative to another CPU. The kernel keeps about
+/// one per second, for work that cannot run elsewhere.
 const PART: u64 = 20;
 
 /// The cases of this file.
@@ -35,11 +35,11 @@ pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case
     ])
 }
 
-/// What the report of an app says of a CPU that it polls and shares.
+/// The note in an app's report about a shared polling CPU.
 const SHARED: &str = "is not isolated, so other threads take turns";
 
-/// An app that polls runs in an isolated cpuset partition, as its report advises to one outside, which runs as well. A partition
-/// of one CPU has none for its other threads, and the refusal says so.
+/// A polling app runs in an isolated cpuset partition, as its report advises outside of one, where
+/// it also runs. A partition with one CPU has none for its other threads, and the refusal says so.
 fn partitioned(program: &Path) -> Case {
     let script = format!(
         "{CGROUPS}
@@ -68,8 +68,8 @@ fn partitioned(program: &Path) -> Case {
         let Some(((inside, _), (outside, alone))) = parts else {
             return demand(outcome, false, "its reports are missing");
         };
-        demand(outcome, !inside.contains(SHARED), "inside it says that its CPU is not isolated")?;
-        demand(outcome, outside.contains(SHARED), "outside it does not say that its CPU is shared")?;
+        demand(outcome, !inside.contains(SHARED), "inside, the report calls its CPU not isolated")?;
+        demand(outcome, outside.contains(SHARED), "outside, the report does not call its CPU shared")?;
         demand(outcome, alone.contains("allow it more CPUs"), "the refusal gives no advice")
     };
     Case::new(
@@ -79,11 +79,11 @@ fn partitioned(program: &Path) -> Case {
         Some(program),
         Box::new(judge),
     )
-    .lacking("four CPUs that nobody else needs")
+    .lacking("four CPUs that no other program needs")
     .quick(&[Setup::Four])
 }
 
-/// The moments at which `punctual` is killed, as words of a shell, how many they are, and where that is tried.
+/// The moments at which `punctual` is killed, as shell words, their number, and the machines.
 struct Moments {
     words: &'static str,
     count: usize,
@@ -92,21 +92,24 @@ struct Moments {
 
 const FEW: Moments = Moments { words: "100000 250000 350000 500000 1000000", count: 5, on: &[] };
 
-/// Random ones: the odd from the start on, the even from the first write on. A guest takes some 0.3 s for all writes.
+/// Random moments: the odd ones since the start, the even ones since the first write. In a guest
+/// all writes take about 0.3 s.
 const MANY: Moments = Moments {
     words: "$(awk 'BEGIN { srand(); for (n = 0; n < 50; n++) print int(rand() * 300000) }')",
     count: 50,
     on: &[Setup::Four],
 };
-/// Of that many kills at least one in this many leaves something to be given back.
+/// At least one in this many kills leaves settings to be restored.
 const EACH_LEAVES: usize = 5;
 
-/// A CPU is taken, has no interrupt of a device while it computes, and everything is as before: after the command's end, after
-/// its crash, and after `punctual` was killed at some moment and called once more.
+/// A CPU is isolated, has no device interrupts during a computation, and all settings are restored:
+/// after the command's end, after its crash, and after `punctual` was killed at some moment and
+/// called again.
 ///
 /// Nothing is recorded: see `tracing` about recordings in the host's time.
 fn given_back(program: &Path, moments: Moments) -> Case {
-    // What an interrupt has left to do where it was comes with its next one, so a file of the host is written first.
+    // The softirq of an interrupt runs at its old CPU until its next interrupt, so a host file is
+    // written first.
     let script = format!(
         "{CGROUPS}
         state() {{
@@ -151,14 +154,15 @@ fn given_back(program: &Path, moments: Moments) -> Case {
     let name = format!("punctual isolate takes a CPU and gives it back, killed {} times", moments.count);
     let judge = move |outcome: &Outcome| was_given_back(outcome, moments.count);
     Case::new(&name, moments.on, script, Some(program), Box::new(judge))
-        .lacking("a CPU that nobody else needs")
+        .lacking("a CPU that no other program needs")
 }
 
-/// For so long a taken CPU computes while the others have more than enough to do, in seconds.
+/// The duration of the computation on an isolated CPU under load, in seconds.
 const LOADED: u32 = 60;
 
-/// A CPU is taken for a while that the others have forks, files, packets and pipes to do. Nothing of it comes there, but for the
-/// tick and what the kernel gives every CPU; nobody stalls, and the other CPUs keep working.
+/// A CPU is isolated while the others process forks, files, packets and pipes. The load must not
+/// reach it, except for the tick and unavoidable kernel work; there must be no stall, and the other
+/// CPUs must continue.
 fn under_load(program: &Path) -> Case {
     let script = format!(
         "{CGROUPS}
@@ -190,11 +194,11 @@ fn under_load(program: &Path) -> Case {
         program = in_guest(program)
     );
     Case::new("a taken CPU under load", &[Setup::Four], script, Some(program), Box::new(was_left_alone))
-        .lacking("a CPU that nobody else needs")
+        .lacking("a CPU that no other program needs")
         .saying(|outcome| Ok(outcome.stdout.lines().take(2).collect::<Vec<_>>().join(", ")))
 }
 
-/// What came to a taken CPU under load.
+/// Checks the interruptions of an isolated CPU under load.
 fn was_left_alone(outcome: &Outcome) -> Result {
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     let [devices, calls, ended, others] = lines[..] else {
@@ -206,7 +210,7 @@ fn was_left_alone(outcome: &Outcome) -> Result {
     demand(outcome, others == "others work", "the other CPUs do not")
 }
 
-/// What the command of [`given_back`] and the comparisons printed.
+/// Checks the output of [`given_back`]'s command and comparisons.
 fn was_given_back(outcome: &Outcome, kills: usize) -> Result {
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     demand(outcome, lines.first() == Some(&"Cpus_allowed_list:\t3"), "the command is not on the CPU")?;
@@ -216,15 +220,16 @@ fn was_given_back(outcome: &Outcome, kills: usize) -> Result {
     demand(outcome, lines.contains(&"crashed 139"), "the crash was lost")?;
     let count = |line: &str| lines.iter().filter(|&&said| said == line).count();
     let same = [count("ended same"), count("crashed same"), count("killed same")];
-    demand(outcome, same == [1, 1, kills], "a setting is not what it was")?;
+    demand(outcome, same == [1, 1, kills], "a setting was not restored")?;
     let left = outcome.stderr.matches("given back first").count();
     demand(outcome, left * EACH_LEAVES >= kills, "hardly a kill has left anything")
 }
 
-/// A loop on the isolated CPU is hardly ever interrupted by the tick; the same loop on the other CPU always.
+/// A loop on the isolated CPU is rarely interrupted by the tick; the same loop on the other CPU
+/// always.
 fn ticks() -> Case {
-    // From field 2 on, the local timer interrupts of each CPU. Both are read from the CPU that is not measured, except
-    // that it is then busy itself.
+    // From field 2 on, the local timer interrupts of each CPU. Both are read from the CPU that is
+    // not measured, except that it is busy itself at that time.
     let script = format!(
         "cat /sys/devices/system/cpu/isolated /sys/devices/system/cpu/nohz_full
         count() {{ awk -v cpu=$1 '$1 == \"LOC:\" {{ print $(cpu + 2) }}' /proc/interrupts; }}
@@ -255,7 +260,7 @@ fn ticks() -> Case {
         .quick(&[Setup::Isolated])
 }
 
-/// What the kernel says of its parameters, and the ticks of a loop on CPU 0 and on CPU 1.
+/// Returns the kernel's parameters, and the ticks of a loop on CPU 0 and on CPU 1.
 fn read(outcome: &Outcome) -> Result<(Vec<&str>, [u64; 2])> {
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     let [isolated, without_tick, zero, one] = lines[..] else {
@@ -264,18 +269,22 @@ fn read(outcome: &Outcome) -> Result<(Vec<&str>, [u64; 2])> {
     Ok((vec![isolated, without_tick], [zero.parse()?, one.parse()?]))
 }
 
-/// An app takes the isolated CPU by itself, and says that it is isolated.
+/// An app uses the isolated CPU automatically, and reports that it is isolated.
 fn reported(program: &Path) -> Case {
     let script = format!("PUNCTUAL_REPORT=1 exec {}", in_guest(program));
     let judge = |outcome: &Outcome| {
         demand(outcome, outcome.end == End::Exited(0), "it failed")?;
-        demand(outcome, outcome.stderr.contains("note: CPU 1 is isolated"), "the report does not say so")?;
+        demand(
+            outcome,
+            outcome.stderr.contains("note: CPU 1 is isolated"),
+            "the report lacks the isolation",
+        )?;
         demand(outcome, outcome.stderr.contains("it has no tick"), "the report does not name the tick")?;
         let level = outcome.stderr.lines().find(|line| line.starts_with("level "));
         let cpu = level.and_then(|line| line.split_whitespace().nth(4));
         demand(outcome, cpu == Some("1"), "the task is on another CPU")
     };
-    let name = "the report says that the CPU is isolated";
+    let name = "the report names the isolated CPU";
     Case::new(name, &[Setup::Isolated], script, Some(program), Box::new(judge))
         .lacking("boot parameters that isolate a CPU")
         .quick(&[Setup::Isolated])

@@ -1,4 +1,4 @@
-//! Apps under load: they stay correct, and one that is killed leaves nothing behind.
+//! Apps under load: they stay correct, and a killed app leaves nothing behind.
 
 use std::path::Path;
 
@@ -20,7 +20,8 @@ pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
     ])
 }
 
-/// The stress test of those kinds of executor that the words select, which are so many tests, each for some seconds.
+/// The stress test of the executor kinds that the words select, which has `count` tests of several
+/// seconds each.
 fn stressed(on: &'static [Setup], seconds: u32, kinds: &str, count: u32, program: &Path) -> Case {
     let script = format!(
         "PUNCTUAL_STRESS_SECONDS={seconds} exec {} --test-threads 1 --nocapture {kinds}",
@@ -34,15 +35,16 @@ fn stressed(on: &'static [Setup], seconds: u32, kinds: &str, count: u32, program
     Case::new("stress", on, script, Some(program), Box::new(judge))
 }
 
-/// An app under load is killed, and neither threads, nor memory, nor any setting of the system remain of it.
+/// An app under load is killed, and leaves neither threads, nor memory, nor changed settings.
 fn killed(program: &Path) -> Case {
     let run = format!(
         "PUNCTUAL_STRESS_KIND=sole PUNCTUAL_STRESS_SECONDS=40 {} --ignored --exact program",
         in_guest(program)
     );
     let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    // Dropping caches also empties the lists by which each CPU puts off counting locked pages. What the case before has
-    // locked may still be counted at first, so less than before is right as well.
+    // Dropping caches also flushes the per-CPU batches that delay the counting of locked pages.
+    // Pages locked by the previous case may still be counted at first, so a lower count than before
+    // is correct as well.
     let script = format!(
         "locked() {{
             echo 3 >/proc/sys/vm/drop_caches
@@ -77,7 +79,7 @@ fn killed(program: &Path) -> Case {
         demand(
             outcome,
             threads.is_some_and(|threads: u32| threads > 3),
-            "it was killed before it had threads",
+            "the kill came before any thread existed",
         )
     };
     Case::new("kill -9 leaves nothing behind", &[Setup::Two], script, Some(program), Box::new(judge))

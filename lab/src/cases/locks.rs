@@ -1,5 +1,5 @@
-//! A lock makes nobody wait for longer than it is held, and the kernel tells who waited for whom: in traces, and in its
-//! statistics of locks.
+//! A lock delays waiters only for as long as it is held, and the kernel reports the holders of
+//! contended locks: in traces, and in its lock statistics.
 
 use std::path::Path;
 
@@ -23,11 +23,12 @@ pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Locks of the kernel that the module `punctual_locks` holds.
+/// The kernel locks that the module `punctual_locks` holds.
 const HOLDERS: [&str; 4] = ["raw_spinlock", "spinlock", "mutex", "rt_mutex"];
 
-/// On one CPU: who wants a lock 4 ms before it is released gets it then, and the holder is known. A raw spinlock is
-/// never contended there: its holder has interrupts off, so the timer that releases the other is late by as much.
+/// On one CPU: a thread that locks 4 ms before the release acquires the lock then, and the holder
+/// is known. A raw spinlock is never contended there: its holder disables interrupts, so the timer
+/// that releases the other thread is late by as much.
 fn contended(lock: &'static str, program: &Path) -> Case {
     let script = format!(
         "insmod {module} || exit 9
@@ -44,7 +45,7 @@ fn contended(lock: &'static str, program: &Path) -> Case {
         let [late, blocked, ..] = numbers[..] else { return demand(outcome, false, "there are no figures") };
         let (delay, other) = if lock == "raw_spinlock" { (late, blocked) } else { (blocked, late) };
         demand(outcome, (3500..4500).contains(&delay), "it did not wait for as long as the lock was held")?;
-        demand(outcome, other < 500, "it was also delayed otherwise")?;
+        demand(outcome, other < 500, "there was another delay")?;
         let held = outcome.stdout.contains("held by low, asleep");
         demand(outcome, held != (lock == "raw_spinlock"), "the holder was mistaken")
     };
@@ -59,8 +60,9 @@ fn contended(lock: &'static str, program: &Path) -> Case {
     .lacking(NO_MODULES)
 }
 
-/// On two CPUs: who wants a lock whose holder runs on the other one spins. The CPUs take turns much shorter than the lock is
-/// held; in the host's time a recording on several is not safe, as the file for tracing says.
+/// On two CPUs: a thread spins for a lock whose holder runs on the other CPU. The CPUs take turns
+/// that are much shorter than the lock is held; in the host's time a recording on several CPUs is
+/// not safe, as the module `tracing` explains.
 fn contended_across(program: &Path) -> Case {
     let script = format!(
         "insmod {module} || exit 9
@@ -81,7 +83,7 @@ fn contended_across(program: &Path) -> Case {
         .lacking(NO_MODULES)
 }
 
-/// The tracer of interrupts that are off finds who has them off, and for how long.
+/// The irqsoff tracer finds the code that disables interrupts, and the duration.
 fn interrupts_off() -> Case {
     let script = format!(
         "insmod {module} || exit 9
@@ -101,18 +103,18 @@ fn interrupts_off() -> Case {
     let judge = |outcome: &Outcome| {
         let mut lines = outcome.stdout.lines();
         let us: u32 = lines.next().and_then(|line| line.parse().ok()).unwrap_or_default();
-        demand(outcome, (6000..6500).contains(&us), "they were not off for as long as was commanded")?;
+        demand(outcome, (6000..6500).contains(&us), "interrupts were off for another time than commanded")?;
         demand(outcome, lines.next() == Some("hold_raw_spinlock"), "the holder is not in the trace")
     };
     Case::new("irqsoff names who has interrupts off", &[Setup::ProbeCounted], script, None, Box::new(judge))
 }
 
-/// How long the lock that is contended is held, and the others, in us.
+/// The time for which the contended lock is held, and the others, in µs.
 const CONTENDED_US: u32 = 40_000;
 const ALONE_US: u32 = 5_000;
 
-/// `/proc/lock_stat` has the locks of the module: how long each was held, and that of one somebody waited for. Two CPUs in the
-/// host's time may miss each other, so there are several turns.
+/// `/proc/lock_stat` contains the module's locks: the hold time of each, and the wait time of the
+/// contended one. Two CPUs in the host's time may miss each other, so there are several attempts.
 fn statistics() -> Case {
     let script = format!(
         "insmod {module} || exit 9
@@ -148,7 +150,11 @@ fn statistics() -> Case {
             lines.into_iter().zip(expected)
         {
             demand(outcome, name == wanted && acquisitions >= 1.0, "another lock was taken")?;
-            demand(outcome, longest_hold >= f64::from(us), "it was not held for as long as was commanded")?;
+            demand(
+                outcome,
+                longest_hold >= f64::from(us),
+                "the lock was held for another time than commanded",
+            )?;
             let waited = contentions >= 1.0 && (1_000.0..=longest_hold).contains(&longest_wait);
             demand(outcome, waited || name != "raw_lock", "nobody waited for it")?;
         }
@@ -160,7 +166,8 @@ fn statistics() -> Case {
         .lacking("the kernel `rt-lockstat`")
 }
 
-/// Who waits for a lower priority waits no longer than it holds the lock, whatever is in between.
+/// A thread that waits for a lower-priority holder waits only for as long as the lock is held,
+/// regardless of intermediate priorities.
 fn inversion(program: &Path) -> Case {
     let script = format!("exec {} --test-threads 1 --nocapture pcp_fifo::", in_guest(program));
     let judge = |outcome: &Outcome| {

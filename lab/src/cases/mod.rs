@@ -24,18 +24,17 @@ use xtask_support::process::Outcome;
 
 use crate::kernels::package::Flavour;
 
-/// A machine of the suite: its kernel, its CPUs, and how it counts time.
+/// A machine of the suite: its kernel, its CPUs, and its time base.
 ///
-/// Where time is counted in instructions, a host that is busy delays nothing: what comes within a millisecond does so
-/// every time, and a second run has to do the same to the byte. Where it is the host's time, CPUs run at once, and anything
-/// may be late.
+/// If time is counted in instructions, a busy host delays nothing: timing is reproducible, and a
+/// second run must be identical. In the host's time CPUs run in parallel, and anything may be late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setup {
     /// One CPU, counted.
     Counted,
-    /// Two CPUs by turns, counted.
+    /// Two CPUs that take turns, counted.
     CountedTwo,
-    /// Four CPUs by turns, counted.
+    /// Four CPUs that take turns, counted.
     CountedFour,
     /// One CPU in the host's time.
     One,
@@ -43,19 +42,20 @@ pub(crate) enum Setup {
     Two,
     /// Four CPUs in the host's time.
     Four,
-    /// Two CPUs in the host's time, of which boot parameters keep the second free.
+    /// Two CPUs in the host's time, of which boot parameters isolate the second.
     Isolated,
-    /// One CPU, counted, with the kernel that has simulated devices and tracers.
+    /// One CPU, counted, with the kernel with simulated devices and tracers.
     ProbeCounted,
-    /// Two CPUs by turns, counted, with that kernel.
+    /// Two CPUs that take turns, counted, with that kernel.
     ProbeCountedTwo,
     /// Two CPUs in the host's time with that kernel.
     ProbeTwo,
-    /// The same with the kernel that has statistics of its locks.
+    /// The same with the kernel with lock statistics.
     LockstatTwo,
     /// Three CPUs in the host's time, for 64-bit ARM, of which one can be given up.
     ArmThree,
-    /// The same on [another machine](crate::arch::Arch::other_machine), of whose memory Linux leaves some alone.
+    /// The same on [another machine](crate::arch::Arch::other_machine), with memory that Linux does
+    /// not use.
     ArmOther,
 }
 
@@ -85,7 +85,7 @@ impl Setup {
         }
     }
 
-    /// Whether its time is counted in instructions.
+    /// Returns `true` if its time is counted in instructions.
     pub(crate) fn counted(self) -> bool {
         matches!(
             self,
@@ -125,7 +125,7 @@ impl Setup {
         }
     }
 
-    /// Its parameters of the kernel.
+    /// Returns its kernel parameters.
     pub(crate) fn append(self) -> &'static str {
         match self {
             Self::Isolated => isolation::PARAMETERS,
@@ -135,7 +135,7 @@ impl Setup {
     }
 }
 
-/// Checks the output of a case; `Err` says what is wrong.
+/// Checks the output of a case; `Err` describes the failure.
 type Judge = Box<dyn Fn(&Outcome) -> Result>;
 
 /// Extracts a figure from the output of a case.
@@ -144,16 +144,16 @@ type Figure = Box<dyn Fn(&Outcome) -> Result<String>>;
 /// A shell script for the guest, with its expectation.
 pub(crate) struct Case {
     pub(crate) name: String,
-    /// The machines that it runs on.
+    /// The machines on which it runs.
     on: &'static [Setup],
-    /// Those of a quick run.
+    /// The machines of a quick run.
     quick: &'static [Setup],
     pub(crate) script: String,
-    /// The host's programs that it needs.
+    /// The host programs that it needs.
     pub(crate) programs: Vec<PathBuf>,
     pub(crate) judge: Judge,
     figure: Option<Figure>,
-    /// What a machine other than QEMU's lacks for it.
+    /// The feature that a machine other than QEMU's lacks for it.
     pub(crate) lacking: Option<&'static str>,
 }
 
@@ -198,12 +198,12 @@ impl Case {
         Self { lacking: Some(what), ..self }
     }
 
-    /// The machines that it runs on.
+    /// Returns the machines on which it runs.
     fn machines(&self, quick: bool) -> &'static [Setup] {
         if quick { self.quick } else { self.on }
     }
 
-    /// How many CPUs it needs at least; `None` if it is not run at all.
+    /// Returns the minimum number of CPUs; `None` if it is not run.
     pub(crate) fn cpus(&self, quick: bool) -> Option<u32> {
         self.machines(quick).iter().map(|on| on.cpus()).min()
     }
@@ -212,14 +212,14 @@ impl Case {
         self.machines(quick).contains(&on)
     }
 
-    /// The figure that it prints, which may be nothing.
+    /// Returns the figure to print, which may be empty.
     pub(crate) fn said(&self, outcome: &Outcome) -> Result<String> {
         self.figure.as_ref().map_or(Ok(String::new()), |figure| figure(outcome))
     }
 }
 
-/// All cases, of the executables in `built` and the benchmark at `bench`; `bless` makes the figures that come out the
-/// expected ones. Without a benchmark the cases that take it cannot be run.
+/// Returns all cases, with the executables in `built` and the benchmark at `bench`; `bless` makes
+/// measured figures the expected ones. Without a benchmark, cases that need it cannot run.
 pub(crate) fn all(built: &[Artifact], bench: Option<&Path>, bless: bool) -> Result<Vec<Case>> {
     let measures = bench.unwrap_or(Path::new("punctual"));
     let mut cases = vec![kernel()];
@@ -236,26 +236,26 @@ pub(crate) fn all(built: &[Artifact], bench: Option<&Path>, bless: bool) -> Resu
     cases.extend(user_drivers::cases(built)?);
     cases.extend(tracing::cases(built, bench)?);
     cases.extend(offline::cases());
-    // What belongs to quick runs only has no other machines.
+    // A case for quick runs only has no other machines.
     let of_probe =
         |case: &Case| !case.on.is_empty() && case.on.iter().all(|on| on.flavour() == Flavour::RtProbe);
     let mark = |case: Case| if of_probe(&case) { case.of_probe() } else { case };
     Ok(cases.into_iter().map(mark).collect())
 }
 
-/// The cases for machines with another processor.
+/// Returns the cases for machines with another processor.
 pub(crate) fn foreign() -> Vec<Case> {
     let mut cases = vec![kernel()];
     cases.extend(offline::cases());
     cases
 }
 
-/// Where the program that counts is, once it is built.
+/// Returns the path of the counting program after the build.
 pub(crate) fn counts() -> PathBuf {
     cargo::target_dir().join("release").join(crate::figures::PROGRAM)
 }
 
-/// The directory of the package of programs that are for the lab only.
+/// The directory of the package of programs for the lab.
 const PROGRAMS: &str = "programs";
 
 fn find<'a>(built: &'a [Artifact], purpose: Purpose, package: &str, target: &str) -> Result<&'a Path> {
@@ -266,20 +266,21 @@ fn find<'a>(built: &'a [Artifact], purpose: Purpose, package: &str, target: &str
     Ok(&found.path)
 }
 
-/// The command. The benchmark is the same program, built for release, and a guest has room for one of a name.
+/// Returns the command's path. The benchmark is a release build of the same program, and a guest
+/// can have only one program with a name.
 fn punctual<'a>(built: &'a [Artifact], bench: Option<&'a Path>) -> Result<&'a Path> {
     bench.map_or_else(|| find(built, Purpose::Other, "punctual-cli", "punctual"), Ok)
 }
 
-/// Has a guest's shell mount control groups of version 2.
+/// Mounts control groups of version 2 in a guest's shell.
 const CGROUPS: &str = "mkdir -p /sys/fs/cgroup
         mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null";
 
-/// The lab itself: without this, no other case means what it says.
+/// The lab itself: without this, the other cases are meaningless.
 fn kernel() -> Case {
     let script = "grep -o PREEMPT_RT /proc/version; cat /sys/kernel/realtime".to_owned();
     let judge = |outcome: &Outcome| {
-        // A plain mainline kernel has no such file.
+        // A plain mainline kernel does not have this file.
         demand(
             outcome,
             outcome.stdout == "PREEMPT_RT\n1\n" || outcome.stdout == "PREEMPT_RT\n",
@@ -294,7 +295,7 @@ fn kernel() -> Case {
     ])
 }
 
-/// `Err` with what was printed, unless `holds`.
+/// Returns `Err` with the output, unless `holds`.
 fn demand(outcome: &Outcome, holds: bool, otherwise: &str) -> Result {
     if holds {
         return Ok(());
@@ -302,7 +303,7 @@ fn demand(outcome: &Outcome, holds: bool, otherwise: &str) -> Result {
     Err(format!("{otherwise} ({})\n{}{}", outcome.end, outcome.stdout, outcome.stderr).into())
 }
 
-/// What a program did that has ended well.
+/// Returns the outcome of a successful program.
 #[cfg(test)]
 fn outcome(stdout: &str, stderr: &str) -> Outcome {
     Outcome { stdout: stdout.to_owned(), stderr: stderr.to_owned(), end: End::Exited(0) }

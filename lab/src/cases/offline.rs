@@ -1,4 +1,5 @@
-//! A program on a CPU that Linux gave up, beside Linux, on 64-bit ARM: what `punctual isolate run --offline` promises.
+//! A program on a CPU without Linux, next to Linux, on 64-bit ARM: the guarantees of `punctual
+//! isolate run --offline`.
 
 mod dies;
 mod seen;
@@ -18,38 +19,39 @@ use crate::kernels::modules;
 
 const ON: &[Setup] = &[Setup::ArmThree];
 
-/// Of 1536 MB from 1 GB on, what Linux leaves alone, and where that begins.
+/// Of 1536 MB from 1 GB on, the part that Linux uses, and the start of the rest.
 pub(crate) const KEPT: &str = "mem=1534M";
 const KEPT_AT: u64 = (1024 + 1534) << 20;
 
-/// What a board lacks for it.
-const LACKING: &str = "the module punctual_cpu, and a CPU that nobody else needs";
+/// The feature that a board lacks.
+const LACKING: &str = "the module punctual_cpu, and a CPU that no other program needs";
 
-/// How often a CPU is taken and given back; on a busy host a time takes a quarter of a second.
+/// The number of times that a CPU is taken and returned; on a busy host each takes a quarter of a
+/// second.
 const CYCLES: usize = 250;
 
 /// The apps in two halves.
 const IN_HALVES: [&str; 2] = ["halves", "gimbal"];
 
-/// How many round trips there are in each of three turns.
+/// The number of round trips in each of three runs.
 const ROUNDS: usize = 20_000;
 
-/// A program of Linux's for the guest.
+/// Returns a Linux program for the guest.
 fn program(name: &str) -> PathBuf {
     cargo::target_dir().join("aarch64-unknown-linux-gnu/debug").join(name)
 }
 
-/// The half on Linux of an app.
+/// Returns the Linux half of an app.
 fn half(name: &str) -> PathBuf {
     cargo::target_dir().join("bare/amp/aarch64-unknown-linux-gnu/release").join(name)
 }
 
-/// A program for a CPU without Linux.
+/// Returns a program for a CPU without Linux.
 fn image(name: &str) -> PathBuf {
     cargo::target_dir().join("bare/amp/aarch64-unknown-none/release").join(name)
 }
 
-/// Whether it is one of these, which [`build`] builds.
+/// Returns `true` for a program that [`build`] builds.
 pub(crate) fn is_one(path: &Path) -> bool {
     let target = cargo::target_dir();
     path.starts_with(target.join("aarch64-unknown-linux-gnu")) || path.starts_with(target.join("bare/amp"))
@@ -59,21 +61,21 @@ pub(crate) fn is_one(path: &Path) -> bool {
 pub(crate) fn build() -> Result {
     let cross = || cross_cargo(Arch::Arm64.uname());
     cargo::build(cross()?.args(["build", "-p", "punctual-cli"]))?;
-    // What is measured is compiled as the image is, and nothing else of it has to be.
+    // Measured code is optimized like the image; other code need not be.
     let optimized = ["--config", "profile.dev.package.punctual-lab.opt-level=3"];
     cargo::build(cross()?.args(["build", "-p", "punctual-lab", "--example", "amp"]).args(optimized))?;
-    // By whichever compiler there is for it.
+    // With any compiler for the target.
     let mut bare = cargo::command();
     bare.args(["run", "--quiet", "--package", "xtask", "--", "bare", "amp"]);
     process::succeed(bare.env("CARGO_TARGET_DIR", cargo::target_dir()))?;
     let mut linux = cross()?;
     linux.current_dir(cargo::root().join("bare/amp-programs")).args(["build", "--locked", "--release"]);
     for app in IN_HALVES {
-        // In the guest, the two halves need names of their own.
+        // In the guest, the two halves need different names.
         fs::copy(image(app), image(&format!("{app}.bare")))?;
         linux.args(["--bin", app]);
     }
-    // Programs without Linux cannot unwind, and those of Linux do.
+    // Programs without Linux cannot unwind, but those of Linux can.
     linux.args(["--config", "profile.release.panic=\"unwind\""]);
     cargo::build(linux.env("CARGO_TARGET_DIR", cargo::target_dir().join("bare/amp")))?;
     Ok(())
@@ -94,7 +96,8 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// A case with the module, after which the kernel's log has no complaint and Linux has all its CPUs.
+/// Returns a case with the module, after which the kernel's log has no errors and Linux has all its
+/// CPUs.
 fn case(
     name: &str,
     script: &str,
@@ -122,11 +125,12 @@ fn case(
     case
 }
 
-/// What kernels say when something is wrong.
+/// Words in the kernel's log that indicate a problem.
 const COMPLAINTS: &str = "warning|bug:|oops|stall|lockup|unexpected|call trace|error|failed|hung";
 
-/// `punctual isolate run --offline` as a user calls it: an app runs until it is asked to end, a fault and a job without an end give
-/// the CPU back, Linux cannot have it meanwhile, and whoever kills `punctual` ends the program.
+/// `punctual isolate run --offline` from the user's perspective: an app runs until it is asked to
+/// end, a fault and an endless job return the CPU, Linux cannot use it meanwhile, and killing
+/// `punctual` ends the program.
 fn command() -> Case {
     let (punctual, periodic, fault, stuck) =
         (program("punctual"), image("periodic"), image("fault"), image("stuck"));
@@ -162,7 +166,7 @@ fn command() -> Case {
     case("a CPU is given up for a program and comes back", &script, &[punctual, periodic, fault, stuck], ran)
 }
 
-/// What [`command`] printed.
+/// Checks the output of [`command`].
 fn ran(outcome: &Outcome) -> Result {
     let said = |text: &str| outcome.stdout.lines().filter(|line| line.contains(text)).count();
     demand(outcome, said("meanwhile 0-1") == 1, "Linux had the CPU")?;
@@ -183,7 +187,8 @@ fn ran(outcome: &Outcome) -> Result {
     demand(outcome, said("modprobe punctual_cpu") == 1, "a missing module was not named")
 }
 
-/// An app in two halves: both end together, whichever ends first and however it does, and one report tells of both.
+/// An app in two halves: both end together, whichever ends first and for any reason, and one report
+/// covers both.
 fn halves() -> Case {
     let punctual = program("punctual");
     let bare = image("halves.bare");
@@ -208,7 +213,8 @@ fn halves() -> Case {
     case("an app runs in two halves, which end together", &script, &[punctual, bare, linux], ended_together)
 }
 
-/// The same with a GICv2, firmware that is called by SMC and enters programs at EL2, and memory that Linux does not know; elsewhere none of that is.
+/// The same with a GICv2, firmware that is called by SMC and starts programs at EL2, and memory
+/// unknown to Linux, which the other machine does not have.
 fn other() -> Case {
     let (punctual, bare, linux) = (program("punctual"), image("halves.bare"), half("halves"));
     let script = format!(
@@ -247,7 +253,7 @@ fn other() -> Case {
 
 /// The gimbal: its controllers on the CPU without Linux, setpoints and the recording on Linux.
 ///
-/// Time is that of the host, so how late its jobs start is said and not judged.
+/// Time is that of the host, so the lateness of its jobs is printed but not judged.
 fn gimbal() -> Case {
     let (punctual, bare, linux) = (program("punctual"), image("gimbal.bare"), half("gimbal"));
     let script = format!(
@@ -290,7 +296,7 @@ fn gimbal() -> Case {
     })
 }
 
-/// What [`halves`] printed.
+/// Checks the output of [`halves`].
 fn ended_together(outcome: &Outcome) -> Result {
     let said = |text: &str| outcome.stdout.lines().filter(|line| line.contains(text)).count();
     for (how, what) in [
@@ -305,7 +311,7 @@ fn ended_together(outcome: &Outcome) -> Result {
     ] {
         demand(outcome, outcome.stdout.lines().any(|line| line == how), what)?;
     }
-    demand(outcome, said("the level is 0.") > 0, "what Linux wants did not come across")?;
+    demand(outcome, said("the level is 0.") > 0, "the setpoint from Linux did not arrive")?;
     for (task, partition) in
         [("control ", " control "), ("fail ", " control "), ("show ", " ui "), ("receiver ", " ui ")]
     {
@@ -318,7 +324,7 @@ fn ended_together(outcome: &Outcome) -> Result {
     demand(outcome, said("alone 1") == 1 && said("no half 2") == 1, "a half alone was not refused")
 }
 
-/// A CPU is taken and given back many times.
+/// A CPU is taken and returned many times.
 fn cycles() -> Case {
     let (amp, periodic) = (program("examples/amp"), image("periodic"));
     let script = format!("{} cycles {} 2 {CYCLES}", in_guest(&amp), in_guest(&periodic));
@@ -341,7 +347,7 @@ fn exchange() -> Case {
         let lines = outcome.stdout.lines().filter(|line| line.contains("p50")).count();
         demand(outcome, lines == 2, "an answer was wrong or missing")
     };
-    case("a program beside Linux answers it", &script, &[amp, echo], judge).saying(|outcome| {
+    case("a program on a CPU without Linux answers", &script, &[amp, echo], judge).saying(|outcome| {
         Ok(outcome.stdout.lines().filter(|line| line.contains("p50")).collect::<Vec<_>>().join("; "))
     })
 }

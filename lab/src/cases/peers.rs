@@ -1,5 +1,5 @@
-//! Debian's rt-tests run beside our own benchmark: the load of hackbench, the lateness of cyclictest, the inversions of
-//! pi_stress.
+//! Debian's rt-tests compared with our benchmark: the load of hackbench, the lateness of
+//! cyclictest, the inversions of pi_stress.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::driver::stage::in_guest;
 use crate::figures::mean;
 use crate::kernels::debs::RT_TESTS;
 
-/// What a machine that is not a guest lacks.
+/// The feature that a machine other than a guest lacks.
 const RT_TESTS_THERE: &str = "the lab's copy of rt-tests";
 
 /// The cases of this file.
@@ -20,7 +20,7 @@ pub(super) fn cases(bench: &Path) -> Vec<Case> {
     vec![inversions(), rules(bench), instants(bench)]
 }
 
-/// The kernel's side of priority inheritance, without which nothing of ours that rests on it means anything.
+/// The kernel's side of priority inheritance, which our code depends on.
 fn inversions() -> Case {
     let program = RT_TESTS.program("pi_stress");
     let script = format!("exec {} --duration 5 --groups 2 --quiet", in_guest(&program));
@@ -42,7 +42,7 @@ fn inverted(outcome: &Outcome) -> Option<u64> {
 /// The rules of the benchmark hold while hackbench keeps every CPU busy.
 fn rules(bench: &Path) -> Case {
     let (bench_in_guest, hackbench) = (in_guest(bench), RT_TESTS.program("hackbench"));
-    // In a session of its own, so that its children end with it.
+    // In a separate session, so that its children end with it.
     let script = format!(
         "setsid {} --pipe -g 1 -f 4 -l 100000000 >/dev/null 2>&1 &
         load=$!
@@ -60,19 +60,13 @@ fn rules(bench: &Path) -> Case {
         demand(outcome, passed > 0 && failed == 0 && without == 0, "not every rule was tried and kept")
     };
     let figure = |outcome: &Outcome| Ok(format!("{} rules", verdicts(&outcome.stdout)?[0]));
-    Case::new(
-        "rules are kept beside hackbench",
-        &[Setup::Two, Setup::Four],
-        script,
-        Some(bench),
-        Box::new(judge),
-    )
-    .with(&hackbench)
-    .saying(figure)
-    .lacking(RT_TESTS_THERE)
+    Case::new("rules hold under hackbench", &[Setup::Two, Setup::Four], script, Some(bench), Box::new(judge))
+        .with(&hackbench)
+        .saying(figure)
+        .lacking(RT_TESTS_THERE)
 }
 
-/// How many checks in the JSON of a run were passed, failed, and could not be judged.
+/// Returns the numbers of checks in the JSON of a run that passed, failed, and could not be judged.
 fn verdicts(text: &str) -> Result<[usize; 3]> {
     let run: Value = serde_json::from_str(text)?;
     let suites = run["suites"].as_array().ok_or("the run has no suites")?;
@@ -83,8 +77,9 @@ fn verdicts(text: &str) -> Result<[usize; 3]> {
     Ok([count("passed"), count("failed"), count("not-meaningful")])
 }
 
-/// A job at an instant, a thread and cyclictest by turns, on an idle machine and under the benchmark's own load. hackbench
-/// has so many threads that in emulation cyclictest's ordinary one gets its turn too rarely.
+/// A job at an instant, a thread and cyclictest in turns, on an idle machine and under the
+/// benchmark's own load. hackbench has so many threads that in emulation cyclictest's ordinary
+/// thread rarely runs.
 fn instants(bench: &Path) -> Case {
     let script = format!(
         "{} bench latency --quick --only 'at an instant' --json instants.json >&2 && cat instants.json",
@@ -99,13 +94,13 @@ fn instants(bench: &Path) -> Case {
     };
     let judge = move |outcome: &Outcome| {
         demand(outcome, outcome.end == End::Exited(0), "the measurement failed")?;
-        // No bound: what the host takes away in one turn and not in another is no fault of either.
+        // No bound: the host may take time in one run and not in another.
         ratios(outcome).map(|_| ())
     };
     let figure = move |outcome: &Outcome| {
         Ok(format!("mean lateness by that of cyclictest: {}", ratios(outcome)?.join(", ")))
     };
-    Case::new("an instant beside cyclictest", &[Setup::Two], script, Some(bench), Box::new(judge))
+    Case::new("an instant compared with cyclictest", &[Setup::Two], script, Some(bench), Box::new(judge))
         .with(&RT_TESTS.program("cyclictest"))
         .saying(figure)
         .lacking(RT_TESTS_THERE)

@@ -1,5 +1,6 @@
-//! Pulses on GPIO lines are answered in interrupt context, in a thread of the kernel and by a task: one after the other, as
-//! in section 6.1 of Balciunas, and in trains that wait for nobody, as in section III.A.5 of Cunningham.
+//! Pulses on GPIO lines are answered in interrupt context, in a kernel thread and by a task: one
+//! after the other, as in section 6.1 of Balciunas, and in trains that do not wait for answers, as
+//! in section III.A.5 of Cunningham.
 
 use std::path::Path;
 
@@ -26,12 +27,12 @@ pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Who answers pulses.
+/// The responder.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// A module, its handler in interrupt context.
+    /// A module, with its handler in interrupt context.
     Hard,
-    /// A module, its handler in a thread of the kernel.
+    /// A module, with its handler in a kernel thread.
     Threaded,
     /// A task of an app.
     Task,
@@ -46,8 +47,8 @@ impl Form {
         }
     }
 
-    /// The shell script that starts it, runs `measure`, and prints last how many edges it has answered. Wires lead from line 0
-    /// to 1 and from 2 to 3 of the chip `$chip`.
+    /// Returns the shell script that starts it, runs `measure`, and finally prints the number of
+    /// answered edges. Wires connect line 0 with 1 and 2 with 3 of the chip `$chip`.
     fn around(self, measure: &str, responder: &Path) -> String {
         let module = modules::in_guest("punctual_responder");
         let count = "cat /sys/module/punctual_responder/parameters/answers; rmmod punctual_responder";
@@ -78,10 +79,11 @@ impl Form {
     }
 }
 
-/// How many pulses each form has to answer before the next one is sent.
+/// The number of pulses that each form must answer before the next one is sent.
 const PULSES: u32 = 100;
 
-/// Each pulse is answered once. They come from an ordinary thread, so whoever answers comes first, also on one CPU.
+/// Each pulse is answered once. The sender is an ordinary thread, so the responder runs first, even
+/// on one CPU.
 fn answered(form: Form, pulses: &Path, responder: &Path) -> Case {
     let measure = format!("{} $chip 0 3 {PULSES} 2000", in_guest(pulses));
     let judge = |outcome: &Outcome| {
@@ -102,15 +104,16 @@ fn answered(form: Form, pulses: &Path, responder: &Path) -> Case {
     .lacking(NO_MODULES)
 }
 
-/// How many pulses a train has, and the periods of Cunningham's tests in us.
+/// The number of pulses in a train, and the periods of Cunningham's tests in µs.
 const TRAIN: u64 = 500;
 const PERIODS: [u64; 5] = [20, 40, 160, 1000, 2000];
 
-/// Of trains in counted time, from some period on no pulse is missed, and each seems to last as long as it does.
+/// Of trains in counted time, from some period on no pulse is missed, and each seems to last for
+/// its actual period.
 fn answered_in_time(form: Form, trains: &Path, responder: &Path) -> Case {
     let keeps_up = match form {
         Form::Hard => 20,
-        // Of shorter ones it misses none either, but answers some of them together.
+        // At shorter periods it misses none either, but answers some of them together.
         Form::Threaded => 40,
         Form::Task => 160,
     };
@@ -131,7 +134,7 @@ fn answered_in_time(form: Form, trains: &Path, responder: &Path) -> Case {
     train(form, MODULES_COUNTED, trains, responder, Box::new(judge))
 }
 
-/// In the host's time anything may be missed, and is counted.
+/// In the host's time any pulse may be missed; misses are counted.
 fn counted_all(form: Form, trains: &Path, responder: &Path) -> Case {
     let judge = |outcome: &Outcome| all_counted(outcome).map(drop);
     train(form, &[Setup::Two, Setup::ProbeTwo], trains, responder, Box::new(judge))
@@ -164,7 +167,7 @@ fn train(
         })
 }
 
-/// What is said of a train of pulses.
+/// The output for a train of pulses.
 struct Train {
     period_us: u64,
     sent: u64,
@@ -183,8 +186,8 @@ impl Train {
         Some(Self { period_us: period.parse().ok()?, sent, missed, answered, apart_ns })
     }
 
-    /// Whether the time between two answers is the period, but for a tenth of it or for the 10 us that one instruction more
-    /// or less of who is in the way can make.
+    /// Returns `true` if the time between two answers is the period, within a tenth of it or within
+    /// the 10 µs by which other code can shift an answer.
     fn lasts_its_period(&self) -> bool {
         let period = self.period_us * 1000;
         let slack = (period / 10).max(10_000);
@@ -199,7 +202,8 @@ fn read(outcome: &Outcome) -> Vec<Train> {
     outcome.stdout.lines().filter_map(Train::read).collect()
 }
 
-/// The trains, each pulse of which is answered or missed, by an answer that the responder knows of.
+/// Returns the trains, each pulse of which is answered or missed, and every answer of which the
+/// responder has counted.
 fn all_counted(outcome: &Outcome) -> Result<Vec<Train>> {
     demand(outcome, outcome.end == End::Exited(0), "it failed")?;
     let trains = read(outcome);
@@ -214,7 +218,8 @@ fn all_counted(outcome: &Outcome) -> Result<Vec<Train>> {
     Ok(trains)
 }
 
-/// A handler in interrupt context must not drive a line that may sleep, and the modules say so.
+/// A handler in interrupt context must not drive a line that may sleep, and the modules reject
+/// this.
 fn sleeping_chip() -> Case {
     let lines = "in_chip=lab-sim in_line=0 out_chip=lab-sim out_line=1";
     let responder = modules::in_guest("punctual_responder");
@@ -250,7 +255,8 @@ mod tests {
         assert!(judge(&outcome("100 pulses answered, 0 not\nlatency: x\n101\n", "")).is_err());
     }
 
-    /// What is said of the trains if `missed` of each were, and the time between two answers is off by that many ns.
+    /// Returns the output for trains if `missed` pulses of each are missed, and the time between
+    /// two answers is off by that many ns.
     fn said(missed: [u64; 5], off_ns: u64) -> String {
         let line = |(period, missed): (u64, u64)| {
             let ns = period * 1000;

@@ -1,7 +1,7 @@
-//! Apps that misbehave under `punctual supervise`: each ends as it declares, in the time that this takes, and the other CPU stays
-//! usable.
+//! Misbehaving apps under `punctual supervise`: each ends as declared, within the required time,
+//! and the other CPU stays usable.
 //!
-//! In counted time, where no host delays what is late enough already.
+//! In counted time, where the host adds no delays to the long ones.
 
 use std::path::Path;
 
@@ -15,25 +15,27 @@ use crate::driver::stage::in_guest;
 /// The cases of this file.
 pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case>> {
     let punctual = punctual(built, bench)?;
-    // Of the tests of the command, one is the app that misbehaves.
+    // One of the command's tests is the misbehaving app.
     Ok(vec![misbehaves(punctual, find(built, Purpose::Test, "punctual-cli", "supervise")?)])
 }
 
-/// What an app does wrong.
+/// An app's error.
 struct Mistake {
-    /// What the app calls it.
+    /// The app's name for it.
     name: &'static str,
     options: &'static str,
     /// The exit status.
     status: u32,
-    /// What the supervisor says first of it, and last; and how long after the first the last is said at the latest, in s.
+    /// The supervisor's first and last message about it; and the maximum time between the two, in
+    /// s.
     from: &'static str,
     until: &'static str,
     within: f64,
 }
 
-/// Between two words of the supervisor lie its look at the app, at most 50 ms, and the two shells that note when it says what, on
-/// the CPU that the loop leaves them. The first stack takes it half a second more: it reads the app's tables for unwinding.
+/// Between two messages of the supervisor are its check of the app, at most 50 ms, and the two
+/// shells that timestamp its output, on the CPU that the loop does not use. The first stack takes
+/// half a second more, for reading the app's unwind tables.
 const MISTAKES: [Mistake; 7] = [
     Mistake {
         name: "loop and be killed",
@@ -93,16 +95,17 @@ const MISTAKES: [Mistake; 7] = [
     },
 ];
 
-/// A job with a budget of 100 ms is caught that late at the latest: it is looked at every 10 ms, and a look may wait for a turn of the
-/// CPUs. In ms.
+/// The maximum time after which a job with a budget of 100 ms is caught: the check runs every 10
+/// ms, and may wait for a turn of the CPUs. In ms.
 const CAUGHT: u32 = 120;
 
-/// The longest that a shell may take to answer while a loop at real-time priority has the other CPU, in s.
+/// The maximum time for a shell's answer while a loop at real-time priority occupies the other CPU,
+/// in s.
 const ANSWER: f64 = 1.0;
 
 fn misbehaves(punctual: &Path, app: &Path) -> Case {
     let mut script = format!(
-        // What the kernel says of crashes and of memory is expected, and has addresses in it.
+        // The kernel's messages about crashes and memory are expected, and contain addresses.
         "dmesg -n 1
         {CGROUPS}
         echo +memory >/sys/fs/cgroup/cgroup.subtree_control
@@ -147,7 +150,7 @@ fn misbehaves(punctual: &Path, app: &Path) -> Case {
     .lacking("that nothing else runs short of memory")
 }
 
-/// What was said, and when, in s.
+/// Returns the output with times, in s.
 fn said(outcome: &Outcome) -> Vec<(f64, &str)> {
     let line = |line: &'_ str| -> Option<(f64, usize)> {
         let (time, _) = line.split_once(' ')?;
@@ -156,7 +159,7 @@ fn said(outcome: &Outcome) -> Vec<(f64, &str)> {
     outcome.stdout.lines().filter_map(|text| line(text).map(|(time, at)| (time, &text[at..]))).collect()
 }
 
-/// The CPU time in ms that a job had used when it was caught, if this line names it.
+/// Returns the CPU time in ms that a job had used when it was caught, if the line contains it.
 fn had_run(line: &str) -> Option<u32> {
     let (_, after) = line.split_once(", has used ")?;
     after.split_once(" ms ")?.0.parse().ok()
@@ -171,7 +174,7 @@ fn ended_as_declared(outcome: &Outcome) -> Result {
         let at = |what: &str| lines.iter().find(|(_, line)| line.contains(what)).map(|(time, _)| *time);
         let name = mistake.name;
         let (Some(from), Some(until)) = (at(mistake.from), at(mistake.until)) else {
-            return demand(outcome, false, &format!("{name}: it is not said what happened"));
+            return demand(outcome, false, &format!("{name}: the events were not reported"));
         };
         demand(
             outcome,
@@ -190,7 +193,7 @@ fn ended_as_declared(outcome: &Outcome) -> Result {
         answer.is_some_and(|took| took <= ANSWER),
         "a shell on the other CPU did not answer in time",
     )?;
-    // It goes on after that, until the shell has made its file.
+    // It continues after that, until the shell has created its file.
     let last = lines.iter().rfind(|(_, line)| line.starts_with("status "));
     demand(outcome, last.is_some_and(|(_, line)| *line == "status 0"), "the loop did not end by itself")?;
     let stacks = ["supervise::loops", "supervise::fails", "supervise::deeper"];
@@ -203,7 +206,7 @@ mod tests {
     use super::super::outcome;
     use super::*;
 
-    /// What a guest prints when all is well.
+    /// Returns the output of a guest without failures.
     fn whole() -> String {
         let mut text = String::new();
         for mistake in &MISTAKES {

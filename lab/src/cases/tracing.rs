@@ -1,7 +1,8 @@
-//! Recordings under PREEMPT_RT: the tracer's own tests of recording, which leave nothing out there, and the command.
+//! Recordings under PREEMPT_RT: the tracer's own tests, without omissions, and the command.
 //!
-//! All in counted time, where the CPUs of a guest take turns. A recording begins and ends with patches of the kernel's
-//! code; in the host's time QEMU lets one CPU run what another has just replaced, and the kernel panics now and then.
+//! All in counted time, where the CPUs of a guest take turns. A recording begins and ends with
+//! patches of the kernel's code; in the host's time QEMU may let one CPU execute code that another
+//! has just replaced, and the kernel occasionally panics.
 
 use std::path::Path;
 
@@ -30,14 +31,14 @@ pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case
     ])
 }
 
-/// Runs the tests of a program whose paths contain `filter`, after the lines of shell in `before`.
+/// Runs the tests of a program whose paths contain `filter`, after the shell lines in `before`.
 fn tests(name: &str, on: &'static [Setup], before: &str, program: &Path, filter: &str) -> Case {
     let script = format!("{before}exec {} --test-threads 1 --nocapture {filter}", in_guest(program));
     Case::new(name, on, script, Some(program), Box::new(all_passed))
         .saying(|outcome| Ok(format!("{} tests", passed(outcome))))
 }
 
-/// Every test ran and passed, and said nothing of what it had to leave out.
+/// Every test ran and passed without omissions.
 fn all_passed(outcome: &Outcome) -> Result {
     demand(outcome, outcome.end == End::Exited(0), "a test failed")?;
     let said = |text| outcome.stdout.contains(text) || outcome.stderr.contains(text);
@@ -45,18 +46,18 @@ fn all_passed(outcome: &Outcome) -> Result {
     demand(outcome, passed(outcome) > 0, "no test ran")
 }
 
-/// How many tests have passed.
+/// Returns the number of passed tests.
 fn passed(outcome: &Outcome) -> u32 {
     let result = outcome.stdout.lines().find_map(|line| line.strip_prefix("test result: ok. "));
     result.and_then(|rest| rest.split(' ').next()?.parse().ok()).unwrap_or_default()
 }
 
-/// Recordings are whole, survive a killed recorder, and leave nothing in the kernel.
+/// Recordings are complete, survive a killed recorder, and leave nothing in the kernel.
 fn recordings(program: &Path) -> Case {
     tests("tracing: recordings", &[Setup::CountedTwo], "", program, "record::")
 }
 
-/// The same with the events that Debian's kernel lacks: none of them is missing.
+/// The same with the events that Debian's kernel lacks: none is missing.
 fn every_group(program: &Path) -> Case {
     let mut case = tests(
         "tracing: recordings of every group",
@@ -74,9 +75,10 @@ fn every_group(program: &Path) -> Case {
     case
 }
 
-/// Threads whose terms are known by construction. In counted time no host takes the CPU away, so each time has to agree in
-/// each round, at the first attempt; within the limit for one round, since what the kernel does between the thread's own look
-/// at the clock and the switch is in the trace alone.
+/// Threads whose terms are known by construction. In counted time the host takes no CPU time away,
+/// so each time must agree in each round, at the first attempt; within the limit for one round,
+/// since the kernel's activity between the thread's own clock reading and the switch is only in the
+/// trace.
 fn workloads(program: &Path) -> Case {
     let mut case =
         tests("tracing: workloads", &[Setup::Counted, Setup::ProbeCounted], "", program, "workloads::");
@@ -100,13 +102,13 @@ fn workloads(program: &Path) -> Case {
     .quick(&[Setup::Counted])
 }
 
-/// How many times the workloads compare, and in how many rounds each.
+/// The number of times that the workloads compare, and the number of rounds of each.
 const WORKLOAD_TIMES: usize = 10;
 const WORKLOAD_ROUNDS: u32 = 20;
-/// How far the worst round may be off, unless it is by less than 20 us.
+/// The maximum deviation of the worst round, unless it is less than 20 µs.
 const WORST_PERCENT: f64 = 8.0;
 
-/// A time of all rounds of a workload, as the trace has it, beside what the workload itself has measured.
+/// A time of all rounds of a workload, in the trace and as measured by the workload.
 struct Compared<'a> {
     what: &'a str,
     /// The largest difference.
@@ -125,7 +127,7 @@ impl Compared<'_> {
     }
 }
 
-/// Reads `WHAT: off by at most NS ns (P %), in the median …, of N rounds`.
+/// Parses `WHAT: off by at most NS ns (P %), in the median …, of N rounds`.
 fn compared(text: &str) -> Vec<Compared<'_>> {
     text.lines().filter_map(compared_in).collect()
 }
@@ -143,7 +145,8 @@ fn compared_in(line: &str) -> Option<Compared<'_>> {
     })
 }
 
-/// The trace of an app that marks its jobs has the jobs that the app's report has, and tells who ran inside whom.
+/// The trace of an app that marks its jobs contains the jobs of the app's report, and shows their
+/// nesting.
 fn marked(program: &Path) -> Case {
     tests(
         "tracing: marks of an app",
@@ -155,15 +158,17 @@ fn marked(program: &Path) -> Case {
     .quick(&[Setup::Counted])
 }
 
-/// `punctual trace record`, `report` and `watch`, as a user calls them.
+/// `punctual trace record`, `report` and `watch`, from the user's perspective.
 fn command(program: &Path, punctual: &Path) -> Case {
     let before = format!("export CARGO_BIN_EXE_punctual={}\n", in_guest(punctual));
     tests("tracing: the command", &[Setup::Counted], &before, program, "").with(punctual)
 }
 
-/// The bound on the kernel's latency is not below what cyclictest and an app of ours saw in the recording that it is of. Both are the most
-/// urgent of their time, so neither has anything in its figure that the bound has not but its own first steps. The app runs once more with a
-/// profile: before it, a thread gives itself a priority for a while, which no event tells.
+/// The bound on the kernel's latency is at least the latency seen by cyclictest and by an app in
+/// the recording from which it is derived. Both have the highest priority at their time, so their
+/// figures contain only their own first steps in addition to the terms of the bound. The app runs
+/// once more with a profile: before it, a thread temporarily raises its priority, which no event
+/// reports.
 fn latency(punctual: &Path, app: &Path) -> Case {
     let cyclictest = RT_TESTS.program("cyclictest");
     let (punctual_in_guest, cyclictest_in_guest, app_in_guest) =
@@ -178,15 +183,15 @@ fn latency(punctual: &Path, app: &Path) -> Case {
         demand(outcome, outcome.end == End::Exited(0), "there is no bound, or it was exceeded")?;
         let Latencies { bound, traced, cyclictest, app } = Latencies::of(&outcome.stdout)?;
         let seen = [traced, cyclictest, app];
-        demand(outcome, seen.iter().all(|&seen| seen > 0.0), "nobody was late, which cannot be")?;
-        demand(outcome, seen.iter().all(|&seen| seen <= bound), "somebody was later than the bound")
+        demand(outcome, seen.iter().all(|&seen| seen > 0.0), "no latency at all, which is impossible")?;
+        demand(outcome, seen.iter().all(|&seen| seen <= bound), "a latency exceeds the bound")
     };
     let figure = |outcome: &Outcome| {
         let Latencies { bound, traced, cyclictest, app } = Latencies::of(&outcome.stdout)?;
         Ok(format!("bound {bound} us; trace {traced}, cyclictest {cyclictest}, app {app}"))
     };
     Case::new(
-        "tracing: the kernel's latency beside cyclictest",
+        "tracing: the kernel's latency compared with cyclictest",
         &[Setup::ProbeCounted],
         script,
         Some(punctual),
@@ -197,7 +202,8 @@ fn latency(punctual: &Path, app: &Path) -> Case {
     .saying(figure)
 }
 
-/// Latencies in us: the bound of CPU 0, and the longest by the trace, by cyclictest, and by the app's most urgent periodic task.
+/// Latencies in µs: the bound of CPU 0, and the longest in the trace, by cyclictest, and of the
+/// app's highest periodic task.
 struct Latencies {
     bound: f64,
     traced: f64,

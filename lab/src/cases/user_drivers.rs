@@ -1,4 +1,5 @@
-//! Devices driven from user space: their registers are in the process, and their interrupts release a task.
+//! Devices driven from user space: their registers are mapped into the process, and their
+//! interrupts release a task.
 
 use std::path::Path;
 
@@ -11,14 +12,14 @@ use super::{Case, PROGRAMS, Setup, demand, find};
 use crate::driver::stage::in_guest;
 use crate::kernels::modules;
 
-/// Debian's kernels have the drivers.
+/// The machines whose kernels are Debian's, which have the drivers.
 const ON: &[Setup] = &[Setup::Counted, Setup::Two];
 const QUICK: &[Setup] = &[Setup::Counted];
 
-/// What a board lacks.
+/// The feature that a board lacks.
 const NO_DEVICES: &str = "the devices of QEMU's PC";
 
-/// How many interrupts there are.
+/// The number of interrupts.
 const COUNT: u32 = 200;
 
 /// The cases of this file.
@@ -36,7 +37,7 @@ pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
         ),
         parallel_port(
             "kernel",
-            // Told its place, the driver does not look at others.
+            // With its address given, the driver probes no others.
             &format!(
                 "{} && insmod /lab/modules/parport_pc.ko io=0x378 irq=7 && {}",
                 drivers(&["parport"]),
@@ -49,7 +50,7 @@ pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
     ])
 }
 
-/// Loads modules of the kernel.
+/// Loads kernel modules.
 fn drivers(names: &[&str]) -> String {
     let loads: Vec<_> = names.iter().map(|name| format!("insmod /lab/modules/{name}.ko")).collect();
     loads.join(" && ")
@@ -87,7 +88,7 @@ fn pci(program: &Path) -> Case {
         .saying(|outcome| latency(outcome).map(str::to_owned))
 }
 
-/// A byte sent, and the interrupt that follows.
+/// A sent byte, and the interrupt that follows.
 fn parallel_port(form: &str, load: &str, unload: &str, program: &Path) -> Case {
     let script = format!(
         "{load} || exit 9
@@ -105,7 +106,7 @@ fn parallel_port(form: &str, load: &str, unload: &str, program: &Path) -> Case {
         .saying(|outcome| latency(outcome).map(str::to_owned))
 }
 
-/// Without a driver, and with one that has the ports already, programs say so and what to do.
+/// Without a driver, and with one that already uses the ports, programs report this and the remedy.
 fn refusals(pci: &Path, parallel: &Path) -> Case {
     let script = format!(
         "{pci} 1; echo $?
@@ -124,7 +125,7 @@ fn refusals(pci: &Path, parallel: &Path) -> Case {
         demand(outcome, outcome.end == End::Exited(0), "modules cannot be loaded")?;
         demand(outcome, outcome.stdout.ends_with("\n1\n1\n1\n"), "something was not refused")?;
         let named = |what: &str| outcome.stderr.matches(what).count();
-        demand(outcome, named("driver_override") == 1, "it is not said how to bind a driver")?;
+        demand(outcome, named("driver_override") == 1, "the error does not explain how to bind a driver")?;
         demand(outcome, named("called `punctual-parallel`") == 2, "the device is not named")
     };
     Case::new("devices that are not there are named", QUICK, script, Some(pci), Box::new(judge))
@@ -133,7 +134,7 @@ fn refusals(pci: &Path, parallel: &Path) -> Case {
         .lacking(NO_DEVICES)
 }
 
-/// That all `what` released a job.
+/// Checks that all `what` released a job.
 fn answered(outcome: &Outcome, what: &str) -> Result {
     demand(outcome, outcome.end == End::Exited(0), "the app failed")?;
     latency(outcome)?;

@@ -1,7 +1,8 @@
 //! `--host user@board`: the same programs and cases on a real machine, over ssh.
 //!
-//! Nothing is installed there. What runs lies in a directory in the machine's `/tmp`, which is removed afterwards, also
-//! when we are interrupted. ssh never asks for a password here: a key has to be set up.
+//! Nothing is installed there. The programs are in a directory in the machine's `/tmp`, which is
+//! removed afterwards, even if the run is interrupted. ssh never asks for a password: a key must be
+//! set up.
 
 use std::env;
 use std::ffi::OsStr;
@@ -19,29 +20,29 @@ use crate::tools;
 use crate::trouble::{Interrupt, Trouble};
 use crate::workdir::{self, Workdir};
 
-/// Words to call in place of `ssh`, such as `ssh -p 2222 -i key`.
+/// The command to call instead of `ssh`, such as `ssh -p 2222 -i key`.
 const SSH: &str = "PUNCTUAL_LAB_SSH";
 
-/// The status of ssh if it fails itself.
+/// The exit status of ssh for its own failures.
 const SSH_FAILED: i32 = 255;
 
-/// Where a guest would put results, and what a case needs for itself.
+/// The directory for results in a guest, and for the files of a case.
 const RESULTS: &str = "/results";
 const TEMPORARY: &str = "/tmp";
 
-/// A machine that ssh reaches, with a directory of ours in it.
+/// A machine reachable by ssh, with a directory of the lab.
 pub(crate) struct Board<'a> {
     host: String,
     interrupt: &'a Interrupt,
     /// Our directory there.
     directory: String,
-    /// What it says of itself: `uname -srm`.
+    /// Its description: `uname -srm`.
     pub(crate) system: String,
     pub(crate) cpus: u32,
 }
 
 impl<'a> Board<'a> {
-    /// Reaches the machine and makes the directory.
+    /// Connects to the machine and creates the directory.
     pub(crate) fn connect(host: &str, interrupt: &'a Interrupt) -> Result<Self> {
         if host.is_empty() || host.starts_with('-') {
             return Err(format!("--host {host}: it takes user@board, as ssh does").into());
@@ -64,12 +65,12 @@ impl<'a> Board<'a> {
         board.system = next();
         board.cpus = next().parse().unwrap_or(1);
         if !board.directory.starts_with("/tmp/punctual-lab-") {
-            return Err(format!("{host} does not answer as a Linux machine does: {said}").into());
+            return Err(format!("{host} does not answer like a Linux machine: {said}").into());
         }
         Ok(board)
     }
 
-    /// The architecture, as the kernel names it.
+    /// Returns the architecture, as named by the kernel.
     pub(crate) fn architecture(&self) -> &str {
         self.system.rsplit(' ').next().unwrap_or_default()
     }
@@ -105,10 +106,10 @@ impl<'a> Board<'a> {
         if status.success() { Ok(()) } else { Err(self.cannot("take the programs", status).into()) }
     }
 
-    /// Runs `job` with our own output; returns its status.
+    /// Runs `job` with our output; returns its status.
     pub(crate) fn run(&self, job: &Job, seconds: u64) -> Result<i32> {
-        // `timeout` also ends what we cannot reach any more, when the connection is cut. It may kill itself as well, so a
-        // shell waits for it.
+        // `timeout` also ends processes that we cannot reach any more, if the connection is lost.
+        // It may kill itself as well, so a shell waits for it.
         let command = format!(
             "cd {0}/results && PATH={0}/bin:$PATH timeout -s KILL {seconds} sh -c {1}; exit $?",
             self.directory,
@@ -117,7 +118,8 @@ impl<'a> Board<'a> {
         let status = self.interrupt.run(&mut self.ssh(&command)?)?;
         match status.code() {
             Some(SSH_FAILED) | None => Err(self.cannot("run the command", status).into()),
-            // How a shell says that KILL has ended its child, which `timeout` does here.
+            // The status that a shell returns if its child was killed by SIGKILL, which `timeout`
+            // does here.
             Some(137) => Err(Trouble::Timeout(format!(
                 "the command was killed: it did not end within {seconds} s (--timeout), or memory ran out"
             ))
@@ -126,9 +128,9 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// The command that runs `script`, which was staged, with its output captured and its end in time.
+    /// Returns the command that runs the staged `script`, with captured output and a time limit.
     pub(crate) fn case(&self, script: &str, seconds: u32) -> Result<Command> {
-        // Programs write to memory, since a wait for the network would be part of what is tested.
+        // Programs write to memory, because waiting for the network would be part of the test.
         self.ssh(&format!(
             "export PATH={0}/bin:$PATH; mkdir {0}/case && cd {0}/case || exit 125; \
              timeout -s KILL {seconds} sh {0}/bin/{script} >{0}/tmp/stdout 2>{0}/tmp/stderr; status=$?; \
@@ -137,7 +139,8 @@ impl<'a> Board<'a> {
         ))
     }
 
-    /// Brings what the command left in its directory to `to`; returns how many files and directories that is.
+    /// Copies the files that the command left in its directory to `to`; returns the number of files
+    /// and directories.
     pub(crate) fn fetch(&self, to: &Path) -> Result<usize> {
         let work = Workdir::new()?;
         let archive = work.path().join("results.tar");
@@ -151,7 +154,7 @@ impl<'a> Board<'a> {
         let results = work.path().join("results");
         std::fs::create_dir(&results)?;
         let [tar] = tools::require(["tar"])?;
-        // Not as the owners they have there.
+        // Without their owners.
         let mut unpack = Command::new(tar);
         unpack.args(["-x", "--no-same-owner", "-C"]).arg(&results).args(["-f", "-"]);
         let status = self.interrupt.run_with(&mut unpack, file.into())?;
@@ -161,7 +164,7 @@ impl<'a> Board<'a> {
         workdir::move_contents(&results, to)
     }
 
-    /// The output of a shell command there.
+    /// Returns the output of a shell command there.
     fn ask(&self, command: &str) -> Result<String> {
         let mut ssh = self.ssh(command)?;
         let output = ssh.stdout_within(TOOL_LIMIT)?;
@@ -183,7 +186,7 @@ impl<'a> Board<'a> {
         };
         let mut ssh = Command::new(program);
         ssh.args(words).args(["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"]);
-        // A board that has hung is noticed after three of these.
+        // A hanging board is detected after three of these.
         ssh.args(["-o", "ServerAliveInterval=10"]);
         ssh.args([OsStr::new("--"), OsStr::new(&self.host), OsStr::new(command)]);
         Ok(ssh)
@@ -191,8 +194,8 @@ impl<'a> Board<'a> {
 
     fn cannot(&self, what: &str, status: impl std::fmt::Display) -> String {
         format!(
-            "{} could not {what} ({status}). Try `ssh {} true`, which has to work without a password (ssh-copy-id); \
-             {SSH} may hold the words to call ssh by",
+            "{} could not {what} ({status}). Try `ssh {} true`, which must work without a password (ssh-copy-id); \
+             {SSH} sets the command to use instead of ssh",
             self.host, self.host
         )
     }
@@ -212,9 +215,9 @@ impl Drop for Board<'_> {
     }
 }
 
-/// `script` with the directories that only a guest has at its root replaced by those below `directory`.
+/// Replaces the directories that only a guest has at its root by those below `directory`.
 fn relocated(script: &str, directory: &str) -> String {
-    // Marked first, so that our own directory, which is in /tmp, is not replaced in turn.
+    // Marked first, so that our directory, which is in /tmp, is not itself replaced.
     let (programs, results, temporary) =
         (format!("{PROGRAMS}/"), format!("{RESULTS}/"), format!("{TEMPORARY}/"));
     script
@@ -224,7 +227,7 @@ fn relocated(script: &str, directory: &str) -> String {
         .replace('\0', &format!("{directory}/"))
 }
 
-/// A cargo command that builds for a machine of which `uname -m` says `architecture`.
+/// Returns a cargo command that builds for a machine for which `uname -m` prints `architecture`.
 pub(crate) fn cross_cargo(architecture: &str) -> Result<Command> {
     let mut command = cargo::command();
     if architecture == env::consts::ARCH {
@@ -239,7 +242,7 @@ pub(crate) fn cross_cargo(architecture: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// What rustc calls it.
+/// Returns the name of the target in rustc.
 fn target(architecture: &str) -> Result<&'static str> {
     match architecture {
         "aarch64" => Ok("aarch64-unknown-linux-gnu"),

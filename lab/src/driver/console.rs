@@ -1,18 +1,18 @@
-//! What the guest's console tells: that the command starts, that the kernel panicked, that memory ran out.
+//! The guest's console: the start of the command, panics of the kernel, and running out of memory.
 
-/// What the guest's first process prints when the command starts.
+/// Printed by the guest's first process when the command starts.
 const START: &str = "punctual-lab: start";
 
-/// What it prints when the command has ended and devices of the host come in again.
+/// Printed when the command has ended and host devices are used again.
 const END: &str = "punctual-lab: end";
 
-/// What the suite prints before each case and after the last, followed by the name of the case.
+/// Printed by the suite before each case and after the last, followed by the name of the case.
 pub(crate) const CASE: &str = "punctual-lab: case ";
 
-/// How many lines of the console help to see what went wrong.
+/// The number of console lines that an error message shows.
 const TAIL: usize = 20;
 
-/// What has appeared on the console so far.
+/// The console output so far.
 #[derive(Default)]
 pub(crate) struct Console(Vec<u8>);
 
@@ -25,28 +25,29 @@ impl Console {
         String::from_utf8_lossy(&self.0).replace('\r', "")
     }
 
-    /// Whether the command has started.
+    /// Returns `true` if the command has started.
     pub(crate) fn started(&self) -> bool {
         self.0.windows(START.len()).any(|window| window == START.as_bytes())
     }
 
-    /// How many cases of the suite have begun, and one more when the last has ended.
+    /// Returns the number of cases of the suite that have started, plus one when the last has
+    /// ended.
     pub(crate) fn cases(&self) -> usize {
         self.0.windows(CASE.len()).filter(|window| *window == CASE.as_bytes()).count()
     }
 
-    /// The part that two runs that count instructions have in common.
+    /// Returns the part that must be identical in two runs that count instructions.
     pub(crate) fn counted(&self) -> String {
         let text = self.text();
         text.split(END).next().unwrap_or_default().to_owned()
     }
 
-    /// The line in which the kernel says that it panics, and why.
+    /// Returns the line of a kernel panic, with its reason.
     pub(crate) fn panic(&self) -> Option<String> {
         self.line_with(&["Kernel panic - not syncing"])
     }
 
-    /// The line in which the kernel says that it is out of memory.
+    /// Returns the line in which the kernel reports that it is out of memory.
     pub(crate) fn out_of_memory(&self) -> Option<String> {
         self.line_with(&[
             "Out of memory: Killed process",
@@ -56,7 +57,7 @@ impl Console {
         ])
     }
 
-    /// The last lines, each indented.
+    /// Returns the last lines, indented.
     pub(crate) fn tail(&self) -> String {
         let text = self.text();
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -1,11 +1,12 @@
-//! Writing an archive that the kernel unpacks as its first file system: cpio in the form `newc`, uncompressed.
+//! Writes an archive that the kernel unpacks as its first file system: cpio in the `newc` format,
+//! uncompressed.
 //!
-//! Written here and not by a tool, because it has to be the same to the byte for the same files: times and owners are
-//! 0, the order is the caller's.
+//! Written here rather than by a tool, because it must be identical for the same files: times and
+//! owners are 0, and the caller determines the order.
 
 use std::collections::BTreeSet;
 
-/// An archive in the making.
+/// An archive under construction.
 #[derive(Default)]
 pub(crate) struct Archive {
     bytes: Vec<u8>,
@@ -18,7 +19,7 @@ const PROGRAM: u32 = 0o100_755;
 const LINK: u32 = 0o120_777;
 
 impl Archive {
-    /// Adds a file that may be executed, at `path` from the root, with the directories that lead there.
+    /// Adds an executable file, at `path` from the root, with its parent directories.
     pub(crate) fn file(&mut self, path: &str, contents: &[u8]) {
         self.parents(path);
         self.entry(path, PROGRAM, contents);
@@ -30,7 +31,7 @@ impl Archive {
         self.entry(path, LINK, target.as_bytes());
     }
 
-    /// The finished archive.
+    /// Returns the finished archive.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, &[]);
         self.bytes
@@ -63,7 +64,7 @@ impl Archive {
         self.pad();
     }
 
-    /// Names and contents end on a multiple of four bytes.
+    /// Names and contents are padded to a multiple of four bytes.
     fn pad(&mut self) {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
@@ -73,7 +74,7 @@ impl Archive {
 mod tests {
     use super::*;
 
-    /// Names, modes and contents in an archive.
+    /// Returns the names, modes and contents in an archive.
     fn read(mut bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
         let mut entries = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! One run of a machine, from its start to its end: passing output on, and finding out how it ended.
+//! One run of a machine: passes output on, and determines how it ended.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -17,26 +17,26 @@ use crate::kernels::Kernel;
 use crate::trouble::{Interrupt, POLL, Trouble};
 use crate::workdir::{Workdir, at};
 
-/// Takes the output of a command as it comes; an error ends the run.
+/// Receives the output of a command as it arrives; an error ends the run.
 pub(crate) type Sink<'a> = dyn FnMut(Stream, &[u8]) -> Result + 'a;
 
-/// How long a guest that has handed back the status may take to switch off.
+/// The time limit for switching off a guest that has returned its status.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Which output of the command.
+/// The output stream of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Stdout,
     Stderr,
 }
 
-/// How a run ended, and what it left.
+/// The result of a run.
 pub(crate) struct Ended {
-    /// The exit status of the command; 128 more than the signal, if one has ended it.
+    /// The exit status of the command; 128 plus the signal, if a signal has ended it.
     pub(crate) status: i32,
     /// From the start of QEMU to the start of the command.
     pub(crate) boot: Duration,
-    /// From the start of QEMU to each mark that the suite has left on the console.
+    /// From the start of QEMU to each mark of the suite on the console.
     pub(crate) cases: Vec<Duration>,
     pub(crate) console: Console,
     /// The directory that the guest saw as `/results`, until this is dropped.
@@ -44,7 +44,7 @@ pub(crate) struct Ended {
     _work: Workdir,
 }
 
-/// A machine about to run, or run.
+/// A machine about to run, or running.
 pub(crate) struct Guest<'a> {
     pub(crate) machine: Machine,
     pub(crate) kernel: &'a Kernel,
@@ -54,9 +54,9 @@ pub(crate) struct Guest<'a> {
 }
 
 impl Guest<'_> {
-    /// Boots, runs `job`, and hands its output to `sink` as it comes.
+    /// Boots, runs `job`, and passes its output to `sink` as it arrives.
     ///
-    /// What the command left in `/results` is handed to `rescue` also when the run fails.
+    /// The files in `/results` are passed to `rescue` even if the run fails.
     pub(crate) fn run(
         &self,
         job: &Job,
@@ -99,11 +99,11 @@ impl Guest<'_> {
         }
     }
 
-    /// Watches until QEMU has ended, and ends it if the time is up or if we are told to stop.
+    /// Waits until QEMU has ended, and ends it at the timeout or if interrupted.
     fn wait(&self, qemu: &mut Qemu, watch: &mut Watch, sink: &mut Sink<'_>) -> Result<Option<ExitStatus>> {
         let mut done: Option<Instant> = None;
         loop {
-            // Asked first, so that what is read afterwards is all there is.
+            // Checked first, so that the output read afterwards is complete.
             let exit = qemu.0.try_wait()?;
             watch.read(sink)?;
             self.interrupt.check()?;
@@ -134,7 +134,7 @@ impl Guest<'_> {
     }
 }
 
-/// Why a machine has ended without handing back a status.
+/// Returns why a machine has ended without returning a status.
 fn no_status(console: &Console, exit: Option<ExitStatus>, complaints: &Path, memory: u32) -> String {
     let tail = console.tail();
     if let Some(line) = console.out_of_memory() {
@@ -148,22 +148,22 @@ fn no_status(console: &Console, exit: Option<ExitStatus>, complaints: &Path, mem
     format!("the guest handed back no status; QEMU {exit} {}\n{tail}", said.trim())
 }
 
-/// A QEMU that does not outlive its owner.
+/// A QEMU process that does not outlive its owner.
 struct Qemu(Child);
 
 impl Drop for Qemu {
     fn drop(&mut self) {
-        // It fails only for a process that has ended.
+        // Fails only for a process that has ended.
         let _ = self.0.end_at_once();
     }
 }
 
-/// What is read of a machine while it runs.
+/// The files of a machine that are read while it runs.
 struct Watch {
     begun: Instant,
-    /// How long it took until the command started.
+    /// The time until the command started.
     started: Option<Duration>,
-    /// How long it took until each case of the suite.
+    /// The times until each case of the suite.
     cases: Vec<Duration>,
     console: Console,
     console_file: Growing,
@@ -205,7 +205,7 @@ impl Watch {
         Ok(())
     }
 
-    /// The status that the guest has handed back, if it has.
+    /// Returns the status from the guest, if present.
     fn status(&self) -> Result<Option<i32>> {
         match fs::read_to_string(&self.status) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -215,7 +215,7 @@ impl Watch {
     }
 }
 
-/// A file that another process writes to, and that may not be there yet.
+/// A file that another process writes to, and that may not exist yet.
 struct Growing {
     path: PathBuf,
     file: Option<File>,
@@ -226,7 +226,7 @@ impl Growing {
         Self { path, file: None }
     }
 
-    /// What has been added since the last call.
+    /// Returns the content added since the last call.
     fn fresh(&mut self) -> Result<Vec<u8>> {
         if self.file.is_none() {
             self.file = match File::open(&self.path) {

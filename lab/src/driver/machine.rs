@@ -1,4 +1,4 @@
-//! The emulated machine: how QEMU is called.
+//! The emulated machine: the options of QEMU.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,30 +11,31 @@ use crate::arch::Arch;
 use crate::kernels::Kernel;
 use crate::tools;
 
-/// What a machine is made of.
+/// The configuration of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Machine {
     pub(crate) cpus: u32,
     /// In MB.
     pub(crate) memory: u32,
-    /// Time is counted in instructions and two runs are the same; otherwise it is the host's time.
+    /// `true` if time is counted in instructions and two runs are identical; otherwise it is the
+    /// host's time.
     pub(crate) counted: bool,
-    /// It has a network, in which this machine is [`HOST`](super::stage::HOST).
+    /// `true` if it has a network, in which this machine is [`HOST`](super::stage::HOST).
     pub(crate) network: bool,
-    /// It is the [other one](Arch::other_machine) of its architecture.
+    /// `true` for the [other machine](Arch::other_machine) of its architecture.
     pub(crate) other: bool,
-    /// Further parameters of the kernel.
+    /// Additional kernel parameters.
     pub(crate) append: String,
 }
 
-/// How the command gets to run; the first process of the guest goes by the names.
+/// The way to start the command; the guest's first process uses the names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// The guest sees a directory of the host from the start.
+    /// The guest mounts a host directory from the start.
     Share,
-    /// It sees one when the command has ended.
+    /// It mounts one after the command has ended.
     Late,
-    /// As [`Self::Share`], with a prompt in our terminal.
+    /// Like [`Self::Share`], with a prompt in our terminal.
     Shell,
 }
 
@@ -48,17 +49,17 @@ impl Mode {
     }
 }
 
-/// The files of the host that a machine uses.
+/// The host files that a machine uses.
 pub(crate) struct Files<'a> {
     pub(crate) archive: &'a Path,
-    /// The directory that the guest sees.
+    /// The directory that the guest mounts.
     pub(crate) shared: &'a Path,
-    /// Where the console is written.
+    /// The file for the console output.
     pub(crate) console: &'a Path,
 }
 
 impl Machine {
-    /// The command that starts it.
+    /// Returns the command that starts it.
     pub(crate) fn command(&self, kernel: &Kernel, mode: Mode, files: &Files) -> Result<Command> {
         let [qemu, setpriv] = tools::require([kernel.arch.qemu(), "setpriv"])?;
         // The machine ends with us even if we are killed.
@@ -66,11 +67,11 @@ impl Machine {
         command.args(["--pdeathsig", "KILL"]).arg(qemu);
         let machine = if self.other { kernel.arch.other_machine() } else { kernel.arch.machine() };
         command.args(machine).args(["-nodefaults", "-display", "none", "-no-reboot"]);
-        // Its threads have names: of a trace of this machine, those that are the guest's CPUs can be told.
+        // Its threads have names, so that a trace of this machine identifies the guest's CPUs.
         command.args(["-name", "lab,debug-threads=on"]);
         command.args(["-smp", &self.cpus.to_string(), "-m", &self.memory.to_string()]);
-        // One instruction takes 2 ns of the guest's time. It starts at a fixed date, from a fixed seed, and an idle
-        // guest does not wait for the host's clock.
+        // An instruction takes 2 ns of guest time. Time starts at a fixed date, with a fixed seed,
+        // and an idle guest does not wait for the host's clock.
         if self.counted {
             command.args(["-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off,align=off"]);
             command.args(["-rtc", "base=2024-01-01T00:00:00,clock=vm", "-seed", "1"]);
@@ -91,7 +92,8 @@ impl Machine {
         command.args(["-device", "virtio-9p-pci,fsdev=shared,mount_tag=share"]);
         command.args(kernel.arch.devices());
         if self.network {
-            // QEMU's own, for which nothing has to be set up here. Nobody boots from it, so it needs no firmware.
+            // QEMU's user-mode network, which needs no setup here. The guest does not boot from it,
+            // so it needs no firmware.
             command.args(["-netdev", "user,id=network"]);
             command.args(["-device", "virtio-net-pci,netdev=network,romfile="]);
         }
@@ -100,21 +102,22 @@ impl Machine {
 
     fn kernel_arguments(&self, arch: Arch, mode: Mode) -> String {
         let mut arguments = format!("{} quiet panic=-1 lab={}", arch.parameters(), mode.name());
-        // Counted CPUs take turns, and a turn lasts until a timer is due: with idle CPUs that have no tick up to 100 ms,
-        // which the others see as a wait that is not there. A tick on each, not all at once, keeps turns at 4 ms
-        // divided by the CPUs.
+        // Counted CPUs take turns, and a turn lasts until a timer is due: with idle CPUs without a
+        // tick up to 100 ms, which the other CPUs see as a nonexistent wait. A tick on each CPU,
+        // not simultaneous, keeps turns at 4 ms divided by the number of CPUs.
         if self.counted && self.cpus > 1 {
             arguments += " nohz=off skew_tick=1";
         }
-        // The guest's time-stamp counter is the host's. Told its rate, the guest does not measure it against a timer
-        // that a busy host delays: its clock would run wrong by a factor.
+        // The guest's time-stamp counter is the host's. With its rate given, the guest does not
+        // calibrate it against a timer that a busy host delays, which would make its clock wrong by
+        // a factor.
         if !self.counted
             && arch == Arch::Amd64
             && let Some(khz) = time_stamp_khz()
         {
             arguments += &format!(" tsc_early_khz={khz}");
         }
-        // Last, so that they prevail.
+        // Last, so that they take precedence.
         if !self.append.is_empty() {
             arguments += &format!(" {}", self.append);
         }
@@ -122,12 +125,12 @@ impl Machine {
     }
 }
 
-/// A path as a value among QEMU's options.
+/// Escapes a path in QEMU's options.
 fn escaped(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }
 
-/// The rate of the processor's time-stamp counter, in kHz.
+/// Returns the rate of the processor's time-stamp counter, in kHz.
 #[cfg(target_arch = "x86_64")]
 fn time_stamp_khz() -> Option<u64> {
     let (ticks, begun) = time_stamp();
@@ -143,7 +146,7 @@ fn time_stamp_khz() -> Option<u64> {
     None
 }
 
-/// The counter and the time, read as closely together as several attempts allow.
+/// Reads the counter and the time, as closely together as several attempts allow.
 #[cfg(target_arch = "x86_64")]
 fn time_stamp() -> (u64, Instant) {
     let read = || {

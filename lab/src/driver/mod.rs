@@ -1,7 +1,8 @@
 //! Running a program on one machine.
 //!
-//! [`stage`] packs what runs, with [`cpio`]; [`machine`] knows QEMU's options; [`guest`] runs one machine and finds out
-//! by its [`console`] what went wrong. [`board`] runs on a real machine instead, over ssh.
+//! [`stage`] packs the files, with [`cpio`]; [`machine`] generates QEMU's options; [`guest`] runs
+//! one machine and uses its [`console`] to diagnose failures. [`board`] runs on a real machine
+//! instead, over ssh.
 
 pub(crate) mod board;
 pub(crate) mod console;

@@ -1,4 +1,4 @@
-//! The guest's first file system: busybox, the kernel's modules, and the programs that are to run.
+//! The guest's first file system: busybox, kernel modules, and the programs to run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,33 +19,34 @@ use crate::workdir::at;
 /// The first process of the guest.
 const INIT: &[u8] = include_bytes!("../../init");
 
-/// Where programs of the host lie in the guest; the directory is in its `PATH`.
+/// The directory of host programs in the guest, which is in its `PATH`.
 pub(crate) const PROGRAMS: &str = "/lab/bin";
 
-/// What the guest calls this machine, and itself, in QEMU's own network.
+/// The addresses of this machine and of the guest in QEMU's network.
 pub(crate) const HOST: &str = "10.0.2.2";
 const GUEST: &str = "10.0.2.15/24";
 
-/// What runs in the guest, and the files it needs from the host.
+/// A command to run in the guest, and the host files that it needs.
 #[derive(Default)]
 pub(crate) struct Job {
     /// A program and its arguments.
     pub(crate) command: Vec<String>,
     pub(crate) environment: BTreeMap<String, String>,
-    /// Files of the host that go to [`PROGRAMS`]; programs bring their shared libraries along.
+    /// Host files that are copied to [`PROGRAMS`]; programs are copied with their shared libraries.
     pub(crate) programs: Vec<PathBuf>,
-    /// Scripts that go to [`PROGRAMS`], by name.
+    /// Scripts for [`PROGRAMS`], by name.
     pub(crate) scripts: Vec<(String, String)>,
-    /// Modules of our own for the guest to have, and where each is here.
+    /// Our modules for the guest, with their paths here.
     pub(crate) modules: Vec<(String, PathBuf)>,
-    /// Those that are loaded before the command runs.
+    /// The modules loaded before the command runs.
     pub(crate) load: Vec<Module>,
-    /// The guest has a network.
+    /// `true` if the guest has a network.
     pub(crate) network: bool,
 }
 
 impl Job {
-    /// The job of running `command`, which may be a program of the host, given by a path, or one of the guest.
+    /// Returns the job of running `command`, which may be a host program, given by a path, or a
+    /// program of the guest.
     pub(crate) fn new(mut command: Vec<String>) -> Result<Self> {
         let mut programs = Vec::new();
         if let Some(program) = command.first_mut()
@@ -65,7 +66,7 @@ impl Job {
         Ok(Self { command, programs, ..Self::default() })
     }
 
-    /// The shell script that runs it; without a command it only sets the variables.
+    /// Returns the shell script that runs it; without a command it only sets the variables.
     pub(crate) fn script(&self) -> String {
         let mut script = String::new();
         for (name, value) in &self.environment {
@@ -84,17 +85,17 @@ impl Job {
     }
 }
 
-/// Where a program of the host is in the guest.
+/// Returns the path of a host program in the guest.
 pub(crate) fn in_guest(program: &Path) -> String {
     format!("{PROGRAMS}/{}", program.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// `word` as one word of a shell.
+/// Quotes `word` for a shell.
 pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// `Err` if one program would take the place of another.
+/// Returns `Err` if two programs have the same name.
 fn only_one_of_a_name(programs: &[PathBuf]) -> Result {
     let mut names = BTreeMap::new();
     for program in programs {
@@ -106,7 +107,7 @@ fn only_one_of_a_name(programs: &[PathBuf]) -> Result {
     Ok(())
 }
 
-/// The archive to boot `kernel` with, so that it runs `job`.
+/// Returns the archive to boot `kernel` with, so that it runs `job`.
 pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
     let userland = kernel.arch.userland();
     let busybox = match userland {
@@ -133,7 +134,7 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
     for (name, from) in &job.modules {
         add(&modules::in_guest(name), from)?;
     }
-    // Only programs of the host can be asked what they need.
+    // Shared libraries can be determined only for host programs.
     let mut libraries = userland.map(Debs::libraries).unwrap_or_default();
     only_one_of_a_name(&job.programs)?;
     for program in &job.programs {
@@ -161,7 +162,7 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
     Ok(archive.finish())
 }
 
-/// The shared libraries that `program` needs: where each goes in the guest, and where it is here.
+/// Returns the shared libraries of `program`: their paths in the guest and here.
 fn shared_libraries(program: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let [ldd] = tools::require(["ldd"])?;
     let mut command = Command::new(ldd);
@@ -169,14 +170,14 @@ fn shared_libraries(program: &Path) -> Result<BTreeMap<String, PathBuf>> {
     if !own.is_empty() {
         command.env("LD_LIBRARY_PATH", std::env::join_paths(own)?);
     }
-    // `ldd` takes a name without a slash for a file here, but warns of it.
+    // `ldd` treats a name without a slash as a local file, but warns about it.
     let output = command.arg(std::path::absolute(program)?).env("LC_ALL", "C").output_within(TOOL_LIMIT)?;
-    // It fails for what is static or no program at all; neither needs anything.
+    // It fails for static programs and other files; neither needs libraries.
     libraries(&String::from_utf8_lossy(&output.stdout))
         .map_err(|error| format!("{}: {error}", program.display()).into())
 }
 
-/// Reads what `ldd` says.
+/// Parses the output of `ldd`.
 fn libraries(text: &str) -> Result<BTreeMap<String, PathBuf>> {
     let mut found = BTreeMap::new();
     for line in text.lines().map(str::trim) {
@@ -189,33 +190,34 @@ fn libraries(text: &str) -> Result<BTreeMap<String, PathBuf>> {
         }
         let Some(name) = Path::new(place).file_name().filter(|_| place.starts_with('/')) else { continue };
         let name = name.to_string_lossy();
-        // The program names its loader by the whole path, and looks for the others where it is told to.
+        // The program contains the whole path of its loader, and finds the others in the search
+        // path.
         let to = if name.starts_with("ld-linux") { place.to_owned() } else { format!("/lab/lib/{name}") };
         found.insert(to, place.into());
     }
     Ok(found)
 }
 
-/// Requires that `program`, if it is one for some processor, is one for `architecture`.
+/// Requires that `program`, if it is an ELF file, is for `architecture`.
 pub(crate) fn check_machine(program: &Path, architecture: &str) -> Result {
     let bytes = fs::read(program).map_err(at(program))?;
     match (machine(&bytes), architecture) {
         (None, _) | (Some("x86_64"), "x86_64") | (Some("aarch64"), "aarch64") => Ok(()),
         (Some(built), _) => Err(format!(
-            "{} is built for {built}, and it is to run on {architecture}; \
-             `cargo build --target {architecture}-unknown-linux-gnu` makes one for it",
+            "{} is built for {built}, but has to run on {architecture}; \
+             build it with `cargo build --target {architecture}-unknown-linux-gnu`",
             program.display()
         )
         .into()),
     }
 }
 
-/// The processor that an ELF file is for; `None` of any other file.
+/// Returns the processor of an ELF file; `None` for any other file.
 fn machine(bytes: &[u8]) -> Option<&'static str> {
     if !bytes.starts_with(b"\x7fELF") {
         return None;
     }
-    // `e_machine`, in little-endian files, of the ELF specification's table of machines.
+    // `e_machine`, in little-endian files, according to the ELF specification.
     match bytes.get(18..20)? {
         [62, 0] => Some("x86_64"),
         [183, 0] => Some("aarch64"),

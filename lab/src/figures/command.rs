@@ -1,4 +1,5 @@
-//! `cargo xtask lab figures`: the gate by itself, and for other builds than the one of the sources here.
+//! `cargo xtask lab figures`: the gate on its own, also for other builds than that of the present
+//! sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ use crate::workdir::at;
 /// In MB.
 const MEMORY: u32 = 512;
 
-/// A guest that has not measured everything by then hangs, also one for 64-bit ARM on a busy machine.
+/// The time limit of a measurement, even for a 64-bit ARM guest on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(3600);
 
 #[derive(Args, Debug)]
@@ -41,7 +42,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME", default_value = "rt", value_parser = kernel)]
     kernel: Flavour,
 
-    /// A build of `punctual-figures`, instead of one of the sources here
+    /// A build of `punctual-figures`, instead of one of the present sources
     #[arg(long, value_name = "FILE", value_parser = crate::options::file)]
     program: Option<PathBuf>,
 }
@@ -75,7 +76,7 @@ pub(crate) fn run(options: &Options) -> Result<i32> {
     Ok(0)
 }
 
-/// The program that measures, of the sources here.
+/// Returns the measuring program, built from the present sources.
 pub(crate) fn build(arch: Arch) -> Result<PathBuf> {
     let mut command = cross_cargo(arch.uname())?;
     find(&cargo::build(command.args(["build", "--release", "-p", PROGRAM]))?)
@@ -86,7 +87,7 @@ fn find(built: &[Artifact]) -> Result<PathBuf> {
     Ok(found.ok_or_else(|| format!("cargo built no {PROGRAM}"))?.path.clone())
 }
 
-/// Holds builds of [`PROGRAM`] to `lab/figures.txt`.
+/// Compares builds of [`PROGRAM`] with `lab/figures.txt`.
 #[allow(missing_debug_implementations, reason = "nobody prints one")]
 pub struct Gate {
     measurement: Measurement,
@@ -94,21 +95,21 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Gets what it takes to measure, and reads the file.
+    /// Prepares a measurement, and reads the file.
     ///
     /// # Errors
     ///
-    /// Something is missing that the lab needs, or the file.
+    /// A requirement of the lab is missing, or the file.
     pub fn new() -> Result<Self> {
         Ok(Self { measurement: Measurement::new(Flavour::Rt)?, expected: Figures::read(&file(Arch::Amd64))? })
     }
 
-    /// What of `program` is out of bounds: each time the row, and what there is to say. With a `row`, only it is measured and those
-    /// that come in the same part of the measurement.
+    /// Returns the deviations of `program`: each with its row and a message. With a `row`, only
+    /// that row is measured, and those in the same part of the measurement.
     ///
     /// # Errors
     ///
-    /// It could not be measured.
+    /// The measurement failed.
     pub fn deviations(&self, program: &Path, row: Option<&str>) -> Result<Vec<(String, String)>> {
         let parts = row.map_or(Part::ALL.as_slice(), |row| Part::of(row));
         let found = self.measurement.of(program, parts)?;
@@ -117,7 +118,7 @@ impl Gate {
     }
 }
 
-/// A guest that measures.
+/// A measuring guest.
 struct Measurement {
     kernel: Kernel,
     interrupt: Interrupt,
@@ -135,7 +136,7 @@ impl Measurement {
         Ok(Self { kernel, interrupt })
     }
 
-    /// The figures of a build of the program.
+    /// Returns the figures of a build of the program.
     fn of(&self, program: &Path, parts: &[Part]) -> Result<Figures> {
         let rt_tests = rt_tests(self.kernel.arch);
         let name = "measure".to_owned();

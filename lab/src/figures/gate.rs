@@ -1,4 +1,4 @@
-//! The bounds within which figures have to lie.
+//! The bounds of figures.
 
 use std::fmt;
 
@@ -7,17 +7,18 @@ use xtask_support::Result;
 use super::{Figures, OURS, PEER, STATISTICS, is_of};
 use crate::trouble::Trouble;
 
-/// How far a figure may be from what was written down, where it is of the path alone: as a part, and in instructions.
+/// The maximum deviation of a figure of a path from the recorded one: relative, and in
+/// instructions.
 const WITHIN: f64 = 0.03;
 const SLACK: f64 = 4.0;
 
-/// A step of the counter of 64-bit ARM in QEMU, in instructions: 62.5 MHz.
+/// A step of QEMU's counter for 64-bit ARM, in instructions: 62.5 MHz.
 const STEP_OF_ARM64: f64 = 8.0;
 
-/// Where the kernel is of the same series and not the same: its part of a path may have changed, ours has not.
+/// For another kernel of the same series: its part of a path may have changed, ours has not.
 const OTHER_KERNEL: Bounds = Bounds { within: 0.2, slack: 16.0, upwards: false };
 
-/// Of what POSIX threads take.
+/// For figures of POSIX threads.
 const PEERS: Bounds = Bounds { within: 0.1, slack: SLACK, upwards: false };
 
 /// A figure out of its bounds.
@@ -35,7 +36,7 @@ impl fmt::Display for Deviation {
 }
 
 impl Figures {
-    /// Requires that `found` is within the bounds around these.
+    /// Requires that `found` is within the bounds around these figures.
     pub(crate) fn require(&self, found: &Self, whole: bool) -> Result {
         if series(&self.kernel) != series(&found.kernel) {
             return Err(format!(
@@ -46,7 +47,7 @@ impl Figures {
         }
         if self.kernel != found.kernel {
             println!(
-                "\n*** THE FIGURES ARE OF LINUX {}, AND THIS IS {}: COMPARED WITHIN {} % ONLY. `cargo xtask lab figures --bless` \
+                "\n*** THE FIGURES ARE OF LINUX {}, AND THIS IS {}: COMPARED ONLY WITHIN {} %. `cargo xtask lab figures --bless` \
                  WRITES NEW ONES ***\n",
                 self.kernel,
                 found.kernel,
@@ -59,13 +60,14 @@ impl Figures {
         }
         let lines: Vec<String> = deviations.iter().map(Deviation::to_string).collect();
         Err(Trouble::Failed(format!(
-            "paths have another length, in instructions; if that is meant, `cargo xtask lab figures --bless`\n{}",
+            "the lengths of paths have changed, in instructions; if that is intended, run `cargo xtask lab figures --bless`\n{}",
             lines.join("\n")
         ))
         .into())
     }
 
-    /// What in `found` is out of the bounds around these. What is lacking there counts if it should be `whole`.
+    /// Returns the figures in `found` that are out of the bounds around these. Missing rows count
+    /// if `found` should be `whole`.
     pub(crate) fn deviations(&self, found: &Self, whole: bool) -> Vec<Deviation> {
         let mut deviations = Vec::new();
         let exact = self.kernel == found.kernel;
@@ -74,7 +76,7 @@ impl Figures {
         for (id, expected) in &self.rows {
             let Some(now) = found.of(id) else {
                 if whole {
-                    add(id, ": it is not measured any more".to_owned());
+                    add(id, ": no longer measured".to_owned());
                 }
                 continue;
             };
@@ -82,7 +84,7 @@ impl Figures {
             for (at, (name, _)) in STATISTICS.into_iter().enumerate() {
                 let mut bounds = match (exact, is_peer) {
                     (true, false) => Bounds::of(kind, name),
-                    // Nobody here makes it longer; that it has another length has to be known all the same.
+                    // Our code does not make it longer; a different length is still to be reported.
                     (true, true) if ["median", "mean"].contains(&name) => PEERS,
                     (false, _) if name == "median" => OTHER_KERNEL,
                     _ => continue,
@@ -94,11 +96,12 @@ impl Figures {
                     add(id, format!(", {name}: {expected}, now {now}, {percent:+.1} %"));
                 }
             }
-            // What both have in common has been taken out of the difference: the kernel's part of the path.
+            // The difference excludes the common part, the kernel's part of the path.
             let peer = peer_of(id);
             if exact && let Some((peer_expected, peer_now)) = self.of(&peer).zip(found.of(&peer)) {
                 for (at, (name, _)) in STATISTICS.into_iter().enumerate() {
-                    // Beside hackbench a median is that of two humps: of what was interrupted, and of what was not.
+                    // With hackbench the distribution has two modes: interrupted and uninterrupted
+                    // samples. The median depends on their proportion.
                     if name != "mean" && (name != "median" || kind == Kind::Loaded) {
                         continue;
                     }
@@ -119,27 +122,27 @@ impl Figures {
     }
 }
 
-/// The first two numbers of a kernel's release.
+/// Returns the first two numbers of a kernel release.
 fn series(release: &str) -> (Option<&str>, Option<&str>) {
     let mut numbers = release.split('.');
     (numbers.next(), numbers.next())
 }
 
-/// The row of the peer for the same; that of a peer itself is none.
+/// Returns the corresponding row of the peer; a peer's row has none.
 fn peer_of(id: &str) -> String {
     let part = |part| if OURS.contains(&part) { PEER } else { part };
     let peer = id.split('/').map(part).collect::<Vec<_>>().join("/");
     if peer == id { String::new() } else { peer }
 }
 
-/// What may happen while a row is measured, on which depends what of it is the same in every build.
+/// The kind of a row, which determines its variation between builds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A path that nothing interrupts but a tick of the guest's clock.
+    /// A path that only a tick of the guest's clock interrupts.
     Path,
-    /// What waits for an event: where it finds the guest's clock differs from build to build.
+    /// A wait for an event: its phase relative to the guest's clock differs between builds.
     Event,
-    /// The same beside hackbench: what is interrupted differs from build to build.
+    /// The same with hackbench: the interrupted points differ between builds.
     Loaded,
 }
 
@@ -153,12 +156,12 @@ impl Kind {
         }
     }
 
-    /// The part of a row of the peer by which it moves from build to build.
+    /// Returns the relative variation of a row of the peer between builds.
     fn noise(self, peer: &str) -> f64 {
         match self {
-            // How many pages a thread's stack gets anew is the kernel's choice.
+            // The kernel determines how many new pages a thread's stack gets.
             _ if is_of(peer, &["create-lower", "create-higher"]) => 0.1,
-            // It has few samples, of which the first of each window is longer.
+            // It has few samples, and the first of each window is longer.
             _ if is_of(peer, &["inversion"]) => 0.03,
             Self::Path | Self::Event => 0.01,
             Self::Loaded => 0.03,
@@ -166,16 +169,17 @@ impl Kind {
     }
 }
 
-/// How far a statistic of a row may be from what was written down.
+/// The maximum deviation of a statistic from the recorded one.
 ///
-/// Five builds, four of them with their functions in another order and one with another feature, in guests with other memory, moved
-/// the median of our rows by at most 1.0 %, beside hackbench by 7.1 %; the mean by 1.0 and 1.3 %; the 99th percentile of paths by 0.9 %,
-/// of what waits for an event by 26.6 %, beside hackbench by 2.5 %; the least of them by 0.4, 8.5 and 13.3 %. One tick in a row
-/// is its maximum.
+/// In five builds, four of them with a different function order and one with another feature, in
+/// guests with different memory sizes, the median of our rows varied by at most 1.0 %, with
+/// hackbench by 7.1 %; the mean by 1.0 and 1.3 %; the 99th percentile of paths by 0.9 %, of waits
+/// for events by 26.6 %, with hackbench by 2.5 %; the minimum by 0.4, 8.5 and 13.3 %. A single tick
+/// in a row determines its maximum.
 struct Bounds {
     within: f64,
     slack: f64,
-    /// What is less is right as well.
+    /// `true` if lower values are acceptable.
     upwards: bool,
 }
 
@@ -186,7 +190,7 @@ impl Bounds {
 
     fn of(kind: Kind, statistic: &str) -> Self {
         match (kind, statistic) {
-            // Twice as much, and some ticks, whose handlers take 3 000 to 9 000.
+            // Twice as much, plus several ticks, whose handlers take 3 000 to 9 000.
             (_, "max") => Self { within: 1.0, slack: 20_000.0, upwards: true },
             (Kind::Event, "min") => Self::within(0.12),
             (Kind::Event, "p99") => Self::within(0.35),
@@ -253,18 +257,18 @@ mod tests {
     fn sees_what_only_ours_takes_more() {
         let (ours, peer) = ("latency/instant/punctual/idle", "latency/instant/posix/idle");
         let rows = |ours_now, peer_now| [(ours, [ours_now; 5]), (peer, [peer_now; 5])];
-        // Both by 2.5 %, as when the kernel's part has grown.
+        // Both by 2.5 %, as if the kernel's part has grown.
         assert!(said(&rows(4000.0, 3900.0), &rows(4100.0, 3997.0)).is_empty());
         let grown = said(&rows(4000.0, 3900.0), &rows(4100.0, 3900.0));
         assert!(grown.contains(&format!("{ours} - posix, median: 100, now 200")), "{grown:?}");
-        // Of a peer more is let pass, but not everything.
+        // For a peer the tolerance is larger, but limited.
         assert_eq!(said(&rows(4000.0, 3900.0), &rows(4000.0, 4600.0)).len(), 4);
     }
 
     #[test]
     fn misses_no_row() {
         let one = [(LOCK, [10.0; 5])];
-        assert_eq!(said(&one, &[]), ["rtos/lock/punctual: it is not measured any more"]);
+        assert_eq!(said(&one, &[]), ["rtos/lock/punctual: no longer measured"]);
         assert_eq!(said(&[], &one), ["rtos/lock/punctual: it is not in the file"]);
         assert!(figures(&one).deviations(&figures(&[]), false).is_empty());
     }

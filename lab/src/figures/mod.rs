@@ -1,8 +1,10 @@
-//! Figures in counted instructions: what operations take, as `lab/figures.txt` has it, and the gate that holds them there.
+//! The cost of operations in counted instructions, as recorded in `lab/figures.txt`, and the gate
+//! that checks it.
 //!
-//! One CPU, time counted: a row's samples are the same in every run of one executable. What follows the path of an
-//! operation, and not the time of the day, is the same in every executable of the same source as well; `gate` says which
-//! statistics those are. `command` is `cargo xtask lab figures`.
+//! With one CPU and counted time, the samples of a row are the same in every run of an executable.
+//! Statistics that depend on the path of an operation rather than on the time of day are also the
+//! same in every executable of the same source; `gate` defines which ones. `command` is `cargo
+//! xtask lab figures`.
 
 pub(crate) mod command;
 pub(crate) mod gate;
@@ -19,39 +21,39 @@ use crate::arch::Arch;
 use crate::driver::stage::in_guest;
 use crate::kernels::debs::Debs;
 
-/// Samples of each row: of so many, few enough are met by a tick of the guest's clock or are the first of a window that the 99th
-/// percentile is of the path still.
+/// Samples per row: enough that the 99th percentile is that of the path, since only few samples are
+/// affected by a tick of the guest's clock or are the first of a window.
 const SAMPLES: u32 = 2048;
 
-/// The same beside a load, where the guest has something to do between them.
+/// The same under load, where the guest has other work between them.
 const SAMPLES_BESIDE_LOAD: u32 = 1024;
 
-/// Nanoseconds of the guest for each instruction.
+/// Nanoseconds of guest time per instruction.
 const NS_PER_INSTRUCTION: f64 = 2.0;
 
-/// The package, and its program, that measures.
+/// The measuring package and its program.
 pub const PROGRAM: &str = "punctual-figures";
 
-/// Who performs the operations of the rows that are kept; the last is an app as it is by default.
+/// The subjects of the recorded rows; the last is an app with default settings.
 const OURS: [&str; 3] = ["punctual", "punctual-sync", "monitored"];
 const PEER: &str = "posix";
 
-/// What is kept of a row's samples: the name, and the field of the JSON.
+/// The recorded statistics of a row: the name, and the field of the JSON.
 const STATISTICS: [(&str, &str); 5] =
     [("min", "min_ns"), ("median", "p50_ns"), ("p99", "p99_ns"), ("mean", "mean_ns"), ("max", "max_ns")];
 
 /// A row's statistics, in instructions, in the order of [`STATISTICS`].
 type Spread = [f64; STATISTICS.len()];
 
-/// Figures, as they stand in the file.
+/// Figures, as in the file.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Figures {
-    /// The release of the kernel that they are of: half of most paths is the kernel's.
+    /// The release of the measured kernel, which accounts for half of most paths.
     kernel: String,
     rows: Vec<(String, Spread)>,
 }
 
-/// The file with the expected figures of that processor.
+/// Returns the file with the expected figures of a processor.
 pub(crate) fn file(arch: Arch) -> PathBuf {
     let name = match arch {
         Arch::Amd64 => "lab/figures.txt",
@@ -60,9 +62,9 @@ pub(crate) fn file(arch: Arch) -> PathBuf {
     cargo::root().join(name)
 }
 
-/// The script that prints the JSON of all runs, `program` being [`PROGRAM`].
+/// Returns the script that prints the JSON of all runs; `program` is [`PROGRAM`].
 ///
-/// Beside hackbench there is no cyclictest: its ordinary thread would get its turn too rarely in emulation.
+/// With hackbench, cyclictest is excluded: its ordinary thread would rarely run in emulation.
 pub(crate) fn script(program: &Path, rt_tests: Debs, parts: &[Part]) -> String {
     let (program, hackbench) = (in_guest(program), in_guest(&rt_tests.program("hackbench")));
     let script = |part: &Part| match part {
@@ -75,25 +77,25 @@ pub(crate) fn script(program: &Path, rt_tests: Debs, parts: &[Part]) -> String {
     parts.iter().map(script).collect()
 }
 
-/// A part of the measurement, as [`PROGRAM`] calls it.
+/// A part of the measurement, by its name in [`PROGRAM`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Paths by themselves.
+    /// Paths without load.
     Idle,
-    /// Beside hackbench.
+    /// With hackbench.
     Load,
 }
 
 impl Part {
     pub(crate) const ALL: [Self; 2] = [Self::Idle, Self::Load];
 
-    /// That in which a row is measured.
+    /// Returns the parts in which a row is measured.
     fn of(row: &str) -> &'static [Self] {
         if row.ends_with("/load") { &[Self::Load] } else { &[Self::Idle] }
     }
 }
 
-/// The rows of all runs in what the script prints, and the kernel that they are of.
+/// Returns the rows of all runs in the script's output, and the kernel.
 fn rows(text: &str) -> Result<(String, Vec<Value>)> {
     let mut kernel = String::new();
     let mut rows = Vec::new();
@@ -107,20 +109,21 @@ fn rows(text: &str) -> Result<(String, Vec<Value>)> {
     Ok((kernel, rows))
 }
 
-/// The mean of the row `id`, in nanoseconds.
+/// Returns the mean of the row `id`, in nanoseconds.
 pub(crate) fn mean(text: &str, id: &str) -> Result<f64> {
     let (_, rows) = rows(text)?;
     let row = rows.iter().find(|row| row["id"] == id).ok_or_else(|| format!("there is no row {id}"))?;
     row["figures"]["mean_ns"].as_f64().ok_or_else(|| format!("{id} was not measured: {}", row["why"]).into())
 }
 
-/// Whether a row is of one of these subjects.
+/// Returns `true` if a row has one of these subjects.
 fn is_of(id: &str, subjects: &[&str]) -> bool {
     id.split('/').any(|part| subjects.contains(&part))
 }
 
 impl Figures {
-    /// Those in what the script prints: of each row of ours, and of the kernel's own means beside it.
+    /// Returns the figures in the script's output: our rows, and the corresponding means of the
+    /// kernel.
     pub(crate) fn measured(text: &str) -> Result<Self> {
         let (kernel, rows) = rows(text)?;
         let mut found = Vec::new();
@@ -135,7 +138,8 @@ impl Figures {
             let mut spread = Spread::default();
             for (instructions, (_, field)) in spread.iter_mut().zip(STATISTICS) {
                 let ns = row["figures"][field].as_f64().ok_or_else(|| format!("{id} has no {field}"))?;
-                // A row in whole nanoseconds says more than it knows in what follows the point.
+                // Digits after the decimal point exceed the precision of a row in whole
+                // nanoseconds.
                 *instructions = (ns / NS_PER_INSTRUCTION).round();
             }
             found.push((id.to_owned(), spread));
@@ -146,7 +150,7 @@ impl Figures {
         Ok(Self { kernel, rows: found })
     }
 
-    /// Those in a file.
+    /// Returns the figures in a file.
     pub(crate) fn read(file: &Path) -> Result<Self> {
         let text = fs::read_to_string(file).map_err(|error| {
             format!("{}: {error}; `cargo xtask lab figures --bless` writes it", file.display())
@@ -158,7 +162,7 @@ impl Figures {
         self.rows.iter().find_map(|(other, spread)| (other == id).then_some(spread))
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
@@ -168,7 +172,7 @@ impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "# What operations take, in instructions, on one CPU; docs/book/src/guides/lab.md says how it is measured."
+            "# The cost of operations in instructions, on one CPU; docs/book/src/guides/lab.md explains the measurement."
         )?;
         writeln!(f, "# Written by `cargo xtask lab figures --bless`.")?;
         writeln!(f, "kernel {}", self.kernel)?;

@@ -1,4 +1,5 @@
-//! Getting a kernel's package through apt, without installing it and without changing the system's state.
+//! Downloads a kernel package through apt, without installing it and without changing the system's
+//! state.
 
 use std::fs;
 use std::io;
@@ -15,19 +16,19 @@ use crate::tools;
 use crate::trouble::Interrupt;
 use crate::workdir::{self, at};
 
-/// Ends messages about packages that are small.
+/// The end of messages about small packages.
 const NEEDS_NETWORK: &str = "Their first use needs a network; later uses work offline";
 
-/// What apt knows of packages.
+/// The package lists of apt.
 enum Lists {
-    /// From the last `apt-get update` of the system.
+    /// Those of the system's last `apt-get update`.
     System,
-    /// From an update of our own, in this directory: it needs no root, and the system's may be old or empty, and know
-    /// nothing of other processors.
+    /// Those of our own update, in this directory: it needs no root, and the system's lists may be
+    /// old or empty, and lack other processors.
     Own(PathBuf, Arch),
 }
 
-/// Downloads the newest package of `flavour` into `directory`; returns its name and where it is.
+/// Downloads the newest package of `flavour` into `directory`; returns its name and path.
 pub(crate) fn download(
     flavour: Flavour,
     directory: &Path,
@@ -54,7 +55,7 @@ pub(crate) fn download(
     let lists = update(&directory.join("apt"), arch, &first_use(flavour), interrupt)?;
     let package = newest(&lists, flavour)?.ok_or_else(|| {
         format!(
-            "apt knows no package {} of Linux 6.12 or newer. Debian 13 has one in its main archive, Debian 12 in \
+            "apt has no package {} of Linux 6.12 or newer. Debian 13 has one in its main archive, Debian 12 in \
              bookworm-security and bookworm-backports: add one of these to /etc/apt/sources.list.d",
             flavour.pattern()
         )
@@ -63,7 +64,7 @@ pub(crate) fn download(
     Ok((package, path))
 }
 
-/// Downloads `packages` by name into `directory`; returns where they are.
+/// Downloads `packages` by name into `directory`; returns their paths.
 pub(crate) fn fetch(
     packages: &[&str],
     arch: Arch,
@@ -95,20 +96,20 @@ fn fetch_by(lists: &Lists, packages: &[&str], directory: &Path, interrupt: &Inte
     Err(format!("apt-get cannot download {} ({status}). {NEEDS_NETWORK}", packages.join(", ")).into())
 }
 
-/// The packages in `directory`.
+/// Returns the packages in `directory`.
 fn debs(directory: &Path) -> Result<impl Iterator<Item = PathBuf>> {
     let entries = fs::read_dir(directory)?.flatten().map(|entry| entry.path());
     Ok(entries.filter(|path| path.extension().is_some_and(|extension| extension == "deb")))
 }
 
-/// The version of the package of `flavour` that the system's lists know, if they know one.
+/// Returns the version of the package of `flavour` in the system's lists, if any.
 pub(crate) fn version(flavour: Flavour) -> Result<Option<String>> {
     let Some(package) = newest(&Lists::System, flavour)? else { return Ok(None) };
     let about = ask(Lists::System.command("apt-cache").args(["show", "--no-all-versions", &package]))?;
     Ok(field(&about, "Version").map(str::to_owned))
 }
 
-/// The version of the package in the file `deb`.
+/// Returns the version of the package in the file `deb`.
 pub(crate) fn version_in(deb: &Path) -> Result<String> {
     let [dpkg] = tools::require(["dpkg-deb"])?;
     Ok(ask(Command::new(dpkg).arg("--field").arg(deb).arg("Version"))?.trim().to_owned())
@@ -120,7 +121,7 @@ impl Lists {
         let mut option = |key: &str, value: &Path| {
             command.arg("-o").arg(format!("{key}={}", value.display()));
         };
-        // Root would download as another user, who may have no access to our directory.
+        // Root would download as another user, who may lack access to our directory.
         option("APT::Sandbox::User", Path::new("root"));
         option("Acquire::Languages", Path::new("none"));
         if let Self::Own(directory, arch) = self {
@@ -129,7 +130,7 @@ impl Lists {
             if *arch != Arch::Amd64 {
                 option("APT::Architecture", Path::new(arch.debian()));
                 option("APT::Architectures", Path::new(arch.debian()));
-                // What is installed is for another processor.
+                // The installed packages are for another processor.
                 option("Dir::State::status", Path::new("/dev/null"));
             }
         }
@@ -138,13 +139,13 @@ impl Lists {
     }
 }
 
-/// The name of the newest package of `flavour`.
+/// Returns the name of the newest package of `flavour`.
 fn newest(lists: &Lists, flavour: Flavour) -> Result<Option<String>> {
     let found = ask(lists.command("apt-cache").args(["search", "--names-only", &flavour.pattern()]))?;
     Ok(flavour.packages(&found).into_iter().next())
 }
 
-/// Reads new package lists into `directory`.
+/// Downloads new package lists to `directory`.
 fn update(directory: &Path, arch: Arch, needs: &str, interrupt: &Interrupt) -> Result<Lists> {
     for part in ["lists/partial", "cache/archives/partial"] {
         let path = directory.join(part);
@@ -152,7 +153,8 @@ fn update(directory: &Path, arch: Arch, needs: &str, interrupt: &Interrupt) -> R
     }
     let lists = Lists::Own(directory.to_owned(), arch);
     interrupt.run(lists.command("apt-get").arg("update").stdout(io::stderr()))?;
-    // Its status does not tell: it also succeeds without any list, and fails if one source of many is away.
+    // The exit status is no indication: it is also success without any list, and failure if one of
+    // many sources is unavailable.
     let is_list = |name: &str| name.contains("_Packages");
     let got = fs::read_dir(directory.join("lists"))?
         .flatten()
@@ -160,7 +162,7 @@ fn update(directory: &Path, arch: Arch, needs: &str, interrupt: &Interrupt) -> R
     if got { Ok(lists) } else { Err(format!("apt got no package lists. {needs}").into()) }
 }
 
-/// What the download needs, for messages that say it has failed.
+/// Returns the requirements of the download, for error messages.
 fn first_use(flavour: Flavour) -> String {
     format!(
         "The first use of the kernel `{}` needs a network and {} MB of space in {}; later uses work offline",
@@ -182,7 +184,7 @@ fn get(
         "lab: downloading {package}{}",
         size(&about).map(|size| format!(", {size}")).unwrap_or_default()
     );
-    // What the command of the user prints is alone on stdout.
+    // The output of the user's command must be alone on stdout.
     let mut command = lists.command("apt-get");
     command.args(["download", package]).current_dir(directory).stdout(io::stderr());
     let status = interrupt.run(&mut command)?;
@@ -193,7 +195,7 @@ fn get(
     }
 }
 
-/// What `command` prints.
+/// Returns the output of `command`.
 fn ask(command: &mut Command) -> Result<String> {
     let output = command.output_within(TOOL_LIMIT)?;
     if !output.status.success() {
@@ -202,13 +204,13 @@ fn ask(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The size of a package in what `apt-cache show` says of it.
+/// Returns the size of a package from the output of `apt-cache show`.
 fn size(about: &str) -> Option<String> {
     let bytes: u64 = field(about, "Size")?.parse().ok()?;
     Some(format!("{} MB", bytes.div_ceil(1_000_000)))
 }
 
-/// What `apt-cache show` says of a package under `name`.
+/// Returns a field of a package from the output of `apt-cache show`.
 fn field<'a>(about: &'a str, name: &str) -> Option<&'a str> {
     about.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }

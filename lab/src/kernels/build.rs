@@ -1,4 +1,4 @@
-//! Building a kernel of Debian's source.
+//! Builds a kernel from Debian's source.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
@@ -15,14 +15,14 @@ use crate::tools;
 use crate::trouble::Interrupt;
 use crate::workdir::at;
 
-/// How often a build says how far it is.
+/// The interval of progress messages.
 const REPORT: Duration = Duration::from_secs(20);
 
-/// How many lines of a build's output help to see what went wrong.
+/// The number of lines of a build's output that an error shows.
 const TAIL: usize = 25;
 
-/// Makes the directory `ready` of the source in the package `deb`: the kernel with the options `wanted`, and what modules
-/// for it are built with.
+/// Creates the directory `ready` from the source package `deb`: the kernel with the options
+/// `wanted`, and the files for building modules.
 pub(super) fn build(wanted: &str, deb: &Path, work: &Path, ready: &Path, interrupt: &Interrupt) -> Result {
     let begun = Instant::now();
     let say = |phase: &str| eprintln!("lab: {}, {phase}", elapsed(begun));
@@ -43,7 +43,7 @@ pub(super) fn build(wanted: &str, deb: &Path, work: &Path, ready: &Path, interru
     let refused = refused(wanted, &got);
     if !refused.is_empty() {
         return Err(format!(
-            "these options took no effect; see what they depend on:\n    {}",
+            "these options had no effect; check their dependencies:\n    {}",
             refused.join("\n    ")
         )
         .into());
@@ -62,7 +62,7 @@ pub(super) fn build(wanted: &str, deb: &Path, work: &Path, ready: &Path, interru
     let mut strip = Command::new("strip");
     strip.arg("--strip-debug").arg("-o").arg(ready.join("vmlinux")).arg(source.join("vmlinux"));
     run(&mut strip, &log, interrupt, &mut |_| {})?;
-    // What a distribution's package of headers consists of, by the kernel's own script.
+    // The content of a distribution's header package, according to the kernel's own script.
     let headers = ready.join(BUILD_TREE);
     let mut install = make(&source)?;
     install.arg("run-command").arg(format!(
@@ -87,7 +87,7 @@ fn unpack(deb: &Path, work: &Path, interrupt: &Interrupt) -> Result<PathBuf> {
     only(&tree)
 }
 
-/// The only entry of `directory`.
+/// Returns the only entry of `directory`.
 fn only(directory: &Path) -> Result<PathBuf> {
     let entries: Vec<_> = fs::read_dir(directory).map_err(at(directory))?.collect::<Result<_, _>>()?;
     match entries.as_slice() {
@@ -96,11 +96,11 @@ fn only(directory: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The kernel's make, in `directory`, with nothing of our surroundings in what it builds.
+/// Returns the kernel's make, in `directory`, with a reproducible environment.
 pub(super) fn make(directory: &Path) -> Result<Command> {
     let [setpriv, nice] = tools::require(["setpriv", "nice"])?;
     let mut command = Command::new(setpriv);
-    // It ends, with all that it has started, even if we are killed.
+    // It ends, with all its children, even if we are killed.
     command.args(["--pdeathsig", "TERM"]).arg(nice).args(["-n", "10", "make"]);
     command.arg(format!("-j{}", thread::available_parallelism().map_or(1, usize::from)));
     command.arg("-C").arg(directory);
@@ -118,9 +118,9 @@ pub(super) fn make(directory: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// Runs `command` with its output in the file `log`; `progress` is told how many lines it has printed.
+/// Runs `command` with its output in the file `log`; `progress` gets the number of lines so far.
 ///
-/// The error has the end of the output.
+/// The error contains the end of the output.
 pub(super) fn run(
     command: &mut Command,
     log: &Path,
@@ -133,7 +133,7 @@ pub(super) fn run(
     let mut lines = 0;
     let mut tick = || {
         let mut fresh = Vec::new();
-        // Only the count suffers from an error.
+        // An error affects only the count.
         if output.read_to_end(&mut fresh).is_ok() {
             lines += fresh.iter().filter(|&&byte| byte == b'\n').count();
         }
@@ -146,7 +146,7 @@ pub(super) fn run(
     Err(format!("{status} from {}\n{}", command.get_program().display(), tail(log)?).into())
 }
 
-/// The last lines of a file, each indented.
+/// Returns the last lines of a file, indented.
 fn tail(log: &Path) -> Result<String> {
     let mut file = File::open(log).map_err(at(log))?;
     let length = file.metadata()?.len();
@@ -159,7 +159,7 @@ fn tail(log: &Path) -> Result<String> {
     Ok(format!("the end of its output:\n    {}", last.join("\n    ")))
 }
 
-/// The lines of `wanted` that a configuration does not have.
+/// Returns the lines of `wanted` that are missing in a configuration.
 fn refused<'a>(wanted: &'a str, got: &str) -> Vec<&'a str> {
     let options = wanted.lines().filter(|line| line.starts_with("CONFIG_"));
     options.filter(|option| !got.lines().any(|line| line == *option)).collect()

@@ -1,4 +1,4 @@
-//! Programs of Debian's packages that run in the guest: unpacked into the cache, not installed.
+//! Programs from Debian packages that run in the guest: unpacked into the cache, not installed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::arch::Arch;
 use crate::trouble::Interrupt;
 use crate::workdir::{self, Workdir, at};
 
-/// Some packages, unpacked into one tree.
+/// Packages unpacked into one tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Debs {
     /// The tree's name in the cache.
@@ -20,7 +20,7 @@ pub(crate) struct Debs {
     arch: Arch,
 }
 
-/// cyclictest, hackbench and pi_stress, and the library that the first one needs.
+/// cyclictest, hackbench and pi_stress, and the library that cyclictest needs.
 pub(crate) const RT_TESTS: Debs =
     Debs { name: "rt-tests", packages: &["rt-tests", "libnuma1"], arch: Arch::Amd64 };
 
@@ -28,7 +28,7 @@ pub(crate) const RT_TESTS: Debs =
 const RT_TESTS_ARM64: Debs =
     Debs { name: "rt-tests-arm64", packages: &["rt-tests", "libnuma1"], arch: Arch::Arm64 };
 
-/// Those that run on a guest with this processor.
+/// Returns those for guests with this processor.
 pub(crate) fn rt_tests(arch: Arch) -> Debs {
     match arch {
         Arch::Amd64 => RT_TESTS,
@@ -36,7 +36,7 @@ pub(crate) fn rt_tests(arch: Arch) -> Debs {
     }
 }
 
-/// What a guest for 64-bit ARM has of Debian: its tools, and the libraries of Rust programs.
+/// The Debian packages of a guest for 64-bit ARM: its tools, and the libraries of Rust programs.
 pub(crate) const ARM64: Debs =
     Debs { name: "arm64", packages: &["busybox-static", "libc6", "libgcc-s1"], arch: Arch::Arm64 };
 
@@ -44,26 +44,26 @@ pub(crate) const ARM64: Debs =
 const LIBRARIES: [&str; 6] =
     ["libc.so.6", "libm.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1"];
 
-/// Their loader, as they name it.
+/// The loader, by the path in Rust programs.
 const LOADER: &str = "/lib/ld-linux-aarch64.so.1";
 
 impl Debs {
-    /// Where they are, or will be.
+    /// Returns the path of the tree, which may not exist yet.
     fn tree(self) -> PathBuf {
         workdir::cache().join("packages").join(self.name)
     }
 
-    /// Where a program of theirs is, or will be.
+    /// Returns the path of a program, which may not exist yet.
     pub(crate) fn program(self, name: &str) -> PathBuf {
         self.tree().join("usr/bin").join(name)
     }
 
-    /// Its busybox.
+    /// Returns the path of busybox.
     pub(crate) fn busybox(self) -> PathBuf {
         self.tree().join("bin/busybox")
     }
 
-    /// Where the libraries go in the guest, and where they are here.
+    /// Returns the paths of the libraries in the guest and here.
     pub(crate) fn libraries(self) -> BTreeMap<String, PathBuf> {
         let directory = self.tree().join("lib/aarch64-linux-gnu");
         let library = |name: &str| (format!("/lab/lib/{name}"), directory.join(name));
@@ -71,7 +71,7 @@ impl Debs {
         LIBRARIES.map(library).into_iter().chain([loader]).collect()
     }
 
-    /// Whether `program` is one of theirs.
+    /// Returns `true` if `program` belongs to them.
     pub(crate) fn has(self, program: &Path) -> bool {
         program.starts_with(self.tree())
     }
@@ -88,7 +88,7 @@ impl Debs {
         for deb in apt::fetch(self.packages, self.arch, work.path(), interrupt)? {
             unpack_package(&deb, &ready, &[], interrupt)?;
         }
-        // Complete under its name, or not at all.
+        // Complete under its name, or absent.
         let parent = tree.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(parent).map_err(at(parent))?;
         if let Err(error) = fs::rename(&ready, &tree)
@@ -100,7 +100,7 @@ impl Debs {
     }
 }
 
-/// Directories of shared libraries that came with `program`, if it lies in such a tree.
+/// Returns the directories of the shared libraries of `program`, if it is in such a tree.
 pub(crate) fn libraries(program: &Path) -> Vec<PathBuf> {
     let packages = workdir::cache().join("packages");
     let Some(name) = program.strip_prefix(&packages).ok().and_then(|rest| rest.iter().next()) else {

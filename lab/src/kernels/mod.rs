@@ -1,7 +1,9 @@
-//! A kernel ready to boot: taken out of Debian's package on first use, or built of its source, and kept.
+//! A bootable kernel: extracted from Debian's package on first use, or built from its source, and
+//! cached.
 //!
-//! One that was built lies in a directory named after the hash of its configuration and of the source's version, so that
-//! a change of the configuration makes another. A directory appears under its name complete, or not at all.
+//! A built kernel is in a directory named after the hash of its configuration and of the source's
+//! version, so a changed configuration creates another. A directory is complete under its name, or
+//! absent.
 
 pub(crate) mod apt;
 mod build;
@@ -30,16 +32,16 @@ use crate::workdir::{self, Workdir, at};
 use modules::BUILD_TREE;
 use package::Flavour;
 
-/// The modules without which the guest cannot see the directory of the host, in this order; some may be built in.
+/// The modules that the guest needs to mount the host directory, in order; some may be built in.
 const MODULES: [&str; 3] = ["virtio_pci", "9pnet_virtio", "9p"];
 
-/// The modules of devices that programs use; kernels of our own have them built in.
+/// The modules of devices that programs use; built into the kernels that the lab builds.
 const DRIVERS: [&str; 2] = ["can_raw", "vcan"];
 
-/// Those that a case loads if it needs them, for an interrupt can have one driver.
+/// Modules that a case loads if needed, since an interrupt can have only one driver.
 const SPARE: [&str; 3] = ["uio_pci_generic", "parport_pc", "ppdev"];
 
-/// That of the network card that a guest has if it is asked for.
+/// The module of the network card, if the guest has one.
 const NETWORK: [&str; 1] = ["virtio_net"];
 
 /// The parts of the package that are unpacked: every kernel has files in each.
@@ -56,36 +58,36 @@ const PARTS: [&str; 10] = [
     "*/kernel/drivers/uio/*",
 ];
 
-/// The files that name them, a line each.
+/// The files with the names of modules, one per line.
 const MODULES_LIST: &str = "modules.list";
 const DRIVERS_LIST: &str = "drivers.list";
 const SPARE_LIST: &str = "spare.list";
 const NETWORK_LIST: &str = "network.list";
 
-/// A kernel in the cache.
+/// A cached kernel.
 pub(crate) struct Kernel {
     directory: PathBuf,
-    /// The processor that it is for.
+    /// Its processor.
     pub(crate) arch: Arch,
-    /// The package that it comes from.
+    /// Its package.
     pub(crate) package: String,
-    /// The file names of the modules without which the guest sees no directory, each after those that it needs.
+    /// The file names of the modules for mounting the directory, each after its dependencies.
     pub(crate) modules: Vec<String>,
-    /// The same of devices.
+    /// Likewise for devices.
     pub(crate) drivers: Vec<String>,
-    /// The same of those that nobody has loaded yet.
+    /// Likewise for modules that are not loaded automatically.
     pub(crate) spare: Vec<String>,
-    /// The same of the network card; none of a kernel that has no driver for it.
+    /// Likewise for the network card; empty if the kernel has no driver for it.
     pub(crate) network: Vec<String>,
 }
 
 impl Kernel {
-    /// The kernel of `flavour` in the cache, if it is there.
+    /// Returns the cached kernel of `flavour`, if any.
     pub(crate) fn cached(flavour: Flavour) -> Option<Self> {
         if !flavour.is_built() {
             return Self::open(kernels().join(flavour.name()), flavour);
         }
-        // The hash says whether it is of the configuration that the lab has now.
+        // The hash shows whether it has the present configuration.
         let current = |kernel: &Self| {
             let version = kernel.package.rsplit(' ').next().unwrap_or_default();
             kernel.directory.ends_with(directory(flavour, version))
@@ -103,13 +105,13 @@ impl Kernel {
             Some(list.lines().map(str::to_owned).collect())
         };
         let (modules, drivers, spare) = (list(MODULES_LIST)?, list(DRIVERS_LIST)?, list(SPARE_LIST)?);
-        // A lab without a network kept the others only.
+        // A lab without network support cached only the others.
         let network = list(NETWORK_LIST).unwrap_or_default();
         let package = package.trim().to_owned();
         Some(Self { directory, arch: flavour.arch(), package, modules, drivers, spare, network })
     }
 
-    /// The kernel of `flavour`, downloaded or built if the cache does not have it.
+    /// Returns the kernel of `flavour`, downloaded or built if it is not cached.
     pub(crate) fn get(flavour: Flavour, interrupt: &Interrupt) -> Result<Self> {
         match Self::cached(flavour) {
             Some(kernel) => Ok(kernel),
@@ -117,7 +119,7 @@ impl Kernel {
         }
     }
 
-    /// The same, and built anew if the package lists of the system know a newer source than it is of.
+    /// The same, but rebuilt if the system's package lists have a newer source.
     pub(crate) fn newest(flavour: Flavour, interrupt: &Interrupt) -> Result<Self> {
         let Some(kernel) = Self::cached(flavour) else { return Self::make(flavour, interrupt) };
         if !flavour.is_built() {
@@ -131,7 +133,7 @@ impl Kernel {
                 );
                 Self::make(flavour, interrupt)
             }
-            // Without a network, or without lists, the kernel that is there is the newest.
+            // Without a network, or without lists, the cached kernel is the newest.
             _ => Ok(kernel),
         }
     }
@@ -144,8 +146,8 @@ impl Kernel {
             tools::require_build()?;
             let name = flavour.name();
             eprintln!(
-                "lab: the kernel `{name}` is not built yet. That takes {} MB of space and 15 minutes of a CPU; several share \
-                 them, Ctrl-C stops it",
+                "lab: the kernel `{name}` is not built yet. Building needs {} MB of disk space and 15 minutes of CPU time, on all CPUs; \
+                 Ctrl-C stops it",
                 flavour.space()
             );
             let (package, deb) = apt::download(flavour, work.path(), interrupt)?;
@@ -172,7 +174,8 @@ impl Kernel {
 
         let older = copies(flavour);
         fs::create_dir_all(kernels())?;
-        // What is there and does not count as a kernel was left by a lab that kept other files.
+        // An existing directory that is not a complete kernel is from a lab that cached other
+        // files.
         if directory.exists() && Self::cached(flavour).is_none() {
             fs::remove_dir_all(&directory).map_err(at(&directory))?;
         }
@@ -199,22 +202,22 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// Where it is in the cache.
+    /// Returns its path in the cache.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Whether modules of our own can be built for it.
+    /// Returns `true` if our modules can be built for it.
     pub(crate) fn has_build_tree(&self) -> bool {
         self.directory.join(BUILD_TREE).is_dir()
     }
 
-    /// The bare kernel, as QEMU boots it.
+    /// Returns the bare kernel, which QEMU boots.
     pub(crate) fn vmlinux(&self) -> PathBuf {
         self.directory.join("vmlinux")
     }
 
-    /// A module by its file name.
+    /// Returns a module by its file name.
     pub(crate) fn module(&self, file: &str) -> PathBuf {
         self.directory.join(file)
     }
@@ -224,13 +227,13 @@ fn kernels() -> PathBuf {
     workdir::cache().join("kernels")
 }
 
-/// The name of the directory of a kernel that was built of the source of this version.
+/// Returns the directory name of a kernel built from the source of this version.
 fn directory(flavour: Flavour, version: &str) -> String {
     let options = flavour.options().unwrap_or_default();
     format!("{}-{}", flavour.name(), key([options.as_bytes(), version.as_bytes()]))
 }
 
-/// All that the cache has of a kernel that the lab builds, current or not.
+/// Returns all cached copies of a kernel that the lab builds, current or not.
 fn copies(flavour: Flavour) -> Vec<PathBuf> {
     let ours = |name: &str| {
         let rest = name.strip_prefix(flavour.name()).and_then(|rest| rest.strip_prefix('-'));
@@ -240,7 +243,7 @@ fn copies(flavour: Flavour) -> Vec<PathBuf> {
     entries.filter(|entry| ours(&entry.file_name().to_string_lossy())).map(|entry| entry.path()).collect()
 }
 
-/// Makes the directory `ready` of what is to be kept of a package.
+/// Creates the directory `ready` with the needed files of a package.
 fn prepare(deb: &Path, work: &Path, ready: &Path, interrupt: &Interrupt) -> Result {
     let tree = work.join("tree");
     fs::create_dir_all(&tree).map_err(at(&tree))?;
@@ -254,14 +257,14 @@ fn prepare(deb: &Path, work: &Path, ready: &Path, interrupt: &Interrupt) -> Resu
     let image = fs::read(image).map_err(at(image))?;
     let vmlinux = ready.join("vmlinux");
     if payload::is_arm64(&image) {
-        // It is not packed, and QEMU enters it as it is.
+        // It is not compressed, and QEMU boots it directly.
         fs::write(&vmlinux, image).map_err(at(&vmlinux))?;
     } else {
         let (packing, packed) =
             payload::find(&image).map_err(|error| format!("the kernel image: {error}"))?;
         unpack(packing.tool(), packed, &vmlinux, interrupt)?;
         if !fs::read(&vmlinux).map_err(at(&vmlinux))?.starts_with(b"\x7fELF") {
-            return Err("what comes out of the kernel image is not an ELF file".into());
+            return Err("the content of the kernel image is not an ELF file".into());
         }
     }
 
@@ -280,7 +283,8 @@ fn prepare(deb: &Path, work: &Path, ready: &Path, interrupt: &Interrupt) -> Resu
     Ok(())
 }
 
-/// Unpacks `module`, after the modules that it needs, and adds their lines to `list`. One without a file is built in.
+/// Unpacks `module`, after its dependencies, and adds their lines to `list`. A module without a
+/// file is built in.
 fn add_module(
     module: &str,
     files: &[PathBuf],
@@ -311,7 +315,7 @@ fn add_module(
     Ok(())
 }
 
-/// The modules that a module needs, from the text that it says so in: `depends=a,b`.
+/// Returns the dependencies of a module, from the text in it: `depends=a,b`.
 fn depends(module: &[u8]) -> Vec<String> {
     let entry = module.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(b"depends="));
     let names = entry.unwrap_or_default().split(|&byte| byte == b',').filter(|name| !name.is_empty());
@@ -325,20 +329,21 @@ fn unpack(tool: &str, packed: &[u8], to: &Path, interrupt: &Interrupt) -> Result
     let mut command = Command::new(tool);
     command.args(["-d", "-c"]).stdout(file);
     thread::scope(|scope| {
-        // If the tool ends early, its own status says more than a broken pipe.
+        // If the tool ends early, its own status is more informative than a broken pipe.
         scope.spawn(move || writer.write_all(packed));
         pipe(&mut command, reader, interrupt)
     })
     .map_err(|error| format!("{}: {error}", to.display()).into())
 }
 
-/// Runs `command` with `input` and requires that it succeeds.
+/// Runs `command` with `input` and requires success.
 pub(super) fn pipe(command: &mut Command, input: impl Into<Stdio>, interrupt: &Interrupt) -> Result {
     let status = interrupt.run_with(command, input.into())?;
     if status.success() { Ok(()) } else { Err(format!("{status} from {command:?}").into()) }
 }
 
-/// Unpacks the files of a package that match one of the patterns `parts`, or all if there are none, below `tree`.
+/// Unpacks the files of a package that match one of the patterns `parts`, or all if there are none,
+/// below `tree`.
 pub(super) fn unpack_package(deb: &Path, tree: &Path, parts: &[&str], interrupt: &Interrupt) -> Result {
     let [dpkg, tar] = tools::require(["dpkg-deb", "tar"])?;
     let mut dpkg = Command::new(dpkg).arg("--fsys-tarfile").arg(deb).stdout(Stdio::piped()).spawn()?;
@@ -355,7 +360,7 @@ pub(super) fn unpack_package(deb: &Path, tree: &Path, parts: &[&str], interrupt:
     Ok(())
 }
 
-/// All files below `directory`.
+/// Returns all files below `directory`.
 fn files(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut rest = vec![directory.to_owned()];
@@ -375,14 +380,15 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// How many characters a name has.
+/// The length of a name.
 const KEY_LENGTH: usize = 16;
 
-/// The name of what is made of `parts`, a hash, in this order. It is the same in all versions of Rust.
+/// Returns a name for `parts`, a hash of them in this order. It is the same in all versions of
+/// Rust.
 pub(super) fn key<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hasher = FnvHasher::default();
     for part in parts {
-        // With its length, so that no two lists of parts run together.
+        // With its length, so that different lists of parts differ.
         hasher.write(&(part.len() as u64).to_le_bytes());
         hasher.write(part);
     }

@@ -1,7 +1,7 @@
-//! Modules of our own for the guest's kernel, from `lab/modules`, and for 64-bit ARM that of `punctual-isolate`: built when
-//! first asked for, and kept beside the kernel.
+//! Our modules for the guest's kernel, from `lab/modules`, and for 64-bit ARM that of
+//! `punctual-isolate`: built on first use, and cached with the kernel.
 //!
-//! They are kept under the hash of their sources, so that a change makes others.
+//! They are cached under the hash of their sources, so a change creates others.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,12 +19,12 @@ use crate::workdir::{Workdir, at};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Module {
     pub(crate) name: String,
-    /// What `insmod` is told: `name=value`, separated by spaces.
+    /// The arguments of `insmod`: `name=value`, separated by spaces.
     pub(crate) parameters: String,
 }
 
 impl Module {
-    /// Reads `NAME [PARAMETER=VALUE]...`.
+    /// Parses `NAME [PARAMETER=VALUE]...`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (name, parameters) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
         let names = names(&sources(Arch::Arm64)).map_err(|error| error.to_string())?;
@@ -41,17 +41,17 @@ impl Module {
     }
 }
 
-/// The file in which a module is in the guest.
+/// Returns the path of a module in the guest.
 pub(crate) fn in_guest(name: &str) -> String {
     format!("/lab/modules/{name}.ko")
 }
 
-/// All our modules that `kernel` can have: the name of each and where it is.
+/// Returns all our modules for `kernel`, with their names and paths.
 pub(crate) fn get(kernel: &Kernel, interrupt: &Interrupt) -> Result<Vec<(String, PathBuf)>> {
     let tree = kernel.directory().join(BUILD_TREE);
     if !kernel.has_build_tree() {
         return Err(format!(
-            "the lab has no headers for {}, and builds no modules of its own for it; it does for the other kernels (--kernel)",
+            "the lab has no headers for {}, so it builds no modules for it; use another kernel (--kernel)",
             kernel.package
         )
         .into());
@@ -81,11 +81,12 @@ pub(crate) fn get(kernel: &Kernel, interrupt: &Interrupt) -> Result<Vec<(String,
         }
     }
     let built = names(&sources)?.into_iter().map(|name| (name.clone(), kept.join(format!("{name}.ko"))));
-    // `Kbuild` leaves out what this kernel has no part for.
+    // `Kbuild` skips modules that this kernel does not support.
     Ok(built.filter(|(_, file)| file.exists()).collect())
 }
 
-/// Builds the modules of `files` with the kernel's build tree, and moves them to the directory `ready`.
+/// Builds the modules of `files` with the kernel's build tree, and moves them to the directory
+/// `ready`.
 fn compile(
     tree: &Path,
     arch: Arch,
@@ -105,7 +106,7 @@ fn compile(
         fs::copy(file, place.join(name(file))).map_err(at(file))?;
     }
     let mut make = make(tree, arch)?;
-    // A warning in code this small is a mistake.
+    // In such small code, a warning is an error.
     make.arg(format!("M={}", place.display())).args(["KCFLAGS=-Werror", "modules"]);
     build::run(&mut make, &work.join("log"), interrupt, &mut |_| {})?;
     for file in fs::read_dir(&place).map_err(at(&place))? {
@@ -117,7 +118,7 @@ fn compile(
     Ok(())
 }
 
-/// The directories of modules for a processor, each with a `Kbuild`.
+/// Returns the directories of modules for a processor, each with a `Kbuild`.
 fn sources(arch: Arch) -> Vec<PathBuf> {
     let own = cargo::root().join("lab/modules");
     match arch {
@@ -126,7 +127,7 @@ fn sources(arch: Arch) -> Vec<PathBuf> {
     }
 }
 
-/// What the modules are built of, in a fixed order.
+/// Returns the sources of the modules, in a fixed order.
 fn files(directory: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(directory).map_err(at(directory))?;
     let mut files: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
@@ -137,7 +138,7 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The names of the modules: one for each source.
+/// Returns the names of the modules: one per source.
 fn names(directories: &[PathBuf]) -> Result<Vec<String>> {
     let stem = |file: &PathBuf| Some(file.file_name()?.to_str()?.strip_suffix(".c")?.to_owned());
     let mut names = Vec::new();
@@ -151,10 +152,10 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Where a kernel in the cache has its build tree: that of the build, or Debian's packages of headers.
+/// The build tree of a cached kernel: that of the build, or Debian's header packages.
 pub(super) const BUILD_TREE: &str = "build";
 
-/// Where Debian's packages lie in the tree that they are unpacked to.
+/// The directory of Debian's packages in the tree to which they are unpacked.
 const DEBIAN: &str = "usr/src";
 
 /// Downloads Debian's `packages` and unpacks them to the build tree of the kernel in `ready`.
@@ -181,7 +182,7 @@ pub(super) fn fetch_headers(
     Ok(())
 }
 
-/// The make that builds modules for a processor with the build tree at `tree`.
+/// Returns the make that builds modules for a processor with the build tree at `tree`.
 fn make(tree: &Path, arch: Arch) -> Result<Command> {
     let debian = tree.join(DEBIAN);
     if !debian.is_dir() {
@@ -193,7 +194,8 @@ fn make(tree: &Path, arch: Arch) -> Result<Command> {
         format!("{} is not complete; delete the kernel's directory and try again", debian.display())
     })?;
     let mut make = build::make(&debian.join(own))?;
-    // The makefile of a package names the other one by the place where it would be installed, and the compiler by a version.
+    // The makefile of a package refers to the other package by its installation path, and to the
+    // compiler by a version.
     make.arg("-f").arg(Path::new("..").join(common).join("Makefile"));
     match arch {
         Arch::Amd64 => make.arg("CC=gcc"),
@@ -201,12 +203,13 @@ fn make(tree: &Path, arch: Arch) -> Result<Command> {
             make.args(["ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-", "CC=aarch64-linux-gnu-gcc"])
         }
     };
-    // Nobody asks our modules for their types, which would take a further tool.
+    // BTF type information for our modules is not needed, and would require another tool.
     make.arg("CONFIG_DEBUG_INFO_BTF_MODULES=");
     Ok(make)
 }
 
-/// Of the directories of Debian's packages, that of the kernel's own headers and that of all variants.
+/// Returns, from the directories of Debian's packages, that of the kernel's own headers and that of
+/// all variants.
 fn parts(names: &[PathBuf]) -> Option<(&Path, &Path)> {
     let headers = |name: &&PathBuf| name.to_string_lossy().starts_with("linux-headers-");
     let is_common = |name: &&PathBuf| name.to_string_lossy().contains("-common");

@@ -1,10 +1,11 @@
-//! Which of Debian's kernel packages to boot.
+//! Selection of Debian's kernel package.
 
 use std::cmp::Reverse;
 
 use crate::arch::Arch;
 
-/// Before this version PREEMPT_RT was a patch, and Debian's images with it differ more from mainline.
+/// Before this version PREEMPT_RT was a patch, and Debian's images with it differ more from
+/// mainline.
 const OLDEST: [u64; 2] = [6, 12];
 
 const PROBE: &str = include_str!("../../kernels/rt-probe.config");
@@ -19,17 +20,18 @@ pub(crate) enum Flavour {
     Stock,
     /// Debian's PREEMPT_RT image for 64-bit ARM.
     RtArm64,
-    /// A slim PREEMPT_RT kernel of our own with tracers, probes and simulated devices, built of Debian's source.
+    /// A slim PREEMPT_RT kernel built by the lab from Debian's source, with tracers, probes and
+    /// simulated devices.
     RtProbe,
-    /// The same with statistics of every lock, which make locks several times as long.
+    /// The same with statistics of every lock, which make locking several times slower.
     RtLockstat,
 }
 
 impl Flavour {
     pub(crate) const ALL: [Self; 5] = [Self::Rt, Self::Stock, Self::RtArm64, Self::RtProbe, Self::RtLockstat];
 
-    /// The package of the source that the lab builds its own kernels of. Their configuration is for this one: later
-    /// ones rename options.
+    /// The source package of the kernels that the lab builds. Their configuration is for this
+    /// version: later ones rename options.
     const SOURCE: &str = "linux-source-6.12";
 
     pub(crate) fn name(self) -> &'static str {
@@ -42,12 +44,12 @@ impl Flavour {
         }
     }
 
-    /// The processor that it is for.
+    /// Returns its processor.
     pub(crate) fn arch(self) -> Arch {
         if self == Self::RtArm64 { Arch::Arm64 } else { Arch::Amd64 }
     }
 
-    /// The kernel that `name` means.
+    /// Returns the kernel with this name.
     pub(crate) fn named(name: &str) -> Result<Self, String> {
         let names = Self::ALL.map(|flavour| format!("`{}`", flavour.name()));
         Self::ALL
@@ -56,7 +58,7 @@ impl Flavour {
             .ok_or_else(|| format!("there is no kernel `{name}`; it is one of {}", names.join(", ")))
     }
 
-    /// The options that the lab builds it with, a line each; `None` of an image.
+    /// Returns the options with which the lab builds it, one per line; `None` for an image.
     pub(crate) fn options(self) -> Option<String> {
         let parts = match self {
             Self::Rt | Self::Stock | Self::RtArm64 => return None,
@@ -68,23 +70,23 @@ impl Flavour {
         Some(lines.chain([name.as_str()]).map(|line| format!("{line}\n")).collect())
     }
 
-    /// Whether the lab builds it, which takes minutes.
+    /// Returns `true` if the lab builds it, which takes minutes.
     pub(crate) fn is_built(self) -> bool {
         self.suffix().is_none()
     }
 
-    /// Whether the suite boots it only if it is there already, or is named.
+    /// Returns `true` if the suite boots it only if it is cached, or named.
     pub(crate) fn is_extra(self) -> bool {
         self.is_built() || self.arch() != Arch::Amd64
     }
 
-    /// The space that making it takes, in MB.
+    /// Returns the space needed for making it, in MB.
     pub(crate) fn space(self) -> u32 {
         if self.is_built() { 4000 } else { 300 }
     }
 
-    /// How the names of its packages end, if it is an image. Unsigned: who boots it checks no signature, and it is
-    /// there first.
+    /// Returns the suffix of its package names, if it is an image. Unsigned: the signature is not
+    /// checked on boot, and unsigned images are published first.
     fn suffix(self) -> Option<&'static str> {
         match self {
             Self::Rt => Some("-rt-amd64-unsigned"),
@@ -94,8 +96,9 @@ impl Flavour {
         }
     }
 
-    /// The packages of headers that modules for the kernel in `package` are built with, if this system can build them: the
-    /// kernel's own, those of all its variants, and the programs of its build, which run here; each for a processor.
+    /// Returns the header packages for building modules for the kernel in `package`, if this system
+    /// can build them: the kernel's own, those of all its variants, and its build tools, which run
+    /// here; each for a processor.
     pub(crate) fn headers(self, package: &str) -> Option<[(Arch, String); 3]> {
         let common = match self {
             Self::Rt | Self::RtArm64 => "common-rt",
@@ -112,7 +115,7 @@ impl Flavour {
         ])
     }
 
-    /// The pattern by which to ask apt for them.
+    /// Returns the pattern for querying apt.
     pub(crate) fn pattern(self) -> String {
         match self.suffix() {
             Some(suffix) => format!("^linux-image-[0-9].*{suffix}$"),
@@ -120,11 +123,11 @@ impl Flavour {
         }
     }
 
-    /// The kernel's version, if a package of this name holds such a kernel.
+    /// Returns the kernel's version, if a package of this name contains such a kernel.
     fn version(self, package: &str) -> Option<Vec<u64>> {
         let Some(suffix) = self.suffix() else { return (package == Self::SOURCE).then(Vec::new) };
         let version = package.strip_prefix("linux-image-")?.strip_suffix(suffix)?;
-        // Also `-rt` and `-cloud` end in `-amd64`.
+        // `-rt` and `-cloud` also end in `-amd64`.
         let others = ["-rt", "-cloud"];
         if others.iter().any(|other| version.ends_with(other)) {
             return None;
@@ -134,7 +137,7 @@ impl Flavour {
         (numbers.as_slice() >= OLDEST.as_slice()).then_some(numbers)
     }
 
-    /// The names of its packages in what `apt-cache search` has printed, newest kernel first.
+    /// Returns the names of its packages in the output of `apt-cache search`, newest kernel first.
     pub(crate) fn packages(self, found: &str) -> Vec<String> {
         let names = found.lines().filter_map(|line| line.split_whitespace().next());
         let mut packages: Vec<_> =

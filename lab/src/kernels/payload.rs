@@ -1,11 +1,12 @@
-//! Taking the kernel proper out of the image that a distribution packs it in.
+//! Extracts the bare kernel from the image of a distribution.
 //!
-//! QEMU enters the bare ELF file directly, by its PVH note. That skips the firmware and the decompressor, which take
-//! most of the time a boot takes in emulation, and the random choice of the kernel's address.
+//! QEMU boots the bare ELF file directly, by its PVH note. That skips the firmware and the
+//! decompressor, which take most of the boot time in emulation, and the randomization of the
+//! kernel's address.
 
 use xtask_support::Result;
 
-/// How the kernel proper is compressed inside an image.
+/// The compression of the kernel inside an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packing {
     Xz,
@@ -13,7 +14,7 @@ pub(crate) enum Packing {
 }
 
 impl Packing {
-    /// The program that unpacks it.
+    /// Returns the program that unpacks it.
     pub(crate) fn tool(self) -> &'static str {
         match self {
             Self::Xz => "xz",
@@ -22,19 +23,19 @@ impl Packing {
     }
 }
 
-/// Whether it is a bare kernel for 64-bit ARM, by the magic number of that boot protocol.
+/// Returns `true` for a bare kernel for 64-bit ARM, by the magic number of that boot protocol.
 pub(crate) fn is_arm64(image: &[u8]) -> bool {
     image.get(0x38..0x3c) == Some(b"ARM\x64")
 }
 
-/// Finds the packed kernel in a bzImage by the header that the x86 boot protocol describes.
+/// Finds the compressed kernel in a bzImage by the header of the x86 boot protocol.
 pub(crate) fn find(image: &[u8]) -> Result<(Packing, &[u8])> {
     let word = |at: usize| -> Option<usize> {
         let bytes = image.get(at..at + 4)?.try_into().ok()?;
         usize::try_from(u32::from_le_bytes(bytes)).ok()
     };
     if image.get(0x202..0x206) != Some(b"HdrS") {
-        return Err("it is not a bzImage: it has no setup header".into());
+        return Err("not a bzImage: no setup header".into());
     }
     let sectors = match image[0x1f1] {
         0 => 4,
@@ -42,13 +43,13 @@ pub(crate) fn find(image: &[u8]) -> Result<(Packing, &[u8])> {
     };
     let payload = word(0x248).zip(word(0x24c)).and_then(|(offset, length)| {
         let begin = ((sectors + 1) * 512).checked_add(offset)?;
-        // The last four bytes are the size of what comes out.
+        // The last four bytes are the uncompressed size.
         image.get(begin..begin.checked_add(length)?.checked_sub(4)?)
     });
     match payload {
         Some(bytes) if bytes.starts_with(b"\xfd7zXZ\0") => Ok((Packing::Xz, bytes)),
         Some(bytes) if bytes.starts_with(b"\x28\xb5\x2f\xfd") => Ok((Packing::Zstd, bytes)),
-        Some(_) => Err("it is packed by neither xz nor zstd".into()),
+        Some(_) => Err("packed by neither xz nor zstd".into()),
         None => Err("it is cut off".into()),
     }
 }

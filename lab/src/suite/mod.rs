@@ -1,6 +1,6 @@
 //! `cargo xtask lab test`: the suite, on every machine that it needs.
 //!
-//! All cases for one machine run in one boot, one after the other.
+//! All cases for a machine run in one boot, one after the other.
 
 pub(crate) mod selection;
 mod verdicts;
@@ -29,13 +29,13 @@ use crate::trouble::Interrupt;
 use selection::Selection;
 use verdicts::Verdicts;
 
-/// A machine that has not done all its cases by then hangs.
+/// The time limit of a machine for all its cases.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// A case that takes longer hangs, in seconds of the guest.
+/// The time limit of a case, in seconds of the guest.
 const CASE_LIMIT: u32 = 150;
 
-/// In MB: the programs lie in memory, twice while the kernel unpacks them.
+/// In MB: the programs are in memory, twice while the kernel unpacks them.
 const MEMORY: u32 = 1536;
 
 pub(crate) fn run(selection: &Selection) -> Result<i32> {
@@ -50,7 +50,8 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
     let begun = Instant::now();
     let interrupt = Interrupt::install()?;
     let (kernels, without) = match kernels(selection, &interrupt) {
-        // Not every system that checks a merge has the package; who asks for the whole suite wants to know why.
+        // Not every system that checks a merge has the package; a run of the whole suite must
+        // report the reason.
         Err(error) if quick => {
             interrupt.check()?;
             return skip(error);
@@ -60,12 +61,13 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
     let fetched = begun.elapsed();
     let bench = cargo::target_dir().join("release/punctual");
     let cases = if selection.flavour.is_some_and(|flavour| flavour.arch() != Arch::Amd64) {
-        // Nothing of the workspace as it is built here runs there.
+        // Programs of the workspace, as built here, do not run there.
         cases::foreign()
     } else {
-        // Everything at once: a selection of targets could be built with other features, and once more.
+        // Everything at once: a selection of targets could be built with other features, and
+        // therefore again.
         let built = cargo::build(cargo::command().args(["test", "--workspace", "--no-run"]))?;
-        // Nothing of a quick run measures, so it is spared the build for release.
+        // Quick runs have no measurements, so they need no release build.
         cases::all(&built, (!quick).then_some(bench.as_path()), selection.bless)?
     };
     let chosen = |case: &Case| selection.has(case) && selection.machines().any(|on| case.runs_on(on, quick));
@@ -118,7 +120,7 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
     Ok(0)
 }
 
-/// Ends a suite that cannot boot anything.
+/// Ends a suite that cannot boot any machine.
 fn without_lab(error: Box<dyn Error>, is_required: bool) -> Result<i32> {
     if is_required {
         return Err(format!("{}=required, and there is no lab: {error}", tools::REQUIRED).into());
@@ -129,7 +131,8 @@ fn without_lab(error: Box<dyn Error>, is_required: bool) -> Result<i32> {
 
 type Kernels = Vec<(Flavour, Kernel)>;
 
-/// The kernels that the chosen machines boot, and those that are not there and that nobody asks for by name.
+/// Returns the kernels that the selected machines boot, and those that are not cached and were not
+/// requested by name.
 fn kernels(selection: &Selection, interrupt: &Interrupt) -> Result<(Kernels, Vec<Flavour>)> {
     let (mut kernels, mut without) = (Kernels::new(), Vec::new());
     for on in selection.machines() {
@@ -157,7 +160,7 @@ fn board(host: &str, selection: &Selection) -> Result<i32> {
     let name = format!("{host}, {}, {}", board.system, counted(board.cpus as usize, "CPU"));
     println!("lab: {name}");
     let built = cargo::build(cross_cargo(board.architecture())?.args(["test", "--workspace", "--no-run"]))?;
-    // What needs the benchmark needs the lab as well.
+    // Cases that need the benchmark also need the lab.
     let cases = cases::all(&built, None, false)?;
     let mut verdicts = Verdicts::new()?;
     let mut chosen: Vec<&Case> = Vec::new();
@@ -168,7 +171,7 @@ fn board(host: &str, selection: &Selection) -> Result<i32> {
         } else if cpus > board.cpus {
             verdicts.skip(host, &case.name, &format!("it needs {}", counted(cpus as usize, "CPU")));
         } else if let Some(same) = chosen.iter_mut().find(|chosen| chosen.name == case.name) {
-            // What is there for several sizes of machines runs once, in the form for the largest.
+            // A case for several machine sizes runs once, in the form for the largest.
             if Some(cpus) >= same.cpus(selection.quick) {
                 *same = case;
             }
@@ -216,7 +219,8 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// Runs `cases` once more, and requires that all is as it was in the `first` run.
+    /// Runs `cases` once more, and requires that the results are identical to those of the `first`
+    /// run.
     fn again(&self, on: Setup, cases: &[&Case], first: Ended, verdicts: &mut Verdicts) -> Result {
         let mut took = Duration::ZERO;
         let again = || {
@@ -277,13 +281,15 @@ impl Suite<'_> {
     }
 }
 
-/// How many runs there are at most until two of them are the same.
+/// The maximum number of runs until two of them are identical.
 ///
-/// What wakes QEMU itself while the guest executes can shift what follows, which on a busy host happens to one run in six of
-/// those that measure latencies. Of what depends on the host's time, no two runs are the same.
+/// Wake-ups of QEMU itself while the guest executes can shift the subsequent timing, which on a
+/// busy host happens in one of six runs that measure latencies. If the results depend on the host's
+/// time, no two runs are identical.
 const RUNS: usize = 5;
 
-/// Runs `again` until a run is the same as an earlier one; returns all runs, and whether the last one is.
+/// Runs `again` until a run is identical to an earlier one; returns all runs, and whether the last
+/// one is.
 fn repeat<T>(
     first: T,
     mut again: impl FnMut() -> Result<T>,
@@ -304,7 +310,7 @@ fn repeat<T>(
     Ok((runs, false))
 }
 
-/// What is not the same to the byte in two runs of `cases`: the name of each, and both of what it said.
+/// Returns the differences between two runs of `cases`: the name of each case, and both outputs.
 fn differences(cases: &[&Case], once: &Ended, again: &Ended) -> Result<Vec<(String, String)>> {
     let mut differing = Vec::new();
     for (number, case) in cases.iter().enumerate() {
@@ -322,10 +328,11 @@ fn differences(cases: &[&Case], once: &Ended, again: &Ended) -> Result<Vec<(Stri
     Ok(differing)
 }
 
-/// The job that runs `cases` in turn, and leaves what each did in `<number>.stdout`, `.stderr` and `.status`.
+/// Returns the job that runs `cases` in turn, and stores the results of each in `<number>.stdout`,
+/// `.stderr` and `.status`.
 fn job(cases: &[&Case]) -> Job {
     let mut job = Job { command: vec!["sh".to_owned(), "/lab/bin/suite".to_owned()], ..Job::default() };
-    // Programs write to memory, since a wait for the host's file would be part of what is tested.
+    // Programs write to memory, because waiting for the host's file would be part of the test.
     let mut suite = "mkdir /tmp/case\n".to_owned();
     for (number, case) in cases.iter().enumerate() {
         let script = script_name(number);
@@ -347,7 +354,7 @@ fn job(cases: &[&Case]) -> Job {
     job
 }
 
-/// What the case of this number did.
+/// Returns the outcome of the case with this number.
 fn outcome(results: &Path, number: usize) -> Result<Outcome> {
     let part = |name: &str| {
         let bytes = fs::read(results.join(format!("{number}.{name}")));
@@ -357,7 +364,7 @@ fn outcome(results: &Path, number: usize) -> Result<Outcome> {
     Ok(Outcome { stdout: part("stdout")?, stderr: part("stderr")?, end })
 }
 
-/// How a program has ended of which a shell says `status`.
+/// Converts a shell's `status` to the end of a program.
 fn shell_end(status: i32) -> End {
     match status {
         129..160 => End::Signalled(status - 128),
@@ -365,7 +372,7 @@ fn shell_end(status: i32) -> End {
     }
 }
 
-/// What the script of the case of this number is called.
+/// Returns the name of the script of the case with this number.
 fn script_name(number: usize) -> String {
     format!("case-{number}")
 }
@@ -424,7 +431,7 @@ mod tests {
         assert_eq!(job.scripts.len(), 3);
     }
 
-    /// The guest's shell reads what the suite does, names of cases included.
+    /// The guest's shell interprets the suite's script, including the names of cases.
     #[test]
     fn says_names_of_cases_as_they_are() {
         let case = Case::new("the kernel's `x` $y", &[], "exit".to_owned(), None, Box::new(|_| Ok(())));

@@ -1,14 +1,14 @@
-//! Which cases `cargo xtask lab test` runs, and where.
+//! Selection of the cases for `cargo xtask lab test`, and of the machines.
 
 use clap::Args;
 
 use crate::cases::{Case, Setup};
 use crate::kernels::package::Flavour;
 
-/// What to run, and where.
+/// The cases to run, and the machines.
 #[derive(Args, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selection {
-    /// Only what gives the most confidence within two minutes
+    /// Only a selection that finishes within two minutes
     #[arg(long)]
     pub(crate) quick: bool,
 
@@ -25,12 +25,12 @@ pub(crate) struct Selection {
     pub(crate) host: Option<String>,
 
     /// Write the counted figures to lab/figures.txt instead of comparing them
-    // A quick run and a board have no counted figures.
+    // Quick runs and boards have no counted figures.
     #[arg(long, conflicts_with_all = ["quick", "host"])]
     pub(crate) bless: bool,
 }
 
-/// The kernel of that name, if a machine of the suite boots it.
+/// Returns the kernel of that name, if a machine of the suite boots it.
 fn suite_kernel(name: &str) -> Result<Flavour, String> {
     let flavour = Flavour::named(name)?;
     if Setup::ALL.iter().all(|on| on.flavour() != flavour) {
@@ -40,7 +40,8 @@ fn suite_kernel(name: &str) -> Result<Flavour, String> {
 }
 
 impl Selection {
-    /// The machines to look for cases for. A quick run makes no kernel but Debian's for this processor, and leaves out the others.
+    /// Returns the machines to find cases for. A quick run uses only Debian's kernel for this
+    /// processor.
     pub(crate) fn machines(&self) -> impl Iterator<Item = Setup> {
         Setup::ALL.into_iter().filter(|on| match self.flavour {
             Some(flavour) => on.flavour() == flavour,
@@ -48,7 +49,7 @@ impl Selection {
         })
     }
 
-    /// Whether `case` is among them.
+    /// Returns `true` if `case` is selected.
     pub(crate) fn has(&self, case: &Case) -> bool {
         self.only.as_ref().is_none_or(|text| case.name.contains(text))
     }

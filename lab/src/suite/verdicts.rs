@@ -1,4 +1,4 @@
-//! How the cases of a suite went: a line for each, and what a failed one said, in a file.
+//! The results of a suite: one line per case, and the output of failed ones in a file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use xtask_support::{Result, counted};
 use crate::trouble::Trouble;
 use crate::workdir::{self, at};
 
-/// How much of a failure is printed; all of it is in a file.
+/// The length of a failure message on the terminal; the file contains all of it.
 const SHOWN: usize = 40;
 
-/// What has come out so far.
+/// The results so far.
 pub(crate) struct Verdicts {
     directory: PathBuf,
     failures: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Verdicts {
 }
 
 impl Verdicts {
-    /// Nothing yet. What an earlier suite said of its failures is removed.
+    /// Creates an empty set, and removes the output of earlier failures.
     pub(crate) fn new() -> Result<Self> {
         Self::below(workdir::cache().join("failed"))
     }
@@ -33,7 +33,7 @@ impl Verdicts {
         }
     }
 
-    /// Prints how `case` went on `machine`, and keeps all that it said if it failed.
+    /// Prints the result of `case` on `machine`, and stores its output if it failed.
     pub(crate) fn note(
         &mut self,
         machine: &str,
@@ -56,13 +56,13 @@ impl Verdicts {
         Ok(())
     }
 
-    /// Prints that `case` is not run.
+    /// Prints that `case` is skipped.
     pub(crate) fn skip(&mut self, machine: &str, case: &str, why: &str) {
         self.skipped += 1;
         println!("{machine:16} {case:46} {:>7}  SKIPPED: {why}", "");
     }
 
-    /// Keeps what is in `results` of a machine that has failed as a whole.
+    /// Stores the `results` of a machine that has failed as a whole.
     pub(crate) fn rescue(&self, machine: &str, results: &Path) -> Result {
         let directory = self.directory.join(file_name(machine)).join("results");
         if workdir::move_contents(results, &directory)? > 0 {
@@ -78,14 +78,14 @@ impl Verdicts {
         let said = outcome.map_or(String::new(), |outcome| {
             format!("\n--- {}\n--- stdout\n{}--- stderr\n{}", outcome.end, outcome.stdout, outcome.stderr)
         });
-        // Mostly the error holds the output as well, after its first line.
+        // Usually the error contains the output as well, after its first line.
         let why = error.lines().next().unwrap_or_default();
         let error = if outcome.is_some_and(|outcome| error.contains(&outcome.stdout)) { why } else { error };
         fs::write(&file, format!("{machine}: {case}\n{error}\n{said}")).map_err(at(&file))?;
         Ok(file)
     }
 
-    /// Says what was skipped; the error says how many have failed.
+    /// Prints the skipped cases; the error contains the number of failures.
     pub(crate) fn conclude(&self) -> Result {
         if self.skipped > 0 {
             println!("\n*** SKIPPED: {} ***", counted(self.skipped, "case"));
@@ -97,7 +97,7 @@ impl Verdicts {
     }
 }
 
-/// The begin and the end of a long text.
+/// Returns the beginning and the end of a long text.
 fn shortened(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     if lines.len() <= SHOWN {
@@ -107,7 +107,7 @@ fn shortened(text: &str) -> String {
     format!("{}\n[… {} lines …]\n{}", begin.join("\n"), lines.len() - SHOWN, end.join("\n"))
 }
 
-/// `name` with what a file name should not have replaced.
+/// Replaces the characters of `name` that a file name should not contain.
 fn file_name(name: &str) -> String {
     let fit = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     name.chars().map(fit).collect()

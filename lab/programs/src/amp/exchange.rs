@@ -1,11 +1,12 @@
-//! A ring there and one back, for a round trip between two CPUs of which one may run without Linux. Compiled for both.
+//! A ring for each direction, for a round trip between two CPUs of which one may run without Linux.
+//! Compiled for both.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// How many questions may wait.
+/// The capacity for questions.
 const SLOTS: usize = 64;
 
-/// What one side writes, in a cache line of its own.
+/// A value written by one side, in a separate cache line.
 #[repr(C, align(64))]
 #[derive(Debug)]
 struct Line(AtomicU64);
@@ -19,7 +20,7 @@ struct Ring {
     slots: [Line; SLOTS],
 }
 
-/// Both rings. Zero is the empty one.
+/// Both rings. Zero is the empty state.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Exchange {
@@ -27,21 +28,21 @@ pub(crate) struct Exchange {
     answers: Ring,
 }
 
-/// The side that asks.
+/// The asking side.
 #[derive(Debug)]
 pub(crate) struct Client<'a> {
     exchange: &'a Exchange,
     asked: u64,
 }
 
-/// The side that answers.
+/// The answering side.
 #[derive(Debug)]
 pub(crate) struct Server<'a> {
     exchange: &'a Exchange,
     answered: u64,
 }
 
-/// What is answered to a value.
+/// Returns the answer to a value.
 #[must_use]
 pub(crate) fn answer_to(value: u64) -> u64 {
     value.wrapping_mul(3).wrapping_add(1)
@@ -50,7 +51,8 @@ pub(crate) fn answer_to(value: u64) -> u64 {
 impl Ring {
     fn push(&self, at: u64, value: u64) {
         self.slots[at as usize % SLOTS].0.store(value, Ordering::Relaxed);
-        // Release: who sees the head sees the value. One item is under way at most, so there is room.
+        // Release: a reader that sees the head also sees the value. At most one item is in flight,
+        // so there is always a free slot.
         self.head.0.store(at + 1, Ordering::Release);
     }
 
@@ -67,12 +69,12 @@ impl Ring {
 
 #[allow(dead_code, reason = "each side uses its half")]
 impl Exchange {
-    /// The side that asks; there is one.
+    /// Returns the asking side; there is only one.
     pub(crate) fn client(&self) -> Client<'_> {
         Client { exchange: self, asked: 0 }
     }
 
-    /// The side that answers; there is one.
+    /// Returns the answering side; there is only one.
     pub(crate) fn server(&self) -> Server<'_> {
         Server { exchange: self, answered: 0 }
     }
@@ -80,7 +82,7 @@ impl Exchange {
 
 #[allow(dead_code, reason = "each side uses its half")]
 impl Client<'_> {
-    /// Asks, and waits busily for the answer for so many looks; `None` if none comes.
+    /// Asks, and polls for the answer this many times; `None` if none comes.
     pub(crate) fn ask(&mut self, value: u64, looks: u64) -> Option<u64> {
         let at = self.asked;
         self.exchange.questions.push(at, value);
@@ -96,7 +98,7 @@ impl Client<'_> {
 
 #[allow(dead_code, reason = "each side uses its half")]
 impl Server<'_> {
-    /// Answers what has been asked, if anything has; says whether.
+    /// Answers a question, if there is one; returns `true` in that case.
     pub(crate) fn answer(&mut self) -> bool {
         let at = self.answered;
         let Some(value) = self.exchange.questions.pop(at) else { return false };

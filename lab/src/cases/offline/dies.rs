@@ -1,5 +1,5 @@
-//! Either half of an app dies or hangs: the other one reaches its safe state within the time that the app declares, and Linux
-//! takes its CPU back.
+//! Either half of an app dies or hangs: the other one reaches its safe state within the declared
+//! time, and Linux takes the CPU back.
 
 use xtask_support::Result;
 use xtask_support::process::Outcome;
@@ -7,10 +7,11 @@ use xtask_support::process::Outcome;
 use super::{Case, case, half, image, in_guest, program};
 use crate::cases::demand;
 
-/// The time that the app declares: see `bare/amp-programs/src/bin/halves.rs`. A stall is seen after half of it at the earliest.
+/// The time that the app declares: see `bare/amp-programs/src/bin/halves.rs`. A stall is detected
+/// after half of it at the earliest.
 const DECLARED_MS: u64 = 8_000;
 
-/// How it goes wrong, and what exit code that has.
+/// The failures, with their exit codes.
 const WAYS: [(&str, &str); 6] = [
     ("Linux is killed", "1"),
     ("Linux stops", "1"),
@@ -20,7 +21,7 @@ const WAYS: [(&str, &str); 6] = [
     ("the other one hangs", "101"),
 ];
 
-/// Of each way its name, how long it took until the other half was safe, and the exit code.
+/// Prints for each failure its name, the time until the other half was safe, and the exit code.
 pub(super) fn dies() -> Case {
     let (punctual, bare, linux) = (program("punctual"), image("halves.bare"), half("halves"));
     let script = format!(
@@ -44,7 +45,7 @@ pub(super) fn dies() -> Case {
         seconds = DECLARED_MS / 1_000 + 1,
     );
     case(
-        "whichever half dies or hangs, the other one is safe in time",
+        "if either half dies or hangs, the other one is safe in time",
         &script,
         &[punctual, bare, linux],
         judge,
@@ -55,7 +56,7 @@ pub(super) fn dies() -> Case {
     })
 }
 
-/// How long it took, and what followed.
+/// Returns the time, and the rest of the line.
 fn took<'a>(outcome: &'a Outcome, way: &str) -> Option<(u64, &'a str)> {
     let line = outcome.stdout.lines().find_map(|line| line.strip_prefix(way)?.strip_prefix(": "))?;
     let (ms, rest) = line.split_once(" ms, ")?;
@@ -69,7 +70,7 @@ fn judge(outcome: &Outcome) -> Result {
         };
         demand(outcome, rest == format!("{code}, online 0-2"), &format!("{way}: it did not end so"))?;
         let most = match way {
-            // It is said when the command goes on, a second after the time has passed.
+            // It is reported when the command continues, a second after the time has elapsed.
             "all of Linux stops" | "the command stops" => DECLARED_MS + 2_000,
             _ => DECLARED_MS,
         };

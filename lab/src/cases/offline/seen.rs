@@ -1,4 +1,4 @@
-//! What Linux sees of the half of an app that runs without it.
+//! Observation from Linux of the half of an app that runs without it.
 
 use serde_json::Value;
 use xtask_support::Result;
@@ -7,7 +7,7 @@ use xtask_support::process::Outcome;
 use super::{Case, case, half, image, in_guest, program};
 use crate::cases::demand;
 
-/// `punctual top` shows the tasks of both halves, a recording has the jobs of both.
+/// `punctual top` shows the tasks of both halves, and a recording has the jobs of both.
 pub(super) fn seen() -> Case {
     let (punctual, bare, linux) = (program("punctual"), image("halves.bare"), half("halves"));
     let script = format!(
@@ -45,7 +45,7 @@ fn judge(outcome: &Outcome) -> Result {
     let is_right = |pair: &[Vec<&str>]| {
         let [one, next] = pair else { return false };
         let at = |job, name| field(job, name).unwrap_or(0);
-        // One of each ms that is not an overrun, in their order, on their CPU, with terms that add up.
+        // One per ms that is not an overrun, in order, on their CPU, with consistent times.
         let apart = at(next, "released_min_ns").saturating_sub(at(one, "released_min_ns"));
         at(one, "first_cpu") == 2
             && at(one, "released_min_ns") <= at(one, "start_ns")
@@ -63,7 +63,7 @@ fn judge(outcome: &Outcome) -> Result {
         let known = |quantity: &str| task[quantity]["max"].as_u64() >= task[quantity]["p999"].as_u64();
         (known("jitter") && known("response") && task["execution"]["max"].as_u64()? > 0).then_some(jobs)
     };
-    // An answer comes after each 100 of its turns.
+    // An answer arrives after each 100 of its jobs.
     demand(outcome, jobs("control", "control") >= Some(900), "`top` lacks the half without Linux")?;
     demand(outcome, jobs("show", "ui") > Some(0), "`top` lacks the half on Linux")
 }

@@ -1,4 +1,5 @@
-//! A CPU of x86-64 that Linux gave up, started by INIT and a start-up interrupt: the prototype of `docs/book/src/guides/amp.md`.
+//! An x86-64 CPU that Linux gave up, started by INIT and a startup IPI: the prototype of
+//! `docs/book/src/guides/amp.md`.
 
 use xtask_support::Result;
 use xtask_support::process::Outcome;
@@ -7,10 +8,10 @@ use super::{COMPLAINTS, Case};
 use crate::cases::{Setup, demand};
 use crate::kernels::modules;
 
-/// How often it is given up and taken back.
+/// The number of times that it is taken and returned.
 const CYCLES: u32 = 10;
 
-/// The CPU counts in memory while Linux does without, and Linux gets it back.
+/// The CPU counts in memory while it is offline in Linux, and Linux gets it back.
 pub(super) fn sipi() -> Case {
     let script = format!(
         "dmesg -c >/tmp/kernel
@@ -31,7 +32,7 @@ pub(super) fn sipi() -> Case {
         module = modules::in_guest("punctual_sipi")
     );
     Case::new("a CPU of x86-64 counts without Linux", &[Setup::Two], script, None, Box::new(judge))
-        .lacking("the module punctual_sipi, and a CPU that nobody else needs")
+        .lacking("the module punctual_sipi, and a CPU that no other program needs")
 }
 
 fn judge(outcome: &Outcome) -> Result {
@@ -47,7 +48,7 @@ fn judge(outcome: &Outcome) -> Result {
     let cycles = CYCLES as usize;
     demand(outcome, grow.count() == cycles, "it did not count")?;
     demand(outcome, said("back 0, online 0-1") == cycles, "Linux did not get it back")?;
-    demand(outcome, said("computes") == cycles, "it does not work for Linux again")?;
+    demand(outcome, said("computes") == cycles, "the CPU does not work for Linux again")?;
     demand(outcome, !outcome.stdout.ends_with("complaints\n"), "the kernel complains")
 }
 

@@ -1,7 +1,7 @@
 //! A program without Linux on a CPU that Linux gave up: 64-bit ARM with PSCI, with the kernel
 //! module in `module/`.
 //!
-//! [`check`] reports whether the machine supports it, [`Image`] reads the program, [`give_up`]
+//! [`check()`] reports whether the machine supports it, [`Image`] reads the program, [`give_up`]
 //! takes the CPU from Linux, with a journal as for any isolation, and [`Device`] starts the
 //! program, receives its output and ends it. `docs/book/src/guides/amp.md` describes the program's
 //! environment and the requirements on the machine.

@@ -5,7 +5,7 @@
 //! * free: no member holds any,
 //! * sole: one member, and the rank of the highest ceiling it holds; no other member holds any and
 //!   none waits,
-//! * shared: see the [table](super::table).
+//! * shared: see the [table](super::lock_table).
 //!
 //! The transitions from free to sole and back are one compare-and-swap each, which combines test
 //! and acquisition: the protocol's test passes if no other member holds any mutex. All other

@@ -79,6 +79,7 @@ mod periodic;
 mod pi_wait;
 mod poll;
 mod port;
+pub mod remote;
 mod slots;
 mod time;
 mod timer;

@@ -205,6 +205,21 @@ impl<T, const N: usize> fmt::Debug for Inbox<T, N> {
     }
 }
 
+// SAFETY: `repr(C)`, and no pointers, also in `T`. All zero is an empty inbox. For B1–B3,
+// which rest on atomics alone, two processes are two threads; bits of slots that do not exist are
+// masked.
+#[cfg(not(loom))]
+unsafe impl<T: super::Plain, const N: usize> super::Shareable for Inbox<T, N> {
+    const KIND: u32 = 7;
+    const CAPACITY: usize = N;
+    type Element = T;
+    type Init = ();
+
+    unsafe fn write(_: *mut Self, (): ()) {
+        let _ = Self::ALL;
+    }
+}
+
 /// Records whether the receiver sleeps, so that a sender has to wake it, which enters the kernel or
 /// interrupts a CPU, only then.
 ///
@@ -247,6 +262,16 @@ impl Doorbell {
         fence(Ordering::SeqCst);
         self.0.load(Ordering::Relaxed) != 0 && self.0.swap(0, Ordering::Relaxed) != 0
     }
+}
+
+// SAFETY: `repr(C)` and an atomic; zero is a valid value.
+#[cfg(not(loom))]
+unsafe impl super::Shareable for Doorbell {
+    const KIND: u32 = 9;
+    type Element = ();
+    type Init = ();
+
+    unsafe fn write(_: *mut Self, (): ()) {}
 }
 
 impl Default for Doorbell {

@@ -10,13 +10,15 @@
 //! | [`Latest`] | the newest value, from one writer to one reader | wait-free |
 //! | [`Inbox`] | messages from many senders, and a [`Doorbell`] for the receiver | lock-free |
 //! | [`Flag`] | "the event has occurred" | waits |
+//! | [`Heartbeat`] | "the owner still runs" | wait-free |
 //! | [`Barrier`] | "every member has arrived" | waits |
 //! | [`TicketLock`] | a value that threads change in turn, first come, first served | waits, with a bound |
 //! | [`Semaphore`] | a number of units, assigned to the highest level first | waits |
 //!
 //! All of them are `repr(C)`, hold no pointers, and work in memory that several processes have
-//! mapped; see [`init_at`] and [`attach_at`]. Waiting by futex is for threads of Linux and requires
-//! the feature `std`; everything else is `no_std`. Nothing here allocates.
+//! mapped; see [`init_at`] and [`attach_at`], and [`Arena`] for several structures in one region.
+//! Waiting by futex is for threads of Linux and requires the feature `std`; everything else is
+//! `no_std`. Nothing here allocates.
 //!
 //! # When a process dies
 //!
@@ -56,9 +58,12 @@
 //! assert_eq!(consumer.pop(), Some(17));
 //! ```
 
+#[cfg(not(loom))]
+mod arena;
 mod barrier;
 mod error;
 mod flag;
+mod heartbeat;
 mod inbox;
 mod latest;
 mod owner;
@@ -71,9 +76,12 @@ mod semaphore;
 mod sleep;
 mod ticket;
 
+#[cfg(not(loom))]
+pub use arena::Arena;
 pub use barrier::Barrier;
 pub use error::{AcquireError, BarrierError, SignalError, TicketLockError, TimedOut};
 pub use flag::Flag;
+pub use heartbeat::{Heartbeat, HeartbeatMonitor};
 pub use inbox::{Doorbell, Inbox};
 pub use latest::{Latest, LatestReader, LatestWriter, Reading};
 pub use owner::TakeOverError;

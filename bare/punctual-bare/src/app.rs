@@ -122,6 +122,14 @@ fn __punctual_board_memory(layout: Layout) -> Option<NonNull<u8>> {
 }
 
 #[unsafe(no_mangle)]
+fn __punctual_board_figures() -> Option<(NonNull<u8>, fn(&mut dyn FnMut()))> {
+    #[cfg(feature = "amp")]
+    return Some((crate::amp::figures()?, crate::amp::uninterrupted));
+    #[cfg(not(feature = "amp"))]
+    None
+}
+
+#[unsafe(no_mangle)]
 fn __punctual_board_print(text: &str) {
     // The console does not fail.
     let _ = Console.write_str(text);

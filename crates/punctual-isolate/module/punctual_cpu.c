@@ -508,5 +508,5 @@ static void __exit punctual_exit(void)
 module_init(punctual_init);
 module_exit(punctual_exit);
 MODULE_LICENSE("Dual MIT/GPL");
-MODULE_VERSION("1");
+MODULE_VERSION("2");
 MODULE_DESCRIPTION("Runs an image on a CPU without Linux");

@@ -11,7 +11,7 @@
 #include <linux/types.h>
 
 /* Incremented with every change of the layout. */
-#define PUNCTUAL_CPU_VERSION 1
+#define PUNCTUAL_CPU_VERSION 2
 
 /* One block of memory, aligned to its size. User space maps the first part, and writes the image. */
 #define PUNCTUAL_CPU_BLOCK 0x200000
@@ -65,8 +65,10 @@ struct punctual_cpu_shared {
 /* Text output of the image: a ring buffer at this offset in the block. */
 #define PUNCTUAL_CPU_TEXT 0x1000
 #define PUNCTUAL_CPU_TEXT_SIZE 0xf000
+/* Figures of an app, for user space: punctual-core/src/remote.rs. */
+#define PUNCTUAL_CPU_FIGURES 0x10000
 /* The memory that programs share extends from here to the image. */
-#define PUNCTUAL_CPU_USER 0x10000
+#define PUNCTUAL_CPU_USER 0x50000
 
 struct punctual_cpu_about {
 	__u32 version;

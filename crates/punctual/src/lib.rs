@@ -119,6 +119,7 @@
 //! * [`mod@guard`]: jobs that allocate or block, with the location.
 //! * [`kept`]: state that outlives a crash, under a supervisor.
 //! * [`background`]: threads for everything that is not real-time.
+//! * [`remote`]: memory and doorbells shared with a program on a CPU that Linux gave up.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![warn(missing_docs)]
 
@@ -142,6 +143,8 @@ mod logging;
 mod mapping;
 #[cfg(feature = "std")]
 mod port;
+#[cfg(feature = "std")]
+pub mod remote;
 mod task;
 
 #[doc(hidden)]

@@ -5,7 +5,6 @@ mod dies;
 mod seen;
 mod x86;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use xtask_support::process::{self, Outcome};
@@ -30,9 +29,6 @@ const LACKING: &str = "the module punctual_cpu, and a CPU that no other program 
 /// second.
 const CYCLES: usize = 250;
 
-/// The apps in two halves.
-const IN_HALVES: [&str; 2] = ["halves", "gimbal"];
-
 /// The number of round trips in each of three runs.
 const ROUNDS: usize = 20_000;
 
@@ -41,9 +37,9 @@ fn program(name: &str) -> PathBuf {
     cargo::target_dir().join("aarch64-unknown-linux-gnu/debug").join(name)
 }
 
-/// Returns the Linux half of an app.
-fn half(name: &str) -> PathBuf {
-    cargo::target_dir().join("bare/amp/aarch64-unknown-linux-gnu/release").join(name)
+/// The program on Linux of a pair.
+fn companion(name: &str) -> PathBuf {
+    program(&format!("examples/{name}"))
 }
 
 /// Returns a program for a CPU without Linux.
@@ -63,37 +59,22 @@ pub(crate) fn build() -> Result {
     cargo::build(cross()?.args(["build", "-p", "punctual-cli"]))?;
     // Measured code is optimized like the image; other code need not be.
     let optimized = ["--config", "profile.dev.package.punctual-lab.opt-level=3"];
-    cargo::build(cross()?.args(["build", "-p", "punctual-lab", "--example", "amp"]).args(optimized))?;
+    let mut examples = cross()?;
+    examples.args(["build", "-p", "punctual-lab"]).args(optimized);
+    for name in ["amp", "level_ui", "gimbal_ui"] {
+        examples.args(["--example", name]);
+    }
+    cargo::build(&mut examples)?;
     // With any compiler for the target.
     let mut bare = cargo::command();
     bare.args(["run", "--quiet", "--package", "xtask", "--", "bare", "amp"]);
     process::succeed(bare.env("CARGO_TARGET_DIR", cargo::target_dir()))?;
-    let mut linux = cross()?;
-    linux.current_dir(cargo::root().join("bare/amp-programs")).args(["build", "--locked", "--release"]);
-    for app in IN_HALVES {
-        // In the guest, the two halves need different names.
-        fs::copy(image(app), image(&format!("{app}.bare")))?;
-        linux.args(["--bin", app]);
-    }
-    // Programs without Linux cannot unwind, but those of Linux can.
-    linux.args(["--config", "profile.release.panic=\"unwind\""]);
-    cargo::build(linux.env("CARGO_TARGET_DIR", cargo::target_dir().join("bare/amp")))?;
     Ok(())
 }
 
 /// The cases of this file.
 pub(super) fn cases() -> Vec<Case> {
-    vec![
-        command(),
-        halves(),
-        dies::dies(),
-        seen::seen(),
-        gimbal(),
-        cycles(),
-        exchange(),
-        other(),
-        x86::sipi(),
-    ]
+    vec![command(), pair(), dies::dies(), seen::seen(), gimbal(), cycles(), exchange(), other(), x86::sipi()]
 }
 
 /// Returns a case with the module, after which the kernel's log has no errors and Linux has all its
@@ -187,36 +168,34 @@ fn ran(outcome: &Outcome) -> Result {
     demand(outcome, said("modprobe punctual_cpu") == 1, "a missing module was not named")
 }
 
-/// An app in two halves: both end together, whichever ends first and for any reason, and one report
-/// covers both.
-fn halves() -> Case {
-    let punctual = program("punctual");
-    let bare = image("halves.bare");
-    let linux = half("halves");
+/// A program on the CPU and one on Linux: every end and fault of one ends the other one as well,
+/// and each reports.
+fn pair() -> Case {
+    let (punctual, bare, linux) = (program("punctual"), image("level"), companion("level_ui"));
     let script = format!(
         "cd /tmp
         run=\"{punctual} isolate run --offline --heartbeat 30000 --grace 10000 --cpu 2 -- {bare}\"
         for how in ends other-ends panic other-panics abort exit hang other-hangs; do
             $run {linux} $how >$how 2>&1; echo \"$how $?, safe $(grep -c 'control: safe' $how), ui $(grep -c 'ui: ends' $how)\"
         done
-        grep 'the level is 0.[1-9]' ends; grep -E '^(control|show|fail|receiver) ' ends
-        grep 'its other half' other-panics; grep 'no sign of life' hang other-hangs
+        grep 'the level is 0.[1-9]' ends; grep -E '^(control|rung|watch|show) ' ends
+        grep 'is silent' hang other-hangs
         $run {linux} runs >out 2>&1 &
         until grep -q 'ui: 2' out || ! kill -0 $!; do usleep 20000; done
         kill -KILL $!; wait $! 2>/dev/null; usleep 3000000; grep -c 'ui: ends' out; {punctual} isolate status
         {linux}; echo \"alone $?\"
-        $run /nowhere; echo \"no half $?\"",
+        $run /nowhere; echo \"no program $?\"",
         punctual = in_guest(&punctual),
         bare = in_guest(&bare),
         linux = in_guest(&linux),
     );
-    case("an app runs in two halves, which end together", &script, &[punctual, bare, linux], ended_together)
+    case("programs on both sides end together", &script, &[punctual, bare, linux], ended_together)
 }
 
 /// The same with a GICv2, firmware that is called by SMC and starts programs at EL2, and memory
 /// unknown to Linux, which the other machine does not have.
 fn other() -> Case {
-    let (punctual, bare, linux) = (program("punctual"), image("halves.bare"), half("halves"));
+    let (punctual, bare, linux) = (program("punctual"), image("level"), companion("level_ui"));
     let script = format!(
         "rmmod punctual_cpu
         insmod {module} phys=$((0x44000000)) || echo 'memory of Linux is refused'
@@ -247,7 +226,8 @@ fn other() -> Case {
         }
         Ok(())
     };
-    let case = case("an app runs in two halves on another machine", &script, &[punctual, bare, linux], judge);
+    let case =
+        case("programs run on both sides on another machine", &script, &[punctual, bare, linux], judge);
     Case { on: &[Setup::ArmOther], ..case }
 }
 
@@ -255,7 +235,7 @@ fn other() -> Case {
 ///
 /// Time is that of the host, so the lateness of its jobs is printed but not judged.
 fn gimbal() -> Case {
-    let (punctual, bare, linux) = (program("punctual"), image("gimbal.bare"), half("gimbal"));
+    let (punctual, bare, linux) = (program("punctual"), image("gimbal"), companion("gimbal_ui"));
     let script = format!(
         "cd /tmp; {} isolate run --offline --heartbeat 30000 --grace 10000 --cpu 2 -- {} {} 1 record.csv 2>&1
         echo \"ended $?, $(grep -c , record.csv) lines\"",
@@ -281,47 +261,43 @@ fn gimbal() -> Case {
             "its bus failed",
         )?;
         demand(outcome, said("rad of 0.500, tilt at"), "the setpoints did not come across")?;
-        let row = |task: &str, half: &str| {
-            outcome.stdout.lines().any(|line| line.split_whitespace().take(2).eq([task, half]))
-        };
-        for task in ["current", "sample", "position"] {
-            demand(outcome, row(task, "control"), &format!("the report lacks `{task}`"))?;
+        for task in ["current", "sample", "position", "setpoint", "recording"] {
+            let row = outcome.stdout.lines().any(|line| line.split_whitespace().next() == Some(task));
+            demand(outcome, row, &format!("the reports lack `{task}`"))?;
         }
-        demand(outcome, row("setpoint", "ui") && row("recording", "ui"), "the report lacks tasks of Linux")
+        Ok(())
     };
-    case("the gimbal runs in two halves", &script, &[punctual, bare, linux], judge).saying(|outcome| {
+    case("the gimbal runs as two programs", &script, &[punctual, bare, linux], judge).saying(|outcome| {
         let line =
             |name: &str| outcome.stdout.lines().find(|line| line.starts_with(name)).unwrap_or_default();
         Ok(format!("{}; {}", line("ui: pan"), line("sample ")))
     })
 }
 
-/// Checks the output of [`halves`].
+/// Checks the output of [`pair`].
 fn ended_together(outcome: &Outcome) -> Result {
     let said = |text: &str| outcome.stdout.lines().filter(|line| line.contains(text)).count();
     for (how, what) in [
         ("ends 0, safe 1, ui 1", "an end on Linux"),
-        ("other-ends 0, safe 1, ui 1", "an end beyond Linux"),
+        ("other-ends 0, safe 1, ui 1", "an end on the other CPU"),
         ("panic 101, safe 1, ui 1", "a panic on Linux"),
-        ("other-panics 101, safe 0, ui 1", "a panic beyond Linux"),
-        ("abort 1, safe 1, ui 0", "a half on Linux that aborts"),
-        ("exit 7, safe 1, ui 0", "a half on Linux that exits"),
-        ("hang 1, safe 1, ui 0", "a half on Linux that hangs"),
-        ("other-hangs 101, safe 0, ui 1", "a half beyond Linux that hangs"),
+        ("other-panics 101, safe 0, ui 1", "a panic on the other CPU"),
+        ("abort 1, safe 1, ui 0", "a program on Linux that aborts"),
+        ("exit 7, safe 1, ui 0", "a program on Linux that exits"),
+        ("hang 1, safe 1, ui 0", "a program on Linux that hangs"),
+        ("other-hangs 101, safe 0, ui 1", "a program on the other CPU that hangs"),
     ] {
         demand(outcome, outcome.stdout.lines().any(|line| line == how), what)?;
     }
-    demand(outcome, said("the level is 0.") > 0, "the setpoint from Linux did not arrive")?;
-    for (task, partition) in
-        [("control ", " control "), ("fail ", " control "), ("show ", " ui "), ("receiver ", " ui ")]
-    {
-        let row = |line: &str| line.starts_with(task) && line.contains(partition);
-        demand(outcome, outcome.stdout.lines().any(row), &format!("the report lacks `{task}`"))?;
+    demand(outcome, said("the level is 0.") > 0, "the wanted level did not reach the controller")?;
+    for task in ["control ", "rung ", "watch ", "show "] {
+        let row = outcome.stdout.lines().any(|line| line.starts_with(task));
+        demand(outcome, row, &format!("the reports lack `{task}`"))?;
     }
-    demand(outcome, said("its other half, `control`, has failed") == 2, "a failure was not said")?;
-    demand(outcome, said("no sign of life") == 2, "a stall was not said")?;
+    demand(outcome, said("the user interface is silent") == 1, "a stall on Linux was not detected")?;
+    demand(outcome, said("the controller is silent") == 1, "a stall on the other CPU was not detected")?;
     demand(outcome, said("nothing is taken") == 1, "after a kill something is left")?;
-    demand(outcome, said("alone 1") == 1 && said("no half 2") == 1, "a half alone was not refused")
+    demand(outcome, said("alone 1") == 1 && said("no program 2") == 1, "a program alone was not refused")
 }
 
 /// A CPU is taken and returned many times.
@@ -385,13 +361,12 @@ mod tests {
     }
 
     #[test]
-    fn demands_that_both_halves_end_together() {
+    fn demands_that_both_programs_end_together() {
         const GOOD: &str = "ends 0, safe 1, ui 1\nother-ends 0, safe 1, ui 1\npanic 101, safe 1, ui 1\nother-panics 101, safe 0, ui \
-            1\nabort 1, safe 1, ui 0\nexit 7, safe 1, ui 0\nhang 1, safe 1, ui 0\nother-hangs 101, safe 0, ui 1\nui: 5: the level is 0.90\ncontrol  control  3  500\nfail  control  2  \
-            0\nreceiver  ui  1  3\nshow  ui  1  5\napp: its other half, `control`, has failed: it failed\nhang:app: its other half has failed, or shows no sign of life\n\
-            other-hangs:app: its other half, `control`, has failed: it shows no sign of life\n1\nnothing is taken\nalone \
-            1\nno half 2\nonline 0-2\n";
-        let judge = halves().judge;
+            1\nabort 1, safe 1, ui 0\nexit 7, safe 1, ui 0\nhang 1, safe 1, ui 0\nother-hangs 101, safe 0, ui 1\nui: 5: the level is \
+            0.90\ncontrol  3  500\nrung  2  0\nwatch  1  3\nshow  2  5\nhang:control: the user interface is silent\nother-hangs:ui: \
+            the controller is silent\n1\nnothing is taken\nalone 1\nno program 2\nonline 0-2\n";
+        let judge = pair().judge;
         judge(&outcome(GOOD, "")).unwrap();
         for line in GOOD.lines().filter(|line| *line != "1") {
             let without = GOOD.replacen(&format!("{line}\n"), "", 1);
@@ -401,7 +376,7 @@ mod tests {
 
     #[test]
     fn demands_the_other_machine() {
-        const GOOD: &str = "memory of Linux is refused\npunctual_cpu: version 1, GICv2, PSCI 0x10001 by SMC, 2 MB at 0x9fe00000\nends 0, \
+        const GOOD: &str = "memory of Linux is refused\npunctual_cpu: version 2, GICv2, PSCI 0x10001 by SMC, 2 MB at 0x9fe00000\nends 0, \
             safe 1, ui 1\nother-ends 0, safe 1, ui 1\nother-panics 101, safe 0, ui 1\nother-faults 101, safe 0, ui 1\nonline 0-2\n";
         let judge = other().judge;
         judge(&outcome(GOOD, "")).unwrap();
@@ -412,10 +387,9 @@ mod tests {
     }
 
     #[test]
-    fn demands_that_the_gimbal_is_controlled_from_beyond() {
+    fn demands_that_the_gimbal_is_controlled_from_the_other_cpu() {
         const GOOD: &str = "ui: 900 periods recorded\nui: pan at 0.502 rad of 0.500, tilt at -0.210 rad of -0.200\ncontrol: 9000 \
-            exchanges, of which failed: 0; off: true\ncurrent  control  4\nsample  control  3\nposition  control  2\nsetpoint  ui  2\n\
-            recording  ui  1\nended 0, 900 lines\nonline 0-2\n";
+            exchanges, of which failed: 0; off: true\ncurrent  4\nsample  3\nposition  2\nsetpoint  2\nrecording  1\nended 0, 900 lines\nonline 0-2\n";
         let judge = gimbal().judge;
         judge(&outcome(GOOD, "")).unwrap();
         for line in GOOD.lines() {

@@ -80,8 +80,8 @@ enum Chore {
         /// Its name in programs/src/bin, or the path of an executable, with a `/` in it
         program: String,
     },
-    /// Build the programs for a CPU beside Linux, and of apps in two halves the one there, which
-    /// `cargo xtask lab test --kernel rt-arm64` runs
+    /// Build the programs for a CPU that Linux gave up, which `cargo xtask lab test --kernel
+    /// rt-arm64` runs
     Amp,
     /// Run the benchmark of the kernel in QEMU, and write its result in the format of `punctual
     /// bench --json`

@@ -12,7 +12,8 @@ use core::arch::asm;
 use core::fmt;
 
 pub use gic::ring;
-pub use shared::{is_to_end, memory};
+pub(crate) use shared::figures;
+pub use shared::{arena, is_to_end, memory};
 
 use shared::shared;
 

@@ -1,7 +1,9 @@
 //! What Linux and the image share. The layout is that of `punctual_cpu.h` in `punctual-isolate`, whose tests compare them.
 
-use core::ptr;
-use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+
+use punctual_sync::shared::Arena;
 
 use super::layout;
 
@@ -46,8 +48,11 @@ pub(super) const FAULTED: u32 = 3;
 const TEXT: usize = 0x1000;
 const TEXT_SIZE: u64 = 0xF000;
 
+/// Offset of the figures of an app: `punctual_core::remote`.
+const FIGURES: usize = 0x1_0000;
+
 /// Where memory for programs is, and where it ends.
-const USER: usize = 0x1_0000;
+const USER: usize = 0x5_0000;
 const USER_END: usize = 0x8_0000;
 
 /// The one there is.
@@ -86,6 +91,11 @@ pub(super) fn end(state: u32, code: i32) {
     }
 }
 
+/// Returns the memory for the figures of an app.
+pub(crate) fn figures() -> Option<NonNull<u8>> {
+    NonNull::new((layout::block() + FIGURES) as *mut u8)
+}
+
 /// Memory that Linux maps as well, for what a program shares: at the same distance from the beginning of the mapping there.
 ///
 /// It is zero at the start of the first program that uses the device while it is open, and whoever has the device may write
@@ -93,6 +103,21 @@ pub(super) fn end(state: u32, code: i32) {
 #[must_use]
 pub fn memory() -> *mut [u8] {
     ptr::slice_from_raw_parts_mut((layout::block() + USER) as *mut u8, USER_END - USER)
+}
+
+/// The same memory, for structures that `punctual::remote::Remote` of a program on Linux attaches
+/// to; `None` from the second call on.
+#[must_use]
+pub fn arena() -> Option<Arena> {
+    static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+    if IS_TAKEN.swap(true, Ordering::Relaxed) {
+        return None;
+    }
+    let memory = memory();
+    // SAFETY: the memory is valid as long as the program runs, and this is its one arena that makes
+    // structures. The module zeroes it when the device is opened, and the loader starts one program
+    // each time.
+    Some(unsafe { Arena::new(memory.cast(), memory.len()) })
 }
 
 /// Whether Linux wants the program to end. An app is asked by an interrupt; this is for who has masked these.

@@ -21,7 +21,7 @@ Examples:
   sudo punctual isolate run --offline --cpu 3 -- my-app.bare
                                                   run a program there without Linux (docs/book/src/guides/amp.md)
   sudo punctual isolate run --offline --cpu 3 -- my-app.bare ./my-app
-                                                  run half of an app there, and the other half on Linux
+                                                  run a program there and another one on Linux, which share memory
   punctual isolate boot --cpus 3                  show boot parameters, and what they add to that")]
 pub(crate) struct Isolate {
     #[command(subcommand)]

@@ -1,9 +1,16 @@
-//! Runs a program without Linux on a CPU that Linux gives up meanwhile, alone or as one half of an app whose other half is a program of
-//! Linux's.
+//! Runs a program on a CPU that Linux gives up, alone or with a program on Linux that shares memory
+//! with it.
+//!
+//! | what ends first | what happens to the other one |
+//! |---|---|
+//! | the program on the CPU, however | the program on Linux gets SIGTERM unless it ends by itself, and SIGKILL after the grace and 10 s |
+//! | the program on Linux, however | the program on the CPU is asked to shut down, and ended after the grace |
+//! | neither: a signal came | both, the program on Linux first |
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,22 +26,21 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::{FAILED, Place};
 use crate::output::say;
+use crate::trace;
 
-/// How often what the program prints is shown.
-const SHOWN: Duration = Duration::from_millis(50);
+/// Interval of looks at the programs: output, figures, jobs to be marked, ends.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How often is looked after both halves of an app, of which the one on Linux has the bell.
-const LOOKED: Duration = Duration::from_millis(10);
+/// Time without a heartbeat of the program on the CPU after which a message reports it.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// So long a program may do without its own sign of life before that is said.
-const SILENT: Duration = Duration::from_secs(2);
+/// Time that the program on Linux has to end by itself before it gets SIGTERM. It may be ending
+/// already, because of the same Ctrl-C or of the other program's end, and a signal at the end of
+/// its run would suppress its report.
+const TERM_DELAY: Duration = Duration::from_millis(500);
 
-/// So long a half on Linux may have been asked to end already by the same Ctrl-C, before it is asked again: a signal that comes at the end of
-/// its run would end it without its report.
-const ALSO_ASKED: Duration = Duration::from_millis(500);
-
-/// How long the half on Linux has to end when the other one has, beyond the grace of that.
-const LINUX: Duration = Duration::from_secs(10);
+/// Time in addition to the grace after which the program on Linux is killed.
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn run(
     tree: &Tree,
@@ -47,7 +53,7 @@ pub(super) fn run(
     let (Some(cpu), None) = (numbers.next(), numbers.next()) else {
         return Err(format!("--cpus {cpus}: --offline takes one CPU; a program for it runs on one"));
     };
-    let [path, half @ ..] = command else {
+    let [path, linux @ ..] = command else {
         return Err("--offline takes the file of a program".into());
     };
     check(tree, cpu).map_err(|error| format!("--cpu {cpu}: {error}"))?;
@@ -59,95 +65,121 @@ pub(super) fn run(
             .map_err(|error| format!("cannot handle signals: {error}"))?;
     }
     let mut device = Device::open().map_err(|error| error.to_string())?;
-    // First, since nothing has changed if there is no such program; it waits for the other half.
-    let mut half = Half::start(&device, half)?;
+    let marker = marker();
     let _journal = give_up(cpu, &place.store, &mut place.settings).map_err(|error| error.to_string())?;
-    let ended = device
-        .start(&image, cpu, options)
-        .map_err(|error| format!("{}: {error}", path.display()))
-        .and_then(|()| follow(&mut device, &end, &mut half, options).map_err(|error| error.to_string()));
-    let of_half = half.end(match ended {
-        Ok(_) => options.grace + LINUX,
-        Err(_) => Duration::ZERO,
-    });
+    let ended = run_both(&mut device, &end, (path, &image), linux, (cpu, marker, options));
     // Closed before the CPU comes back: an image that runs keeps it away.
     drop(device);
     let given_back = place.give_back();
-    let code = ended?.max(of_half?);
+    let code = ended?;
     match given_back? {
         0 => Ok(code),
         failed => Ok(failed.max(code)),
     }
 }
 
-/// The half of an app that runs on Linux, if there is one.
-struct Half {
-    process: Option<Child>,
-    ended: Option<ExitStatus>,
+/// Runs the programs until both have ended; returns the larger exit code.
+fn run_both(
+    device: &mut Device,
+    end: &AtomicBool,
+    (path, image): (&OsString, &Image),
+    linux: &[OsString],
+    (cpu, marker, options): (usize, Option<File>, Options),
+) -> Result<u8, String> {
+    // Now that the CPU is offline, since a program chooses its CPUs when it starts.
+    let mut linux = LinuxProgram::start(device, linux)?;
+    let ended = device
+        .start(image, cpu, options)
+        .map_err(|error| format!("{}: {error}", path.display()))
+        .and_then(|()| device.show(marker).map_err(|error| error.to_string()))
+        .and_then(|()| follow(device, end, &mut linux, options).map_err(|error| error.to_string()));
+    let code_of_linux = linux.end(match ended {
+        Ok(_) => options.grace + KILL_TIMEOUT,
+        Err(_) => Duration::ZERO,
+    });
+    Ok(ended?.max(code_of_linux?))
 }
 
-impl Half {
+/// The `trace_marker_raw` to mark jobs in, if `PUNCTUAL_TRACE` asks for marks as in any app.
+fn marker() -> Option<File> {
+    std::env::var_os(trace::MARKS).filter(|value| value != "0")?;
+    let path = trace::marker();
+    let opened = File::options().write(true).open(&path);
+    opened.map_err(|error| say!("jobs are not marked in the trace: {}: {error}", path.display())).ok()
+}
+
+/// The program on Linux, if there is one.
+struct LinuxProgram {
+    process: Option<Child>,
+    ended: Option<ExitStatus>,
+    has_been_told: bool,
+}
+
+impl LinuxProgram {
     fn start(device: &Device, command: &[OsString]) -> Result<Self, String> {
         let Some((program, arguments)) = command.split_first() else {
-            return Ok(Self { process: None, ended: None });
+            return Ok(Self { process: None, ended: None, has_been_told: false });
         };
         let mut command = Command::new(program);
         command.args(arguments);
         hand_over(device, &mut command);
         let process = command.spawn().map_err(|error| {
-            format!(
-                "{}: {error}; after the program for the CPU comes the half of the app that runs on Linux, if it has one",
-                program.display()
-            )
+            format!("{}: {error}; a program on Linux follows the program for the CPU", program.display())
         })?;
-        Ok(Self { process: Some(process), ended: None })
+        Ok(Self { process: Some(process), ended: None, has_been_told: false })
     }
 
     fn is_there(&self) -> bool {
         self.process.is_some()
     }
 
-    /// Whether it runs no more.
     fn has_ended(&mut self) -> bool {
         if let Some(process) = &mut self.process
             && self.ended.is_none()
         {
-            // Who cannot be asked is no child of ours, and so has ended.
+            // A failure means that the process is no child, and so has ended.
             self.ended = process.try_wait().unwrap_or_default();
         }
         self.ended.is_some()
     }
 
-    fn signal(&self, signal: Signal) {
-        if let Some(process) = self.process.as_ref().filter(|_| self.ended.is_none()) {
-            // It has not been waited for, so the number is its own.
-            let _ = kill_process(Pid::from_child(process), signal);
+    /// Sends SIGTERM, once.
+    fn tell(&mut self) {
+        if let Some(process) = self.process.as_ref().filter(|_| self.ended.is_none() && !self.has_been_told) {
+            // The process has not been waited for, so the number is still valid.
+            let _ = kill_process(Pid::from_child(process), Signal::TERM);
+            self.has_been_told = true;
         }
     }
 
-    /// Waits for its end, at most so long; returns its exit code.
-    fn end(&mut self, most: Duration) -> Result<u8, String> {
+    /// Has it end within `limit`; returns its exit code.
+    fn end(&mut self, limit: Duration) -> Result<u8, String> {
         let begun = Instant::now();
         if !self.is_there() {
             return Ok(0);
         }
-        while !self.has_ended() && begun.elapsed() < most {
-            thread::sleep(LOOKED);
+        while !self.has_ended() && begun.elapsed() < limit {
+            if begun.elapsed() > TERM_DELAY {
+                self.tell();
+            }
+            thread::sleep(LOOK_INTERVAL);
         }
         if !self.has_ended() {
             if let Some(process) = &mut self.process {
                 self.ended = process.end_at_once().unwrap_or_default();
             }
-            if most > Duration::ZERO {
-                say!("error: the half on Linux did not end within {} s, and was killed", most.as_secs());
+            if limit > Duration::ZERO {
+                say!("error: the program on Linux did not end within {} s, and was killed", limit.as_secs());
             }
         }
-        let status = self.ended.ok_or("the half on Linux does not end at SIGKILL")?;
+        let status = self.ended.ok_or("the program on Linux does not end at SIGKILL")?;
         Ok(match status.code() {
             Some(code) => u8::try_from(code).unwrap_or(FAILED),
+            // A program without a handler ends so.
+            None if self.has_been_told && status.signal() == Some(SIGTERM) => 0,
             None => {
-                if most > Duration::ZERO {
-                    say!("error: the half on Linux: {status}");
+                if limit > Duration::ZERO {
+                    say!("error: the program on Linux: {status}");
                 }
                 FAILED
             }
@@ -155,8 +187,8 @@ impl Half {
     }
 }
 
-impl Drop for Half {
-    /// If the CPU could not be had, nobody else ends it.
+impl Drop for LinuxProgram {
+    /// Ends the process if the CPU could not be taken.
     fn drop(&mut self) {
         if let Some(process) = self.process.as_mut().filter(|_| self.ended.is_none()) {
             let _ = process.end_at_once();
@@ -164,24 +196,26 @@ impl Drop for Half {
     }
 }
 
-/// Shows what the program prints until it has ended, and asks it to if a signal comes, or its other half has ended without it. Returns
-/// its code.
+/// Follows the program on the CPU until it has ended, and ends it when a signal comes or the
+/// program on Linux has ended. Returns its exit code.
 fn follow(
     device: &mut Device,
     end: &AtomicBool,
-    half: &mut Half,
+    linux: &mut LinuxProgram,
     options: Options,
 ) -> Result<u8, DeviceError> {
-    let (mut beat, mut heard, mut said) = (0, Instant::now(), false);
-    let (mut asked, mut told) = (None::<Instant>, false);
+    let (mut beat, mut heard, mut is_silent) = (0, Instant::now(), false);
+    let mut asked = None::<Instant>;
     let code = loop {
-        match half.is_there() {
-            true => thread::sleep(LOOKED),
-            false => _ = device.wait(SHOWN),
+        match linux.is_there() {
+            // The program on Linux has the bell.
+            true => thread::sleep(LOOK_INTERVAL),
+            false => _ = device.wait(LOOK_INTERVAL),
         }
-        let half_ended = half.has_ended();
+        let linux_has_ended = linux.has_ended();
         let on = device.is_on()?;
         show(device);
+        device.observe().iter().for_each(|lacking| say!("{lacking}"));
         match device.state() {
             State::Ended(code) if !on => break u8::try_from(code).unwrap_or(FAILED),
             State::Faulted(code) if !on => {
@@ -195,25 +229,26 @@ fn follow(
             _ => {}
         }
         if device.beat() != beat {
-            (beat, heard, said) = (device.beat(), Instant::now(), false);
-        } else if heard.elapsed() > SILENT && !said {
-            say!("the program has interrupts masked for {} s: it misses its releases", SILENT.as_secs());
-            said = true;
+            (beat, heard, is_silent) = (device.beat(), Instant::now(), false);
+        } else if heard.elapsed() > SILENCE_TIMEOUT && !is_silent {
+            say!("the program masks interrupts for {} s: it misses its releases", SILENCE_TIMEOUT.as_secs());
+            is_silent = true;
         }
-        // Asked to end, it prints what it has to say in the end as well.
         let is_to_end = end.load(Ordering::Relaxed);
-        if is_to_end && half.is_there() {
-            // The half on Linux tells the other one, and reports for both.
+        if is_to_end && linux.is_there() {
+            // The program on Linux goes first: it may use the other one until its end.
             let since = *asked.get_or_insert_with(Instant::now);
-            if since.elapsed() > ALSO_ASKED && !told {
-                half.signal(Signal::TERM);
-                told = true;
+            if since.elapsed() > TERM_DELAY {
+                linux.tell();
             }
         }
-        if half_ended || is_to_end && asked.is_none_or(|asked| asked.elapsed() > ALSO_ASKED + options.grace) {
+        if linux_has_ended
+            || is_to_end && asked.is_none_or(|asked| asked.elapsed() > TERM_DELAY + options.grace)
+        {
             device.stop()?;
         }
     };
+    device.end_observation().into_iter().for_each(|lacking| say!("{lacking}"));
     Ok(code)
 }
 
@@ -221,9 +256,9 @@ fn show(device: &mut Device) {
     let mut text = Vec::new();
     let missed = device.read(&mut text);
     if missed > 0 {
-        say!("{missed} bytes of what it printed were missed");
+        say!("{missed} bytes of the program's output were missed");
     }
     let mut stdout = io::stdout().lock();
-    // Who does not read has no use for the rest either; the program goes on.
+    // Without a reader the program goes on.
     let _ = stdout.write_all(&text).and_then(|()| stdout.flush());
 }

@@ -82,7 +82,7 @@ pub(crate) fn exchange(arguments: &Exchange) -> Result<u8, Failure> {
 }
 
 /// Returns the file that the recorder names for its command, or that of every system.
-fn marker() -> PathBuf {
+pub(crate) fn marker() -> PathBuf {
     let named = std::env::var_os("PUNCTUAL_TRACE").map(PathBuf::from).filter(|path| path.is_absolute());
     named.unwrap_or_else(|| {
         let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from);

@@ -24,6 +24,8 @@ mod window;
 use std::process::ExitCode;
 
 use self::args::{Command, Trace};
+pub(crate) use self::child::MARKS;
+pub(crate) use self::merge::marker;
 use crate::output::say;
 
 /// A failure during the run.

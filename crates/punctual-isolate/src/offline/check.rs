@@ -124,7 +124,7 @@ mod tests {
 ==> /sys/devices/system/cpu/cpu3/online <==\n1
 ==> /sys/firmware/devicetree/base/cpus/cpu@0/enable-method <==\npsci
 ==> /sys/firmware/devicetree/base/psci/method <==\nsmc
-==> /sys/module/punctual_cpu/version <==\n1
+==> /sys/module/punctual_cpu/version <==\n2
 ";
 
     fn refused(change: impl Fn(String) -> String, cpu: usize) -> Refusal {
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(refused(replaced("cpu3/online", "cpu2/online"), 3), Refusal::NoHotplug(3));
         assert_eq!(refused(replaced("method <==\npsci", "method <==\nspin-table\0"), 3), Refusal::SpinTable);
         assert_eq!(refused(replaced("base/psci/", "base/other/"), 3), Refusal::NoPsci);
-        assert_eq!(refused(replaced("version <==\n1", "version <==\n7"), 3), Refusal::Module("7".into()));
+        assert_eq!(refused(replaced("version <==\n2", "version <==\n7"), 3), Refusal::Module("7".into()));
         let without = replaced("/sys/module/punctual_cpu/", "/sys/module/other/");
         assert_eq!(refused(without, 3), Refusal::NoModule(""));
         let locked = |tree| {

@@ -10,8 +10,11 @@ use std::time::Duration;
 
 use super::image::{Image, ImageError, Place};
 use super::layout::{
-    ABOUT, About, IS_ON, PLACE, RING, SHARED, START, STOP, Shared, Start, TEXT, TEXT_SIZE, USER, VERSION,
+    ABOUT, About, FIGURES, IS_ON, PLACE, RING, SHARED, START, STOP, Shared, Start, TEXT, TEXT_SIZE, USER,
+    VERSION,
 };
+
+use super::observe::Observer;
 
 const PATH: &str = "/dev/punctual-cpu";
 
@@ -96,6 +99,7 @@ pub struct Device {
     /// The number of text bytes that were read.
     read: u64,
     started: Option<(u32, Options)>,
+    observer: Option<Observer>,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread.
@@ -139,7 +143,7 @@ impl Device {
         let mapped = NonNull::new(mapped.cast()).filter(|_| mapped != libc::MAP_FAILED);
         let mapped =
             mapped.ok_or_else(|| DeviceError::Io("mapping the memory", io::Error::last_os_error()))?;
-        Ok(Self { file, mapped, door, about, read: 0, started: None })
+        Ok(Self { file, mapped, door, about, read: 0, started: None, observer: None })
     }
 
     fn shared(&self) -> &Shared {
@@ -279,6 +283,32 @@ impl Device {
         missed
     }
 
+    /// Shows the figures of the app on the CPU to `punctual top`, and marks its jobs in the trace
+    /// by `marker`, a `trace_marker_raw`; both by [`observe`](Self::observe). After
+    /// [`start`](Self::start).
+    ///
+    /// # Errors
+    /// Nothing runs.
+    pub fn show(&mut self, marker: Option<File>) -> Result<(), DeviceError> {
+        let Some((cpu, _)) = self.started else { return Err(DeviceError::Idle) };
+        // SAFETY: the place is within the mapping, aligned, and consists of atomics on both sides;
+        // `drop` ends the observer before the mapping.
+        let area = unsafe { &*self.mapped.as_ptr().add(FIGURES).cast() };
+        self.observer = Some(Observer::new(area, cpu, marker));
+        Ok(())
+    }
+
+    /// Copies the figures and marks the jobs that have ended; returns what cannot be shown, once.
+    /// Fifty times a second is often enough for marks.
+    pub fn observe(&mut self) -> Vec<String> {
+        self.observer.as_mut().map(Observer::update).unwrap_or_default()
+    }
+
+    /// Marks the last jobs, and shows nothing more. Returns what could not be marked.
+    pub fn end_observation(&mut self) -> Option<String> {
+        self.observer.take().and_then(Observer::end)
+    }
+
     /// Returns the memory that programs share, at the same offset as in
     /// `punctual_bare::amp::memory`. Only atomic accesses are sound, and only until this value is
     /// dropped.
@@ -292,6 +322,7 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
+        self.observer = None;
         // SAFETY: mapped with this length, and no longer referred to. Closing the file afterwards
         // ends the program.
         unsafe { libc::munmap(self.mapped.as_ptr().cast(), SHARED) };

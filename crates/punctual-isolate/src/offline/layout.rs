@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 /// The version of this layout. Module, image and this crate must agree.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The first word of an image.
 pub(super) const MAGIC: u64 = 0x3155_5043_5443_4e50;
@@ -14,8 +14,12 @@ pub(super) const SHARED: usize = 0x8_0000;
 /// The offset of the text ring.
 pub(super) const TEXT: usize = 0x1000;
 pub(super) const TEXT_SIZE: usize = 0xF000;
+/// The offset of the figures of an app.
+pub(super) const FIGURES: usize = 0x1_0000;
 /// The offset of the memory that programs share.
-pub(super) const USER: usize = 0x1_0000;
+pub(super) const USER: usize = 0x5_0000;
+
+const _: () = assert!(USER - FIGURES == punctual_core::remote::SIZE);
 
 /// The header at the beginning of the block.
 #[repr(C)]
@@ -151,6 +155,7 @@ mod tests {
         assert_eq!(defined("SHARED"), SHARED as u64);
         assert_eq!(defined("TEXT"), TEXT as u64);
         assert_eq!(defined("TEXT_SIZE"), TEXT_SIZE as u64);
+        assert_eq!(defined("FIGURES"), FIGURES as u64);
         assert_eq!(defined("USER"), USER as u64);
         assert!(MODULE.contains(&format!("MODULE_VERSION(\"{VERSION}\")")));
         assert_eq!([ABOUT, PLACE, START], [0x8018_70A0, 0xC018_70A1, 0xC018_70A2]);

@@ -3,19 +3,20 @@
 //!
 //! [`check()`] reports whether the machine supports it, [`Image`] reads the program, [`give_up`]
 //! takes the CPU from Linux, with a journal as for any isolation, and [`Device`] starts the
-//! program, receives its output and ends it. `docs/book/src/guides/amp.md` describes the program's
-//! environment and the requirements on the machine.
-//!
+//! program, shows its output, figures and jobs, and ends it. [`hand_over`] lets a program on Linux
+//! share memory with it. `docs/book/src/guides/amp.md` lists the requirements.
 
 mod check;
+mod clock;
+mod companion;
 mod device;
-mod half;
 mod image;
 mod layout;
+mod observe;
 
 pub use self::check::{Refusal, check};
+pub use self::companion::hand_over;
 pub use self::device::{Device, DeviceError, Options, State};
-pub use self::half::hand_over;
 pub use self::image::{Image, ImageError};
 pub use self::layout::VERSION;
 

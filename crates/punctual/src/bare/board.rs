@@ -7,6 +7,9 @@ use core::ptr::NonNull;
 /// Returned instead of an interrupt number if the environment requests that the app shuts down.
 pub(crate) const STOP: u32 = u32::MAX;
 
+/// Calls a function with interrupts masked.
+pub(crate) type Uninterrupted = fn(&mut dyn FnMut());
+
 unsafe extern "Rust" {
     /// Returns the number of this core, from 0.
     pub(crate) safe fn __punctual_board_core() -> u32;
@@ -72,6 +75,11 @@ unsafe extern "Rust" {
     /// Allocates memory that is never used for anything else.
     pub(crate) safe fn __punctual_board_memory(layout: Layout) -> Option<NonNull<u8>>;
 
+    /// Memory of [`SIZE`](punctual_core::remote::SIZE) bytes that Linux maps as well, aligned to a
+    /// page, and a function that calls another with interrupts masked and then restores the mask;
+    /// `None` on a board without Linux.
+    pub(crate) safe fn __punctual_board_figures() -> Option<(NonNull<u8>, Uninterrupted)>;
+
     /// Prints.
     pub(crate) safe fn __punctual_board_print(text: &str);
 
@@ -82,9 +90,10 @@ unsafe extern "Rust" {
 pub(crate) use {
     __punctual_board_alarm as alarm, __punctual_board_bell as bell, __punctual_board_core as core,
     __punctual_board_disable as disable, __punctual_board_enable as enable, __punctual_board_exit as exit,
-    __punctual_board_explain as explain, __punctual_board_handle as handle, __punctual_board_join as join,
-    __punctual_board_mask as mask, __punctual_board_memory as memory, __punctual_board_now as now,
-    __punctual_board_own as own, __punctual_board_print as print, __punctual_board_ring as ring,
-    __punctual_board_route as route, __punctual_board_rung as rung, __punctual_board_set_own as set_own,
-    __punctual_board_start as start, __punctual_board_unmask as unmask, __punctual_board_wait as wait,
+    __punctual_board_explain as explain, __punctual_board_figures as figures,
+    __punctual_board_handle as handle, __punctual_board_join as join, __punctual_board_mask as mask,
+    __punctual_board_memory as memory, __punctual_board_now as now, __punctual_board_own as own,
+    __punctual_board_print as print, __punctual_board_ring as ring, __punctual_board_route as route,
+    __punctual_board_rung as rung, __punctual_board_set_own as set_own, __punctual_board_start as start,
+    __punctual_board_unmask as unmask, __punctual_board_wait as wait,
 };

@@ -75,7 +75,12 @@ pub(crate) unsafe fn execute<B: Body>(
             }
         }
         // SAFETY: by this function's contract this thread occupies the task's level.
-        None => unsafe { monitor.record(job) },
+        None => unsafe {
+            monitor.record(job);
+            if let Some(interval) = B::interval() {
+                monitor.show_counts(None, Some(interval.early()));
+            }
+        },
     }
     // SAFETY: this thread is still at the task's level, and `call` has returned.
     unsafe { B::after(Some(end)) };

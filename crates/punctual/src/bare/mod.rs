@@ -30,6 +30,7 @@ pub(crate) mod partition;
 pub(crate) mod per_core;
 pub(crate) mod port;
 pub(crate) mod profile;
+pub(crate) mod remote;
 pub(crate) mod run;
 pub(crate) mod runtime;
 pub(crate) mod services;

@@ -1,14 +1,18 @@
-//! What is measured of every job: counts, maxima and means of release jitter J, response time R and execution time C.
+//! What is measured of every job: counts, maxima and means of release jitter J, response time R and
+//! execution time C.
 //!
-//! Without the histograms, and so the quantiles, for which there is no memory to be had here. The half of an app that is without
-//! Linux has memory that Linux gave, and counts [there](crate::app::halves::Shown).
+//! Boards have no memory for histograms, and so no quantiles, except for those that share memory
+//! with Linux: their tasks count [there](super::remote).
 
 use core::cell::UnsafeCell;
+use core::sync::atomic::Ordering::Relaxed;
 
+use punctual_core::remote::Distribution;
 use punctual_core::{Arguments, CurrentWorker, Duration, Instant, Stamp};
 
 use super::job::execute;
 use super::profile::ProfileSlot;
+use super::remote::Shared;
 use super::report::{Summary, TaskReport};
 use super::runtime::TaskInfo;
 use crate::task::body::{Body, Declared};
@@ -41,7 +45,7 @@ impl Quantity {
     }
 
     fn summary(self, jobs: u64) -> Summary {
-        Summary { max: self.max, mean: self.sum.checked_div(jobs).unwrap_or(0) }
+        Summary { max: self.max, mean: self.sum.checked_div(jobs).unwrap_or(0), ..Summary::default() }
     }
 }
 
@@ -65,6 +69,16 @@ impl Measured {
     };
 }
 
+/// Place of a task's figures.
+#[derive(Debug)]
+enum Figures {
+    /// Nowhere: the task is not measured, or there has been no run.
+    None,
+    Own(Measured),
+    /// In memory that Linux reads.
+    Shared(Shared),
+}
+
 /// Mark of a task in the kernel's trace, on targets that have one.
 #[derive(Debug)]
 pub(crate) struct Mark;
@@ -81,7 +95,7 @@ pub(crate) struct Monitor {
     pub(crate) declared: Declared,
     /// [`execute`] for the task.
     pub(crate) execute: unsafe fn(&Self, CurrentWorker, Arguments, u64, Stamp) -> Stamp,
-    measured: UnsafeCell<Option<Measured>>,
+    figures: UnsafeCell<Figures>,
     pub(crate) mark: Mark,
     pub(crate) profile: ProfileSlot,
 }
@@ -94,7 +108,7 @@ impl Monitor {
     /// Creates the monitor of the task `B`.
     pub(crate) const fn new<B: Body>() -> Self {
         let (declared, execute) = (Declared::of::<B>(), execute::<B>);
-        Self { declared, execute, measured: UnsafeCell::new(None), mark: Mark, profile: ProfileSlot }
+        Self { declared, execute, figures: UnsafeCell::new(Figures::None), mark: Mark, profile: ProfileSlot }
     }
 
     /// Describes the task to the rest of the app.
@@ -105,6 +119,7 @@ impl Monitor {
             partition: (self.declared.partition)(),
             measured: self.declared.is_measured,
             shown: (self.declared.shown)(),
+            monitor: self,
         }
     }
 
@@ -118,7 +133,19 @@ impl Monitor {
         }
         if self.declared.is_measured {
             // SAFETY: by this function's contract no other reference to the cell's contents exists.
-            unsafe { *self.measured.get() = Some(Measured::NONE) };
+            unsafe { *self.figures.get() = Figures::Own(Measured::NONE) };
+        }
+    }
+
+    /// Counts the jobs of this run in a row, if they are measured.
+    ///
+    /// # Safety
+    /// No job of the task can run.
+    pub(crate) unsafe fn count_in(&self, shared: Shared) {
+        // SAFETY: by this function's contract no other reference to the cell's contents exists.
+        let figures = unsafe { &mut *self.figures.get() };
+        if matches!(figures, Figures::Own(_)) {
+            *figures = Figures::Shared(shared);
         }
     }
 
@@ -129,7 +156,14 @@ impl Monitor {
     #[inline]
     pub(crate) unsafe fn record(&self, job: Job) {
         // SAFETY: by this function's contract no other reference to the cell's contents exists.
-        let Some(measured) = (unsafe { &mut *self.measured.get() }) else { return };
+        let measured = match unsafe { &mut *self.figures.get() } {
+            Figures::None => return,
+            Figures::Own(measured) => measured,
+            Figures::Shared(shared) => {
+                let [release, start, end] = [job.release, job.start, job.end].map(|time| time.as_ticks());
+                return shared.record(release, start, end, job.preempted);
+            }
+        };
         let since = |later: Instant, earlier: Instant| later.as_ticks().saturating_sub(earlier.as_ticks());
         let response = since(job.end, job.release);
         measured.jobs += 1;
@@ -137,6 +171,21 @@ impl Monitor {
         measured.response.record(response);
         measured.execution.record(since(job.end, job.start).saturating_sub(job.preempted));
         measured.misses += u64::from(job.deadline.is_some_and(|deadline| response > deadline.as_ticks()));
+    }
+
+    /// Shows how many releases found the previous job unfinished, and how many came too early,
+    /// where Linux reads that.
+    ///
+    /// # Safety
+    /// The calling thread occupies the task's level.
+    #[inline]
+    pub(crate) unsafe fn show_counts(&self, overruns: Option<u64>, early: Option<u64>) {
+        // SAFETY: by this function's contract no other reference to the cell's contents exists.
+        if let Figures::Shared(shared) = unsafe { &*self.figures.get() } {
+            let figures = &shared.row.figures;
+            overruns.into_iter().for_each(|count| figures.overruns.store(count, Relaxed));
+            early.into_iter().for_each(|count| figures.early.store(count, Relaxed));
+        }
     }
 
     /// Returns the measurements so far.
@@ -148,16 +197,37 @@ impl Monitor {
         let partition = (self.declared.partition)().public_name();
         let mut report = TaskReport { name, level, partition, ..TaskReport::default() };
         // SAFETY: by this function's contract no other reference to the cell's contents exists.
-        if let Some(measured) = unsafe { &*self.measured.get() } {
-            let jobs = measured.jobs;
-            report.measured = true;
-            report.jobs = jobs;
-            report.misses = measured.misses;
-            report.jitter = measured.jitter.summary(jobs);
-            report.response = measured.response.summary(jobs);
-            report.execution = measured.execution.summary(jobs);
-            if let Some(shown) = (self.declared.shown)() {
-                shown.fill(&mut report);
+        match unsafe { &*self.figures.get() } {
+            Figures::None => {}
+            Figures::Own(measured) => {
+                let jobs = measured.jobs;
+                report.measured = true;
+                report.jobs = jobs;
+                report.misses = measured.misses;
+                report.jitter = measured.jitter.summary(jobs);
+                report.response = measured.response.summary(jobs);
+                report.execution = measured.execution.summary(jobs);
+                if let Some(shown) = (self.declared.shown)() {
+                    shown.fill(&mut report);
+                }
+            }
+            Figures::Shared(shared) => {
+                let figures = &shared.row.figures;
+                let jobs = figures.jobs.load(Relaxed);
+                let summary = |of: &Distribution| {
+                    let statistics = of.statistics(jobs);
+                    Summary {
+                        max: statistics.max,
+                        mean: statistics.mean,
+                        p999: Some(statistics.p999),
+                        p50: Some(statistics.p50),
+                    }
+                };
+                report.measured = true;
+                (report.jobs, report.misses) = (jobs, figures.misses.load(Relaxed));
+                report.jitter = summary(&figures.jitter);
+                report.response = summary(&figures.response);
+                report.execution = summary(&figures.execution);
             }
         }
         if let Some(interval) = (self.declared.interval)() {

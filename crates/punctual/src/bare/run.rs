@@ -12,7 +12,7 @@ use super::partition::PartitionState;
 use super::report::Report;
 use super::runtime::Runtime;
 use super::start_error::StartError;
-use super::{board, cores, current, halves, interrupt};
+use super::{board, cores, current, halves, interrupt, remote};
 
 /// User functions, provided by the generated code. A value of this type holds `init`'s arguments.
 pub trait App: Sized {
@@ -68,6 +68,8 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
     config.check(runtime)?;
     runtime.take()?;
     let home = runtime.home;
+    // SAFETY: the app is taken and does not run yet.
+    unsafe { remote::begin(runtime) };
     if let Err(error) = prepare(runtime) {
         interrupt::forget(runtime);
         runtime.give_back();
@@ -82,6 +84,7 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
 
     let start = home.core.port().now();
     runtime.set_started(start);
+    remote::started(start.as_ticks());
     config.started(start);
     HAS_BEGUN.store(true, Ordering::Relaxed);
     cores::go(runtime);
@@ -254,6 +257,7 @@ fn finish<A: App>(runtime: &'static Runtime) -> Report {
     let dropped_jobs = waiting + runtime.dropped();
     let report = Report::new(runtime, elapsed, dropped_jobs, unbound_interrupts);
     halves::publish(&report);
+    remote::end(&report);
     report
 }
 

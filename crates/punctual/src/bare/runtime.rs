@@ -7,6 +7,7 @@ use punctual_core::{Instant, Level, Port};
 use super::bound::Source;
 use super::halves::{self, Shown};
 use super::model::Model;
+use super::monitor::Monitor;
 use super::partition::PartitionState;
 use super::report::TaskReport;
 use super::start_error::StartError;
@@ -88,6 +89,7 @@ pub struct TaskInfo {
     pub(crate) partition: &'static PartitionState,
     pub(crate) measured: bool,
     pub(crate) shown: Option<&'static Shown>,
+    pub(crate) monitor: &'static Monitor,
 }
 
 /// The state of one app. A static of the generated code; one run at a time.

@@ -1,14 +1,14 @@
-//! Either half of an app dies or hangs: the other one reaches its safe state within the declared
-//! time, and Linux takes the CPU back.
+//! Either of two programs dies or hangs: the other one reaches its safe state within the time that
+//! they declare, and Linux takes its CPU back.
 
 use xtask_support::Result;
 use xtask_support::process::Outcome;
 
-use super::{Case, case, half, image, in_guest, program};
+use super::{Case, case, companion, image, in_guest, program};
 use crate::cases::demand;
 
-/// The time that the app declares: see `bare/amp-programs/src/bin/halves.rs`. A stall is detected
-/// after half of it at the earliest.
+/// The time in which both programs detect a stall, see `lab/programs/examples/shared/level.rs`;
+/// half of it passes in any case.
 const DECLARED_MS: u64 = 8_000;
 
 /// The failures, with their exit codes.
@@ -21,20 +21,20 @@ const WAYS: [(&str, &str); 6] = [
     ("the other one hangs", "101"),
 ];
 
-/// Prints for each failure its name, the time until the other half was safe, and the exit code.
+/// Prints for each failure its name, the time until the other program was safe, and the exit code.
 pub(super) fn dies() -> Case {
-    let (punctual, bare, linux) = (program("punctual"), image("halves.bare"), half("halves"));
+    let (punctual, bare, linux) = (program("punctual"), image("level"), companion("level_ui"));
     let script = format!(
         "cd /tmp
         run=\"{punctual} isolate run --offline --heartbeat 30000 --grace 2000 --cpu 2 -- {bare} {linux}\"
         now() {{ read up idle </proc/uptime; echo $((${{up%.*}}${{up#*.}}0)); }}
         until_said() {{ until grep -q \"$1\" out || ! kill -0 $command; do usleep 20000; done; }}
-        begin() {{ : >out; $run $1 >out 2>&1 & command=$!; until_said \"ui: $2\"; half=$(pidof halves); from=$(now); }}
+        begin() {{ : >out; $run $1 >out 2>&1 & command=$!; until_said \"ui: $2\"; linux=$(pidof level_ui); from=$(now); }}
         say() {{ till=$(now); wait $command; echo \"$1: $((till - from)) ms, $?, online $(cat /sys/devices/system/cpu/online)\"; }}
-        begin runs 3; kill -KILL $half; until_said 'control: safe'; say 'Linux is killed'
-        begin runs 3; kill -STOP $half; until_said 'control: safe'; say 'Linux stops'
-        begin runs 3; kill -STOP $command $half; sleep {seconds}
-        kill -CONT $command; until_said 'control: safe'; kill -KILL $half; say 'all of Linux stops'
+        begin runs 3; kill -KILL $linux; until_said 'control: safe'; say 'Linux is killed'
+        begin runs 3; kill -STOP $linux; until_said 'control: safe'; say 'Linux stops'
+        begin runs 3; kill -STOP $command $linux; sleep {seconds}
+        kill -CONT $command; until_said 'control: safe'; kill -KILL $linux; say 'all of Linux stops'
         begin runs 3; kill -STOP $command; sleep {seconds}; kill -CONT $command; grep -c 'control: safe' out; kill -INT $command; say 'the command stops'
         begin other-faults 5; until_said 'ui: ends'; say 'the other one faults'; grep 'data abort' out
         begin other-hangs 5; until_said 'ui: ends'; say 'the other one hangs'
@@ -45,7 +45,7 @@ pub(super) fn dies() -> Case {
         seconds = DECLARED_MS / 1_000 + 1,
     );
     case(
-        "if either half dies or hangs, the other one is safe in time",
+        "whichever program dies or hangs, the other one is safe in time",
         &script,
         &[punctual, bare, linux],
         judge,

@@ -443,7 +443,7 @@ pub const fn declared(text: u64, sizes: &[usize]) -> u64 {
 }
 
 /// The room for the region in the memory that the module shares.
-pub const ROOM: usize = 0x7_0000;
+pub const ROOM: usize = 0x3_0000;
 
 const _: () = assert!(mem::align_of::<Head>() == 128 && mem::offset_of!(Head, magic) == 0);
 

@@ -174,6 +174,7 @@ mod write {
             let summary = |quantity: &Quantity| Summary {
                 max: quantity.max.load(Relaxed),
                 mean: quantity.sum.load(Relaxed).checked_div(jobs).unwrap_or(0),
+                ..Summary::default()
             };
             (report.jobs, report.misses) = (jobs, figures.misses.load(Relaxed));
             report.jitter = summary(&figures.jitter);

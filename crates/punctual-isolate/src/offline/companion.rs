@@ -1,8 +1,7 @@
-//! The Linux part of an app whose other part is a program without Linux.
+//! The program on Linux that shares memory with the program on the CPU.
 //!
-//! It is another process, which inherits the descriptors of the memory and of the doorbell.
-//! Environment variables describe them in the format expected by `punctual`, whose runtime reads
-//! them.
+//! The child process inherits the descriptors of the device and of its bell. An environment variable describes the layout
+//! for `punctual::remote` in the child.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -14,19 +13,17 @@ use rustix::process::{self, Pid, Signal};
 use super::device::Device;
 use super::layout::{RING, SHARED, STATE, USER};
 
-/// The variable that describes the memory and the descriptors.
-const PLACES: &str = "PUNCTUAL_HALVES";
+/// Environment variable with the layout; `punctual::remote` reads it.
+const VARIABLE: &str = "PUNCTUAL_REMOTE";
 
-/// Connects the process that `command` starts to the program that runs, or will run, on `device`;
-/// the caller must not [wait](Device::wait) for its doorbell any longer. The process ends when the
-/// calling thread does.
+/// Lets the process that `command` starts inherit `device`. The caller must not [wait](Device::wait) for the bell any more. The
+/// process gets SIGTERM when the calling thread ends.
 pub fn hand_over(device: &Device, command: &mut Command) {
     let descriptors = device.descriptors();
     let [memory, bell] = descriptors;
-    command.env(
-        PLACES,
-        format!("device={memory},bell={bell},mapped={SHARED},memory={USER},state={STATE},ring={RING}"),
-    );
+    let layout =
+        format!("device={memory},bell={bell},mapped={SHARED},memory={USER},state={STATE},ring={RING}");
+    command.env("PUNCTUAL_HALVES", &layout).env(VARIABLE, layout);
     let parent = process::getpid();
     // SAFETY: only makes system calls between fork and exec.
     unsafe { command.pre_exec(move || inherit(descriptors, parent)) };

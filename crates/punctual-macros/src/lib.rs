@@ -52,10 +52,6 @@ fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
     let item = source.tokens.clone();
     let front = front(args.clone(), source, &mut errors);
     match (errors.finish(), front) {
-        (Ok(()), Some((app, _))) if app.beyond.is_some() => {
-            let app = generate::with_receiver(app);
-            generate::module(&app, &Analysis::new(&app))
-        }
         (Ok(()), Some((app, analysis))) => generate::module(&app, &analysis),
         (Ok(()), None) => TokenStream::new(),
         (Err(error), _) => {
@@ -69,10 +65,7 @@ fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
 /// Expands up to code generation: returns the model and its analysis, unless the input is not an
 /// application at all. They are valid if no errors were recorded.
 fn front(args: TokenStream, source: Source, errors: &mut Errors) -> Option<(App, Analysis)> {
-    let (app, beyond) = parse::app(args, source, errors)?;
-    if let Some(beyond) = beyond {
-        check::run_beyond(&beyond, &Analysis::new(&beyond), errors);
-    }
+    let app = parse::app(args, source, errors)?;
     let analysis = Analysis::new(&app);
     check::run(&app, &analysis, errors);
     Some((app, analysis))

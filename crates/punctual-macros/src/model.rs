@@ -7,8 +7,8 @@
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{
-    Attribute, Expr, ForeignItemFn, Ident, Item, ItemFn, ItemStatic, ItemStruct, LitBool, LitStr, Pat, Path,
-    ReturnType, Signature, Token, Type, Visibility,
+    Attribute, Expr, ForeignItemFn, Ident, Item, ItemFn, ItemStruct, LitBool, LitStr, Pat, Path, ReturnType,
+    Signature, Token, Type, Visibility,
 };
 
 /// The level of `idle`, below that of every task.
@@ -30,8 +30,6 @@ pub(crate) struct App {
     /// All other items, unchanged and in order. They are emitted before the handlers, which keeps a
     /// `macro_rules!` among them in scope of the functions that use it.
     pub(crate) items: Vec<Item>,
-    /// What it knows of its other half, if it is one of two.
-    pub(crate) beyond: Option<Beyond>,
 }
 
 /// Items removed by a `#[cfg]`, as far as rules consider them.
@@ -39,23 +37,6 @@ pub(crate) struct Absent {
     /// The names of resources.
     pub(crate) fields: Vec<Ident>,
     pub(crate) tasks: Vec<Task>,
-}
-
-/// What one half of an app knows of the other one.
-pub(crate) struct Beyond {
-    /// Whether this half is the one without Linux.
-    pub(crate) is_offline: bool,
-    /// What the halves are called: the first partition of each.
-    pub(crate) own: Ident,
-    pub(crate) other: Ident,
-    /// The tasks of the other half.
-    pub(crate) tasks: Vec<Task>,
-    /// The names of its resources, shared and local.
-    pub(crate) resources: Vec<Ident>,
-    /// What both share.
-    pub(crate) statics: Vec<ItemStatic>,
-    /// Within which time (ns) each half sees that the other one has stalled, if it looks.
-    pub(crate) heartbeat: Option<u64>,
 }
 
 /// The arguments of `#[punctual::app(..)]`.
@@ -94,11 +75,6 @@ pub(crate) struct PartitionArgs {
     pub(crate) stack: Option<Size>,
     /// One thread that never sleeps.
     pub(crate) poll: bool,
-    /// On a CPU that Linux gave up.
-    pub(crate) offline: bool,
-    /// Within which time each half of the app sees that the other one has stalled; in ns, with the
-    /// key.
-    pub(crate) heartbeat: Option<(Ident, u64)>,
 }
 
 /// The module of the application, without its contents.
@@ -178,8 +154,6 @@ pub(crate) struct Task {
     pub(crate) waits_key: Option<Ident>,
     /// The `local_task` key, for a local task: spawned only by tasks of its level, on their thread.
     pub(crate) local_task: Option<Ident>,
-    /// The `crosses` key, if the other half of the app may spawn it.
-    pub(crate) crosses: Option<Ident>,
 }
 
 /// Kind of a task's releases.
@@ -271,8 +245,6 @@ pub(crate) struct Size {
 pub(crate) struct Handler {
     pub(crate) ident: Ident,
     pub(crate) role: Role,
-    /// The `#[cfg]`s of the function and of the `extern` block around it, all of which hold.
-    pub(crate) cfgs: Vec<Attribute>,
     /// The first parameter; `None` only before the checks.
     pub(crate) context: Option<Context>,
     /// The parameters after the context.

@@ -13,7 +13,6 @@ pub use punctual_core::{
 
 #[cfg(feature = "std")]
 pub use crate::app::event_source::OnIdle;
-pub use crate::app::halves;
 #[cfg(feature = "std")]
 pub use crate::app::log::keep;
 pub use crate::app::partition::{PartitionConfig, PartitionState, ThreadModel};

@@ -23,7 +23,7 @@ pub fn hand_over(device: &Device, command: &mut Command) {
     let [memory, bell] = descriptors;
     let layout =
         format!("device={memory},bell={bell},mapped={SHARED},memory={USER},state={STATE},ring={RING}");
-    command.env("PUNCTUAL_HALVES", &layout).env(VARIABLE, layout);
+    command.env(VARIABLE, layout);
     let parent = process::getpid();
     // SAFETY: only makes system calls between fork and exec.
     unsafe { command.pre_exec(move || inherit(descriptors, parent)) };

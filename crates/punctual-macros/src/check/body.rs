@@ -13,7 +13,6 @@ use syn::{
     Item, Macro, Member, Pat, PatIdent, Type,
 };
 
-use super::halves;
 use crate::analyse::{Analysis, LockKind};
 use crate::errors::Errors;
 use crate::model::{App, Handler, HandlerItem, IDLE_LEVEL, Role, TaskKind};
@@ -384,8 +383,6 @@ impl Body<'_> {
             format!(
                 "`{task}` uses `{name}` without listing it; add it to the attribute: `#[{role}({part} = [{list}])]`"
             )
-        } else if let Some(beyond) = halves::beyond(app, name) {
-            beyond
         } else {
             let all = listed.iter().chain(&declared).map(|name| name.to_string()).collect::<Vec<_>>();
             let meant = suggest::nearest(&name.to_string(), all.iter().map(String::as_str));

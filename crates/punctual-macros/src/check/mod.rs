@@ -9,7 +9,6 @@ mod bare;
 mod binding;
 mod body;
 mod features;
-mod halves;
 mod init;
 mod local;
 mod local_task;
@@ -31,20 +30,10 @@ pub(crate) use names::is_model;
 /// Applies every rule.
 pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) {
     features::check(app, cfg!(any(feature = "async", test)), errors);
-    rules(app, analysis, !cfg!(any(feature = "std", test)), errors);
-}
-
-/// Applies every rule to the half of an app that is not compiled here, whose features are not
-/// known.
-pub(crate) fn run_beyond(app: &App, analysis: &Analysis, errors: &mut Errors) {
-    rules(app, analysis, app.beyond.as_ref().is_some_and(|beyond| beyond.is_offline), errors);
-}
-
-fn rules(app: &App, analysis: &Analysis, bare: bool, errors: &mut Errors) {
+    let bare = !cfg!(any(feature = "std", test));
     if bare {
         bare::check(app, errors);
     }
-    halves::check(app, errors);
     names::check(app, errors);
     signature::check(app, errors);
     args::check(app, errors);

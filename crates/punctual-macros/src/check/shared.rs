@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use super::halves;
 use crate::errors::Errors;
 use crate::model::{App, Handler};
 use crate::suggest;
@@ -27,10 +26,6 @@ fn declared_twice(app: &App, errors: &mut Errors) {
 fn undeclared(app: &App, handler: &Handler, errors: &mut Errors) {
     for used in handler.shared.iter().filter(|used| app.resource(&used.ident).is_none()) {
         let name = &used.ident;
-        if let Some(beyond) = halves::beyond(app, name) {
-            errors.at(name, beyond);
-            continue;
-        }
         if app.absent.fields.contains(name) {
             errors.at(name, suggest::left_out(name));
             continue;

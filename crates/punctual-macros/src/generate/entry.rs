@@ -6,7 +6,7 @@ use quote::quote;
 use crate::analyse::Analysis;
 use crate::model::{App, LocalUse, SharedUse};
 
-use super::{contexts, halves, names, option, overview, quiet, resources, tasks};
+use super::{contexts, names, option, overview, quiet, resources, tasks};
 
 /// Returns `run`, and the type that implements `init`, `idle` and `shutdown` for the runtime.
 pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
@@ -28,7 +28,6 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
     let (has_shutdown, shutdown) = shutdown(app, analysis);
     let in_common = in_common(app);
     let overview = overview::text(app, analysis);
-    let meets = halves::meets(app, &config);
     quote! {
         /// The part of `init`'s results that no static stores.
         #quiet struct #kept {
@@ -76,7 +75,6 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
             #config: ::punctual::Config,
             #(#params: #types),*
         ) -> ::core::result::Result<::punctual::Report, ::punctual::StartError> {
-            #meets
             ::punctual::export::run(
                 &#runtime,
                 #config,

@@ -7,7 +7,6 @@
 mod contexts;
 mod entry;
 mod futures;
-mod halves;
 mod handlers;
 #[cfg(test)]
 mod hygiene;
@@ -34,7 +33,6 @@ use syn::spanned::Spanned;
 use crate::analyse::Analysis;
 use crate::model::{App, Duration, Handler, HandlerItem, Size};
 
-pub(crate) use halves::with_receiver;
 pub(crate) use stubs::stubs;
 
 /// The module without the framework's attributes, with the generated code, and `main`.
@@ -84,7 +82,6 @@ fn generated(app: &App, analysis: &Analysis) -> TokenStream {
         reactor::all(app, analysis),
         model::all(app, analysis),
         runtime::all(app, analysis),
-        halves::all(app),
         entry::run(app, analysis),
     ]
     .into_iter()

@@ -14,12 +14,6 @@ use syn::spanned::Spanned;
 
 use crate::model::{Arg, Handler};
 
-/// The task that takes what the other half of the app sends.
-pub(super) const RECEIVER: &str = "__punctual_receive";
-
-/// The task that shows the other half of the app that this one runs.
-pub(super) const PULSE: &str = "__punctual_beat";
-
 /// `__punctual_<what>_<name>`, pointing at `name` in errors.
 ///
 /// `what` loses its underscores, because the `spawn` of `after_x` is not the `spawn_after` of `x`.
@@ -103,11 +97,7 @@ pub(super) fn own(name: &Ident) -> Ident {
 
 /// Returns a name without the `r#` of a raw identifier.
 pub(super) fn plain(name: &Ident) -> String {
-    match name {
-        name if name == RECEIVER => "receiver".to_owned(),
-        name if name == PULSE => "heartbeat".to_owned(),
-        name => name.unraw().to_string(),
-    }
+    name.unraw().to_string()
 }
 
 /// Returns a location in the user's code for generated code: the user's lints are not applied to

@@ -133,12 +133,7 @@ impl Stubs {
                 let cfgs = cfgs(&item.attrs);
                 self.once(item.ident.clone(), &cfgs, |stubs| stubs.kept.push(Item::Struct(item)));
             }
-            (_, mut item) => {
-                if let Item::Static(item) = &mut item {
-                    item.attrs.retain(|attr| !attr.path().is_ident("both"));
-                }
-                self.kept.push(item);
-            }
+            (_, item) => self.kept.push(item),
         }
     }
 

@@ -8,7 +8,7 @@ use syn::{ReturnType, Type};
 use crate::analyse::Analysis;
 use crate::model::{App, Duration, Handler, Interval, OnEarly, OnIdle, Overrun, Task, TaskKind};
 
-use super::{contexts, duration, futures, halves, levels, limits, names, option, quiet, statics};
+use super::{contexts, duration, futures, levels, limits, names, option, quiet, statics};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let tasks = app.tasks.iter().enumerate();
@@ -83,7 +83,6 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
     let sent = handler.args.iter().filter(|_| !matches!(task.kind, TaskKind::Async));
     let sent = sent.filter_map(|arg| statics::assert_movable(&arg.ty));
     let (interval_static, interval) = interval(task);
-    let shown = halves::shown(app, index);
     let limits = limits::checks(task);
     quote! {
         #(#checked)*
@@ -103,8 +102,6 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
             const EXECUTION: ::punctual::export::Duration = #execution;
 
             #interval
-
-            #shown
 
             #[inline(always)]
             fn runtime() -> &'static ::punctual::export::Runtime {
@@ -197,11 +194,6 @@ fn call(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
     }
 }
 
-/// Returns variables for the arguments of a handler.
-pub(super) fn variables(handler: &Handler) -> Vec<Ident> {
-    (0..handler.args.len()).map(|index| names::var(&format!("arg{index}"))).collect()
-}
-
 /// Returns a statement that gives the message at `place`, an untyped pointer, its type; and
 /// pointers to its parts.
 pub(super) fn message(handler: &Handler, place: &TokenStream) -> (TokenStream, Vec<TokenStream>) {
@@ -273,9 +265,6 @@ fn bound(app: &App, task: &Task) -> TokenStream {
     let TaskKind::Bound { source, .. } = &task.kind else { return TokenStream::new() };
     if !cfg!(feature = "std") {
         return interrupt(task, source);
-    }
-    if task.handler.ident == names::RECEIVER {
-        return halves::door(task);
     }
     let Some(field) = app.local_field(source) else { return TokenStream::new() };
     let (quiet, body, name) = (quiet(), names::body(&task.handler.ident), names::field(source));

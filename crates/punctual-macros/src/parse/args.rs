@@ -20,10 +20,7 @@ const REPORT: &str = "\"auto\", \"always\", \"never\" or \"<path of a file, with
 const KEYS: &[Key] = &[
     CPU,
     Key::new("executor", "\"partition\" or \"global\""),
-    Key::new(
-        "partitions",
-        "[<name>, <name>(cpu = <integer or constant expression>, stack = <size>, poll, offline, heartbeat = <duration>)]",
-    ),
+    Key::new("partitions", "[<name>, <name>(cpu = <integer or constant expression>, stack = <size>, poll)]"),
     Key::new("priority_base", "<integer from 1 to 98>"),
     STACK,
     Key::new("wake_latency", "<duration>"),

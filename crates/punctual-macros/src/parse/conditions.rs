@@ -221,7 +221,7 @@ fn is_marked(meta: &Meta) -> bool {
         Meta::List(list) if list.path.is_ident("cfg_attr") => {
             list.parse_args_with(cfg_attr).is_ok_and(|(_, attrs)| attrs.iter().any(is_marked))
         }
-        meta => Mark::of(meta).is_some() || meta.path().is_ident("both"),
+        meta => Mark::of(meta).is_some(),
     }
 }
 

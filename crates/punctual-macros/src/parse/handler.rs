@@ -3,7 +3,6 @@
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, ForeignItem, ForeignItemFn, Ident, Token};
 
-use super::attributes::cfgs;
 use super::conditions::Conditions;
 use super::keys::{Key, Keys};
 use super::{resources, signature};
@@ -22,8 +21,6 @@ pub(super) struct Marked<'a> {
     pub(super) attr: Attribute,
     /// The function, without that attribute.
     pub(super) item: HandlerItem,
-    /// The `#[cfg]`s of the `extern` block around it.
-    pub(super) block_cfgs: Vec<Attribute>,
     /// Conditions of the entries of its lists.
     pub(super) conditions: &'a Conditions,
 }
@@ -46,10 +43,10 @@ pub(super) fn shutdown(marked: Marked<'_>, errors: &mut Errors) -> Shutdown {
 /// Parses the part that all roles have in common, from the function itself and the lists in its
 /// attribute.
 pub(super) fn handler(role: Role, marked: Marked<'_>, keys: &Keys, errors: &mut Errors) -> Handler {
-    let Marked { item, block_cfgs, conditions, .. } = marked;
-    let (attrs, sig) = match &item {
-        HandlerItem::Defined(item) => (&item.attrs, &item.sig),
-        HandlerItem::Extern(item) => (&item.attrs, &item.sig),
+    let Marked { item, conditions, .. } = marked;
+    let sig = match &item {
+        HandlerItem::Defined(item) => &item.sig,
+        HandlerItem::Extern(item) => &item.sig,
     };
     let (context, args) = signature::parameters(sig, errors);
     let shared = keys.list("shared", errors).map(|list| resources::shared_list(list, conditions, errors));
@@ -57,7 +54,6 @@ pub(super) fn handler(role: Role, marked: Marked<'_>, keys: &Keys, errors: &mut 
     Handler {
         ident: sig.ident.clone(),
         role,
-        cfgs: block_cfgs.into_iter().chain(cfgs(attrs)).collect(),
         context,
         args,
         shared: shared.unwrap_or_default(),

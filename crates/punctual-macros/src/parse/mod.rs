@@ -9,7 +9,6 @@ mod bodies;
 mod conditions;
 mod constants;
 mod duration;
-mod halves;
 mod handler;
 mod items;
 mod keys;
@@ -36,19 +35,14 @@ pub(crate) use handler::foreign_fn;
 pub(crate) use items::without_broken_items;
 pub(crate) use misspelled::take_misspelled;
 pub(crate) use rtic::take_attribute;
-pub(crate) use task::{pulse, receiver};
 
-/// The model of the application, unless the input is too broken for the checks to mean anything.
-///
-/// Of one with two halves it is the one that is compiled, and the other one to be checked.
-pub(crate) fn app(tokens: TokenStream, source: Source, errors: &mut Errors) -> Option<(App, Option<App>)> {
-    let args = args::parse(tokens.clone(), errors);
+/// Returns the model of the application, unless the input is too broken for the checks to mean
+/// anything.
+pub(crate) fn app(tokens: TokenStream, source: Source, errors: &mut Errors) -> Option<App> {
+    let args = args::parse(tokens, errors);
     let Source { tokens: item, module, conditions, absent } = source;
     match module {
-        Ok(module) if halves::offline(&args, errors).is_some() => {
-            module::parse_halves(args, &tokens, module, &conditions, &absent, errors)
-        }
-        Ok(module) => module::parse(args, module, &conditions, &absent, errors).map(|app| (app, None)),
+        Ok(module) => module::parse(args, module, &conditions, &absent, errors),
         Err(error) => {
             // A broken module has its own error; anything else is an attribute in the wrong
             // position.

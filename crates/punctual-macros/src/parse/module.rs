@@ -1,18 +1,15 @@
 //! The items of the module: the framework's, and those passed through.
 
-use proc_macro2::TokenStream;
 use syn::{Attribute, Item, ItemForeignMod, ItemMod};
 
-use super::attributes::{Mark, cfgs, item_attrs, take_mark};
+use super::attributes::{Mark, item_attrs, take_mark};
 use super::conditions::{Absent, Conditions};
 use super::constants::Constants;
 use super::handler::{self, Marked, foreign_fn};
 use super::misspelled::take_misspelled;
-use super::{args, halves, resources, rtic, task};
+use super::{resources, rtic, task};
 use crate::errors::Errors;
-use crate::model::{
-    App, AppArgs, Beyond, HandlerItem, Idle, Init, Local, Module, Role, Shared, Shutdown, Task,
-};
+use crate::model::{App, AppArgs, HandlerItem, Idle, Init, Local, Module, Role, Shared, Shutdown, Task};
 
 /// Returns the model of `module`, unless a mandatory part is missing.
 pub(super) fn parse(
@@ -52,68 +49,7 @@ pub(super) fn parse(
         tasks: parts.tasks,
         items: parts.items,
         absent,
-        beyond: None,
     })
-}
-
-/// The half of the app that is compiled, and the other one.
-pub(super) fn parse_halves(
-    args: AppArgs,
-    tokens: &TokenStream,
-    module: ItemMod,
-    conditions: &Conditions,
-    absent: &Absent,
-    errors: &mut Errors,
-) -> Option<(App, Option<App>)> {
-    let Some((brace, items)) = &module.content else {
-        return parse(args, module, conditions, absent, errors).map(|app| (app, None));
-    };
-    let separated = halves::separate(items.clone(), &args, errors);
-    let heartbeat =
-        args.partitions.iter().find_map(|partition| partition.heartbeat.as_ref()).map(|(_, nanos)| *nanos);
-    let half = |offline: bool, items: Vec<Item>, errors: &mut Errors| {
-        let mut args = args::parse(tokens.clone(), &mut Errors::default());
-        args.partitions.retain(|partition| partition.offline == offline);
-        // The profile is that of the half on Linux.
-        args.profile &= !offline;
-        let name = args.partitions.first()?.ident.clone();
-        let module = ItemMod { content: Some((*brace, items)), ..module.clone() };
-        Some((name, parse(args, module, conditions, absent, errors)))
-    };
-    let own_is_offline = !cfg!(any(feature = "std", test));
-    let (mut own, other) = match own_is_offline {
-        true => (separated.offline, separated.linux),
-        false => (separated.linux, separated.offline),
-    };
-    own.extend(separated.common);
-    let (own_name, own) = half(own_is_offline, own, errors)?;
-    // Once for the checks, and once for what this half knows of its tasks.
-    let known = half(!own_is_offline, other.clone(), &mut Errors::default());
-    let (other_name, other) = half(!own_is_offline, other, errors)?;
-    let (mut own, mut other) = (own?, other?);
-    let resources = |app: &App| {
-        let shared = app.shared.resources.iter().map(|resource| resource.ident.clone());
-        shared.chain(app.local.fields.iter().map(|field| field.ident.clone())).collect()
-    };
-    other.beyond = Some(Beyond {
-        is_offline: !own_is_offline,
-        own: other_name.clone(),
-        other: own_name.clone(),
-        tasks: Vec::new(),
-        resources: resources(&own),
-        statics: Vec::new(),
-        heartbeat,
-    });
-    own.beyond = Some(Beyond {
-        is_offline: own_is_offline,
-        own: own_name,
-        other: other_name,
-        tasks: known.and_then(|(_, app)| app).map_or_else(Vec::new, |app| app.tasks),
-        resources: resources(&other),
-        statics: separated.statics,
-        heartbeat,
-    });
-    Some((own, Some(other)))
 }
 
 /// Items found in the module so far.
@@ -173,8 +109,7 @@ impl<'a> Parts<'a> {
             }
             (Mark::Handler(role), Item::Fn(item)) => {
                 let item = HandlerItem::Defined(item);
-                let block_cfgs = Vec::new();
-                self.handler(role, Marked { attr, item, block_cfgs, conditions: self.conditions }, errors);
+                self.handler(role, Marked { attr, item, conditions: self.conditions }, errors);
             }
             (Mark::Shared | Mark::Local, _) => {
                 errors.at(&attr, format_args!("`#[{}]` goes on a struct", mark.name()));
@@ -207,8 +142,7 @@ impl<'a> Parts<'a> {
                 continue;
             };
             let item = HandlerItem::Extern(function);
-            let block_cfgs = cfgs(&block.attrs);
-            self.handler(role, Marked { attr, item, block_cfgs, conditions: self.conditions }, errors);
+            self.handler(role, Marked { attr, item, conditions: self.conditions }, errors);
         }
         let rust = block.abi.name.as_ref().is_some_and(|name| name.value() == "Rust");
         if handlers > 0 && !rust {
@@ -363,8 +297,7 @@ mod tests {
         });
         let [t, u] = &app.tasks[..] else { panic!("there are two tasks") };
         assert!(is_extern(&t.handler) && is_extern(&u.handler));
-        assert_eq!((t.priority, t.handler.cfgs.len()), (3, 2));
-        assert_eq!(u.handler.cfgs.len(), 1);
+        assert_eq!(t.priority, 3);
         assert!(app.idle.is_some_and(|idle| is_extern(&idle.handler)));
         let rest = app.items.iter().map(|item| item.to_token_stream().to_string()).collect::<String>();
         assert!(rest.contains("fn other") && !rest.contains("fn t") && !rest.contains("idle"), "{rest}");
@@ -376,7 +309,9 @@ mod tests {
             #[shared] struct Shared {}
             /** docs */ #[inline] #[cfg(all())] #[task] #[allow(unused)] fn t(cx: t::Context) {}
         });
-        let handler = &app.tasks[0].handler;
-        assert_eq!(handler.cfgs.len(), 1);
+        let crate::model::HandlerItem::Defined(item) = &app.tasks[0].handler.item else {
+            panic!("it is defined here")
+        };
+        assert_eq!(item.attrs.len(), 4, "all but `#[task]`");
     }
 }

@@ -6,17 +6,12 @@ use syn::parse::ParseStream;
 use syn::{Ident, LitBool, token};
 
 use super::args;
-use super::duration::{Purpose, duration};
 use super::keys::{Key, Keys, not_quoted};
 use super::{recover, size};
 use crate::errors::Errors;
 use crate::model::PartitionArgs;
 
-const KEYS: &[Key] =
-    &[args::CPU, args::STACK, Key::flag("poll"), Key::flag("offline"), Key::new("heartbeat", "<duration>")];
-
-/// Below that a heartbeat would be most of what an app does, in ns.
-const SHORTEST: u64 = 1_000_000;
+const KEYS: &[Key] = &[args::CPU, args::STACK, Key::flag("poll")];
 
 /// Parses the entries, some of which may have the same name.
 pub(super) fn parse(keys: &Keys, errors: &mut Errors) -> Vec<PartitionArgs> {
@@ -25,38 +20,10 @@ pub(super) fn parse(keys: &Keys, errors: &mut Errors) -> Vec<PartitionArgs> {
     let parsed = entries.into_iter().map(|(ident, keys)| {
         let keys = Keys::parse(&format!("the partition `{ident}`"), keys, KEYS, errors);
         let poll = keys.boolean("poll", errors).as_ref().is_some_and(LitBool::value);
-        let offline = keys.boolean("offline", errors).as_ref().is_some_and(LitBool::value);
         let (cpu, stack) = (args::cpu(&keys, errors), size::stack(&keys, errors));
-        let heartbeat = heartbeat(&keys, errors);
-        if let Some((key, _)) = heartbeat.as_ref().filter(|_| !offline) {
-            errors.at(
-                key,
-                "a `heartbeat` is between the halves of an app: write it where `offline` is, or use a watchdog for an app on Linux alone",
-            );
-        }
-        PartitionArgs { ident, cpu, stack, poll, offline, heartbeat }
+        PartitionArgs { ident, cpu, stack, poll }
     });
     parsed.collect()
-}
-
-/// Both compilations have to know its length.
-fn heartbeat(keys: &Keys, errors: &mut Errors) -> Option<(Ident, u64)> {
-    let key = keys.key("heartbeat")?.clone();
-    let length = duration(keys, "heartbeat", Purpose::Deadline, errors)?;
-    match length.nanos {
-        Some(nanos) if nanos >= SHORTEST => Some((key, nanos)),
-        // Said already.
-        Some(0) => None,
-        Some(_) => {
-            errors.at(&*length.source, "`heartbeat` is at least `1.millis()`");
-            None
-        }
-        None => {
-            errors
-                .at(&*length.source, "`heartbeat` is a number with a unit, as in `heartbeat = 500.millis()`");
-            None
-        }
-    }
 }
 
 fn entry(input: ParseStream<'_>) -> syn::Result<(Ident, TokenStream)> {
@@ -93,37 +60,12 @@ mod tests {
     }
 
     #[test]
-    fn a_heartbeat_is_of_the_offline_partition_and_of_known_length() {
-        let parse = |tokens| {
-            let mut errors = Errors::default();
-            let args = args(tokens, &mut errors);
-            (args.partitions[0].heartbeat.as_ref().map(|(_, nanos)| *nanos), errors.finish())
-        };
-        let (nanos, errors) = parse(quote!(partitions = [a(offline, heartbeat = 20.millis()), b]));
-        assert!(errors.is_ok() && nanos == Some(20_000_000));
-        for (tokens, part) in [
-            (quote!(partitions = [a(heartbeat = 20.millis()), b(offline)]), "write it where `offline` is"),
-            (quote!(partitions = [a(offline, heartbeat = 999.micros()), b]), "at least `1.millis()`"),
-            (quote!(partitions = [a(offline, heartbeat = 0.millis()), b]), "`heartbeat` cannot be zero"),
-            (quote!(partitions = [a(offline, heartbeat = BEAT), b]), "a number with a unit"),
-        ] {
-            let message = parse(tokens).1.expect_err("it is refused").to_string();
-            assert!(message.contains(part), "{part:?} is not in {message:?}");
-        }
-    }
-
-    #[test]
     fn what_a_partition_cannot_have() {
         let mut errors = Errors::default();
         args(quote!(partitions = [a(strict), 7, b(cpu = "1")]), &mut errors);
         let all = errors.finish().expect_err("there are three mistakes");
         let messages: Vec<String> = all.into_iter().map(|error| error.to_string()).collect();
         assert_eq!(messages.len(), 3, "{messages:#?}");
-        assert!(
-            messages
-                .iter()
-                .any(|m| m.contains("the keys are `cpu`, `stack`, `poll`, `offline`, `heartbeat`")),
-            "{messages:#?}"
-        );
+        assert!(messages.iter().any(|m| m.contains("the keys are `cpu`, `stack`, `poll`")), "{messages:#?}");
     }
 }

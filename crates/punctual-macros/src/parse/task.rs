@@ -1,17 +1,15 @@
 //! The `#[task(..)]` attribute.
 
-use proc_macro2::{Literal, Span, TokenStream};
-use quote::{ToTokens, quote};
+use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::{Expr, Ident};
 
-use super::conditions::Conditions;
 use super::constants::Constants;
 use super::duration::{Purpose, duration};
 use super::handler::{self, Marked};
 use super::keys::{Key, Keys, ungrouped};
 use crate::errors::Errors;
-use crate::model::{Budget, HandlerItem, Interval, OnBudget, OnEarly, OnIdle, Overrun, Role, Task, TaskKind};
+use crate::model::{Budget, Interval, OnBudget, OnEarly, OnIdle, Overrun, Role, Task, TaskKind};
 
 const DURATION: &str = "<duration>";
 
@@ -39,7 +37,6 @@ const KEYS: &[Key] = &[
     Key::new("on_idle_source", "<every, once or stop>"),
     Key::new("waits", "<integer from 1 to 64>"),
     Key::flag("local_task"),
-    Key::flag("crosses"),
 ];
 
 pub(super) fn parse(marked: Marked<'_>, constants: &Constants, errors: &mut Errors) -> Task {
@@ -60,14 +57,8 @@ pub(super) fn parse(marked: Marked<'_>, constants: &Constants, errors: &mut Erro
         waits: keys.int("waits", 1..=64, constants, errors).unwrap_or(WAITS),
         waits_key: keys.key("waits").cloned(),
         local_task: flag(&keys, "local_task", errors),
-        crosses: flag(&keys, "crosses", errors),
         handler: handler::handler(Role::Task, marked, &keys, errors),
     }
-}
-
-/// A task that is released by `BELL`, and whose body is `body`.
-pub(crate) fn receiver(name: &Ident, level: u8, core: &Ident, body: &TokenStream) -> Task {
-    added(name, level, core, &quote!(binds = BELL), body)
 }
 
 /// Returns the numbers other than literals, with the macro's value for each.
@@ -78,28 +69,6 @@ fn computed(keys: &Keys, constants: &Constants) -> Vec<(Expr, i128)> {
         .filter(|source| !matches!(source, Expr::Lit(_)))
         .filter_map(|source| Some((source.clone(), constants.value(source)?)))
         .collect()
-}
-
-/// The task by which a half of an app shows the other one that it runs.
-pub(crate) fn pulse(name: &Ident, nanos: u64, core: &Ident, body: &TokenStream) -> Task {
-    let nanos = Literal::u64_unsuffixed(nanos);
-    added(name, 1, core, &quote!(period = #nanos.nanos()), body)
-}
-
-/// A task that nobody has written.
-fn added(name: &Ident, level: u8, core: &Ident, released: &TokenStream, body: &TokenStream) -> Task {
-    let (attr, level) = (Ident::new("task", Span::call_site()), Literal::u8_unsuffixed(level));
-    let marked = Marked {
-        attr: syn::parse_quote!(#[#attr(priority = #level, core = #core, #released)]),
-        item: HandlerItem::Defined(syn::parse_quote! {
-            fn #name(_: #name::Context<'_>) {
-                #body
-            }
-        }),
-        block_cfgs: Vec::new(),
-        conditions: &Conditions::default(),
-    };
-    parse(marked, &Constants::default(), &mut Errors::default())
 }
 
 /// The level of a task determines the generated code, so it has to be known here.

@@ -27,7 +27,6 @@ mod extern_handlers;
 mod generic_helpers;
 mod generic_types;
 mod global_executor;
-mod halves;
 mod higher_ranked_types;
 mod hygiene;
 mod idle_never_returns;

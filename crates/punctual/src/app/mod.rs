@@ -1,7 +1,6 @@
 //! The app: its static state, its configuration and execution, and the report of a run.
 
 pub mod config;
-pub mod halves;
 pub mod model;
 pub mod report;
 

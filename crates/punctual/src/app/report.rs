@@ -56,13 +56,6 @@ pub enum Outcome {
         /// The name of the task.
         task: String,
     },
-    /// The half of the app that runs without Linux has failed.
-    OtherHalf {
-        /// Its name.
-        other: String,
-        /// How.
-        how: String,
-    },
     /// The event source of a task with `on_idle_source = stop` was at its end, and still was after
     /// a job.
     IdleSource {
@@ -81,7 +74,6 @@ impl fmt::Display for Outcome {
             Self::Panicked { task, message } => write!(f, "`{task}` panicked: {message}"),
             Self::Overrun { task } => write!(f, "overrun of `{task}`"),
             Self::Guard { task } => write!(f, "the guard found `{task}` allocating or blocking"),
-            Self::OtherHalf { other, how } => write!(f, "its other half, `{other}`, has failed: {how}"),
             Self::IdleSource { task } => write!(f, "the event source of `{task}` is at its end"),
         }
     }
@@ -143,8 +135,6 @@ pub struct TaskReport {
     /// without the feature `monitoring`, nothing is known of single jobs: `jobs`, `misses`,
     /// `self_suspensions` and the times are empty.
     pub measured: bool,
-    /// Whether it belongs to the half of the app that runs on a CPU without Linux.
-    pub without_linux: bool,
     /// Number of jobs that ended.
     pub jobs: u64,
     /// Number of releases that found the previous job unfinished.
@@ -234,10 +224,7 @@ impl Report {
     pub fn exit_code(&self) -> u8 {
         match self.outcome {
             Outcome::Panicked { .. } => 101,
-            Outcome::Overrun { .. }
-            | Outcome::IdleSource { .. }
-            | Outcome::Guard { .. }
-            | Outcome::OtherHalf { .. } => 1,
+            Outcome::Overrun { .. } | Outcome::IdleSource { .. } | Outcome::Guard { .. } => 1,
             _ => 0,
         }
     }
@@ -368,8 +355,7 @@ impl Report {
         if suspends {
             writeln!(f, "    PUNCTUAL_GUARD=report names the calls in which its jobs wait")?;
         }
-        // Linux has no trace of what runs without it.
-        if !(self.virtual_time || task.without_linux || asleep) {
+        if !(self.virtual_time || asleep) {
             writeln!(f, "    `punctual trace record` and `report` show which threads had the CPU")?;
         }
         Ok(())

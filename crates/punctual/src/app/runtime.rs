@@ -14,7 +14,6 @@ use punctual_sync::futex::selector::unwatched;
 use crate::app::event_source::Source;
 use crate::app::figures::FiguresCell;
 use crate::app::guard::GuardSlot;
-use crate::app::halves;
 use crate::app::heartbeat::BeatSlot;
 use crate::app::model::Model;
 use crate::app::partition::PartitionState;
@@ -316,7 +315,6 @@ impl Runtime {
     }
 
     fn begin_to_stop(&self) {
-        halves::stops(self);
         self.job_flags.fetch_or(STOPS, Ordering::Relaxed);
         self.partitions.iter().for_each(|partition| partition.core.stop());
         self.stop_requested.store(1, Ordering::Release);

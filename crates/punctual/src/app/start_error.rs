@@ -101,17 +101,6 @@ pub enum StartError {
     },
     /// `strict` is set and these real-time settings do not apply.
     Strict(Vec<String>),
-    /// The app has a half without Linux, which does not run.
-    OtherHalf {
-        /// The app.
-        app: &'static str,
-        /// This half.
-        own: &'static str,
-        /// The other half.
-        other: &'static str,
-        /// What is the matter, and the fix.
-        why: String,
-    },
     /// The kernel does not let threads wait for each other.
     Futex {
         /// The operation of futex(2) that it refuses.
@@ -139,7 +128,6 @@ impl StartError {
             | Self::NotReset(_)
             | Self::Strict(_)
             | Self::Futex { .. }
-            | Self::OtherHalf { .. }
             | Self::System { .. } => 1,
             _ => 2,
         }
@@ -258,12 +246,6 @@ impl fmt::Display for StartError {
             Self::Strict(missing) => {
                 f.write_str("strict: the app does not start, because it would not be real time:")?;
                 missing.iter().try_for_each(|what| write!(f, "\n  {what}"))
-            }
-            Self::OtherHalf { app, own, other, why } => {
-                write!(
-                    f,
-                    "the half `{own}` of the app `{app}` cannot start without the other one, `{other}`: {why}"
-                )
             }
             Self::Futex { operation, error, advice } => {
                 write!(

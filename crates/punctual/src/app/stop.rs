@@ -19,8 +19,6 @@ pub(crate) enum StopReason {
     Signal(i32),
     /// The task that was released while its previous job was unfinished.
     Overrun(&'static str),
-    /// The half of the app without Linux has failed.
-    OtherHalf,
     /// The task whose event source has no more data.
     IdleSource(&'static str),
     /// The guard found a job of this task that allocates or blocks.
@@ -36,8 +34,6 @@ impl From<&StopReason> for Outcome {
             StopReason::Quiescent => Self::Quiescent,
             StopReason::Signal(signal) => Self::Signal(signal),
             StopReason::Overrun(task) => Self::Overrun { task: task.into() },
-            // What is known of it is said when the report is made.
-            StopReason::OtherHalf => Self::OtherHalf { other: String::new(), how: String::new() },
             StopReason::IdleSource(task) => Self::IdleSource { task: task.into() },
             StopReason::Guard(task) => Self::Guard { task: task.into() },
         }

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use punctual_core::trace_marker;
 
 use crate::app::config::Marks as Wanted;
-use crate::app::halves;
 use crate::app::partition::{PartitionState, ThreadModel};
 use crate::app::runtime::{Runtime, TaskInfo};
 use crate::port::linux::notice;
@@ -49,14 +48,6 @@ impl Marks {
                 partition.name
             ));
         }
-        if let Some(other) = halves::other(runtime) {
-            let first = numbers(other.tasks().count().min(usize::from(u16::MAX)) as u16);
-            let why = match marker.try_clone() {
-                Ok(marker) => halves::begin_marks(other, marker, first),
-                Err(error) => Some(format!("the jobs of partition {} are not marked: {error}", other.name())),
-            };
-            notes.extend(why);
-        }
         let marks = Self { runtime, marker: Some(marker), notes };
         marks.tasks(|number, task, marker| task.mark.set(number, marker.as_raw_fd()));
         runtime.set_marks(true);
@@ -70,7 +61,6 @@ impl Marks {
         self.tasks(|number, task, marker| {
             let _ = rustix::io::write(marker, &trace_marker::name(number, task.name));
         });
-        halves::name_marks();
     }
 
     /// Returns whether there are marks.

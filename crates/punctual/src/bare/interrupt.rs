@@ -9,7 +9,7 @@ use punctual_core::Port;
 use super::bound::{Reaction, Source};
 use super::partition::PartitionState;
 use super::runtime::Runtime;
-use super::{board, clock, current, halves, run, services};
+use super::{board, clock, current, run, services};
 
 /// Number of supported interrupts, numbered from 0.
 pub(crate) const INTERRUPTS: usize = 192;
@@ -146,7 +146,6 @@ fn interrupt(number: u32) {
 #[cold]
 fn unknown(number: u32) {
     if number == board::STOP {
-        halves::end_was_asked_for();
         return services::shutdown();
     }
     count_unbound(number);

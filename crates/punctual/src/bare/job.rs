@@ -2,7 +2,6 @@
 
 use punctual_core::{Arguments, CurrentWorker, Instant, Port, Stamp};
 
-use super::halves;
 use super::monitor::{Job, Monitor};
 #[cfg(feature = "virtual-time")]
 use super::virtual_time;
@@ -65,22 +64,12 @@ pub(crate) unsafe fn execute<B: Body>(
     let preempted = partition.executed().saturating_sub(executed);
     partition.add_executed(gross.saturating_sub(preempted));
     let job = Job { release, start, end, preempted, deadline: B::DEADLINE };
-    match B::shown() {
-        Some(shown) => {
-            if let Some(ran) = shown.add(job) {
-                halves::leave_mark(ran);
-            }
-            if let Some(interval) = B::interval() {
-                shown.set_early(interval.early());
-            }
+    // SAFETY: by this function's contract this thread occupies the task's level.
+    unsafe {
+        monitor.record(job);
+        if let Some(interval) = B::interval() {
+            monitor.show_counts(None, Some(interval.early()));
         }
-        // SAFETY: by this function's contract this thread occupies the task's level.
-        None => unsafe {
-            monitor.record(job);
-            if let Some(interval) = B::interval() {
-                monitor.show_counts(None, Some(interval.early()));
-            }
-        },
     }
     // SAFETY: this thread is still at the task's level, and `call` has returned.
     unsafe { B::after(Some(end)) };

@@ -10,8 +10,6 @@
 //! The functions that a board has to provide are in [`board`]; `punctual-bare` implements them.
 
 pub mod config;
-#[path = "../app/halves/mod.rs"]
-pub mod halves;
 #[path = "../app/model/mod.rs"]
 pub mod model;
 pub mod report;

@@ -118,7 +118,6 @@ impl Monitor {
             level: self.declared.level,
             partition: (self.declared.partition)(),
             measured: self.declared.is_measured,
-            shown: (self.declared.shown)(),
             monitor: self,
         }
     }
@@ -207,9 +206,6 @@ impl Monitor {
                 report.jitter = measured.jitter.summary(jobs);
                 report.response = measured.response.summary(jobs);
                 report.execution = measured.execution.summary(jobs);
-                if let Some(shown) = (self.declared.shown)() {
-                    shown.fill(&mut report);
-                }
             }
             Figures::Shared(shared) => {
                 let figures = &shared.row.figures;

@@ -16,8 +16,6 @@ pub enum Outcome {
     /// `punctual::shutdown` was called.
     #[default]
     Shutdown,
-    /// The half of the app that is on Linux has failed.
-    OtherHalf,
     /// A periodic task with `on_overrun = stop` was released while its previous job was unfinished.
     Overrun {
         /// The task.
@@ -35,7 +33,6 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shutdown => f.write_str("shut down"),
-            Self::OtherHalf => f.write_str("its other half has failed, or shows no sign of life"),
             Self::Overrun { task } => write!(f, "overrun of `{task}`"),
             #[cfg(feature = "virtual-time")]
             Self::TimeUp => f.write_str("time up"),
@@ -160,7 +157,7 @@ impl Report {
             Outcome::Shutdown => 0,
             #[cfg(feature = "virtual-time")]
             Outcome::TimeUp | Outcome::Quiescent => 0,
-            Outcome::Overrun { .. } | Outcome::OtherHalf => 1,
+            Outcome::Overrun { .. } => 1,
         }
     }
 }

@@ -12,7 +12,7 @@ use super::partition::PartitionState;
 use super::report::Report;
 use super::runtime::Runtime;
 use super::start_error::StartError;
-use super::{board, cores, current, halves, interrupt, remote};
+use super::{board, cores, current, interrupt, remote};
 
 /// User functions, provided by the generated code. A value of this type holds `init`'s arguments.
 pub trait App: Sized {
@@ -256,7 +256,6 @@ fn finish<A: App>(runtime: &'static Runtime) -> Report {
     // Last, because the hook may spawn.
     let dropped_jobs = waiting + runtime.dropped();
     let report = Report::new(runtime, elapsed, dropped_jobs, unbound_interrupts);
-    halves::publish(&report);
     remote::end(&report);
     report
 }
@@ -298,7 +297,7 @@ fn end(report: &Report) -> ! {
         Some("never") => false,
         _ => report.exit_code() != 0 || wrong(),
     };
-    if wanted && !halves::is_reported_by_linux() {
+    if wanted {
         say(format_args!("{report}"));
     }
     board::exit(report.exit_code())

@@ -5,7 +5,6 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use punctual_core::{Instant, Level, Port};
 
 use super::bound::Source;
-use super::halves::{self, Shown};
 use super::model::Model;
 use super::monitor::Monitor;
 use super::partition::PartitionState;
@@ -88,7 +87,6 @@ pub struct TaskInfo {
     pub(crate) level: u8,
     pub(crate) partition: &'static PartitionState,
     pub(crate) measured: bool,
-    pub(crate) shown: Option<&'static Shown>,
     pub(crate) monitor: &'static Monitor,
 }
 
@@ -220,7 +218,6 @@ impl Runtime {
     /// Begins to stop. Reports the first reason.
     pub(crate) fn stop(&self, reason: &'static StopReason) {
         self.stop_reason.record(reason);
-        halves::stops();
         self.partitions.iter().for_each(|partition| partition.core.stop());
     }
 

@@ -8,15 +8,6 @@ use core::fmt;
 pub enum StartError {
     /// An app is already running on this core: this one, or the one that calls it.
     AlreadyRunning(&'static str),
-    /// The app has a half on Linux, which does not run.
-    OtherHalf {
-        /// The app.
-        app: &'static str,
-        /// The other half.
-        other: &'static str,
-        /// What is the matter.
-        why: &'static str,
-    },
     /// There is no core for a partition, or it does not start.
     NoCore {
         /// The app.
@@ -48,9 +39,6 @@ impl fmt::Display for StartError {
                     f,
                     "punctual: the app `{app}` cannot start: an app is running on this core; wait for its end"
                 )
-            }
-            Self::OtherHalf { app, other, why } => {
-                write!(f, "punctual: the app `{app}` cannot start without its other half, `{other}`: {why}")
             }
             Self::NoCore { app, partition, core } => write!(
                 f,

@@ -9,8 +9,6 @@ use super::report::Outcome;
 #[derive(Debug)]
 pub(crate) enum StopReason {
     Shutdown,
-    /// The other half of the app has failed.
-    OtherHalf,
     /// The task that was released while its previous job was unfinished.
     Overrun(&'static str),
     #[cfg(feature = "virtual-time")]
@@ -42,7 +40,6 @@ impl FirstStopReason {
         // never written.
         match unsafe { self.0.load(Ordering::Relaxed).cast_const().as_ref() } {
             Some(StopReason::Overrun(task)) => Outcome::Overrun { task },
-            Some(StopReason::OtherHalf) => Outcome::OtherHalf,
             #[cfg(feature = "virtual-time")]
             Some(StopReason::TimeUp) => Outcome::TimeUp,
             #[cfg(feature = "virtual-time")]

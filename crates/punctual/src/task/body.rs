@@ -4,7 +4,6 @@ use core::marker::PhantomData;
 
 use punctual_core::{Arguments, CurrentWorker, Duration, Instant, Level, Port, Stamp};
 
-use crate::app::halves::Shown;
 use crate::app::partition::PartitionState;
 use crate::app::runtime::Runtime;
 use crate::model::OnEarly;
@@ -32,13 +31,6 @@ pub trait Body: 'static {
     /// task without one has no cost.
     #[inline(always)]
     fn interval() -> Option<&'static Interval> {
-        None
-    }
-
-    /// Where its jobs are shown to the app's half on Linux, if there is one and this one is without
-    /// Linux. Known at compile time, but for whether the halves have met.
-    #[inline(always)]
-    fn shown() -> Option<&'static Shown> {
         None
     }
 
@@ -93,8 +85,6 @@ pub(crate) struct Declared {
     // Functions, because a constant cannot refer to mutable statics.
     pub(crate) partition: fn() -> &'static PartitionState,
     pub(crate) interval: fn() -> Option<&'static Interval>,
-    #[cfg(not(feature = "std"))]
-    pub(crate) shown: fn() -> Option<&'static Shown>,
     pub(crate) place: fn() -> (&'static Level, u32),
     /// [`Body::call`].
     #[cfg(feature = "std")]
@@ -123,8 +113,6 @@ impl Declared {
             execution: B::EXECUTION,
             partition: B::partition,
             interval: B::interval,
-            #[cfg(not(feature = "std"))]
-            shown: B::shown,
             place: B::place,
             #[cfg(feature = "std")]
             call: B::call,

@@ -40,12 +40,10 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
             execute_queued::<B>(&self.monitor, me, Arguments::none(), self.level.released(node), now)
         };
         #[cfg(not(feature = "std"))]
-        if let Some(shown) = B::shown() {
-            shown.set_overruns(self.periodic.overruns());
-        } else {
-            // SAFETY: this thread occupies the task's level, by this function's contract.
-            unsafe { self.monitor.show_counts(Some(self.periodic.overruns()), None) };
-        }
+        // SAFETY: this thread occupies the task's level, by this function's contract.
+        unsafe {
+            self.monitor.show_counts(Some(self.periodic.overruns()), None)
+        };
         end
     }
 }

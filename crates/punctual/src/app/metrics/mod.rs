@@ -6,8 +6,7 @@
 //! other process can write to it or truncate it.
 //!
 //! Real-time safety: the memory is allocated and mapped before `init`, and jobs write to it as they
-//! would write to private memory. The supervisor copies the figures that jobs do not count there,
-//! and all figures of a half of the app that runs without Linux.
+//! would write to private memory. The supervisor copies the figures that jobs do not count there.
 
 mod region;
 mod text;
@@ -25,7 +24,6 @@ use punctual_core::metrics::{
 };
 
 use self::region::Region;
-use crate::app::halves::{self, Other};
 use crate::app::report::Settings;
 use crate::app::runtime::{Registered, Runtime, TaskInfo};
 use crate::background::traffic;
@@ -44,8 +42,6 @@ pub(crate) type Cpus<'a> = &'a [Option<usize>];
 pub(crate) struct Metrics {
     runtime: &'static Runtime,
     region: Arc<Region>,
-    /// The tasks of the app's half without Linux, which come behind the others.
-    beyond: Vec<&'static halves::Shown>,
     /// Offset of the first of [`MAX_TRAFFIC`] entries.
     traffic_at: usize,
 }
@@ -70,23 +66,8 @@ impl Metrics {
         settings: &Settings,
         cpus: Cpus<'_>,
     ) -> io::Result<Shown> {
-        // SAFETY: by this function's contract.
-        unsafe { Self::show_with(runtime, settings, cpus, halves::other(runtime)) }
-    }
-
-    /// [`show`](Self::show), with the half without Linux.
-    ///
-    /// # Safety
-    /// As there.
-    unsafe fn show_with(
-        runtime: &'static Runtime,
-        settings: &Settings,
-        cpus: Cpus<'_>,
-        other: Option<Other>,
-    ) -> io::Result<Shown> {
-        let text = text::of(runtime, settings, cpus, other);
-        let beyond: Vec<_> = other.iter().flat_map(Other::tasks).map(|(_, shown)| shown).collect();
-        let count = tasks(runtime).count() + beyond.len();
+        let text = text::of(runtime, settings, cpus);
+        let count = tasks(runtime).count();
         let traffic_at = TASKS_AT + count * size_of::<TaskFigures>();
         let text_at = traffic_at + MAX_TRAFFIC * size_of::<TrafficFigures>();
         let (region, file) = Region::new(runtime.name, text_at + text.len())?;
@@ -104,7 +85,7 @@ impl Metrics {
                 }
             }
         }
-        let metrics = Self { runtime, region, beyond, traffic_at };
+        let metrics = Self { runtime, region, traffic_at };
         let header = metrics.header();
         header.version.store(VERSION, Relaxed);
         header.tasks.store(count as u32, Relaxed);
@@ -126,17 +107,12 @@ impl Metrics {
         header.started.store(self.runtime.started(), Relaxed);
         header.dropped.store(self.runtime.dropped(), Relaxed);
         header.stopping.store(self.runtime.is_stopping().into(), Relaxed);
-        let mut own = 0;
         for (index, (task, _)) in tasks(self.runtime).enumerate() {
-            own = index + 1;
             let occasional = &self.figures(index).occasional;
             let counters = task.counters();
             occasional.overruns.store(counters.overruns, Relaxed);
             occasional.early.store(counters.early, Relaxed);
             occasional.idle_releases.store(counters.idle_releases, Relaxed);
-        }
-        for (index, shown) in self.beyond.iter().enumerate() {
-            shown.copy(self.figures(own + index));
         }
         traffic::each(|place, name, counts| self.show_traffic(place, name, counts));
         header.updated.store(self.runtime.home.core.port().now().as_ticks(), Relaxed);
@@ -186,36 +162,4 @@ impl Drop for Shown {
 /// Returns the tasks that have jobs.
 fn tasks(runtime: &'static Runtime) -> impl Iterator<Item = (&'static dyn Registered, TaskInfo)> {
     runtime.tasks.iter().filter_map(|task| task.info().map(|info| (*task, info)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::app::halves::tests::{other, runtime};
-
-    #[test]
-    fn the_tasks_of_the_half_without_linux_are_shown_behind_the_others() {
-        let other = other();
-        let (_, sample) = other.tasks().next().unwrap();
-        // SAFETY: there is no run.
-        let shown =
-            unsafe { Metrics::show_with(runtime(), &Settings::default(), &[None], Some(other)) }.unwrap();
-        let metrics = &shown.metrics;
-        assert_eq!(
-            (metrics.header().tasks.load(Relaxed), metrics.figures(0).occasional.overruns.load(Relaxed)),
-            (2, 0)
-        );
-        sample.set_overruns(9);
-        metrics.update();
-        assert_eq!(metrics.figures(0).occasional.overruns.load(Relaxed), 9);
-        let text = text::of(runtime(), &Settings::default(), &[None], Some(other));
-        let text: String = text.split_whitespace().collect();
-        for part in [
-            r#"{"name":"ui","cpu":null}"#,
-            r#"{"name":"control","cpu":2}"#,
-            r#"{"name":"sample","partition":"control","level":3,"kind":null,"period":100000,"deadline":45,"measured":1}"#,
-        ] {
-            assert!(text.contains(part), "{part} in {text}");
-        }
-    }
 }

@@ -1,47 +1,25 @@
 //! Constant data of a run, as JSON.
 
 use super::{Cpus, tasks};
-use crate::app::halves::Other;
 use crate::app::json::Json;
 use crate::app::report::{Settings, ThreadSettings};
 use crate::app::runtime::{Runtime, TaskInfo};
 use crate::model::Kind;
 
 /// Returns the text on an app with these `settings`, whose partitions run on these CPUs.
-pub(super) fn of(
-    runtime: &'static Runtime,
-    settings: &Settings,
-    cpus: Cpus<'_>,
-    other: Option<Other>,
-) -> String {
+pub(super) fn of(runtime: &'static Runtime, settings: &Settings, cpus: Cpus<'_>) -> String {
     let program = std::env::current_exe().ok();
     let program = program.as_ref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy());
     let partitions = runtime.partitions.iter().zip(cpus);
     let partitions = partitions.map(|(partition, cpu)| {
         Json::Object(vec![("name", partition.name.into()), ("cpu", cpu.map(|cpu| cpu as u64).into())])
     });
-    let beyond = other.iter().map(|other| {
-        Json::Object(vec![("name", other.name().into()), ("cpu", u64::from(other.cpu()).into())])
-    });
-    let tasks_beyond = other.iter().flat_map(|other| {
-        other.tasks().map(|(name, shown)| {
-            Json::Object(vec![
-                ("name", name.as_str().into()),
-                ("partition", other.name().into()),
-                ("level", u64::from(shown.level()).into()),
-                ("kind", Json::Null),
-                ("period", shown.period().map(|period| period.as_ticks()).into()),
-                ("deadline", shown.deadline().map(|deadline| deadline.as_ticks()).into()),
-                ("measured", u64::from(shown.is_measured()).into()),
-            ])
-        })
-    });
     let value = Json::Object(vec![
         ("app", runtime.name.into()),
         ("program", program.as_deref().into()),
         ("punctual", env!("CARGO_PKG_VERSION").into()),
-        ("partitions", partitions.chain(beyond).collect()),
-        ("tasks", tasks(runtime).map(|(_, info)| task(runtime, &info)).chain(tasks_beyond).collect()),
+        ("partitions", partitions.collect()),
+        ("tasks", tasks(runtime).map(|(_, info)| task(runtime, &info)).collect()),
         ("kernel", settings.kernel.as_str().into()),
         ("memory", settings.memory.as_str().into()),
         ("threads", settings.threads.iter().map(thread).collect()),

@@ -34,7 +34,6 @@ use crate::app::config::Platform;
 use crate::app::fault;
 use crate::app::forked;
 use crate::app::guard::Guarded;
-use crate::app::halves;
 use crate::app::model;
 use crate::app::panic_hook;
 use crate::app::profile::{self, MeasureCosts, Profile};
@@ -139,8 +138,7 @@ fn run_functions(
         // does not start leaves no thread behind.
         drop(unsafe { taken.end() });
     }
-    let mut report = ended?;
-    halves::complete(runtime, &mut report);
+    let report = ended?;
     let default = if config.is_program { Reporting::Auto } else { Reporting::Never };
     let declared = runtime.options.report.and_then(|report| Reporting::parse(report.as_ref()));
     config.report.or(declared).unwrap_or(default).write(&report);

@@ -14,7 +14,6 @@ use super::endless_idle::{EndlessIdle, Idle};
 use super::signals::{self, Signals};
 use super::unfinished;
 use crate::app::fault;
-use crate::app::halves;
 use crate::app::metrics::{self, Metrics, Shown};
 use crate::app::panic_hook::PanicRedirect;
 use crate::app::partition::ThreadModel;
@@ -209,7 +208,6 @@ impl Watch {
                     self.named = Instant::now();
                 }
                 pause = pause.min(TASK_NAMES_INTERVAL);
-                pause = halves::drain_marks().map_or(pause, |again| pause.min(again));
             }
             if self.runtime.is_stopping() {
                 pause = pause.min(TICK);

@@ -148,13 +148,25 @@ impl Drop for RunGuard {
 
 #[cfg(test)]
 mod tests {
+    use punctual_core::Worker;
+
     use super::*;
-    use crate::app::halves::tests::runtime;
+    use crate::app::model::Model;
+    use crate::app::partition::{PartitionConfig, PartitionState, ThreadModel};
+    use crate::app::runtime::Options;
+
+    static IDLE: Worker = Worker::new(0);
+    static MODEL: Model = Model::new("app", &[], &[], &[], None);
+    static RUNTIME: Runtime = Runtime::new(&MODEL, Options::NONE, &[&PART], &PART, &[], None, None);
+    static PART: PartitionState = {
+        let declared = PartitionConfig { name: "app", model: ThreadModel::Anywhere, cpu: None, stack: None };
+        // SAFETY: the worker is of no other partition.
+        unsafe { PartitionState::new(declared, &RUNTIME, &[], &[&IDLE], &IDLE, None) }
+    };
 
     #[test]
     fn wait_for_a_run_has_a_limit() {
-        // A unique name: no other test runs this app.
-        let runtime = runtime();
+        let runtime = &RUNTIME;
         for held in [VIRTUAL_TIME, REAL_TIME] {
             runtime.claim.take(held).expect("it is free");
             let refused = runtime.claim(true, StdDuration::ZERO);

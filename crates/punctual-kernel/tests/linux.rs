@@ -371,19 +371,6 @@ fn leaves_other_faults_to_who_has_handled_them() {
     assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{said}");
 }
 
-#[cfg(feature = "uintr")]
-#[test]
-fn says_why_there_are_no_user_interrupts() {
-    let (output, said) = in_own_process("user interrupts");
-    let has_them = punctual_kernel::linux::has_user_interrupts();
-    let why = if has_them {
-        "Linux does not support the user interrupts"
-    } else {
-        "this processor has no user interrupts"
-    };
-    assert!(output.status.success() && said.contains(why), "{}\n{said}", output.status);
-}
-
 const REFUSED: &str = "no perf event preempts here";
 
 /// Recurses until the stack overflows.
@@ -438,12 +425,6 @@ fn keeps_order_registers_and_wakes_under_signals() {
         Ok("any but timers") => {
             refuse_timers();
             take_any();
-        }
-        #[cfg(feature = "uintr")]
-        Ok("user interrupts") => {
-            // SAFETY: the closure starts no threads.
-            let refused = unsafe { start(Preemption::UserInterrupts, || ()) }.unwrap_err();
-            println!("{refused}");
         }
         Ok("perf events") => keep_order_registers_and_wakes(Preemption::PerfEvents),
         _ => keep_order_registers_and_wakes(Preemption::Signals),

@@ -56,11 +56,6 @@ pub(super) fn print() {
         let [max, p99, median, min] = [result[last], result[last * 99 / 100], result[last / 2], result[0]];
         println!("{name:<46}{max:>10}{p99:>10}{median:>10}{min:>10}");
     }
-    #[cfg(feature = "uintr")]
-    // SAFETY: the closure starts no threads.
-    if let Err(error) = unsafe { start(Preemption::UserInterrupts, || ()) } {
-        println!("user interrupts: {error}");
-    }
 }
 
 /// Reads the clock until enough preemptions have been seen, for a second at most.

@@ -59,11 +59,6 @@ pub enum Preemption {
     /// `/proc/sys/kernel/perf_event_paranoid`. No other code, such as a debugger, may use `SIGTRAP`
     /// in this process.
     PerfEvents,
-    /// User interrupts of the processor (UINTR), which reach a thread without the kernel. Currently
-    /// always refused, after a check of the processor: Linux up to 6.18 has no system calls for
-    /// receiving them.
-    #[cfg(feature = "uintr")]
-    UserInterrupts,
     /// None. Due work is done when a thread calls [`poll`], and while no thread is ready.
     Polled,
 }
@@ -175,32 +170,9 @@ fn prepare(preemption: Preemption) -> io::Result<Preemption> {
             signal::handle(true)?;
             perf::open()?;
         }
-        #[cfg(feature = "uintr")]
-        Preemption::UserInterrupts => {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                match has_user_interrupts() {
-                    true => "Linux does not support the user interrupts of this processor",
-                    false => "this processor has no user interrupts (UINTR)",
-                },
-            ));
-        }
         Preemption::Polled => {}
     }
     Ok(preemption)
-}
-
-/// Returns `true` if the processor has user interrupts: Intel's *Software Developer's Manual*,
-/// volume 2, `CPUID`, leaf 7, bit 5 of EDX.
-#[cfg(feature = "uintr")]
-pub fn has_user_interrupts() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use core::arch::x86_64::{__cpuid, __cpuid_count};
-        __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx & 1 << 5 != 0
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    false
 }
 
 fn create_timer() -> io::Result<()> {

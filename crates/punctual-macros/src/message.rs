@@ -21,9 +21,9 @@ pub(crate) struct Refusals {
 }
 
 const REFUSALS: Refusals = Refusals {
-    no_fields: "a message has named fields, at least one",
+    no_fields: "a message has at least one named field",
     no_struct: "a message is a struct with named fields",
-    generic: "a message is generic by constants only, such as the room of a sequence: recordings know it by one name",
+    generic: "a message can be generic only over constants, such as the capacity of a sequence: recordings identify it by one name",
 };
 
 fn expand(input: &DeriveInput, errors: &mut Errors) -> Option<TokenStream> {
@@ -139,11 +139,14 @@ pub(crate) fn name(input: &DeriveInput, errors: &mut Errors) -> TokenStream {
     for attribute in named(&input.attrs, "message") {
         let parsed = attribute.parse_nested_meta(|meta| {
             if !meta.path.is_ident("name") {
-                return Err(meta.error("of a message only its `name` can be said"));
+                return Err(meta.error("a message accepts only the key `name`"));
             }
             let name: LitStr = meta.value()?.parse()?;
             if !is_type_name(&name.value()) {
-                return Err(syn::Error::new(name.span(), "the name of a message is like `package/msg/Type`"));
+                return Err(syn::Error::new(
+                    name.span(),
+                    "the name of a message has the form `package/msg/Type`",
+                ));
             }
             given = Some(name.into_token_stream());
             Ok(())
@@ -155,7 +158,7 @@ pub(crate) fn name(input: &DeriveInput, errors: &mut Errors) -> TokenStream {
         let name = format!("{package}/msg/{}", input.ident);
         if !is_type_name(&name) {
             let message = format!(
-                "`{name}` is no name of a message; give one, `#[message(name = \"package/msg/Type\")]`"
+                "`{name}` is not a valid message name; give one, `#[message(name = \"package/msg/Type\")]`"
             );
             errors.at(&input.ident, message);
         }
@@ -182,7 +185,7 @@ fn is_snake_case(name: &str) -> bool {
 pub(crate) fn field_name(ident: &Ident, errors: &mut Errors) -> String {
     let name = ident.to_string();
     if !is_snake_case(&name) {
-        errors.at(ident, "viewers and ROS 2 take names of fields in snake case: a letter, then letters, digits and single `_`");
+        errors.at(ident, "viewers and ROS 2 require field names in snake case: a letter, then letters, digits and single `_`");
     }
     name
 }
@@ -192,7 +195,7 @@ fn unit(attributes: &[Attribute], errors: &mut Errors) -> Option<String> {
     for attribute in named(attributes, "message") {
         let parsed = attribute.parse_nested_meta(|meta| {
             if !meta.path.is_ident("unit") {
-                return Err(meta.error("of a field only its `unit` can be said"));
+                return Err(meta.error("a field accepts only the key `unit`"));
             }
             unit = Some(unit_text(&meta.value()?.parse()?)?);
             Ok(())
@@ -208,7 +211,7 @@ pub(crate) fn unit_text(text: &LitStr) -> syn::Result<String> {
     if unit.is_empty() || unit.contains(|c: char| c.is_control() || c == ',' || c == '"') {
         return Err(syn::Error::new(
             text.span(),
-            "a unit is a short text without commas, quotes and line breaks",
+            "a unit is a short text without commas, quotes or line breaks",
         ));
     }
     Ok(unit)
@@ -255,14 +258,14 @@ mod tests {
                 struct S {}
             ),
         ] {
-            assert_eq!(errors(item), ["a message has named fields, at least one"]);
+            assert_eq!(errors(item), ["a message has at least one named field"]);
         }
         let generic = errors(quote!(
             struct S<T> {
                 a: T,
             }
         ));
-        let expected = "a message is generic by constants only, such as the room of a sequence: recordings know it by one name";
+        let expected = "a message can be generic only over constants, such as the capacity of a sequence: recordings identify it by one name";
         assert_eq!(generic, [expected]);
         let constant = errors(quote!(
             struct S<const N: usize> {
@@ -283,7 +286,7 @@ mod tests {
                     a: u8,
                 }
             ));
-            assert_eq!(errors, ["the name of a message is like `package/msg/Type`"], "{name}");
+            assert_eq!(errors, ["the name of a message has the form `package/msg/Type`"], "{name}");
         }
         for field in ["_a", "a_", "a__b", "aB", "ä"] {
             let ident = quote::format_ident!("{field}");
@@ -299,9 +302,9 @@ mod tests {
             struct S { #[message(scale = 2)] a: u8, #[message(unit = "a,b")] b: u8 }
         });
         let expected = [
-            "of a message only its `name` can be said",
-            "of a field only its `unit` can be said",
-            "a unit is a short text without commas, quotes and line breaks",
+            "a message accepts only the key `name`",
+            "a field accepts only the key `unit`",
+            "a unit is a short text without commas, quotes or line breaks",
         ];
         assert_eq!(errors, expected);
     }

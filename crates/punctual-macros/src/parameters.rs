@@ -21,9 +21,9 @@ struct Declared {
 }
 
 const REFUSALS: Refusals = Refusals {
-    no_fields: "parameters are named fields, at least one",
+    no_fields: "a struct of parameters has at least one named field",
     no_struct: "parameters are the named fields of a struct",
-    generic: "a struct of parameters is not generic: recordings know it by one name",
+    generic: "a struct of parameters cannot be generic: recordings identify it by one name",
 };
 
 fn expand(input: &DeriveInput, errors: &mut Errors) -> Option<TokenStream> {
@@ -75,7 +75,7 @@ fn expand(input: &DeriveInput, errors: &mut Errors) -> Option<TokenStream> {
 
 /// Makes the compiler check the numbers, which may be constants.
 fn check(name: &str, ty: &Type, default: &Expr, (min, max): &(Expr, Expr)) -> TokenStream {
-    let finite = format!("the ends of the range of `{name}` have to be finite");
+    let finite = format!("the ends of the range of `{name}` must be finite");
     let within = format!("the default of `{name}` is not within its range");
     quote! {
         #[allow(clippy::eq_op, unused_comparisons)]
@@ -106,9 +106,9 @@ fn declared(field: &Field, errors: &mut Errors) -> Option<Declared> {
             } else if meta.path.is_ident("nested") {
                 nested = true;
             } else {
-                return Err(meta.error(
-                    "of a parameter its `default`, `range` and `unit` are said, or that it is `nested`",
-                ));
+                return Err(
+                    meta.error("a parameter accepts the keys `default`, `range` and `unit`, or `nested`")
+                );
             }
             Ok(())
         });
@@ -120,7 +120,7 @@ fn declared(field: &Field, errors: &mut Errors) -> Option<Declared> {
     }
     if nested {
         if default.is_some() || range.is_some() || unit.is_some() {
-            errors.at(ident, "nested parameters have defaults, ranges and units of their own");
+            errors.at(ident, "nested parameters have their own defaults, ranges and units");
         }
         return None;
     }
@@ -134,7 +134,7 @@ fn declared(field: &Field, errors: &mut Errors) -> Option<Declared> {
     match (&range, is_bool(&field.ty)) {
         (None, false) => errors.at(
             ident,
-            "a number needs a range, such as `range = 0.0..=10.0`: what is outside of it is refused",
+            "a number needs a range, such as `range = 0.0..=10.0`: values outside of it are rejected",
         ),
         (Some(_), true) => errors.at(ident, "a `bool` has no range"),
         _ => {}
@@ -149,7 +149,7 @@ fn closed(range: Expr) -> syn::Result<(Expr, Expr)> {
         Expr::Range(ExprRange {
             start: Some(start), limits: RangeLimits::Closed(_), end: Some(end), ..
         }) => Ok((*start, *end)),
-        _ => Err(syn::Error::new(span, "a range says its smallest and its largest value: `0.0..=10.0`")),
+        _ => Err(syn::Error::new(span, "a range includes its smallest and its largest value: `0.0..=10.0`")),
     }
 }
 
@@ -190,14 +190,14 @@ mod tests {
         let of_tuple = errors(quote!(
             struct S(f64);
         ));
-        assert_eq!(of_tuple, ["parameters are named fields, at least one"]);
+        assert_eq!(of_tuple, ["a struct of parameters has at least one named field"]);
         let generic = errors(quote!(
             struct S<T> {
                 #[parameter(nested)]
                 a: T,
             }
         ));
-        assert_eq!(generic, ["a struct of parameters is not generic: recordings know it by one name"]);
+        assert_eq!(generic, ["a struct of parameters cannot be generic: recordings identify it by one name"]);
     }
 
     #[test]
@@ -218,10 +218,10 @@ mod tests {
             "a parameter needs a default",
             "a number needs a range",
             "a `bool` has no range",
-            "a range says its smallest and its largest value",
-            "a range says its smallest and its largest value",
-            "nested parameters have defaults",
-            "of a parameter its `default`, `range` and `unit` are said",
+            "a range includes its smallest and its largest value",
+            "a range includes its smallest and its largest value",
+            "nested parameters have their own defaults",
+            "a parameter accepts the keys `default`, `range` and `unit`",
             "a unit is a short text",
         ];
         assert_eq!(errors.len(), begin.len(), "{errors:?}");

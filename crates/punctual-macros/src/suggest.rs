@@ -38,13 +38,13 @@ pub(crate) fn nearest<'a>(name: &str, declared: impl Iterator<Item = &'a str>) -
 /// Returns the message for a second field of one name.
 pub(crate) fn declared_twice(kind: &str, name: &Ident) -> String {
     format!(
-        "the {kind} resource `{name}` is declared twice; rename one, or give both `#[cfg]`s that exclude each other"
+        "the {kind} resource `{name}` is declared twice; rename one, or give both mutually exclusive `#[cfg]`s"
     )
 }
 
 /// Returns the message for a name that a condition removes.
 pub(crate) fn left_out(name: &Ident) -> String {
-    format!("a `#[cfg]` leaves `{name}` out of this build; give this entry the same one")
+    format!("a `#[cfg]` removes `{name}` from this build; give this entry the same `#[cfg]`")
 }
 
 /// Returns the Levenshtein distance: the number of insertions, deletions and replacements that turn

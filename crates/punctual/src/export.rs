@@ -139,14 +139,14 @@ pub trait SpawnsBoundTask {}
 
 /// An async task can only be spawned at once.
 #[diagnostic::on_unimplemented(
-    message = "an async task is spawned at once, not for a time",
+    message = "an async task is spawned immediately, not at a time",
     label = "write `<task>::spawn(..)`, and wait in the task: `punctual::delay(..).await`"
 )]
 pub trait SpawnsAsyncTaskForTime {}
 
 /// A task whose early releases are delayed or rejected can only be spawned at once.
 #[diagnostic::on_unimplemented(
-    message = "a task with `on_early = delay` or `on_early = reject` is spawned at once, not for a time",
+    message = "a task with `on_early = delay` or `on_early = reject` is spawned immediately, not at a time",
     label = "write `<task>::spawn(..)`, or `on_early = count` in the attribute of the task"
 )]
 pub trait SpawnsRestrictedTaskForTime {}

@@ -65,7 +65,7 @@ fn explains_the_documented_recording() {
     if std::env::var_os("BLESS").is_some() {
         fs::write(&expected, &out).unwrap();
     }
-    assert_eq!(out, fs::read_to_string(&expected).unwrap(), "docs/threads.txt; BLESS=1 writes it anew");
+    assert_eq!(out, fs::read_to_string(&expected).unwrap(), "docs/threads.txt; BLESS=1 rewrites it");
 }
 
 /// The machine's behavior is known: every inferred figure equals its parameter.

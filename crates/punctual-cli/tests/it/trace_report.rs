@@ -39,7 +39,7 @@ fn expect(name: &str, found: &str) {
     if std::env::var_os("BLESS").is_some() {
         fs::write(&path, found).unwrap();
     }
-    assert_eq!(found, fs::read_to_string(&path).unwrap(), "{name}; BLESS=1 writes it anew");
+    assert_eq!(found, fs::read_to_string(&path).unwrap(), "{name}; BLESS=1 rewrites it");
 }
 
 /// The published numbers, to the nanosecond in the files and to three digits in the tables.

@@ -80,7 +80,7 @@ fn lock_free_across_levels(app: &App, resource: &Resource, errors: &mut Errors) 
             used,
             format_args!(
                 "`{name}` is `#[lock_free]`, but `{first}` runs at level {first_level} and `{other}` at \
-                 level {level}; give them one priority or remove `#[lock_free]`"
+                 level {level}; give them the same priority or remove `#[lock_free]`"
             ),
         );
     }
@@ -96,8 +96,7 @@ fn lock_free_across_partitions(app: &App, analysis: &Analysis, resource: &Resour
         errors.at(
             used,
             format_args!(
-                "`{name}` is `#[lock_free]`, but `{first}` is in the partition `{one}` and `{other}` in `{two}`; put \
-                 them into one partition or remove `#[lock_free]`"
+                "`{name}` is `#[lock_free]`, but `{first}` is in the partition `{one}` and `{other}` in `{two}`; put them into the same partition or remove `#[lock_free]`"
             ),
         );
     }

@@ -33,7 +33,7 @@ fn context_only(handler: &Handler, why: &str, errors: &mut Errors) {
         let name = &handler.ident;
         errors.at(
             &arg.pat,
-            format_args!("`{name}` {why}, which has no arguments to pass; it takes its context only"),
+            format_args!("`{name}` {why}, which has no arguments to pass; it takes only its context"),
         );
     }
 }
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn periodic_task_with_arguments() {
         let errors = errors(quote! { #[task(period = 1.millis())] fn t(cx: t::Context, a: u32) {} });
-        assert_one(&errors, &["`t` is released by the clock", "its context only"]);
+        assert_one(&errors, &["`t` is released by the clock", "only its context"]);
     }
 
     #[test]

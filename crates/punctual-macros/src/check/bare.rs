@@ -23,21 +23,21 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
             errors.at(
                 name,
                 format_args!(
-                    "`{name}` is one partition too many: a bare board has {CORES} cores at most, one for each ({WITHOUT_STD})"
+                    "`{name}` is one partition too many: a bare board has at most {CORES} cores, one for each partition ({WITHOUT_STD})"
                 ),
             );
         }
         if let Some(cpu) = &partition.cpu {
             errors.at(
                 cpu,
-                format_args!("on a bare board the partitions are on the cores from the first on: remove `cpu` ({WITHOUT_STD})"),
+                format_args!("on a bare board the partitions use the cores in order, from the first on: remove `cpu` ({WITHOUT_STD})"),
             );
         }
         if partition.poll {
             errors.at(
                 name,
                 format_args!(
-                    "a core of a bare board has no kernel to stay out of: remove `poll` ({WITHOUT_STD})"
+                    "a bare board has no kernel, so polling has no effect: remove `poll` ({WITHOUT_STD})"
                 ),
             );
         }
@@ -51,14 +51,14 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
     if app.args.profile {
         errors.at(
             &app.module.ident,
-            format_args!("a bare board has nowhere to write a profile to: remove `profile` ({WITHOUT_STD})"),
+            format_args!("a bare board cannot store a profile: remove `profile` ({WITHOUT_STD})"),
         );
     }
     for budget in app.tasks.iter().filter_map(|task| task.budget.as_ref()) {
         errors.at(
             &budget.key,
             format_args!(
-                "a bare board has no other process that could watch a budget: remove `budget` and `on_budget` ({WITHOUT_STD})"
+                "a bare board has no other process to monitor a budget: remove `budget` and `on_budget` ({WITHOUT_STD})"
             ),
         );
     }
@@ -68,8 +68,7 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
             errors.at(
                 source,
                 format_args!(
-                    "a bare board has no descriptors: `binds` names an interrupt of the board, as `binds = UART0`, and not \
-                     the local resource `{source}` ({WITHOUT_STD})"
+                    "a bare board has no descriptors: `binds` names an interrupt of the board, such as `binds = UART0`, not the local resource `{source}` ({WITHOUT_STD})"
                 ),
             );
         }

@@ -20,7 +20,7 @@ fn owned_source(app: &App, task: &Task, source: &Ident, errors: &mut Errors) {
         Some(_) => errors.at(
             source,
             format_args!(
-                "`{source}` is declared in place, and an event source comes from `init`; \
+                "`{source}` is declared in place, but an event source comes from `init`; \
                  make it a field of the `#[local]` struct"
             ),
         ),
@@ -37,7 +37,7 @@ fn owned_source(app: &App, task: &Task, source: &Ident, errors: &mut Errors) {
         }
         None => errors.at(
             source,
-            format_args!("`{name}` binds `{source}`, which is not its own; add it: `local = [{source}]`"),
+            format_args!("`{name}` binds `{source}`, which is not local to it; add it: `local = [{source}]`"),
         ),
     }
 }
@@ -54,7 +54,7 @@ mod tests {
             #[local] struct Local { tick: Timer }
             #[task(binds = tick)] fn t(cx: t::Context) {}
         });
-        assert_one(&errors, &["`t` binds `tick`, which is not its own", "`local = [tick]`"]);
+        assert_one(&errors, &["`t` binds `tick`, which is not local to it", "`local = [tick]`"]);
     }
 
     #[test]

@@ -170,7 +170,7 @@ impl<'ast> Visit<'ast> for Body<'_> {
         if self.locked.contains(&resource) {
             self.errors.at(
                 &call.receiver,
-                format_args!("`{resource}` is locked here already; use the reference that the closure has"),
+                format_args!("`{resource}` is already locked here; use the closure's argument"),
             );
         }
         self.visit_expr(&call.receiver);
@@ -236,7 +236,7 @@ impl Body<'_> {
         let name = &self.handler.ident;
         let message = match (self.locked.last(), self.app.task(self.handler).map(|task| &task.kind)) {
             (Some(resource), _) => format!(
-                "a critical section cannot wait; copy what is needed out of `{resource}.lock(..)`, and `.await` after it"
+                "a critical section cannot wait; copy the needed values out of `{resource}.lock(..)`, and `.await` after it"
             ),
             (None, _) if self.handler.sig().asyncness.is_some() => {
                 "a closure that is not `async` cannot wait; write `async ||`, or `.await` outside it"
@@ -331,7 +331,7 @@ impl Body<'_> {
     fn part_of_context(&mut self, name: &Ident) {
         let answer = match name.to_string().as_str() {
             "device" | "core" | "peripherals" => {
-                "there are no peripherals to hand out; open what the task uses in `init`, and pass it on in the `#[local]` \
+                "there are no peripherals; open the devices of the task in `init`, and pass them in the `#[local]` \
                  struct"
             }
             "resources" => "write `cx.shared.x` and `cx.local.x`",
@@ -342,7 +342,7 @@ impl Body<'_> {
                 "write `task::spawn(..)`, `task::spawn_after(..)` or `task::spawn_at(..)`"
             }
             "start" | "scheduled" => {
-                "a periodic task finds the time of its release in `cx.released`; `punctual::now()` is the time now"
+                "the release time of a periodic task is `cx.released`; `punctual::now()` is the current time"
             }
             "monotonics" => "the clock is `CLOCK_MONOTONIC`, see `punctual::now`",
             _ => return,
@@ -370,9 +370,8 @@ impl Body<'_> {
         let (task, role) = (&handler.ident, handler.role.attribute());
         let message = if handler.role == Role::Init {
             match part {
-                "shared" => {
-                    "`init` makes the shared resources; work on the values before it returns them".to_owned()
-                }
+                "shared" => "`init` creates the shared resources; work on the values before it returns them"
+                    .to_owned(),
                 _ => format!(
                     "declare `{name}` in the attribute: `#[init(local = [{name}: <type> = <expression>])]`"
                 ),
@@ -507,8 +506,8 @@ mod tests {
     #[test]
     fn parts_of_the_contexts_of_rtic() {
         for (body, answer) in [
-            (quote!(let p = cx.device;), "open what the task uses in `init`"),
-            (quote!(cx.core.SYST;), "open what the task uses in `init`"),
+            (quote!(let p = cx.device;), "open the devices of the task in `init`"),
+            (quote!(cx.core.SYST;), "open the devices of the task in `init`"),
             (quote!(cx.resources.x;), "write `cx.shared.x`"),
             (quote!(cx.spawn.t();), "write `task::spawn(..)`"),
             (quote!(let t = cx.scheduled;), "`cx.released`"),
@@ -537,7 +536,7 @@ mod tests {
     #[test]
     fn resource_locked_twice() {
         let twice = quote!(cx.shared.count.lock(|a| cx.shared.count.lock(|b| *b = *a)););
-        assert_one(&in_body(twice), &["`count` is locked here already"]);
+        assert_one(&in_body(twice), &["`count` is already locked here"]);
     }
 
     #[test]

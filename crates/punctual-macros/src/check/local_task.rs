@@ -27,14 +27,14 @@ fn released_otherwise(task: &Task, errors: &mut Errors) {
         TaskKind::Periodic { .. } if plain => errors.at(
             key,
             format_args!(
-                "`{name}` is released by the clock, and a local task by tasks of its level; remove `period` or \
+                "`{name}` is released by the clock, but a local task is released by tasks of its level; remove `period` or \
                  `local_task`"
             ),
         ),
         TaskKind::Bound { .. } if plain => errors.at(
             key,
             format_args!(
-                "`{name}` is released by its event source, and a local task by tasks of its level; remove `binds` \
+                "`{name}` is released by its event source, but a local task is released by tasks of its level; remove `binds` \
                  or `local_task`"
             ),
         ),

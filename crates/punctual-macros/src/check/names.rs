@@ -27,14 +27,16 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
 /// Generated items are next to the user's.
 fn generated(app: &App, errors: &mut Errors) {
     for name in app.items.iter().filter(|item| is_model(item)).filter_map(item_name) {
-        errors.at(name, format_args!("`{MODEL}` is what the app declares, as data; give this another name"));
+        errors.at(name, format_args!("`{MODEL}` is the app's model; rename this item"));
     }
     let items = app.items.iter().filter_map(item_name);
     let handlers = app.handlers().map(|handler| &handler.ident);
     for name in items.chain(handlers).filter(|name| name.to_string().to_lowercase().starts_with(GENERATED)) {
         errors.at(
             name,
-            format_args!("names that begin with `{GENERATED}` are the framework's; rename `{name}`"),
+            format_args!(
+                "names that begin with `{GENERATED}` are reserved for the framework; rename `{name}`"
+            ),
         );
     }
 }
@@ -80,7 +82,7 @@ fn duplicate(app: &App, errors: &mut Errors) {
             errors.at(
                 name,
                 format_args!(
-                    "there is a function `{name}` already; rename one, or give both `#[cfg]`s that exclude each other"
+                    "a function `{name}` already exists; rename one, or give both mutually exclusive `#[cfg]`s"
                 ),
             );
         }
@@ -103,7 +105,7 @@ mod tests {
             #[cfg(a)] #[task] fn u(cx: u::Context) {}
         };
         let both = errors_holding(&["a"], tasks.clone());
-        assert_one(&both, &["there is a function `u` already", "exclude each other"]);
+        assert_one(&both, &["a function `u` already exists", "mutually exclusive"]);
         assert_eq!(errors_holding(&["not(a)"], tasks), [""; 0]);
     }
 
@@ -129,7 +131,7 @@ mod tests {
                 struct MODEL;
             ),
         ] {
-            assert_one(&of_module(item), &["`MODEL` is what the app declares"]);
+            assert_one(&of_module(item), &["`MODEL` is the app's model"]);
         }
         assert!(
             of_module(quote!(

@@ -19,7 +19,8 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
 
 fn missing(app: &App, name: &Ident, errors: &mut Errors) {
     if app.absent.tasks.iter().any(|task| task.handler.ident == *name) {
-        let message = format!("a `#[cfg]` leaves `{name}` out of this build; give this task the same one");
+        let message =
+            format!("a `#[cfg]` removes `{name}` from this build; give this task the same `#[cfg]`");
         errors.at(name, message);
         return;
     }
@@ -38,7 +39,7 @@ fn spawnable(name: &Ident, handler: &Task, errors: &mut Errors) {
         errors.at(
             name,
             format_args!(
-                "`{name}` has a release of its own; an overrun handler is a task without `period` or `binds`"
+                "`{name}` has its own release; an overrun handler is a task without `period` or `binds`"
             ),
         );
     } else if handler.is_local() {
@@ -50,7 +51,7 @@ fn spawnable(name: &Ident, handler: &Task, errors: &mut Errors) {
             ),
         );
     } else if !handler.handler.args.is_empty() {
-        errors.at(name, format_args!("`{name}` takes arguments; an overrun handler takes its context only"));
+        errors.at(name, format_args!("`{name}` takes arguments; an overrun handler takes only its context"));
     }
 }
 
@@ -93,6 +94,6 @@ mod tests {
             #[task(period = 1.secs(), on_overrun = late)] fn t(cx: t::Context) {}
             #[task(period = 1.secs())] fn late(cx: late::Context) {}
         });
-        assert_one(&errors, &["`late` has a release of its own"]);
+        assert_one(&errors, &["`late` has its own release"]);
     }
 }

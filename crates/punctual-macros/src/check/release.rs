@@ -41,8 +41,7 @@ fn deadline_beyond_period(task: &Task, errors: &mut Errors) {
         errors.at(
             &deadline.source,
             format_args!(
-                "the deadline of `{name}` is beyond its next release; make it {longest} at most, \
-                 or let releases wait with `on_overrun = queue`"
+                "the deadline of `{name}` is beyond its next release; make it at most {longest}, or queue releases with `on_overrun = queue`"
             ),
         );
     }
@@ -63,7 +62,7 @@ fn budget_beyond_deadline(task: &Task, errors: &mut Errors) {
         errors.at(
             &length.source,
             format_args!(
-                "the budget of `{name}` is above its {key}; make it {limit} at most, or raise the {key}"
+                "the budget of `{name}` exceeds its {key}; make it at most {limit}, or raise the {key}"
             ),
         );
     }
@@ -84,7 +83,7 @@ fn useless_capacity(task: &Task, errors: &mut Errors) {
         TaskKind::Message | TaskKind::Periodic { on_overrun: Overrun::Queue, .. } => {}
         TaskKind::Periodic { .. } => errors.at(
             key,
-            "releases of this task never wait; remove `capacity`, or let them with `on_overrun = queue`",
+            "releases of this task never wait; remove `capacity`, or queue them with `on_overrun = queue`",
         ),
         TaskKind::Bound { .. } => {
             errors.at(key, "events wait in their source; remove `capacity`");
@@ -144,10 +143,10 @@ mod tests {
         });
         assert_eq!(errors.len(), 4, "{errors:#?}");
         for (error, part) in errors.iter().zip([
-            "the budget of `t` is above its period; make it 10 . millis () at most",
-            "the budget of `u` is above its deadline; make it 5 . millis () at most",
-            "the budget of `v` is above its deadline",
-            "the budget of `x` is above its period",
+            "the budget of `t` exceeds its period; make it at most 10 . millis ()",
+            "the budget of `u` exceeds its deadline; make it at most 5 . millis ()",
+            "the budget of `v` exceeds its deadline",
+            "the budget of `x` exceeds its period",
         ]) {
             assert!(error.contains(part), "{part} is not in {error}");
         }

@@ -16,8 +16,7 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
                 errors.at(
                     path,
                     format_args!(
-                        "`{name}` is taken apart when `init` has returned it, so it cannot be `Drop`; implement that \
-                         for a field, or do it in `#[shutdown]`"
+                        "`{name}` is destructured after `init` returns it, so it cannot implement `Drop`; implement `Drop` for a field, or clean up in `#[shutdown]`"
                     ),
                 );
             }
@@ -38,6 +37,6 @@ mod tests {
             impl Drop for Other { fn drop(&mut self) {} }
             impl Debug for Local {}
         });
-        assert_one(&errors, &["`Shared` is taken apart", "do it in `#[shutdown]`"]);
+        assert_one(&errors, &["`Shared` is destructured", "clean up in `#[shutdown]`"]);
     }
 }

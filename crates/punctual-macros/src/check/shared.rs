@@ -90,7 +90,7 @@ mod tests {
             #[task(shared = [a])] fn t(cx: t::Context) {}
             #[task(shared = [#[cfg(b)] a])] fn u(cx: u::Context) {}
         });
-        assert_one(&errors, &["a `#[cfg]` leaves `a` out", "give this entry the same one"]);
+        assert_one(&errors, &["a `#[cfg]` removes `a` from this build", "give this entry the same `#[cfg]`"]);
     }
 
     #[test]

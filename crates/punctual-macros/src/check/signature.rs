@@ -52,7 +52,7 @@ fn modifiers(handler: &Handler, errors: &mut Errors) {
         errors.at(
             attr,
             format_args!(
-                "`{name}` is called by the framework, which does not know what the CPU can do; put \
+                "`{name}` is called by the framework, which does not check CPU features; put \
                  `#[target_feature]` on a function that `{name}` calls"
             ),
         );
@@ -64,7 +64,7 @@ fn modifiers(handler: &Handler, errors: &mut Errors) {
 
 fn generics(handler: &Handler, errors: &mut Errors) {
     let generics = &handler.sig().generics;
-    let message = || format!("`{}` is one function, not many; it cannot be generic", handler.ident);
+    let message = || format!("`{}` is a single function; it cannot be generic", handler.ident);
     if !generics.params.is_empty() {
         errors.at(generics, message());
     } else if let Some(clause) = &generics.where_clause {
@@ -83,7 +83,7 @@ fn context(handler: &Handler, errors: &mut Errors) {
         Some(owner) if owner == name => context_lifetime(handler, &context.ty, errors),
         Some(owner) => errors.at(
             &context.ty,
-            format_args!("this is the context of `{owner}`, and `{name}` takes its own; {expected}"),
+            format_args!("this is the context of `{owner}`, but `{name}` takes its own; {expected}"),
         ),
         None => {
             errors.at(&context.ty, format_args!("the first parameter of `{name}` is its context; {expected}"))
@@ -146,7 +146,10 @@ fn output(handler: &Handler, errors: &mut Errors) {
     match handler.role {
         Role::Task if handler.sig().asyncness.is_some() && matches!(**ty, Type::Never(_)) => {}
         Role::Task | Role::Shutdown if !unit => {
-            errors.at(ty, format_args!("`{name}` has no one to return to; remove the `-> {given}`"));
+            errors.at(
+                ty,
+                format_args!("`{name}` has no caller that uses a return value; remove the `-> {given}`"),
+            );
         }
         Role::Idle if !unit && !matches!(**ty, Type::Never(_)) => {
             errors.at(
@@ -208,7 +211,7 @@ mod tests {
     fn task_of_a_target_feature() {
         rejects(
             quote! { #[target_feature(enable = "avx2")] #[task] fn t(cx: t::Context) {} },
-            &["does not know what the CPU can do", "a function that `t` calls"],
+            &["does not check CPU features", "a function that `t` calls"],
         );
     }
 
@@ -220,7 +223,7 @@ mod tests {
                 #[task(binds = tick, local = [tick])] fn t(cx: t::Context) {}
                 #[task] async fn t(cx: t::Context) {}
             },
-            &["there is a function `t` already"],
+            &["a function `t` already exists"],
         );
     }
 

@@ -65,7 +65,7 @@ fn protection(app: &App, analysis: &Analysis, index: usize) -> String {
     let Some((level, used)) = used else { return "nothing: no task uses it".into() };
     let ceiling = users.ceiling();
     match analysis.lock_kind(app, level, used) {
-        LockKind::Reference => "nothing: everybody reads".into(),
+        LockKind::Reference => "nothing: all users only read".into(),
         LockKind::Direct | LockKind::Exclusive => "nothing: its users never preempt one another".into(),
         LockKind::Locked(_) => {
             format!(
@@ -118,7 +118,7 @@ mod tests {
             "| 1 | `b`, `d` | in the partition `control`, on one thread |",
             "| `near` | `a` (2), `b` (1) | its ceiling, level 2:",
             "| `far` | `idle`, `b` (1), `c` (3) | the lock of group 0 (MSRP): raises its user's partition to the top, and spins up to",
-            "| `table` | `a` (2), `c` (3) | nothing: everybody reads |",
+            "| `table` | `a` (2), `c` (3) | nothing: all users only read |",
             "| `spare` |  | nothing: no task uses it |",
         ] {
             assert!(text.contains(row), "{row}\nis not in\n{text}");

@@ -173,8 +173,8 @@ mod tests {
         rejects(quote!(cpu = "0"), "`cpu` is the number of a processor");
         rejects(quote!(cpu = -1), "`cpu` is the number of a processor");
         rejects(quote!(priority_base = 99), "an integer from 1 to 98");
-        rejects(quote!(wake_latency = 10), "a duration has a unit");
-        rejects(quote!(stack = 8), "a size has a unit: `8.kib()`");
+        rejects(quote!(wake_latency = 10), "a duration needs a unit");
+        rejects(quote!(stack = 8), "a size needs a unit, such as `8.kib()`");
         rejects(quote!(stack = 63.kib()), "at least `64.kib()`");
         rejects(quote!(strict = 1), "`strict` is `true` or `false`");
         rejects(quote!(executor = "local"), "`executor` is \"partition\" or \"global\"");

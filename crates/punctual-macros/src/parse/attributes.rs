@@ -39,7 +39,7 @@ pub(crate) fn take_mark(attrs: &mut Vec<Attribute>, errors: &mut Errors) -> Opti
     let mut marks = attrs.extract_if(.., |attr| Mark::of(&attr.meta).is_some());
     let first = marks.next()?;
     for extra in marks {
-        errors.at(extra, "an item bears one attribute of the framework; remove this one or the other");
+        errors.at(extra, "an item has at most one attribute of the framework; remove one of them");
     }
     Mark::of(&first.meta).map(|mark| (mark, first))
 }

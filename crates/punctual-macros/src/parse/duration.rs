@@ -45,9 +45,9 @@ fn value(source: &Expr, purpose: Purpose) -> syn::Result<Option<u64>> {
     let error = |message: String| Err(syn::Error::new_spanned(source, message));
     match ungrouped(source) {
         Expr::Lit(ExprLit { lit: Lit::Int(lit), .. }) => {
-            error(format!("a duration has a unit: `{lit}.millis()`, say"))
+            error(format!("a duration needs a unit, such as `{lit}.millis()`"))
         }
-        Expr::Lit(_) => error("a duration is an integer with a unit: `10.millis()`, say".into()),
+        Expr::Lit(_) => error("a duration is an integer with a unit, such as `10.millis()`".into()),
         Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => {
             error("a duration cannot be negative".into())
         }
@@ -124,7 +124,7 @@ fn nanos(call: &ExprMethodCall, lit: &LitInt, purpose: Purpose) -> syn::Result<u
         return Err(syn::Error::new_spanned(&call.method, message));
     };
     if purpose != Purpose::Period {
-        return error("a rate makes a `period` only; give a duration: `10.millis()`, say".into());
+        return error("only a `period` can be a rate; give a duration, such as `10.millis()`".into());
     }
     match count.checked_mul(*factor) {
         Some(0) => error("a rate cannot be zero".into()),
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn wrong_durations() {
-        rejects(quote!(period = 10), "a duration has a unit: `10.millis()`, say");
+        rejects(quote!(period = 10), "a duration needs a unit, such as `10.millis()`");
         rejects(quote!(period = "10ms"), "an integer with a unit");
         rejects(quote!(period = 1.5.millis()), "a whole number of its unit; write `1500.micros()`");
         rejects(quote!(period = 0.25.nanos()), "use a smaller unit");
@@ -210,7 +210,7 @@ mod tests {
     fn wrong_rates() {
         rejects(quote!(period = 0.Hz()), "a rate cannot be zero");
         rejects(quote!(period = 3.Hz()), "a period of 3 Hz is not a whole number of nanoseconds");
-        rejects(quote!(deadline = 10.Hz()), "a rate makes a `period` only");
+        rejects(quote!(deadline = 10.Hz()), "only a `period` can be a rate");
     }
 
     #[test]

@@ -80,13 +80,13 @@ impl Keys {
                 if place == "`#[init]`" && name == "shared" {
                     errors.at(
                         &entry.key,
-                        "`init` makes the shared resources, so it cannot use them; remove `shared`, and work on the values \
+                        "`init` creates the shared resources, so it cannot use them; remove `shared`, and work on the values \
                          before `init` returns them",
                     );
                     continue;
                 }
                 if let Some(answer) = rtic::key(&name) {
-                    errors.at(&entry.key, format_args!("`{name}` is a key of RTIC's: {answer}"));
+                    errors.at(&entry.key, format_args!("`{name}` is a key of RTIC: {answer}"));
                     continue;
                 }
                 let names = || known.iter().map(|key| key.name);
@@ -139,7 +139,7 @@ impl Keys {
                 format!("{range}, and this is {value}")
             }
             (None, Expr::Path(_) | Expr::Binary(_) | Expr::Cast(_) | Expr::Call(_)) => format!(
-                "{range}, known to the macro: it sees integers, `+ - * / %`, and constants of this module; write `const` \
+                "{range}, known to the macro: it evaluates integers, `+ - * / %`, and constants of this module; write `const` \
                  there for the value"
             ),
             _ => format!("{range}, not `{given}`"),

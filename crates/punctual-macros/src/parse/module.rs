@@ -21,8 +21,7 @@ pub(super) fn parse(
 ) -> Option<App> {
     let ItemMod { attrs, vis, ident, content, .. } = module;
     let Some((_, items)) = content else {
-        errors
-            .at(&ident, format_args!("the application's items are needed in place: `mod {ident} {{ .. }}`"));
+        errors.at(&ident, format_args!("the application's items must be inline: `mod {ident} {{ .. }}`"));
         return None;
     };
     let constants = Constants::of(&items);
@@ -168,7 +167,7 @@ impl<'a> Parts<'a> {
         let repeated = mark != Mark::Handler(Role::Task) && self.seen.contains(&mark);
         if repeated {
             errors.at(attr, format_args!(
-                    "an application has one `#[{}]`; remove this one, or give both `#[cfg]`s that exclude each other",
+                    "an application has one `#[{}]`; remove this one, or give both mutually exclusive `#[cfg]`s",
                     mark.name()
                 ),
             );
@@ -263,7 +262,10 @@ mod tests {
     fn misplaced_attributes() {
         rejects(quote! { #[task] struct T; }, &["`#[task]` goes on a function"]);
         rejects(quote! { #[local] fn f() {} }, &["`#[local]` goes on a struct"]);
-        rejects(quote! { #[task] #[idle] fn t(cx: t::Context) {} }, &["one attribute of the framework"]);
+        rejects(
+            quote! { #[task] #[idle] fn t(cx: t::Context) {} },
+            &["at most one attribute of the framework"],
+        );
         rejects(quote! { #[shared(x)] struct Shared {} }, &["`#[shared]` on a struct takes no arguments"]);
         rejects(quote! { extern "C" { #[task] fn t(cx: t::Context); } }, &["in an `extern \"Rust\"` block"]);
     }

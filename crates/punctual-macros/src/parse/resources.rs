@@ -64,7 +64,7 @@ fn place(field: &mut Field, errors: &mut Errors) {
     for attr in field.attrs.extract_if(.., |attr| places(attr)) {
         errors.at(
             attr,
-            "the framework decides where a resource is; put a `static` of your own there, and a `&'static` to it here",
+            "the framework places resources; put your own `static` there, and a `&'static` to it here",
         );
     }
 }
@@ -100,7 +100,7 @@ fn list<T>(
     let entry = |input: ParseStream<'_>| {
         let mut attrs = input.call(Attribute::parse_outer)?;
         if let Some(other) = attrs.iter().find(|attr| !is_condition(attr)) {
-            let message = "only `#[cfg]` may stand in this list, also within `#[cfg_attr]`";
+            let message = "only `#[cfg]` is allowed in this list, also within `#[cfg_attr]`";
             return Err(syn::Error::new_spanned(other, message));
         }
         let entry = entry(input)?;
@@ -116,7 +116,7 @@ fn shared_use(input: ParseStream<'_>) -> syn::Result<SharedUse> {
         None => Access::Lock,
     };
     if let Some(mutable) = input.parse::<Option<Token![mut]>>()? {
-        let message = "a shared resource is asked for as `x`, to lock, or as `&x`, to read; remove the `mut`";
+        let message = "a shared resource is listed as `x`, to lock, or as `&x`, to read; remove the `mut`";
         return Err(syn::Error::new_spanned(mutable, message));
     }
     let ident: Ident = input.parse()?;
@@ -135,7 +135,7 @@ pub(super) fn local_list(tokens: TokenStream, conditions: &Conditions, errors: &
 fn local_use(input: ParseStream<'_>) -> syn::Result<LocalUse> {
     not_quoted(input)?;
     if let Some(and) = input.parse::<Option<Token![&]>>()? {
-        let message = "a local resource is its task's own and always `&mut`; remove the `&`";
+        let message = "a local resource belongs to one task and is always `&mut`; remove the `&`";
         return Err(syn::Error::new_spanned(and, message));
     }
     let ident: Ident = input.parse()?;
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn resources_have_no_place() {
-        let message = "the framework decides where a resource is";
+        let message = "the framework places resources";
         rejects(quote! { #[shared] struct Shared { #[link_section = ".x"] a: u8 } }, &[message]);
         rejects(quote! { #[local] struct Local { #[unsafe(link_section = ".x")] a: u8 } }, &[message]);
     }

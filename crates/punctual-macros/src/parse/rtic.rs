@@ -8,8 +8,8 @@ use crate::errors::Errors;
 /// Returns the advice for a key of an attribute.
 pub(super) fn key(name: &str) -> Option<&'static str> {
     Some(match name {
-        "device" => "there is no device crate; remove it, and open what the tasks use in `init`",
-        "peripherals" => "there are none to hand out; remove it, and open what the tasks use in `init`",
+        "device" => "there is no device crate; remove it, and open the devices of the tasks in `init`",
+        "peripherals" => "there are no peripherals; remove it, and open the devices of the tasks in `init`",
         "dispatchers" | "extern_interrupts" => "every level has a thread; remove it",
         "resources" => "write `shared = [..]` and `local = [..]`",
         "spawn" | "schedule" => "every task may spawn every other, by `task::spawn`; remove it",

@@ -27,9 +27,9 @@ fn value(source: &Expr) -> syn::Result<Option<usize>> {
     let error = |message: String| Err(syn::Error::new_spanned(source, message));
     match ungrouped(source) {
         Expr::Lit(ExprLit { lit: Lit::Int(lit), .. }) => {
-            error(format!("a size has a unit: `{}.kib()`, say", lit.base10_digits()))
+            error(format!("a size needs a unit, such as `{}.kib()`", lit.base10_digits()))
         }
-        Expr::Lit(_) => error("a size is an integer with a unit: `8.mib()`, say".into()),
+        Expr::Lit(_) => error("a size is an integer with a unit, such as `8.mib()`".into()),
         Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => error("a size cannot be negative".into()),
         Expr::MethodCall(call) if call.args.is_empty() && call.turbofish.is_none() => {
             let Expr::Lit(ExprLit { lit, .. }) = ungrouped(&call.receiver) else { return Ok(None) };
@@ -71,8 +71,8 @@ mod tests {
     #[test]
     fn what_is_no_size() {
         for (given, words) in [
-            ("8", "a size has a unit: `8.kib()`"),
-            ("8usize", "a size has a unit: `8.kib()`"),
+            ("8", "a size needs a unit, such as `8.kib()`"),
+            ("8usize", "a size needs a unit, such as `8.kib()`"),
             ("1.5", "an integer with a unit"),
             ("\"8 MiB\"", "an integer with a unit"),
             ("1.5.mib()", "a whole number of its unit"),

@@ -89,7 +89,7 @@ fn priority(keys: &Keys, constants: &Constants, errors: &mut Errors) -> Option<u
         None if matches!(ungrouped(expr), Expr::Path(_) | Expr::Binary(_) | Expr::Cast(_) | Expr::Call(_)) => errors.at(
             expr,
             format_args!(
-                "`priority` is {range}, known to the macro: it sees integers, `+ - * / %`, and constants of this \
+                "`priority` is {range}, known to the macro: it evaluates integers, `+ - * / %`, and constants of this \
                  module"
             ),
         ),
@@ -139,7 +139,7 @@ fn interval(keys: &Keys, is_async: bool, constants: &Constants, errors: &mut Err
     let on_early = on_early(keys, errors);
     let Some(key) = keys.key("min_interval") else {
         for key in ["burst", "on_early"].into_iter().filter_map(|name| keys.key(name)) {
-            errors.at(key, format_args!("`{key}` is about a `min_interval`; add one or remove `{key}`"));
+            errors.at(key, format_args!("`{key}` requires `min_interval`; add it or remove `{key}`"));
         }
         return None;
     };
@@ -169,8 +169,7 @@ fn on_early(keys: &Keys, errors: &mut Errors) -> OnEarly {
         _ => {
             errors.at(
                 &policy,
-                "`on_early` is `count`, `delay` or `reject`: what is done with a release that comes too soon after those \
-                 before it",
+                "`on_early` is `count`, `delay` or `reject`: the treatment of a release that comes too soon after the previous ones",
             );
             OnEarly::Count
         }
@@ -183,7 +182,7 @@ fn budget(keys: &Keys, errors: &mut Errors) -> Option<Budget> {
     let on_budget = on_budget(keys, errors);
     let Some(key) = keys.key("budget") else {
         if let Some(key) = keys.key("on_budget") {
-            errors.at(key, "`on_budget` is about a `budget`; add one or remove `on_budget`");
+            errors.at(key, "`on_budget` requires `budget`; add it or remove `on_budget`");
         }
         return None;
     };
@@ -199,8 +198,7 @@ fn on_budget(keys: &Keys, errors: &mut Errors) -> OnBudget {
         _ => {
             errors.at(
                 &policy,
-                "`on_budget` is `report`, `stop` or `kill`: what `punctual supervise` does about a job that has used \
-                 more CPU time than its `budget`",
+                "`on_budget` is `report`, `stop` or `kill`: the action of `punctual supervise` on a job that has used more CPU time than its `budget`",
             );
             OnBudget::Report
         }
@@ -226,8 +224,7 @@ fn on_idle(keys: &Keys, errors: &mut Errors) -> OnIdle {
         _ => {
             errors.at(
                 &policy,
-                "`on_idle_source` is `every`, `once` or `stop`: what is done when a job has seen that the source has \
-                 nothing to give, and it is ready again",
+                "`on_idle_source` is `every`, `once` or `stop`: the action when a job has found the source empty and it is ready again",
             );
             OnIdle::Every
         }
@@ -324,8 +321,8 @@ mod tests {
             #[task(min_interval = 1.millis(), on_early = drop)] fn d(cx: d::Context) {}
         });
         let expected = [
-            "`burst` is about a `min_interval`; add one",
-            "`on_early` is about a `min_interval`; add one",
+            "`burst` requires `min_interval`; add it",
+            "`on_early` requires `min_interval`; add it",
             "`min_interval` cannot be zero",
             "`burst` is an integer from 1 to 64, not `65`",
             "`on_early` is `count`, `delay` or `reject`",
@@ -365,7 +362,7 @@ mod tests {
             #[task(budget = 1.millis(), on_budget = panic)] fn c(cx: c::Context) {}
         });
         let expected = [
-            "`on_budget` is about a `budget`; add one",
+            "`on_budget` requires `budget`; add it",
             "`budget` cannot be zero",
             "`on_budget` is `report`, `stop` or `kill`",
         ];

@@ -112,7 +112,7 @@ fn files_of_perf() {
         if std::env::var_os("BLESS").is_some() {
             fs::write(&path, &file).unwrap();
         }
-        assert_eq!(fs::read(&path).unwrap(), file, "{path}; BLESS=1 writes it anew");
+        assert_eq!(fs::read(&path).unwrap(), file, "{path}; BLESS=1 rewrites it");
     }
     attack("perf", 5, entry::dat);
 }
@@ -127,7 +127,7 @@ fn traces_of_lttng() {
             fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();
             fs::write(&path, &input).unwrap();
         }
-        assert_eq!(fs::read(&path).unwrap(), input, "{path}; BLESS=1 writes it anew");
+        assert_eq!(fs::read(&path).unwrap(), input, "{path}; BLESS=1 rewrites it");
     }
     attack("ctf", 6, entry::ctf);
 }

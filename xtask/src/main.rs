@@ -74,7 +74,7 @@ enum Chore {
     Stress(stress::Options),
     /// Run random programs on the simulated kernel of punctual-kernel, and compare with the model
     Schedules(schedules::Options),
-    /// Run programs on a PREEMPT_RT kernel in QEMU; `cargo xtask lab help` says more
+    /// Run programs on a PREEMPT_RT kernel in QEMU; see `cargo xtask lab help`
     #[command(disable_help_flag = true)]
     Lab {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORDS")]

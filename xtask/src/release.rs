@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Options) -> Result {
         package.arg("--no-verify");
     }
     process::succeed(&mut package)?;
-    println!("packages: made{}", if options.quick { "" } else { ", and built from what they contain" });
+    println!("packages: made{}", if options.quick { "" } else { ", and built from their content" });
     if options.quick {
         return Ok(());
     }

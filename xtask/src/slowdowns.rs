@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Options) -> Result {
     let whole = gate.deviations(&executable(copy.build_program(lab::PROGRAM)?)?, None)?;
     if !whole.is_empty() {
         let lines: Vec<String> = whole.into_iter().map(|(_, said)| said).collect();
-        return Err(format!("without any slow-down the gate is shut:\n{}", lines.join("\n")).into());
+        return Err(format!("without any slow-down the check fails:\n{}", lines.join("\n")).into());
     }
     println!("without any slow-down: nothing is out of bounds, in {} s", began.elapsed().as_secs());
 

@@ -93,7 +93,7 @@ impl WorkingCopy {
         fs::create_dir_all(&root)?;
         let lock = File::create(root.join("lock"))?;
         if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            println!("waiting for another run to be done with {}", root.display());
+            println!("waiting for another run to release {}", root.display());
             rustix::fs::flock(&lock, FlockOperation::LockExclusive)?;
         }
         let copy = Self { root, _lock: lock };

@@ -7,13 +7,13 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| NO_SECONDS.to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(time) => Ok(time),
-        Err(_) if seconds < 0.0 => Err("a time before the beginning; write seconds from 0 on".to_owned()),
+        Err(_) if seconds < 0.0 => Err("a negative time; give 0 s or more".to_owned()),
         Err(_) if seconds.is_nan() => Err(NO_SECONDS.to_owned()),
-        Err(_) => Err("more seconds than a clock counts".to_owned()),
+        Err(_) => Err("too many seconds for a clock".to_owned()),
     }
 }
 
-const NO_SECONDS: &str = "not a number of seconds; write for instance 2.5";
+const NO_SECONDS: &str = "not a number of seconds, such as 2.5";
 
 #[cfg(test)]
 mod tests {

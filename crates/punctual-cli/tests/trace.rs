@@ -386,7 +386,7 @@ fn names_fix_for_bad_input() {
         (&["record", "--buffer", "1"], 2, "--buffer"),
         (&["record", "--duration", "soon"], 2, "--duration"),
         (&["record", "-o", "/no/such/place/t.dat"], 2, "--output /no/such/place/t.dat: No such file"),
-        (&["record", "-o", "left.dat"], 2, "left.dat.raw is there already"),
+        (&["record", "-o", "left.dat"], 2, "left.dat.raw already exists"),
         (&["watch", "--exec", "true"], 2, "--exec needs a limit; give --max-response"),
         (&["watch", "--stop"], 2, "--stop needs a limit"),
         (&["watch", "--every", "0"], 2, "--every: give a time above 0 s"),

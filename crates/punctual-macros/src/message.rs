@@ -23,7 +23,8 @@ pub(crate) struct Refusals {
 const REFUSALS: Refusals = Refusals {
     no_fields: "a message has at least one named field",
     no_struct: "a message is a struct with named fields",
-    generic: "a message can be generic only over constants, such as the capacity of a sequence: recordings identify it by one name",
+    generic: "a message can be generic only over constants, such as the capacity of a \
+                  sequence: recordings identify it by one name",
 };
 
 fn expand(input: &DeriveInput, errors: &mut Errors) -> Option<TokenStream> {
@@ -185,7 +186,11 @@ fn is_snake_case(name: &str) -> bool {
 pub(crate) fn field_name(ident: &Ident, errors: &mut Errors) -> String {
     let name = ident.to_string();
     if !is_snake_case(&name) {
-        errors.at(ident, "viewers and ROS 2 require field names in snake case: a letter, then letters, digits and single `_`");
+        errors.at(
+            ident,
+            "viewers and ROS 2 require field names in snake case: a letter, then letters, digits and \
+             single `_`",
+        );
     }
     name
 }
@@ -265,7 +270,8 @@ mod tests {
                 a: T,
             }
         ));
-        let expected = "a message can be generic only over constants, such as the capacity of a sequence: recordings identify it by one name";
+        let expected = "a message can be generic only over constants, such as the capacity of a \
+                  sequence: recordings identify it by one name";
         assert_eq!(generic, [expected]);
         let constant = errors(quote!(
             struct S<const N: usize> {

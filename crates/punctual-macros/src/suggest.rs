@@ -38,7 +38,8 @@ pub(crate) fn nearest<'a>(name: &str, declared: impl Iterator<Item = &'a str>) -
 /// Returns the message for a second field of one name.
 pub(crate) fn declared_twice(kind: &str, name: &Ident) -> String {
     format!(
-        "the {kind} resource `{name}` is declared twice; rename one, or give both mutually exclusive `#[cfg]`s"
+        "the {kind} resource `{name}` is declared twice; rename one, or give both mutually \
+         exclusive `#[cfg]`s"
     )
 }
 

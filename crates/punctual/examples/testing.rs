@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn outputs_are_limited_readings_and_none_is_late() {
-        let (outputs, report) = run(&[0.5, -20.0, 11.0]).expect("virtual time needs nothing");
+        let (outputs, report) = run(&[0.5, -20.0, 11.0]).expect("virtual time has no requirements");
         assert_eq!(outputs, [0.5, -10.0, 10.0]);
         let control = report.task("control").expect("the app has this task");
         assert_eq!((control.overruns, control.misses), (0, 0));
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn reading_out_of_range_raises_the_alarm() {
         let alarms = |readings: &[f32]| {
-            let (_, report) = run(readings).expect("virtual time needs nothing");
+            let (_, report) = run(readings).expect("virtual time has no requirements");
             report.task("alarm").map(|alarm| alarm.jobs)
         };
         assert_eq!([alarms(&[9.9]), alarms(&[9.9, 10.1])], [Some(0), Some(1)]);

@@ -91,12 +91,14 @@ impl Display for KeptError {
             Self::Taken { name } => {
                 write!(
                     f,
-                    "the kept state `{name}` is in use: drop the other `Kept`, or end the process that has it"
+                    "the kept state `{name}` is in use: drop the other `Kept`, or end the process \
+                     that uses it"
                 )
             }
             Self::Layout { name, error } => write!(
                 f,
-                "the kept state `{name}` is of another type ({error}): give it another name, or start the supervisor anew"
+                "the kept state `{name}` is of another type ({error}): give it another name, or \
+                 restart the supervisor"
             ),
             Self::System { path, error } if path.as_os_str().is_empty() => {
                 write!(f, "no memory for kept state: {error}")

@@ -209,7 +209,7 @@ fn nothing_allocates_between_start_and_end() {
             SPAWNED.store(ENOUGH, Ordering::SeqCst);
             OUTSIDE.store(true, Ordering::SeqCst);
             outside.join().expect("it does not panic");
-            report.expect("nothing keeps the app from starting")
+            report.expect("the app starts")
         });
         assert_eq!(report.outcome, Outcome::Shutdown);
         assert_eq!(

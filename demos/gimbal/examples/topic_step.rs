@@ -129,7 +129,7 @@ fn figures(out: &mut String, name: &str, points: [&Points; 3]) {
     let wanted = points[1].iter().rev().find(|point| point.0 <= until_ns).map_or(0.0, |point| point.1);
     let off =
         points.map(|points| -> Points { points.iter().map(|(t, angle)| (*t, angle - wanted)).collect() });
-    let label = format!("Angle of the {name} axis beside its setpoint, enlarged");
+    let label = format!("Angle of the {name} axis and its setpoint, enlarged");
     let zoom = chart(label, "angle − setpoint in µrad", 1e6, span_ns, off.each_ref());
     let _ = writeln!(
         out,

@@ -242,7 +242,7 @@ fn finish(
     }
     let printed = output::print(&text);
     if let Err(error) = &printed {
-        say(format_args!("gimbal: standard output: {error}; what was printed is not complete"));
+        say(format_args!("gimbal: standard output: {error}; the output is incomplete"));
     }
     let is_incomplete = |topics: &Result<_, _>| !topics.as_ref().is_ok_and(Carried::is_complete);
     let record = outcome.record.as_ref();
@@ -255,7 +255,7 @@ fn finish(
 }
 
 fn gave_up(args: &Args) -> String {
-    let what = "the bus failed 100 times on end, and the controller gave up";
+    let what = "the bus failed 100 times in a row, and the controller gave up";
     match &args.spi {
         Some(device) => format!("{what}; is the gimbal at {} still on?", device.display()),
         None => what.to_owned(),

@@ -34,7 +34,7 @@ pub(super) fn check(board: Board) -> Result {
     // QEMU itself interprets the executable.
     let load = ["-kernel".to_owned(), executable.display().to_string()];
     emulator::debugged(board, &load, |_, remote| {
-        compare(&remote.memory(address, image.len())?, &image, "where QEMU loads the executable")
+        compare(&remote.memory(address, image.len())?, &image, "as QEMU loads the executable")
     })?;
     emulator::debugged(board, &firmware(board, &kernel, address), |line, remote| {
         let line = Serial::open(line)?;
@@ -63,7 +63,7 @@ fn firmware(board: Board, kernel: &Path, address: u64) -> Vec<String> {
 /// Returns the value of a setting in `config.txt`.
 fn setting<'a>(config: &'a str, name: &str) -> Result<&'a str> {
     let value = config.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-    Ok(value.ok_or_else(|| format!("config.txt does not say {name}"))?)
+    Ok(value.ok_or_else(|| format!("config.txt does not set {name}"))?)
 }
 
 /// Requires memory to equal the image on the card.

@@ -52,7 +52,7 @@ impl Elf {
         // The symbols of the linker script of punctual-bare.
         let symbol = |name| file.symbol_by_name(name).map(|symbol| symbol.address());
         let stacks = symbol("__stacks_end").zip(symbol("__stacks_start")).map(|(end, start)| end - start);
-        let stacks = stacks.ok_or_else(|| format!("{} does not say where its stacks are", path.display()))?;
+        let stacks = stacks.ok_or_else(|| format!("{} does not define its stacks", path.display()))?;
         Ok(Self { origin, image, memory: end - origin, stacks, functions })
     }
 
@@ -81,7 +81,7 @@ fn flatten(mut loaded: Vec<(u64, &[u8])>) -> Result<(u64, Vec<u8>)> {
     for (address, data) in loaded {
         let offset = usize::try_from(address - origin)?;
         if offset < image.len() {
-            return Err(format!("what is loaded at {address:#x} overlaps with what is before it").into());
+            return Err(format!("the segment at {address:#x} overlaps with the previous one").into());
         }
         image.resize(offset, 0);
         image.extend_from_slice(data);

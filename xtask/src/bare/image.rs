@@ -47,7 +47,7 @@ pub(super) fn write(board: Board, program: &str, directory: Option<&Path>) -> Re
     println!("  config.txt");
     println!("{program}: {}", elf.sizes());
     println!(
-        "Copy both to the first partition, FAT, of a card, beside the firmware's {}.",
+        "Copy both to the first partition (FAT) of a card that also contains the firmware's {}.",
         match board {
             Board::Raspi4b => "start4.elf and fixup4.dat",
             _ => "bootcode.bin, start.elf and fixup.dat",

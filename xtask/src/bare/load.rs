@@ -60,7 +60,7 @@ impl Serial {
     /// Returns the board that the boot loader at the other end reports. It reports its board
     /// whenever it has received nothing for some time.
     pub(super) fn board(&mut self) -> Result<Board> {
-        eprintln!("waiting until the boot loader says which board it is on");
+        eprintln!("waiting for the boot loader to report its board");
         named(self)
     }
 }
@@ -71,7 +71,7 @@ fn named(line: &mut impl Line) -> Result<Board> {
     loop {
         let Some(byte) = line.receive(GREETING.saturating_sub(begin.elapsed()))? else {
             return Err(
-                "no boot loader says which board it is on: switch it on, or name the board by --board".into(),
+                "no boot loader reports its board: switch it on, or name the board with --board".into()
             );
         };
         said.push(char::from(byte));
@@ -137,7 +137,7 @@ pub(super) fn load(line: &mut Serial, image: &[u8]) -> Result {
 pub(super) fn send(line: &mut impl Line, image: &[u8], progress: impl Fn(usize)) -> Result {
     let begin = Instant::now();
     // Earlier output of the board is irrelevant.
-    while line.receive(ASK.saturating_sub(begin.elapsed()))?.ok_or("no boot loader asks for an image")?
+    while line.receive(ASK.saturating_sub(begin.elapsed()))?.ok_or("no boot loader requests an image")?
         != WITH_CRC
     {}
     for (i, data) in image.chunks(BLOCK).enumerate() {
@@ -198,7 +198,7 @@ impl Serial {
         while !said.contains(expected) {
             match self.receive(limit.saturating_sub(begin.elapsed()))? {
                 Some(byte) => said.push(char::from(byte)),
-                None => return Err(format!("{expected:?} is not in what it says: {said:?}").into()),
+                None => return Err(format!("the output does not contain {expected:?}: {said:?}").into()),
             }
         }
         Ok(())

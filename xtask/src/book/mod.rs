@@ -95,7 +95,7 @@ fn build(mdbook: &Path) -> Result {
     let said =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
     if !output.status.success() || !said.trim().is_empty() {
-        return Err(format!("{} from {command:?}, which says:\n{said}", output.status).into());
+        return Err(format!("{} from {command:?}, which printed:\n{said}", output.status).into());
     }
     println!("the book is in {}", target.join("index.html").display());
     Ok(())

@@ -47,7 +47,7 @@ pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
     let oldest = oldest_rust(&fs::read_to_string(root.join("Cargo.toml"))?)?;
     for page in [&readme, &Page::read(root, book.join("introduction.md"))?] {
         if !page.text.contains(&format!("{oldest} or newer")) {
-            problems.push(format!("{}: does not say that Rust {oldest} or newer is needed", page.name()));
+            problems.push(format!("{}: does not state that Rust {oldest} or newer is needed", page.name()));
         }
     }
     Ok(problems)

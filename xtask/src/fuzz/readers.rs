@@ -103,7 +103,7 @@ fn host() -> Result<String> {
     let output = Command::new(rustc).arg("-vV").stdout_within(TOOL_LIMIT)?;
     let said = String::from_utf8(output.stdout)?;
     let host = said.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host.ok_or("`rustc -vV` does not say for which machine it compiles")?.to_owned())
+    Ok(host.ok_or("`rustc -vV` does not report the machine for which it compiles")?.to_owned())
 }
 
 /// Fuzzes one target. Its corpus is kept for the next run; failing inputs are stored next to the

@@ -75,7 +75,7 @@ mod tests {
         let found = find::mutations("p", "src/x.rs", text).unwrap();
         let all: Vec<_> = found.iter().collect();
         let table = "[[equivalent]]\nfile = 'src/x.rs'\nfunction = 'f'\noriginal = '  a < 2'\n\
-                     mutated = '(a <= 2)'\nwhy = 'nobody has two'\n";
+                     mutated = '(a <= 2)'\nwhy = 'no caller has two'\n";
         let entries = parse(table, &all).unwrap();
         assert_eq!(all.iter().filter(|mutation| entries[0].is(mutation)).count(), 1);
         let error = parse(&table.replace("'f'", "'g'"), &all).unwrap_err().to_string();

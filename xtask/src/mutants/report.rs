@@ -78,9 +78,11 @@ impl Report {
             took.as_secs()
         );
         if !refuted.is_empty() {
-            return Err(
-                format!("{} mutations are argued equivalent, but a test tells them", refuted.len()).into()
-            );
+            return Err(format!(
+                "{} mutations are argued equivalent, but a test detects them",
+                refuted.len()
+            )
+            .into());
         }
         let by_chance = is_sample && survivors.len() <= BY_CHANCE;
         if by_chance || hundredths >= REQUIRED * 100 {

@@ -99,7 +99,7 @@ pub(super) const PARTS: &[Part] = &[
     },
     Part {
         name: "traces",
-        purpose: "recordings of other people, recomputed by a script, with seeded mistakes",
+        purpose: "recordings published by others, recomputed by a script, with seeded mistakes",
         limit_min: 180,
         commands: &["cargo xtask traces", "cargo xtask loom --package punctual-trace --package punctual-cli"],
     },

@@ -196,8 +196,11 @@ fn plant(package: &'static str, texts: &[Text], mut keys: BTreeMap<String, Strin
     }
     match changes.as_slice() {
         [(place, change)] => place.mutation(package, change),
-        [] => Err(format!("`{at}` does not contain what is to be changed").into()),
-        _ => Err(format!("`{at}` contains what is to be changed {} times: name more", changes.len()).into()),
+        [] => Err(format!("`{at}` does not contain the text to change").into()),
+        _ => {
+            Err(format!("`{at}` contains the text to change {} times: give more context", changes.len())
+                .into())
+        }
     }
 }
 

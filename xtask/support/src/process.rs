@@ -217,7 +217,7 @@ mod tests {
         let limit = Duration::from_millis(50);
         let outcome = capture_all(&mut shell("sleep 60 & sleep 60"), limit).unwrap();
         assert_eq!(outcome.end, End::TimedOut(limit));
-        assert!(began.elapsed() < GRACE * 30, "the output is closed, so nobody sleeps any more");
+        assert!(began.elapsed() < GRACE * 30, "the output is closed, so the process has ended");
     }
 
     #[test]

@@ -242,7 +242,7 @@ impl Comparison {
             }
             causes.sort_by_key(|&(more, _)| std::cmp::Reverse(more));
             sentences.push(format!(
-                "The model is not that of the run: a job of `{}` took {}, {} more than its bound.",
+                "The model does not match the run: a job of `{}` took {}, {} more than its bound.",
                 task.name,
                 format_part(seen),
                 format_part(seen - bound)
@@ -260,7 +260,8 @@ impl Comparison {
                     format!("With all that was exceeded the bound is {}.", format_part(all))
                 }
                 Some(all) => format!(
-                    "With all that was exceeded the bound is {}, and {} remain that are none of the terms; punctual trace report \
+                    "With all that was exceeded the bound is {}, and {} remain that no term \
+                     contains; punctual trace report \
                      says what took them.",
                     format_part(all),
                     format_part(seen - all)

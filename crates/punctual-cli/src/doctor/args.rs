@@ -19,7 +19,7 @@ Examples:
   punctual doctor -- ./my-app               examine the CPUs, priorities and devices of this Punctual app
   sudo punctual doctor --fix                fix what can be undone, asking before each change
   sudo punctual doctor --undo               undo it
-  punctual doctor --record machine.txt      save what was read, to send it to somebody
+  punctual doctor --record machine.txt      save the examined data, to send it to others
   punctual doctor --machine machine.txt     examine such a file")]
 pub(crate) struct Doctor {
     /// CPUs that real-time threads run on, such as 2-3

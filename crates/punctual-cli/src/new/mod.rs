@@ -103,7 +103,7 @@ fn make(arguments: &New) -> Result<(PathBuf, Option<PathBuf>), String> {
     check_name(name)?;
     if arguments.board.is_some() && arguments.template != Template::Bare {
         return Err(
-            "--board is for programs without an operating system; add --template bare, or leave it out"
+            "--board is for programs without an operating system; add --template bare, or omit --board"
                 .into(),
         );
     }
@@ -111,8 +111,8 @@ fn make(arguments: &New) -> Result<(PathBuf, Option<PathBuf>), String> {
     let dependencies = dependencies(arguments, checkout.as_deref())?;
     // An existing directory may contain work of the user.
     fs::create_dir(directory).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => format!("{shown} is there already; give another name, or remove it"),
-        io::ErrorKind::NotFound => format!("{shown}: the directory above it does not exist; make it first"),
+        io::ErrorKind::AlreadyExists => format!("{shown} already exists; choose another name, or remove it"),
+        io::ErrorKind::NotFound => format!("{shown}: its parent directory does not exist; create it first"),
         _ => format!("{shown}: {error}"),
     })?;
     let written = write(directory, name, &dependencies, arguments);
@@ -176,8 +176,8 @@ fn checkout(path: Option<&Path>) -> Result<Option<PathBuf>, String> {
         None => Ok(None),
         Some(built_from) => root(built_from).map(Some).ok_or_else(|| {
             format!(
-                "the checkout {}, from which this command was built, no longer exists; give its new \
-                 place by --path",
+                "the checkout {}, from which this command was built, no longer exists; give its \
+                 new location with --path",
                 built_from.display()
             )
         }),
@@ -206,7 +206,7 @@ fn dependencies(arguments: &New, checkout: Option<&Path>) -> Result<String, Stri
 fn directory_in(checkout: &Path, place: &str) -> Result<String, String> {
     let path = checkout.join(place);
     let found = fs::canonicalize(&path)
-        .map_err(|error| format!("{}: {error}; give a complete checkout by --path", path.display()))?;
+        .map_err(|error| format!("{}: {error}; give a complete checkout with --path", path.display()))?;
     let text = found.to_str().filter(|path| !path.contains(['"', '\\', '\n']));
     text.map(str::to_owned)
         .ok_or_else(|| format!("a manifest cannot name {}; move the checkout", found.display()))
@@ -236,7 +236,7 @@ fn check_name(name: &str) -> Result<(), String> {
     .contains(&name)
     {
         return Err(format!(
-            "{name} is the name of another crate; choose one of your own, such as my-{name}"
+            "{name} is the name of another crate; choose a different one, such as my-{name}"
         ));
     }
     Ok(())

@@ -39,9 +39,9 @@ pub(crate) struct Get {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual set --list my-app                        what there is: names, units, ranges, values
+  punctual set --list my-app                        the parameters: names, units, ranges, values
   punctual set my-app pid.kp=1.2 pid.ki=0.05        two values that take effect together
-  punctual set my-app --file gains.toml             what a file says")]
+  punctual set my-app --file gains.toml             the values of a file")]
 pub(crate) struct Set {
     /// Name of the app or of its program, or its process ID
     #[arg(required_unless_present = "list")]

@@ -67,7 +67,7 @@ pub(super) fn toml(remote: &Remote, parameters: &[Parameter]) -> String {
 /// Describes the changes.
 pub(super) fn changes(changes: &[Change]) -> String {
     if changes.is_empty() {
-        return "nothing changed: the values were so already\n".into();
+        return "nothing changed: these are the current values\n".into();
     }
     let line = |Change { name, before, now, .. }: &Change| {
         format!("{}: {} -> {}\n", plain(name), plain(before), plain(now))

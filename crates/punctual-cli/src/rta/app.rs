@@ -42,7 +42,8 @@ pub(super) fn run(command: &[OsString], length: Duration) -> Result<Files, Strin
     let status = once(command, PROFILE, &files.profile, length)?;
     if !files.profile.exists() {
         return Err(format!(
-            "{name} has written no profile ({}); it has to end by itself or at SIGTERM, and to run with {PROFILE}=FILE",
+            "{name} has written no profile ({}); it must end by itself or on SIGTERM, and run with \
+             {PROFILE}=FILE",
             status.map_or("it did not end, and was killed".to_owned(), |status| status.to_string())
         ));
     }

@@ -19,10 +19,10 @@ use crate::trace::parse::Deadline;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual rta tasks.toml                              analyse a task set written by hand
+  punctual rta tasks.toml                              analyze a task set written by hand
   punctual rta tasks.toml --scale 1.2 --fail-under 10% the same with C 20 % longer; fail if less than 10 % is left
   punctual rta tasks.toml --assign                     find levels
-  punctual rta --model m.json --profile p.json         analyse what an app declares and a run of it measured
+  punctual rta --model m.json --profile p.json         analyze an app's model and a measured run
   punctual rta tasks.toml --profile p.json             compare a task set with a run: which values it exceeded
   punctual rta -- ./my-app                             run the app for 5 s to measure it
   punctual rta --trace trace.dat                       infer a model of every real-time thread of a recording

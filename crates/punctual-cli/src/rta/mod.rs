@@ -46,7 +46,7 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
         punctual_files::check(path).map_err(|error| format!("--html {}: {error}", path.display()))?;
     }
     if arguments.profile.is_some() && arguments.model.is_none() && arguments.file.is_none() {
-        return Err("--profile goes with --model, or with a task set that it is to be compared with".into());
+        return Err("--profile requires --model, or a task set to compare it with".into());
     }
     if let (Some(path), None) = (&arguments.trace, &arguments.model) {
         return trace::run(arguments, path);

@@ -70,7 +70,7 @@ pub(super) fn page(system: &System, analysis: &Analysis, margins: &Margins) -> S
         *body += "</p></section>\n";
     }
     if !system.assumptions.is_empty() {
-        *body += "<section><h2>Assumed, since it is not known</h2>";
+        *body += "<section><h2>Assumed because it is unknown</h2>";
         system.assumptions.iter().for_each(|assumption| *body += &note(assumption));
         *body += "</section>\n";
     }
@@ -131,7 +131,7 @@ fn bars(system: &System, analysis: &Analysis) -> String {
 /// determines the bound.
 fn window(system: &System, at: usize, bound: &Bound) -> String {
     let Some(parts) = schedule::worst_window(system, at, bound, MAX_PARTS) else {
-        return note("The busy window is too long to draw, or its order is not known.");
+        return note("The busy window is too long to draw, or its order is unknown.");
     };
     let mut rows: Vec<String> = Vec::new();
     for part in &parts {
@@ -184,7 +184,7 @@ fn window(system: &System, at: usize, bound: &Bound) -> String {
         ("own", "the task"),
         ("above", "what displaces it"),
         ("blocking", "what had begun before"),
-        ("job", "the longest job that was seen, from its release to its end"),
+        ("job", "the longest observed job, from its release to its end"),
     ];
     let shown = if seen.is_some() { &entries[..] } else { &entries[..3] };
     format!("<figure>{drawing}{}</figure>", legend(shown))

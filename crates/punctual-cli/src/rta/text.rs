@@ -57,7 +57,7 @@ pub(super) fn reservations(system: &System, contradictions: Vec<String>) -> Stri
         let _ = write!(out, "\n{}", wrapped("", &sentence, 0, width()));
     }
     if !system.assumptions.is_empty() {
-        out += "\nAssumed, since it is not known:\n";
+        out += "\nAssumed because it is unknown:\n";
         for assumption in &system.assumptions {
             out += &wrapped("  ", assumption, 4, width());
         }
@@ -69,7 +69,8 @@ pub(super) fn reservations(system: &System, contradictions: Vec<String>) -> Stri
 pub(super) fn legend(system: &System) -> String {
     let ratio = match system.of_profiled_run() {
         Some(_) => {
-            "The run that was seen was profiled: its own bounds, with what that takes, are in the column `prof.`."
+            "The observed run was profiled: its bounds, including the cost of profiling, are in \
+             the column `prof.`."
         }
         None => "",
     };
@@ -284,8 +285,8 @@ pub(super) fn contradictions(system: &System, analysis: &Analysis) -> Vec<String
         let (seen, bound) = (task.observed.response?, bound?);
         let beyond = seen.checked_sub(bound).filter(|&beyond| beyond > 0)?;
         Some(format!(
-            "The model is not that of the run: a job of `{}` took {}, {} more than its bound. What took that time is none of the \
-             terms; punctual trace report says what it was.",
+            "The model does not match the run: a job of `{}` took {}, {} more than its bound. No \
+             term contains that time; punctual trace report shows its cause.",
             task.name,
             format_part(seen),
             format_part(beyond)
@@ -315,9 +316,9 @@ pub(super) fn assignment(system: &System, found: &Assignment) -> String {
     }
     let verdict = match (found.is_schedulable, found.is_optimal) {
         (true, _) => "With these levels every deadline is met.",
-        (false, true) => "There are no levels with which every deadline is met. These come near to it.",
+        (false, true) => "No levels meet every deadline. These come closest.",
         (false, false) => {
-            "These levels are in the order of deadlines, and a deadline is missed. Others may do."
+            "These levels are in the order of deadlines, and a deadline is missed. Others may meet all."
         }
     };
     let mut out = format!("{table}\n{verdict}\n");

@@ -36,8 +36,8 @@ const BAD_INPUT: u8 = 2;
 Examples:
   sudo punctual supervise -- ./my-app                       reports, stops and kills as the tasks declare
   sudo punctual supervise --restart on-failure -- ./my-app  and starts it again, at most five times in a row
-  sudo punctual supervise --trace -- ./my-app               writes what the kernel did until then beside each stack
-  sudo punctual supervise --cpus 3 -- ./my-app              on a CPU that is taken from the rest of the system meanwhile")]
+  sudo punctual supervise --trace -- ./my-app               also writes a kernel trace with each stack
+  sudo punctual supervise --cpus 3 -- ./my-app              on a CPU isolated from the rest of the system")]
 pub(crate) struct Supervise {
     /// When to start the app again
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Never)]

@@ -148,7 +148,8 @@ fn none(apps: &Apps, wanted: Option<&str>) -> String {
     }
     if apps.closed > 0 {
         text += &format!(
-            "; {} of your processes cannot be looked into, since they have capabilities that you do not have: run this as root",
+            "; {} of your processes cannot be read, because they have capabilities that you do not \
+             have: run this as root",
             apps.closed
         );
     }

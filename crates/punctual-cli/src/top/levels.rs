@@ -78,10 +78,8 @@ const PART_WIDTH: u16 = 9;
 /// scale, so that levels can be compared; levels without room for a line are not shown.
 pub(super) fn draw(levels: &Levels, frame: &mut Frame<'_>, area: Rect) {
     let most = levels.each().flat_map(|(_, parts)| parts.iter().copied()).max().unwrap_or(0).max(1);
-    let title = format!(
-        " part of a CPU that each level had, look by look; the highest bar: {:.1} % ",
-        most as f64 / 10.0
-    );
+    let title =
+        format!(" CPU use of each level, update by update; the highest bar: {:.1} % ", most as f64 / 10.0);
     let block = Block::new().borders(Borders::TOP).title(title);
     let inner = block.inner(area);
     frame.render_widget(block, area);

@@ -234,7 +234,7 @@ impl Memory {
         match word(&head, offset_of!(Header, magic)) {
             MAGIC => {}
             0 => return Err(Unreadable::NotYet),
-            _ => return invalid("it does not begin with the mark of one"),
+            _ => return invalid("it does not begin with the mark of an app's memory"),
         }
         // The version comes first, because it determines the meaning of the rest.
         let version = half(&head, offset_of!(Header, version));
@@ -257,13 +257,13 @@ impl Memory {
             || !fits(text_at, text_len)
             || text_len > MAX_TEXT as u64
         {
-            return invalid("its parts are not within it");
+            return invalid("its parts exceed it");
         }
         let mut text = vec![0; text_len as usize];
         read(&file, &mut text, text_at)?;
         let about = About::parse(&text)?;
         if about.tasks.len() != tasks {
-            return invalid("its description is that of another number of tasks");
+            return invalid("its description has a different number of tasks");
         }
         let (stride, bytes) = (stride as usize, vec![0; tasks * stride as usize]);
         Ok(Self { found, file, tasks_at, stride, traffic_at, about, bytes })

@@ -15,7 +15,7 @@ use super::text;
 /// It fits a terminal of 80 × 24 below five tasks.
 const HELP: &str = "\
 ↑ ↓ PgUp PgDn  choose a task, scroll        h    histogram of R, J or C
-s              sort by the next column      l    the CPU that each level had
+s              sort by the next column      l    the CPU use of each level
 /              filter by name, Esc ends it  m    messages of topics, in and out
 r              maxima and counts from now   w    partitions, threads, settings
 t              record the next miss         Tab  the next app
@@ -23,10 +23,10 @@ q              quit
 
 J: release to start, R: release to end, C: start to end without preemption and
 suspension. All times since the start of the app, or since r. Maxima are exact
-but for those since r, which are within 1 % like p50 and p99.9. A miss is a job
+except those since r, which are within 1 % like p50 and p99.9. A miss is a job
 that ended after its deadline, an overrun a release that found the previous job
-unfinished. Levels have had what their jobs took that ended since the look
-before.";
+unfinished. The CPU use of a level is that of the jobs that ended since the
+last update.";
 
 /// Width from which on there is room for more columns.
 const WIDE: u16 = 120;

@@ -16,13 +16,13 @@ pub(crate) fn run(arguments: &Convert) -> Result<u8, Failure> {
     let unusable =
         |error: &dyn std::fmt::Display| Failure::usage(format!("--output {}: {error}", output.display()));
     if identity(output).is_some_and(|file| identity(input) == Some(file)) {
-        return Err(unusable(&"this is what is to be converted; choose another name"));
+        return Err(unusable(&"this is the input; choose another name"));
     }
     NewFile::create(output).map_err(|error| unusable(&error))?;
     let is_directory = input.is_dir();
     if *remove && !is_directory {
         return Err(Failure::usage(format!(
-            "--remove: {} is no directory; remove it by hand",
+            "--remove: {} is not a directory; remove it by hand",
             input.display()
         )));
     }
@@ -35,6 +35,6 @@ pub(crate) fn run(arguments: &Convert) -> Result<u8, Failure> {
         }
     }
     let bytes = fs::metadata(output)?.len();
-    say!("{}: {:.1} MB; see what it says: punctual trace report {0}", output.display(), bytes as f64 / 1e6);
+    say!("{}: {:.1} MB; print its report: punctual trace report {0}", output.display(), bytes as f64 / 1e6);
     Ok(0)
 }

@@ -19,7 +19,7 @@ pub(crate) fn merge(arguments: &Merge) -> Result<u8, Failure> {
     let unusable =
         |error: &dyn std::fmt::Display| Failure::usage(format!("--output {}: {error}", output.display()));
     if identity(output).is_some_and(|file| traces.iter().any(|trace| identity(trace) == Some(file))) {
-        return Err(unusable(&"this is to be merged; choose another name"));
+        return Err(unusable(&"this is an input; choose another name"));
     }
     NewFile::create(output).map_err(|error| unusable(&error))?;
     let opened = traces.iter().map(|path| Trace::open(path)).collect::<Result<Vec<_>, _>>()?;
@@ -54,7 +54,7 @@ pub(crate) fn merge(arguments: &Merge) -> Result<u8, Failure> {
         );
     }
     let bytes = fs::metadata(output)?.len();
-    say!("{}: {:.1} MB; see what it says: punctual trace report {0}", output.display(), bytes as f64 / 1e6);
+    say!("{}: {:.1} MB; print its report: punctual trace report {0}", output.display(), bytes as f64 / 1e6);
     Ok(0)
 }
 

@@ -16,7 +16,7 @@ impl FromStr for Cpus {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a list of CPUs; write for instance 1,3-5");
+        let wrong = || format!("`{text}` is not a list of CPUs, such as 1,3-5");
         let number = |text: &str| text.parse().ok().filter(|&cpu: &u32| cpu < MAX_CPUS).ok_or_else(wrong);
         let mut cpus = Vec::new();
         for part in text.split(',') {
@@ -50,7 +50,8 @@ impl FromStr for Priorities {
         let range = number(low).zip(number(high.trim_start_matches('='))).map(|(low, high)| low..=high);
         range.filter(|range| !range.is_empty()).map(Self).ok_or_else(|| {
             format!(
-                "`{text}` is not a range of real-time priorities; write for instance 1..99 (inclusive) or 50"
+                "`{text}` is not a range of real-time priorities; give a range such as 1..99 \
+                 (inclusive), or 50"
             )
         })
     }
@@ -117,8 +118,8 @@ impl FromStr for ChainOf {
         let tasks: Vec<_> = text.split(',').map(str::to_owned).collect();
         if tasks.len() < 2 || tasks.iter().any(String::is_empty) {
             return Err(format!(
-                "`{text}` is not a chain; write auto, or two or more tasks in the order in which they wake each other, for \
-                 instance reader,control"
+                "`{text}` is not a chain; write auto, or two or more tasks in the order in which \
+                 they wake each other, such as reader,control"
             ));
         }
         Ok(Self::Tasks(tasks))
@@ -138,7 +139,7 @@ impl FromStr for Deadline {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (task, time) = text.rsplit_once('=').filter(|(task, _)| !task.is_empty()).ok_or_else(|| {
-            format!("`{text}` is not a deadline; write TASK=MICROSECONDS, for instance control=500")
+            format!("`{text}` is not a deadline; write TASK=MICROSECONDS, such as control=500")
         })?;
         Ok(Self { task: task.to_owned(), ns: microseconds(time)? })
     }
@@ -152,7 +153,7 @@ pub(crate) fn microseconds(text: &str) -> Result<u64, String> {
     if ns.is_finite() && (1.0..3e18).contains(&ns) {
         Ok(ns.round() as u64)
     } else {
-        Err(format!("`{text}` µs is not a possible length of time; it takes 0.001 (a nanosecond) at least"))
+        Err(format!("`{text}` µs is not a valid duration; the minimum is 0.001 (a nanosecond)"))
     }
 }
 

@@ -61,7 +61,8 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
     NewFile::create(output).map_err(unusable)?;
     if fs::symlink_metadata(&directory).is_ok() {
         return Err(Failure::usage(format!(
-            "{0} is there already, from an unfinished recording; finish it with `punctual trace convert {0} --remove -o FILE`, \
+            "{0} already exists, from an unfinished recording; finish it with `punctual trace \
+             convert {0} --remove -o FILE`, \
              or remove it, or choose another --output",
             directory.display()
         )));
@@ -261,5 +262,5 @@ fn report(summary: &Summary, output: &Path, newest: bool, took: Duration) {
     for absent in &summary.absent {
         say!("missing: {absent}");
     }
-    say!("see what it says: punctual trace report {}", output.display());
+    say!("print its report: punctual trace report {}", output.display());
 }

@@ -108,7 +108,7 @@ mod tests {
         static ANGLES: Mutex<[f32; 2]> = Mutex::new([0.0; 2]);
         let config = Config::new().virtual_time().until(Duration::from_secs(2));
         let at_end = |angles| *ANGLES.lock().unwrap() = angles;
-        let report = gimbal::run(config, [0.5, -0.2], at_end).expect("virtual time needs nothing");
+        let report = gimbal::run(config, [0.5, -0.2], at_end).expect("virtual time has no requirements");
         let position = report.task("position").expect("it is declared");
         assert_eq!((position.jobs, position.overruns, position.misses), (2_000, 0, 0));
         let [pan, tilt] = *ANGLES.lock().unwrap();

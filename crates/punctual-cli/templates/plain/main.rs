@@ -88,7 +88,7 @@ mod tests {
         static VALUE: Mutex<f32> = Mutex::new(0.0);
         let config = Config::new().virtual_time().until(Duration::from_minutes(1));
         let at_end = |value| *VALUE.lock().unwrap() = value;
-        let report = controller::run(config, 1.0, at_end).expect("virtual time needs nothing");
+        let report = controller::run(config, 1.0, at_end).expect("virtual time has no requirements");
         let control = report.task("control").expect("it is declared");
         assert_eq!((control.jobs, control.overruns, control.misses), (60_000, 0, 0));
         assert_eq!(report.task("alarm").map(|alarm| alarm.jobs), Some(0));
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn value_out_of_range_raises_the_alarm() {
         let config = Config::new().virtual_time().until(Duration::from_secs(1));
-        let report = controller::run(config, 20.0, |_| ()).expect("virtual time needs nothing");
+        let report = controller::run(config, 20.0, |_| ()).expect("virtual time has no requirements");
         assert!(report.task("alarm").is_some_and(|alarm| alarm.jobs > 0), "{report}");
     }
 }

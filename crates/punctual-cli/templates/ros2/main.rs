@@ -129,7 +129,7 @@ mod tests {
         peer.take(&bytes(0.5), Layout::Cdr, &"a test").expect("it is a setpoint");
         assert!(peer.take(&bytes(f64::NAN), Layout::Cdr, &"a test").is_err());
         let config = Config::new().virtual_time().until(Duration::from_minutes(1));
-        let report = controller::run(config, || Ok(None)).expect("virtual time needs nothing");
+        let report = controller::run(config, || Ok(None)).expect("virtual time has no requirements");
         let control = report.task("control").expect("it is declared");
         assert_eq!((control.jobs, control.overruns, control.misses), (60_000, 0, 0));
     }

@@ -59,7 +59,7 @@ fn shows_and_sets_the_parameters_of_a_running_app() {
     let changed = output(&["set", &name, "pid.kp=2.5", "window=16", "enabled=false"]);
     assert_eq!(changed, "pid.kp: 1.2 -> 2.5\nwindow: 8 -> 16\nenabled: true -> false\n");
     assert_eq!(app.reads(), "2.5 0.05 16 false", "all together");
-    assert_eq!(output(&["set", &name, "window=16"]), "nothing changed: the values were so already\n");
+    assert_eq!(output(&["set", &name, "window=16"]), "nothing changed: these are the current values\n");
     assert_eq!(output(&["get", &name, "pid.kp", "enabled"]), "2.5\nfalse\n");
 
     let scratch = Scratch::new("parameters");

@@ -361,7 +361,7 @@ fn names_the_term_that_a_set_by_hand_lacks() {
 
     // The unexplained remainder is reported.
     let (code, out) = compared(run_of_it(seen, known, none, 100_000, 0));
-    assert!(code == Some(1) && out.contains("58 µs remain that are none of the terms"), "{out}");
+    assert!(code == Some(1) && out.contains("58 µs remain that no term contains"), "{out}");
 
     let within = [217_800, 557_700, 1_399_000];
     let (code, out) = compared(run_of_it(within, known, none, 100_000, 0));
@@ -375,7 +375,7 @@ fn names_the_term_that_a_set_by_hand_lacks() {
     let (code, _) = compared(run_of_it(seen, known, none, 0, 0).replace("\"high\"", "\"hi\""));
     assert_eq!(code, Some(2));
     let output = punctual(&["rta", "--profile", "p.json"]).output_within(TEST_LIMIT).unwrap();
-    assert!(text(&output.stderr).contains("--profile goes with --model"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("--profile requires --model"), "{}", text(&output.stderr));
 }
 
 /// An app that writes the recorded files.

@@ -96,7 +96,8 @@ fn lock_free_across_partitions(app: &App, analysis: &Analysis, resource: &Resour
         errors.at(
             used,
             format_args!(
-                "`{name}` is `#[lock_free]`, but `{first}` is in the partition `{one}` and `{other}` in `{two}`; put them into the same partition or remove `#[lock_free]`"
+                "`{name}` is `#[lock_free]`, but `{first}` is in the partition `{one}` and \
+                 `{other}` in `{two}`; put them into the same partition or remove `#[lock_free]`"
             ),
         );
     }

@@ -23,14 +23,18 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
             errors.at(
                 name,
                 format_args!(
-                    "`{name}` is one partition too many: a bare board has at most {CORES} cores, one for each partition ({WITHOUT_STD})"
+                    "`{name}` is one partition too many: a bare board has at most {CORES} cores, \
+                     one for each partition ({WITHOUT_STD})"
                 ),
             );
         }
         if let Some(cpu) = &partition.cpu {
             errors.at(
                 cpu,
-                format_args!("on a bare board the partitions use the cores in order, from the first on: remove `cpu` ({WITHOUT_STD})"),
+                format_args!(
+                    "on a bare board the partitions use the cores in order, from the first on: remove `cpu` \
+                     ({WITHOUT_STD})"
+                ),
             );
         }
         if partition.poll {
@@ -58,7 +62,8 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
         errors.at(
             &budget.key,
             format_args!(
-                "a bare board has no other process to monitor a budget: remove `budget` and `on_budget` ({WITHOUT_STD})"
+                "a bare board has no other process to monitor a budget: remove `budget` and \
+                 `on_budget` ({WITHOUT_STD})"
             ),
         );
     }
@@ -68,7 +73,8 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
             errors.at(
                 source,
                 format_args!(
-                    "a bare board has no descriptors: `binds` names an interrupt of the board, such as `binds = UART0`, not the local resource `{source}` ({WITHOUT_STD})"
+                    "a bare board has no descriptors: `binds` names an interrupt of the board, \
+                     such as `binds = UART0`, not the local resource `{source}` ({WITHOUT_STD})"
                 ),
             );
         }

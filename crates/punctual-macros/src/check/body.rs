@@ -236,7 +236,8 @@ impl Body<'_> {
         let name = &self.handler.ident;
         let message = match (self.locked.last(), self.app.task(self.handler).map(|task| &task.kind)) {
             (Some(resource), _) => format!(
-                "a critical section cannot wait; copy the needed values out of `{resource}.lock(..)`, and `.await` after it"
+                "a critical section cannot wait; copy the needed values out of \
+                 `{resource}.lock(..)`, and `.await` after it"
             ),
             (None, _) if self.handler.sig().asyncness.is_some() => {
                 "a closure that is not `async` cannot wait; write `async ||`, or `.await` outside it"
@@ -331,7 +332,8 @@ impl Body<'_> {
     fn part_of_context(&mut self, name: &Ident) {
         let answer = match name.to_string().as_str() {
             "device" | "core" | "peripherals" => {
-                "there are no peripherals; open the devices of the task in `init`, and pass them in the `#[local]` \
+                "there are no peripherals; open the devices of the task in `init`, and pass them \
+                 in the `#[local]` \
                  struct"
             }
             "resources" => "write `cx.shared.x` and `cx.local.x`",
@@ -342,7 +344,8 @@ impl Body<'_> {
                 "write `task::spawn(..)`, `task::spawn_after(..)` or `task::spawn_at(..)`"
             }
             "start" | "scheduled" => {
-                "the release time of a periodic task is `cx.released`; `punctual::now()` is the current time"
+                "the release time of a periodic task is `cx.released`; `punctual::now()` is the \
+                 current time"
             }
             "monotonics" => "the clock is `CLOCK_MONOTONIC`, see `punctual::now`",
             _ => return,

@@ -20,21 +20,21 @@ fn released_otherwise(task: &Task, errors: &mut Errors) {
     let plain = task.handler.sig().asyncness.is_none();
     match &task.kind {
         TaskKind::Async => {}
-        TaskKind::Message => errors.at(
-            key,
-            format_args!("a local task is async; write `async fn {name}`, or remove `local_task`"),
-        ),
+        TaskKind::Message => errors
+            .at(key, format_args!("a local task is async; write `async fn {name}`, or remove `local_task`")),
         TaskKind::Periodic { .. } if plain => errors.at(
             key,
             format_args!(
-                "`{name}` is released by the clock, but a local task is released by tasks of its level; remove `period` or \
+                "`{name}` is released by the clock, but a local task is released by tasks of its \
+                 level; remove `period` or \
                  `local_task`"
             ),
         ),
         TaskKind::Bound { .. } if plain => errors.at(
             key,
             format_args!(
-                "`{name}` is released by its event source, but a local task is released by tasks of its level; remove `binds` \
+                "`{name}` is released by its event source, but a local task is released by tasks \
+                 of its level; remove `binds` \
                  or `local_task`"
             ),
         ),

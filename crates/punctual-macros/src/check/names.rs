@@ -82,7 +82,8 @@ fn duplicate(app: &App, errors: &mut Errors) {
             errors.at(
                 name,
                 format_args!(
-                    "a function `{name}` already exists; rename one, or give both mutually exclusive `#[cfg]`s"
+                    "a function `{name}` already exists; rename one, or give both mutually \
+                     exclusive `#[cfg]`s"
                 ),
             );
         }

@@ -112,7 +112,8 @@ fn too_many_in_a_partition(app: &App, analysis: &Analysis, errors: &mut Errors) 
                 format_args!(
                     "`{name}` is one bound task too many: {partition} has room for {THREADS} threads, and this one needs \
                      {threads}: one for each level and each bound task, one for `idle`, and one if there are async tasks; \
-                     wait for several descriptors in one task, with epoll or in async tasks, or add partitions"
+                     wait for several descriptors in one task, with epoll or in async tasks, or \
+                     add partitions"
                 ),
             );
         }

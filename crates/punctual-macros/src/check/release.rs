@@ -41,7 +41,8 @@ fn deadline_beyond_period(task: &Task, errors: &mut Errors) {
         errors.at(
             &deadline.source,
             format_args!(
-                "the deadline of `{name}` is beyond its next release; make it at most {longest}, or queue releases with `on_overrun = queue`"
+                "the deadline of `{name}` is beyond its next release; make it at most {longest}, \
+                 or queue releases with `on_overrun = queue`"
             ),
         );
     }

@@ -16,7 +16,8 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
                 errors.at(
                     path,
                     format_args!(
-                        "`{name}` is destructured after `init` returns it, so it cannot implement `Drop`; implement `Drop` for a field, or clean up in `#[shutdown]`"
+                        "`{name}` is destructured after `init` returns it, so it cannot implement \
+                         `Drop`; implement `Drop` for a field, or clean up in `#[shutdown]`"
                     ),
                 );
             }

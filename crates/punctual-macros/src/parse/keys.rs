@@ -80,7 +80,8 @@ impl Keys {
                 if place == "`#[init]`" && name == "shared" {
                     errors.at(
                         &entry.key,
-                        "`init` creates the shared resources, so it cannot use them; remove `shared`, and work on the values \
+                        "`init` creates the shared resources, so it cannot use them; remove \
+                         `shared`, and work on the values \
                          before `init` returns them",
                     );
                     continue;
@@ -139,7 +140,8 @@ impl Keys {
                 format!("{range}, and this is {value}")
             }
             (None, Expr::Path(_) | Expr::Binary(_) | Expr::Cast(_) | Expr::Call(_)) => format!(
-                "{range}, known to the macro: it evaluates integers, `+ - * / %`, and constants of this module; write `const` \
+                "{range}, known to the macro: it evaluates integers, `+ - * / %`, and constants of \
+                 this module; write `const` \
                  there for the value"
             ),
             _ => format!("{range}, not `{given}`"),

@@ -166,8 +166,11 @@ impl<'a> Parts<'a> {
     fn admit(&mut self, mark: Mark, attr: &Attribute, errors: &mut Errors) -> bool {
         let repeated = mark != Mark::Handler(Role::Task) && self.seen.contains(&mark);
         if repeated {
-            errors.at(attr, format_args!(
-                    "an application has one `#[{}]`; remove this one, or give both mutually exclusive `#[cfg]`s",
+            errors.at(
+                attr,
+                format_args!(
+                    "an application has one `#[{}]`; remove this one, or give both mutually \
+                     exclusive `#[cfg]`s",
                     mark.name()
                 ),
             );

@@ -89,7 +89,8 @@ fn priority(keys: &Keys, constants: &Constants, errors: &mut Errors) -> Option<u
         None if matches!(ungrouped(expr), Expr::Path(_) | Expr::Binary(_) | Expr::Cast(_) | Expr::Call(_)) => errors.at(
             expr,
             format_args!(
-                "`priority` is {range}, known to the macro: it evaluates integers, `+ - * / %`, and constants of this \
+                "`priority` is {range}, known to the macro: it evaluates integers, `+ - * / %`, \
+                 and constants of this \
                  module"
             ),
         ),
@@ -169,7 +170,8 @@ fn on_early(keys: &Keys, errors: &mut Errors) -> OnEarly {
         _ => {
             errors.at(
                 &policy,
-                "`on_early` is `count`, `delay` or `reject`: the treatment of a release that comes too soon after the previous ones",
+                "`on_early` is `count`, `delay` or `reject`: the treatment of a release that comes \
+                 too soon after the previous ones",
             );
             OnEarly::Count
         }
@@ -198,7 +200,8 @@ fn on_budget(keys: &Keys, errors: &mut Errors) -> OnBudget {
         _ => {
             errors.at(
                 &policy,
-                "`on_budget` is `report`, `stop` or `kill`: the action of `punctual supervise` on a job that has used more CPU time than its `budget`",
+                "`on_budget` is `report`, `stop` or `kill`: the action of `punctual supervise` on \
+                 a job that has used more CPU time than its `budget`",
             );
             OnBudget::Report
         }
@@ -224,7 +227,8 @@ fn on_idle(keys: &Keys, errors: &mut Errors) -> OnIdle {
         _ => {
             errors.at(
                 &policy,
-                "`on_idle_source` is `every`, `once` or `stop`: the action when a job has found the source empty and it is ready again",
+                "`on_idle_source` is `every`, `once` or `stop`: the action when a job has found \
+                 the source empty and it is ready again",
             );
             OnIdle::Every
         }

@@ -76,7 +76,7 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some(flaw) = job.flaw {
         sentences.push(match flaw {
-            Flaw::Cut => "It had not ended; what follows is what it had come to.".into(),
+            Flaw::Cut => "It had not ended; the following covers it up to then.".into(),
             _ => format!("Not to be trusted: {}.", flawed(flaw)),
         });
     }
@@ -121,7 +121,7 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
     sentences.push(format!("I: {} {of_response}: {displaced}.", value(job.interference)));
     let suspended = match job.suspended {
         0 => String::new(),
-        ns => format!(", {} of it asleep of its own accord", format_part(ns)),
+        ns => format!(", {} of it in voluntary sleep", format_part(ns)),
     };
     let nmi = match job.nmi {
         0 => String::new(),
@@ -138,8 +138,8 @@ pub fn assumptions(stats: &TaskStats) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some((overhead, execution, count)) = stats.likely() {
         sentences.push(format!(
-            "Likely, not certain: SS at most {} and C at most {} in {}, if the scheduler took as long as where it could be \
-             seen.",
+            "Likely, not certain: SS at most {} and C at most {} in {}, if the scheduler took as \
+             long as where it was observed.",
             format_part(overhead),
             format_part(execution),
             format_counted(count, "job")

@@ -61,7 +61,7 @@ pub fn blocking(wait: &Blocking, names: &Names) -> String {
     let back: Vec<_> = wait.shares.iter().filter(|share| share.holder.is_none()).collect();
     let total: u64 = back.iter().map(|share| share.ns).sum();
     if total > 0 {
-        text += &format!("; {} to get going again", format_part(total));
+        text += &format!("; {} to resume", format_part(total));
     }
     let mut in_the_way: Vec<_> = back
         .iter()

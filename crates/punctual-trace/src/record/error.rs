@@ -132,7 +132,7 @@ impl fmt::Display for RecordError {
             ),
             Self::MissingEvents { events } => write!(
                 f,
-                "the kernel has no event {}, without which there are no jobs to see; use a kernel with \
+                "the kernel has no event {}, which the analysis requires; use a kernel with \
                  CONFIG_EVENT_TRACING",
                 events.join(", ")
             ),
@@ -145,7 +145,8 @@ impl fmt::Display for RecordError {
             }
             Self::NoTime { clock, counted, available } => write!(
                 f,
-                "the trace clock `{clock}` counts {counted}, of which no time can be made; choose one of: {available}"
+                "the trace clock `{clock}` counts {counted}, which cannot be converted to time; \
+                 choose one of: {available}"
             ),
             Self::UnknownProcess { process } => write!(
                 f,
@@ -153,7 +154,7 @@ impl fmt::Display for RecordError {
             ),
             Self::Filter { filter, why } => write!(f, "the filter `{filter}` cannot be used: {why}"),
             Self::Cpu { cpu } => {
-                write!(f, "CPU {cpu} is not there or offline; choose one of /sys/devices/system/cpu/online")
+                write!(f, "CPU {cpu} does not exist or is offline; choose one of /sys/devices/system/cpu/online")
             }
             Self::DiskFull { directory } => write!(
                 f,
@@ -162,7 +163,7 @@ impl fmt::Display for RecordError {
                 directory.display()
             ),
             Self::Output { path, error } => {
-                write!(f, "{}: {error}; choose a directory that can be written to", path.display())
+                write!(f, "{}: {error}; choose a writable directory", path.display())
             }
             Self::Kernel { path, attempt, error } => write!(f, "{}: {attempt}: {error}", path.display()),
             Self::Bpf { attempt, denied: true, what } => write!(

@@ -77,8 +77,7 @@ pub enum LiveError {
 
 impl fmt::Display for LiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const REPORT: &str =
-            "the kernel lays out its buffer in a way this version does not know; use a newer one";
+        const REPORT: &str = "the layout of the kernel's buffer is unknown to this version; use a newer one";
         match self {
             Self::Start(error) => error.fmt(f),
             Self::Read { cpu, error } => {

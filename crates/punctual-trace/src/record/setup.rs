@@ -62,8 +62,8 @@ pub(super) fn ready(config: &Config, buffers: Option<Buffers>) -> Result<Ready, 
     let mut on = Vec::new();
     let (follows, narrow) = (follows(config), config.narrow && !mixes(config));
     if config.narrow && !narrow {
-        let why = "threads are followed by the process that started them, or chosen by name and priority, not both at once; \
-                   all are recorded";
+        let why = "threads are followed by the process that started them, or selected by name \
+                   and priority, but not both; all are recorded";
         absent.push(Absent { group: Group::Sched, event: None, why: Some(why.to_owned()) });
     }
     for &group in &config.groups {

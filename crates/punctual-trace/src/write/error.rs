@@ -93,7 +93,7 @@ impl fmt::Display for WriteError {
                 write!(f, "{}: the disk is full; make room or choose another disk", path.display())
             }
             Self::Output { path, error } => {
-                write!(f, "{}: {error}; choose a place that can be written to", path.display())
+                write!(f, "{}: {error}; choose a writable location", path.display())
             }
             Self::NoFormat(kind) => {
                 write!(f, "there is no format for an event {kind}; give the encoder one that has its fields")

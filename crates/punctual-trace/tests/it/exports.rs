@@ -59,8 +59,8 @@ fn explains_each_term_in_one_sentence() {
         "SS: at most 192 µs (likely 50 µs) of 2 034 µs R: in the scheduler, at most 40 µs entering and at most 152 µs leaving.",
         "W: 2 024 µs of 2 034 µs R: from its first run on CPU 0 to its end on CPU 0.",
         "B: 1 812 µs of 2 034 µs R: blocked on futex 0x7ffe1000 held by `logger/9`, which was preempted by \
-         `irq/24-eth0/24` for 310 µs, `control/7` for 10 µs and `irq 24` for 3.0 µs and ran for 1 432 µs; 57 µs to \
-         get going again, kept from the CPU by `logger/9` for 5.0 µs.",
+         `irq/24-eth0/24` for 310 µs, `control/7` for 10 µs and `irq 24` for 3.0 µs and ran for 1 \
+         432 µs; 57 µs to resume, kept from the CPU by `logger/9` for 5.0 µs.",
         "I: 20 µs of 2 034 µs R: displaced by irq 30 for 20 µs.",
         "C: at most 192 µs (likely 142 µs) of 2 034 µs R: executing.",
     ];

@@ -158,8 +158,7 @@ impl Config {
             if let Some(value) = std::env::var_os(name) {
                 let value = value.to_string_lossy();
                 if !set(&value) {
-                    config.bad_environment =
-                        Some(format!("{name}={value} makes no sense; set it to {expected}"));
+                    config.bad_environment = Some(format!("{name}={value} is invalid; set it to {expected}"));
                 }
             }
         };
@@ -232,7 +231,8 @@ impl Config {
             if config.report.is_none() {
                 let value = value.to_string_lossy();
                 config.bad_environment = Some(format!(
-                    "PUNCTUAL_REPORT={value} makes no sense; set it to auto, always or never, or to the path of a file with a \
+                    "PUNCTUAL_REPORT={value} is invalid; set it to auto, always or never, or to \
+                     the path of a file with a \
                      `/` in it, as ./{value}"
                 ));
             }

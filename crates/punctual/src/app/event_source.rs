@@ -192,9 +192,9 @@ impl Idleness {
             return;
         }
         stderr::defer(format_args!(
-            "punctual: the event source of task `{}` is at its end and has released {WARN_AFTER} jobs in a row that had \
-             nothing to read, which keeps what is below from running; replace the source, or let the task say \
-             `on_idle_source = once` or `stop`\n",
+            "punctual: the event source of task `{}` is at its end and has released {WARN_AFTER} \
+             consecutive jobs without data, which keeps lower levels from running; replace the \
+             source, or declare the task with `on_idle_source = once` or `stop`\n",
             source.name()
         ));
         let runtime = source.partition().runtime;

@@ -249,7 +249,7 @@ impl fmt::Display for Report {
         }
         if self.tasks.iter().any(|task| !task.measured) {
             let why = match cfg!(feature = "monitoring") {
-                true => "the app says `monitor = false`",
+                true => "the app sets `monitor = false`",
                 false => "`punctual` was built without its feature `monitoring`",
             };
             writeln!(f, "{UNKNOWN} was not measured, because {why}")?;
@@ -263,8 +263,8 @@ impl fmt::Display for Report {
         for task in self.tasks.iter().filter(|task| task.idle_releases > 0) {
             writeln!(
                 f,
-                "{} of the jobs of {} had nothing to read, because its event source is at its end; replace the source, or \
-                 say `on_idle_source = once` or `stop`",
+                "{} of the jobs of {} found no data, because its event source is at its end; \
+                 replace the source, or declare `on_idle_source = once` or `stop`",
                 task.idle_releases, task.name
             )?;
         }
@@ -486,7 +486,7 @@ mod tests {
             let text = Report { tasks: vec![task], virtual_time: true, ..Report::default() }.to_string();
             text.lines().find(|line| line.starts_with("button:")).map(str::to_owned)
         };
-        let expected = "button: 7 releases came too early and were refused: more than 2 in 5.00 ms";
+        let expected = "button: 7 releases came too early and were rejected: more than 2 in 5.00 ms";
         assert_eq!(line(OnEarly::Reject, 7).as_deref(), Some(expected));
         assert_eq!(line(OnEarly::Delay, 7), Some(expected.replace("were refused", "waited")));
         assert_eq!(line(OnEarly::Count, 7), Some(expected.replace(" and were refused", "")));

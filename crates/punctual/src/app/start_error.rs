@@ -146,15 +146,16 @@ impl fmt::Display for StartError {
             Self::AlreadyRunning(name) => {
                 write!(
                     f,
-                    "the app `{name}` is running already in this process; wait until its `run` has returned, or \
-                     use `Config::virtual_time`, whose runs wait for each other; run tests on threads of the kernel \
-                     one by one, by `cargo test -- --test-threads=1`"
+                    "the app `{name}` is already running in this process; wait until its `run` has \
+                     returned, or \
+                     use `Config::virtual_time`, whose runs wait for each other; run tests on \
+                     kernel threads one by one, with `cargo test -- --test-threads=1`"
                 )
             }
             Self::NotReset(name) => write!(
                 f,
-                "an earlier run of the app `{name}` broke off and left jobs behind, which must not be run with other \
-                 resources; end this process and start it anew"
+                "an earlier run of the app `{name}` ended early and left jobs behind, which must \
+                 not be run with other resources; restart the process"
             ),
             Self::Environment(problem) => f.write_str(problem),
             Self::Model { path, error } => write!(
@@ -186,47 +187,50 @@ impl fmt::Display for StartError {
             ),
             Self::TooFewCpus { partitions, allowed } => write!(
                 f,
-                "each of the partitions {partitions} needs a CPU of its own, and this process may use {allowed}; \
+                "each of the partitions {partitions} needs its own CPU, but this process may use \
+                 only {allowed}; \
                  allow it more CPUs (cpuset, taskset), or make fewer partitions"
             ),
             Self::PollsOnlyCpu { partition, allowed } => write!(
                 f,
-                "the partition `{partition}` polls, which leaves its CPU to nobody else, and this process may use \
-                 {allowed}; allow it another CPU (cpuset, taskset), or take `poll` away"
+                "the partition `{partition}` polls, which occupies its CPU, but this process may \
+                 use only {allowed}; allow it another CPU (cpuset, taskset), or remove `poll`"
             ),
             Self::UnknownPartition { name, partitions } => match partitions.as_str() {
                 "" => write!(
                     f,
-                    "a CPU is given for a partition `{name}`, but the app has no partitions and runs on every CPU; \
-                     take it out of `Config::partition_cpu` or PUNCTUAL_CPU"
+                    "a CPU is given for a partition `{name}`, but the app has no partitions and \
+                     runs on every CPU; remove it from `Config::partition_cpu` or PUNCTUAL_CPU"
                 ),
                 _ => write!(
                     f,
-                    "a CPU is given for a partition `{name}`; those of the app are {partitions} (see \
+                    "a CPU is given for a partition `{name}`, but those of the app are {partitions} (see \
                      `Config::partition_cpu` and PUNCTUAL_CPU)"
                 ),
             },
             Self::WhichPartition { cpu, partitions } => match partitions.as_str() {
                 "" => write!(
                     f,
-                    "CPU {cpu} is given, but the app runs on every CPU that the process may use; take it out of \
+                    "CPU {cpu} is given, but the app runs on every CPU that the process may use; \
+                     remove it from \
                      `Config::cpu` or PUNCTUAL_CPU, and restrict the process instead (cpuset, taskset)"
                 ),
                 _ => write!(
                     f,
-                    "CPU {cpu} is given without a partition, and the app has {partitions}; name one with \
+                    "CPU {cpu} is given without a partition, but the app has {partitions}; name one with \
                      `Config::partition_cpu` or PUNCTUAL_CPU=NAME=CPU,…"
                 ),
             },
             Self::StackOfUnknownPartition { name, partitions } => match partitions.as_str() {
                 "" => write!(
                     f,
-                    "a stack is given for a partition `{name}`, but the app has no partitions; take the name out of \
+                    "a stack is given for a partition `{name}`, but the app has no partitions; \
+                     remove the name from \
                      `Config::partition_stack` or PUNCTUAL_STACK"
                 ),
                 _ => write!(
                     f,
-                    "a stack is given for a partition `{name}`; those of the app are {partitions} (see \
+                    "a stack is given for a partition `{name}`, but those of the app are {partitions} (see \
                      `Config::partition_stack` and PUNCTUAL_STACK)"
                 ),
             },

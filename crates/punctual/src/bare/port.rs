@@ -54,7 +54,7 @@ impl Port for AppPort {
     // The only thread of the partition never waits for a level: the running code occupies the
     // highest.
     fn wait_while(&self, count: &AtomicU32, seen: u32) {
-        assert_ne!(count.load(Ordering::Relaxed), seen, "nobody could end this wait");
+        assert_ne!(count.load(Ordering::Relaxed), seen, "no event could end this wait");
     }
 
     fn wake_all(&self, _: &AtomicU32) {}

@@ -43,7 +43,7 @@ impl fmt::Display for StartError {
             Self::NoCore { app, partition, core } => write!(
                 f,
                 "punctual: the app `{app}` cannot start: its partition `{partition}` needs core {core}, which the board does not \
-                 have or which does not start; have fewer partitions, or give QEMU more cores by -smp"
+                 have or which does not start; use fewer partitions, or give QEMU more cores with -smp"
             ),
             #[cfg(feature = "virtual-time")]
             Self::VirtualPartitions(app) => write!(
@@ -52,8 +52,9 @@ impl fmt::Display for StartError {
             ),
             Self::NotRouted { app, partition, interrupt } => write!(
                 f,
-                "punctual: the app `{app}` cannot start: a task of its partition `{partition}` binds interrupt {interrupt}, which \
-                 comes to the first core only on this board; move the task to the first partition"
+                "punctual: the app `{app}` cannot start: a task of its partition `{partition}` \
+                 binds interrupt {interrupt}, which this board delivers only to the first core; \
+                 move the task to the first partition"
             ),
         }
     }

@@ -138,7 +138,7 @@ fn program() {
         if report.tasks.iter().any(|task| !task.findings.is_empty()) {
             println!("FOUND SOMETHING");
         }
-        assert!(report.settings.notes.iter().any(|note| note.contains("the guard watches all jobs")));
+        assert!(report.settings.notes.iter().any(|note| note.contains("the guard monitors all jobs")));
     }
     println!("TRIED EVERYTHING");
 }

@@ -142,7 +142,7 @@ fn the_environment_turns_it_on() {
         (Some("off"), 0, false, ""),
         (Some("report"), 0, true, ""),
         (Some("stop"), 1, true, "the guard found `pushes`"),
-        (Some("yes"), 2, false, "PUNCTUAL_GUARD=yes makes no sense; set it to report, stop or off"),
+        (Some("yes"), 2, false, "PUNCTUAL_GUARD=yes is invalid; set it to report, stop or off"),
     ];
     for (value, code, found, words) in cases {
         let mut program = process::program("ends::by_environment");

@@ -29,7 +29,7 @@ mod app {
 #[test]
 #[ignore = "a program that the other test runs"]
 fn program() {
-    app::run(punctual::Config::new().virtual_time()).expect("nothing keeps it from starting");
+    app::run(punctual::Config::new().virtual_time()).expect("the app starts");
 }
 
 #[test]

@@ -245,10 +245,7 @@ mod programs {
     #[test]
     #[ignore = "a program that the other tests run"]
     fn forks_before() {
-        let run = || {
-            crate::forks::one::run(punctual::Config::new(), Place::Exec)
-                .expect("nothing keeps it from starting")
-        };
+        let run = || crate::forks::one::run(punctual::Config::new(), Place::Exec).expect("the app starts");
         run();
         // SAFETY: this thread is the only one that holds anything, and the child runs an app and
         // ends.

@@ -136,7 +136,7 @@ fn whoever_releases_the_job_idle_has_its_priority() {
         return;
     }
     for by in [By::Event, By::AwaitedEvent, By::Clock, By::Idle, By::ForeignThread, By::JobAbove] {
-        let report = app::run(Config::new(), by).expect("nothing keeps the app from starting");
+        let report = app::run(Config::new(), by).expect("the app starts");
         assert_eq!(report.outcome, Outcome::Shutdown, "{by:?}");
     }
 }

@@ -211,7 +211,7 @@ fn what_cannot_be_marked_is_said() {
     assert_eq!(ended.code, 0, "{}", ended.output);
 
     let (_, ended) = run("yes");
-    assert!(ended.output.contains("PUNCTUAL_TRACE=yes makes no sense; set it to 1 or 0"), "{}", ended.output);
+    assert!(ended.output.contains("PUNCTUAL_TRACE=yes is invalid; set it to 1 or 0"), "{}", ended.output);
 }
 
 #[test]

@@ -72,7 +72,7 @@ mod suspension {
     #[test]
     fn a_job_that_sleeps_is_told_from_one_that_computes() {
         let _alone = crate::alone();
-        let report = app::run(Config::new()).expect("nothing keeps the app from starting");
+        let report = app::run(Config::new()).expect("the app starts");
         let suspended = |name: &str| {
             let task = report.task(name).expect("the report has every task");
             assert_eq!(task.jobs, JOBS, "{name}");
@@ -98,7 +98,7 @@ mod suspension {
     #[test]
     fn every_quantity_adds_up() {
         let _alone = crate::alone();
-        let report = totals::app::run(Config::new()).expect("nothing keeps the app from starting");
+        let report = totals::app::run(Config::new()).expect("the app starts");
         assert_eq!((report.app.as_str(), report.virtual_time, report.dropped_jobs), ("app", false, 0));
         assert!(report.tasks.is_sorted_by(|above, below| above.level >= below.level), "{report}");
         for (name, jobs) in [("each", JOBS), ("last", 1)] {
@@ -217,7 +217,7 @@ mod silence {
         }
         assert_eq!(report.task("sample").map(|task| task.overruns), Some(1));
         assert!(
-            report.to_string().contains("was not measured, because the app says `monitor = false`"),
+            report.to_string().contains("was not measured, because the app sets `monitor = false`"),
             "{report}"
         );
     }

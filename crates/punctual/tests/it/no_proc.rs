@@ -142,6 +142,6 @@ fn program() {
     if std::fs::read_to_string("/proc/self/status").is_err() {
         println!("NO PROC");
     }
-    let report = app::run(Config::new()).expect("nothing keeps it from starting");
+    let report = app::run(Config::new()).expect("the app starts");
     println!("{report}");
 }

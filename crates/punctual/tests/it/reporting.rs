@@ -68,7 +68,7 @@ fn program_that_decides() {
 #[test]
 #[ignore = "a program that the other tests run"]
 fn program_with_a_main_of_its_own() {
-    plain::run(Config::from_env()).expect("nothing keeps it from starting");
+    plain::run(Config::from_env()).expect("the app starts");
 }
 
 fn command(program: &str, report: Option<&str>) -> Command {

@@ -151,7 +151,7 @@ fn strict_refuses_exactly_what_is_missing_here() {
     let _alone = crate::alone();
     let (seen, _sees) = std::sync::mpsc::channel();
     let run = |config: Config| strict_app::run(config, seen.clone());
-    let missing = run(Config::new()).expect("nothing keeps it from starting").settings.all_missing();
+    let missing = run(Config::new()).expect("the app starts").settings.all_missing();
     match run(Config::new().strict(true)) {
         Ok(report) => assert!(missing.is_empty() && report.settings.all_missing().is_empty(), "{missing:?}"),
         Err(StartError::Strict(refused)) => assert!(refused == missing && !missing.is_empty(), "{missing:?}"),
@@ -186,14 +186,14 @@ mod strict_app {
 fn nonsense_in_the_environment_is_named() {
     let cases = [
         ("PUNCTUAL_CPU", "999", "there is no CPU 999 for this app; choose one of "),
-        ("PUNCTUAL_CPU", "-1", "PUNCTUAL_CPU=-1 makes no sense; set it to the number of a CPU"),
-        ("PUNCTUAL_CPU", "first", "PUNCTUAL_CPU=first makes no sense; set it to the number of a CPU"),
-        ("PUNCTUAL_CPU", "", "PUNCTUAL_CPU= makes no sense"),
-        ("PUNCTUAL_CPU", "99999999999999999999", "PUNCTUAL_CPU=99999999999999999999 makes no sense"),
-        ("PUNCTUAL_PORT", "windows", "PUNCTUAL_PORT=windows makes no sense; set it to linux or virtual"),
-        ("PUNCTUAL_WAKE_LATENCY", "-1", "PUNCTUAL_WAKE_LATENCY=-1 makes no sense; set it to a number of µs"),
-        ("PUNCTUAL_GUARD", "1", "PUNCTUAL_GUARD=1 makes no sense; set it to "),
-        ("PUNCTUAL_STRICT", "yes", "PUNCTUAL_STRICT=yes makes no sense; set it to 1 or 0"),
+        ("PUNCTUAL_CPU", "-1", "PUNCTUAL_CPU=-1 is invalid; set it to the number of a CPU"),
+        ("PUNCTUAL_CPU", "first", "PUNCTUAL_CPU=first is invalid; set it to the number of a CPU"),
+        ("PUNCTUAL_CPU", "", "PUNCTUAL_CPU= is invalid"),
+        ("PUNCTUAL_CPU", "99999999999999999999", "PUNCTUAL_CPU=99999999999999999999 is invalid"),
+        ("PUNCTUAL_PORT", "windows", "PUNCTUAL_PORT=windows is invalid; set it to linux or virtual"),
+        ("PUNCTUAL_WAKE_LATENCY", "-1", "PUNCTUAL_WAKE_LATENCY=-1 is invalid; set it to a number of µs"),
+        ("PUNCTUAL_GUARD", "1", "PUNCTUAL_GUARD=1 is invalid; set it to "),
+        ("PUNCTUAL_STRICT", "yes", "PUNCTUAL_STRICT=yes is invalid; set it to 1 or 0"),
     ];
     for (name, value, words) in cases {
         let mut command = process::program("settings::program");
@@ -240,7 +240,7 @@ fn program_that_looks() {
     let before = state();
     assert!(!before.2, "nothing has locked memory yet");
 
-    let report = app::run(Config::new(), seen.clone()).expect("nothing keeps the app from starting");
+    let report = app::run(Config::new(), seen.clone()).expect("the app starts");
     assert_eq!(state(), before, "after a run");
     let idle = report.settings.threads.last().expect("idle is a thread of the app");
     assert_eq!(idle.thread, "idle");
@@ -270,7 +270,7 @@ fn program_that_looks() {
     // Memory that this process locked itself stays locked. SAFETY: the call takes no pointers.
     if unsafe { libc::mlockall(libc::MCL_CURRENT) } == 0 {
         let (seen, _sees) = std::sync::mpsc::channel();
-        app::run(Config::new(), seen).expect("nothing keeps the app from starting");
+        app::run(Config::new(), seen).expect("the app starts");
         assert!(memory_is_locked());
     }
 }

@@ -234,7 +234,7 @@ fn program_sharing() {
 #[ignore = "a program that the other tests run"]
 fn program_afterwards() {
     let until = punctual::Duration::from_millis(1);
-    app::run(punctual::Config::new().until(until), Manner::Rests).expect("nothing keeps it from starting");
+    app::run(punctual::Config::new().until(until), Manner::Rests).expect("the app starts");
     println!("AFTERWARDS");
     // Longer than the test waits, but bounded.
     std::thread::sleep(Duration::from_secs(60));

@@ -311,7 +311,7 @@ fn by_default_every_level_fits_on_the_lowest() {
     // In virtual time all jobs are on the caller's stack, and without priorities they may be: the
     // caller chooses it.
     let run = |config| {
-        let life = || nested::app::run(config).expect("nothing keeps it from starting");
+        let life = || nested::app::run(config).expect("the app starts");
         let caller = std::thread::Builder::new().stack_size(8 << 20).spawn(life);
         caller.expect("threads can be started").join().expect("it does not panic")
     };
@@ -329,7 +329,7 @@ fn the_report_says_how_much_was_in_use() {
     let _alone = crate::alone();
     for config in [Config::new(), Config::new().stack(4 << 20)] {
         // `low` uses 300 KiB, and when it calls `high`, another 200.
-        let report = one::run(config, Who::Nobody).expect("nothing keeps it from starting");
+        let report = one::run(config, Who::Nobody).expect("the app starts");
         let used = stack(&report, "level 1").1.expect("it is measured");
         // Without priorities both may have run on the thread of `idle`.
         let least = if privileges::real_time() { 500 } else { 1 };
@@ -379,7 +379,7 @@ fn nonsense_is_refused_with_its_fix() {
         assert_eq!(error.exit_code(), 2);
     }
     for value in ["8M", "-1", "99999999999999999999", "18446744073709551615", "a=b"] {
-        let words = format!("PUNCTUAL_STACK={value} makes no sense; set it to a number of KiB");
+        let words = format!("PUNCTUAL_STACK={value} is invalid; set it to a number of KiB");
         let said = sizes("sizes", 0, Some(value));
         assert!(said.contains(&words), "{said}");
     }
@@ -492,14 +492,14 @@ mod programs {
     #[test]
     #[ignore = "a program that the other tests run"]
     fn one_size() {
-        let report = asked::run(case(), Who::Nobody).expect("nothing keeps it from starting");
+        let report = asked::run(case(), Who::Nobody).expect("the app starts");
         println!("SIZES {:.1}", mib(&report, "level 1"));
     }
 
     #[test]
     #[ignore = "a program that the other tests run"]
     fn deepest() {
-        let report = nested::app::run(case()).expect("nothing keeps it from starting");
+        let report = nested::app::run(case()).expect("the app starts");
         println!("SIZES {:.1} {:.1}", mib(&report, "level 1"), mib(&report, "level 28"));
     }
 }

@@ -52,7 +52,7 @@ mod app {
 #[test]
 #[ignore = "a program that the other test runs"]
 fn program() {
-    let report = app::run(Config::from_env()).expect("nothing keeps the app from starting");
+    let report = app::run(Config::from_env()).expect("the app starts");
     println!("{report}\n{:?}", report.outcome);
 }
 

@@ -89,7 +89,7 @@ fn without_a_run_spawns_give_their_arguments_back() {
                 app::keep::spawn(1, "one").expect("the app is running");
                 app::end::spawn().expect("the app is running");
             });
-            app::run(Config::new(), started).expect("nothing keeps the app from starting")
+            app::run(Config::new(), started).expect("the app starts")
         });
         let jobs = |name: &str| report.task(name).map(|task| task.jobs);
         assert_eq!((jobs("keep"), jobs("end")), (Some(1), Some(1)));
@@ -111,11 +111,11 @@ fn two_apps_run_at_once_and_one_app_does_not_run_twice_at_once() {
         let other = scope.spawn(|| other::run(Config::new(), again));
         is_started.recv().expect("the second app starts");
         other::end::spawn().expect("the second app is running");
-        let other = other.join().expect("`run` does not panic").expect("nothing keeps it from starting");
+        let other = other.join().expect("`run` does not panic").expect("the app starts");
         // The first is still running, with the job that the second spawned.
         app::end::spawn().expect("the first app is running");
         let [app] = runs.map(|run| run.join().expect("`run` does not panic"));
-        (app.expect("nothing keeps it from starting"), other)
+        (app.expect("the app starts"), other)
     });
     let jobs = |name: &str| reports.0.task(name).map(|task| task.jobs);
     assert_eq!((jobs("keep"), jobs("end")), (Some(1), Some(1)));

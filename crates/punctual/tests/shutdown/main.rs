@@ -165,7 +165,7 @@ mod ends {
                     }
                 });
             }
-            app::run(config, by, all).expect("nothing keeps the app from starting")
+            app::run(config, by, all).expect("the app starts")
         });
         let counts = [&shared, &local, &unused, &armed].map(Drops::count);
         assert_eq!(counts, [1; 4], "{by:?}");
@@ -268,7 +268,7 @@ mod full {
         let _turn = turn();
         for config in both() {
             let drops = Drops::new();
-            let report = app::run(config, drops.clone()).expect("nothing keeps the app from starting");
+            let report = app::run(config, drops.clone()).expect("the app starts");
             assert_eq!(report.outcome, Outcome::Shutdown);
             assert_eq!(report.task("narrow").map(|task| task.jobs), Some(2));
             assert_eq!((drops.count(), report.dropped_jobs), (3, 0));

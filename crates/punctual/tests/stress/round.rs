@@ -45,7 +45,7 @@ pub(crate) fn play(plan: Plan) -> (Report, Count) {
             scope.spawn(threads::migrate);
         }
         scope.spawn(|| conduct(plan));
-        let report = (kind().run)(Config::new(), inbox).expect("nothing keeps the app from starting");
+        let report = (kind().run)(Config::new(), inbox).expect("the app starts");
         load::nothing_is_taken();
         OVER.store(true, Ordering::Relaxed);
         report

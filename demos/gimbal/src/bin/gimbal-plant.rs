@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         Err(error) => {
             let advice = match error.kind() {
                 std::io::ErrorKind::AddrInUse => {
-                    "; another gimbal-plant has it, or it is somebody's file: give another name"
+                    "; another gimbal-plant uses it, or it is an unrelated file: give another name"
                 }
                 _ => "",
             };

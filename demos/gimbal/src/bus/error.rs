@@ -53,7 +53,8 @@ pub enum OpenError {
     },
     /// The file is not a device of a bus.
     #[error(
-        "--spi {} is no SPI device; give /dev/spidevB.C of bus B and chip select C, or the socket of a gimbal-plant",
+        "--spi {} is not an SPI device; give /dev/spidevB.C of bus B and chip select C, or the \
+         socket of a gimbal-plant",
         .device.display()
     )]
     NoSpi {
@@ -95,7 +96,7 @@ pub enum OpenError {
 
 fn advise(error: &FrameError, mode: u8) -> String {
     match is_echo(error) {
-        true => "that is what was sent: the output of the bus is connected to its input".into(),
+        true => "the answer equals the command: the output of the bus is connected to its input".into(),
         false => format!("is it on and wired, and is mode {mode} the right one? --spi-mode gives another"),
     }
 }
@@ -104,7 +105,7 @@ impl OpenError {
     pub(super) fn device(device: &Path, error: io::Error) -> Self {
         let advice = match error.kind() {
             io::ErrorKind::NotFound => {
-                "`ls /dev/spidev*` shows those of this machine; `gimbal-plant SOCKET` makes one where there is none"
+                "`ls /dev/spidev*` lists those of this machine; without one, use `gimbal-plant SOCKET`"
             }
             io::ErrorKind::PermissionDenied => {
                 "run it as a user who may use it, on many systems one of the group `spi`"

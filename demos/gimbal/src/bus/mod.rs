@@ -188,10 +188,10 @@ mod tests {
         let missing = refusal(&file);
         assert!(missing.contains("spi") && missing.contains("ls /dev/spidev*"), "{missing}");
         let null = refusal(Path::new("/dev/null"));
-        assert!(null.contains("/dev/null is no SPI device"), "{null}");
+        assert!(null.contains("/dev/null is not an SPI device"), "{null}");
         fs::write(&file, "").unwrap();
         let plain = refusal(&file);
-        assert!(plain.contains("is no SPI device"), "{plain}");
+        assert!(plain.contains("is not an SPI device"), "{plain}");
         fs::remove_file(&file).unwrap();
         // A socket of another kind, and one that no process has open.
         let listener = UnixListener::bind(&file).unwrap();

@@ -37,7 +37,7 @@ pub enum Problem {
     #[error("has a header but no setpoints")]
     NoSetpoints,
     /// A column of the header has the wrong name.
-    #[error("the header says {found:?} where `{expected}` belongs")]
+    #[error("the header has {found:?} instead of `{expected}`")]
     Header {
         /// Name in the file.
         found: String,

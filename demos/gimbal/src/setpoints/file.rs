@@ -143,7 +143,7 @@ mod tests {
         assert_error("", "steps.csv: is empty; the first line must be `time_s,pan_rad,tilt_rad`");
         assert_error("\n\n", "steps.csv: is empty; the first line must be `time_s,pan_rad,tilt_rad`");
         assert_error("time_s,pan_rad,tilt_rad\n", "steps.csv: has a header but no setpoints");
-        let named_0 = "steps.csv, line 1, column 1 (time_s): the header says \"0\" where `time_s` belongs";
+        let named_0 = "steps.csv, line 1, column 1 (time_s): the header has \"0\" instead of `time_s`";
         assert_error("0,0,0\n", named_0);
         assert_error("time_s,pan_rad", "steps.csv, line 1, column 3 (tilt_rad): is missing");
         let extra =

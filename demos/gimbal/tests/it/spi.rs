@@ -117,7 +117,7 @@ fn says_what_is_no_device_before_anything_moves() {
     let place = Place::new("spi-none");
     for (device, why) in [
         ("/dev/spidev9.9", "`ls /dev/spidev*` shows those of this machine"),
-        ("/dev/null", "/dev/null is no SPI device"),
+        ("/dev/null", "/dev/null is not an SPI device"),
     ] {
         let output = gimbal(&place.0, &["--spi", device]).output_within(TEST_LIMIT).expect("it can be run");
         assert_eq!(output.status.code(), Some(1), "{}", said(&output));

@@ -124,7 +124,7 @@ def blocking(wait):
         said += doing(wait, at, other)
     back = [share for share in wait["shares"] if share["holder"] is None]
     if total := sum(share["ns"] for share in back):
-        said += f"; {part(total)} to get going again"
+        said += f"; {part(total)} to resume"
     kept = sorted((share for share in back if share["doing"] == "preempted"), key=lambda share: -share["ns"])
     if kept:
         said += ", kept from the CPU by " + listed([f"`{share['by']}` for {part(share['ns'])}" for share in kept])
@@ -193,7 +193,7 @@ def sentences(job, cpu_of_waker):
     else:
         displaced = f"displaced by {causes(job['interference_causes'])}"
     said.append(f"I: {bounds(interference)} {of}: {displaced}.")
-    asleep = f", {part(job['suspended_ns'])} of it asleep of its own accord" if job["suspended_ns"] else ""
+    asleep = f", {part(job['suspended_ns'])} of it in voluntary sleep" if job["suspended_ns"] else ""
     nmi = f", {part(job['nmi_ns'])} of it and of I in non-maskable interrupts" if job["nmi_ns"] else ""
     said.append(f"C: {likely(terms['C'])} {of}: executing{asleep}{nmi}.")
     return said
@@ -209,7 +209,7 @@ def assumptions(jobs):
         number = f"{count(len(both))} job{'' if len(both) == 1 else 's'}"
         said.append(
             f"Likely, not certain: SS at most {greatest[0]} and C at most {greatest[1]} in {number}, "
-            "if the scheduler took as long as where it could be seen."
+            "if the scheduler took as long as where it was observed."
         )
     ended = sum(1 for job in jobs if job["ended_on"] and job["ended_on"][1].startswith("likely"))
     roles = [wait["role"] for job in jobs for wait in job["blockings"] if wait["role"]]

@@ -136,7 +136,9 @@ impl Golden {
         let outcome = run(command, port)?;
         judge_end(&outcome, self.header.exit)?;
         if order(&outcome, port) == Order::Any {
-            return Err("an output without real-time privileges is not blessed: its order is chance".into());
+            return Err(
+                "an output without real-time privileges is not blessed: its order is arbitrary".into()
+            );
         }
         if fs::read(&self.expected).is_ok_and(|old| old == outcome.stdout.as_bytes()) {
             return Ok(false);

@@ -227,7 +227,7 @@ pub(crate) fn run(kind: Kind, plan: Plan, until: u64) -> Arc<Seen> {
         Kind::Polling => polling::run(config, plan, Arc::clone(&seen)),
         Kind::Two => two::run(config, plan, Arc::clone(&seen)),
     };
-    ended.expect("virtual time needs nothing");
+    ended.expect("virtual time has no requirements");
     seen
 }
 

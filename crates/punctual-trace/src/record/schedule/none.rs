@@ -15,7 +15,7 @@ impl Programs {
         _: &[u32],
     ) -> Result<Result<Self, String>, RecordError> {
         let why = match cfg!(feature = "bpf") {
-            true => "BPF programs are there for little-endian machines only",
+            true => "BPF programs exist only for little-endian machines",
             false => "built without BPF programs; build with the cargo feature `bpf`",
         };
         Ok(Err(why.to_owned()))

@@ -66,7 +66,7 @@ impl Programs {
         let absent =
             |name: &str| btf.id_by_type_name_kind(&format!("btf_trace_{name}"), BtfKind::Typedef).is_err();
         if let Some((_, name)) = RECORDERS.into_iter().find(|(_, name)| absent(name)) {
-            return Ok(Err(format!("the kernel has no tracepoint {name}; Linux 6.15 brought it")));
+            return Ok(Err(format!("the kernel has no tracepoint {name}; Linux 6.15 or later has it")));
         }
         Self::load_with(&btf, config, threads, cpus).map(Ok)
     }
@@ -115,7 +115,7 @@ impl Programs {
         let mut map: HashMap<_, u32, u32> = HashMap::try_from(map).map_err(failed("opening a BPF map"))?;
         let mut add = |threads: &[Tid]| {
             let mut inserted = threads.iter().map(|thread| map.insert(thread, thread, 0));
-            inserted.try_for_each(|result| result.map_err(failed("choosing threads for BPF programs")))
+            inserted.try_for_each(|result| result.map_err(failed("selecting threads for BPF programs")))
         };
         add(threads)?;
         FOLLOWERS.iter().try_for_each(|(program, _)| self.attach_one(program))?;
@@ -201,7 +201,7 @@ fn names(bpf: &mut Ebpf, names: &[String]) -> Result<(), RecordError> {
         let name = kernel_name(name).as_bytes();
         let mut bytes = [0; 16];
         bytes[..name.len()].copy_from_slice(name);
-        map.insert(bytes, 1, 0).map_err(failed("choosing threads for BPF programs"))?;
+        map.insert(bytes, 1, 0).map_err(failed("selecting threads for BPF programs"))?;
     }
     Ok(())
 }

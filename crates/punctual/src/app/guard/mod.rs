@@ -120,8 +120,9 @@ impl Guarded {
             return guarded;
         }
         guarded.notes.push(
-            "the guard watches all jobs, which takes time: the figures are not those of the app without it"
-                .into(),
+            "the guard monitors all jobs, which takes time: the figures differ from those without \
+             it"
+            .into(),
         );
         if !job::sees_allocations() {
             guarded.warn(

@@ -123,13 +123,14 @@ impl Profile {
             }
         }
         if matches!(report.outcome, Outcome::Panicked { .. }) {
-            stderr::line(format_args!("the profile is that of a part of a run: {}", report.outcome));
+            stderr::line(format_args!("the profile covers only part of a run: {}", report.outcome));
         }
         let unseen = tasks(self.runtime).zip(&figures).filter(|(_, figures)| figures.jobs == 0);
         let unseen: Vec<String> = unseen.map(|(task, _)| format!("`{}`", task.name)).collect();
         if !unseen.is_empty() {
             stderr::line(format_args!(
-                "the profile knows nothing of {}, of which no job ran; let the run last longer, or give them something to do",
+                "the profile has no data on {}, because no job of them ran; run the app longer, or \
+                 release them",
                 unseen.join(", ")
             ));
         }

@@ -40,12 +40,12 @@ impl Supervised {
                 let names: Vec<_> = tasks.map(|task| format!("`{}`", task.name)).collect();
                 if !names.is_empty() {
                     supervised.notes.push(format!(
-                        "nobody watches the budget of {}: start the app by `punctual supervise`",
+                        "the budget of {} is not monitored: start the app with `punctual supervise`",
                         names.join(", ")
                     ));
                 }
             }
-            Err(why) => supervised.warn(format!("the supervisor does not watch this app: {why}")),
+            Err(why) => supervised.warn(format!("the supervisor does not monitor this app: {why}")),
         }
         supervised
     }
@@ -67,8 +67,9 @@ impl Supervised {
             state.compare_exchange(from, heartbeat::CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
         };
         if !claim(heartbeat::NOBODY) && !claim(heartbeat::OVER) {
-            return self
-                .warn("the supervisor does not watch this app: it watches another of this process".into());
+            return self.warn(
+                "the supervisor does not monitor this app: it monitors another one of this process".into(),
+            );
         }
         self.region = Some(region);
         let levels: Vec<_> = runtime
@@ -78,7 +79,7 @@ impl Supervised {
             .collect();
         if levels.len() > region.beats.len() || runtime.tasks.len() > region.tasks.len() {
             self.warn(format!(
-                "the supervisor watches only the first {} levels and {} tasks",
+                "the supervisor monitors only the first {} levels and {} tasks",
                 region.beats.len(),
                 region.tasks.len()
             ));

@@ -54,11 +54,11 @@ impl fmt::Display for Unfinished {
         } else if self.holds_resource() {
             write!(f, "holds a resource of ceiling {}, ", self.worker.level())?;
         } else if self.partition.core.snapshot().level() > self.worker.level() {
-            f.write_str("is below a level that somebody occupies, ")?;
+            f.write_str("is below an occupied level, ")?;
         }
         let sleeps_in = fs::read_to_string(format!("/proc/self/task/{thread}/wchan")).unwrap_or_default();
         match sleeps_in.trim() {
-            "" | "0" => f.write_str("does not sleep, or the kernel does not tell where"),
+            "" | "0" => f.write_str("is not asleep, or the kernel does not report where"),
             place => write!(f, "sleeps in the kernel, in {place}"),
         }
     }

@@ -81,8 +81,8 @@ pub(crate) fn isolation(cpu: usize) -> Option<String> {
 
 /// Describes the isolation of `cpu` for a message.
 fn describe(cpu: usize, isolated: bool, without_tick: bool) -> Option<String> {
-    let alone = "is isolated: the scheduler puts no thread on it that does not ask for it";
-    let tickless = "has no tick while one thread alone runs on it";
+    let alone = "is isolated: the scheduler runs only threads on it that request it";
+    let tickless = "has no tick while only one thread runs on it";
     match (isolated, without_tick) {
         (false, false) => None,
         (true, false) => Some(format!("CPU {cpu} {alone}")),
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(describe(1, false, false), None);
         let said = |isolated, without_tick| describe(1, isolated, without_tick).expect("there is something");
         assert!(said(true, false).starts_with("CPU 1 is isolated:"));
-        assert!(said(true, true).ends_with("; it has no tick while one thread alone runs on it"));
+        assert!(said(true, true).ends_with("; it has no tick while only one thread runs on it"));
         assert!(said(false, true).ends_with("but is not isolated"));
     }
 

@@ -166,7 +166,7 @@ mod tests {
             Some(missing) => assert!(missing.contains("/dev/cpu_dma_latency: "), "{missing}"),
         }
         drop(bound);
-        assert_ne!(applies(), Some(7_000), "nobody else asks for just that");
+        assert_ne!(applies(), Some(7_000), "no other process requests this value");
         assert!(Bound::new(None).file.is_none());
     }
 }

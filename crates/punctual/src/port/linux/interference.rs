@@ -60,7 +60,7 @@ fn throttling_note(runtime: i64, period: i64) -> Option<String> {
     (0..period).contains(&runtime).then(|| {
         format!(
             "real-time throttling is on: {runtime} of every {period} µs; kernel.sched_rt_runtime_us=-1 turns it off, \
-             but then a real-time thread that does not end stops everything else on its CPU for good"
+             but then a real-time thread that does not end stops everything else on its CPU permanently"
         )
     })
 }
@@ -99,7 +99,7 @@ mod tests {
         let note = throttling_note(950_000, 1_000_000).unwrap();
         assert!(note.starts_with("real-time throttling is on: 950000 of every 1000000 µs"), "{note}");
         let (_, after_advice) = note.split_once("kernel.sched_rt_runtime_us=-1 turns it off").unwrap();
-        assert!(after_advice.contains("stops everything else on its CPU for good"), "{note}");
+        assert!(after_advice.contains("stops everything else on its CPU permanently"), "{note}");
     }
 
     #[test]

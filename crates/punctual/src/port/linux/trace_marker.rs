@@ -127,7 +127,8 @@ fn explain(error: &Error) -> String {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
             format!(
-                "{error}; run as root, or let a group of yours in (mount -o remount,gid=…,mode=0770 on tracefs)"
+                "{error}; run as root, or give one of your groups access (mount -o \
+                 remount,gid=…,mode=0770 on tracefs)"
             )
         }
         Some(libc::ENOENT) => format!("{error}; start the recording first, and the app while it runs"),

@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(order.next(5, NOBODY, NOTHING), Some((7, 1)));
         order.pauses(1, at(9));
         assert_eq!(order.next(7, NOBODY, NOTHING), Some((7, 0)));
-        assert_eq!(order.next(5, NOBODY, |_| 6), Some((6, 0)), "what is released here is not behind anybody");
+        assert_eq!(order.next(5, NOBODY, |_| 6), Some((6, 0)), "a job released here is behind no other");
     }
 
     #[test]

@@ -151,10 +151,10 @@ fn however_a_wait_ends_its_slot_is_free_again() {
     use Manner::{AnotherWaker, GivenUp, Kept, Leaked, LeftBehind, Refused, TooMany};
     for config in [both(), both()].into_iter().flatten() {
         for manner in [GivenUp, Refused, AnotherWaker, Leaked, Kept, LeftBehind] {
-            let report = app::run(config.clone(), manner).expect("nothing keeps the app from starting");
+            let report = app::run(config.clone(), manner).expect("the app starts");
             assert_eq!(report.outcome, Outcome::Shutdown, "{manner:?}");
         }
-        let report = app::run(config, TooMany).expect("nothing keeps the app from starting");
+        let report = app::run(config, TooMany).expect("the app starts");
         let Outcome::Panicked { message, .. } = report.outcome else { panic!("{:?}", report.outcome) };
         assert!(message.contains("more than 1 descriptors at once; raise `waits`"), "{message}");
     }

@@ -146,7 +146,7 @@ mod kinds {
     fn each_kind_of_descriptor_wakes_its_task() {
         let _alone = crate::alone();
         for config in [both(), both()].into_iter().flatten() {
-            let report = app::run(config).expect("nothing keeps the app from starting");
+            let report = app::run(config).expect("the app starts");
             assert_eq!(report.outcome, Outcome::Shutdown);
             let threads = report.settings.threads.iter().filter(|thread| thread.thread == "event async");
             assert_eq!(threads.count(), usize::from(!report.virtual_time));

@@ -52,7 +52,7 @@ mod app {
 fn ticks(delay: u64, work: &'static [u64]) -> Vec<(u64, u64, u64)> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let config = virtual_time().until(punctual::Duration::from_millis(100));
-    app::run(config, sender, delay, work).expect("virtual time needs nothing");
+    app::run(config, sender, delay, work).expect("virtual time has no requirements");
     receiver.iter().collect()
 }
 

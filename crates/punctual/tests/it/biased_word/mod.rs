@@ -34,10 +34,10 @@ fn no_change_is_lost() {
         };
         // The exploration covers the relevant cases.
         assert!(seen.stored, "{load:?}: nobody stores");
-        assert!(seen.locked_elsewhere, "{load:?}: nobody changes the word from elsewhere");
+        assert!(seen.locked_elsewhere, "{load:?}: no other CPU changes the word");
         assert!(seen.aborted, "{load:?}: no sequence is aborted");
         assert!(seen.biased_again, "{load:?}: the word is never biased again");
-        assert!(seen.barrier, "{load:?}: nobody makes a barrier");
+        assert!(seen.barrier, "{load:?}: no thread executes a barrier");
         states += explored;
     }
     println!("{states} states");

@@ -188,7 +188,7 @@ fn is_a_fault(place: Place, culprit: impl Fn(Executor, &Report) -> &'static str,
             DROPPED.store(0, Ordering::Relaxed);
             // Limits the test in case of a lost wake.
             let config = config.until(punctual::Duration::from_secs(10));
-            let report = run(config, place).expect("nothing keeps the app from starting");
+            let report = run(config, place).expect("the app starts");
             let what = format!("{place:?}, {executor:?}, {}", report.virtual_time);
             let task = culprit(executor, &report).into();
             assert_eq!(report.outcome, Outcome::Panicked { task, message: message.into() }, "{what}");

@@ -202,7 +202,7 @@ fn run(run: Run, config: &Config, bomb: Bomb) -> Report {
     HOOKS.store(0, Ordering::Relaxed);
     POLLS.lock().unwrap_or_else(PoisonError::into_inner).clear();
     let number = RUN.fetch_add(1, Ordering::Relaxed) + 1;
-    let report = run(config.clone(), bomb).expect("nothing keeps the app from starting");
+    let report = run(config.clone(), bomb).expect("the app starts");
     let more = match bomb {
         Bomb::DroppedMessage => 2,
         Bomb::IdlePayload | Bomb::JobPayload => 1,
@@ -332,7 +332,7 @@ mod start {
             for (panics, dropped) in [(true, 3), (false, 4)] {
                 PANICS.store(panics, Ordering::Relaxed);
                 DROPPED.store(0, Ordering::Relaxed);
-                let outcome = app::run(config.clone()).expect("nothing keeps it from starting").outcome;
+                let outcome = app::run(config.clone()).expect("the app starts").outcome;
                 let expected = match panics {
                     true => Outcome::Panicked { task: "init".into(), message: "no value".into() },
                     false => Outcome::Shutdown,

@@ -197,7 +197,7 @@ fn each(act: Act, check: impl Fn(&Report, Executor)) {
         };
         for config in [Config::new(), Config::new().virtual_time()] {
             AFTER.store(0, Ordering::Relaxed);
-            let report = run(config.clone(), act).expect("nothing keeps the app from starting");
+            let report = run(config.clone(), act).expect("the app starts");
             check(&report, executor);
         }
     }
@@ -290,7 +290,7 @@ mod partitions {
         let two = executors().any(|executor| executor == Executor::Polling);
         for config in two.then(Config::new).into_iter().chain([Config::new().virtual_time()]) {
             AFTER.store(0, Ordering::Relaxed);
-            let report = app::run(config).expect("nothing keeps the app from starting");
+            let report = app::run(config).expect("the app starts");
             assert_eq!(report.outcome, Outcome::Panicked { task: "job".into(), message: CAUGHT.into() });
             assert_eq!(AFTER.load(Ordering::Relaxed), 0);
         }
@@ -387,7 +387,7 @@ mod leaving {
         let _alone = crate::alone();
         for config in [Config::new(), Config::new().virtual_time()] {
             AFTER.store(0, Ordering::Relaxed);
-            check(&app::run(config, leaving).expect("nothing keeps the app from starting"));
+            check(&app::run(config, leaving).expect("the app starts"));
         }
     }
 

@@ -74,7 +74,7 @@ fn program() {
         .fold(Config::from_env(), |config, (name, cpu)| {
             config.partition_cpu(name, cpu.parse().expect("the tests give numbers"))
         });
-    let report = app::run(config).expect("nothing keeps it from starting");
+    let report = app::run(config).expect("the app starts");
     for thread in &report.settings.threads {
         println!("THREAD {} on {}", thread.thread, thread.cpus);
     }

@@ -198,9 +198,9 @@ fn one_run_after_another_whatever_the_end() {
         let _alone = crate::alone();
         for what in ENDS.into_iter().filter(|end| *end != End::Signal).cycle().take(12) {
             let code = if matches!(what, End::Panics | End::Init) { 101 } else { 0 };
-            let report = parts::run(Config::new(), what).expect("nothing keeps it from starting");
+            let report = parts::run(Config::new(), what).expect("the app starts");
             assert_eq!(report.exit_code(), code, "{what:?}: {report}");
-            let report = global::run(Config::new(), what).expect("nothing keeps it from starting");
+            let report = global::run(Config::new(), what).expect("the app starts");
             assert_eq!(report.exit_code(), code, "{what:?}: {report}");
         }
     }

@@ -76,7 +76,7 @@ macro_rules! runs {
         std::thread::scope(|scope| {
             scope.spawn(|| spawn($name::first::spawn));
             scope.spawn(|| spawn($name::second::spawn));
-            let report = $name::run(real).expect("nothing keeps it from starting");
+            let report = $name::run(real).expect("the app starts");
             assert_eq!((&report.outcome, report.dropped_jobs), (&Outcome::Shutdown, 0), "{report}");
         });
         assert_eq!($name::first::spawn(7), Err(punctual::SpawnError::Stopping(7)), "the app has ended");

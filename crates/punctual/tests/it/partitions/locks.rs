@@ -19,7 +19,7 @@ pub(crate) struct Pair(u32, u32);
 impl Pair {
     /// Increments it, with `within` between the halves.
     pub(crate) fn add(&mut self, within: impl FnOnce()) {
-        assert_eq!(self.0, self.1, "nobody is in the middle of it");
+        assert_eq!(self.0, self.1, "no thread is in the middle of it");
         let before = std::hint::black_box(&mut self.0);
         *before += 1;
         let expected = *before;
@@ -122,7 +122,7 @@ macro_rules! runs {
     ($name:ident) => {
         let _alone = crate::alone();
         for config in both() {
-            let report = $name::run(config).expect("nothing keeps it from starting");
+            let report = $name::run(config).expect("the app starts");
             assert_eq!(report.outcome, Outcome::Shutdown, "{report}");
             assert_eq!(LEFT.load(Ordering::Relaxed), 0);
         }
@@ -209,7 +209,7 @@ mod ceiling {
             for _ in 0..20 {
                 STEPS.iter().for_each(|step| step.store(false, Ordering::Relaxed));
                 let [real, _] = both();
-                let report = app::run(real).expect("nothing keeps it from starting");
+                let report = app::run(real).expect("the app starts");
                 assert_eq!(report.outcome, Outcome::Shutdown, "{report}");
             }
         }

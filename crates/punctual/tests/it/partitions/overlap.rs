@@ -76,7 +76,7 @@ macro_rules! runs {
         if two_cpus().is_some() {
             let _alone = crate::alone();
             let [real, _] = both();
-            let report = $name::run(real).expect("nothing keeps it from starting");
+            let report = $name::run(real).expect("the app starts");
             assert_eq!(report.outcome, Outcome::Shutdown, "{report}");
         }
     };

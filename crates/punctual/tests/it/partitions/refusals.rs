@@ -133,7 +133,7 @@ fn fewer_cpus_than_partitions() {
     let mut command = program_of("parts", None);
     confine(&mut command, cpu);
     let needs =
-        format!("each of the partitions one, two needs a CPU of its own, and this process may use {cpu};");
+        format!("each of the partitions one, two needs its own CPU, but this process may use only {cpu};");
     is_refused(command, &[&needs, "allow it more CPUs", "taskset", "fewer partitions"]);
     // Levels of the global executor share the available CPUs.
     let mut command = program_of("global", None);
@@ -147,19 +147,19 @@ fn no_cpu_beside_those_that_are_polled_on() {
     let cpu = allowed()[0];
     let mut command = program_of("only polls", None);
     confine(&mut command, cpu);
-    let polls = format!("`one` polls, which leaves its CPU to nobody else, and this process may use {cpu};");
+    let polls = format!("`one` polls, which occupies its CPU, but this process may use only {cpu};");
     is_refused(command, &[&polls, "allow it another CPU", "take `poll` away"]);
     let mut command = program_of("polls", None);
     confine(&mut command, cpu);
-    is_refused(command, &["each of the partitions one, two needs a CPU of its own"]);
+    is_refused(command, &["each of the partitions one, two needs its own CPU"]);
 }
 
 #[test]
 fn a_partition_that_the_app_does_not_have() {
     let _alone = crate::alone();
-    let words = ["a CPU is given for a partition `three`; those of the app are one, two", "PUNCTUAL_CPU"];
+    let words = ["a CPU is given for a partition `three`, but those of the app are one, two", "PUNCTUAL_CPU"];
     is_refused(program_of("parts", Some("three=0")), &words);
-    is_refused(program_of("sole", Some("three=0")), &["partition `three`; those of the app are main"]);
+    is_refused(program_of("sole", Some("three=0")), &["partition `three`, but those of the app are main"]);
     is_refused(program_of("global", Some("one=0")), &["a partition `one`, but the app has no partitions"]);
     starts(program_of("sole", Some(&format!("main={}", allowed()[0]))));
 }
@@ -168,7 +168,7 @@ fn a_partition_that_the_app_does_not_have() {
 fn a_cpu_without_a_partition() {
     let _alone = crate::alone();
     let words =
-        ["CPU 0 is given without a partition, and the app has one, two; name one", "PUNCTUAL_CPU=NAME=CPU"];
+        ["CPU 0 is given without a partition, but the app has one, two; name one", "PUNCTUAL_CPU=NAME=CPU"];
     is_refused(program_of("parts", Some("0")), &words);
     let words = ["CPU 0 is given, but the app runs on every CPU", "restrict the process instead"];
     is_refused(program_of("global", Some("0")), &words);
@@ -180,7 +180,7 @@ fn what_makes_no_sense() {
     let _alone = crate::alone();
     for cpus in ["one=", "one", "=1", "one=1,", "one=1;two=0", "one:1"] {
         let words =
-            format!("PUNCTUAL_CPU={cpus} makes no sense; set it to the number of a CPU, or to NAME=CPU,…");
+            format!("PUNCTUAL_CPU={cpus} is invalid; set it to the number of a CPU, or to NAME=CPU,…");
         is_refused(program_of("parts", Some(cpus)), &[&words]);
     }
 }
@@ -205,6 +205,6 @@ fn a_run_that_was_refused_leaves_the_app_as_it_was() {
         let refused = parts::run(config(low)).expect_err("both are on one CPU");
         assert_eq!(refused.exit_code(), 2);
         assert!(parts::second::spawn().is_err());
-        parts::run(config(high)).expect("nothing keeps it from starting");
+        parts::run(config(high)).expect("the app starts");
     }
 }

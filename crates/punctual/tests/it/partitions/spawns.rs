@@ -147,7 +147,7 @@ macro_rules! runs {
         // Twice in each kind of time, in sequence.
         for config in both().into_iter().chain(both()) {
             let seen = std::sync::Arc::new(Seen::default());
-            let report = $name::run(config, seen.clone()).expect("nothing keeps it from starting");
+            let report = $name::run(config, seen.clone()).expect("the app starts");
             assert_eq!(report.outcome, Outcome::Shutdown, "{report}");
             assert_eq!(*seen.steps.lock().unwrap(), (0..=10).collect::<Vec<_>>());
             let ticks = seen.ticks.load(Ordering::Relaxed);

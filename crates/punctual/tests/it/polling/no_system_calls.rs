@@ -132,7 +132,7 @@ fn run(stray: bool) -> Option<Vec<i32>> {
     assert_eq!(report.exit_code(), 0, "{report}");
     assert!(SUBMITTED.load(Ordering::Relaxed) > 0, "{report}");
     if seen.is_none() {
-        eprintln!("SKIPPED: this kernel lets nobody watch system calls (seccomp)");
+        eprintln!("SKIPPED: this kernel does not allow monitoring of system calls (seccomp)");
     }
     seen
 }

@@ -67,7 +67,8 @@ mod app {
 fn a_job_is_preempted_by_nothing_but_what_it_spawns() {
     let log = Log::default();
     let until = punctual::Duration::from_millis(100);
-    app::run(Config::new().virtual_time().until(until), log.clone()).expect("virtual time needs nothing");
+    app::run(Config::new().virtual_time().until(until), log.clone())
+        .expect("virtual time has no requirements");
     let expected = [
         (0, "low 1"),
         (0, "middle"),

@@ -138,8 +138,7 @@ type Run = fn(Config, Kind, bool) -> Result<Report, StartError>;
 /// On threads for a while that suffices for every job even on a busy machine, and in virtual time.
 fn each(run: Run, kind: Kind, replace: bool) -> [Report; 2] {
     let threads = Config::new().until(Duration::from_millis(250));
-    [threads, Config::new().virtual_time()]
-        .map(|config| run(config, kind, replace).expect("nothing keeps the app from starting"))
+    [threads, Config::new().virtual_time()].map(|config| run(config, kind, replace).expect("the app starts"))
 }
 
 fn cpus() -> usize {
@@ -151,7 +150,7 @@ fn every_time_releases_jobs_which_the_report_counts() {
     let _alone = crate::alone();
     for (kind, first) in AT_THEIR_END {
         for config in both() {
-            let report = every::run(config, kind, false).expect("nothing keeps the app from starting");
+            let report = every::run(config, kind, false).expect("the app starts");
             assert_eq!(report.outcome, Outcome::Shutdown, "{kind:?}");
             let read = report.task("read").expect("the report has every task");
             assert!(read.jobs >= ENOUGH.into(), "{kind:?}: {report}");
@@ -218,8 +217,7 @@ fn what_is_alive_is_not_at_its_end() {
             assert!(matches!(report.outcome, Outcome::TimeUp | Outcome::Quiescent), "{report}");
         }
         for config in both() {
-            let report =
-                run(config, Kind::UnreadEventfd, false).expect("nothing keeps the app from starting");
+            let report = run(config, Kind::UnreadEventfd, false).expect("the app starts");
             assert_eq!(report.outcome, Outcome::Shutdown);
             assert_eq!(report.task("read").map(|read| read.idle_releases), Some(0));
         }
@@ -238,6 +236,6 @@ fn many_jobs_in_a_row_are_warned_of_once() {
     privileges::no_runaways(&mut command);
     let ended = process::start(command).end();
     assert_eq!(ended.code, 0, "{ended:?}");
-    let said = "the event source of task `read` is at its end and has released 100 jobs in a row";
+    let said = "the event source of task `read` is at its end and has released 100 consecutive jobs";
     assert_eq!(ended.output.matches(said).count(), 1, "{ended:?}");
 }

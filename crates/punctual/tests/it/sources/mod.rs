@@ -120,7 +120,7 @@ mod kinds {
     fn each_kind_of_descriptor_releases_its_task() {
         let _alone = crate::alone();
         for config in both() {
-            let report = app::run(config).expect("nothing keeps the app from starting");
+            let report = app::run(config).expect("the app starts");
             assert_eq!(report.outcome, Outcome::Shutdown);
             let jobs =
                 ["on_event", "on_timer", "on_socket", "on_pipe"].map(|name| report.task(name).unwrap().jobs);
@@ -198,7 +198,7 @@ mod by_hand {
         let _alone = crate::alone();
         app::edge::pend();
         for config in both() {
-            let report = app::run(config).expect("nothing keeps the app from starting");
+            let report = app::run(config).expect("the app starts");
             assert_eq!(report.outcome, Outcome::Shutdown);
             assert_eq!(report.task("edge").map(|edge| edge.jobs), Some(2));
             assert_eq!(report.dropped_jobs, 0);
@@ -259,7 +259,7 @@ mod by_hand_replaced {
         let _alone = crate::alone();
         // Limits the test in case of a lost release.
         let config = Config::new().until(punctual::Duration::from_secs(10));
-        let report = app::run(config).expect("nothing keeps the app from starting");
+        let report = app::run(config).expect("the app starts");
         assert_eq!((report.outcome, report.tasks[0].jobs), (Outcome::Shutdown, 2));
     }
 }
@@ -317,7 +317,7 @@ mod above_and_below {
         let _alone = crate::alone();
         // Limits the test in case of a lost release.
         let config = Config::new().until(punctual::Duration::from_secs(10));
-        let report = app::run(config).expect("nothing keeps the app from starting");
+        let report = app::run(config).expect("the app starts");
         assert_eq!(report.outcome, Outcome::Shutdown);
         assert!(report.task("careless").is_some_and(|task| task.jobs > 1), "{report}");
     }

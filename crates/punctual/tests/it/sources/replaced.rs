@@ -65,7 +65,7 @@ fn the_end_of_a_file_releases_the_task_until_it_takes_another_source() {
     assert_eq!(report.tasks[0].jobs, 3 + 2 + 3);
     // On threads the third source ends the run, which begins with the number that the first run
     // ended with.
-    let report = app::run(Config::new(), true).expect("nothing keeps the app from starting");
+    let report = app::run(Config::new(), true).expect("the app starts");
     assert_eq!(report.outcome, Outcome::Shutdown);
     assert_eq!(report.tasks[0].jobs, 3 + 2 + 3 + 1);
 }

@@ -77,7 +77,7 @@ fn ends(act: Act) -> (Outcome, Duration, u64) {
         global::run(config(), act),
     ];
     let all = all.map(|report| {
-        let report = report.expect("nothing keeps it from starting");
+        let report = report.expect("the app starts");
         let late = report.task("late").expect("the report has every task").jobs;
         (report.outcome, Duration::from_ticks(report.elapsed.as_nanos() as u64), late)
     });
@@ -113,7 +113,7 @@ fn what_is_never_is_not_waited_for() {
 #[test]
 fn a_limit_beyond_the_end_is_the_end() {
     let config = || Config::new().virtual_time().until(Duration::from_ticks(u64::MAX));
-    let report = one::run(config(), Act::Spend(u64::MAX)).expect("nothing keeps it from starting");
+    let report = one::run(config(), Act::Spend(u64::MAX)).expect("the app starts");
     assert_eq!(report.outcome, Outcome::TimeUp);
     let started = Instant::from_ticks(0);
     assert_eq!((started + Duration::from_ticks(END)).as_ticks() as u128, report.elapsed.as_nanos());

@@ -82,7 +82,7 @@ type Entries = Vec<(u64, &'static str)>;
 fn run_with(config: &Config, script: fn()) -> (Entries, Report) {
     let once = || {
         let log = Log::default();
-        let report = app::run(config.clone(), log.clone(), script).expect("nothing keeps it from starting");
+        let report = app::run(config.clone(), log.clone(), script).expect("the app starts");
         (log.take(), report)
     };
     let first = once();

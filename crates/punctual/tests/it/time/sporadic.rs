@@ -191,7 +191,7 @@ fn refused_releases_give_their_arguments_back() {
         .unwrap();
     });
     assert_eq!((log, early(&report, "rejected")), (vec![(0, "a"), (10, "c")], 2));
-    assert!(report.to_string().contains("rejected: 2 releases came too early and were refused"), "{report}");
+    assert!(report.to_string().contains("rejected: 2 releases came too early and were rejected"), "{report}");
 }
 
 #[test]

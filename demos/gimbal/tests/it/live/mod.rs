@@ -28,7 +28,7 @@ impl Live {
     /// Calls `look` until it returns something.
     #[allow(dead_code, reason = "not every test knows that it does not end")]
     pub(crate) fn wait_for<R>(&mut self, look: impl FnMut() -> Option<R>) -> R {
-        self.wait_or_end(look).unwrap_or_else(|ended| panic!("what is waited for does not come: {ended}"))
+        self.wait_or_end(look).unwrap_or_else(|ended| panic!("the expected event does not occur: {ended}"))
     }
 
     /// Calls `look` until it returns something, or the process has ended.
@@ -41,7 +41,7 @@ impl Live {
             if let Some(ended) = self.child().try_wait().expect("it can be asked") {
                 return Err(ended);
             }
-            assert!(begun.elapsed() < PATIENCE, "what is waited for does not come");
+            assert!(begun.elapsed() < PATIENCE, "the expected event does not occur");
             thread::sleep(Duration::from_millis(20));
         }
     }

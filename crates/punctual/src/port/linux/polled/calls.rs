@@ -54,10 +54,10 @@ impl Counter {
         });
         let (place, id) = found.ok_or("mount tracefs at /sys/kernel/tracing")?;
         let id = id.map_err(|_| "that takes root")?;
-        let id = id.trim().parse().map_err(|_| "the kernel's number of its event is none")?;
+        let id = id.trim().parse().map_err(|_| "the kernel's event number is invalid")?;
         let format = fs::read_to_string(format!("{place}/events/raw_syscalls/sys_enter/format"));
         let numbers = format.is_ok_and(|format| format.contains(FORMAT)).then(|| Numbers::new(id)).flatten();
-        let count = open(id, false).ok_or("the kernel refuses; that takes root")?;
+        let count = open(id, false).ok_or("the kernel refuses; it requires root")?;
         let mut counter = Self { count, before: None, numbers };
         counter.before = counter.read();
         if let Some(numbers) = &mut counter.numbers {

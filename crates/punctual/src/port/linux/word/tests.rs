@@ -198,7 +198,7 @@ impl Load {
             assert_eq!(
                 before & mine,
                 held,
-                "a change of thread {number} was lost, or somebody else made one"
+                "a change of thread {number} was lost, or another thread made one"
             );
         };
         for round in 0.. {
@@ -234,7 +234,7 @@ impl Load {
                         unsafe { *self.protected.get() += 1 };
                         locked += 1;
                         let before = self.cell.fetch_and(!LOCK, ORDER);
-                        assert_eq!(before & LOCK, LOCK, "somebody else has unlocked");
+                        assert_eq!(before & LOCK, LOCK, "another thread has unlocked");
                         check(before, held);
                     }
                 }
@@ -336,7 +336,7 @@ fn no_change_is_lost_however_threads_are_moved() {
     interrupt_by_signals(&threads.each_ref(), || threads.iter().any(JoinHandle::is_finished));
     let locked: u64 = threads.into_iter().map(|thread| thread.join().expect("it found no fault")).sum();
     // SAFETY: all threads have ended.
-    assert_eq!(unsafe { *load.protected.get() }, locked, "two threads had the lock at once");
+    assert_eq!(unsafe { *load.protected.get() }, locked, "two threads held the lock at the same time");
     let [revoked, biased] = load.found.each_ref().map(|found| found.load(Ordering::Relaxed));
     println!("found biased {biased} times, otherwise {revoked} times");
     assert!(biased > 0 && revoked > 0, "both happen: {biased}, {revoked}");

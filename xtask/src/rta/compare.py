@@ -32,7 +32,7 @@ def main():
         try:
             found = bounds(tasks)
         except analysis.NotSchedulableException:
-            # It ends its search after a number of steps, near full utilisation.
+            # It ends its search after a number of steps, near full utilization.
             given_up += 1
             continue
         for task, theirs in zip(tasks, found):

@@ -39,7 +39,7 @@ def main():
                 "periodic": lime.infer_periodic_model(instants),
                 "certain": lime.infer_certain_fit_periodic_model(windows),
                 "possible": lime.infer_possible_fit_periodic_model(windows),
-                # Their intervals count both ends, or none; of two releases and more.
+                # Their intervals include both ends or neither; from two releases on.
                 "least": [length - 1 for length in lime.infer_delta_min(instants, MOST)[2:]],
                 "least_of_windows": [max(length - 1, 0) for length in lime.infer_delta_min_hi(windows, MOST)[2:]],
                 "least_most_of_windows": [length - 1 for length in lime.infer_delta_min_lo(windows, MOST)[2:]],

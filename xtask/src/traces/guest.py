@@ -1,11 +1,11 @@
-"""Finds, in a recording of a guest merged with that of its host, whether all that happens in the guest happens while its CPU runs.
+"""Checks, in a recording of a guest merged with that of its host, that all events of the guest occur while its CPU runs.
 
 usage: guest.py REPORT.txt TABLES.txt
 
 REPORT is the text of `trace-cmd report -t -N` of the merged recording, where CPU 0 is the guest's, and TABLES that of `punctual trace
-report`, which says how far the times may be off. An emulated CPU is a thread of the host, and whatever it executes it executes while
-that thread runs. So no event of the guest lies further from a run of it than the times may be off; and times that are shifted by more
-have to be found wrong, or the recording proves nothing.
+report`, which contains the uncertainty of the times. An emulated CPU is a thread of the host and executes only while that thread runs.
+So the distance of each guest event from a run of the thread is at most the uncertainty; and times that are shifted by more must be
+detected as wrong, or the recording proves nothing.
 """
 
 import bisect
@@ -20,14 +20,14 @@ UNITS = {"ns": 1, "µs": 1e3, "ms": 1e6}
 
 # QEMU's name for the thread that is the guest's only CPU.
 THREAD = "CPU 0/TCG"
-# As many events and pauses as make it no accident that each event is where the thread runs.
+# The minimum numbers of events and pauses, so that it is not accidental that each event is within a run of the thread.
 EVENTS, PAUSES = 1000, 100
-# Times that are shifted by so much more than they may be off have to be found wrong: by that times so much, and so many ns.
+# Times shifted beyond the tolerance must be detected as wrong: by a multiple of the tolerance, plus a number of ns.
 TIMES, MORE = 2, 100_000
 
 
 def read(lines):
-    """When something happened in the guest, and when the thread ran, by the host's switches."""
+    """The times of events in the guest, and the thread's runs, by the host's switches."""
     events, runs, since, lost = [], [], {}, 0
     for line in lines:
         match = LINE.match(line)
@@ -38,7 +38,7 @@ def read(lines):
         if cpu == 0:
             events.append(time)
         elif match[5] == "sched_switch" and (switch := SWITCH.search(match[6])):
-            # Who leaves has run since the last switch there, whoever came then: some kernels leave out switches.
+            # The previous thread has run since the last switch there, regardless of its next thread: some kernels omit switches.
             if switch[1] == THREAD:
                 runs.append((since.get(cpu, 0), time))
             since[cpu] = time
@@ -46,7 +46,7 @@ def read(lines):
 
 
 def furthest(events, runs, shift):
-    """How far an event, moved by so much, is from the nearest run, of all the greatest such distance, in ns."""
+    """The maximum distance of an event, shifted by this much, from the nearest run, in ns."""
     starts = [start for start, _ in runs]
     most = 0
     for event in events:
@@ -66,7 +66,7 @@ def main():
         sys.exit("the report does not say how far the times may be off")
     slack = float(off[1].replace(" ", "")) * UNITS[off[2]]
     if runs:
-        # What came before the first run and after the last was not recorded.
+        # The time before the first run and after the last was not recorded.
         events = [event for event in events if runs[0][1] <= event <= runs[-1][0]]
     if lost or len(events) < EVENTS or len(runs) < PAUSES:
         sys.exit(f"{len(events)} events, {len(runs)} runs of {THREAD} and {lost} losses: too little is known")

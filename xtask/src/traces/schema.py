@@ -1,10 +1,10 @@
-"""Checks what `punctual trace report --perfetto` has written against Perfetto's own schema and the text of `trace-cmd report -t`.
+"""Checks the output of `punctual trace report --perfetto` against Perfetto's own schema and the text of `trace-cmd report -t`.
 
 usage: schema.py TRACE REPORT
 
-The schema is that of the package `perfetto`, which has no trace processor: that is downloaded when it is first used. What the
-processor would count as errors is looked for here: unknown fields, tracks that nobody declares, ends without beginnings, switches
-that do not follow each other. The scheduling events have to be those of `trace-cmd`.
+The schema is that of the package `perfetto`, which has no trace processor: that is downloaded on first use. This script checks for
+the errors that the processor would count: unknown fields, undeclared tracks, ends without beginnings, switches that do not follow
+each other. The scheduling events must equal those of `trace-cmd`.
 """
 
 import re
@@ -30,7 +30,7 @@ def unknown_fields(message, path="trace"):
 
 
 def check(trace):
-    """What is wrong with the events of tracks, and how many of each sort there are."""
+    """The errors in the events of tracks, and the number of events of each kind."""
     wrong, count = [], Counter()
     declared, parents, threads = set(), {}, {}
     begun, ended, nesting = Counter(), Counter(), defaultdict(int)
@@ -59,7 +59,7 @@ def check(trace):
                 if thread.tgid not in processes or threads.setdefault(thread.tid, thread.tgid) != thread.tgid:
                     count["threads of several processes"] += 1
     wrong += [f"parent {parent} is not declared" for parent in parents.values() if parent not in declared]
-    # The processor sorts by time and leaves what is of one time in its order.
+    # The processor sorts by time, stably.
     events.sort(key=lambda event: event[0])
     for time, event in events:
         track = event.track_uuid
@@ -80,7 +80,7 @@ def check(trace):
     if begun != ended:
         wrong.append(f"flows that do not end: {len(begun - ended)}, that do not begin: {len(ended - begun)}")
     count["flows"] = len(begun)
-    # Threads and handlers may go on beyond the end, and calls; jobs and their terms do not.
+    # Threads, handlers and calls may continue beyond the end; jobs and their terms do not.
     count["slices that do not end"] = sum(nesting.values())
     return wrong, count
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use punctual_isolate::cpus::Cpus;
 
-/// Find what stands between a real-time thread and its deadline on this machine, worst first
+/// Find the causes of late real-time threads on this machine, worst first
 ///
 /// Each finding states why it matters, what it costs where that is known, which command fixes it,
 /// and whether the fix survives a reboot. Exits with 0 if the machine is fit, 1 if there are

@@ -1,10 +1,10 @@
-"""Recomputes what `punctual trace report` says of each job and of each task from the text of `trace-cmd report -t -N` alone.
+"""Recomputes the results of `punctual trace report` for each job and each task from the text of `trace-cmd report -t -N` alone.
 
 usage: recompute JOBS.csv JOBS.json TABLES.txt PAGE.html REPORT.txt OPTIONS.txt [-v] [COMMAND..]
 
-OPTIONS is the text of `trace-cmd dump --options`; with `-N`, events are printed as their kernel has it. It knows nothing of the program
-but the definitions in docs/book/src/internals/tracing.md. A report has room for 128 tasks; COMMAND prints the tables of others if their numbers follow it.
-What it cannot recompute it counts, and says.
+OPTIONS is the text of `trace-cmd dump --options`; with `-N`, events are printed in the kernel's format. The script uses only the
+definitions in docs/book/src/internals/tracing.md, no code of the program. A report contains at most 128 tasks; COMMAND followed by the
+numbers of other tasks prints their tables. The script counts and reports jobs that it cannot recompute.
 """
 
 import csv
@@ -23,7 +23,7 @@ from walk import UNKNOWN, Bounds, Mistake, Thread, Walk, plus
 
 
 def options(path):
-    """What the recording says of itself: its clock, what its recorder declares, and whether the processor is an x86."""
+    """The recording's metadata: its clock, its recorder's declaration, and whether the processor is an x86."""
     with open(path, encoding="utf-8", errors="replace") as file:
         text = file.read()
     clock = re.search(r"\[(\w+)\]", (re.search(r"Option TRACECLOCK.*?\n([^\[]*\[.*?)(?=\[Option|\Z)", text, re.S) or [""])[0].split("]", 1)[-1])
@@ -35,7 +35,7 @@ def options(path):
 
 
 def left_out(job):
-    """Why a job is not recomputed."""
+    """The reason why a job is not recomputed."""
     if job["task"]:
         return "marked"
     if job["runtime_ns"] or job["released_by"] == "period" or job["priority"] == "100":
@@ -46,7 +46,7 @@ def left_out(job):
 
 
 def released(trace, job, wake, rest):
-    """The bounds of J, and the columns that tell of the release. What may be the rest of a job has none of its own."""
+    """The bounds of J, and the columns on the release. A possible rest of a job has no release."""
     start = int(job["start_ns"])
     if wake is None:
         return UNKNOWN, {"released_by": "unseen", "released_min_ns": None, "woken_ns": None}
@@ -103,7 +103,7 @@ def recompute(trace, job, carried):
     return columns, terms, (delayed, displaced)
 
 
-# A report has room for so many.
+# The maximum number in a report.
 MOST_TASKS = 128
 
 
@@ -112,7 +112,7 @@ def batches(tasks, most):
 
 
 def only(text, tasks):
-    """The tables of these tasks, with what follows them."""
+    """The tables of these tasks, with the text after them."""
     paragraphs, wanted = [], False
     for paragraph in text.split("\n\n"):
         lines = paragraph.splitlines()
@@ -189,7 +189,7 @@ def main():
 
     with open(tables_file, encoding="utf-8") as file:
         tables = file.read()
-    # Tasks have room in the order of their first jobs.
+    # Tasks are included in the order of their first jobs.
     listed = list(dict.fromkeys(summary.task_of(job) for job in jobs))
     of_handlers = {summary.task_of(job) for job in jobs if job["sort"] not in ("thread", "irq-thread")}
     for some in batches(listed[MOST_TASKS:], MOST_TASKS // 4) if command else ():

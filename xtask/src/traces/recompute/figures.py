@@ -1,4 +1,4 @@
-"""Compares the figures of the JSON lines with those of the CSV, and those that are sums with their parts."""
+"""Compares the figures of the JSON lines with those of the CSV, and sums with their parts."""
 
 import json
 import re
@@ -8,7 +8,7 @@ TERMS = ("R", "J", "SS", "W", "B", "I", "C", "SS_entry", "SS_exit")
 SAME = ("number", "id", "sort", "released_by", "woken_ns", "start_ns", "end_ns", "first_cpu", "last_cpu", "migrations", "preemptions")
 SAME += ("suspended_ns", "throttled_ns", "throttles", "priority", "highest_priority", "nice")
 SEGMENTS = {"J": "J", "B": "B", "I": "I"}
-# The parts of a job that are listed.
+# The listed parts of a job.
 MOST_SEGMENTS, MOST_CAUSES = 1024, 16
 
 
@@ -23,7 +23,7 @@ def precision(least, most):
 
 
 def check_job(row, job, causes):
-    """What is wrong with an object, and how many figures are right. The causes are how long which threads delayed and displaced it."""
+    """The errors in an object, and the number of correct figures. The causes are the threads that delayed and displaced it, with durations."""
     equal = 0
 
     def same(what, found, wanted):
@@ -51,7 +51,7 @@ def check_job(row, job, causes):
         blocking, interference = job["terms"]["B"], job["terms"]["I"]
         if not job["blockings_left_out"]:
             yield from same("sum of waits", sum(waits), blocking["min_ns"] or 0)
-        # Causes are of what displaced it, whether or not that is all.
+        # Causes are part of the time for which it was displaced, possibly not all of it.
         most = interference["max_ns"] if interference["max_ns"] is not None else interference["min_ns"]
         yield from same("sum of interference", sum(cause["ns"] for cause in job["interference_causes"]), most or 0)
         for wait in job["blockings"]:
@@ -74,7 +74,7 @@ def check_job(row, job, causes):
 
 
 def check(rows, path, causes_of):
-    """What is wrong with the JSON lines, and how many figures are right."""
+    """The errors in the JSON lines, and the number of correct figures."""
     wrong, equal = [], 0
     with open(path, encoding="utf-8", errors="replace") as lines:
         jobs = [json.loads(line) for line in lines]

@@ -1,4 +1,4 @@
-"""Says once more what each run of a handler came to."""
+"""Recomputes each run of a handler."""
 
 from walk import UNKNOWN, Bounds, Mistake, at_least, plus
 

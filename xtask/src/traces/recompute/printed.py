@@ -1,4 +1,4 @@
-"""Compares the sentences that a report prints, on the terminal and on the page, with those made once more of the figures."""
+"""Compares the sentences of a report, on the terminal and on the page, with those recomputed from the figures."""
 
 import html
 import re
@@ -11,7 +11,7 @@ TERMS = ("R", "J", "SS", "W", "B", "I", "C")
 
 
 class Names:
-    """Makes texts comparable that call a thread by different names of its own."""
+    """Makes texts comparable that use different names of a thread."""
 
     def __init__(self, comms):
         self.comms = {str(thread): names for thread, names in comms.items()}
@@ -29,12 +29,12 @@ class Names:
 
     def same(self, printed, wanted):
         printed, wanted = self.without(printed), self.without(wanted)
-        # Where nothing tells on which CPU it was woken, any will do.
+        # If the CPU of its wake-up is unknown, any CPU is accepted.
         return re.fullmatch(re.escape(wanted).replace("CPU\\ None", r"CPU\ \d+"), printed) is not None
 
 
 def explained(text):
-    """Of each task the lines of its heading, the sentences below its table, and those of its longest jobs, with when they ended."""
+    """For each task the lines of its heading, the sentences below its table, and those of its longest jobs, with their end times."""
     head, notes, jobs = None, [], []
     for paragraph in text.split("\n\n"):
         lines = paragraph.splitlines()
@@ -82,13 +82,13 @@ def clock(ns):
 
 
 def check_terminal(text, objects_of, task_in, names, cpu_of_waker):
-    """What is wrong with the sentences of the terminal, and how many are right."""
+    """The errors in the sentences of the terminal, and the number of correct ones."""
     wrong, equal = [], 0
     for head, notes, jobs in explained(text):
         objects = objects_of.get(task_in(head))
         if objects is None:
             continue
-        # Of those as long, the one that ended first.
+        # Of equally long ones, the one that ended first.
         longest = sorted(objects, key=lambda job: -severity(job))[: len(jobs)]
         for (ended, said), job in zip(jobs, longest):
             wanted = words.sentences(job, cpu_of_waker(job))
@@ -114,7 +114,7 @@ def yield_differences(said, wanted, names, label, wrong):
 
 def plain(markup):
     text = html.unescape(re.sub(r"<[^>]*>", "", markup))
-    # Spaces that do not break lines.
+    # No-break spaces.
     return re.sub(r"[\u00a0\u202f\u2007]", " ", text).strip()
 
 

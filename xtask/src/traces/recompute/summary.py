@@ -1,15 +1,15 @@
-"""Computes once more what the tables of a report say of all jobs of a task."""
+"""Recomputes the tables of a report for all jobs of a task."""
 
 import re
 from collections import defaultdict
 
 TERMS = ("r", "j", "ss", "w", "b", "i", "c")
-# Of so many ns and more, quantiles are of the last bucket.
+# From this many ns on, quantiles are those of the last bucket.
 HIGHEST = 100_000_000_000
 
 
 def significant(value):
-    """Three significant digits, or all that stand before the point; at most three decimals."""
+    """Three significant digits, or all digits before the point; at most three decimals."""
     size = abs(value)
     limits = ((0.9995, 3), (9.995, 2), (99.95, 1))
     decimals = 0 if size == 0 else next((decimals for limit, decimals in limits if size < limit), 0)
@@ -25,7 +25,7 @@ def count(number):
 
 
 def text_of_part(ns):
-    """A time with its unit, as sentences have it."""
+    """A time with its unit, in the format of sentences."""
     if ns < 1_000:
         return f"{ns} ns"
     if ns < 9_950:
@@ -42,7 +42,7 @@ def nanos(ns):
 
 
 def quantile(values, parts_per_thousand):
-    """What so many of a thousand are not above, as far as a histogram with buckets of at most 1 % tells."""
+    """The quantile in thousandths, with the precision of a histogram with buckets of at most 1 %."""
     at = max(1, -(-len(values) * parts_per_thousand // 1000))
     value = values[at - 1]
     width = max(0, value.bit_length() - 8)
@@ -82,23 +82,23 @@ def sections(text):
     return found
 
 
-# What tasks of apps are called, by number, and the number of each that alone has its name.
+# The names of the tasks of apps by number, and the numbers of tasks with unique names.
 task_names, task_numbers = {}, {}
 
 
 def know_tasks(rows):
-    """An app that runs already names its tasks within a second, so that the last name is that of the table."""
+    """An app that is already running names its tasks within a second, so the last name is that of the table."""
     task_names.update((row["task"], row["task_name"]) for row in rows if row["task"])
     task_numbers.update((name, number) for number, name in task_names.items())
 
 
 def choice(task):
-    """What chooses a task on the command line."""
+    """The option that selects a task on the command line."""
     return task_names[task[0][1]] if isinstance(task[0], tuple) else str(task[0])
 
 
 def task_of(row):
-    """Which task a job belongs to. A thread may change its name; threads that had one number in turn are not told apart."""
+    """The task of a job. A thread may change its name; threads that reused a number are not distinguished."""
     if row["task"]:
         return ("task", row["task"]), False
     if row["sort"] in ("thread", "irq-thread"):
@@ -120,7 +120,7 @@ def task_in(head):
 
 
 def check(rows, text, bounds_of):
-    """Compares all tables with what the jobs come to; returns what differs, and how many cells are the same."""
+    """Compares all tables with the sums of the jobs; returns the differences, and the number of equal cells."""
     jobs, flawed = defaultdict(list), defaultdict(int)
     for row in rows:
         if row["flaw"]:
@@ -147,7 +147,7 @@ def check(rows, text, bounds_of):
 
 
 def key_figures(rows, bounds_of):
-    """What the head of the page says of these jobs: value and detail of each figure, or no detail where it is not compared."""
+    """The figures of these jobs at the head of the page: value and detail of each, without detail if it is not compared."""
     found, flawed = {}, sum(1 for row in rows if row["flaw"])
     jobs = [row for row in rows if not row["flaw"]]
     tasks = defaultdict(list)

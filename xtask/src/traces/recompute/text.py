@@ -1,10 +1,10 @@
-"""Reads the text of `trace-cmd report -t -N`: what each thread ran, what happened to it, and who woke it when."""
+"""Reads the text of `trace-cmd report -t -N`: the runs of each thread, its events, and its wake-ups."""
 
 import bisect
 import re
 from collections import Counter, defaultdict, namedtuple
 
-# trace-cmd 3.1.6 prints times of one and the same file now and then without a point, in ns, if the file does not name its clock.
+# trace-cmd 3.1.6 sometimes prints times of the same file without a point, in ns, if the file does not name its clock.
 LINE = re.compile(r"^.*?-(\d+)\s+\[(\d+)\]\s*(?:\S+\s+)?(?:(\d+)\.)?(\d+):\s+(\w+):\s*(.*)$")
 LOST = re.compile(r"^(?:\S+:)?\s*CPU:(\d+) \[.*EVENTS? DROPPED")
 SWITCH = re.compile(r"prev_comm=(.*) prev_pid=(\d+) prev_prio=-?\d+ prev_state=(\S+) ==> next_comm=(.*) next_pid=(\d+) next_prio=")
@@ -17,7 +17,7 @@ FLAGS = re.compile(r"flags=([^\s)]+)")
 WHICH = re.compile(r"(?:irq|vec|vector)=(\d+)")
 FUTEX = re.compile(r"uaddr: (?:0x)?([0-9a-f]+),? op: (?:0x)?([0-9a-f]+),? val: (?:0x)?([0-9a-f]+)")
 
-# What the analysis has a use for; between others nothing is known to have happened.
+# The events that the analysis uses; between others no known event has occurred.
 UNDERSTOOD = re.compile(
     r"sched_(switch|waking|wakeup|wakeup_new|migrate_task|pi_setprio)$|(irq_handler|softirq)_(entry|exit)$|"
     r"hrtimer_(start|expire_entry|expire_exit)$|contention_(begin|end)$|sys_(enter|exit)|schedule_(enter|exit)$|"
@@ -30,29 +30,29 @@ VECTORS = re.compile(
 KERNEL_THREAD = re.compile(r"(irq|ksoftirqd|ktimers|migration|kworker|cpuhp|rcuc)/|rcu_preempt")
 SOFTIRQ_THREAD = re.compile(r"(ksoftirqd|ktimers)/")
 
-# Locks that spin: `LCB_F_SPIN` without any of the flags of locks that sleep.
+# Spinning locks: `LCB_F_SPIN` without any of the flags of sleeping locks.
 SPIN, SLEEP = 1, 8 | 16 | 32
 LOCK_FLAGS = {"SPIN": 1, "READ": 2, "WRITE": 4, "RT": 8, "PERCPU": 16, "MUTEX": 32}
 
-# No interrupt is served so late, so a timer's clock that is behind by more is not the trace's.
+# No interrupt is handled this late, so a timer's clock that is further behind is not the trace's.
 SAME_CLOCK = 10**9
 
 Run = namedtuple("Run", "start end cpu state")
 Mark = namedtuple("Mark", "time kind what", defaults=[None])
-# `from_wait`: another thread or a timer did it, which may be how a wait for a lock ends.
+# `from_wait`: another thread or a timer woke it, which may end a wait for a lock.
 Wake = namedtuple("Wake", "time by due late from_wait cpu ready", defaults=[None])
-# What a handler came to: when it ended, how long others displaced it, its waits, and when the first timer in it was due.
+# The results of a handler: its end, the time for which others displaced it, its waits, and the due time of the first timer in it.
 Handled = namedtuple("Handled", "end displaced waits due clean")
 
 
 def names(lines):
-    """How many events of each name there are."""
+    """The number of events of each name."""
     found = (LINE.match(line) for line in lines)
     return Counter(match[5] for match in found if match)
 
 
 class Recorded:
-    """What would be in the recording if it had happened: what a recorder has declared, or else what is seen."""
+    """The events that the recording contains if they occurred: those its recorder has declared, or else those that occur in it."""
 
     def __init__(self, events, declared, x86):
         self.calls_of = None
@@ -86,15 +86,15 @@ class Trace:
         self.recorded, self.monotonic = recorded, monotonic
         self.runs = defaultdict(list)
         self.marks = defaultdict(list)
-        self.wakes = {}  # by thread and the beginning of a run: the wake-up that led to it
-        self.has_calls = {}  # by thread: since when its system calls are known to be recorded
+        self.wakes = {}  # by thread and the beginning of a run: the wake-up that caused it
+        self.has_calls = {}  # by thread: the time from which on its system calls are known to be recorded
         self.comm = {}
         self.comms = defaultdict(set)  # by thread: all names that it had
         self.handled = {}  # by sort, number, CPU and beginning of a handler
         self.parked = {}  # by thread: the softirq that was displaced with it
-        self.doubtful = []  # when a thread was found running that nobody had switched to
-        self.moves = defaultdict(list)  # by thread: when it came to which CPU, to wait for it or to run
-        self.occupied = defaultdict(list)  # by CPU: since when which thread has it, or no thread but a handler
+        self.doubtful = []  # times at which a thread was running without a switch to it
+        self.moves = defaultdict(list)  # by thread: the times and CPUs of its arrivals, to wait or to run
+        self.occupied = defaultdict(list)  # by CPU: the threads that occupy it and their start times, or a handler instead of a thread
         self.conditions = set()
         self.cpu = defaultdict(Cpu)
         self.early, self.pending, self.awake = {}, {}, set()
@@ -118,10 +118,10 @@ class Trace:
         cpu.before, cpu.last = cpu.last, time
         marks, occupied = self.marks[thread], self.occupied[number]
         if not occupied:
-            # Whoever causes the first event of a CPU has it.
+            # The thread of the first event of a CPU occupies it.
             occupied.append((time, thread))
         elif not cpu.frames and thread not in (occupied[-1][1], cpu.left):
-            # The switch to it is missing, as some are that the kernel does not count as lost.
+            # The switch to it is missing; the kernel does not count some missing switches as lost.
             occupied.append((time, thread))
             self.doubtful.append(time)
         if event == "sched_switch":
@@ -151,7 +151,7 @@ class Trace:
         elif event in ("schedule_enter", "schedule_exit"):
             marks.append(Mark(time, event))
         elif event in ("contention_begin", "contention_end"):
-            # What a handler waits for, its thread does not; nor what the next thread does before it is called so.
+            # A wait of a handler is not a wait of its thread; neither is that of the next thread before it is named.
             if recorded.contention and cpu.frames:
                 cpu.frames[-1].contends(LOCK.match(rest)[1], time, event.endswith("begin"))
             elif recorded.contention and cpu.running in (None, thread):
@@ -171,7 +171,7 @@ class Trace:
             actor = VECTORS.match(event)[1] if VECTORS.match(event) else (event.rsplit("_", 1)[0], WHICH.search(rest)[1])
             if ended := cpu.handler(actor, event.endswith("_entry")):
                 self.handled[sort_and_number(event, actor, rest) + (number, ended.entry)] = ended.came_to(time)
-            # Between the event of a switch and the switch itself, the CPU is the next thread's already.
+            # Between the event of a switch and the switch itself, the CPU already belongs to the next thread.
             after = cpu.running if thread == cpu.left else thread
             self.occupied[number].append((time, None if cpu.frames else after))
             marks.append(Mark(time, "handler", bool(cpu.frames)))
@@ -190,7 +190,7 @@ class Trace:
         self.comms[before].add(out[1])
         self.comms[after].add(out[4])
         if len(cpu.frames) == 1 and cpu.frames[0].actor[0] == "softirq":
-            # As under PREEMPT_RT: it goes where its thread goes.
+            # As under PREEMPT_RT: it migrates with its thread.
             self.parked[before] = (cpu.frames[0], time)
         if cpu.running == before and before in self.awake:
             self.runs[before].append(Run(cpu.since, time, number, state))
@@ -240,10 +240,10 @@ class Trace:
         return Wake(time, by, due, late and not due, from_wait, cpu.number)
 
     def occupants(self, thread, start, end, number):
-        """How long other threads had the CPU for which a thread waited: this one at first, or the one that it was woken for."""
+        """The time for which other threads occupied the CPU for which a thread waited: initially this one, or that of its wake-up."""
         took = Counter()
         if bisect.bisect_left(self.doubtful, start) != bisect.bisect_right(self.doubtful, end):
-            # The kernel left a switch out: who had the CPU until then is not certain.
+            # The kernel omitted a switch: the thread on the CPU until then is uncertain.
             return None
         moves = self.moves[thread]
         at = bisect.bisect_left(moves, (start,))
@@ -267,7 +267,7 @@ class Trace:
         """Whether a call waits for a lock; nothing if it does not wait."""
         found = FUTEX.search(rest)
         if not found:
-            # `futex_wait(2)` and `futex_wake(2)` are not told apart from their text here.
+            # The text does not distinguish `futex_wait(2)` from `futex_wake(2)` here.
             return None
         word, operation, value = (int(number, 16) for number in found.groups())
         command = operation & 0x7F
@@ -285,7 +285,7 @@ class Trace:
         return None
 
     def knows_calls(self, thread, comm, time):
-        """Whether a wait of the thread for a lock of its program would have been seen by then."""
+        """Whether a wait of the thread for a lock of its program would be in the recording by then."""
         recorded = self.recorded
         if KERNEL_THREAD.match(comm):
             return True
@@ -301,7 +301,7 @@ class Cpu:
     def __init__(self):
         self.running = self.left = self.firing = self.clock = None
         self.since = self.before = self.last = self.number = 0
-        self.frames = []  # handlers that run, with their beginnings
+        self.frames = []  # running handlers, with their beginnings
 
     def lost(self):
         self.running, self.frames, self.firing = None, [], None
@@ -320,7 +320,7 @@ class Cpu:
         if not self.frames:
             self.firing = None
         elif self.frames[-1].waits is None:
-            # One that waits for a lock anyway is not displaced.
+            # A handler that waits for a lock is not displaced.
             self.frames[-1].displaced += self.last - ended.entry
         return ended
 
@@ -331,7 +331,7 @@ class Cpu:
         due = None
         if expires is not None:
             if monotonic and now <= time and time - now < SAME_CLOCK:
-                # One that may be late by the slack of its thread can expire before it is due at the latest.
+                # A timer with the slack of its thread can expire before its latest due time.
                 due = (min(expires, now),) * 2
             else:
                 earliest = self.frames[-1].entry if self.frames else self.clock[1]
@@ -344,7 +344,7 @@ class Cpu:
 
 
 class Frame:
-    """A handler that runs."""
+    """A running handler."""
 
     def __init__(self, actor, entry):
         self.actor, self.entry = actor, entry
@@ -364,7 +364,7 @@ class Frame:
 
 
 def sort_and_number(event, actor, rest):
-    """As in the CSV."""
+    """In the format of the CSV."""
     if isinstance(actor, tuple):
         return {"irq_handler": "irq", "softirq": "softirq"}[actor[0]], int(actor[1])
     found = WHICH.search(rest)
@@ -381,7 +381,7 @@ def left_as(state):
 
 
 def spins(flags):
-    """Whether it may be a lock that spins; the scheduler takes no others."""
+    """Whether it may be a spinning lock; the scheduler acquires no others."""
     if flags.startswith("0x"):
         bits = int(flags, 16)
     else:

@@ -1,8 +1,8 @@
-"""Walks through a job once more, and says what its terms are by the definitions in docs/book/src/internals/tracing.md."""
+"""Recomputes the terms of a job by the definitions in docs/book/src/internals/tracing.md."""
 
 from collections import namedtuple
 
-# A term, from the least to the most that it can be; None is not known.
+# A term, from its minimum to its maximum; None is unknown.
 Bounds = namedtuple("Bounds", "least most")
 UNKNOWN = Bounds(None, None)
 
@@ -19,18 +19,18 @@ def plus(one, other):
 
 
 class Thread:
-    """What goes on from one job of a thread to the next."""
+    """The state that continues from one job of a thread to the next."""
 
     def __init__(self):
         self.interrupted = False
         # The last few windows at an entry and at an exit of the scheduler.
         self.seen = {"entry": [], "exit": []}
-        # Whether something before was not followed.
+        # Whether an earlier part was not followed.
         self.unsure = False
         self.at = 0
 
     def knows_windows(self):
-        """Whether these are the last ones whatever went before."""
+        """Whether these are the last ones regardless of earlier ones."""
         return not self.unsure or all(len(seen) == 8 for seen in self.seen.values())
 
     def forget(self):
@@ -51,7 +51,7 @@ class Sums:
 
 
 class Mistake(Exception):
-    """The text contradicts where the job begins or ends."""
+    """The text contradicts the beginning or end of the job."""
 
 
 class Walk:
@@ -81,7 +81,7 @@ class Walk:
             if not self.wait:
                 self.side = "entering"
             while mark < len(marks) and marks[mark].time <= run.end:
-                # What the thread does at the instant at which it comes or leaves, it does before or after.
+                # Events at the instant of a switch are before or after the switch.
                 if marks[mark].time >= run.start:
                     self.mark(marks[mark], trace)
                 mark += 1
@@ -121,7 +121,7 @@ class Walk:
             return True
         if self.futex and self.futex[1]:
             entered, _, self.sums, ready = self.futex
-            # All since the call began was the wait.
+            # All of the time since the call began was the wait.
             del self.ready[ready:]
             self.sums.blocking += run.end - entered
             self.window, self.side = 0, "out"
@@ -143,7 +143,7 @@ class Walk:
         elif mark.kind == "call":
             self.proof()
         elif mark.kind == "waking":
-            # After a job that was not followed nobody knows whether an interrupt had been.
+            # After a job that was not followed, it is unknown whether there was an interrupt.
             self.unsure |= self.carried.interrupted is None
             if self.carried.interrupted is False:
                 self.proof()
@@ -197,7 +197,7 @@ class Walk:
         self.window, self.side, self.carried.interrupted = 0, "out", False
 
     def ambiguous(self, entry, leaving):
-        """A window in which nothing tells the scheduler from the thread's own code."""
+        """A window in which the scheduler cannot be distinguished from the thread's own code."""
         window, self.window, seen, sums = self.window, 0, self.carried.seen, self.sums
         if entry != leaving:
             last = seen["entry" if entry else "exit"]
@@ -211,7 +211,7 @@ class Walk:
         sums.maybe += window
 
     def terms(self, trace, released, known_calls, rest):
-        """All terms, and what goes with them. It may be the rest of a job, after a wait for a lock."""
+        """All terms, and related figures. It may be the rest of a job, after a wait for a lock."""
         recorded, sums = trace.recorded, self.sums
         length = self.end - self.own[0].start
         whole = not rest and (known_calls or not self.slept)

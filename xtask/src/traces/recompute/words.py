@@ -1,8 +1,8 @@
-"""Says once more in words what a job's figures are, as docs/book/src/internals/tracing.md and the sentences themselves have it."""
+"""Rewrites a job's figures as sentences, in the form of docs/book/src/internals/tracing.md and of the report."""
 
 from summary import count, text_of_part as part
 
-# Of many causes, so many are named.
+# The number of causes that are named.
 NAMED = 3
 LISTED = ("R", "J", "SS", "W", "B", "I", "C")
 
@@ -88,7 +88,7 @@ def jitter(job):
 
 
 def doing(wait, depth, holder):
-    """What a holder did meanwhile."""
+    """The actions of a holder during the wait."""
     shares = [share for share in wait["shares"] if share["depth"] == depth and share["holder"] == holder]
     shares.sort(key=lambda share: -share["ns"])
     preempted = [f"`{share['by']}` for {part(share['ns'])}" for share in shares if share["doing"] == "preempted"]
@@ -111,7 +111,7 @@ def blocking(wait):
     for share in wait["shares"]:
         if share["holder"] is not None and (share["depth"], share["holder"]) not in holders:
             holders.append((share["depth"], share["holder"]))
-    # Of those at one depth, the first holder comes first, and then they are in the order of their numbers.
+    # At the same depth, the first holder comes first, and the others follow by number.
     holders.sort(key=lambda at: (at[0], at[1] != holder, int(at[1].rsplit("/", 1)[-1]) if at[1] != "idle" else 0))
     depth = 0
     for index, (at, other) in enumerate(holders):
@@ -136,7 +136,7 @@ def waits(job):
         term = job["terms"]["B"]
         known = term["max_ns"] is not None and term["min_ns"] == term["max_ns"]
         return "it waited for no lock" if known else "waits for locks were not all recorded"
-    # Of waits that took as long, the last one.
+    # Of equally long waits, the last one.
     longest = max(reversed(job["blockings"]), key=lambda wait: wait["end_ns"] - wait["start_ns"])
     number = len(job["blockings"]) + job["blockings_left_out"]
     if number == 1:
@@ -200,7 +200,7 @@ def sentences(job, cpu_of_waker):
 
 
 def assumptions(jobs):
-    """What is said below a table of what was assumed about these jobs, which have no flaw."""
+    """The text below a table on the assumptions about these jobs, which have no flaw."""
     said = []
     both = [job["terms"] for job in jobs if job["terms"]["SS"].get("likely_ns") is not None]
     both = [terms for terms in both if terms["C"].get("likely_ns") is not None]

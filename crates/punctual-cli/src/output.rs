@@ -9,7 +9,7 @@ use punctual_report::escape::Printable;
 
 /// Everything has been printed.
 const COMPLETE: u8 = 0;
-/// Standard output has no reader any more.
+/// Standard output has no reader anymore.
 const UNREAD: u8 = 1;
 /// Standard output could not be written to.
 const FAILED: u8 = 2;

@@ -43,7 +43,7 @@ pub(crate) enum ThreadModel {
 /// Users of a shared resource. `shutdown` does not count: when it runs, there are no others.
 #[derive(Default)]
 pub(crate) struct ResourceUsers {
-    /// The levels of the users, 0 for `idle`; empty if there is none.
+    /// The levels of the users, 0 for `idle`; empty if none exists.
     pub(crate) levels: BTreeSet<u8>,
     /// The partitions of the users.
     pub(crate) partitions: BTreeSet<usize>,
@@ -71,7 +71,7 @@ pub(crate) enum LockKind {
 }
 
 impl ResourceUsers {
-    /// Returns the highest level of the users, 0 if there is none.
+    /// Returns the highest level of the users, 0 if none exists.
     pub(crate) fn ceiling(&self) -> u8 {
         self.levels.last().copied().unwrap_or_default()
     }

@@ -38,7 +38,7 @@ impl Errors {
         result.map_err(|error| self.push(error)).ok()
     }
 
-    /// Returns all recorded errors as one, or `Ok` if there are none.
+    /// Returns all recorded errors as one, or `Ok` if none exist.
     pub(crate) fn finish(self) -> syn::Result<()> {
         let combined = self.0.into_iter().reduce(|mut all, error| {
             all.combine(error);

@@ -46,7 +46,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and by the contract of the type nothing points into it any more.
+        // SAFETY: mapped by `new`, and by the contract of the type nothing points into it anymore.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast::<c_void>(), self.length) };
     }
 }

@@ -105,7 +105,7 @@ pub(super) fn run(place: &Path, own: &Own) -> Result {
     Ok(())
 }
 
-/// Returns a Python with Perfetto's schema. Prints a warning and returns `None` if there is none.
+/// Returns a Python with Perfetto's schema. Prints a warning and returns `None` if none exists.
 fn python() -> Option<PathBuf> {
     let own = cargo::target_dir().join("traces/python/bin/python3");
     let works = |python: &Path| {

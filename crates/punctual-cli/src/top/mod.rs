@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Top) -> ExitCode {
     }
 }
 
-/// Prints tables or lines of JSON, until there is no reader any more.
+/// Prints tables or lines of JSON, until there is no reader anymore.
 fn lines(arguments: &Top) -> Result<(), String> {
     let mut chosen = Chosen::new(arguments.app.clone());
     // There has to be an app at the start; later it may be absent for a while.

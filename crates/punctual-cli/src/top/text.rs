@@ -27,13 +27,13 @@ pub(crate) fn head(memory: &Memory, look: &Look) -> String {
     format!("{}{program}, user {user}, process {process}, {state}{stale}", about.app)
 }
 
-/// Summarizes missing settings; `None` if there are none.
+/// Summarizes missing settings; `None` if none exist.
 pub(crate) fn wrong(memory: &Memory) -> Option<String> {
     let missing = memory.about.missing.len() as u64;
     (missing > 0).then(|| format!("{} missing", format_counted(missing, "real-time setting")))
 }
 
-/// Summarizes lost messages; `None` if there are none.
+/// Summarizes lost messages; `None` if none exist.
 pub(crate) fn losses(look: &Look) -> Option<String> {
     let sum = |of: fn(&Traffic) -> u64| look.traffic.iter().map(of).fold(0, u64::saturating_add);
     let (lost, refused) = (sum(|traffic| traffic.lost), sum(|traffic| traffic.refused));

@@ -40,7 +40,7 @@ impl Lines {
         Self { json: arguments.json, worst, start: Instant::now(), since_head: LINES_PER_HEAD, closed: false }
     }
 
-    /// Returns whether there is no reader any more.
+    /// Returns whether there is no reader anymore.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
     }

@@ -145,7 +145,7 @@ pub(crate) enum StopReason {
     Ended,
     /// It cannot continue.
     Failed,
-    /// The output has no reader any more.
+    /// The output has no reader anymore.
     Unread,
 }
 

@@ -41,7 +41,7 @@ impl Bounds {
         }
     }
 
-    /// Returns the upper bound, or `None` if there is none. Statistics use it, which is
+    /// Returns the upper bound, or `None` if none exists. Statistics use it, which is
     /// conservative.
     #[must_use]
     pub fn hi(self) -> Option<u64> {

@@ -39,7 +39,7 @@ pub trait Source: Sync {
     unsafe fn refresh(&self);
     /// Clears the descriptor, at the end of a run.
     fn forget(&self);
-    /// Returns the eventfd that interrupts the waiting thread, -1 if there is none.
+    /// Returns the eventfd that interrupts the waiting thread, -1 if none exists.
     fn control(&self) -> RawFd;
     /// Sets the eventfd that interrupts the waiting thread.
     fn set_control(&self, control: RawFd);

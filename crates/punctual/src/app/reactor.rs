@@ -71,7 +71,7 @@ impl Reactor {
 
     // ---- for futures --------------------------------------------------------------------------------
 
-    /// Begins to wait; `None` if the app is ending: then nothing needs to be woken any more.
+    /// Begins to wait; `None` if the app is ending: then nothing needs to be woken anymore.
     ///
     /// # Errors
     /// Returns the error of `epoll_ctl`.

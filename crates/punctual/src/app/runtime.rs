@@ -174,7 +174,7 @@ pub struct Runtime {
     stage: AtomicU8,
     /// 0 while running, 1 once it is to stop; a futex.
     stop_requested: AtomicU32,
-    /// The descriptor that wakes the supervisor, -1 if there is none.
+    /// The descriptor that wakes the supervisor, -1 if none exists.
     supervisor_fd: AtomicI32,
     first_mark: OnceLock<u16>,
     /// The profile of `idle`, which is not a task.

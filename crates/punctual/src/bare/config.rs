@@ -1,4 +1,4 @@
-//! How an app runs.
+//! The configuration of an app.
 
 use punctual_core::Instant;
 #[cfg(feature = "virtual-time")]

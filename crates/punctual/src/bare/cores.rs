@@ -12,7 +12,7 @@ use super::{board, current, interrupt, run};
 /// Time limit for the start of a core.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The app whose partitions the other cores run; null if there is none.
+/// The app whose partitions the other cores run; null if none exists.
 static APP: AtomicPtr<Runtime> = AtomicPtr::new(ptr::null_mut());
 
 /// Number of these cores that hold their partition, or have run it.

@@ -1,8 +1,7 @@
-//! What is measured of every job: counts, maxima and means of release jitter J, response time R and
+//! The measurements of every job: counts, maxima and means of release jitter J, response time R and
 //! execution time C.
 //!
-//! Boards have no memory for histograms, and so no quantiles, except for those that share memory
-//! with Linux: their tasks count [there](super::remote).
+//! Without histograms, and thus without quantiles, for which a board has no memory.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering::Relaxed;

@@ -188,7 +188,7 @@ pub(crate) fn has_begun() -> bool {
     HAS_BEGUN.load(Ordering::Relaxed)
 }
 
-/// How to end an app whose `idle` does not return.
+/// The permission to end an app whose `idle` does not return.
 struct Idle {
     /// True if it may be ended anywhere: `idle` and `#[shutdown]` share no resource.
     anywhere: bool,

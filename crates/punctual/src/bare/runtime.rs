@@ -56,7 +56,7 @@ pub trait Registered: Sync {
     /// Drops the task's data of the local level `level`, if that is its level.
     ///
     /// # Safety
-    /// No job of the level can run any more.
+    /// No job of the level can run anymore.
     unsafe fn retire(&self, level: &'static Level) {
         let _ = level;
     }
@@ -100,7 +100,7 @@ pub struct Runtime {
     pub(crate) home: &'static PartitionState,
     pub(crate) tasks: &'static [&'static dyn Registered],
     runs: AtomicBool,
-    /// True if no job can run any more.
+    /// True if no job can run anymore.
     ending: AtomicBool,
     /// Number of jobs released and never run.
     dropped: AtomicU64,
@@ -205,12 +205,12 @@ impl Runtime {
         false
     }
 
-    /// Records that no job can run any more.
+    /// Records that no job can run anymore.
     pub(crate) fn set_ending(&self) {
         self.ending.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether no job can run any more in this run.
+    /// Returns whether no job can run anymore in this run.
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)
     }

@@ -100,7 +100,7 @@ pub(crate) struct Count {
     pub(crate) dropped: u64,
 }
 
-/// Closes the ledger of a round in which no thread spawns any more, and opens it for the next.
+/// Closes the ledger of a round in which no thread spawns anymore, and opens it for the next.
 pub(crate) fn close() -> Count {
     let mut count = Count::default();
     for id in 0..NEXT.swap(0, RELAXED) {

@@ -161,7 +161,7 @@ pub struct AxisResponse {
     pub setpoint: Vec<(u64, f64)>,
     /// The angle in this run.
     pub run: Vec<(u64, f64)>,
-    /// The angle in the reference run; empty if there is none.
+    /// The angle in the reference run; empty if none exists.
     pub reference: Vec<(u64, f64)>,
     /// Run minus reference.
     pub residual: Vec<(u64, f64)>,

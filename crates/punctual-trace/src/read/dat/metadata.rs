@@ -253,7 +253,7 @@ fn named(reader: &mut Reader, name: &'static str) -> Result<Vec<u8>, ReadError> 
     reader.bytes(length, name)
 }
 
-/// The clock in use: the one in brackets, or the whole text if there are none.
+/// The clock in use: the one in brackets, or the whole text if none exist.
 pub(crate) fn clock_of(text: &str) -> &str {
     let text = text.trim().trim_end_matches('\0');
     text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(clock, _)| clock)

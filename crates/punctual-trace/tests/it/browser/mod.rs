@@ -23,7 +23,7 @@ pub struct Opened {
 }
 
 impl Browser {
-    /// Returns `None` if there is none on this machine, and prints a notice.
+    /// Returns `None` if none exists on this machine, and prints a notice.
     pub fn find(name: &str) -> Option<Self> {
         let answers = |program: &&str| {
             let command =

@@ -158,7 +158,7 @@ impl Guarded {
     /// Slow.
     ///
     /// # Safety
-    /// No job of the app can run any more.
+    /// No job of the app can run anymore.
     pub(crate) unsafe fn tell(&self, tasks: &mut [TaskReport]) -> Vec<String> {
         if self.guard == Guard::Off {
             return Vec::new();
@@ -166,7 +166,7 @@ impl Guarded {
         for info in self.runtime.tasks.iter().filter_map(|task| task.info()) {
             let report = tasks.iter_mut().find(|task| task.name == info.name);
             if let (Some(report), Some(findings)) = (report, info.guard.get()) {
-                // SAFETY: no job of the app can run any more, by this function's contract.
+                // SAFETY: no job of the app can run anymore, by this function's contract.
                 report.findings = unsafe { findings.explained() };
             }
         }
@@ -184,7 +184,7 @@ impl Drop for Guarded {
             task.mark.set_guarded(false);
             let findings = task.guard.findings.swap(std::ptr::null_mut(), Ordering::Relaxed);
             if !findings.is_null() {
-                // SAFETY: `begin` made it from a box, and no job can run any more that would use
+                // SAFETY: `begin` made it from a box, and no job can run anymore that would use
                 // it.
                 drop(unsafe { Box::from_raw(findings) });
             }

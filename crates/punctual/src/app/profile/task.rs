@@ -262,7 +262,7 @@ impl ProfileSlot {
     /// Sets the profile, while no job of the task can run.
     ///
     /// # Safety
-    /// It lives until it is cleared, which is when no job of the task can run any more.
+    /// It lives until it is cleared, which is when no job of the task can run anymore.
     pub(super) unsafe fn set(&self, profile: &TaskProfile) {
         self.0.store(std::ptr::from_ref(profile).cast_mut(), Ordering::Relaxed);
     }

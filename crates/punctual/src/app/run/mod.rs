@@ -236,7 +236,7 @@ unsafe fn finish(
     let report =
         Report { app: runtime.name.into(), virtual_time, outcome, elapsed, settings, tasks, dropped_jobs };
     if let Some(profile) = profile {
-        // SAFETY: no job can run any more.
+        // SAFETY: no job can run anymore.
         unsafe { profile.end(&report) };
     }
     report

@@ -244,7 +244,7 @@ impl Watch {
     }
 
     /// Reports once what the end waits for. The process is not ended for it, because nothing is at
-    /// stake: no job runs any more, and a hook may have good reasons to take its time.
+    /// stake: no job runs anymore, and a hook may have good reasons to take its time.
     fn tell_of_slow_end(&mut self) {
         let since = *self.ending_since.get_or_insert_with(Instant::now);
         if self.told_of_slow_end || since.elapsed() < JOB_TIMEOUT {

@@ -48,7 +48,7 @@ pub(super) struct Threads<'a> {
 struct Polling {
     started: usize,
     /// Number of them that have finished all steps before their first check. An atomic, not a
-    /// channel: they must not enter the kernel any more.
+    /// channel: they must not enter the kernel anymore.
     ready: Arc<AtomicUsize>,
 }
 

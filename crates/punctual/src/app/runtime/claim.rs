@@ -120,7 +120,7 @@ impl RunGuard {
         // drops the futures, whose destructors may lock, one after the other.
         let _last = unsafe { LastThread::of(self.runtime) };
         // SAFETY: every thread of the run has ended, by this function's contract, and no thread
-        // passes the gate any more.
+        // passes the gate anymore.
         let ended = self.runtime.tasks.iter().map(|task| unsafe { task.end() });
         let (mut tasks, mut dropped) = (Vec::new(), 0);
         for (task, waiting) in ended {

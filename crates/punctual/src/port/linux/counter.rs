@@ -93,7 +93,7 @@ struct Stamps {
     time: Cell<u64>,
     /// In 2^-32 ns per count.
     rate: Cell<u64>,
-    /// Validity of the anchor in counts; 0 if there is none.
+    /// Validity of the anchor in counts; 0 if none exists.
     valid: Cell<u64>,
     /// Start of the rate measurement.
     base: Cell<Option<Sample>>,

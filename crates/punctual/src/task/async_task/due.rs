@@ -16,7 +16,7 @@ use crate::app::per_core::PerCore;
 thread_local! {
     /// In ns.
     static TIME: Cell<u64> = const { Cell::new(0) };
-    /// The level of the timer; 0 if there is none.
+    /// The level of the timer; 0 if none exists.
     static LEVEL: Cell<u8> = const { Cell::new(0) };
 }
 #[cfg(not(feature = "std"))]

@@ -108,7 +108,7 @@ impl<'a> Readiness<'a> {
         if let Some(Pending { reactor, ticket, duplicate, .. }) = self.pending.take() {
             let fd = duplicate.as_ref().map_or(self.fd, AsFd::as_fd);
             // SAFETY: the ticket came from this reactor and belonged only to this future, which has
-            // none any more.
+            // none anymore.
             unsafe { reactor.end(ticket, fd) };
         }
     }

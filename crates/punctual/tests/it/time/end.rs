@@ -3,7 +3,7 @@
 use punctual::report::Outcome;
 use punctual::{Config, Duration, Instant};
 
-/// The last instant, at which nothing happens any more.
+/// The last instant, at which nothing happens anymore.
 const END: u64 = u64::MAX - 1;
 
 /// Action of `act`.

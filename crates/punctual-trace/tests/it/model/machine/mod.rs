@@ -98,7 +98,7 @@ impl Machine {
         thread.map_or(Task { id: 0, priority: 120 }, shown)
     }
 
-    /// Performs one instantaneous change of a CPU; returns false if there is none at this instant.
+    /// Performs one instantaneous change of a CPU; returns false if none exists at this instant.
     fn transition(&mut self, cpu: usize) -> bool {
         if let Some((handler, left)) = self.cpus[cpu].handlers.last().cloned() {
             if left == 0 {

@@ -57,7 +57,9 @@ impl Beside {
     /// ns. Stores the reason if it cannot record.
     pub(crate) fn begin(plan: &Plan, record: bool) -> Self {
         let recorder = record.then(|| Recorder::start(plan)).and_then(|started| {
-            started.map_err(|why| say!("what disturbs the command is counted, and not recorded: {why}")).ok()
+            started
+                .map_err(|why| say!("disturbances of the command are counted, but not recorded: {why}"))
+                .ok()
         });
         let tree = Tree::system();
         Self {

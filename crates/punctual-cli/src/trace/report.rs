@@ -164,7 +164,8 @@ fn warn_of_missing(analyzer: &Analyzer, recorded: &Recorded, arguments: &Report,
             ),
             true if !readable => (
                 "",
-                "some of its events cannot be read, as the warnings say; record it again, or with another kernel",
+                "some of its events cannot be read, see the warnings; record it again, or with \
+                 another kernel",
             ),
             true => ("", "record for longer, or while the program is busy"),
             false => (" of a real-time thread or Punctual task", "select others with --task NAME or --all"),

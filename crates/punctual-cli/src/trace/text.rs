@@ -65,7 +65,8 @@ pub(crate) fn needs_all_switches(path: &Path, recorded: &Recorded) -> String {
         false => "has no context switches",
     };
     format!(
-        "{} {has}: what other threads take is not in it, so it bounds nothing; record without --narrow, and with --events usual at least",
+        "{} {has}: it does not contain the time of other threads, so no bounds follow; record \
+         without --narrow, and with --events usual at least",
         path.display()
     )
 }
@@ -97,7 +98,7 @@ pub(crate) fn absent(recorded: &Recorded) -> String {
 pub(crate) fn left_out(counters: &Counters) -> Option<String> {
     let offline = (counters.offline_lost > 0).then(|| {
         format!(
-            "LOST: {} of CPUs without Linux, whose app could not tell of them in time",
+            "LOST: {} of CPUs without Linux, whose app could not report them in time",
             format_counted(counters.offline_lost, "job")
         )
     });

@@ -22,7 +22,7 @@ fn main() -> ExitCode {
                 // It does not wait for one that is already queued: the hand is faster than the
                 // gimbal.
                 Some(wanted) => drop(gimbal::steer::spawn(wanted)),
-                None => eprintln!("{line:?} is no setpoint: give two angles in radians, from -1.5 to 1.5, as in 0.5 -0.2"),
+                None => eprintln!("{line:?} is not a setpoint: give two angles in radians, from -1.5 to 1.5, as in 0.5 -0.2"),
             }
         }
     });

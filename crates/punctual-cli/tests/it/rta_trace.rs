@@ -122,7 +122,7 @@ fn gives_no_bound_without_interrupts_in_recording() {
     assert_eq!((err.as_str(), code), ("", 2), "{out}");
     assert!(out.contains("Not in this recording:"), "{out}");
     assert!(
-        out.contains("`control/101` has no bound: how long interrupts displaced it is not in the recording"),
+        out.contains("`control/101` has no bound: the recording does not contain its interrupts"),
         "{out}"
     );
     let row = out.lines().find(|line| line.starts_with("control/101")).unwrap();

@@ -278,7 +278,8 @@ fn names_fix_for_bad_input() {
         (
             &["text"],
             1,
-            "text: byte 0: this is no trace.dat and no perf.data; give a file of `punctual trace record`",
+            "text: byte 0: this is neither a trace.dat nor a perf.data; give a file of `punctual \
+             trace record`",
         ),
         (&["short.dat"], 1, "short.dat"),
         (&["damaged.dat"], 1, "damaged.dat"),

@@ -134,6 +134,6 @@ fn every_name_in_generated_code_is_one_the_user_may_take() {
     let taken = fs::read_to_string(&path).expect("the list is there");
     assert!(
         taken == text,
-        "what is generated mentions other names than {NAMES} has; rewrite it with BLESS=1"
+        "the generated code mentions other names than {NAMES} contains; rewrite it with BLESS=1"
     );
 }

@@ -142,7 +142,7 @@ impl fmt::Display for Place {
 }
 
 const DAMAGED: &str =
-    "the file is damaged: copy it again or record again; the events before are in order and usable";
+    "the file is damaged: copy it again or record again; the earlier events are in order and usable";
 
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -157,7 +157,8 @@ impl fmt::Display for ReadError {
             Self::Io { file, offset, error } => write!(f, "{file}: reading at byte {offset}: {error}"),
             Self::NotATrace { file } => write!(
                 f,
-                "{file}: byte 0: this is no trace.dat and no perf.data; give a file of `punctual trace record`, `trace-cmd record` \
+                "{file}: byte 0: this is neither a trace.dat nor a perf.data; give a file of \
+                 `punctual trace record`, `trace-cmd record` \
                  or `perf record`, or a directory of LTTng (text of `trace-cmd report` cannot be read)"
             ),
             Self::Version { file, version } => write!(
@@ -168,8 +169,8 @@ impl fmt::Display for ReadError {
             Self::Unsupported { file, offset, what } => write!(f, "{file}: byte {offset}: {what}"),
             Self::Truncated { file, offset, what } => write!(
                 f,
-                "{file}: the file is cut off: at byte {offset} it lacks {what}; copy it again, or use what there is: all events \
-                 before are in order"
+                "{file}: the file is cut off: at byte {offset} it lacks {what}; copy it again, or \
+                 use the rest: all earlier events are in order"
             ),
             Self::Corrupt { file, offset, problem } => {
                 write!(

@@ -79,12 +79,12 @@ impl fmt::Display for PageError {
         match self.problem {
             PageProblem::NoHeader => f.write_str("the page ends before its header does"),
             PageProblem::Overlong { used, room } => {
-                write!(f, "the page says that {used} bytes of it are used, and it has room for {room}")
+                write!(f, "the page claims {used} used bytes, but has room for {room}")
             }
             PageProblem::EventTooLong { length, left } => {
-                write!(f, "an event says to have {length} bytes, and {left} are left in the page")
+                write!(f, "an event claims {length} bytes, but {left} are left in the page")
             }
-            PageProblem::EventTooShort => f.write_str("an event says to have no content"),
+            PageProblem::EventTooShort => f.write_str("an event claims to have no content"),
         }
     }
 }

@@ -170,7 +170,7 @@ impl Trace {
         }
         if pages > PAGES_BUDGET {
             let what = format!(
-                "{streams} CPUs with pages of {} bytes each would need more memory than is good; choose a buffer",
+                "{streams} CPUs with pages of {} bytes each would need too much memory; choose a buffer",
                 pages / streams
             );
             return Err(ReadError::Unsupported { file: self.file.clone(), offset: 0, what });

@@ -88,7 +88,7 @@ pub(in super::super) fn add(system: &mut System, path: &Path) -> Result<Recorded
         for handler in handlers.iter().filter(|handler| cpus.contains(&handler.cpu)) {
             let name = format!("{}, CPU {}", handler.name, handler.cpu);
             if handler.is_unknown {
-                return Err(format!("{}: how long `{name}` takes is not in the recording", path.display()));
+                return Err(format!("{}: the duration of `{name}` is not in the recording", path.display()));
             }
             interrupts(system, partition, name, handler, length);
         }

@@ -51,7 +51,7 @@ pub(in super::super) fn run(arguments: &Rta, path: &std::path::Path) -> std::res
     let result = infer(arguments, recording, &path.display().to_string())?;
     if result.threads.is_empty() {
         return Err(format!(
-            "{} has no job of a real-time thread; record one that runs meanwhile, or for longer",
+            "{} has no job of a real-time thread; record one that is running, or for longer",
             path.display()
         ));
     }

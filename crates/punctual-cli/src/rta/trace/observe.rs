@@ -345,8 +345,8 @@ fn own_time(job: &Job) -> Option<u64> {
 /// Returns the reason why C is unknown.
 fn why_unknown(job: &Job) -> &'static str {
     if job.interference.hi().is_none() {
-        "how long interrupts displaced it is not in the recording, and so its C is not known"
+        "the recording does not contain its interrupts, so its C is unknown"
     } else {
-        "how long it waited for locks is not in the recording, and so its C is not known"
+        "the recording does not contain its waits for locks, so its C is unknown"
     }
 }

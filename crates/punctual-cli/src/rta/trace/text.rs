@@ -72,12 +72,7 @@ pub(super) fn report(result: &Result, all: bool) -> String {
     out += &if has_deadline {
         wrapped("", &verdict(system, analysis, margins.all), 0, width())
     } else {
-        wrapped(
-            "",
-            "A recording does not say when threads have to have ended: give --deadline NAME=US.",
-            0,
-            width(),
-        )
+        wrapped("", "A recording contains no deadlines: give --deadline NAME=US.", 0, width())
     };
     // Without deadlines none is the tightest: the one that is displaced most is the most
     // informative.

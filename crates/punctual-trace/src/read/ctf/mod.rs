@@ -195,12 +195,12 @@ fn text(name: &Arc<str>, bytes: &[u8]) -> Result<String, ReadError> {
             Err(ReadError::Corrupt { file, offset: at as u64, problem })
         };
         if order.u32(bytes, at) != Some(PACKETS) {
-            return corrupt("here should be a packet, and is none");
+            return corrupt("a packet is missing here");
         }
         let size = |place| order.u32(bytes, at + place).map_or(0, |bits| bits as usize / 8);
         let (content, packet) = (size(CONTENT_SIZE), size(PACKET_SIZE));
         if content < PACKET_HEAD || packet < content {
-            return corrupt("the sizes of a packet make no sense");
+            return corrupt("the sizes of a packet are invalid");
         }
         match bytes.get(at + PACKET_HEAD..at + content) {
             Some(content) => text.extend_from_slice(content),

@@ -214,11 +214,11 @@ impl<'m> Stream<'m> {
     fn header(&self, head: &[u8], left: u64) -> Result<Header, String> {
         let mut bits = Bits::new(head, 8 * head.len() as u64);
         let mut leaves = Vec::new();
-        let too_short = |_| "the header of a packet is cut off or makes no sense".to_owned();
+        let too_short = |_| "the header of a packet is cut off or invalid".to_owned();
         if let Some(of) = &self.declared.packet_header {
             bits.read("", of, &mut leaves).map_err(too_short)?;
             if number(&leaves, "magic").is_some_and(|magic| magic & 0xffff_ffff != MAGIC) {
-                return Err("here should be a packet, and is none".to_owned());
+                return Err("a packet is missing here".to_owned());
             }
         }
         let stream = number(&leaves, "stream_id").unwrap_or(0);
@@ -239,7 +239,7 @@ impl<'m> Stream<'m> {
             || !size.is_multiple_of(8)
             || size == 0
         {
-            return Err(format!("a packet says to have {content} bits of content in {size}"));
+            return Err(format!("a packet claims {content} bits of content in {size}"));
         }
         let cpu = get("cpu_id").unwrap_or(0).try_into().unwrap_or(u32::MAX);
         Ok(Header {
@@ -256,7 +256,7 @@ impl<'m> Stream<'m> {
 
     /// Returns the event at the current position; `None` at the end of the packet.
     fn event(&mut self, packet: &[u8]) -> Result<Option<Current>, String> {
-        let cut = |_| "an event is cut off or makes no sense".to_owned();
+        let cut = |_| "an event is cut off or invalid".to_owned();
         let declared = self.declared;
         let Some(stream) = declared.streams.get(&self.id) else { return Ok(None) };
         let mut bits = Bits::new(packet, self.end);

@@ -29,7 +29,7 @@ impl Algorithm {
     pub(super) fn unpack(self, packed: &[u8], length: u32) -> Result<Vec<u8>, String> {
         if length > BLOCK_LIMIT {
             return Err(format!(
-                "a block would have {length} bytes decompressed, and {BLOCK_LIMIT} are allowed"
+                "a block would have {length} bytes decompressed, but at most {BLOCK_LIMIT} are allowed"
             ));
         }
         let content = match self {
@@ -95,7 +95,7 @@ impl Chunks {
         let (packed, length) = (u64::from(self.number()?), self.number()?);
         // Compression may make a block slightly longer, never much.
         if packed > u64::from(BLOCK_LIMIT) {
-            let problem = format!("the chunk at byte {start} of the file says to have {packed} bytes");
+            let problem = format!("the chunk at byte {start} of the file claims {packed} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
         }
         let mut bytes = Vec::new();

@@ -51,7 +51,7 @@ pub(crate) fn content(path: &Path) -> Result<(Content, Vec<String>), ReadError> 
         Err(ReadError::Unsupported { file: trace.file.clone(), offset: 0, what: what.to_owned() })
     };
     if trace.layout.order != Order::NATIVE {
-        return unsupported("it is of a machine with the other order of bytes; convert it on such a machine");
+        return unsupported("it is from a machine with the other byte order; convert it on such a machine");
     }
     let mut page = None;
     let mut damage = trace.damage.clone();
@@ -59,9 +59,7 @@ pub(crate) fn content(path: &Path) -> Result<(Content, Vec<String>), ReadError> 
     for buffer in &trace.buffers {
         let size = buffer.page_size.unwrap_or(trace.layout.size);
         if *page.get_or_insert(size) != size {
-            return unsupported(
-                "its buffers have pages of different sizes, of which no one file can be made",
-            );
+            return unsupported("its buffers have pages of different sizes, which one file cannot contain");
         }
         let mut cpus = Vec::new();
         for data in &buffer.cpus {

@@ -111,7 +111,7 @@ fn load(file: Arc<str>, bytes: Arc<dyn Bytes>, texts: Option<Texts>) -> Result<M
         0 => Order::Little,
         1 => Order::Big,
         other => {
-            let problem = format!("the order of bytes is {other}, and 0 and 1 are known");
+            let problem = format!("the byte order is {other}, but only 0 and 1 are known");
             return Err(ReadError::Corrupt { file, offset: at, problem });
         }
     };

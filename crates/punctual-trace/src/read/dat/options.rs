@@ -19,7 +19,7 @@ const STATISTICS_LIMIT: usize = 4096;
 pub(super) fn content(reader: &mut Reader, option: u16) -> Result<Vec<u8>, ReadError> {
     let length = reader.u32()?;
     if length > OPTION_LIMIT {
-        return Err(reader.corrupt(format!("option {option} says to have {length} bytes")));
+        return Err(reader.corrupt(format!("option {option} claims {length} bytes")));
     }
     reader.bytes(length.into(), "the options")
 }

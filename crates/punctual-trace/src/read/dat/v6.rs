@@ -86,8 +86,7 @@ fn buffer(
             );
         }
     }
-    let cpus =
-        u16::try_from(cpus).map_err(|_| reader.corrupt(format!("the file says to have {cpus} CPUs")))?;
+    let cpus = u16::try_from(cpus).map_err(|_| reader.corrupt(format!("the file claims {cpus} CPUs")))?;
     let mut data = Vec::new();
     for cpu in 0..cpus {
         let (start, length) = (reader.u64()?, reader.u64()?);

@@ -142,7 +142,7 @@ impl Container {
         }
         let (packed, unpacked) = (reader.u32()?, reader.u32()?);
         if packed > BLOCK_LIMIT {
-            return Err(reader.corrupt(format!("a compressed section says to have {packed} bytes")));
+            return Err(reader.corrupt(format!("a compressed section claims {packed} bytes")));
         }
         let bytes = reader.bytes(packed.into(), "a compressed section")?;
         let content = self.algorithm(metadata, offset)?.unpack(&bytes, unpacked);

@@ -48,7 +48,7 @@ impl PageLayout {
         }
         let (commit, at) = commit.ok_or_else(|| missing("commit"))?;
         if ![4, 8].contains(&commit.size) {
-            return Err(layout(at, format!("the length of a page is said in {} bytes", commit.size)));
+            return Err(layout(at, format!("the length of a page has {} bytes", commit.size)));
         }
         let (data, at) = data.ok_or_else(|| missing("data"))?;
         let header = [&timestamp, &commit].map(|field| usize::from(field.offset) + usize::from(field.size));

@@ -338,7 +338,7 @@ mod tests {
             if calls == 2 {
                 resume_unwind(Box::new("a mistake"));
             }
-            assert!(RUNTIME.is_stopping() && RUNTIME.aborts(), "it goes on to see to the end");
+            assert!(RUNTIME.is_stopping() && RUNTIME.aborts(), "it continues until the end");
         });
         assert_eq!((ended, calls), (true, 3));
         let expected = Outcome::Panicked { task: "the executor".into(), message: "a mistake".into() };

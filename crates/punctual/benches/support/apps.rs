@@ -21,8 +21,8 @@ pub(crate) enum Operation {
     ArmAndCancel,
     /// The driver wakes an async task of a higher level, which is polled as a call and waits again.
     Wake,
-    /// As [`SameLevel`](Self::SameLevel), while this many timers of the level are armed, at most
-    /// 1000.
+    /// As [`SameLevel`](Self::SameLevel), while this many timers of the level are armed,
+    /// at most 1000.
     SameLevelTimed(u64),
     /// The driver arms as many timers of its level as there are iterations, at most 1000, which are
     /// due at its end. The measured time extends from its end to the end of the last of their jobs.

@@ -11,8 +11,8 @@
 //! * Kd = Kp·(α − 1/α)/ωc,
 //! * Kp = J·ωc²/(α·k), because the PD part has the gain α·Kp at ωc.
 //!
-//! The integral part compensates friction. It becomes effective at ωi = ωc/β: Ki = Kp·ωc/β, with β
-//! = 4·α for two coinciding real zeros.
+//! The integral part compensates friction. It becomes effective at ωi = ωc/β: Ki = Kp·ωc/β, with
+//! β = 4·α for two coinciding real zeros.
 //!
 //! With α = 4 and ωc = 2π·16 rad/s the lead is 62°; the integral part costs 4° of it, and sampling
 //! and the delay of the current loop cost another 4°. A unit test computes the remaining phase

@@ -26,9 +26,9 @@ mod tests {
             ("x", "not a number"),
             ("", "not a number"),
             ("nan", "not a number"),
-            ("-1", "before the beginning"),
-            ("inf", "more seconds"),
-            ("1e300", "more seconds"),
+            ("-1", "a negative time"),
+            ("inf", "too many seconds"),
+            ("1e300", "too many seconds"),
         ] {
             assert!(seconds(text).unwrap_err().contains(why), "{text}: {}", seconds(text).unwrap_err());
         }

@@ -129,7 +129,7 @@ fn trace_record_overwrites_no_file_through_planted_links() {
             assert!(victim.is_untouched(), "{directory}/{name}: {said}");
             match name {
                 "trace.dat.raw" => {
-                    assert!(!output.status.success() && said.contains("is there already"), "{said}")
+                    assert!(!output.status.success() && said.contains("already exists"), "{said}")
                 }
                 _ => {
                     assert!(output.status.success(), "{said}");

@@ -131,7 +131,7 @@ fn refuses_what_does_not_fit() {
     let many = refused(|bytes| bytes[offset_of!(Header, tasks) + 3] = 255);
     assert!(many.contains("number of its tasks"), "{many}");
     assert!(refused(|bytes| bytes.truncate(40)).contains("too short"));
-    assert!(refused(|bytes| bytes.truncate(9000)).contains("not within it"));
+    assert!(refused(|bytes| bytes.truncate(9000)).contains("exceed it"));
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn what_the_keys_do_fits_80_columns_below_five_tasks() {
     let lines = drawn(&screen, 80, 24 - 2);
     let line = "/              filter by name, Esc ends it  m    messages of topics, in and out";
     assert!(lines.iter().any(|found| found == line), "{lines:#?}");
-    assert!(lines.iter().any(|found| found == "before."), "{lines:#?}");
+    assert!(lines.iter().any(|found| found == "last update."), "{lines:#?}");
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn touches_nothing_that_is_there() {
     fs::create_dir(scratch.file("mine")).unwrap();
     fs::write(scratch.file("mine/work"), "mine").unwrap();
     for (arguments, why) in [
-        (&["mine"][..], "is there already"),
+        (&["mine"][..], "already exists"),
         (&["no/such"], "does not exist"),
         (&["2x"], "cannot be the name of a crate"),
         (&["punctual"], "the name of another crate"),

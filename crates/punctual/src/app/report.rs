@@ -311,8 +311,8 @@ fn explain_early(f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
     let interval = task.min_interval.map_or(0, |interval| interval.as_ticks());
     let became = match task.on_early {
         Some(OnEarly::Delay) => " and waited",
-        Some(OnEarly::Reject) if task.early == 1 => " and was refused",
-        Some(OnEarly::Reject) => " and were refused",
+        Some(OnEarly::Reject) if task.early == 1 => " and was rejected",
+        Some(OnEarly::Reject) => " and were rejected",
         _ => "",
     };
     writeln!(
@@ -488,8 +488,8 @@ mod tests {
         };
         let expected = "button: 7 releases came too early and were rejected: more than 2 in 5.00 ms";
         assert_eq!(line(OnEarly::Reject, 7).as_deref(), Some(expected));
-        assert_eq!(line(OnEarly::Delay, 7), Some(expected.replace("were refused", "waited")));
-        assert_eq!(line(OnEarly::Count, 7), Some(expected.replace(" and were refused", "")));
+        assert_eq!(line(OnEarly::Delay, 7), Some(expected.replace("were rejected", "waited")));
+        assert_eq!(line(OnEarly::Count, 7), Some(expected.replace(" and were rejected", "")));
         assert_eq!(line(OnEarly::Count, 0), None);
     }
 

@@ -201,7 +201,7 @@ mod tests {
         let calls = Calls { count: 4, named: vec![("futex".into(), 3), ("write".into(), 1)] };
         let made = Hits { calls: Some(Ok(calls)), ..hits.clone() };
         assert!(made.to_string().contains("system calls 4 (futex 3, write 1), migrations"), "{made}");
-        let refused = Hits { calls: Some(Err("that takes root")), ..hits.clone() };
+        let refused = Hits { calls: Some(Err("requires root")), ..hits.clone() };
         assert!(refused.to_string().contains("system calls not counted (requires root), "), "{refused}");
         let nobody_asked = Hits { calls: None, ..hits };
         assert!(nobody_asked.to_string().contains("system calls not counted, "), "{nobody_asked}");

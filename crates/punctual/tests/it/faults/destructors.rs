@@ -316,7 +316,7 @@ mod start {
             let error = run(config, Counted::new(false)).expect_err("it was not reset");
             assert!(matches!(error, StartError::NotReset(app) if app == name), "{error}");
             assert_eq!(error.exit_code(), 1);
-            assert!(error.to_string().contains("start it anew"), "{error}");
+            assert!(error.to_string().contains("restart the process"), "{error}");
         }
     }
 

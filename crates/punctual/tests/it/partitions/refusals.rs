@@ -148,7 +148,7 @@ fn no_cpu_beside_those_that_are_polled_on() {
     let mut command = program_of("only polls", None);
     confine(&mut command, cpu);
     let polls = format!("`one` polls, which occupies its CPU, but this process may use only {cpu};");
-    is_refused(command, &[&polls, "allow it another CPU", "take `poll` away"]);
+    is_refused(command, &[&polls, "allow it another CPU", "remove `poll`"]);
     let mut command = program_of("polls", None);
     confine(&mut command, cpu);
     is_refused(command, &["each of the partitions one, two needs its own CPU"]);

@@ -265,7 +265,7 @@ fn on_one_cpu() {
 fn it_does_not_take_the_only_cpu() {
     let ended = process::start(process::program("polling::work::on_one_cpu")).end();
     assert_eq!(ended.code, 2, "{}", ended.output);
-    for part in ["the partition `fast` polls", "allow it another CPU", "take `poll` away"] {
+    for part in ["the partition `fast` polls", "allow it another CPU", "remove `poll`"] {
         assert!(ended.output.contains(part), "{part} is not in: {}", ended.output);
     }
 }

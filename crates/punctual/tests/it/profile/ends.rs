@@ -119,7 +119,7 @@ fn a_run_that_panics_leaves_its_profile_and_says_what_it_is() {
     assert_has(&file.task("never"), &["\"jobs\": 0, \"execution_max_ns\": null"]);
     let path = file.path().display().to_string();
     let expected =
-        [&*path, "covers only part of a run: `panics` panicked: on purpose", "knows nothing of `never`"];
+        [&*path, "covers only part of a run: `panics` panicked: on purpose", "has no data on `never`"];
     assert_has(&said, &expected);
 }
 

@@ -126,7 +126,7 @@ fn real_time_run_refuses_with_a_remedy_while_the_app_runs() {
     let during = || {
         let refused = thread::spawn(|| run(Config::new(), 0, || ())).join().unwrap();
         let error = refused.expect_err("the app is running").to_string();
-        for part in ["`app` is running already", "`Config::virtual_time`", "--test-threads=1"] {
+        for part in ["`app` is already running", "`Config::virtual_time`", "--test-threads=1"] {
             assert!(error.contains(part), "{error}");
         }
     };

@@ -53,7 +53,7 @@ impl Counter {
             id => Some((place, id)),
         });
         let (place, id) = found.ok_or("mount tracefs at /sys/kernel/tracing")?;
-        let id = id.map_err(|_| "that takes root")?;
+        let id = id.map_err(|_| "requires root")?;
         let id = id.trim().parse().map_err(|_| "the kernel's event number is invalid")?;
         let format = fs::read_to_string(format!("{place}/events/raw_syscalls/sys_enter/format"));
         let numbers = format.is_ok_and(|format| format.contains(FORMAT)).then(|| Numbers::new(id)).flatten();

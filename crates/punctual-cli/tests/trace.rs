@@ -396,7 +396,7 @@ fn names_fix_for_bad_input() {
         (&["record", "--pid", "4194303"], 1, "there is no process or thread 4194303; give"),
         (&["watch", "--pid", "4194303"], 1, "there is no process or thread 4194303; give"),
         (&["record", "--clock", "sundial"], 2, "no trace clock `sundial`; choose one of: "),
-        (&["record", "--cpus", "4000"], 2, "CPU 4000 is not there"),
+        (&["record", "--cpus", "4000"], 2, "CPU 4000 does not exist"),
         (&["record", "--comm", "a\"b"], 2, "the filter `a\"b` cannot be used"),
         (&["record", "--", "/no/such/program"], 1, "/no/such/program: No such file or directory"),
         (&["watch", "--", "/no/such/program"], 1, "/no/such/program: No such file or directory"),

@@ -58,7 +58,7 @@ fn names_fix_for_bad_input() {
     for (arguments, code, message) in [
         (&["missing"][..], 1, "missing: No such file"),
         (&["t.dat", "-o", "./t.dat"], 2, "this is the input"),
-        (&["t.dat", "--remove"], 2, "t.dat is no directory"),
+        (&["t.dat", "--remove"], 2, "t.dat is not a directory"),
         (&["raw", "-o", "/no/such/place"], 2, "--output /no/such/place"),
         (&["raw", "-o", "socket"], 2, "--output socket: not a regular file"),
     ] {

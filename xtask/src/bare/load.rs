@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn ends_when_nobody_asks_or_the_board_cancels() {
-        assert!(sent(&[]).0.unwrap_err().to_string().contains("no boot loader asks"));
+        assert!(sent(&[]).0.unwrap_err().to_string().contains("no boot loader requests"));
         assert!(sent(&[WITH_CRC, CAN, CAN]).0.unwrap_err().to_string().contains("cancelled"));
         assert!(sent(&[WITH_CRC]).0.unwrap_err().to_string().contains("10 attempts"));
     }

@@ -80,6 +80,6 @@ mod tests {
         assert_eq!(all.iter().filter(|mutation| entries[0].is(mutation)).count(), 1);
         let error = parse(&table.replace("'f'", "'g'"), &all).unwrap_err().to_string();
         assert!(error.contains("no mutation turns"), "{error}");
-        assert!(parse(&table.replace("nobody has two", " "), &all).is_err(), "an argument is needed");
+        assert!(parse(&table.replace("no caller has two", " "), &all).is_err(), "an argument is needed");
     }
 }

@@ -99,7 +99,7 @@ fn gives_up_when_the_plant_is_gone_and_finds_the_next_one() {
     let mut second = Command::new(env!("CARGO_BIN_EXE_gimbal-plant"));
     let output = second.arg(&socket).output_within(TEST_LIMIT).expect("it can be run");
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("another gimbal-plant has it"), "{}", said(&output));
+    assert!(said(&output).contains("another gimbal-plant uses it"), "{}", said(&output));
 
     let mut gimbal = steered(&place, b"", |_| true);
     drop(first);
@@ -116,7 +116,7 @@ fn gives_up_when_the_plant_is_gone_and_finds_the_next_one() {
 fn says_what_is_no_device_before_anything_moves() {
     let place = Place::new("spi-none");
     for (device, why) in [
-        ("/dev/spidev9.9", "`ls /dev/spidev*` shows those of this machine"),
+        ("/dev/spidev9.9", "`ls /dev/spidev*` lists those of this machine"),
         ("/dev/null", "/dev/null is not an SPI device"),
     ] {
         let output = gimbal(&place.0, &["--spi", device]).output_within(TEST_LIMIT).expect("it can be run");

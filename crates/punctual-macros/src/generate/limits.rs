@@ -40,7 +40,7 @@ pub(super) fn checks(task: &Task) -> TokenStream {
 }
 
 fn above(name: &str, key: &str) -> String {
-    format!("the budget of `{name}` is above its {key}; lower the budget, or raise the {key}")
+    format!("the budget of `{name}` exceeds its {key}; lower the budget, or raise the {key}")
 }
 
 fn not_zero(value: &Duration, key: &str) -> Option<TokenStream> {

@@ -192,7 +192,7 @@ fn check(traces: &[Trace], relation: Relation) -> Result<(), MergeError> {
     for trace in traces {
         trace.check_clocks(trace.buffers().iter())?;
         if trace.layout.order != Order::NATIVE {
-            return unsupported(trace, "it is of a machine with the other order of bytes");
+            return unsupported(trace, "it is from a machine with the other byte order");
         }
         // A file contains switches in one form only.
         if let (Some(here), Some(there)) = (switch(trace), switch(first))

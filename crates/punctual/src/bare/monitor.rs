@@ -1,7 +1,8 @@
 //! The measurements of every job: counts, maxima and means of release jitter J, response time R and
 //! execution time C.
 //!
-//! Without histograms, and thus without quantiles, for which a board has no memory.
+//! Boards have no memory for histograms, and thus no quantiles, except for those that share memory
+//! with Linux: their tasks count [there](super::remote).
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering::Relaxed;

@@ -23,7 +23,7 @@ const ARM64: [&str; 3] =
     ["qemu-system-aarch64", "aarch64-linux-gnu-gcc", "/usr/aarch64-linux-gnu/lib/crt1.o"];
 
 /// Set to `required` if a missing lab is a failure rather than a reason to skip.
-pub(crate) const REQUIRED: &str = "PUNCTUAL_LAB";
+pub(crate) const REQUIRED: &str = "PUNCTUAL_TOOLS";
 
 /// Returns `true` if the lab is required.
 pub(crate) fn is_required() -> bool {

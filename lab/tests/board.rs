@@ -5,7 +5,6 @@
 //! with a message if there is no sshd.
 
 use std::fs;
-use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,6 +12,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use test_skip::{Need, skip};
 
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 
@@ -35,12 +35,7 @@ impl Server {
         let sshd = ["/usr/sbin/sshd", "/sbin/sshd"].map(PathBuf::from).into_iter().find(|path| path.exists());
         let ssh = Command::new("ssh").arg("-V").stderr(Stdio::null()).status_within(TEST_LIMIT).is_ok();
         let (Some(sshd), true) = (sshd, ssh) else {
-            // Written to stderr directly, since the test runner hides the output of a successful
-            // test.
-            let line = format!(
-                "\n*** SKIPPED {test}: no sshd or no ssh (packages openssh-server, openssh-client) ***\n"
-            );
-            io::stderr().write_all(line.as_bytes()).expect("there is a stderr");
+            skip(Need::Tool(if ssh { "sshd" } else { "ssh" }), "a board");
             return None;
         };
         let directory = std::env::temp_dir().join(format!("punctual-sshd-{test}-{}", std::process::id()));

@@ -3,13 +3,14 @@
 //! Skipped with a message if QEMU or the kernel is missing: a test downloads nothing.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use test_skip::{Need, skip};
 
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 
@@ -22,7 +23,7 @@ fn cache() -> PathBuf {
 
 /// Returns the turn of one test, since emulated machines slow each other down; `None` if the test
 /// cannot run.
-fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
+fn turn() -> Option<MutexGuard<'static, ()>> {
     static TURN: Mutex<()> = Mutex::new(());
     let ends_well =
         |command: &mut Command| command.output_within(TEST_LIMIT).is_ok_and(|output| output.status.success());
@@ -31,13 +32,8 @@ fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
     if qemu && ends_well(Command::new(lab).args(["kernel", "--cached", "rt"])) {
         return Some(TURN.lock().unwrap_or_else(PoisonError::into_inner));
     }
-    let is_required = std::env::var_os("PUNCTUAL_LAB").is_some_and(|value| value == "required");
-    assert!(!is_required, "PUNCTUAL_LAB=required, and there is no QEMU or no kernel");
-    // Written to stderr directly, since the test runner hides the output of a successful test.
-    let line = format!(
-        "\n*** SKIPPED {test}: no QEMU or no kernel; `cargo xtask lab kernel rt` gets the kernel ***\n"
-    );
-    io::stderr().write_all(line.as_bytes()).expect("there is a stderr");
+    let need = if qemu { Need::LabKernel } else { Need::Tool("qemu-system-x86_64") };
+    skip(need, "a guest");
     None
 }
 
@@ -97,7 +93,7 @@ impl Ran {
 
 #[test]
 fn brings_back_status_output_and_files() {
-    let Some(_turn) = turn("brings_back_status_output_and_files") else { return };
+    let Some(_turn) = turn() else { return };
     let results = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("lab-results");
     let _ = fs::remove_dir_all(&results);
     let directory = results.display().to_string();
@@ -110,7 +106,7 @@ fn brings_back_status_output_and_files() {
 
 #[test]
 fn brings_back_files_of_a_counted_run() {
-    let Some(_turn) = turn("brings_back_files_of_a_counted_run") else { return };
+    let Some(_turn) = turn() else { return };
     let results = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("lab-results-counted");
     let _ = fs::remove_dir_all(&results);
     let directory = results.display().to_string();
@@ -123,7 +119,7 @@ fn brings_back_files_of_a_counted_run() {
 
 #[test]
 fn ends_when_nobody_reads() {
-    let Some(_turn) = turn("ends_when_nobody_reads") else { return };
+    let Some(_turn) = turn() else { return };
     let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
     // Without a closed pipe it would run for the whole time limit.
     command.args([
@@ -182,7 +178,7 @@ fn shows_the_options_of_a_run() {
 
 #[test]
 fn streams_output_while_the_command_runs() {
-    let Some(_turn) = turn("streams_output_while_the_command_runs") else { return };
+    let Some(_turn) = turn() else { return };
     let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
     command.args(["run", "--", "sh", "-c", "echo first; sleep 2; echo second"]);
     let mut child =
@@ -197,33 +193,33 @@ fn streams_output_while_the_command_runs() {
 
 #[test]
 fn ends_a_command_that_hangs() {
-    let Some(_turn) = turn("ends_a_command_that_hangs") else { return };
+    let Some(_turn) = turn() else { return };
     lab(&["--timeout", "8", "sleep", "1000"], None).ends_with(124, &["within 8 s (--timeout)", "console"]);
 }
 
 #[test]
 fn stops_when_interrupted() {
-    let Some(_turn) = turn("stops_when_interrupted") else { return };
+    let Some(_turn) = turn() else { return };
     lab(&["sleep", "1000"], Some(Duration::from_secs(4))).ends_with(130, &["interrupted"]);
 }
 
 #[test]
 fn reports_a_panic_of_the_kernel() {
-    let Some(_turn) = turn("reports_a_panic_of_the_kernel") else { return };
+    let Some(_turn) = turn() else { return };
     let ran = lab(&["--", "sh", "-c", "echo c >/proc/sysrq-trigger; sleep 100"], None);
     ran.ends_with(125, &["kernel panicked: Kernel panic", "sysrq triggered crash", "the end of the console"]);
 }
 
 #[test]
 fn reports_that_memory_ran_out() {
-    let Some(_turn) = turn("reports_that_memory_ran_out") else { return };
+    let Some(_turn) = turn() else { return };
     lab(&["--memory", "128", "tail", "/dev/zero"], None)
         .ends_with(137, &["ran out of its 128 MB", "Killed process"]);
 }
 
 #[test]
 fn reports_memory_too_small_to_boot() {
-    let Some(_turn) = turn("reports_memory_too_small_to_boot") else { return };
+    let Some(_turn) = turn() else { return };
     let ran = lab(&["--memory", "64", "true"], None);
     ran.ends_with(125, &["the end of the console"]);
 }
@@ -237,7 +233,7 @@ fn names_the_kernels_and_modules_there_are() {
 
 #[test]
 fn loads_a_module_with_its_parameters() {
-    let Some(_turn) = turn("loads_a_module_with_its_parameters") else { return };
+    let Some(_turn) = turn() else { return };
     for mode in [&["--icount"][..], &["--cpus", "1"]] {
         let module = ["--module", "punctual_locks max_us=77"];
         let command = ["cat", "/sys/module/punctual_locks/parameters/max_us"];
@@ -249,7 +245,7 @@ fn loads_a_module_with_its_parameters() {
 
 #[test]
 fn ends_when_a_module_cannot_be_loaded() {
-    let Some(_turn) = turn("ends_when_a_module_cannot_be_loaded") else { return };
+    let Some(_turn) = turn() else { return };
     lab(&["--module", "punctual_responder form=soft", "true"], None)
         .ends_with(125, &["cannot load punctual_responder.ko form=soft", "it is threaded or hard"]);
 }

@@ -2,9 +2,11 @@
 //! requirement and the remedy, and leaves nothing behind.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use test_skip::{Need, is_installed, skip};
+
+const QEMU: &str = "qemu-system-x86_64";
 
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
@@ -33,31 +35,16 @@ impl Drop for Empty {
     }
 }
 
-fn skip(test: &str, why: &str) {
-    // Written to stderr directly, since the test runner hides the output of a successful test.
-    io::stderr()
-        .write_all(format!("\n*** SKIPPED {test}: {why} ***\n").as_bytes())
-        .expect("there is a stderr");
-}
-
-fn is_installed(program: &str) -> bool {
-    Command::new(program)
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status_within(TEST_LIMIT)
-        .is_ok()
-}
-
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
 fn says_what_it_needs_a_network_for() {
-    let test = "says_what_it_needs_a_network_for";
-    if !is_installed("apt-get") || !is_installed("qemu-system-x86_64") {
-        return skip(test, "no apt or no QEMU");
+    for tool in ["apt-get", QEMU] {
+        if !is_installed(tool) {
+            return skip(Need::Tool(tool), "a fetch without a network");
+        }
     }
     let empty = Empty::new("offline");
     // An apt that knows no packages, and reaches no archive: the port is closed.
@@ -85,12 +72,14 @@ fn says_what_it_needs_a_network_for() {
 
 #[test]
 fn says_that_the_disk_is_full() {
-    let test = "says_that_the_disk_is_full";
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the lab lies in the workspace");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(workspace.join("target"), PathBuf::from);
     let kernel = std::path::absolute(target.join("lab/kernels")).unwrap();
-    if !is_installed("qemu-system-x86_64") || !kernel.join("rt/package").exists() {
-        return skip(test, "no QEMU or no kernel; `cargo xtask lab run -- true` gets the kernel");
+    if !is_installed(QEMU) {
+        return skip(Need::Tool(QEMU), "a full disk");
+    }
+    if !kernel.join("rt/package").exists() {
+        return skip(Need::LabKernel, "a full disk");
     }
     let empty = Empty::new("full");
     let place = empty.0.display();
@@ -108,9 +97,9 @@ fn says_that_the_disk_is_full() {
         .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
         .stdin(Stdio::null())
         .output_within(TEST_LIMIT);
-    let Ok(output) = output else { return skip(test, "no unshare") };
+    let Ok(output) = output else { return skip(Need::Tool("unshare"), "a full disk") };
     match output.status.code() {
-        Some(77 | 1) => skip(test, "no mount namespace with a separate disk"),
+        Some(77 | 1) => skip(Need::MountNamespace, "a full disk"),
         status => {
             assert_eq!(status, Some(125), "{}", said(&output));
             assert!(said(&output).contains("No space left on device"), "{}", said(&output));

@@ -103,8 +103,8 @@ impl WorkingCopy {
         let mut manifest: Table = fs::read_to_string(cargo::root().join("Cargo.toml"))?.parse()?;
         if let Some(workspace) = manifest.get_mut("workspace").and_then(toml::Value::as_table_mut) {
             workspace.remove("default-members");
-            let members = members.iter().map(|name| format!("crates/{name}").into()).collect();
-            workspace.insert("members".to_owned(), toml::Value::Array(members));
+            let paths = members.iter().map(|member| Ok(relative(&metadata, member)?.into()));
+            workspace.insert("members".to_owned(), toml::Value::Array(paths.collect::<Result<_>>()?));
         }
         put(&copy.root.join("Cargo.toml"), toml::to_string(&manifest)?.as_bytes())?;
         // Written only once, because cargo removes the entries that these packages do not need.
@@ -114,7 +114,8 @@ impl WorkingCopy {
         // Tests validate the output against the schemas there.
         mirror(&cargo::root().join("docs"), &copy.root.join("docs"))?;
         for member in &members {
-            let (from, to) = (directory(&metadata, member)?, copy.package(member));
+            let path = relative(&metadata, member)?;
+            let (from, to) = (cargo::root().join(&path), copy.root.join(&path));
             let manifest = slim(&from)?;
             mirror(&from, &to)?;
             put(&to.join("Cargo.toml"), manifest.as_bytes())?;
@@ -251,13 +252,13 @@ pub(crate) fn run_test(
     })
 }
 
-/// Returns the directory of a package.
-fn directory(metadata: &Value, name: &str) -> Result<PathBuf> {
+/// Returns the directory of a package, from the root of the workspace.
+fn relative(metadata: &Value, name: &str) -> Result<String> {
     let package =
         metadata["packages"].as_array().into_iter().flatten().find(|package| package["name"] == name);
     let manifest = package.and_then(|package| package["manifest_path"].as_str()).map(Path::new);
     let directory = manifest.and_then(Path::parent).ok_or_else(|| format!("there is no package {name}"))?;
-    Ok(directory.to_owned())
+    Ok(directory.strip_prefix(cargo::root())?.to_string_lossy().into_owned())
 }
 
 /// Returns the packages and, transitively, their path dependencies.

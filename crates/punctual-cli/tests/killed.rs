@@ -14,6 +14,7 @@ use std::time::Duration;
 use leftovers::{Before, Moments};
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use support::{Scratch, punctual, text};
+use test_skip::{Need, skip};
 
 /// Commands, and the time in which each is killed.
 const COMMANDS: [(&[&str], Duration); 4] = [
@@ -37,7 +38,7 @@ fn start(scratch: &Scratch, arguments: &[&str]) -> Command {
 #[test]
 fn leaves_nothing_behind_when_command_is_killed() {
     let scratch = Scratch::new("killed");
-    let is_traced = tracefs::enter().inspect_err(|why| println!("SKIPPED: nothing is traced: {why}")).is_ok();
+    let is_traced = tracefs::enter().inspect_err(|why| skip(Need::Tracefs, why)).is_ok();
     let mut moments = Moments::new();
     let mut killed = Vec::new();
     for round in 0..leftovers::rounds() {

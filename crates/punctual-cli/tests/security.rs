@@ -19,6 +19,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::{Scratch, program, punctual, text};
+use test_skip::{Need, skip};
 use watched::App;
 
 /// User ID of the attacker, who owns nothing.
@@ -29,7 +30,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
-        eprintln!("SKIPPED: only root can be attacked by another user");
+        skip(Need::Root, "attacks by another user");
     }
     is_root
 }
@@ -123,7 +124,7 @@ fn trace_record_overwrites_no_file_through_planted_links() {
             drop(Attack::start(&place, &format!("ln -s ../victim {name}; echo ready")));
             let output = ends(&mut record(&place.join("trace.dat")));
             if output.status.code() == Some(77) {
-                return eprintln!("SKIPPED: tracefs cannot be mounted here");
+                return skip(Need::Tracefs, "attacks on recordings");
             }
             let said = text(&output.stderr);
             assert!(victim.is_untouched(), "{directory}/{name}: {said}");
@@ -160,7 +161,7 @@ fn trace_record_keeps_to_its_directory_when_another_takes_the_name() {
     let attack = Attack::start(&place, script);
     let output = ends(&mut record(&place.join("trace.dat")));
     if output.status.code() == Some(77) {
-        return eprintln!("SKIPPED: tracefs cannot be mounted here");
+        return skip(Need::Tracefs, "attacks on recordings");
     }
     drop(attack);
     assert!(

@@ -14,6 +14,7 @@ use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use rustix::time::{ClockId, clock_gettime};
 
 use self::support::{Scratch, punctual, text};
+use test_skip::{Need, skip};
 
 /// Environment variable with the app's misbehavior.
 const MISTAKE: &str = "MISTAKE";
@@ -233,7 +234,7 @@ fn stacks(scratch: &Scratch) -> String {
 fn assert_stack(scratch: &Scratch, functions: &[&str]) {
     let seen = stacks(scratch);
     if seen.contains("unknown: the kernel does not permit tracing") {
-        return println!("SKIPPED: {seen}");
+        return skip(Need::System("ptrace"), seen);
     }
     for function in functions {
         assert!(seen.contains(function), "{function} is not in\n{seen}");
@@ -258,7 +259,7 @@ fn writes_what_the_kernel_recorded_beside_the_stack() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(128 + 9), "{said}");
     if let Some(why) = said.lines().find(|line| line.contains("no trace is kept")) {
-        return println!("SKIPPED: {why}");
+        return skip(Need::Tracefs, why);
     }
     let files = fs::read_dir(&scratch.0).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> = files.collect();
@@ -369,7 +370,7 @@ impl Drop for Group {
 fn says_that_memory_was_short() {
     let group = match Group::new() {
         Ok(group) => group,
-        Err(why) => return println!("SKIPPED: no group with little memory: {why}"),
+        Err(why) => return skip(Need::System("cgroups that bound memory"), why),
     };
     let scratch = Scratch::new("supervise-memory");
     let mut command = supervised(&scratch, &[], "use up memory");

@@ -16,6 +16,7 @@ use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use serde_json::Value;
 use support::{program, punctual, text};
+use test_skip::{Need, skip};
 use watched::App;
 
 /// Time limit on a busy machine.
@@ -218,9 +219,8 @@ impl Drop for Tmux {
 
 #[test]
 fn is_a_live_view_on_a_terminal() {
-    if Command::new("tmux").arg("-V").output_within(TEST_LIMIT).is_err() {
-        eprintln!("SKIPPED: the live view on a terminal; install tmux");
-        return;
+    if !test_skip::is_installed("tmux") {
+        return skip(Need::Tool("tmux"), "the live view on a terminal");
     }
     let _alone = watched::alone();
     let app = App::start("watched_program");
@@ -254,9 +254,8 @@ fn is_a_live_view_on_a_terminal() {
 
 #[test]
 fn records_the_next_miss_by_one_key() {
-    if Command::new("tmux").arg("-V").output_within(TEST_LIMIT).is_err() {
-        eprintln!("SKIPPED: the live view on a terminal; install tmux");
-        return;
+    if !test_skip::is_installed("tmux") {
+        return skip(Need::Tool("tmux"), "the live view on a terminal");
     }
     let _alone = watched::alone();
     let app = App::start("watched_program");
@@ -272,8 +271,7 @@ fn records_the_next_miss_by_one_key() {
     if shown.contains("is not recorded") {
         let why = shown.split("is not recorded: ").nth(1).unwrap_or_default();
         assert!(why.contains("root") || why.contains("tracefs"), "{shown}");
-        eprintln!("SKIPPED: nothing can be traced here: {}", why.trim());
-        return;
+        return skip(Need::Tracefs, why);
     }
     let file = tmux.0.file("watched-miss.dat");
     let report = support::punctual(&["trace", "report", "--all", "--last", "1"])
@@ -298,9 +296,8 @@ fn records_the_next_miss_by_one_key() {
 
 #[test]
 fn ends_with_its_terminal() {
-    if Command::new("tmux").arg("-V").output_within(TEST_LIMIT).is_err() {
-        eprintln!("SKIPPED: the live view on a terminal; install tmux");
-        return;
+    if !test_skip::is_installed("tmux") {
+        return skip(Need::Tool("tmux"), "the live view on a terminal");
     }
     let _alone = watched::alone();
     let tmux = Tmux(support::Scratch::new("tmux-gone"));

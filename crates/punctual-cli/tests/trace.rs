@@ -19,6 +19,7 @@ use punctual_trace::read::Trace;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::{Scratch, program, punctual, text};
+use test_skip::{Need, skip};
 
 /// Environment variable of this program: the thread and the number of jobs to run, instead of
 /// testing.
@@ -36,7 +37,7 @@ fn can_trace(scratch: &Scratch) -> bool {
         .output_within(TEST_LIMIT)
         .unwrap();
     if !probe.status.success() {
-        eprintln!("SKIPPED: nothing is traced in this test: {}", text(&probe.stderr));
+        skip(Need::Tracefs, text(&probe.stderr));
     }
     probe.status.success()
 }
@@ -105,9 +106,8 @@ fn whole(file: &Path) -> bool {
     let Counters { switches, unseen_switches, .. } = decomposer.counters();
     let whole = unseen_switches * 50 <= switches;
     if !whole {
-        eprintln!(
-            "SKIPPED: of about {switches} switches this kernel has left {unseen_switches} out of the recording"
-        );
+        let lost = format!("{unseen_switches} of {switches} switches are not in the recording");
+        skip(Need::System("a kernel that records every switch"), lost);
     }
     whole
 }
@@ -117,7 +117,7 @@ fn whole(file: &Path) -> bool {
 fn too_few_switches(err: &str, code: Option<i32>) -> bool {
     let few = code == Some(7) && err.contains("did not count as lost");
     if few {
-        eprintln!("SKIPPED: the kernel has left out switches, so that no job was complete: {err}");
+        skip(Need::System("a kernel that records every switch"), err);
     }
     few
 }
@@ -363,7 +363,7 @@ fn keeps_recording_readable_when_disk_is_full() {
     );
     let output = match Command::new("unshare").args(["-m", "sh", "-c", &script]).output_within(TEST_LIMIT) {
         Ok(output) if output.status.code() != Some(99) => output,
-        other => return eprintln!("SKIPPED: no disk can be made full here: {other:?}"),
+        other => return skip(Need::MountNamespace, format_args!("a full disk: {other:?}")),
     };
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(out.contains("recorded 1\n"), "{out}{err}");

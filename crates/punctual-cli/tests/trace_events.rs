@@ -10,6 +10,7 @@ use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use punctual_trace::event::Kind;
 use punctual_trace::read::Trace;
 use support::{Scratch, punctual, text};
+use test_skip::{Need, skip};
 
 #[test]
 fn records_and_shows_any_tracepoint() {
@@ -26,7 +27,7 @@ fn records_and_shows_any_tracepoint() {
     };
     let (_, err, code) = run(&["record", "-o", "probe.dat", "--duration", "0"]);
     if code != Some(0) {
-        return eprintln!("SKIPPED: nothing is traced in this test: {err}");
+        return skip(Need::Tracefs, err);
     }
     let script = "exec 3>out; for i in 1 2 3 4 5 6 7 8 9; do echo line >&3; /bin/true; done";
     let events = ["--events", "sched,syscalls,task:*"];

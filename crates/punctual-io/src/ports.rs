@@ -184,8 +184,7 @@ mod tests {
                     error.to_string().contains("ports 0x80 to 0x80: ")
                         && error.to_string().contains("CAP_SYS_RAWIO")
                 );
-                eprintln!("skipped: {error}");
-                return;
+                return test_skip::skip(test_skip::Need::System("CAP_SYS_RAWIO"), error);
             }
         };
         assert_eq!((ports.first(), ports.len()), (DIAGNOSTIC, 1));

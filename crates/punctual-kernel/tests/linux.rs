@@ -16,6 +16,7 @@ use std::thread;
 
 use punctual_kernel::linux::{Linux, Preemption, Raiser, preemption, start};
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+use test_skip::{Need, skip};
 
 type Kernel = punctual_kernel::Kernel<Linux>;
 type Thread = punctual_kernel::Thread<Linux>;
@@ -341,7 +342,7 @@ fn keeps_the_same_under_perf_events() {
     let (output, said) = in_own_process("perf events");
     assert!(output.status.success(), "{}\n{said}", output.status);
     if said.contains(REFUSED) {
-        println!("*** SKIPPED: {said} ***");
+        skip(Need::System("perf events"), said);
     }
 }
 

@@ -171,7 +171,7 @@ mod tests {
     fn cpu_time_at_tick_is_at_most_that_of_the_thread() {
         let thread = rustix::thread::gettid().as_raw_pid();
         let Some(told) = cpu_time_at_tick(std::process::id() as i32, thread as u32) else {
-            return println!("SKIPPED: this kernel has no schedstat");
+            return test_skip::skip(test_skip::Need::System("schedstat"), "CPU time of a thread");
         };
         let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         assert!(told <= now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64);

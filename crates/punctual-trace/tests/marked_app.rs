@@ -11,6 +11,7 @@ use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, Job, ReleasedBy, S
 use punctual_trace::read::Trace;
 use punctual_trace::record;
 use recording::Place;
+use test_skip::{Need, skip};
 
 /// In ns.
 const PERIOD: u64 = 4_000_000;
@@ -167,7 +168,7 @@ fn recorded_and_compared() -> bool {
             assert_eq!(caused(beat, task("inner")), None);
         }
     } else {
-        eprintln!("SKIPPED: no real-time priorities, so jobs are not called");
+        skip(Need::RealTime, "jobs that are called");
     }
     true
 }

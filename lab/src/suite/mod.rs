@@ -389,7 +389,7 @@ mod tests {
     fn fails_without_a_lab_where_there_has_to_be_one() {
         assert_eq!(without_lab("no QEMU".into(), false).unwrap(), 0);
         let error = without_lab("no QEMU".into(), true).unwrap_err();
-        assert!(error.to_string().starts_with("PUNCTUAL_LAB=required"), "{error}");
+        assert!(error.to_string().starts_with("PUNCTUAL_TOOLS=required"), "{error}");
         assert_eq!(Trouble::status(error.as_ref()), 125);
     }
 

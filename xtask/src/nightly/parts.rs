@@ -12,7 +12,7 @@ pub(crate) struct Part {
 }
 
 /// A check fails if a tool is missing, instead of passing without a result.
-pub(super) const ENVIRONMENT: [(&str, &str); 2] = [("PUNCTUAL_LAB", "required"), ("CARGO_NET_RETRY", "10")];
+pub(super) const ENVIRONMENT: [(&str, &str); 2] = [("PUNCTUAL_TOOLS", "required"), ("CARGO_NET_RETRY", "10")];
 
 /// Fast parts come first, so that a defect shows early.
 pub(super) const PARTS: &[Part] = &[

@@ -1,20 +1,22 @@
 //! Results that `cargo test --no-fail-fast` reports in its output.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::mem;
 
-/// Prefix of the reason of a test that needs a tool or a privilege. Other ignored tests are
-/// programs that tests start.
+/// Prefix of the reason of an ignored test that needs a tool. Other ignored tests are programs that tests start.
 const NEEDS: &str = "needs ";
+
+/// Start of the line that a test prints when it skips itself or a part of itself.
+const SKIPPED: &str = "*** SKIPPED ";
 
 /// Counts, and the tests that failed.
 #[derive(Default)]
 pub(super) struct Tally {
     pub(super) passed: usize,
     pub(super) failed: usize,
-    /// Skipped tests by reason.
-    skipped: BTreeMap<String, usize>,
+    /// The skipped tests by what they need.
+    skipped: BTreeMap<String, BTreeSet<String>>,
     /// Tests that passed when they ran again.
     unstable: Vec<String>,
     /// The failed tests of each executable that failed, in the order in which they ran.
@@ -53,7 +55,12 @@ impl fmt::Display for Failure {
 impl Tally {
     /// Processes one line of the output.
     pub(super) fn read(&mut self, line: &str) {
-        if line.starts_with("     Running ") || line.starts_with("   Doc-tests ") {
+        if let Some((_, skip)) = line.split_once(SKIPPED)
+            && let Some((test, reason)) = skip.split_once(": needs ")
+        {
+            // With one thread the harness has printed the name of the test in the same line.
+            self.note_skip(test, reason.split(": ").next().unwrap_or(reason));
+        } else if line.starts_with("     Running ") || line.starts_with("   Doc-tests ") {
             self.end_executable();
             self.state.is_running = true;
         } else if let Some(result) = line.strip_prefix("test result: ") {
@@ -73,11 +80,15 @@ impl Tally {
             if self.state.in_failures && !test.starts_with(' ') {
                 self.state.listed.push(test.to_owned());
             }
-        } else if let Some((_, reason)) = line.split_once(" ... ignored, ")
+        } else if let Some((test, reason)) = line.split_once(" ... ignored, ")
             && let Some(need) = reason.strip_prefix(NEEDS)
         {
-            *self.skipped.entry(need.to_owned()).or_default() += 1;
+            self.note_skip(test, need);
         }
+    }
+
+    fn note_skip(&mut self, test: &str, need: &str) {
+        self.skipped.entry(need.to_owned()).or_default().insert(test.to_owned());
     }
 
     /// `ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s`
@@ -128,7 +139,7 @@ impl Tally {
             .collect();
         if !self.skipped.is_empty() {
             let reasons: Vec<String> =
-                self.skipped.iter().map(|(need, count)| format!("{count} without {need}")).collect();
+                self.skipped.iter().map(|(need, tests)| format!("{} without {need}", tests.len())).collect();
             lines.push(format!("skipped: {}", reasons.join(", ")));
         }
         lines
@@ -143,6 +154,8 @@ mod tests {
      Running unittests src/lib.rs (target/debug/deps/a-1)
 
 running 3 tests
+*** SKIPPED b: needs real-time priorities: the order of threads: so ***
+*** SKIPPED b: needs real-time priorities: the rest ***
 test b ... ok
 test c ... ignored, needs QEMU
 test d ... ignored, a program of the other tests
@@ -207,7 +220,7 @@ error: 2 targets failed:
 
     #[test]
     fn counts_skips_by_reason_without_programs_of_tests() {
-        assert_eq!(tally(OUTPUT).remarks(), ["skipped: 1 without QEMU"]);
+        assert_eq!(tally(OUTPUT).remarks(), ["skipped: 1 without QEMU, 1 without real-time priorities"]);
     }
 
     #[test]

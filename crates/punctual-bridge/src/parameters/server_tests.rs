@@ -155,8 +155,7 @@ fn another_user_is_not_even_read() {
 
     static GAINS: Tunable<Gains> = Tunable::new();
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: requests of another user; run the tests as root");
-        return;
+        return test_skip::skip(test_skip::Need::Root, "requests of another user");
     }
     let mut served = Served::new(&GAINS);
     // The owner of a socket is the user of the thread that created it.

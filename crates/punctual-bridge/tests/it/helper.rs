@@ -12,6 +12,7 @@ use punctual::{Config, Duration};
 use punctual_bridge::messages::Vector3;
 use punctual_bridge::{Channel, Clock, Datagrams, Incoming, Message, Sample, Sink, Topic};
 use punctual_core::cpus;
+use test_skip::{Need, skip};
 
 #[derive(Clone, Copy, Message)]
 struct Number {
@@ -126,7 +127,7 @@ fn are_ordinary_threads_off_the_cpus_of_the_app() {
         if !taken.is_empty() && taken.len() < all {
             assert!(cpus.is_disjoint(&taken), "{name} may run on {cpus:?}, the app has {taken:?}");
         } else {
-            eprintln!("*** SKIPPED: NO REAL-TIME THREADS, OR NO OTHER CPU ***");
+            skip(Need::System("real-time priorities and a CPU without them"), name);
         }
     }
 }

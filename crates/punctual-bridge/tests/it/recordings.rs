@@ -13,6 +13,7 @@ use mcap::{MessageStream, Summary};
 use punctual::Instant;
 use punctual_bridge::{Bridge, Message, Recording, Topic};
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
+use test_skip::{Need, skip};
 
 #[path = "../../examples/recording.rs"]
 mod recording;
@@ -242,9 +243,6 @@ print(count)
         Ok(output) if output.status.code() != Some(77) => {
             panic!("the other reader fails: {}", String::from_utf8_lossy(&output.stderr));
         }
-        _ => eprintln!(
-            "*** SKIPPED: {} WAS NOT READ BY ANOTHER READER. `pip install mcap` for python3 ***",
-            path.display()
-        ),
+        _ => skip(Need::PythonModule("mcap"), path.display()),
     }
 }

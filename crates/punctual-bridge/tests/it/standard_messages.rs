@@ -8,6 +8,7 @@ use punctual_bridge::messages::{
 };
 use punctual_bridge::{Bridge, Recording, Topic};
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+use test_skip::{Need, skip};
 
 static JOINTS: Topic<JointState<4>, 4> = Topic::new("/joint_states");
 static NUMBERS: Topic<Float64MultiArray<8>, 4> = Topic::new("/numbers");
@@ -69,8 +70,7 @@ fn are_read_by_others() {
     let output = Command::new("python3").args(["-c", READER]).arg(&path).output_within(TEST_LIMIT);
     std::fs::remove_file(&path).expect("it was written");
     if !is_read {
-        let advice = "`pip install mcap-ros2-support` for python3";
-        return eprintln!("*** SKIPPED: THE RECORDING WAS NOT READ BY ITS SCHEMAS. {advice} ***");
+        return skip(Need::PythonModule("mcap_ros2"), "recordings read by their schemas");
     }
     let output = output.expect("the command was available before");
     let said = String::from_utf8_lossy(&output.stdout);

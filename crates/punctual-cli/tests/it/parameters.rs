@@ -11,6 +11,7 @@ use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 use crate::support::{Scratch, program, punctual, text};
 use serde_json::Value;
+use test_skip::{Need, skip};
 use tuned::App;
 
 #[test]
@@ -140,8 +141,7 @@ fn two_apps_of_one_name_and_one_that_is_gone() {
 #[test]
 fn another_user_may_not() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: another user's command; run the tests as root");
-        return;
+        return skip(Need::Root, "another user's command");
     }
     let mut app = app("foreign");
     // Where another user can execute it.
@@ -153,8 +153,7 @@ fn another_user_may_not() {
         command.args(arguments).uid(65534).gid(65534).current_dir("/").output_within(TEST_LIMIT)
     };
     let Ok(tried) = as_nobody(&["set", &app.name, "window=9"]) else {
-        eprintln!("SKIPPED: another user's command; give the user 65534 access to {}", copy.display());
-        return;
+        return skip(Need::System("a target directory that other users may enter"), copy.display());
     };
     let error = refused(&tried);
     let why = format!("{} belongs to user 0, and only that user can set its parameters", app.name);

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 use crate::support::{Scratch, punctual, text};
+use test_skip::{Need, skip};
 
 #[test]
 fn bash_completes_commands_and_their_options() {
@@ -23,8 +24,7 @@ fn bash_completes_commands_and_their_options() {
         bash.map(|output| text(&output.stdout))
     };
     let Ok(commands) = complete("punctual t", 1) else {
-        eprintln!("SKIPPED: completion by bash; install bash");
-        return;
+        return skip(Need::Tool("bash"), "completion");
     };
     assert!(commands.contains("top") && commands.contains("trace"), "{commands}");
     let options = complete("punctual top --pro", 2).unwrap();

@@ -14,6 +14,7 @@ use crate::support::{Scratch, program, punctual, text};
 use crate::traces::{IDLE, Script, task};
 use punctual_trace::event::SwitchOut;
 use punctual_trace::write::{dat, synthetic::Synthetic};
+use test_skip::{Need, skip};
 
 /// A machine without findings.
 const FIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../punctual-isolate/tests/machines/prepared.txt");
@@ -240,7 +241,7 @@ fn keeps_writing_files_when_reader_goes_away() {
 fn ends_watch_and_record_without_panic() {
     let scratch = Scratch::new("output-watch");
     if let Err(why) = tracefs::enter() {
-        return eprintln!("SKIPPED: nothing is traced in this test: {why}");
+        return skip(Need::Tracefs, why);
     }
     for arguments in WATCHING {
         let prints = arguments[1] == "watch";

@@ -10,6 +10,7 @@ use crate::support::{Scratch, program, punctual, text};
 use punctual_trace::event::{Event, Kind};
 use punctual_trace::read::Trace;
 use punctual_trace::write::synthetic::Synthetic;
+use test_skip::{Need, skip};
 
 /// Creates a directory as left by an interrupted recording.
 fn unfinished(scratch: &Scratch, name: &str, events: u64) {
@@ -86,7 +87,7 @@ fn needs_no_room_for_a_second_copy() {
     );
     let output = match Command::new("unshare").args(["-m", "sh", "-c", &script]).output_within(TEST_LIMIT) {
         Ok(output) if output.stdout == b"ready\n" => output,
-        other => return eprintln!("SKIPPED: no small disk can be made here: {other:?}"),
+        other => return skip(Need::MountNamespace, format_args!("a full disk: {other:?}")),
     };
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let events = Trace::open(&scratch.file("t.dat")).unwrap().events().unwrap();

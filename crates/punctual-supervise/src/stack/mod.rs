@@ -150,7 +150,7 @@ mod tests {
         let all: Vec<_> = receiver.into_iter().collect();
         if all.iter().all(Result::is_err) {
             // In containers that forbid ptrace.
-            return println!("SKIPPED: {:?}", all[0]);
+            return test_skip::skip(test_skip::Need::System("ptrace"), format_args!("{:?}", all[0]));
         }
         let calls = |frames: &Frames| {
             frames

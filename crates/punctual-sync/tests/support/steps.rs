@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use punctual_sync::shared::{Latest, Shareable, init_at, region_size};
+use test_skip::{Need, skip};
 
 const SIZE: usize = 16 << 10;
 /// More instructions than any operation here takes, including those that check which processes are
@@ -81,8 +82,7 @@ pub(crate) fn kill_at_every_step<T: Shareable + 'static, P>(
         let structure = memory.init::<T>(init());
         let prepared = prepare(structure);
         let Some(child) = Child::fork(|| operation(structure)) else {
-            eprintln!("SKIPPED: this process may not trace its children, so nothing was tested");
-            return;
+            return skip(Need::System("ptrace"), "a process killed at every instruction");
         };
         let killed = child.step(&memory, region_size::<T>(), after, every_step);
         child.kill();

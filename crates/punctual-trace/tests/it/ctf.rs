@@ -17,6 +17,7 @@ use punctual_trace::recorded::Source;
 use crate::small_ctf as small;
 
 use small::START;
+use test_skip::{Need, skip};
 
 fn open(metadata: &str, streams: &[Vec<u8>]) -> Result<Trace, ReadError> {
     let stream = |(number, bytes): (usize, &Vec<u8>)| -> (Arc<str>, Arc<dyn Bytes>) {
@@ -169,7 +170,7 @@ fn reads_what_babeltrace2_prints() {
         match compare(&place.0.join("kernel")) {
             Some(count) => assert_eq!(count, 15),
             None => {
-                return eprintln!("SKIPPED: nothing is compared in this test: babeltrace2 is not installed");
+                return skip(Need::Tool("babeltrace2"), "comparison with what it reads");
             }
         }
         assert_eq!(Trace::open(&place.0).unwrap().cpus(), 2, "the directory above will do");

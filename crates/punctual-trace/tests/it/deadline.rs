@@ -17,6 +17,7 @@ use punctual_trace::record::{self, Filter, Recording};
 use punctual_trace::recorded::{Recorded, Source};
 use punctual_trace::stats::Watch;
 use rustix::time::{ClockId, clock_gettime};
+use test_skip::{Need, skip};
 
 const CONTROL: Task = task(7, -1);
 const ORDINARY: Task = task(50, 120);
@@ -279,7 +280,7 @@ fn records_jobs_reservation_and_throttling_of_a_deadline_thread() {
     let config = record::Config { filter, ..record::Config::default() };
     let Some(recording) = recording::start(config, &directory) else { return };
     let Some(thread) = std::thread::spawn(perform).join().unwrap() else {
-        return eprintln!("SKIPPED: SCHED_DEADLINE is refused here");
+        return skip(Need::System("SCHED_DEADLINE"), "reservations of a real thread");
     };
     Recording::stop(recording).unwrap();
     let trace = Trace::open(&directory).unwrap();

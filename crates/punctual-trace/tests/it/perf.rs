@@ -9,6 +9,7 @@ use punctual_trace::jobs::{Actor, Config, Decomposer, Job, Select};
 use punctual_trace::read::{ReadError, Trace};
 
 use crate::small_perf as small;
+use test_skip::{Need, skip};
 
 /// `perf record -a -k mono` of version 6.1 on Linux 6.18, with a deadline thread: 1 482 samples,
 /// according to `perf script`.
@@ -194,7 +195,7 @@ fn reads_files_of_others() {
         let file = place.join("perf").join(name).with_extension("data");
         if !file.exists() {
             // The chore names it, and fails in the end.
-            eprintln!("SKIPPED: {} is not there", file.display());
+            skip(Need::System("recordings of perf"), file.display());
             continue;
         }
         read += 1;

@@ -10,6 +10,7 @@ use crate::recording::Place;
 use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::read::{ReadError, Trace};
 use punctual_trace::write::{WriteError, dat, synthetic::Synthetic};
+use test_skip::{Need, skip};
 
 struct Random(u64);
 
@@ -230,7 +231,7 @@ fn keeps_raw_recording_when_disk_is_full() {
     let printed = String::from_utf8_lossy(&output.stdout);
     match output.status.code() {
         Some(0) => assert!(printed.contains("1 passed"), "{printed}"),
-        Some(1 | 77) => eprintln!("SKIPPED: no mount namespace can be made here"),
+        Some(1 | 77) => skip(Need::MountNamespace, "a full disk"),
         _ => panic!("{printed}"),
     }
 }
@@ -251,9 +252,8 @@ fn on_a_full_disk() {
 
 #[test]
 fn agrees_with_trace_cmd() {
-    if Command::new("trace-cmd").arg("--version").output_within(TEST_LIMIT).is_err() {
-        eprintln!("SKIPPED: trace-cmd is not installed, so its view of our files is not compared");
-        return;
+    if !test_skip::is_installed("trace-cmd") {
+        return skip(Need::Tool("trace-cmd"), "what it reads of our files");
     }
     let place = Place::new("trace-cmd");
     let events = Random(11).events(2_000, 3);
@@ -277,7 +277,7 @@ fn agrees_with_trace_cmd() {
         if convert.output_within(TEST_LIMIT).unwrap().status.success() && other.exists() {
             assert_eq!(read(&other), events, "{name}");
         } else {
-            eprintln!("SKIPPED: this trace-cmd cannot make {name}");
+            skip(Need::System("a newer trace-cmd"), name);
         }
     }
 }

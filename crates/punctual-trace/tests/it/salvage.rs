@@ -11,6 +11,7 @@ use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::read::{ReadError, Trace};
 use punctual_trace::write::{WriteError, dat, synthetic::Synthetic};
 use rustix::fs::{FallocateFlags, fallocate};
+use test_skip::{Need, skip};
 
 fn corpus(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/dat").join(name)
@@ -170,7 +171,7 @@ fn finishes_recording_whose_pages_are_half_moved() {
     assert!(file.metadata().unwrap().len() > MOVED);
     let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     if let Err(error) = fallocate(&file, punch, 0, MOVED) {
-        return eprintln!("SKIPPED: files cannot have holes here: {error}");
+        return skip(Need::System("files with holes"), error);
     }
     let found = events_of(&Trace::open(&raw).unwrap());
     assert!(matches!(found[0].kind, Kind::Lost { .. }), "what is missing is told");

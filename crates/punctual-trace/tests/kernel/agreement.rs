@@ -18,6 +18,7 @@ use punctual_trace::read::Trace;
 use punctual_trace::record;
 use punctual_trace::write::dat;
 use rustix::process::{Pid, Signal, kill_process};
+use test_skip::{Need, skip};
 
 /// Number of jobs, and their distance.
 const JOBS: u32 = 200;
@@ -26,11 +27,11 @@ const PERIOD: Duration = Duration::from_millis(3);
 const APART: u64 = 10_000;
 
 fn has_perf() -> bool {
-    let there = Command::new("perf").arg("--version").output_within(TEST_LIMIT).is_ok();
-    if !there {
-        eprintln!("SKIPPED: perf is not installed, so nothing is compared with it");
+    let is_installed = test_skip::is_installed("perf");
+    if !is_installed {
+        skip(Need::Tool("perf"), "comparison with its recordings");
     }
-    there
+    is_installed
 }
 
 /// A thread that is released repeatedly, next to others that compete for the CPU.
@@ -125,7 +126,7 @@ fn agrees_with_perf_on_jitter() {
     }
     let Some(recording) = recording::start(record::Config::default(), &place.0.join("raw")) else { return };
     let Some(perf) = Perf::start(&file) else {
-        return eprintln!("SKIPPED: perf sched record does not work on this kernel");
+        return skip(Need::System("perf sched record"), "comparison with its recordings");
     };
     let thread = play();
     perf.stop();

@@ -17,6 +17,7 @@ use punctual_trace::jobs::{self, Actor, Decomposer, Job, Select};
 use punctual_trace::read::{ReadError, Trace, marker};
 use punctual_trace::record::{Config, Filter, Group, Live, LiveError, RecordError, Recording};
 use punctual_trace::write::dat;
+use test_skip::{Need, skip};
 
 /// Environment variable: tells a child to record into this directory until it is killed.
 const VICTIM: &str = "PUNCTUAL_TEST_RECORD_UNTIL_KILLED";
@@ -302,7 +303,7 @@ fn delivers_events_live() {
     };
     let mut live = match Live::start(&config) {
         Err(LiveError::Start(error @ (RecordError::NoTracefs | RecordError::Permission { .. }))) => {
-            eprintln!("SKIPPED: nothing is watched in this test: {error}");
+            skip(Need::Tracefs, error);
             return;
         }
         result => result.unwrap(),

@@ -15,6 +15,7 @@ use punctual_trace::jobs::{self, Actor, Bounds, Decomposer, Flaw, FutexWaits, Jo
 use punctual_trace::read::Trace;
 use punctual_trace::record::{Config, Filter, Group, Live, LiveError, RecordError};
 use punctual_trace::write::dat;
+use test_skip::{Need, skip};
 
 /// Runs pairs of threads that wake each other, with one that computes and displaces them. Returns
 /// their IDs.
@@ -201,7 +202,7 @@ fn records_only_traced_threads_and_cpus() {
     if fifo {
         assert!(called(&calls, other) && called(&calls, waiter), "{calls:?}");
     } else {
-        eprintln!("SKIPPED: priorities, as this process may have none");
+        test_skip::skip(test_skip::Need::RealTime, "calls by priority");
     }
 
     let all = Filter { processes: vec![std::process::id()], ..Filter::default() };
@@ -255,7 +256,7 @@ fn delivers_events_live() {
     let _alone = recording::alone();
     let mut live = match Live::start(&config()) {
         Err(LiveError::Start(error @ (RecordError::NoTracefs | RecordError::Permission { .. }))) => {
-            eprintln!("SKIPPED: nothing is watched in this test: {error}");
+            skip(Need::Tracefs, error);
             return;
         }
         result => result.unwrap(),

@@ -13,6 +13,7 @@ use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use crate::recording::schedule::{config, start_with_programs};
 use crate::recording::{Place, play, start};
 use punctual_trace::record::{Config, Group, Recording};
+use test_skip::{Need, skip};
 
 /// Environment variable: the role of a child.
 const PART: &str = "PUNCTUAL_TEST_SCHEDULE_PART";
@@ -100,7 +101,7 @@ fn without_the_privilege_the_fix_is_named() {
     without.args(["--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]);
     without.arg(child.get_program()).args(child.get_args()).env(PART, "denied");
     match without.output_within(TEST_LIMIT) {
-        Err(error) => eprintln!("SKIPPED: setpriv cannot be run: {error}"),
+        Err(error) => skip(Need::Tool("setpriv"), error),
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
     }
 }

@@ -10,6 +10,7 @@ use crate::process;
 use punctual::background::{HelperProcess, Requests};
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use punctual_process::scheduling::{Scheduling, set_policy};
+use test_skip::{Need, skip};
 
 /// File in which the helper records its requests.
 const RECORD: &str = "RECORD";
@@ -121,7 +122,7 @@ fn runs_as_an_ordinary_process_whoever_starts_it() {
     };
     let (is_real_time, helper) = std::thread::spawn(starts).join().unwrap();
     if !is_real_time {
-        eprintln!("SKIPPED: this user may not have real-time priorities, so there is none to inherit");
+        skip(Need::RealTime, "a policy to inherit");
     }
     drop(helper);
     assert_eq!(record.lines(), [libc::SCHED_OTHER.to_string()]);

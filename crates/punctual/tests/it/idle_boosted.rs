@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::privileges;
 use punctual::Config;
 use punctual::report::Outcome;
+use test_skip::{Need, skip};
 
 /// Time limit for the kernel to lend a priority.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -132,7 +133,7 @@ mod app {
 fn whoever_releases_the_job_idle_has_its_priority() {
     let _alone = crate::alone();
     if !privileges::real_time() {
-        eprintln!("NOT TESTED: no real-time priority that could be lent");
+        skip(Need::RealTime, "a priority that is lent");
         return;
     }
     for by in [By::Event, By::AwaitedEvent, By::Clock, By::Idle, By::ForeignThread, By::JobAbove] {

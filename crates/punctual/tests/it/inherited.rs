@@ -2,7 +2,7 @@
 //! `docs/book/src/reference/environment.md`.
 #![cfg(feature = "signals")]
 
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -13,6 +13,7 @@ use punctual_process::scheduling::{self, Scheduling};
 use punctual_process::signals;
 use rustix::process::Signal;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use test_skip::{Need, skip};
 
 #[punctual::app(main = false)]
 mod app {
@@ -135,8 +136,7 @@ fn prepared(set: impl FnMut() -> io::Result<()> + Clone + Send + Sync + 'static)
 /// The program with the privileges of this process, prepared in the same way; `None` without real-time priorities.
 fn real_time(set: impl FnMut() -> io::Result<()> + Clone + Send + Sync + 'static) -> Option<Command> {
     if !privileges::real_time() {
-        // Not by `eprintln`, whose output the test harness shows only for failed tests.
-        let _ = writeln!(io::stderr(), "SKIPPED: needs real-time priorities");
+        skip(Need::RealTime, "a policy to inherit");
         return None;
     }
     let [command, _] = prepared(set);

@@ -13,6 +13,7 @@ use crate::{leftovers, privileges, process, tracefs};
 use leftovers::{Before, Moments};
 use punctual_process::child::{BoundedChild, TEST_LIMIT};
 use rustix::process::{Pid, Signal, kill_process};
+use test_skip::{Need, skip};
 
 /// Bound on idle states that no other test uses, in µs.
 const BOUND: i32 = 1_234_567;
@@ -159,6 +160,6 @@ fn a_bound_applies_as_long_as_somebody_holds_it() {
     match device.and_then(|mut file| file.write_all(&bound.to_ne_bytes()).map(|()| file)) {
         // Other processes may have set a lower one.
         Ok(_held) => assert!(leftovers::wake_latency().is_some_and(|applies| applies <= bound)),
-        Err(error) => println!("SKIPPED: idle states are not bounded: {error}"),
+        Err(error) => skip(Need::System("/dev/cpu_dma_latency"), error),
     }
 }

@@ -12,6 +12,7 @@ use crate::process::Ended;
 use crate::{privileges, process};
 use punctual::Config;
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+use test_skip::{Need, skip};
 
 #[punctual::app(main = false)]
 mod app {
@@ -90,13 +91,13 @@ fn is_root() -> bool {
 /// Returns the end of the program without `/proc`; `None` if this cannot be set up here.
 fn without_proc(process: Process) -> Option<Ended> {
     if process == Process::Root && !is_root() {
-        println!("NOT TESTED: locked memory takes root");
+        skip(Need::Root, "locked memory");
         return None;
     }
     let mut trial = Command::new("true");
     hide_proc(&mut trial, process);
     if let Err(error) = trial.status_within(TEST_LIMIT) {
-        println!("NOT TESTED: no mount namespace here: {error}");
+        skip(Need::MountNamespace, error);
         return None;
     }
     let mut command = process::program("no_proc::program");

@@ -9,6 +9,7 @@ use crate::{privileges, process};
 use punctual::{Config, StartError};
 use punctual_process::scheduling::Scheduling;
 use rustix::thread::{CpuSet, sched_getaffinity};
+use test_skip::{Need, skip};
 
 #[punctual::app(main = false)]
 mod app {
@@ -159,7 +160,7 @@ fn strict_refuses_exactly_what_is_missing_here() {
     }
     if !privileges::real_time() {
         assert!(!missing.is_empty());
-        println!("NOT TESTED: that `strict` starts with everything in place; this process has not got it");
+        skip(Need::RealTime, "`strict` with every setting granted");
     }
 }
 
@@ -219,7 +220,7 @@ fn the_calling_thread_and_the_memory_are_left_as_they_were() {
 #[test]
 fn workers_get_the_real_time_priority_of_their_level() {
     if !privileges::real_time() {
-        return println!("NOT TESTED: priorities of workers; this process may not have real-time priorities");
+        return skip(Need::RealTime, "priorities of workers");
     }
     let ended = end(process::program("settings::program_that_looks"));
     contains(&ended, &["init AT SCHED_OTHER 0", "idle AT SCHED_OTHER 0", "task AT SCHED_FIFO 53"]);

@@ -7,6 +7,7 @@ use crate::process::Ended;
 use crate::{privileges, process};
 use punctual::report::Report;
 use punctual::{Config, StartError};
+use test_skip::{Need, skip};
 
 /// Uses `kib` KiB of the stack, and then runs `inside` on top.
 #[inline(never)]
@@ -344,7 +345,7 @@ fn the_report_says_how_much_was_in_use() {
 #[test]
 fn whoever_runs_the_program_has_the_last_word() {
     if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
-        println!("NOT TESTED: partitions take two CPUs");
+        skip(Need::TwoCpus, "stacks of two partitions");
         return;
     }
     for (case, (_, expected)) in cases().into_iter().enumerate() {

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use crate::privileges;
 use punctual::Config;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use test_skip::{Need, skip};
 
 #[punctual::app(executor = "global", main = false)]
 mod app {
@@ -43,7 +44,7 @@ mod app {
 fn the_levels_of_the_global_executor_start_from_the_top() {
     static ORDER: Mutex<Vec<&str>> = Mutex::new(Vec::new());
     if !privileges::real_time() {
-        println!("skipped: without real-time priorities the order is the scheduler's");
+        skip(Need::RealTime, "the order of levels");
         return;
     }
     let _alone = crate::alone();

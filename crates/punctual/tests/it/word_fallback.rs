@@ -12,6 +12,7 @@
 
 use crate::process::Ended;
 use crate::{privileges, process};
+use test_skip::{Need, skip};
 
 /// Disturbance of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,7 +216,7 @@ fn a_c_library_that_registers_no_sequences_is_told_of() {
 fn a_kernel_that_refuses_membarrier_is_told_of() {
     let ended = run(Trouble::RefusedAtStart, &[]);
     if ended.output.contains("NO FILTERS") {
-        return println!("NOT TESTED: no seccomp filters here");
+        return skip(Need::Seccomp, "a refused membarrier");
     }
     is_whole(&ended);
     let why = format!("{LOCKED} the kernel does not abort restartable sequences (Operation not permitted");
@@ -227,7 +228,7 @@ fn a_kernel_that_refuses_membarrier_is_told_of() {
 fn the_process_ends_if_membarrier_is_refused_later() {
     let ended = run(Trouble::RefusedLater, &[]);
     if ended.output.contains("NO FILTERS") || ended.output.contains(LOCKED) {
-        return println!("NOT TESTED: no seccomp filters here, or no sequences");
+        return skip(Need::System("seccomp filters and restartable sequences"), "a membarrier refused later");
     }
     if ended.code == 0 {
         // The foreign thread was on the app's CPU whenever it changed the word.
@@ -243,7 +244,7 @@ fn the_process_ends_if_membarrier_is_refused_later() {
 fn nothing_is_lost_by_a_job_that_is_moved_to_another_cpu() {
     let ended = run(Trouble::Moved, &[]);
     if ended.output.contains("ONE CPU") {
-        return println!("NOT TESTED: there is one CPU");
+        return skip(Need::TwoCpus, "a job that moves");
     }
     is_whole(&ended);
 }

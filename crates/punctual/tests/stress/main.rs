@@ -32,6 +32,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use round::Plan;
+use test_skip::{Need, skip};
 
 const SECONDS: &str = "PUNCTUAL_STRESS_SECONDS";
 const SEED: &str = "PUNCTUAL_STRESS_SEED";
@@ -69,7 +70,7 @@ fn without_repetitions(output: &str) -> String {
 /// Stresses one kind of executor, with or without real-time priorities.
 fn stress(kind: &str, real_time: bool) {
     if !kinds::has_cpus(kind) {
-        return println!("SKIPPED: not enough CPUs for this process, so the kind `{kind}` is not stressed");
+        return skip(Need::TwoCpus, kind);
     }
     let mut command = process::program("program");
     command.env(KIND, kind);
@@ -78,7 +79,7 @@ fn stress(kind: &str, real_time: bool) {
     } else if privileges::real_time() {
         survives(&format!("{kind}, with real-time priorities"), command);
     } else {
-        println!("SKIPPED: no SCHED_FIFO for this process, so `{kind}` is not stressed with it");
+        skip(Need::RealTime, kind);
     }
 }
 

@@ -8,6 +8,7 @@ use crate::live::Live;
 use crate::place::Place;
 use mcap::MessageStream;
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+use test_skip::{Need, skip};
 
 fn gimbal(directory: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
@@ -83,8 +84,7 @@ fn read_by_others(directory: &Path) {
     let has_reader =
         Command::new("python3").args(["-c", "import mcap_ros2.reader"]).output_within(TEST_LIMIT);
     if !has_reader.is_ok_and(|output| output.status.success()) {
-        let advice = "`pip install mcap-ros2-support` for python3";
-        return eprintln!("*** SKIPPED: THE RECORDING WAS NOT READ BY ITS SCHEMAS. {advice} ***");
+        return skip(Need::PythonModule("mcap_ros2"), "the recording read by its schemas");
     }
     let mut reader = Command::new("python3");
     let output =
@@ -127,9 +127,7 @@ fn goes_on_when_the_disk_is_full() {
         command
     };
     if !unshare(&["true"]).status_within(TEST_LIMIT).is_ok_and(|status| status.success()) {
-        return eprintln!(
-            "*** SKIPPED: NO DISK WAS FULL. It takes `unshare` and a namespace in which one may mount ***"
-        );
+        return skip(Need::MountNamespace, "a full disk");
     }
     let program = env!("CARGO_BIN_EXE_gimbal");
     let arguments = [

@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
+use test_skip::{Need, skip};
 
 /// Ends the process if it is not dropped in time: a test that hangs at a real-time priority would
 /// block a CPU.
@@ -101,9 +102,7 @@ pub(crate) fn real_time(test: &str) -> Option<RealTime> {
     match tried.join().expect("trying does not panic") {
         Ok(cpu) => Some(RealTime { cpu, _one: one, _alive: watchdog(Duration::from_secs(120)) }),
         Err(error) => {
-            eprintln!(
-                "SKIPPED {test}: SCHED_FIFO was refused ({error}), so the order of threads is not checked"
-            );
+            skip(Need::RealTime, format_args!("{test}: {error}"));
             None
         }
     }

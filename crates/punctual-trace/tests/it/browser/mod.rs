@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use test_skip::{Need, skip};
 
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
@@ -31,10 +32,7 @@ impl Browser {
             command.is_ok_and(|output| output.status.success())
         };
         let Some(program) = PROGRAMS.into_iter().find(answers) else {
-            eprintln!(
-                "SKIPPED: no page is opened in this test: none of {} is installed",
-                PROGRAMS.join(", ")
-            );
+            skip(Need::Tool("chromium"), "pages in a browser");
             return None;
         };
         let place = std::env::temp_dir().join(format!("punctual-trace-{name}-{}", std::process::id()));

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use punctual_trace::jobs::Counters;
 use punctual_trace::record::{Config, RecordError, Recording};
+use test_skip::{Need, skip};
 
 /// Keeps other tests from recording until the guard is dropped: they compare the kernel's state
 /// before and after.
@@ -58,7 +59,7 @@ pub fn enter() {
 pub fn start(config: Config, directory: &Path) -> Option<Recording> {
     match Recording::start(config, directory) {
         Err(error @ (RecordError::NoTracefs | RecordError::Permission { .. })) => {
-            eprintln!("SKIPPED: nothing is recorded in this test: {error}");
+            skip(Need::Tracefs, error);
             None
         }
         result => Some(result.unwrap()),
@@ -72,9 +73,8 @@ pub fn whole(counters: Counters) -> bool {
     let Counters { switches, unseen_switches, .. } = counters;
     let whole = unseen_switches * 50 <= switches;
     if !whole {
-        eprintln!(
-            "SKIPPED: of about {switches} switches this kernel has left {unseen_switches} out of the recording"
-        );
+        let lost = format!("{unseen_switches} of {switches} switches are not in the recording");
+        skip(Need::System("a kernel that records every switch"), lost);
     }
     whole
 }

@@ -3,6 +3,7 @@
 use punctual_trace::record::{Absent, Config, Filter, Group, Recording};
 
 use super::{Place, start};
+use test_skip::{Need, skip};
 
 /// Returns the default groups and the programs, of this process.
 pub fn config() -> Config {
@@ -13,9 +14,7 @@ pub fn config() -> Config {
 /// Returns whether the group is available, or prints that it is not.
 pub fn has_programs(absent: &[Absent]) -> bool {
     let missing = absent.iter().find(|absent| absent.group == Group::Schedule);
-    missing
-        .iter()
-        .for_each(|absent| eprintln!("SKIPPED: the scheduler is not recorded in this test: {absent}"));
+    missing.iter().for_each(|absent| skip(Need::System("BPF programs"), absent));
     missing.is_none()
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use test_skip::{Need, skip};
 
 use punctual_process::child::{BoundedChild, TEST_LIMIT};
 
@@ -16,7 +17,7 @@ pub(crate) fn printed(file: &Path) -> Option<BTreeMap<String, u64>> {
     let mut report = Command::new("trace-cmd");
     report.arg("report").arg("-i").arg(file).stdout(Stdio::piped()).stderr(Stdio::null());
     let Ok(mut report) = report.spawn() else {
-        eprintln!("SKIPPED: trace-cmd is not installed, so nothing is compared with it");
+        skip(Need::Tool("trace-cmd"), "comparison with what it reads");
         return None;
     };
     let mut counts = BTreeMap::new();

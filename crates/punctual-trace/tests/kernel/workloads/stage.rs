@@ -14,6 +14,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
 use crate::recording::{self, Place};
+use test_skip::{Need, skip};
 
 /// Number of repetitions of each workload.
 pub(crate) const ROUNDS: usize = 20;
@@ -205,7 +206,7 @@ pub(crate) fn perform<T>(
 ) {
     let _alone = recording::alone();
     if !real_time() {
-        return eprintln!("SKIPPED: {name}: this process gets no real-time priorities");
+        return skip(Need::RealTime, name);
     }
     for attempt in 1..=ATTEMPTS {
         let place = Place::new(name);

@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn calls_are_seen_while_watched_and_have_their_results() {
         let Ok(dispatched) = Dispatched::begin(see) else {
-            return eprintln!("SKIPPED: this kernel does not dispatch system calls");
+            return test_skip::skip(test_skip::Need::System("system call dispatch"), "watched calls");
         };
         let process = std::process::id();
         assert_eq!(SEEN.get(), (0, 0));
@@ -301,7 +301,7 @@ mod tests {
             HANDLED.fetch_add(1, Ordering::Relaxed);
         }
         let Ok(_dispatched) = Dispatched::begin(see) else {
-            return eprintln!("SKIPPED: this kernel does not dispatch system calls");
+            return test_skip::skip(test_skip::Need::System("system call dispatch"), "watched calls");
         };
         // SAFETY: the handler is async-signal-safe.
         unsafe { libc::signal(libc::SIGURG, count as *const () as usize) };
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn what_a_watched_thread_starts_is_not_watched() {
         let Ok(_dispatched) = Dispatched::begin(see) else {
-            return eprintln!("SKIPPED: this kernel does not dispatch system calls");
+            return test_skip::skip(test_skip::Need::System("system call dispatch"), "watched calls");
         };
         let watch = Watch::set(true);
         let seen = std::thread::spawn(|| {

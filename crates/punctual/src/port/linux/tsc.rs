@@ -230,7 +230,10 @@ mod tests {
     #[test]
     fn it_keeps_to_the_clock_and_never_goes_back() {
         if !Tsc::is_there() {
-            return eprintln!("SKIPPED: this machine has no invariant time-stamp counter");
+            return test_skip::skip(
+                test_skip::Need::System("an invariant time-stamp counter"),
+                "the clock made of it",
+            );
         }
         let (tsc, mut steering) = (Tsc::new(), Steering::new());
         steering.start(&tsc);

@@ -6,6 +6,7 @@ use punctual::Config;
 
 use crate::partitions::{allowed, end, ends_with, two_cpus};
 use crate::{privileges, process};
+use test_skip::{Need, skip};
 
 #[punctual::app(main = false, partitions = [one, two])]
 pub(crate) mod app {
@@ -131,7 +132,7 @@ fn what_is_left_open_is_the_highest_free_one() {
     // An isolated CPU comes first, wherever it is.
     let isolated = std::fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap_or_default();
     if !isolated.trim().is_empty() {
-        return println!("SKIPPED: there are isolated CPUs");
+        return skip(Need::System("a machine without isolated CPUs"), "the CPUs that are chosen");
     }
     let _alone = crate::alone();
     let program = || process::program("partitions::cpus::program");

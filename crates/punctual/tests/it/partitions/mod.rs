@@ -20,6 +20,7 @@ use crate::process::Ended;
 use crate::{privileges, process};
 use punctual::Config;
 use rustix::thread::sched_getaffinity;
+use test_skip::{Need, skip};
 
 /// Both kinds of time. A run that does not end by itself is ended by the clock, which its test
 /// detects.
@@ -38,7 +39,7 @@ fn allowed() -> Vec<usize> {
 fn two_cpus() -> Option<[usize; 2]> {
     let cpus = allowed();
     if cpus.len() < 2 {
-        println!("SKIPPED: this process may use one CPU only");
+        skip(Need::TwoCpus, "partitions on CPUs of their own");
         return None;
     }
     Some([cpus[0], cpus[cpus.len() - 1]])

@@ -10,7 +10,7 @@ mod work;
 fn two_cpus() -> bool {
     let enough = rustix::thread::sched_getaffinity(None).is_ok_and(|cpus| cpus.count() > 1);
     if !enough {
-        eprintln!("SKIPPED: a polling partition needs a CPU beside another");
+        test_skip::skip(test_skip::Need::TwoCpus, "a polling partition");
     }
     enough
 }

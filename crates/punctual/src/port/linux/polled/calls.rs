@@ -220,7 +220,7 @@ mod tests {
     fn counts_and_names_the_calls_of_this_thread() {
         let counter = match Counter::new() {
             Ok(counter) => counter,
-            Err(why) => return println!("SKIPPED: {why}"),
+            Err(why) => return test_skip::skip(test_skip::Need::System("perf events"), why),
         };
         (0..3).for_each(|_| {
             std::hint::black_box(rustix::thread::gettid());
@@ -229,7 +229,7 @@ mod tests {
         let calls = counter.end().unwrap();
         assert_eq!(calls.count, 4, "{calls:?}");
         if calls.named.is_empty() {
-            return println!("SKIPPED: the kernel gives no memory for events");
+            return test_skip::skip(test_skip::Need::System("memory for perf events"), "names of calls");
         }
         let of = |wanted: &str| calls.named.iter().find(|(name, _)| name == wanted).map(|(_, count)| *count);
         assert_eq!((of("gettid"), of("getuid")), (Some(3), Some(1)), "{calls:?}");

@@ -27,13 +27,17 @@ pub(crate) struct Options {
     #[arg(long)]
     virtual_time: bool,
 
+    /// List the examples instead of running them
+    #[arg(long)]
+    list: bool,
+
     /// Examples to run [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 }
 
 pub(crate) fn run(options: &Options) -> Result {
-    let Options { bless: blessed, virtual_time, names } = options;
+    let Options { bless: blessed, virtual_time, list, names } = options;
     let mut examples = golden::examples()?;
     if let Some(name) = names.iter().find(|&name| examples.iter().all(|example| example.name != *name)) {
         return Err(format!("no example is named `{name}`").into());
@@ -41,6 +45,11 @@ pub(crate) fn run(options: &Options) -> Result {
     let programs = variants::of(&examples)?;
     if !names.is_empty() {
         examples.retain(|example| names.contains(&example.name));
+    }
+
+    if *list {
+        examples.iter().for_each(|example| println!("{}", example.name));
+        return Ok(());
     }
 
     // All examples with the features of the workspace, so that nothing is rebuilt after the tests.
@@ -147,6 +156,7 @@ fn in_its_time<T>(name: &str, port: Port, attempt: impl Fn() -> Result<T>) -> Re
 /// The results so far.
 #[derive(Default)]
 struct Tally {
+    runs: usize,
     failures: usize,
     skipped: usize,
     any_order: bool,
@@ -156,6 +166,7 @@ impl Tally {
     /// Prints the result of a run, and counts it.
     fn note(&mut self, example: &str, variant: &str, port: Port, checked: Result<&str>) {
         print!("{example:26} {variant:6} {port:7} ");
+        self.runs += 1;
         match checked {
             Ok(verdict) => println!("{verdict}"),
             Err(error) => {
@@ -179,6 +190,7 @@ impl Tally {
             );
         }
         match self.failures {
+            0 if self.runs + self.skipped == 0 => Err("no example runs on the selected ports".into()),
             0 => Ok(()),
             failures => Err(format!("failed runs: {failures}").into()),
         }

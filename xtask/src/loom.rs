@@ -27,6 +27,10 @@ pub(crate) struct Options {
     #[arg(long = "package", value_name = "NAME", value_parser = seeded)]
     packages: Vec<&'static str>,
 
+    /// List the seeds instead of catching them
+    #[arg(long)]
+    list: bool,
+
     /// Seed to catch, without running the models first; may be repeated [default: all, after the
     /// models]
     #[arg(long = "seed", value_name = "NAME")]
@@ -59,6 +63,13 @@ pub(crate) fn run(options: &Options) -> Result {
     seeds::check_names(&options.seeds, &tables)?;
     for table in &mut tables {
         table.choose(&options.seeds, options.sample);
+    }
+    if options.list {
+        for seed in tables.iter().flat_map(|table| &table.seeds) {
+            let (target, test) = seed.test();
+            println!("{}: {target}::{test}", seed.name);
+        }
+        return Ok(());
     }
     // A failure of one package must not hide that of another.
     let mut failed = Vec::new();

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use clap::Args;
 
-use crate::{Result, cargo, process};
+use crate::{Result, cargo};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -26,7 +26,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result {
-    process::succeed(
+    cargo::test(
         cargo::command()
             .args([
                 "test",
@@ -42,10 +42,10 @@ pub(crate) fn run(options: &Options) -> Result {
             .env("PUNCTUAL_KERNEL_SCHEDULES", options.count.to_string())
             .env("PUNCTUAL_KERNEL_SEED", options.seed.to_string()),
     )?;
-    process::succeed(&mut signals(options.signals))?;
+    cargo::test(&mut signals(options.signals))?;
     if Path::new(LINKER).exists() && Path::new(EMULATOR).exists() {
         let variable = |name| format!("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_{name}");
-        return process::succeed(
+        return cargo::test(
             // On an emulated processor each takes many times as long.
             signals(options.signals / 20)
                 .args(["--target", "aarch64-unknown-linux-gnu"])

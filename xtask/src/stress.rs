@@ -8,7 +8,7 @@
 
 use clap::Args;
 
-use crate::{Result, cargo, process};
+use crate::{Result, cargo};
 
 /// The time for which the stress test runs each kind of executor, in seconds.
 const DURATION_VARIABLE: &str = "PUNCTUAL_STRESS_SECONDS";
@@ -26,7 +26,7 @@ pub(crate) fn run(options: &Options) -> Result {
         &["--test", "stress", "--", "--nocapture"],
     ];
     for target in targets {
-        process::succeed(
+        cargo::test(
             cargo::command()
                 .args(["test", "--release", "-p", "punctual"])
                 .args(target)

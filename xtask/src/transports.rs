@@ -20,7 +20,7 @@ pub(crate) fn run() -> Result {
     }
     // A crate of the template takes its dependencies from those already downloaded for the others.
     let template = ["-p", "punctual-cli", "--test", "it", "--", "--ignored", "the_node_of_ros_2"];
-    process::succeed(cargo::command().args(["test", "--locked"]).args(template))
+    cargo::test(cargo::command().args(["test", "--locked"]).args(template))
 }
 
 /// Returns a cargo command in the workspace `extras/`, whose build products are below those of the

@@ -31,7 +31,7 @@ const RETRIED: usize = 3;
 const PACKAGES: [&str; 3] = ["punctual", "punctual-bench", "punctual-core"];
 
 /// A test executable that takes longer hangs.
-const TIME_LIMIT: Duration = Duration::from_secs(300);
+const TIME_LIMIT: Duration = Duration::from_secs(1200);
 
 /// The user and the group `nobody`.
 const NOBODY: u32 = 65534;

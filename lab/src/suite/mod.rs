@@ -71,6 +71,9 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
         cases::all(&built, (!quick).then_some(bench.as_path()), selection.bless)?
     };
     let chosen = |case: &Case| selection.has(case) && selection.machines().any(|on| case.runs_on(on, quick));
+    if selection.lists(cases.iter().filter(|case| chosen(case)))? {
+        return Ok(0);
+    }
     let programs: Vec<&PathBuf> =
         cases.iter().filter(|case| chosen(case)).flat_map(|case| &case.programs).collect();
     if programs.contains(&&bench) {
@@ -162,6 +165,10 @@ fn board(host: &str, selection: &Selection) -> Result<i32> {
     let built = cargo::build(cross_cargo(board.architecture())?.args(["test", "--workspace", "--no-run"]))?;
     // Cases that need the benchmark also need the lab.
     let cases = cases::all(&built, None, false)?;
+    let on_board = |case: &&Case| selection.has(case) && case.cpus(selection.quick).is_some();
+    if selection.lists(cases.iter().filter(on_board))? {
+        return Ok(0);
+    }
     let mut verdicts = Verdicts::new()?;
     let mut chosen: Vec<&Case> = Vec::new();
     for case in cases.iter().filter(|case| selection.has(case)) {

@@ -1,5 +1,7 @@
 //! Selection of the cases for `cargo xtask lab test`, and of the machines.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 
 use crate::cases::{Case, Setup};
@@ -19,6 +21,10 @@ pub(crate) struct Selection {
     /// Only cases with this text in their names
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Option<String>,
+
+    /// Print the names of the cases instead of running them
+    #[arg(long)]
+    pub(crate) list: bool,
 
     /// Run on this machine over ssh instead of in QEMU
     #[arg(long, value_name = "USER@BOARD")]
@@ -47,6 +53,20 @@ impl Selection {
             Some(flavour) => on.flavour() == flavour,
             None => !(self.quick && on.flavour().is_extra()),
         })
+    }
+
+    /// Requires that the filter matches a case; with `--list`, prints the names of the cases and
+    /// returns `true`.
+    pub(crate) fn lists<'a>(&self, cases: impl Iterator<Item = &'a Case>) -> Result<bool, String> {
+        let names: BTreeSet<&str> = cases.map(|case| case.name.as_str()).collect();
+        if names.is_empty() {
+            let filter = self.only.as_deref().unwrap_or_default();
+            return Err(format!("no case of these machines has `{filter}` in its name; --list shows them"));
+        }
+        if self.list {
+            names.iter().for_each(|name| println!("{name}"));
+        }
+        Ok(self.list)
     }
 
     /// Returns `true` if `case` is selected.
@@ -89,6 +109,18 @@ mod tests {
         assert!(machines("--quick").iter().all(|on| !on.flavour().is_extra()));
         let error = parse("--kernel stock").unwrap_err();
         assert!(error.contains("no machine with the kernel `stock`"), "{error}");
+    }
+
+    #[test]
+    fn rejects_filter_that_matches_no_case() {
+        let cases = [Case::new("stress", &[], String::new(), None, Box::new(|_| Ok(())))];
+        let lists = |line| {
+            let selection = parse(line).unwrap();
+            selection.lists(cases.iter().filter(|case| selection.has(case)))
+        };
+        assert_eq!(lists("--only stre"), Ok(false));
+        assert_eq!(lists("--list"), Ok(true));
+        assert!(lists("--only typo").unwrap_err().starts_with("no case of these machines has `typo`"));
     }
 
     #[test]

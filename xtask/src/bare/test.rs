@@ -55,6 +55,10 @@ pub(super) struct Options {
     #[arg(long)]
     thorough: bool,
 
+    /// List the programs and checks instead of running them
+    #[arg(long)]
+    list: bool,
+
     /// Programs to run [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -68,16 +72,26 @@ pub(super) fn run(options: &Options) -> Result {
         return Err(format!("no program is named `{name}`").into());
     }
     programs.retain(|program| options.names.is_empty() || options.names.contains(&program.name));
+    if options.list {
+        let others = OTHERS.iter().map(|other| other.name);
+        programs
+            .iter()
+            .map(|program| program.name.as_str())
+            .chain(others)
+            .for_each(|name| println!("{name}"));
+        return Ok(());
+    }
     let boards = if options.board.is_empty() { Board::value_variants() } else { &options.board[..] };
 
     if options.names.is_empty() {
         toolchain::test_drivers()?;
         toolchain::build_beside_linux()?;
     }
-    let (mut runs, mut failures) = (0, 0);
+    let (mut runs, mut failures, mut has_missing_board) = (0, 0, false);
     for &board in boards {
         if !Machine::exists(board)? {
             println!("\n*** {board}: SKIPPED, this QEMU does not have it; version 9 does. ***\n");
+            has_missing_board = true;
             continue;
         }
         let mut on_board: Vec<&Program> =
@@ -114,6 +128,9 @@ pub(super) fn run(options: &Options) -> Result {
         }
     }
     match failures {
+        0 if runs == 0 && !has_missing_board => {
+            return Err("none of the named programs runs on the selected boards".into());
+        }
         0 => println!("all as expected; runs: {runs}"),
         _ => return Err(format!("failed runs: {failures} of {runs}").into()),
     }

@@ -8,7 +8,7 @@ mod parts;
 mod report;
 
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -101,6 +101,14 @@ fn run_part(part: &Part, log: &Path) -> Result<Outcome> {
     let file = File::create(log)?;
     let limit = Duration::from_secs(60) * part.limit_min;
     for words in part.commands {
+        if words.starts_with("cargo test ") {
+            let mut tests = cargo::command();
+            tests.args(words.split_whitespace().skip(1));
+            if !cargo::has_tests(&tests).is_ok_and(|has| has) {
+                writeln!(&file, "{words}: the build fails, or no test matches the filter")?;
+                return Ok(Outcome::Failed);
+            }
+        }
         // A command must not outlive this run, nor may the processes that it starts.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig=TERM", "timeout", KILL_AFTER, &format!("{}m", part.limit_min)]);

@@ -5,7 +5,7 @@ mod pycpa;
 
 use clap::{Args, Subcommand};
 
-use crate::{Result, cargo, process};
+use crate::{Result, cargo};
 
 const PACKAGE: &str = "punctual-analysis";
 
@@ -34,7 +34,7 @@ enum Check {
 
 pub(crate) fn run(options: &Options) -> Result {
     match &options.check {
-        Check::Sets { sets } => process::succeed(
+        Check::Sets { sets } => cargo::test(
             cargo::command()
                 .args(["test", "--release", "-p", PACKAGE, "--test", "it", "--", "--nocapture", "executor::"])
                 .env(SETS_VARIABLE, sets.to_string()),

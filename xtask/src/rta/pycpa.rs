@@ -29,9 +29,9 @@ pub(super) fn run(options: &Options) -> Result {
     };
     let scratch = Scratch::new("pycpa")?;
     let sets = scratch.path().join("sets.json");
-    process::succeed(
+    cargo::test(
         cargo::command()
-            .args(["test", "--quiet", "-p", super::PACKAGE, "--test", "it", "--", "--ignored", "oracle::"])
+            .args(["test", "-p", super::PACKAGE, "--test", "it", "--", "--ignored", "oracle::"])
             .env(FILE_VARIABLE, &sets),
     )?;
     let script = cargo::root().join("xtask/src/rta/compare.py");

@@ -20,7 +20,6 @@ use clap::Args;
 use punctual_process::child::BoundedCommand;
 
 use crate::process::TOOL_LIMIT;
-use crate::process::succeed;
 use crate::{Result, cargo};
 
 /// One line for each: hash, repository, commit, path.
@@ -83,7 +82,7 @@ pub(crate) fn run(Options { directory, guest }: &Options) -> Result {
         "ctf::",
         "perf::",
     ]);
-    succeed(test.env(PLACE, &place))?;
+    cargo::test(test.env(PLACE, &place))?;
     recompute::run(&place, &own)?;
     guest::run(own.punctual())?;
     match missing.len() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use punctual_process::child::BoundedCommand;
 use serde_json::Value;
 
-use crate::Result;
+use crate::{Result, process};
 
 /// Cargo may wait for another build that holds its package cache.
 const METADATA_LIMIT: Duration = Duration::from_secs(1800);
@@ -55,6 +55,40 @@ pub fn metadata_of(command: &mut Command) -> Result<Value> {
         return Err(format!("{} from {command:?}", output.status).into());
     }
     Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// Runs a `cargo test` command, and fails if its filter matches no test: a renamed test must not
+/// disappear from a check unnoticed.
+pub fn test(command: &mut Command) -> Result {
+    if has_tests(command)? {
+        process::succeed(command)
+    } else {
+        Err(format!("no test matches {command:?}").into())
+    }
+}
+
+/// Builds the tests of a `cargo test` command, and returns whether its filter matches any.
+pub fn has_tests(command: &Command) -> Result<bool> {
+    let mut list = Command::new(command.get_program());
+    list.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => list.env(name, value),
+            None => list.env_remove(name),
+        };
+    }
+    if let Some(directory) = command.get_current_dir() {
+        list.current_dir(directory);
+    }
+    if !command.get_args().any(|argument| argument == "--") {
+        list.arg("--");
+    }
+    list.args(["--list", "--format", "terse"]).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = list.stdout_within(BUILD_LIMIT)?;
+    if !output.status.success() {
+        return Err(format!("{} from {list:?}", output.status).into());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).lines().any(|line| line.ends_with(": test")))
 }
 
 /// The purpose of an executable.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use punctual_bench::compare::{Comparison, load};
 use punctual_bench::model::{Run, Verdict};
 use punctual_bench::{Options, Silent, Stop, SuiteName, html};
+use xtask_support::schema::Schema;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -44,13 +45,8 @@ fn selects_steps_by_their_names() {
 
 /// Panics with every deviation of the JSON from the schema.
 fn assert_as_documented(run: &Run) {
-    let schema = include_str!("../../../docs/bench-schema.json");
-    let schema = serde_json::from_str(schema).expect("the schema is JSON");
-    let validator = jsonschema::validator_for(&schema).expect("the schema is one");
-    let json = serde_json::to_value(run).unwrap();
-    let errors: Vec<String> =
-        validator.iter_errors(&json).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(errors.is_empty(), "{}", errors.join("\n"));
+    let schema = Schema::new(include_str!("../../../docs/bench-schema.json"));
+    schema.assert(&serde_json::to_value(run).unwrap());
 }
 
 #[test]

@@ -14,6 +14,7 @@ use punctual_bench::compare::load;
 use punctual_bench::model::{Run, Verdict};
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use support::{Scratch, punctual, text};
+use xtask_support::schema::Schema;
 
 /// Held by tests that measure: each needs the CPU exclusively.
 static TURN: Mutex<()> = Mutex::new(());
@@ -24,12 +25,8 @@ fn turn() -> MutexGuard<'static, ()> {
 
 /// Reads the written run, and checks that it is as documented.
 fn documented(json: &Path) -> Run {
-    let schema = serde_json::from_str(include_str!("../../../docs/bench-schema.json")).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
-    let errors: Vec<String> =
-        validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(errors.is_empty(), "{}", errors.join("\n"));
+    let schema = Schema::new(include_str!("../../../docs/bench-schema.json"));
+    schema.assert(&serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap());
     load(json).unwrap()
 }
 

@@ -20,6 +20,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::{Scratch, program, punctual, text};
 use test_skip::{Need, skip};
+use xtask_support::schema::Schema;
 
 /// Environment variable of this program: the thread and the number of jobs to run, instead of
 /// testing.
@@ -301,12 +302,8 @@ fn explains_alarms_and_runs_command() {
 
     let objects = out.lines().filter(|line| line.starts_with('{'));
     let objects: Vec<Value> = objects.map(|line| serde_json::from_str(line).unwrap()).collect();
-    let schema = serde_json::from_str(include_str!("../../../docs/trace-schema.json")).unwrap();
-    let schema = jsonschema::validator_for(&schema).unwrap();
-    for object in &objects {
-        let errors: Vec<String> = schema.iter_errors(object).map(|error| error.to_string()).collect();
-        assert!(errors.is_empty(), "{errors:?}\n{object}");
-    }
+    let schema = Schema::new(include_str!("../../../docs/trace-schema.json"));
+    objects.iter().for_each(|object| schema.assert(object));
     let of = |kind: &str| objects.iter().filter(|object| object["type"] == kind).collect::<Vec<_>>();
     assert!(of("alarm")[0]["job"]["events"].as_array().is_some_and(|events| !events.is_empty()));
     // It starts at an ordinary priority, for which it has a separate row.

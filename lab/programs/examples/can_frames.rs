@@ -8,9 +8,7 @@ use std::env;
 use std::process::ExitCode;
 
 use punctual::Config;
-use socketcan::{CanSocket, Socket};
-
-use punctual_lab::{Result, two};
+use punctual_lab::{CanSocket, Result, two};
 
 const USAGE: &str = "INTERFACE COUNT, as in vcan0 100";
 
@@ -24,7 +22,7 @@ fn main() -> Result<ExitCode> {
 
 #[punctual::app]
 mod app {
-    use socketcan::{CanFrame, CanSocket, EmbeddedFrame, Frame, Socket, StandardId};
+    use punctual_lab::{CanFrame, CanSocket};
 
     #[shared]
     struct Shared {}
@@ -44,16 +42,15 @@ mod app {
 
     #[task(priority = 1, local = [outbox])]
     fn send(cx: send::Context, n: u8) {
-        let id = StandardId::new(0x100 + u16::from(n)).expect("it has 11 bits");
-        let frame = CanFrame::new(id, &[n, !n]).expect("it has at most 8 bytes");
-        cx.local.outbox.write_frame(&frame).expect("the interface is up");
+        let frame = CanFrame::new(0x100 + u16::from(n), &[n, !n]);
+        cx.local.outbox.send(&frame).expect("the interface is up");
     }
 
     #[task(binds = inbox, priority = 2, local = [inbox, count])]
     fn receive(cx: receive::Context) {
-        let frame = cx.local.inbox.read_frame().expect("a frame is there");
+        let frame = cx.local.inbox.receive().expect("a frame is there");
         let n = frame.data()[0];
-        assert_eq!(frame.raw_id(), 0x100 + u32::from(n), "the frame is another one");
+        assert_eq!(frame.id(), 0x100 + u32::from(n), "the frame is another one");
         assert_eq!(frame.data(), [n, !n]);
         if n == *cx.local.count {
             punctual::shutdown();

@@ -16,8 +16,10 @@ use std::str::FromStr;
 
 use punctual::{Config, Duration, Report, StartError};
 
+mod can;
 mod latencies;
 
+pub use can::{CanFrame, CanSocket};
 pub use latencies::Latencies;
 
 /// The result of a program's `main`.

@@ -6,6 +6,7 @@
 pub mod cargo;
 pub mod golden;
 pub mod process;
+pub mod schema;
 pub mod scratch;
 
 use std::error::Error;

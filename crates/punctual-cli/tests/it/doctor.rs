@@ -9,6 +9,7 @@ use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use serde_json::Value;
 
 use crate::support::{Scratch, contents, program, punctual, text, write_tree};
+use xtask_support::schema::Schema;
 
 /// Returns a recorded machine of the library's tests.
 fn machine(name: &str) -> PathBuf {
@@ -65,11 +66,11 @@ fn exit_status_says_whether_the_machine_is_fit() {
 
 #[test]
 fn json_of_this_machine_follows_its_schema() {
-    let schema = serde_json::from_str(include_str!("../../../../docs/doctor-schema.json")).unwrap();
+    let schema = Schema::new(include_str!("../../../../docs/doctor-schema.json"));
     let output = run(&["doctor", "--json"]);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", text(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(jsonschema::is_valid(&schema, &document), "{document}");
+    schema.assert(&document);
     assert_eq!(document["fit"], output.status.code() == Some(0));
 }
 

@@ -15,6 +15,8 @@ use machine::Machine;
 use punctual_trace::event::{Event, Kind, Section, SwitchOut};
 use punctual_trace::write::{dat, synthetic::Synthetic};
 use serde_json::Value;
+use xtask_support::golden;
+use xtask_support::schema::Schema;
 
 /// Writes a trace.dat with the events of these kinds, or all.
 fn write(scratch: &Scratch, to: &Path, events: &[Event], names: &[(u32, &str)], recorded: Option<&[&str]>) {
@@ -62,10 +64,9 @@ fn explains_the_documented_recording() {
     }
     let (out, err, code) = rta(&trace, &[]);
     assert_eq!((err.as_str(), code), ("", 0));
-    if std::env::var_os("BLESS").is_some() {
-        fs::write(&expected, &out).unwrap();
+    if let Some(difference) = golden::difference(&expected, &out) {
+        panic!("{difference}");
     }
-    assert_eq!(out, fs::read_to_string(&expected).unwrap(), "docs/threads.txt; BLESS=1 rewrites it");
 }
 
 /// The machine's behavior is known: every inferred figure equals its parameter.
@@ -197,7 +198,7 @@ fn refuses_what_is_no_recording() {
 #[test]
 fn json_is_as_documented() {
     let schema = fs::read_to_string(docs().join("inferred-schema.json")).unwrap();
-    let schema = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+    let schema = Schema::new(&schema);
     let scratch = Scratch::new("rta-schema");
     let (whole, sched) = (scratch.file("whole.dat"), scratch.file("sched.dat"));
     write(&scratch, &whole, &documented(), &NAMES, None);
@@ -211,11 +212,10 @@ fn json_is_as_documented() {
     ] {
         let (out, _, _) = rta(trace, &["--json", option]);
         let report: Value = serde_json::from_str(&out).unwrap();
-        let errors: Vec<String> = schema.iter_errors(&report).map(|error| error.to_string()).collect();
-        assert!(errors.is_empty(), "{errors:?}\n{out}");
+        schema.assert(&report);
     }
     let not = serde_json::json!({ "schema": "punctual-inferred/1" });
-    assert!(!schema.is_valid(&not));
+    assert!(!schema.violations(&not).is_empty());
 }
 
 /// Declarations and measurements of an app of two of the machine's threads. They do not include the

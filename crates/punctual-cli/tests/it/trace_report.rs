@@ -11,6 +11,8 @@ use crate::support::{Scratch, punctual, text};
 use crate::traces::{IDLE, Script, task, worked};
 use punctual_trace::event::{Kind, SwitchOut};
 use punctual_trace::write::{dat, synthetic::Synthetic};
+use xtask_support::golden;
+use xtask_support::schema::Schema;
 
 /// Writes the trace.dat of a script.
 fn file(scratch: &Scratch, name: &str, script: &Script) -> PathBuf {
@@ -36,10 +38,9 @@ fn report(directory: &Path, arguments: &[&str]) -> (String, String, i32) {
 
 fn expect(name: &str, found: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/expected").join(name);
-    if std::env::var_os("BLESS").is_some() {
-        fs::write(&path, found).unwrap();
+    if let Some(difference) = golden::difference(&path, found) {
+        panic!("{difference}");
     }
-    assert_eq!(found, fs::read_to_string(&path).unwrap(), "{name}; BLESS=1 rewrites it");
 }
 
 /// The published numbers, to the nanosecond in the files and to three digits in the tables.
@@ -173,18 +174,12 @@ fn writes_lines_and_columns_as_documented() {
     script.switch(4_000, 0, SwitchOut::Sleeping, IDLE).waking(9_000, 0, worker, 0);
     script.switch(9_500, 0, SwitchOut::Runnable, worker).at(9_900, 0, Kind::IrqEntry { irq: 3 });
     file(&scratch, "open.dat", &script);
-    let schema = serde_json::from_str(include_str!("../../../../docs/trace-schema.json")).unwrap();
-    let schema = jsonschema::validator_for(&schema).unwrap();
+    let schema = Schema::new(include_str!("../../../../docs/trace-schema.json"));
     for (trace, jobs) in [("concurrent.dat", 2), ("open.dat", 3)] {
         let (out, _, code) = report(&scratch.0, &[trace, "--handlers", "--json", "-"]);
         assert!(code == 0 && out.lines().count() >= jobs - 1, "{out}");
         for line in out.lines() {
-            let value = serde_json::from_str(line).unwrap();
-            let errors: Vec<String> = schema
-                .iter_errors(&value)
-                .map(|error| format!("{}: {error}", error.instance_path()))
-                .collect();
-            assert!(errors.is_empty(), "{}\n{line}", errors.join("\n"));
+            schema.assert(&serde_json::from_str(line).unwrap());
         }
     }
     let (csv, _, _) = report(&scratch.0, &["concurrent.dat", "--csv", "-"]);
@@ -498,12 +493,11 @@ fn reports_chains_in_text_json_and_page() {
         assert_eq!(row("pi/838 until it wakes worker/7"), ["60.0", "60.0", "60.0", "60.0", "5"]);
         assert_eq!(row("end to end")[0], "105");
         assert!(out.contains("worker/7 took 45 µs (42 %) to its end"), "{out}");
-        let schema = serde_json::from_str(include_str!("../../../../docs/trace-schema.json")).unwrap();
-        let schema = jsonschema::validator_for(&schema).unwrap();
+        let schema = Schema::new(include_str!("../../../../docs/trace-schema.json"));
         let lines = fs::read_to_string(scratch.file("t.json")).unwrap();
         let lines: Vec<serde_json::Value> =
             lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        lines.iter().for_each(|line| assert!(schema.is_valid(line), "{line}"));
+        lines.iter().for_each(|line| schema.assert(line));
         let crossings: Vec<_> = lines.iter().filter(|line| line["type"] == "crossing").collect();
         assert_eq!((crossings.len(), &crossings[4]["max_ns"]), (5, &105_000.into()));
         let page = fs::read_to_string(scratch.file("t.html")).unwrap();

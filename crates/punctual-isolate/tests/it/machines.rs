@@ -1,7 +1,7 @@
 //! The findings on the machines of `tests/machines`: the text must match the expected one exactly,
 //! the JSON must follow its schema, and neither contains terminal control characters.
 //!
-//! `BLESS=1 cargo test -p punctual-isolate --test machines` overwrites the expected findings.
+//! `BLESS=1 cargo test -p punctual-isolate --test it machines` overwrites the expected findings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use punctual_isolate::doctor::{Report, Scene, examine, json, text};
 use punctual_isolate::facts::Machine;
 use punctual_isolate::tree::Tree;
+use xtask_support::golden;
+use xtask_support::schema::Schema;
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines")
@@ -42,17 +44,14 @@ fn examined(machine: &Machine, check: impl FnOnce(&Scene, &Report)) {
 fn finds_what_is_expected_on_every_machine() {
     let names = names();
     assert!(names.len() >= 10, "{names:?}");
+    let mut differences = Vec::new();
     for name in names {
+        let file = directory().join(&name).with_extension("expected");
         examined(&load(&name), |scene, report| {
-            let text = text::text(scene, report);
-            let path = directory().join(&name).with_extension("expected");
-            if std::env::var_os("BLESS").is_some() {
-                fs::write(&path, &text).unwrap();
-            }
-            let expected = fs::read_to_string(&path).unwrap_or_default();
-            assert_eq!(text, expected, "{name}");
+            differences.extend(golden::difference(&file, &text::text(scene, report)));
         });
     }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
 #[test]
@@ -64,14 +63,11 @@ fn finds_nothing_on_a_prepared_machine() {
 
 #[test]
 fn json_follows_its_schema() {
-    let schema = serde_json::from_str(include_str!("../../../../docs/doctor-schema.json")).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
+    let schema = Schema::new(include_str!("../../../../docs/doctor-schema.json"));
     for name in names() {
         examined(&load(&name), |scene, report| {
             let document = serde_json::from_str(&json::json(scene, report)).unwrap();
-            let errors: Vec<String> =
-                validator.iter_errors(&document).map(|error| error.to_string()).collect();
-            assert!(errors.is_empty(), "{name}: {errors:?}");
+            assert_eq!(schema.violations(&document), [""; 0], "{name}");
         });
     }
 }

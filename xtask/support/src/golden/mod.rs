@@ -3,6 +3,7 @@
 mod diff;
 mod header;
 
+use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,22 @@ pub enum Order {
     /// The lines, in any order: without real-time priorities, levels do not preempt each other;
     /// neither do levels on different CPUs.
     Any,
+}
+
+/// Compares a text with a file of the repository; returns the difference and how to accept it.
+///
+/// With `BLESS` in the environment, writes the text to the file first.
+///
+/// # Panics
+///
+/// If the file cannot be written.
+#[must_use]
+pub fn difference(file: &Path, actual: &str) -> Option<String> {
+    if env::var_os("BLESS").is_some() {
+        fs::write(file, actual).expect("the expected file can be written");
+    }
+    let difference = diff(&fs::read_to_string(file).unwrap_or_default(), actual)?;
+    Some(format!("{}:\n{difference}\nBLESS=1 accepts the new text", file.display()))
 }
 
 /// Returns the examples of [`PACKAGE`], by name.

@@ -1,0 +1,156 @@
+//! Raw sockets of the CAN bus: frames with identifiers of 11 bits and up to eight bytes of data.
+
+use std::ffi::CString;
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Size of the kernel's `struct can_frame`.
+const FRAME_BYTES: usize = 16;
+
+/// A socket that is bound to one interface.
+#[derive(Debug)]
+pub struct CanSocket(OwnedFd);
+
+/// A data frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CanFrame {
+    id: u32,
+    length: u8,
+    bytes: [u8; 8],
+}
+
+impl CanSocket {
+    /// Opens a socket on an interface, as `vcan0`.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel has no CAN, or no interface of this name.
+    pub fn open(interface: &str) -> io::Result<Self> {
+        let name = CString::new(interface)?;
+        // SAFETY: the call takes no pointers.
+        let socket =
+            unsafe { libc::socket(libc::AF_CAN, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::CAN_RAW) };
+        if socket < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just returned the descriptor, and nothing else owns it.
+        let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+        // SAFETY: the name ends with 0, and the call only reads it.
+        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+        if index == 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the address consists of integers.
+        let mut address: libc::sockaddr_can = unsafe { mem::zeroed() };
+        address.can_family = libc::AF_CAN as libc::sa_family_t;
+        address.can_ifindex = index.cast_signed();
+        let size = size_of_val(&address) as libc::socklen_t;
+        // SAFETY: the address outlives the call, which only reads as many bytes as it has.
+        let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size) };
+        if bound == 0 { Ok(Self(socket)) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Sends a frame.
+    ///
+    /// # Errors
+    ///
+    /// Those of `write`, as of an interface that is down.
+    pub fn send(&self, frame: &CanFrame) -> io::Result<()> {
+        match rustix::io::write(&self.0, &frame.encode())? {
+            FRAME_BYTES => Ok(()),
+            _ => Err(io::ErrorKind::WriteZero.into()),
+        }
+    }
+
+    /// Waits for a frame.
+    ///
+    /// # Errors
+    ///
+    /// Those of `read`.
+    pub fn receive(&self) -> io::Result<CanFrame> {
+        let mut bytes = [0; FRAME_BYTES];
+        match rustix::io::read(&self.0, &mut bytes)? {
+            FRAME_BYTES => Ok(CanFrame::decode(bytes)),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+impl AsFd for CanSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl CanFrame {
+    /// Makes a frame.
+    ///
+    /// # Panics
+    ///
+    /// If the identifier has more than 11 bits, or there are more than 8 bytes of data.
+    #[must_use]
+    pub fn new(id: u16, data: &[u8]) -> Self {
+        assert!(u32::from(id) <= libc::CAN_SFF_MASK, "the identifier {id:#x} has more than 11 bits");
+        let mut bytes = [0; 8];
+        bytes[..data.len()].copy_from_slice(data);
+        Self { id: id.into(), length: data.len() as u8, bytes }
+    }
+
+    /// Returns the identifier.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Returns the data.
+    #[must_use]
+    pub fn data(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+
+    /// Returns the bytes of a `struct can_frame`: identifier, length, three unused bytes, data.
+    fn encode(&self) -> [u8; FRAME_BYTES] {
+        let mut bytes = [0; FRAME_BYTES];
+        bytes[..4].copy_from_slice(&self.id.to_ne_bytes());
+        bytes[4] = self.length;
+        bytes[8..].copy_from_slice(&self.bytes);
+        bytes
+    }
+
+    fn decode(bytes: [u8; FRAME_BYTES]) -> Self {
+        let [i0, i1, i2, i3, length, _, _, _, data @ ..] = bytes;
+        Self { id: u32::from_ne_bytes([i0, i1, i2, i3]), length: length.min(8), bytes: data }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encodes_the_kernels_frame() {
+        assert_eq!(size_of::<libc::can_frame>(), FRAME_BYTES);
+        assert_eq!(mem::offset_of!(libc::can_frame, can_dlc), 4);
+        assert_eq!(mem::offset_of!(libc::can_frame, data), 8);
+        let frame = CanFrame::new(0x123, &[1, 2]);
+        let mut expected = [0; FRAME_BYTES];
+        expected[..4].copy_from_slice(&0x123_u32.to_ne_bytes());
+        (expected[4], expected[8], expected[9]) = (2, 1, 2);
+        assert_eq!(frame.encode(), expected);
+        assert_eq!(CanFrame::decode(expected), frame);
+        assert_eq!((frame.id(), frame.data()), (0x123, &[1, 2][..]));
+    }
+
+    #[test]
+    fn reports_missing_interface() {
+        assert!(CanSocket::open("no-such-can0").is_err());
+        assert!(CanSocket::open("nul\0").is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "the identifier 0x800 has more than 11 bits")]
+    fn rejects_long_identifier() {
+        let _ = CanFrame::new(0x800, &[]);
+    }
+}

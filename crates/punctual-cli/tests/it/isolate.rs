@@ -46,7 +46,11 @@ fn takes_and_gives_back_to_the_byte() {
     assert!(text(&status.stdout).starts_with("the isolation of CPU 3: 4 settings, by punctual ("));
     let second = isolate(&root, &["start", "--cpus", "2"]);
     assert_eq!(second.status.code(), Some(2));
-    assert!(text(&second.stderr).contains("the isolation of CPU 3: owned by punctual ("), "{}", text(&second.stderr));
+    assert!(
+        text(&second.stderr).contains("the isolation of CPU 3: owned by punctual ("),
+        "{}",
+        text(&second.stderr)
+    );
     let stopped = isolate(&root, &["stop"]);
     assert_eq!(
         (stopped.status.code(), text(&stopped.stdout)),

@@ -21,7 +21,8 @@ mod app {
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
         blink::spawn("first", 3).unwrap();
-        assert_eq!(blink::spawn("too early", 1), Err(SpawnError::Full(("too early", 1))));
+        let refused = blink::spawn("too early", 1).map_err(SpawnError::into_inner);
+        assert_eq!(refused, Err(("too early", 1)));
         (Shared { blinks: 0 }, Local {})
     }
 

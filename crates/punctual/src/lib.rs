@@ -171,7 +171,7 @@ pub use task::async_task::{
 #[cfg(all(feature = "async", feature = "std"))]
 pub use task::async_task::{Readiness, readable, writable};
 pub use task::message::SpawnHandle;
-pub use task::spawn_error::{SpawnError, TooLate};
+pub use task::spawn_error::{FullTask, SpawnError, TooLate};
 
 /// The usual imports of an app module.
 ///

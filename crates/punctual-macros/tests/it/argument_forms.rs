@@ -24,7 +24,7 @@ mod app {
         owned::spawn(String::from("x"), Box::new(|n| n + 1), vec![Some(1)], double).ok().unwrap();
         one_unit::spawn(()).unwrap();
         one_tuple::spawn((1, 2)).unwrap();
-        assert_eq!(one_tuple::spawn((3, 4)), Err(punctual::SpawnError::Full((3, 4))));
+        assert!(matches!(one_tuple::spawn((3, 4)), Err(punctual::SpawnError::Full((3, 4), _))));
         (Shared {}, Local {})
     }
 

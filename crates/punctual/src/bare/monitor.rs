@@ -16,6 +16,7 @@ use super::remote::Shared;
 use super::report::{Summary, TaskReport};
 use super::runtime::TaskInfo;
 use crate::task::body::{Body, Declared};
+use crate::task::spawn_error::FullTask;
 
 /// Times of one job.
 #[derive(Debug, Clone, Copy)]
@@ -105,9 +106,9 @@ pub(crate) struct Monitor {
 unsafe impl Sync for Monitor {}
 
 impl Monitor {
-    /// Creates the monitor of the task `B`.
-    pub(crate) const fn new<B: Body>() -> Self {
-        let (declared, execute) = (Declared::of::<B>(), execute::<B>);
+    /// Creates the monitor of the task `B`; see [`Declared::of`].
+    pub(crate) const fn new<B: Body>(full: &'static FullTask) -> Self {
+        let (declared, execute) = (Declared::of::<B>(full), execute::<B>);
         Self { declared, execute, figures: UnsafeCell::new(Figures::None), mark: Mark, profile: ProfileSlot }
     }
 

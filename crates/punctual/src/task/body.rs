@@ -9,6 +9,7 @@ use crate::app::runtime::Runtime;
 use crate::model::OnEarly;
 use crate::task::interval::Interval;
 use crate::task::monitor::Monitor;
+use crate::task::spawn_error::FullTask;
 
 /// A task, as the generated code declares it.
 pub trait Body: 'static {
@@ -74,6 +75,7 @@ pub trait Body: 'static {
 pub(crate) struct Declared {
     pub(crate) name: &'static str,
     pub(crate) level: u8,
+    pub(crate) full: &'static FullTask,
     pub(crate) is_measured: bool,
     pub(crate) is_profiled: bool,
     // The code that runs jobs on a board is compiled for each task, and needs fewer of these
@@ -100,11 +102,12 @@ pub(crate) struct Declared {
 }
 
 impl Declared {
-    /// Returns the declaration of `B`.
-    pub(crate) const fn of<B: Body>() -> Self {
+    /// Returns the declaration of `B`, which `full` describes if it has no room for a job.
+    pub(crate) const fn of<B: Body>(full: &'static FullTask) -> Self {
         Self {
             name: B::NAME,
             level: B::LEVEL,
+            full,
             is_measured: measures::<B>(),
             is_profiled: B::PROFILE,
             #[cfg(feature = "std")]

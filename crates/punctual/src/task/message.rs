@@ -22,7 +22,7 @@ use crate::task::interval::Interval;
 use crate::task::job::{execute_plain, execute_queued, needs_care, needs_release};
 use crate::task::monitor::Monitor;
 use crate::task::release::{self, AbortOnUnwind, AnyTask, Caller, Passed, Refusal, Room, spilled};
-use crate::task::spawn_error::{SpawnError, TooLate};
+use crate::task::spawn_error::{FullTask, SpawnError, TooLate};
 
 /// A task with `N` job slots; `W` is `N.div_ceil(64)`.
 pub struct Task<B: Body, const N: usize, const W: usize> {
@@ -39,7 +39,9 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     pub const unsafe fn new(level: &'static Level, base: u32) -> Self {
         assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
         // SAFETY: only these slots use the nodes, by this function's contract.
-        Self { slots: unsafe { Slots::new(level, base) }, monitor: Monitor::new::<B>() }
+        let slots = unsafe { Slots::new(level, base) };
+        let full = const { &FullTask::new(B::NAME, Some(N)) };
+        Self { slots, monitor: Monitor::new::<B>(full) }
     }
 
     /// Runs the job of `node`.

@@ -18,6 +18,7 @@ use punctual_core::{Duration, Instant};
 
 use super::body::{Body, Declared};
 use super::measured;
+use super::spawn_error::FullTask;
 use crate::app::figures::FiguresCell;
 use crate::app::guard::GuardSlot;
 use crate::app::heartbeat::BeatSlot;
@@ -56,10 +57,10 @@ pub(crate) struct Monitor {
 }
 
 impl Monitor {
-    /// Creates the monitor of the task `B`.
-    pub(crate) const fn new<B: Body>() -> Self {
+    /// Creates the monitor of the task `B`; see [`Declared::of`].
+    pub(crate) const fn new<B: Body>(full: &'static FullTask) -> Self {
         Self {
-            declared: Declared::of::<B>(),
+            declared: Declared::of::<B>(full),
             figures: FiguresCell::empty(),
             mark: Mark::off(),
             profile: ProfileSlot::empty(),

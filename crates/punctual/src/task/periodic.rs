@@ -10,6 +10,7 @@ use crate::app::stop::StopReason;
 use crate::task::body::Body;
 use crate::task::job::execute_queued;
 use crate::task::monitor::Monitor;
+use crate::task::spawn_error::FullTask;
 
 /// A task with a period.
 pub struct PeriodicTask<B: Body<Args = ()>> {
@@ -24,7 +25,9 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
     /// Creates a task released by `periodic`, which `level` contains.
     pub const fn new(level: &'static Level, periodic: &'static Periodic, period: Duration) -> Self {
         assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
-        Self { monitor: Monitor::new::<B>(), level, periodic, period, body: core::marker::PhantomData }
+        // The clock releases it, so no spawn finds it full.
+        let monitor = Monitor::new::<B>(const { &FullTask::new(B::NAME, None) });
+        Self { monitor, level, periodic, period, body: core::marker::PhantomData }
     }
 
     /// Runs the job of `node`.

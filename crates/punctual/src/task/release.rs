@@ -55,7 +55,7 @@ impl Refusal {
             } else if matches!(self, Self::Stopping) && drop_unreleased::<A>(monitor, args) {
                 Ok(dropped)
             } else {
-                self.error(args)
+                self.error(monitor, args)
             }
         }
     }
@@ -69,7 +69,7 @@ impl Refusal {
             if matches!(self, Self::Stopping) && drop_unreleased::<A>(monitor, &raw mut *args) {
                 Ok(())
             } else {
-                self.error(&raw const *args)
+                self.error(monitor, &raw const *args)
             }
         }
     }
@@ -79,7 +79,7 @@ impl Refusal {
     /// # Safety
     /// `args` points to arguments, which are not used again.
     #[inline(always)]
-    unsafe fn error<T, A>(self, args: *const A) -> Result<T, SpawnError<A>> {
+    unsafe fn error<T, A>(self, monitor: &'static Monitor, args: *const A) -> Result<T, SpawnError<A>> {
         // A function for each error: each would have a separate place on the stack of a debug
         // build.
         #[inline]
@@ -94,7 +94,7 @@ impl Refusal {
         // SAFETY: by this function's contract.
         unsafe {
             match self {
-                Self::Full => with(SpawnError::Full, args),
+                Self::Full => with(|args| SpawnError::Full(args, monitor.declared.full), args),
                 Self::Stopping => with(SpawnError::Stopping, args),
                 Self::TooEarly => with(SpawnError::TooEarly, args),
             }

@@ -1,5 +1,4 @@
-//! Messages on the stack: copied as often as documented, and passed by the default stack if they
-//! have 64 KiB.
+//! Messages: how many copies the stack has of one, and the errors if there is no room for one.
 
 use std::ffi::c_void;
 
@@ -120,6 +119,42 @@ mod scan {
     }
 }
 
+/// The errors of spawns for which there is no room.
+#[punctual::app(main = false)]
+mod full {
+    use std::sync::mpsc::Sender;
+
+    use punctual::prelude::*;
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context, errors: Sender<[String; 2]>) -> (Shared, Local) {
+        let shown = |error: &dyn std::error::Error| [error.to_string(), format!("{error:?}")];
+        work::spawn(1).unwrap();
+        work::spawn_after(1.secs(), 2).unwrap();
+        errors.send(shown(&work::spawn(3).unwrap_err())).unwrap();
+        errors.send(shown(&work::spawn_after(1.secs(), 3).unwrap_err())).unwrap();
+        #[cfg(feature = "async")]
+        {
+            waits::spawn("first").unwrap();
+            errors.send(shown(&waits::spawn("second").unwrap_err())).unwrap();
+        }
+        (Shared {}, Local {})
+    }
+
+    #[task(priority = 1, capacity = 2)]
+    fn work(_: work::Context, _: u8) {}
+
+    #[cfg(feature = "async")]
+    #[task(priority = 1)]
+    async fn waits(_: waits::Context, _: &'static str) {}
+}
+
 /// Runs the app in virtual time, where all jobs are on the caller's stack; returns the number of
 /// bytes of the stack that it used.
 fn stack_used(passing: Passing) -> usize {
@@ -184,6 +219,33 @@ fn passes_64_kib_with_the_default_stack() {
         let ended = process::start(command).end();
         assert_eq!(ended.code, 0, "{}", ended.output);
         assert!(ended.output.contains("SUM 65536"), "{}", ended.output);
+    }
+}
+
+/// Returns the errors of spawns for which there is no room, as `Display` and `Debug` print them.
+fn errors() -> Vec<[String; 2]> {
+    let (sender, errors) = std::sync::mpsc::channel();
+    full::run(Config::new().virtual_time(), sender).expect("the app starts");
+    errors.iter().collect()
+}
+
+#[test]
+fn names_the_full_task_and_its_capacity() {
+    for shown in &errors()[..2] {
+        for text in shown {
+            assert!(text.contains("cannot spawn `work`: "), "{text}");
+            assert!(text.contains("its capacity of 2 is used up"), "{text}");
+            assert!(text.contains("set a larger `capacity`"), "{text}");
+        }
+    }
+}
+
+#[cfg(feature = "async")]
+#[test]
+fn names_the_async_task_that_has_not_completed() {
+    for text in &errors()[2] {
+        assert!(text.contains("cannot spawn `waits`: "), "{text}");
+        assert!(text.contains("has not completed yet"), "{text}");
     }
 }
 

@@ -19,7 +19,7 @@ use crate::task::body::{AT_ITS_START, stamp_any};
 use crate::task::job::{execute, execute_plain, needs_care};
 use crate::task::monitor::Monitor;
 use crate::task::release::{AbortOnUnwind, Refusal};
-use crate::task::spawn_error::SpawnError;
+use crate::task::spawn_error::{FullTask, SpawnError};
 
 /// The parts of an async task that stay on the one thread that runs its level, and so need not be
 /// `Send`.
@@ -123,7 +123,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         Self {
             activation: Activation::new(level, node),
             timers,
-            monitor: Monitor::new::<B>(),
+            monitor: Monitor::new::<B>(const { &FullTask::new(B::NAME, None) }),
             message: UnsafeCell::new(MaybeUninit::uninit()),
             has_message: Cell::new(false),
             storage: Storage(UnsafeCell::new(MaybeUninit::uninit())),

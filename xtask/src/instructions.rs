@@ -13,6 +13,9 @@
 //! (`Config::rseq`). Valgrind does not support them, so `--cfg=punctual_counted` compiles a thread
 //! record into the program that replaces the kernel's.
 //!
+//! Two more rows are the bytes of code that each further task adds to an app. They must not grow with
+//! the number of tasks.
+//!
 //! The counts are exact, so the tolerance is 0, but only for the compiler that the file names. With
 //! another compiler nothing is compared, and a line of output reports this.
 
@@ -34,6 +37,10 @@ const FIGURES: &str = "xtask/instructions/figures.txt";
 const FEW: u64 = 1_000;
 const MANY: u64 = 51_000;
 
+/// The numbers of tasks of three apps. The bytes of code that each further task adds stand for the
+/// time that it takes to compile, which a test cannot compare exactly.
+const TASKS: [u64; 3] = [20, 40, 80];
+
 #[derive(Args)]
 pub(crate) struct Options {
     /// Write the file, and commit the difference
@@ -52,6 +59,19 @@ pub(crate) fn run(options: &Options) -> Result {
             println!("{each:6}  {name}");
             measured.push((name, each));
         }
+    }
+    let mut sizes = Vec::new();
+    for tasks in TASKS {
+        sizes.push(code_size(&program.with_file_name(format!("chain_{tasks}")))?);
+    }
+    let per_task = bytes_per_task(&sizes);
+    for (tasks, &each) in TASKS.windows(2).zip(&per_task) {
+        let name = format!("bytes of code for each task, {} to {} tasks", tasks[0], tasks[1]);
+        println!("{each:6}  {name}");
+        measured.push((name, each));
+    }
+    if !is_linear(&per_task) {
+        return Err(format!("the code of an app grows faster than its number of tasks: {per_task:?}").into());
     }
     let compiler = text(Command::new("rustc").arg("--version"))?.trim().to_owned();
     let target = format!("{compiler}, {}", std::env::consts::ARCH);
@@ -102,6 +122,27 @@ fn count(program: &Path, row: usize, times: u64, rseq: &str) -> Result<u64> {
 fn per_operation(few: u64, many: u64) -> u64 {
     let operations = MANY - FEW;
     (many.saturating_sub(few) + operations / 2) / operations
+}
+
+/// Returns the number of bytes of code in a program.
+fn code_size(program: &Path) -> Result<u64> {
+    let sections = text(Command::new("size").arg("-A").arg(program))?;
+    let size = sections.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        (words.next() == Some(".text")).then(|| words.next()?.parse().ok())?
+    });
+    size.ok_or_else(|| format!("`size -A {}` prints no .text section:\n{sections}", program.display()).into())
+}
+
+/// Returns the number of bytes that each further task takes, from one app to the next.
+fn bytes_per_task(sizes: &[u64]) -> Vec<u64> {
+    let steps = TASKS.windows(2).zip(sizes.windows(2));
+    steps.map(|(tasks, sizes)| sizes[1].saturating_sub(sizes[0]) / (tasks[1] - tasks[0])).collect()
+}
+
+/// Returns `true` if each further task takes no more code than the ones before, within 5 %.
+fn is_linear(per_task: &[u64]) -> bool {
+    per_task.windows(2).all(|each| each[1] * 20 <= each[0] * 21)
 }
 
 fn text(mut command: impl std::borrow::BorrowMut<Command>) -> Result<String> {
@@ -178,6 +219,13 @@ mod tests {
             said,
             ["wake: 3, and nothing is recorded", "spawn, same level: recorded and not measured"]
         );
+    }
+
+    #[test]
+    fn code_that_grows_faster_than_its_tasks_is_rejected() {
+        assert_eq!(bytes_per_task(&[1_000, 21_000, 61_000]), [1_000, 1_000]);
+        assert!(is_linear(&[1_000, 1_050]) && is_linear(&[1_000, 900]));
+        assert!(!is_linear(&[1_000, 1_051]));
     }
 
     #[test]

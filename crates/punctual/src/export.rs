@@ -158,6 +158,13 @@ pub trait SpawnsRestrictedTaskForTime {}
 )]
 pub trait SpawnsHandler {}
 
+#[cfg(feature = "async")]
+#[diagnostic::on_unimplemented(
+    message = "a ticker is not a future: it ticks again and again",
+    label = "write `.next().await` to wait for the next tick"
+)]
+pub trait AwaitsTicker {}
+
 /// A type of duration in an attribute. Its conversion is a constant expression, which
 /// [`IntoDuration`](crate::IntoDuration) does not allow.
 ///
@@ -258,22 +265,28 @@ pub trait Shareable: Sync {}
 #[diagnostic::do_not_recommend]
 impl<T: Sync> Shareable for T {}
 
-/// Checks at compile time that the `main` of the app is the only one.
+/// Checks at compile time that `main` is the generated one: every function has its own type.
 #[cfg(feature = "std")]
-pub const fn assert_only_main<F: OnlyMain>(_: &F) {}
+pub const fn assert_only_main<F: OnlyMain<G>, G>(_: &F, _: &G) {}
 
-/// The `main` of an app.
+/// A `main` of the type `G`, the one that is generated.
 #[cfg(feature = "std")]
 #[diagnostic::on_unimplemented(
     message = "there are two functions `main`: the one of the app, which the attribute generates, and another one",
     label = "generates `main`",
     note = "to keep your own `main`, write `#[punctual::app(main = false)]` and call `run` of the app in it; otherwise remove it"
 )]
-pub trait OnlyMain {}
+pub trait OnlyMain<G> {}
 
 #[cfg(feature = "std")]
 #[diagnostic::do_not_recommend]
-impl<F: Fn() -> std::process::ExitCode> OnlyMain for F {}
+impl<F> OnlyMain<F> for F {}
+
+/// Keeps the compiler from inferring `G` from the other implementation, which would report
+/// mismatched types.
+#[cfg(feature = "std")]
+#[diagnostic::do_not_recommend]
+impl<F> OnlyMain<[F; 0]> for F {}
 
 /// Checks at compile time that references to a value may be shared between threads.
 pub const fn assert_sync<T: Sync>() {}

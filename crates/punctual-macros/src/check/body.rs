@@ -10,7 +10,7 @@ use quote::ToTokens;
 use syn::visit::{self, Visit};
 use syn::{
     Expr, ExprAsync, ExprAwait, ExprCall, ExprClosure, ExprField, ExprMethodCall, ExprUnary, FnArg, Ident,
-    Item, Macro, Member, Pat, PatIdent, Type,
+    Item, Macro, Member, Pat, PatIdent, Stmt, Type,
 };
 
 use crate::analyse::{Analysis, LockKind};
@@ -173,6 +173,9 @@ impl<'ast> Visit<'ast> for Body<'_> {
                 format_args!("`{resource}` is already locked here; use the closure's argument"),
             );
         }
+        for arg in &call.args {
+            self.keeps_reference_inside(&resource, arg);
+        }
         self.visit_expr(&call.receiver);
         self.locked.push(resource);
         call.args.iter().for_each(|arg| self.visit_expr(arg));
@@ -232,6 +235,31 @@ impl<'ast> Visit<'ast> for Body<'_> {
 }
 
 impl Body<'_> {
+    /// Reports a critical section that returns a reference to its resource.
+    fn keeps_reference_inside(&mut self, resource: &Ident, section: &Expr) {
+        let Expr::Closure(closure) = section else { return };
+        let mut value = &*closure.body;
+        while let Expr::Block(block) = value
+            && let Some(Stmt::Expr(last, None)) = block.block.stmts.last()
+        {
+            value = last;
+        }
+        let Expr::Path(path) = value else { return };
+        let mut parameters = closure.inputs.iter().filter_map(|input| match input {
+            Pat::Ident(parameter) => Some(&parameter.ident),
+            _ => None,
+        });
+        if let Some(name) = parameters.find(|name| path.path.is_ident(*name)) {
+            self.errors.at(
+                value,
+                format_args!(
+                    "a reference to `{resource}` is valid only in its critical section; use it there, or return \
+                     a copy: `|{name}| {name}.clone()`"
+                ),
+            );
+        }
+    }
+
     fn waits(&mut self, expr: &ExprAwait) {
         let name = &self.handler.ident;
         let message = match (self.locked.last(), self.app.task(self.handler).map(|task| &task.kind)) {

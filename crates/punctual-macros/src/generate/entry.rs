@@ -170,7 +170,7 @@ pub(super) fn main(app: &App) -> TokenStream {
         };
     }
     let (outer, place) =
-        (Vec::from_iter(outer), Ident::new(&format!("__punctual_main_of_{module}"), Span::call_site()));
+        (Vec::from_iter(outer), Ident::new(&format!("punctual_main_of_{module}"), Span::call_site()));
     // By a glob, over which another `main` takes precedence: the assertion has a better error than
     // two definitions.
     quote! {
@@ -187,6 +187,6 @@ pub(super) fn main(app: &App) -> TokenStream {
         #[allow(unused_imports)]
         pub(crate) use self::#place::*;
         #(#outer)*
-        const _: () = ::punctual::export::assert_only_main(&main);
+        const _: () = ::punctual::export::assert_only_main(&main, &self::#place::main);
     }
 }

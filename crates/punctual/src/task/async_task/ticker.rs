@@ -84,6 +84,19 @@ impl Ticker {
     }
 }
 
+// Never satisfied: the error of `ticker.await` names the alternative.
+#[doc(hidden)]
+impl Future for Ticker
+where
+    for<'a> &'a (): crate::export::AwaitsTicker,
+{
+    type Output = Instant;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Instant> {
+        Poll::Pending
+    }
+}
+
 /// A future that waits for a tick: from [`Ticker::next`].
 #[must_use = "a future does nothing unless it is awaited"]
 #[derive(Debug)]

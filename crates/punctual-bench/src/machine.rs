@@ -80,7 +80,7 @@ impl Machine {
             cpu_model: measured.model.unwrap_or_else(|| "unknown".into()),
             cpu_family: measured.family.unwrap_or_default(),
             cpu_mhz: measured.mhz,
-            locked_ns: Some(locked_ns(cpu, clock)),
+            locked_ns: locked_ns(cpu, clock),
             cpus: std::thread::available_parallelism().map_or(1, usize::from).max(topology.online.len()),
             hypervisor: facts::hypervisor(&tree).unwrap_or_else(|| "none".into()),
             clock_source: kernel.clock_source.unwrap_or_default(),
@@ -184,10 +184,10 @@ pub(crate) fn stolen_ns(cpu: usize) -> Option<u64> {
 
 /// Returns the time of an instruction with a bus lock: the median of windows of many, on `cpu` with
 /// real-time priority if granted.
-fn locked_ns(cpu: usize, clock: &Clock) -> f64 {
+fn locked_ns(cpu: usize, clock: &Clock) -> Option<f64> {
     const WINDOWS: usize = 101;
     const OPERATIONS: u64 = 1000;
-    let mut windows = rt::on_thread(cpu, rt::PRIORITY, |_| {
+    let windows = rt::try_on_thread(cpu, rt::PRIORITY, |_| {
         let word = AtomicU64::new(0);
         let window = |_| {
             let from = clock::now();
@@ -198,8 +198,9 @@ fn locked_ns(cpu: usize, clock: &Clock) -> f64 {
         };
         (0..WINDOWS).map(window).collect::<Vec<_>>()
     });
+    let mut windows = windows.ok()?;
     windows.sort_unstable();
-    clock.ps(windows[WINDOWS / 2]) as f64 / 1e3 / OPERATIONS as f64
+    Some(clock.ps(windows[WINDOWS / 2]) as f64 / 1e3 / OPERATIONS as f64)
 }
 
 #[cfg(test)]

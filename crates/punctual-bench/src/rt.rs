@@ -36,17 +36,54 @@ pub(crate) fn enter(cpu: usize, priority: i32) -> Lack {
     lack
 }
 
+/// Panic payload of a measurement whose thread the system does not start.
+pub(crate) struct NotStarted(pub(crate) Error);
+
 /// Runs `body` on a new thread that has [entered](enter), and waits for it. Propagates its panic.
+///
+/// # Panics
+/// With [`NotStarted`] if the system starts no thread.
 pub(crate) fn on_thread<R: Send>(cpu: usize, priority: i32, body: impl FnOnce(&Lack) -> R + Send) -> R {
+    try_on_thread(cpu, priority, body)
+        .unwrap_or_else(|error| std::panic::resume_unwind(Box::new(NotStarted(error))))
+}
+
+/// [`on_thread`] with the error of a system that starts no thread.
+pub(crate) fn try_on_thread<R: Send>(
+    cpu: usize,
+    priority: i32,
+    body: impl FnOnce(&Lack) -> R + Send,
+) -> Result<R, Error> {
     let mut result = None;
     let mut body = Some(body);
-    run_on_thread(cpu, priority, &mut |lack| result = body.take().map(|body| body(lack)));
-    result.expect("the thread has returned")
+    run_on_thread(cpu, priority, &mut |lack| result = body.take().map(|body| body(lack)))?;
+    Ok(result.expect("the thread has returned"))
 }
 
 /// Not generic, because starting a thread is much code and there are many bodies.
-fn run_on_thread(cpu: usize, priority: i32, body: &mut (dyn FnMut(&Lack) + Send)) {
-    std::thread::scope(|scope| join(scope.spawn(|| body(&enter(cpu, priority)))));
+fn run_on_thread(cpu: usize, priority: i32, body: &mut (dyn FnMut(&Lack) + Send)) -> Result<(), Error> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, || body(&enter(cpu, priority)))?;
+        join(thread);
+        Ok(())
+    })
+}
+
+/// Starts `count` threads at once and ends them, to find out whether the system permits as many.
+///
+/// # Errors
+/// The error of the first thread that is not started: a limit of the cgroup (`pids.max`) or of the
+/// user (`ulimit -u`).
+pub(crate) fn try_threads(count: usize) -> Result<(), Error> {
+    let gate = std::sync::Mutex::new(());
+    std::thread::scope(|scope| {
+        // Released when this closure returns, also early.
+        let _closed = gate.lock();
+        for _ in 0..count {
+            std::thread::Builder::new().spawn_scoped(scope, || drop(gate.lock()))?;
+        }
+        Ok(())
+    })
 }
 
 /// Joins a thread and propagates its panic.
@@ -126,7 +163,12 @@ pub(crate) fn allowed_cpus() -> Vec<usize> {
 
 /// Returns the reason if this process cannot use SCHED_FIFO, which only an attempt can determine.
 pub(crate) fn fifo_refused() -> Option<String> {
-    std::thread::scope(|scope| join(scope.spawn(|| set_fifo(PRIORITY).err()))).map(|error| no_fifo(&error))
+    std::thread::scope(|scope| {
+        match std::thread::Builder::new().spawn_scoped(scope, || set_fifo(PRIORITY).err()) {
+            Ok(thread) => join(thread).map(|error| no_fifo(&error)),
+            Err(error) => Some(format!("no SCHED_FIFO: no thread can be started: {error}")),
+        }
+    })
 }
 
 fn no_fifo(error: &Error) -> String {

@@ -1,5 +1,6 @@
 //! A run in progress: suites are lists of steps, and each step adds rows and checks.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -223,7 +224,7 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
                 break;
             }
             progress.step(&step.what);
-            (step.run)(&mut session);
+            perform(step, &mut session);
         }
         let mut suite = session.suite;
         suite.took_s = seconds(suite_begun);
@@ -237,6 +238,26 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
     run.interrupted |= stop.is_requested();
     run.took_s = seconds(begun);
     Ok(run)
+}
+
+/// Threads that a step may need at once. In some steps one waits for another, which must start.
+const STEP_THREADS: usize = 8;
+
+/// Runs a step, or notes that it was not measured because the system starts no thread.
+fn perform(step: Step, session: &mut Session<'_>) {
+    let Step { what, run } = step;
+    let attempt = rt::try_threads(STEP_THREADS).and_then(|()| {
+        let result = catch_unwind(AssertUnwindSafe(|| run(session)));
+        result.map_err(|payload| match payload.downcast::<rt::NotStarted>() {
+            Ok(not_started) => not_started.0,
+            Err(payload) => resume_unwind(payload),
+        })
+    });
+    if let Err(error) = attempt {
+        session.note(format!(
+            "{what}: not measured: no thread can be started: {error}; raise pids.max of the cgroup or `ulimit -u`"
+        ));
+    }
 }
 
 /// Returns the requested steps of a suite.
@@ -256,4 +277,62 @@ fn longest_without_sleep(plan: &Plan) -> Duration {
 /// Returns the elapsed seconds, to a millisecond.
 fn seconds(since: Instant) -> f64 {
     since.elapsed().as_millis() as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
+    use super::*;
+    use crate::{Options, Silent};
+
+    /// Runs the test of this name once more, in a process that starts no more threads.
+    const REFUSED: &str = "PUNCTUAL_TEST_THREADS_REFUSED";
+
+    #[test]
+    fn notes_steps_for_which_no_thread_can_be_started() {
+        if std::env::var_os(REFUSED).is_some() {
+            return measure_without_threads();
+        }
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let test = "session::tests::notes_steps_for_which_no_thread_can_be_started";
+        let output = command.args(["--exact", test]).env(REFUSED, "1").output_within(TEST_LIMIT).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+
+    fn measure_without_threads() {
+        refuse_threads();
+        let only = vec!["priority inversion, punctual-sync".to_owned()];
+        let options = Options { suites: vec![SuiteName::Behaviour], quick: true, only, ..Options::default() };
+        let run = run(&options, &Stop::default(), &Silent).expect("the options are valid");
+        let suite = &run.suites[0];
+        assert!(suite.checks.is_empty() && suite.rows.is_empty(), "{suite:?}");
+        let note = "priority inversion, punctual-sync: not measured: no thread can be started";
+        assert!(suite.notes.iter().any(|line| line.starts_with(note)), "{:?}", suite.notes);
+    }
+
+    /// Makes the kernel refuse threads to this process, as `pids.max` of a cgroup does.
+    fn refuse_threads() {
+        let statement = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+        let is_call = |call: libc::c_long, jt| {
+            statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jt, 0, call as u32)
+        };
+        let filter = [
+            // The number of the system call is the first word of `struct seccomp_data`.
+            statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+            is_call(libc::SYS_clone3, 2),
+            is_call(libc::SYS_clone, 1),
+            statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+            statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EAGAIN as u32),
+        ];
+        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+        // SAFETY: the kernel copies the program, which is valid and returns on every path.
+        let is_refused = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+                || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0
+        };
+        assert!(!is_refused, "{}", std::io::Error::last_os_error());
+    }
 }

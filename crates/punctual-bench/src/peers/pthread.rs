@@ -2,6 +2,7 @@
 //! measured.
 
 use std::ffi::c_void;
+use std::io::Error;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
@@ -61,13 +62,14 @@ pub(crate) struct Thread<'a>(libc::pthread_t, PhantomData<&'a ()>);
 impl<'a> Thread<'a> {
     /// Starts a thread that calls `body` and ends. A panic in `body` ends the process.
     ///
-    /// `None` if resources or privileges are insufficient.
+    /// # Errors
+    /// Resources or privileges are insufficient, or the process may no longer use the CPU.
     ///
     /// # Safety
     ///
     /// The thread must be dropped, not forgotten: it uses `body` until it has been joined.
     #[inline(always)]
-    pub(crate) unsafe fn create<F: Fn() + Sync>(attributes: &Attributes, body: &'a F) -> Option<Self> {
+    pub(crate) unsafe fn create<F: Fn() + Sync>(attributes: &Attributes, body: &'a F) -> Result<Self, Error> {
         extern "C" fn call<F: Fn() + Sync>(body: *mut c_void) -> *mut c_void {
             // SAFETY: `create` passes a reference to an `F`, which lives until this thread has been
             // joined.
@@ -84,8 +86,11 @@ impl<'a> Thread<'a> {
             let with = with.cast_mut().cast();
             libc::pthread_create(thread.as_mut_ptr(), attributes.0.as_ptr(), call::<F>, with)
         };
-        // SAFETY: a successful call has written the thread.
-        (error == 0).then(|| Self(unsafe { thread.assume_init() }, PhantomData))
+        match error {
+            // SAFETY: a successful call has written the thread.
+            0 => Ok(Self(unsafe { thread.assume_init() }, PhantomData)),
+            error => Err(Error::from_raw_os_error(error)),
+        }
     }
 }
 

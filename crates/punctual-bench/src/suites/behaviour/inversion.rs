@@ -63,17 +63,19 @@ fn play<L: Lock>(session: &Session<'_>, make: impl Fn() -> L) -> Seen {
             lock.with(&member, || ());
             log.event("3 ends");
         };
-        let two = || with_thread(cpu, priority(3), fifo, &three, || log.event("2 ends"));
+        let highest = Attributes::new(cpu, priority(3), fifo);
+        let two = || with_thread(&log, &highest, &three, || log.event("2 ends"));
         rt::on_thread(cpu, priority(1), |_| {
             let member = lock.join(contend::CEILING - 2);
             let attributes = Attributes::new(cpu, priority(2), fifo);
             // SAFETY: the thread is dropped at the end of this closure, and nothing in between
             // panics.
             let second = lock.with(&member, || unsafe { Thread::create(&attributes, &two) });
+            let second = second.inspect_err(|error| log.refuse(error));
             log.event("1 ends");
             drop(second);
         });
-        seen.add(log.completion());
+        seen.add_run(&log, Log::completion);
     }
     seen
 }

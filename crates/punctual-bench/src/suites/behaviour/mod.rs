@@ -51,7 +51,8 @@ impl Rule {
     /// Returns the check of this rule for `subject`; `promised` means that the subject guarantees
     /// the rule.
     fn check(&self, session: &Session<'_>, subject: &str, slug: &str, seen: &Seen, promised: bool) -> Check {
-        let why: Vec<String> = session.no_fifo.clone().into_iter().filter(|_| self.needs_fifo).collect();
+        let mut why: Vec<String> = session.no_fifo.clone().into_iter().filter(|_| self.needs_fifo).collect();
+        why.extend(seen.refused().cloned());
         let verdict = match (seen.is_always(self.expected), promised) {
             _ if !why.is_empty() => Verdict::NotMeaningful,
             (_, false) => Verdict::Observed,

@@ -42,7 +42,7 @@ pub(super) fn steps() -> Vec<Step> {
                 let log = Log::default();
                 let (cpu, fifo) = (session.plan.cpu, session.no_fifo.is_none());
                 rt::on_thread(cpu, rt::PRIORITY, |_| scenario(&Creator { log: &log, cpu, fifo }));
-                seen.add(log.order());
+                seen.add_run(&log, Log::order);
             }
             rule.check_of(session, Subject::Posix, &seen);
         })
@@ -61,21 +61,21 @@ impl Creator<'_> {
     /// Creates a thread that runs `body`, with a priority `above` the creator's, then runs
     /// `meanwhile`, and joins the thread.
     fn with(&self, above: i32, body: &(impl Fn() + Sync), meanwhile: impl FnOnce()) {
-        with_thread(self.cpu, rt::PRIORITY + above, self.fifo, body, meanwhile);
+        let attributes = Attributes::new(self.cpu, rt::PRIORITY + above, self.fifo);
+        with_thread(self.log, &attributes, body, meanwhile);
     }
 }
 
-/// Creates a thread that runs `body`, runs `meanwhile`, and joins the thread.
+/// Creates a thread that runs `body`, runs `meanwhile`, and joins the thread. If it is not started,
+/// the log records that.
 pub(super) fn with_thread(
-    cpu: usize,
-    priority: i32,
-    fifo: bool,
+    log: &Log,
+    attributes: &Attributes,
     body: &(impl Fn() + Sync),
     meanwhile: impl FnOnce(),
 ) {
-    let attributes = Attributes::new(cpu, priority, fifo);
     // SAFETY: the thread is dropped at the end of this function, even if `meanwhile` panics.
-    let thread = unsafe { Thread::create(&attributes, body) };
+    let thread = unsafe { Thread::create(attributes, body) }.inspect_err(|error| log.refuse(error));
     meanwhile();
     drop(thread);
 }

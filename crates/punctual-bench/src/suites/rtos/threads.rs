@@ -51,9 +51,12 @@ fn create(session: &mut Session<'_>, row: Row, above: i32) {
             // SAFETY: the thread is dropped below, within this iteration.
             let thread = unsafe { Thread::create(&attributes, &body) };
             let returned = clock::now();
-            let Some(thread) = thread else {
-                lack.push("pthread_create was refused".into());
-                break;
+            let thread = match thread {
+                Ok(thread) => thread,
+                Err(error) => {
+                    lack.push(format!("a thread was not started: {error}"));
+                    break;
+                }
             };
             // Joined before its instant is read.
             drop(thread);

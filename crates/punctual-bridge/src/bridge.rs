@@ -284,6 +284,7 @@ impl Helper {
             if flushed.elapsed() >= FLUSH_INTERVAL {
                 self.sinks.iter_mut().for_each(|output| _ = output.call(|sink| sink.flush()));
                 flushed = Instant::now();
+                self.follow_clock();
             }
             if is_last || noticed.is_none_or(|noticed: Instant| noticed.elapsed() >= NOTICE_INTERVAL) {
                 noticed = self.say_losses().then(Instant::now).or(noticed);
@@ -292,6 +293,16 @@ impl Helper {
                 return self.finish();
             }
             park_timeout(INTERVAL);
+        }
+    }
+
+    /// Stamps messages with the new time if the system clock was set.
+    fn follow_clock(&mut self) {
+        if let Some(step) = self.clock.follow() {
+            warn(format_args!(
+                "the system clock was set by {:+.3} s; messages from now on have the new time",
+                step as f64 / 1e9
+            ));
         }
     }
 

@@ -78,9 +78,11 @@ pub struct Sample<'a> {
 
 /// Converts times of jobs to wall-clock time.
 ///
-/// The difference of the two clocks is determined once, when a bridge starts. So the times of one
-/// bridge never step, even if the system clock is set meanwhile; recordings contain the difference
-/// at their start and at their end.
+/// A bridge determines the difference of the two clocks when it starts, so small corrections of the
+/// system clock do not move the times of messages. If the system clock is set while the bridge
+/// runs, as by the first synchronization after a boot without a battery-backed clock, the bridge
+/// logs the step and stamps later messages with the new time. Recordings contain the difference at
+/// their start and at their end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
     offset_ns: u64,
@@ -102,6 +104,14 @@ impl Clock {
         Self { offset_ns: 0, is_virtual: true }
     }
 
+    /// Adopts the present difference if the system clock was set; returns the step in ns.
+    pub(crate) fn follow(&mut self) -> Option<i64> {
+        let now = self.offset_now_ns();
+        let step = step_ns(self.offset_ns, now)?;
+        self.offset_ns = now;
+        Some(step)
+    }
+
     /// Returns the offset from `CLOCK_MONOTONIC`, in ns, modulo 2⁶⁴.
     pub const fn offset_ns(&self) -> u64 {
         self.offset_ns
@@ -118,6 +128,43 @@ impl Clock {
     }
 }
 
+/// Smaller changes are gradual corrections, as by NTP, which sets the clock for larger ones.
+const MIN_STEP_NS: u64 = 128_000_000;
+
+/// Returns the step of the system clock between these differences of the two clocks, in ns, if it was
+/// set.
+const fn step_ns(before: u64, now: u64) -> Option<i64> {
+    let step = now.wrapping_sub(before).cast_signed();
+    if step.unsigned_abs() >= MIN_STEP_NS { Some(step) } else { None }
+}
+
 fn since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_a_step_of_the_system_clock_from_a_correction() {
+        assert_eq!(step_ns(5, 5 + MIN_STEP_NS - 1), None);
+        assert_eq!(step_ns(MIN_STEP_NS, 1), None);
+        assert_eq!(step_ns(5, 5 + MIN_STEP_NS), Some(128_000_000));
+        assert_eq!(step_ns(u64::MAX, 3_000_000_000), Some(3_000_000_001), "differences wrap");
+        assert_eq!(step_ns(100_000_000_000_000_000, 0), Some(-100_000_000_000_000_000));
+    }
+
+    #[test]
+    fn stamps_by_the_new_time_after_a_step() {
+        let mut clock = Clock::system();
+        assert_eq!(clock.follow(), None);
+        // As if the system clock had been three years behind at the start.
+        let behind = 100_000_000_000_000_000;
+        clock.offset_ns -= behind;
+        let step = clock.follow().expect("the clock was set");
+        assert!(step.abs_diff(behind.cast_signed()) < MIN_STEP_NS, "{step}");
+        assert!(clock.time_ns(punctual::now()).abs_diff(since_1970()) < MIN_STEP_NS);
+        assert_eq!(Clock::of_virtual_time().follow(), None);
+    }
 }
